@@ -1,0 +1,21 @@
+#pragma once
+
+#include <source_location>
+#include <string_view>
+
+namespace trireme::base {
+
+[[noreturn]] void contract_broken(const char* kind, const char* condition, std::string_view text,
+                                  std::source_location where = std::source_location::current());
+
+}  // namespace trireme::base
+
+/// What the caller owes. A breach is a defect of Trireme and ends in ExitCode::internal.
+#define TRIREME_EXPECT(condition, text) \
+  ((condition) ? static_cast<void>(0)   \
+               : ::trireme::base::contract_broken("expected", #condition, (text)))
+
+/// What the callee promises.
+#define TRIREME_ENSURE(condition, text) \
+  ((condition) ? static_cast<void>(0)   \
+               : ::trireme::base::contract_broken("ensured", #condition, (text)))

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trireme/layout/box.hpp"
+
+namespace trireme::layout {
+
+/// A contiguous range of elements of a flat buffer.
+struct FlatRange {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t size() const { return end - begin; }
+  bool operator==(const FlatRange&) const = default;
+};
+
+/// How a rank's parameters lie in one flat buffer, and how that buffer is cut into buckets
+/// (units of gradient reduction) and buckets into shards (units of optimizer ownership).
+/// The same for every ZeRO level: levels differ in who keeps what, never in arithmetic.
+struct FlatLayout {
+  /// Where each tensor lies, in the order given. Tensors begin at multiples of `alignment`.
+  std::vector<FlatRange> tensors;
+  /// Buckets cover the buffer without gaps, in the order of the buffer; a bucket's length is a
+  /// multiple of shards * alignment.
+  std::vector<FlatRange> buckets;
+  int shards = 1;
+  std::int64_t alignment = 1;
+  /// Elements, padding included.
+  std::int64_t size = 0;
+
+  /// Part `shard` of bucket `bucket`: equal consecutive parts.
+  FlatRange shard_of_bucket(std::size_t bucket, int shard) const;
+  /// Index of the first bucket that holds any element of the tensor, and one past the last.
+  FlatRange buckets_of_tensor(std::size_t tensor) const;
+};
+
+/// Closes a bucket at the first tensor boundary at or after `bucket_elements`; a tensor larger
+/// than a bucket makes a larger bucket. Padding goes to the end of buckets.
+FlatLayout flat_layout(std::span<const std::int64_t> tensor_sizes, int shards,
+                       std::int64_t bucket_elements, std::int64_t alignment);
+
+}  // namespace trireme::layout

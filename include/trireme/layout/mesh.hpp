@@ -1,0 +1,59 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trireme/base/id.hpp"
+#include "trireme/base/result.hpp"
+
+namespace trireme::layout {
+
+/// A direction in which work is split over ranks. Context and expert parallelism will join:
+/// nothing may count on there being three.
+enum class Axis { pipeline, data, tensor };
+
+/// "pp", "dp", "tp".
+const char* short_name(Axis axis);
+
+struct AxisExtent {
+  Axis axis;
+  int degree;
+  bool operator==(const AxisExtent&) const = default;
+};
+
+/// An arrangement of ranks: axes outermost first, the innermost varies fastest with the rank.
+/// The default order is pp, dp, tp, so that a tensor-parallel group is consecutive ranks.
+class Mesh {
+ public:
+  /// Refuses degrees below 1, a repeated axis, and a product that is not the world size (with
+  /// the nearest choices that are).
+  static base::Result<Mesh> create(std::vector<AxisExtent> axes, int world_size);
+  /// pp x dp x tp in the default order; degrees must be positive.
+  static Mesh of(int pipeline, int data, int tensor);
+
+  int world_size() const { return world_size_; }
+  const std::vector<AxisExtent>& axes() const { return axes_; }
+  /// 1 for an axis that this mesh does not have.
+  int degree(Axis axis) const;
+  /// 0 for an axis that this mesh does not have.
+  int coordinate(Axis axis, base::Rank rank) const;
+  /// The rank that equals `rank` but for its coordinate on `axis`.
+  base::Rank moved(base::Rank rank, Axis axis, int coordinate) const;
+  /// All ranks that differ from `member` on these axes only, ascending; `member` is among them.
+  std::vector<base::Rank> group(std::span<const Axis> axes, base::Rank member) const;
+  std::vector<base::Rank> group(Axis axis, base::Rank member) const;
+  /// "pp2 x dp3 x tp2".
+  std::string text() const;
+
+  bool operator==(const Mesh&) const = default;
+
+ private:
+  Mesh(std::vector<AxisExtent> axes, int world_size)
+      : axes_(std::move(axes)), world_size_(world_size) {}
+
+  std::vector<AxisExtent> axes_;
+  int world_size_ = 1;
+};
+
+}  // namespace trireme::layout

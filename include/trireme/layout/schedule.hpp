@@ -1,0 +1,74 @@
+#pragma once
+
+#include <compare>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trireme/base/result.hpp"
+
+namespace trireme::layout {
+
+enum class ScheduleKind { gpipe, one_forward_one_backward, interleaved };
+
+/// From "gpipe", "1f1b", "interleaved".
+base::Result<ScheduleKind> schedule_kind(std::string_view name);
+const char* name(ScheduleKind kind);
+
+enum class ActionKind {
+  forward,
+  backward,         ///< input gradient, then weight gradient
+  backward_input,   ///< for schedules that split backward (zero bubble)
+  backward_weight,
+};
+
+/// One thing that a stage does. Messages follow from the actions and are not listed: a forward
+/// receives from the virtual stage before it and sends to the one after; a backward the reverse.
+struct Action {
+  ActionKind kind;
+  int micro_batch;
+  /// Which of this stage's model chunks (0 for schedules without interleaving).
+  int virtual_stage;
+  auto operator<=>(const Action&) const = default;
+};
+
+/// What every stage does, in order: actions[stage]. Backward actions of one chunk come in the
+/// order of their micro-batches in every schedule, so that all schedules add weight gradients
+/// in one order.
+struct Schedule {
+  ScheduleKind kind;
+  int stages;
+  int micro_batches;
+  int virtual_stages;
+  std::vector<std::vector<Action>> actions;
+};
+
+/// Refuses what a schedule cannot do (interleaving needs micro-batches in multiples of the
+/// stages, and at least two virtual stages), naming the valid choices.
+base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
+                                     int virtual_stages);
+
+/// Which stage and chunk run the chunk before or after; -1 at the ends. Chunk c of stage s is
+/// position c * stages + s of the model.
+struct ChunkPlace {
+  int stage;
+  int virtual_stage;
+  bool operator==(const ChunkPlace&) const = default;
+};
+ChunkPlace previous_chunk(ChunkPlace place, int stages);
+ChunkPlace next_chunk(ChunkPlace place, int stages, int virtual_stages);
+
+/// Which layers [begin, end) each chunk holds: result[stage][virtual_stage]. `given` (one count
+/// per position of the model, empty for even) is checked; an even assignment gives the
+/// remainder to the middle positions, because the first holds the embedding and the last the
+/// head.
+struct LayerRange {
+  int begin;
+  int end;
+  bool operator==(const LayerRange&) const = default;
+};
+base::Result<std::vector<std::vector<LayerRange>>> assign_layers(int layers, int stages,
+                                                                 int virtual_stages,
+                                                                 const std::vector<int>& given);
+
+}  // namespace trireme::layout

@@ -1,0 +1,89 @@
+# Rooms and their layers. A room may use only rooms of a lower layer, and exactly one room may
+# include each foreign API; both rules are checked here, so a breach ends the configuration.
+set(TRIREME_LAYER_base 0)
+set(TRIREME_LAYER_config 1)
+set(TRIREME_LAYER_layout 1)
+set(TRIREME_LAYER_topology 1)
+set(TRIREME_LAYER_launch 1)
+set(TRIREME_LAYER_telemetry 1)
+set(TRIREME_LAYER_device 2)
+set(TRIREME_LAYER_data 2)
+set(TRIREME_LAYER_comm 3)
+set(TRIREME_LAYER_model 4)
+set(TRIREME_LAYER_optim 4)
+set(TRIREME_LAYER_checkpoint 4)
+set(TRIREME_LAYER_engine 5)
+set(TRIREME_LAYER_runtime 6)
+set(TRIREME_LAYER_plan 6)
+set(TRIREME_LAYER_train 7)
+set(TRIREME_LAYER_apps 8)
+set(TRIREME_ROOMS base config layout topology launch telemetry device data comm model optim
+    checkpoint engine runtime plan train apps)
+
+# Foreign headers (as regular expressions) and the only room that may include them.
+set(TRIREME_FOREIGN_OWNERS
+  "fmt/=base" "nlohmann/=base" "boost/program_options=config" "hwloc=topology"
+  "cuda=device" "cublas=device" "cudnn=device" "dnnl=device" "oneapi/dnnl=device"
+  "pcre2=data" "curl/=data" "zlib=data" "mpi\\.h=comm" "nccl=comm" "ucp/=comm"
+  "hdf5=checkpoint" "H5=checkpoint" "isa-l=checkpoint" "openssl/=checkpoint" "pmix=runtime"
+  "CLI/=apps" "slurm/=spank-plugin")
+
+function(trireme_check_includes room depends files)
+  foreach(file IN LISTS files)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    file(STRINGS "${file}" includes REGEX "^ *# *include ")
+    foreach(line IN LISTS includes)
+      if(line MATCHES "\"trireme/([a-z]+)/")
+        set(other "${CMAKE_MATCH_1}")
+        if(NOT other STREQUAL room AND NOT other IN_LIST depends)
+          message(FATAL_ERROR "${file}: includes room '${other}', which room '${room}' does not "
+            "declare in DEPENDS (docs/architecture.md, rooms and layers)")
+        endif()
+      elseif(line MATCHES "include <([^>]+)>")
+        set(header "${CMAKE_MATCH_1}")
+        foreach(entry IN LISTS TRIREME_FOREIGN_OWNERS)
+          string(REGEX MATCH "^(.*)=([a-z-]+)$" _ "${entry}")
+          if(header MATCHES "^${CMAKE_MATCH_1}")
+            string(REGEX REPLACE "^.*=" "" owner "${entry}")
+            if(NOT owner STREQUAL room)
+              message(FATAL_ERROR "${file}: includes <${header}>, which only room '${owner}' may")
+            endif()
+          endif()
+        endforeach()
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+# trireme_add_room(<room> SOURCES <file>... [DEPENDS <room>...] [LINK <library>...]
+#                  [PRIVATE_LINK <library>...])
+# Makes target trireme_<room> with alias trireme::<room>. DEPENDS are rooms of lower layers.
+function(trireme_add_room room)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  if(NOT DEFINED TRIREME_LAYER_${room})
+    message(FATAL_ERROR "room '${room}' has no layer; add it to scripts/cmake/TriremeRooms.cmake")
+  endif()
+  foreach(other IN LISTS ARG_DEPENDS)
+    if(NOT DEFINED TRIREME_LAYER_${other})
+      message(FATAL_ERROR "room '${room}' depends on unknown room '${other}'")
+    endif()
+    if(NOT TRIREME_LAYER_${other} LESS TRIREME_LAYER_${room})
+      message(FATAL_ERROR "room '${room}' (layer ${TRIREME_LAYER_${room}}) may not depend on "
+        "'${other}' (layer ${TRIREME_LAYER_${other}}): a room sees only lower layers")
+    endif()
+  endforeach()
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS
+    "${PROJECT_SOURCE_DIR}/src/${room}/*.[ch]pp" "${PROJECT_SOURCE_DIR}/src/${room}/*.cu*"
+    "${PROJECT_SOURCE_DIR}/include/trireme/${room}/*.hpp")
+  trireme_check_includes(${room} "${ARG_DEPENDS}" "${files}")
+
+  add_library(trireme_${room} STATIC ${ARG_SOURCES})
+  add_library(trireme::${room} ALIAS trireme_${room})
+  target_include_directories(trireme_${room}
+    PUBLIC "${PROJECT_SOURCE_DIR}/include"
+    PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated")
+  target_link_libraries(trireme_${room} PRIVATE trireme_options)
+  list(TRANSFORM ARG_DEPENDS PREPEND trireme::)
+  target_link_libraries(trireme_${room} PUBLIC ${ARG_DEPENDS} ${ARG_LINK}
+    PRIVATE ${ARG_PRIVATE_LINK})
+endfunction()

@@ -1,0 +1,50 @@
+# Tests: one executable per room for unit tests, one per behaviour for MPI tests.
+if(BUILD_TESTING)
+  find_package(Catch2 2 REQUIRED)
+  include(Catch)
+  find_program(TRIREME_MPIEXEC mpirun)
+endif()
+
+# trireme_add_unit_tests(<room> SOURCES <file>... [LINK <target>...] [LABELS <label>...])
+# Every TEST_CASE becomes one test "unit.<room>/<sentence>".
+function(trireme_add_unit_tests room)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(unit_${room} ${ARG_SOURCES})
+  target_include_directories(unit_${room} PRIVATE "${PROJECT_SOURCE_DIR}/tests"
+    "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(unit_${room} PRIVATE
+    trireme::${room} ${ARG_LINK} trireme_test_main trireme_options)
+  target_precompile_headers(unit_${room} REUSE_FROM trireme_test_pch)
+  target_compile_definitions(unit_${room} PRIVATE
+    TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  catch_discover_tests(unit_${room} TEST_PREFIX "unit.${room}/"
+    PROPERTIES LABELS "unit;${ARG_LABELS}" SKIP_REGULAR_EXPRESSION "TRIREME_SKIP:")
+endfunction()
+
+# trireme_add_mpi_test(<name> RANKS <n>... SOURCES <file>... [LINK <target>...] [TIMEOUT <s>]
+#                      [LABELS <label>...])
+# One executable, run once per rank count as test mpi.<name>@<n>.
+function(trireme_add_mpi_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(mpi_${name} ${ARG_SOURCES})
+  target_include_directories(mpi_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests"
+    "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(mpi_${name} PRIVATE ${ARG_LINK} trireme_mpi_test_main trireme_options)
+  target_compile_definitions(mpi_${name} PRIVATE
+    TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_precompile_headers(mpi_${name} REUSE_FROM trireme_test_pch)
+  foreach(ranks IN LISTS ARG_RANKS)
+    add_test(NAME "mpi.${name}@${ranks}" COMMAND
+      "${PROJECT_SOURCE_DIR}/tests/support/mpirun" ${ranks} $<TARGET_FILE:mpi_${name}>)
+    # More ranks than cores is normal: a rank counts as one processor, at most two.
+    set(processors ${ranks})
+    if(processors GREATER 2)
+      set(processors 2)
+    endif()
+    set_tests_properties("mpi.${name}@${ranks}" PROPERTIES LABELS "mpi;${ARG_LABELS}"
+      PROCESSORS ${processors} TIMEOUT ${ARG_TIMEOUT} SKIP_REGULAR_EXPRESSION "TRIREME_SKIP:")
+  endforeach()
+endfunction()

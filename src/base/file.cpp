@@ -1,0 +1,109 @@
+#include "trireme/base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+namespace trireme::base {
+
+std::optional<std::string> FileTraits::close(int descriptor) {
+  if (::close(descriptor) == 0) return std::nullopt;
+  return std::string(std::strerror(errno));
+}
+
+Result<File> open_file(const std::filesystem::path& path, int flags, unsigned mode,
+                       ExitCode code) {
+  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  if (descriptor < 0) {
+    return Failure{code, format("cannot open '{}': {}", path.string(), std::strerror(errno))};
+  }
+  return File::adopt(descriptor);
+}
+
+void write_at(const File& file, std::span<const std::byte> bytes, std::size_t offset,
+              const std::filesystem::path& path, ExitCode code) {
+  while (!bytes.empty()) {
+    const auto count =
+        ::pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_errno(code, format("cannot write '{}'", path.string()), errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::size_t>(count);
+  }
+}
+
+void read_at(const File& file, std::span<std::byte> bytes, std::size_t offset,
+             const std::filesystem::path& path, ExitCode code) {
+  while (!bytes.empty()) {
+    const auto count = ::pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_errno(code, format("cannot read '{}'", path.string()), errno);
+    if (count == 0) {
+      throw Error(code, format("'{}' ends at byte {}, {} bytes too early", path.string(), offset,
+                               bytes.size()));
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::size_t>(count);
+  }
+}
+
+Result<std::string> read_text_file(const std::filesystem::path& path, ExitCode code,
+                                   std::size_t max_bytes) {
+  auto file = open_file(path, O_RDONLY, 0, code);
+  if (!file) return file.failure();
+  struct stat facts {};
+  if (::fstat(file->get(), &facts) != 0) {
+    return Failure{code, format("cannot examine '{}': {}", path.string(), std::strerror(errno))};
+  }
+  if (S_ISDIR(facts.st_mode)) {
+    return Failure{code, format("'{}' is a folder; a file is needed here", path.string())};
+  }
+  std::string text;
+  std::string block(std::size_t{1} << 16, '\0');
+  for (;;) {
+    const auto count = ::read(file->get(), block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      return Failure{code, format("cannot read '{}': {}", path.string(), std::strerror(errno))};
+    }
+    if (count == 0) return text;
+    text.append(block, 0, static_cast<std::size_t>(count));
+    if (text.size() > max_bytes) {
+      return Failure{code, format("'{}' is larger than {} (no file of this kind is)",
+                                  path.string(), bytes_text(max_bytes))};
+    }
+  }
+}
+
+void sync_folder(const std::filesystem::path& folder, ExitCode code) {
+  const auto shown = folder.empty() ? std::filesystem::path(".") : folder;
+  auto opened = value_or_throw(open_file(shown, O_RDONLY | O_DIRECTORY, 0, code));
+  if (::fsync(opened.get()) != 0) {
+    throw_errno(code, format("cannot sync folder '{}'", shown.string()), errno);
+  }
+  success_or_throw(opened.close());
+}
+
+void write_file_durably(const std::filesystem::path& path, std::string_view text, ExitCode code) {
+  auto temporary = path;
+  temporary += format(".tmp-{}", ::getpid());
+  auto file = value_or_throw(open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644, code));
+  write_at(file, std::as_bytes(std::span(text.data(), text.size())), 0, temporary, code);
+  if (::fsync(file.get()) != 0) {
+    throw_errno(code, format("cannot sync '{}'", temporary.string()), errno);
+  }
+  success_or_throw(file.close());
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    throw_errno(code, format("cannot rename '{}' to '{}'", temporary.string(), path.string()),
+                errno);
+  }
+  sync_folder(path.parent_path(), code);
+}
+
+}  // namespace trireme::base

@@ -1,0 +1,94 @@
+#include "trireme/base/log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+
+namespace trireme::base::log {
+namespace {
+
+/// The process's one log. A log is the exception to "no singletons": whatever fails must be able
+/// to speak without having been handed a logger.
+struct State {
+  Settings settings;
+  int file = -1;
+  std::mutex mutex;
+};
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+constexpr std::array<const char*, 4> names{"debug", "info", "warning", "error"};
+constexpr std::array<const char*, 4> colours{"\033[2m", "", "\033[33m", "\033[31m"};
+
+std::string time_text() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm parts{};
+  localtime_r(&now.tv_sec, &parts);
+  std::array<char, 32> text{};
+  const auto length = std::strftime(text.data(), text.size(), "%H:%M:%S", &parts);
+  return format("{}.{:03}", std::string_view(text.data(), length), now.tv_nsec / 1'000'000);
+}
+
+/// One write call per line, so that lines of several ranks do not mix.
+void emit(int descriptor, std::string_view line) {
+  while (!line.empty()) {
+    const auto count = ::write(descriptor, line.data(), line.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    line.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+void write_to(Level level, std::string_view room, std::string_view message, bool to_stderr) {
+  auto& log = state();
+  const auto& settings = log.settings;
+  if (level < settings.threshold && log.file < 0) return;
+  const auto index = static_cast<std::size_t>(level);
+  const auto line =
+      format("{} {:<7} r{:04}/{:04} {} {}: {}", time_text(), names[index], settings.identity.rank,
+             settings.identity.world_size, settings.identity.node, room, message);
+  const std::lock_guard lock(log.mutex);
+  if (to_stderr && level >= settings.threshold) {
+    const bool paint = settings.colour && *colours[index] != '\0';
+    emit(STDERR_FILENO, paint ? format("{}{}\033[0m\n", colours[index], line) : line + "\n");
+  }
+  if (log.file >= 0) emit(log.file, line + "\n");
+}
+
+}  // namespace
+
+void configure(const Settings& settings) {
+  auto& log = state();
+  const std::lock_guard lock(log.mutex);
+  if (log.file >= 0) ::close(log.file);
+  log.file = -1;
+  log.settings = settings;
+  if (!settings.file.empty()) {
+    log.file = ::open(settings.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (log.file < 0) {
+      emit(STDERR_FILENO, format("cannot open log '{}': {}; this rank logs on stderr only\n",
+                                 settings.file, std::strerror(errno)));
+    }
+  }
+}
+
+const Settings& settings() { return state().settings; }
+
+void write(Level level, std::string_view room, std::string_view message) {
+  write_to(level, room, message, true);
+}
+
+void write_once(Level level, std::string_view room, std::string_view message) {
+  write_to(level, room, message, state().settings.identity.rank == 0);
+}
+
+}  // namespace trireme::base::log
