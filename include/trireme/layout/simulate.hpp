@@ -1,9 +1,9 @@
 #pragma once
 
+#include "trireme/layout/schedule.hpp"
+
 #include <string>
 #include <vector>
-
-#include "trireme/layout/schedule.hpp"
 
 namespace trireme::layout {
 
