@@ -64,7 +64,7 @@ std::string manifest_text(const Manifest& manifest);
 /// name `source`.
 base::Result<Manifest> parse_manifest(std::string_view text, std::string_view source);
 
-/// Reads STEP_FOLDER/manifest.json; symbolic links and files above 1 GiB are refused.
+/// Reads STEP_FOLDER/manifest.json; symbolic links and files above 256 MiB are refused.
 base::Result<Manifest> read_manifest(const std::filesystem::path& step_folder);
 
 }  // namespace trireme::checkpoint

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace trireme::checkpoint {
@@ -16,6 +17,8 @@ struct SaveRequest {
   std::filesystem::path checkpoints;
   std::int64_t step = 0;
   std::uint64_t tokens = 0;
+  /// "trireme 0.1.0 (1a2b3c4)": for people; goes into the manifest.
+  std::string tool_version;
   /// Goes into the manifest as it is; rank 0's counts.
   base::Json state;
   std::vector<SaveItem> items;
