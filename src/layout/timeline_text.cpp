@@ -1,0 +1,116 @@
+#include "trireme/base/contract.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/layout/simulate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+namespace trireme::layout {
+namespace {
+
+/// The left edge of a cell tells the chunk.
+constexpr std::array chunk_edges = {"│", "┃", "║", "┆", "┇"};
+constexpr const char* idle_fill = "·";
+
+const char* edge(int virtual_stage) {
+  return chunk_edges[static_cast<std::size_t>(virtual_stage) % chunk_edges.size()];
+}
+
+const char* fill(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::forward:
+      return " ";
+    case ActionKind::backward:
+    case ActionKind::backward_input:
+      return "▒";
+    case ActionKind::backward_weight:
+      return "░";
+  }
+  return "?";
+}
+
+std::string repeated(const char* glyph, std::int64_t count) {
+  std::string text;
+  for (std::int64_t at = 0; at < count; ++at) text += glyph;
+  return text;
+}
+
+/// `width` columns: edge, number, fill; what does not fit goes, from the fill backwards.
+std::string cell(const Action& action, std::int64_t width) {
+  std::string number = std::to_string(action.micro_batch);
+  const std::int64_t room = width - 1;  // beside the edge
+  if (width <= 0) return "";
+  if (width == 1) return number.substr(number.size() - 1);
+  if (static_cast<std::int64_t>(number.size()) > room) {
+    number = number.substr(number.size() - static_cast<std::size_t>(room));
+  }
+  return edge(action.virtual_stage) + number +
+         repeated(fill(action.kind), room - static_cast<std::int64_t>(number.size()));
+}
+
+std::string stage_line(const std::vector<TimedAction>& timeline, double columns_per_unit,
+                       double makespan) {
+  const auto column = [&](double time) { return std::llround(time * columns_per_unit); };
+  std::string line;
+  std::int64_t at = 0;
+  for (const TimedAction& timed : timeline) {
+    const std::int64_t begin = std::max(at, static_cast<std::int64_t>(column(timed.begin)));
+    const std::int64_t end = std::max(begin, static_cast<std::int64_t>(column(timed.end)));
+    line += repeated(idle_fill, begin - at) + cell(timed.action, end - begin);
+    at = end;
+  }
+  return line + repeated(idle_fill, column(makespan) - at);
+}
+
+std::string legend(const Schedule& schedule) {
+  std::set<ActionKind> kinds;
+  for (const auto& actions : schedule.actions) {
+    for (const Action& action : actions) kinds.insert(action.kind);
+  }
+  std::string text;
+  for (const ActionKind kind : kinds) {
+    text += base::format("{}3{} {}   ", edge(0), repeated(fill(kind), 2), name(kind));
+  }
+  text += base::format("{} idle", repeated(idle_fill, 3));
+  if (schedule.virtual_stages == 1) return text;
+  text += "   virtual stages:";
+  for (int chunk = 0; chunk < schedule.virtual_stages; ++chunk) {
+    text += base::format(" {} {}", edge(chunk), chunk);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string timeline_text(const Schedule& schedule, const Simulation& simulation, int columns) {
+  TRIREME_EXPECT(simulation.timeline.size() == static_cast<std::size_t>(schedule.stages),
+                 "the simulation of this schedule");
+  const std::size_t stage_width = std::to_string(schedule.stages - 1).size();
+  const int peak =
+      *std::max_element(simulation.peak_live_total.begin(), simulation.peak_live_total.end());
+  const std::size_t live_width = std::to_string(peak).size();
+  const auto frame =
+      static_cast<int>(std::string("stage  ▏  live ").size() - 2 + stage_width + live_width);
+  const double room = std::max(columns - frame, 1);
+  double columns_per_unit = simulation.makespan > 0 ? room / simulation.makespan : 0;
+  // Equal actions should look equal: a whole number of columns a unit where that is possible.
+  if (columns_per_unit >= 1) columns_per_unit = std::floor(columns_per_unit);
+
+  std::string text = base::format(
+      "{}: {} stages, {} micro-batches{}; makespan {}, bubble {:.1f} %\n", name(schedule.kind),
+      schedule.stages, schedule.micro_batches,
+      schedule.virtual_stages == 1 ? ""
+                                   : base::format(", {} virtual stages", schedule.virtual_stages),
+      base::number_text(simulation.makespan), 100 * simulation.bubble_fraction);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    text += base::format("stage {:>{}} {}▏ live {:>{}}\n", stage, stage_width,
+                         stage_line(simulation.timeline[at], columns_per_unit, simulation.makespan),
+                         simulation.peak_live_total[at], live_width);
+  }
+  return text + legend(schedule) + "\n";
+}
+
+}  // namespace trireme::layout
