@@ -38,6 +38,9 @@ int order_in_messages(Axis axis) {
 
 constexpr std::int64_t too_many_ranks = std::numeric_limits<int>::max();
 
+/// Larger than any machine; a mistyped world size ends here and not in the allocator.
+constexpr int max_world_size = 1 << 24;
+
 /// Product of positive degrees; everything above the range of a rank counts as too_many_ranks.
 std::int64_t saturated_product(const std::vector<AxisExtent>& axes) {
   std::int64_t product = 1;
@@ -133,6 +136,12 @@ base::Result<Mesh> Mesh::create(std::vector<AxisExtent> axes, int world_size) {
                          base::format("world size {} is below 1 (a mesh needs ranks to arrange); "
                                       "start at least one rank",
                                       world_size)};
+  }
+  if (world_size > max_world_size) {
+    return base::Failure{base::ExitCode::launch,
+                         base::format("world size {} is above {} (no machine has so many devices); "
+                                      "start fewer ranks",
+                                      world_size, max_world_size)};
   }
   for (std::size_t at = 0; at < axes.size(); ++at) {
     if (axes[at].degree < 1) {
