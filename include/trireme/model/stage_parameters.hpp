@@ -93,8 +93,10 @@ class StageParameters {
   device::Tensor flat_gradients_;
 };
 
-/// Writes initial values of everything the rank holds: a pure function of seed, parameter name
-/// and global element index, whatever the layout. `flat` is f32 or bf16.
-void initialise(const StageParameters& stage, std::uint64_t seed, const device::Tensor& flat);
+/// Writes the initial values of elements [range.begin, range.end) of the rank's flat buffer: a
+/// pure function of seed, parameter name and global element index, whatever the layout.
+/// out: f32 [range.size()]. Padding stays as it is.
+void initialise(const StageParameters& stage, std::uint64_t seed, layout::FlatRange range,
+                const device::Tensor& out);
 
 }  // namespace trireme::model
