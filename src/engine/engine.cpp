@@ -1,14 +1,14 @@
 #include "trireme/engine/engine.hpp"
 
-#include <algorithm>
-#include <chrono>
-
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include "host_sum.hpp"
 #include "parts.hpp"
+
+#include <algorithm>
+#include <chrono>
 
 namespace trireme::engine {
 
@@ -20,9 +20,8 @@ namespace {
 
 model::StagePlace stage_place(const EngineOptions& options) {
   const int stages = options.mesh.degree(Axis::pipeline);
-  const auto ranges =
-      base::value_or_throw(layout::assign_layers(options.model.num_hidden_layers, stages,
-                                                 options.virtual_stages, options.stage_layers));
+  const auto ranges = base::value_or_throw(layout::assign_layers(
+      options.model.num_hidden_layers, stages, options.virtual_stages, options.stage_layers));
   const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
   return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)],
           options.sequence_parallel};
@@ -198,25 +197,15 @@ double Engine::Parts::whole_loss_sum(double local) {
   return sum;
 }
 
-PipelineExecutor::Outcome Engine::Parts::backpropagate(float loss_scale, double& exposed) {
-  reducer->begin_step(flat_gradients);
-  auto outcome = executor->run(
-      schedule.actions[static_cast<std::size_t>(my_stage())], options.micro_batches,
-      [this, loss_scale](int index) { return micro_batch(index, loss_scale); },
-      [this](const model::Place& place) { reducer->completed(place); });
-  exposed = reducer->finish();
-  return outcome;
-}
-
 void Engine::Parts::gather_parameters() {
   if (options.zero_level == 0 || groups.data->size() == 1) return;
   std::vector<comm::Work> works;
   for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
     const auto whole = stage.flat().buckets[bucket];
     const auto shard = stage.flat().shard_of_bucket(bucket, groups.data->rank());
-    works.push_back(groups.data->start_all_gather(
-        flat_parameters.slice(0, shard.begin, shard.size()),
-        flat_parameters.slice(0, whole.begin, whole.size())));
+    works.push_back(
+        groups.data->start_all_gather(flat_parameters.slice(0, shard.begin, shard.size()),
+                                      flat_parameters.slice(0, whole.begin, whole.size())));
   }
   for (auto& work : works) work.wait();
 }
@@ -244,24 +233,38 @@ TokenBuffers& Engine::batch(int index) {
   return parts_->batches[static_cast<std::size_t>(index)];
 }
 
-StepOutcome Engine::train_step(double learning_rate, std::int64_t step) {
+ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
-  StepOutcome outcome;
-  const auto tokens = static_cast<double>(parts.global_tokens());
-  const auto run = parts.backpropagate(static_cast<float>(1.0 / tokens),
-                                       outcome.exposed_communication_seconds);
+  ScheduleOutcome outcome;
+  outcome.tokens = parts.counted_tokens();
+  const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
+  parts.reducer->begin_step(parts.flat_gradients);
+  const auto run = parts.executor->run(
+      parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
+      parts.options.micro_batches,
+      [&](int index) { return parts.micro_batch(index, static_cast<float>(1.0 / tokens)); },
+      [&](const model::Place& place) { parts.reducer->completed(place); });
   outcome.bubble_seconds = run.waited_seconds;
   outcome.loss = parts.whole_loss_sum(run.loss_sum) / tokens;
-  outcome.gradient_norm = parts.reducer->global_norm();
-  float scale = 1.0F;
+  return outcome;
+}
+
+ReduceOutcome Engine::reduce_gradients() {
+  ReduceOutcome outcome;
+  outcome.exposed_seconds = parts_->reducer->finish();
+  outcome.gradient_norm = parts_->reducer->global_norm();
+  parts_->gradient_norm = outcome.gradient_norm;
+  return outcome;
+}
+
+void Engine::update(double learning_rate, std::int64_t step) {
+  auto& parts = *parts_;
   const double clip = parts.options.clip_norm;
-  if (clip > 0.0 && outcome.gradient_norm > clip) {
-    scale = static_cast<float>(clip / outcome.gradient_norm);
-  }
+  const bool clips = clip > 0.0 && parts.gradient_norm > clip;
+  const float scale = clips ? static_cast<float>(clip / parts.gradient_norm) : 1.0F;
   parts.optimizer->update(parts.kernels, parts.flat_gradients, static_cast<float>(learning_rate),
                           scale, step);
   parts.gather_parameters();
-  return outcome;
 }
 
 EvaluationOutcome Engine::evaluate() {
@@ -271,31 +274,30 @@ EvaluationOutcome Engine::evaluate() {
   return {parts.whole_loss_sum(run.loss_sum), parts.counted_tokens()};
 }
 
-EvaluationOutcome Engine::accumulate_gradients() {
-  auto& parts = *parts_;
-  EvaluationOutcome outcome;
-  outcome.tokens = parts.counted_tokens();
-  double exposed = 0;
-  const auto run =
-      parts.backpropagate(static_cast<float>(1.0 / static_cast<double>(outcome.tokens)), exposed);
-  outcome.loss_sum = parts.whole_loss_sum(run.loss_sum);
-  return outcome;
-}
-
 Tensor Engine::logits() {
   TRIREME_EXPECT(parts_->logits, "logits were not kept");
   parts_->chunks.back().logits(parts_->logits);
   return parts_->logits;
 }
 
-std::int64_t Engine::local_vocabulary() const { return parts_->chunks.back().local_vocabulary(); }
+std::int64_t Engine::local_vocabulary() const {
+  return parts_->chunks.back().local_vocabulary();
+}
 
-std::int64_t Engine::first_token() const { return parts_->chunks.back().first_token(); }
+std::int64_t Engine::first_token() const {
+  return parts_->chunks.back().first_token();
+}
 
-bool Engine::is_last_stage() const { return parts_->messages.back().is_last(); }
+bool Engine::is_last_stage() const {
+  return parts_->messages.back().is_last();
+}
 
-const layout::Schedule& Engine::schedule() const { return parts_->schedule; }
+const layout::Schedule& Engine::schedule() const {
+  return parts_->schedule;
+}
 
-const EngineOptions& Engine::options() const { return parts_->options; }
+const EngineOptions& Engine::options() const {
+  return parts_->options;
+}
 
 }  // namespace trireme::engine

@@ -1,10 +1,10 @@
 #include "gradients.hpp"
 
+#include "host_sum.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-
-#include "host_sum.hpp"
 
 namespace trireme::engine {
 
@@ -74,8 +74,8 @@ void GradientReducer::start(std::size_t bucket) {
     return;
   }
   const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
-  under_way_.push_back(groups_.data->start_reduce_scatter(
-      whole, flat_.slice(0, shard.begin, shard.size())));
+  under_way_.push_back(
+      groups_.data->start_reduce_scatter(whole, flat_.slice(0, shard.begin, shard.size())));
 }
 
 void GradientReducer::poll() {

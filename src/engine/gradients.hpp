@@ -1,10 +1,10 @@
 #pragma once
 
-#include <vector>
-
 #include "trireme/device/arena.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage_parameters.hpp"
+
+#include <vector>
 
 namespace trireme::engine {
 
@@ -40,7 +40,7 @@ class GradientReducer {
   device::Kernels& kernels_;
   const model::StageParameters& stage_;
   device::Tensor flat_;
-  device::Tensor exchange_;  // f32: partial pieces, all parts of each
+  device::Tensor exchange_;         // f32: partial pieces, all parts of each
   std::vector<int> slabs_missing_;  // [bucket]
   std::vector<int> slabs_of_bucket_;
   std::vector<comm::Work> under_way_;

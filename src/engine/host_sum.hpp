@@ -1,9 +1,9 @@
 #pragma once
 
+#include "trireme/comm/process_group.hpp"
+
 #include <span>
 #include <vector>
-
-#include "trireme/comm/process_group.hpp"
 
 namespace trireme::engine {
 

@@ -22,8 +22,8 @@ std::unique_ptr<comm::ProcessGroup> pretended_embedding(const EngineOptions& opt
   const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
   const int last = static_cast<int>(stages.size()) - 1;
   if (last == 0 || (stage != 0 && stage != last)) return nullptr;
-  return comm::make_dry_run_group("embedding", {stages.front(), stages.back()},
-                                  stage == 0 ? 0 : 1, comm::DryRunData::untouched);
+  return comm::make_dry_run_group("embedding", {stages.front(), stages.back()}, stage == 0 ? 0 : 1,
+                                  comm::DryRunData::untouched);
 }
 
 }  // namespace
@@ -37,7 +37,11 @@ MemoryUse measure(const EngineOptions& options) {
   const auto kernels = device::make_measuring_kernels();
   Engine engine(options, {tensor.get(), pipeline.get(), data.get(), embedding.get()}, *kernels,
                 memory);
-  if (options.use == Use::training) engine.train_step(0.0, 1);
+  if (options.use == Use::training) {
+    engine.run_schedule();
+    engine.reduce_gradients();
+    engine.update(0.0, 1);
+  }
   engine.evaluate();
   if (options.keep_logits == KeepLogits::yes && engine.is_last_stage()) engine.logits();
   return memory.peak_bytes();

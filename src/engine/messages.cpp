@@ -1,6 +1,6 @@
-#include <chrono>
-
 #include "pipeline.hpp"
+
+#include <chrono>
 
 namespace trireme::engine {
 
@@ -13,8 +13,12 @@ namespace {
 constexpr int double_buffer = 2;
 
 /// Tags name the receiving chunk and the direction; order does the rest.
-int forward_tag(int receiving_chunk) { return 2 * receiving_chunk; }
-int backward_tag(int receiving_chunk) { return 2 * receiving_chunk + 1; }
+int forward_tag(int receiving_chunk) {
+  return 2 * receiving_chunk;
+}
+int backward_tag(int receiving_chunk) {
+  return 2 * receiving_chunk + 1;
+}
 
 }  // namespace
 
@@ -86,7 +90,9 @@ Tensor ChunkMessages::free_buffer(Ring& ring, int micro_batch) {
   return ring.buffers[place];
 }
 
-Tensor ChunkMessages::output_buffer(int micro_batch) { return free_buffer(outputs_, micro_batch); }
+Tensor ChunkMessages::output_buffer(int micro_batch) {
+  return free_buffer(outputs_, micro_batch);
+}
 
 Tensor ChunkMessages::input_gradient_buffer(int micro_batch) {
   return free_buffer(input_gradients_, micro_batch);

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <optional>
-#include <vector>
-
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
 #include "gradients.hpp"
 #include "pipeline.hpp"
+
+#include <optional>
+#include <vector>
 
 namespace trireme::engine {
 
@@ -30,23 +30,19 @@ struct Engine::Parts {
   std::optional<GradientReducer> reducer;
   std::optional<optim::Optimizer> optimizer;
   std::optional<PipelineExecutor> executor;
+  double gradient_norm = 0;
 
   Parts(const EngineOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
         Memory& their_memory);
 
   bool trains() const { return options.use == Use::training; }
-  int my_stage() const { return options.mesh.coordinate(Axis::pipeline, options.rank); }
-  std::int64_t global_tokens() const {
-    return options.micro_batches * options.micro_batch * options.sequence_length *
-           options.mesh.degree(Axis::data);
-  }
+  int my_stage() const { return options.mesh.coordinate(layout::Axis::pipeline, options.rank); }
   void make_parameters();
   void make_chunks();
   void make_batches();
   model::MicroBatch micro_batch(int index, float loss_scale) const;
   double whole_loss_sum(double local);
   std::int64_t counted_tokens();
-  PipelineExecutor::Outcome backpropagate(float loss_scale, double& exposed);
   void gather_parameters();
 };
 

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "trireme/engine/engine.hpp"
+#include "trireme/model/stage.hpp"
+
 #include <deque>
 #include <functional>
 #include <vector>
-
-#include "trireme/engine/engine.hpp"
-#include "trireme/model/stage.hpp"
 
 namespace trireme::engine {
 
@@ -83,15 +83,16 @@ class PipelineExecutor {
   using Batches = std::function<model::MicroBatch(int)>;
   using Completed = std::function<void(const model::Place&)>;
 
-  PipelineExecutor(const Stage& stage, device::Kernels& kernels) : stage_(stage), kernels_(kernels) {}
+  PipelineExecutor(const Stage& stage, device::Kernels& kernels)
+      : stage_(stage), kernels_(kernels) {}
 
   struct Outcome {
     double loss_sum = 0;
     double waited_seconds = 0;
   };
   /// `completed` hears of parts of the model whose gradients of the whole step are added up.
-  Outcome run(const std::vector<layout::Action>& actions, int micro_batches,
-              const Batches& batches, const Completed& completed);
+  Outcome run(const std::vector<layout::Action>& actions, int micro_batches, const Batches& batches,
+              const Completed& completed);
   /// Forward alone, all micro-batches through all chunks.
   Outcome run_forward_only(int micro_batches, const Batches& batches);
   void poll();

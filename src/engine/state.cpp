@@ -1,7 +1,7 @@
 // What an engine holds, as boxes of logical tensors.
-#include <algorithm>
-
 #include "parts.hpp"
+
+#include <algorithm>
 
 namespace trireme::engine {
 
@@ -23,15 +23,15 @@ void each_piece(const model::StageParameters& stage, layout::FlatRange range, co
 
 /// `values` holds the elements of `segment`; names what of it belongs to which tensor.
 void append_parts(const model::StageParameters& stage, const optim::Segment& segment,
-                  const std::string& prefix, const Tensor& values,
-                  std::vector<StatePart>& parts) {
+                  const std::string& prefix, const Tensor& values, std::vector<StatePart>& parts) {
   each_piece(stage, segment.flat, [&](const model::Piece& piece, layout::FlatRange range) {
     const auto& tensor = stage.parameters()[piece.parameter].tensor;
     auto begin = range.begin - segment.flat.begin;
-    for (const auto& box : layout::boxes_of_flat_range(
-             piece.box, range.begin - piece.flat.begin, range.end - piece.flat.begin)) {
+    for (const auto& box : layout::boxes_of_flat_range(piece.box, range.begin - piece.flat.begin,
+                                                       range.end - piece.flat.begin)) {
       const auto count = layout::element_count(box);
-      parts.push_back({prefix + tensor.name, tensor.shape, box, values.slice(0, begin, count)});
+      parts.push_back({prefix + tensor.name, tensor.shape, box, values.slice(0, begin, count),
+                       piece.primary});
       begin += count;
     }
   });

@@ -1,19 +1,19 @@
 #include "attention.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "trireme/base/format.hpp"
 #include "trireme/base/philox.hpp"
 
 #include "tensor_parallel.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace trireme::model {
 
 using device::Tensor;
 
-AttentionBlock::AttentionBlock(const StageContext& context, const StageParameters& stage,
-                               int layer, const RotaryTables& rotary)
+AttentionBlock::AttentionBlock(const StageContext& context, const StageParameters& stage, int layer,
+                               const RotaryTables& rotary)
     : context_(context),
       rotary_(rotary),
       layer_(layer),
@@ -53,8 +53,8 @@ AttentionActivations AttentionBlock::with_workspace(const AttentionActivations& 
   auto whole = kept;
   whole.heads =
       arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
-  whole.lse = arena.allocate(device::DType::f32,
-                             {context_.micro_batch, heads_, context_.sequence_length});
+  whole.lse =
+      arena.allocate(device::DType::f32, {context_.micro_batch, heads_, context_.sequence_length});
   return whole;
 }
 
@@ -89,13 +89,13 @@ device::Attention AttentionBlock::attention(const MicroBatch& batch,
   attention.lse = kept.lse;
   attention.scale = 1.0F / std::sqrt(static_cast<float>(context_.config.head_dim));
   if (context_.config.dropout > 0.0F) {
-    attention.dropout = {.rate = context_.config.dropout,
-                         .seed = context_.seed,
-                         .stream = base::stream_of("dropout.attention") +
-                                   static_cast<std::uint64_t>(layer_),
-                         .first_row = batch.first_sequence,
-                         .first_column = context_.tensor.rank() * heads_,
-                         .width = context_.config.num_attention_heads};
+    attention.dropout = {
+        .rate = context_.config.dropout,
+        .seed = context_.seed,
+        .stream = base::stream_of("dropout.attention") + static_cast<std::uint64_t>(layer_),
+        .first_row = batch.first_sequence,
+        .first_column = context_.tensor.rank() * heads_,
+        .width = context_.config.num_attention_heads};
   }
   return attention;
 }
@@ -105,10 +105,10 @@ void AttentionBlock::normalise_heads(const Tensor& qkv, const AttentionActivatio
   const auto width = context_.config.head_dim;
   const auto q = qkv.slice(1, 0, heads_ * width).split(1, width);
   const auto k = qkv.slice(1, heads_ * width, kv_heads_ * width).split(1, width);
-  context_.kernels.norm_forward({device::NormKind::rms, q, {}, {}, q_norm_.weight, {}, kept.q, {},
-                                 kept.q_norm.rstd, eps});
-  context_.kernels.norm_forward({device::NormKind::rms, k, {}, {}, k_norm_.weight, {}, kept.k, {},
-                                 kept.k_norm.rstd, eps});
+  context_.kernels.norm_forward(
+      {device::NormKind::rms, q, {}, {}, q_norm_.weight, {}, kept.q, {}, kept.q_norm.rstd, eps});
+  context_.kernels.norm_forward(
+      {device::NormKind::rms, k, {}, {}, k_norm_.weight, {}, kept.k, {}, kept.k_norm.rstd, eps});
 }
 
 void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations& kept,
@@ -130,14 +130,29 @@ void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations
   sum_rows(context_, terms, out);
 }
 
-void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept,
-                                                 const Tensor& dq, const Tensor& dk,
-                                                 const Heads& d_heads) const {
+void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept, const Tensor& dq,
+                                                 const Tensor& dk, const Heads& d_heads) const {
   const auto views = heads_of(kept.qkv);
-  context_.kernels.norm_backward({device::NormKind::rms, dq, views.q, q_norm_.weight, {},
-                                  kept.q_norm.rstd, {}, d_heads.q, q_norm_.d_weight, {}});
-  context_.kernels.norm_backward({device::NormKind::rms, dk, views.k, k_norm_.weight, {},
-                                  kept.k_norm.rstd, {}, d_heads.k, k_norm_.d_weight, {}});
+  context_.kernels.norm_backward({device::NormKind::rms,
+                                  dq,
+                                  views.q,
+                                  q_norm_.weight,
+                                  {},
+                                  kept.q_norm.rstd,
+                                  {},
+                                  d_heads.q,
+                                  q_norm_.d_weight,
+                                  {}});
+  context_.kernels.norm_backward({device::NormKind::rms,
+                                  dk,
+                                  views.k,
+                                  k_norm_.weight,
+                                  {},
+                                  kept.k_norm.rstd,
+                                  {},
+                                  d_heads.k,
+                                  k_norm_.d_weight,
+                                  {}});
 }
 
 AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,

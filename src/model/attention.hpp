@@ -10,15 +10,15 @@ namespace trireme::model {
 
 /// What attention keeps from forward for backward.
 struct AttentionActivations {
-  device::Tensor input;    // [local_rows, hidden]: the normalised residual stream
-  device::Tensor qkv;      // [rows, (heads + 2 kv_heads) * head_dim], local heads; q, k rotated
-                           // unless head norms keep rotated copies of their own
-  device::Tensor q;        // [rows, heads, head_dim] with head norms: normalised, rotated
-  device::Tensor k;        // [rows, kv_heads, head_dim] likewise
-  NormStatistics q_norm;   // rstd f32 [rows * heads]
-  NormStatistics k_norm;   // rstd f32 [rows * kv_heads]
-  device::Tensor heads;    // [rows, heads * head_dim]: output of attention before the projection
-  device::Tensor lse;      // f32 [micro_batch, heads, seq]
+  device::Tensor input;   // [local_rows, hidden]: the normalised residual stream
+  device::Tensor qkv;     // [rows, (heads + 2 kv_heads) * head_dim], local heads; q, k rotated
+                          // unless head norms keep rotated copies of their own
+  device::Tensor q;       // [rows, heads, head_dim] with head norms: normalised, rotated
+  device::Tensor k;       // [rows, kv_heads, head_dim] likewise
+  NormStatistics q_norm;  // rstd f32 [rows * heads]
+  NormStatistics k_norm;  // rstd f32 [rows * kv_heads]
+  device::Tensor heads;   // [rows, heads * head_dim]: output of attention before the projection
+  device::Tensor lse;     // f32 [micro_batch, heads, seq]
 };
 
 /// What backward of the inputs leaves for backward of the weights.
@@ -46,8 +46,7 @@ class AttentionBlock {
   AttentionGradients backward_input(const MicroBatch& batch, const AttentionActivations& kept,
                                     const device::Tensor& d_out,
                                     const device::Tensor& d_input) const;
-  void backward_weight(const AttentionActivations& kept,
-                       const AttentionGradients& gradients) const;
+  void backward_weight(const AttentionActivations& kept, const AttentionGradients& gradients) const;
 
   std::int64_t local_heads() const { return heads_; }
   std::int64_t local_kv_heads() const { return kv_heads_; }

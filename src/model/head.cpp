@@ -1,9 +1,9 @@
 #include "head.hpp"
 
-#include <algorithm>
-
 #include "tensor_parallel.hpp"
 #include "vocabulary.hpp"
+
+#include <algorithm>
 
 namespace trireme::model {
 namespace {

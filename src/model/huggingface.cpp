@@ -1,8 +1,8 @@
 // Hugging Face's config.json, read and written.
-#include <set>
-
 #include "trireme/base/format.hpp"
 #include "trireme/model/model_config.hpp"
+
+#include <set>
 
 namespace trireme::model {
 namespace {
@@ -88,8 +88,8 @@ void read_gpt2(Reader& reader, ModelConfig& model) {
   }
   const auto activation = reader.text("activation_function", "gelu_new");
   if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
-    reader.refuse(base::format("activation_function = {} is not supported; gelu_new is",
-                               activation));
+    reader.refuse(
+        base::format("activation_function = {} is not supported; gelu_new is", activation));
   }
   if (!reader.flag("scale_attn_weights", true)) {
     reader.refuse("scale_attn_weights = false is not supported");
@@ -124,8 +124,8 @@ void read_rope(Reader& outer, ModelConfig& model, const Json& scaling) {
       outer.refuse("rope high_freq_factor must exceed low_freq_factor");
     }
   } else if (kind != "default") {
-    outer.refuse(base::format("rope_type = {} is not supported; default, linear and llama3 are",
-                              kind));
+    outer.refuse(
+        base::format("rope_type = {} is not supported; default, linear and llama3 are", kind));
   }
   if (rope.factor <= 0.0) outer.refuse("rope factor must be positive");
   if (!reader.status().ok()) outer.refuse(reader.status().failure().text);
@@ -182,7 +182,9 @@ Json rope_json(const ModelConfig& config) {
 }
 
 /// Floats as people wrote them: 1e-05, not 9.999999747378752e-06.
-double decimal(float value) { return std::stod(base::number_text(value)); }
+double decimal(float value) {
+  return std::stod(base::number_text(value));
+}
 
 }  // namespace
 
@@ -211,9 +213,9 @@ base::Result<ModelConfig> from_huggingface(const Json& json) {
 Json to_huggingface(const ModelConfig& config) {
   Json json;
   const bool gpt2 = config.architecture == Architecture::gpt2;
-  json["architectures"] = {gpt2                                            ? "GPT2LMHeadModel"
+  json["architectures"] = {gpt2                                         ? "GPT2LMHeadModel"
                            : config.architecture == Architecture::llama ? "LlamaForCausalLM"
-                                                                           : "Qwen3ForCausalLM"};
+                                                                        : "Qwen3ForCausalLM"};
   json["model_type"] = name(config.architecture);
   json["vocab_size"] = config.vocab_size;
   json["initializer_range"] = decimal(config.initializer_range);
@@ -249,8 +251,7 @@ Json to_huggingface(const ModelConfig& config) {
   // transformers 4 reads the first two, transformers 5 the third; each ignores the other.
   json["rope_theta"] = config.rope_theta;
   const auto rope = rope_json(config);
-  json["rope_scaling"] =
-      config.rope_scaling.kind == RopeScalingKind::none ? Json(nullptr) : rope;
+  json["rope_scaling"] = config.rope_scaling.kind == RopeScalingKind::none ? Json(nullptr) : rope;
   json["rope_parameters"] = rope;
   return json;
 }

@@ -1,7 +1,7 @@
-#include <algorithm>
-
 #include "trireme/base/philox.hpp"
 #include "trireme/model/stage_parameters.hpp"
+
+#include <algorithm>
 
 namespace trireme::model {
 namespace {

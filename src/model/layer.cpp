@@ -42,8 +42,7 @@ Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* si
 }
 
 void TransformerLayer::forward_to_branch(const MicroBatch& batch, const Tensor& x,
-                                         const LayerActivations& kept,
-                                         const Tensor& branch) const {
+                                         const LayerActivations& kept, const Tensor& branch) const {
   const bool drops = context_.config.dropout > 0.0F;
   attention_norm_.forward(x, kept.attention_norm, kept.attention.input);
   attention_.forward(batch, kept.attention, branch);
@@ -92,8 +91,8 @@ LayerGradients TransformerLayer::backward_input(const MicroBatch& batch, const T
   LayerGradients gradients;
   const auto d_norm = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   const auto d_sum = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  gradients.mlp = mlp_.backward_input(
-      kept.mlp, through_dropout(batch, "dropout.mlp.output", d_out), d_norm);
+  gradients.mlp =
+      mlp_.backward_input(kept.mlp, through_dropout(batch, "dropout.mlp.output", d_out), d_norm);
   mlp_norm_.backward(d_norm, kept.sum, kept.mlp_norm, d_out, d_sum);
   gradients.attention = attention_.backward_input(
       batch, kept.attention, through_dropout(batch, "dropout.attention.output", d_sum), d_norm);

@@ -37,9 +37,9 @@ void MlpBlock::activate(const MlpActivations& kept) const {
 void MlpBlock::activate_backward(const MlpActivations& kept, const Tensor& d_activated,
                                  const Tensor& d_wide) const {
   if (gated_) {
-    context_.kernels.swiglu_backward(
-        d_activated, kept.wide.slice(1, 0, width_), kept.wide.slice(1, width_, width_),
-        d_wide.slice(1, 0, width_), d_wide.slice(1, width_, width_));
+    context_.kernels.swiglu_backward(d_activated, kept.wide.slice(1, 0, width_),
+                                     kept.wide.slice(1, width_, width_), d_wide.slice(1, 0, width_),
+                                     d_wide.slice(1, width_, width_));
   } else {
     context_.kernels.gelu_backward(d_activated, kept.wide, d_wide);
   }

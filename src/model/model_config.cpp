@@ -1,16 +1,18 @@
 #include "trireme/model/model_config.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/model/parameters.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace trireme::model {
 namespace {
 
-base::Failure mistake(std::string text) { return base::usage_failure(std::move(text)); }
+base::Failure mistake(std::string text) {
+  return base::usage_failure(std::move(text));
+}
 
 /// Fills what no source named with what the family's papers say.
 base::Result<ModelConfig> with_defaults(ModelConfig model, const config::Config& config,
@@ -70,9 +72,8 @@ void override_numbers(ModelConfig& model, const config::Config& config) {
   rope.factor = real("model.rope_scaling.factor", rope.factor);
   rope.low_freq_factor = real("model.rope_scaling.low_freq_factor", rope.low_freq_factor);
   rope.high_freq_factor = real("model.rope_scaling.high_freq_factor", rope.high_freq_factor);
-  rope.original_max_position_embeddings =
-      config.integer_or("model.rope_scaling.original_max_position_embeddings",
-                        rope.original_max_position_embeddings);
+  rope.original_max_position_embeddings = config.integer_or(
+      "model.rope_scaling.original_max_position_embeddings", rope.original_max_position_embeddings);
 }
 
 }  // namespace
@@ -93,8 +94,8 @@ base::Result<Architecture> architecture(std::string_view wanted) {
   for (const auto candidate : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
     if (wanted == name(candidate)) return candidate;
   }
-  return mistake(base::format("model.architecture = {} is not built in; use gpt2, llama or qwen3",
-                              wanted));
+  return mistake(
+      base::format("model.architecture = {} is not built in; use gpt2, llama or qwen3", wanted));
 }
 
 base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t vocabulary) {
@@ -109,10 +110,10 @@ base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t
     auto given = architecture(config.text("model.architecture"));
     if (!given) return given.failure();
     if (!folder.empty() && *given != model.architecture) {
-      return mistake(base::format("{} but {} holds a {} (a model has one family); drop one of "
-                                  "the two keys",
-                                  config.cited("model.architecture"), folder,
-                                  name(model.architecture)));
+      return mistake(
+          base::format("{} but {} holds a {} (a model has one family); drop one of "
+                       "the two keys",
+                       config.cited("model.architecture"), folder, name(model.architecture)));
     }
     if (folder.empty()) model.tie_word_embeddings = *given == Architecture::gpt2;
     model.architecture = *given;
@@ -159,9 +160,10 @@ base::Status check(const ModelConfig& config) {
         base::join(base::divisors(config.num_attention_heads), ", ")));
   }
   if (config.has_rotary() && config.head_dim % 2 != 0) {
-    return mistake(base::format("model.head_dim = {} is odd (rotary embedding turns pairs); use "
-                                "an even width",
-                                config.head_dim));
+    return mistake(
+        base::format("model.head_dim = {} is odd (rotary embedding turns pairs); use "
+                     "an even width",
+                     config.head_dim));
   }
   if (config.architecture == Architecture::gpt2 &&
       (config.num_key_value_heads != config.num_attention_heads ||
@@ -196,9 +198,10 @@ base::Status check_on(const ModelConfig& config, const layout::Mesh& mesh) {
         tensor, config.num_key_value_heads, base::join(valid, ", ")));
   }
   if (config.vocab_size < tensor || config.intermediate_size < tensor) {
-    return mistake(base::format("parallel.tensor = {} exceeds model.vocab_size or "
-                                "model.intermediate_size (every rank needs a row); use less",
-                                tensor));
+    return mistake(
+        base::format("parallel.tensor = {} exceeds model.vocab_size or "
+                     "model.intermediate_size (every rank needs a row); use less",
+                     tensor));
   }
   if (pipeline > config.num_hidden_layers) {
     return mistake(base::format(

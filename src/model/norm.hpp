@@ -27,8 +27,7 @@ class Norm {
   }
 
   /// y = norm(x).
-  void forward(const device::Tensor& x, const NormStatistics& kept,
-               const device::Tensor& y) const {
+  void forward(const device::Tensor& x, const NormStatistics& kept, const device::Tensor& y) const {
     forward_sum(x, {}, {}, kept, y);
   }
   /// sum = x + residual; y = norm(sum).

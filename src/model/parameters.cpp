@@ -1,9 +1,9 @@
 #include "trireme/model/parameters.hpp"
 
-#include <cmath>
-
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
+
+#include <cmath>
 
 namespace trireme::model {
 namespace {
@@ -59,8 +59,7 @@ void add_projection(ListBuilder& list, const ModelConfig& config, int layer, con
   const std::vector<Cut> cuts{{Axis::tensor, 0, config.head_dim, heads}};
   const std::int64_t rows = heads * config.head_dim;
   const bool key_or_value = *letter != 'q';
-  auto& weight =
-      list.matrix(prefix + letter + ".weight", place, {rows, config.hidden_size}, cuts);
+  auto& weight = list.matrix(prefix + letter + ".weight", place, {rows, config.hidden_size}, cuts);
   weight.slab = prefix + "qkv.weight";
   if (key_or_value) weight.gradient = TensorGradient::partial_in_replicas;
 }
@@ -68,9 +67,9 @@ void add_projection(ListBuilder& list, const ModelConfig& config, int layer, con
 void add_projection_bias(ListBuilder& list, const ModelConfig& config, int layer,
                          const char* letter, int heads) {
   const auto prefix = base::format("layers.{}.attention.", layer);
-  auto& bias = list.vector(prefix + letter + ".bias", {Place::Kind::layer, layer},
-                           heads * config.head_dim, Initialisation::zeros,
-                           {{Axis::tensor, 0, config.head_dim, heads}});
+  auto& bias =
+      list.vector(prefix + letter + ".bias", {Place::Kind::layer, layer}, heads * config.head_dim,
+                  Initialisation::zeros, {{Axis::tensor, 0, config.head_dim, heads}});
   bias.slab = prefix + "qkv.bias";
   if (*letter != 'q') bias.gradient = TensorGradient::partial_in_replicas;
 }
@@ -161,7 +160,7 @@ std::string llama_layer_name(std::string_view ours) {
 
 std::string gpt2_layer_name(std::string_view ours) {
   static constexpr Suffix names[] = {
-      {"attention_norm.", "ln_1."},    {"attention.output.", "attn.c_proj."},
+      {"attention_norm.", "ln_1."},     {"attention.output.", "attn.c_proj."},
       {"attention.q.", "attn.c_attn."}, {"attention.k.", "attn.c_attn."},
       {"attention.v.", "attn.c_attn."}, {"mlp_norm.", "ln_2."},
       {"mlp.up.", "mlp.c_fc."},         {"mlp.down.", "mlp.c_proj."},
@@ -188,8 +187,8 @@ HuggingFaceTensor gpt2_tensor(const ModelConfig& config, const Parameter& parame
   } else {
     const auto prefix = base::format("layers.{}.", parameter.place.layer);
     const auto suffix = std::string_view(ours.name).substr(prefix.size());
-    tensor.name = base::format("transformer.h.{}.{}", parameter.place.layer,
-                               gpt2_layer_name(suffix));
+    tensor.name =
+        base::format("transformer.h.{}.{}", parameter.place.layer, gpt2_layer_name(suffix));
     const bool fused = tensor.name.find("c_attn") != std::string::npos;
     if (fused) {
       tensor.first_row = (suffix[10] == 'q' ? 0 : suffix[10] == 'k' ? 1 : 2) * config.hidden_size;
@@ -213,8 +212,8 @@ std::vector<Parameter> parameters(const ModelConfig& config) {
   const layout::Shape table{config.vocab_size, config.hidden_size};
   list.matrix("embedding.weight", embedding, table, by_token);
   if (!config.has_rotary()) {
-    list.matrix("positions.weight", embedding,
-                {config.max_position_embeddings, config.hidden_size}, {});
+    list.matrix("positions.weight", embedding, {config.max_position_embeddings, config.hidden_size},
+                {});
   }
   for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
     add_attention(list, config, layer);
@@ -238,7 +237,8 @@ HuggingFaceTensor huggingface_tensor(const ModelConfig& config, const Parameter&
     tensor.name = "model.norm.weight";
   } else {
     const auto prefix = base::format("layers.{}.", parameter.place.layer);
-    tensor.name = "model." + prefix + llama_layer_name(std::string_view(ours).substr(prefix.size()));
+    tensor.name =
+        "model." + prefix + llama_layer_name(std::string_view(ours).substr(prefix.size()));
   }
   return tensor;
 }

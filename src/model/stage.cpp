@@ -1,11 +1,11 @@
 #include "trireme/model/stage.hpp"
 
-#include <optional>
-#include <vector>
-
 #include "embedding.hpp"
 #include "head.hpp"
 #include "layer.hpp"
+
+#include <optional>
+#include <vector>
 
 namespace trireme::model {
 
@@ -68,15 +68,15 @@ struct Chunk::Parts {
   }
 };
 
-Chunk::Chunk(const StageContext& context, const StageParameters& stage, const Role& role,
-             int slots, device::Arena& activations, device::Arena& constants)
+Chunk::Chunk(const StageContext& context, const StageParameters& stage, const Role& role, int slots,
+             device::Arena& activations, device::Arena& constants)
     : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}}) {
   const auto& config = context.config;
   if (config.has_rotary()) {
-    parts_->rotary.cosines = constants.allocate(device::DType::f32,
-                                                {context.sequence_length, config.head_dim / 2});
-    parts_->rotary.sines = constants.allocate(device::DType::f32,
-                                              {context.sequence_length, config.head_dim / 2});
+    parts_->rotary.cosines =
+        constants.allocate(device::DType::f32, {context.sequence_length, config.head_dim / 2});
+    parts_->rotary.sines =
+        constants.allocate(device::DType::f32, {context.sequence_length, config.head_dim / 2});
     if (!constants.is_measuring()) fill_rotary_tables(config, parts_->rotary);
   }
   if (role.first) parts_->embedding.emplace(context, stage);
@@ -93,8 +93,7 @@ Chunk::Chunk(const StageContext& context, const StageParameters& stage, const Ro
 Chunk::~Chunk() = default;
 Chunk::Chunk(Chunk&&) noexcept = default;
 
-void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input,
-                    const Tensor& output) {
+void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& output) {
   const auto& held = parts_->run_layers(batch, slot, input, output);
   if (parts_->head) {
     parts_->head->loss(batch, held.boundaries.back(), parts_->losses, held.head_gradient);
@@ -108,9 +107,8 @@ void Chunk::forward_only(const MicroBatch& batch, const Tensor& input, const Ten
   }
 }
 
-void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input,
-                     const Tensor& d_output, const Tensor& d_input,
-                     const std::function<void(const Place&)>& completed) {
+void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& d_output,
+                     const Tensor& d_input, const std::function<void(const Place&)>& completed) {
   auto& held = parts_->slots[static_cast<std::size_t>(slot)];
   auto& workspace = parts_->context.workspace;
   const device::ArenaScope scope(workspace);
@@ -134,13 +132,19 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input,
   }
 }
 
-const Tensor& Chunk::losses() const { return parts_->losses; }
+const Tensor& Chunk::losses() const {
+  return parts_->losses;
+}
 
 void Chunk::logits(const Tensor& logits) const {
   parts_->head->logits(parts_->slots[0].boundaries.back(), logits);
 }
 
-std::int64_t Chunk::local_vocabulary() const { return parts_->head->local_vocabulary(); }
-std::int64_t Chunk::first_token() const { return parts_->head->first_token(); }
+std::int64_t Chunk::local_vocabulary() const {
+  return parts_->head->local_vocabulary();
+}
+std::int64_t Chunk::first_token() const {
+  return parts_->head->first_token();
+}
 
 }  // namespace trireme::model

@@ -1,8 +1,8 @@
 #include "trireme/model/stage_parameters.hpp"
 
-#include <algorithm>
-
 #include "trireme/base/contract.hpp"
+
+#include <algorithm>
 
 namespace trireme::model {
 namespace {
@@ -91,8 +91,7 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
 /// Adds the slabs of one part of the model. The last stage takes of a tied embedding the token
 /// table alone.
 void StageParameters::collect(const StagePlace& place, const Place& part, bool tied) {
-  const bool last_stage_copy =
-      tied && place.mesh.coordinate(Axis::pipeline, place.rank) != 0;
+  const bool last_stage_copy = tied && place.mesh.coordinate(Axis::pipeline, place.rank) != 0;
   const auto first = slabs_.size();
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const auto& parameter = parameters_[index];

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstdint>
-
 #include "trireme/model/stage_parameters.hpp"
+
+#include <cstdint>
 
 namespace trireme::model {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string>
-
 #include "trireme/model/stage_parameters.hpp"
+
+#include <string>
 
 namespace trireme::model {
 

@@ -8,17 +8,17 @@ namespace trireme::optim {
 
 double Curve::at(std::int64_t step) const {
   if (step <= warmup_steps) {
-    return peak * static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(
-                                                  warmup_steps, 1));
+    return peak * static_cast<double>(step) /
+           static_cast<double>(std::max<std::int64_t>(warmup_steps, 1));
   }
-  const auto begin = kind == CurveKind::wsd ? std::max(warmup_steps, steps - decay_steps)
-                                            : warmup_steps;
+  const auto begin =
+      kind == CurveKind::wsd ? std::max(warmup_steps, steps - decay_steps) : warmup_steps;
   if (kind == CurveKind::constant || step <= begin) return peak;
   const auto length = std::max<std::int64_t>(steps - begin, 1);
   const double passed =
       std::min(1.0, static_cast<double>(step - begin) / static_cast<double>(length));
-  const double share = kind == CurveKind::cosine ? 0.5 * (1.0 + std::cos(std::numbers::pi * passed))
-                                                 : 1.0 - passed;
+  const double share =
+      kind == CurveKind::cosine ? 0.5 * (1.0 + std::cos(std::numbers::pi * passed)) : 1.0 - passed;
   return minimum + (peak - minimum) * share;
 }
 

@@ -181,9 +181,9 @@ class Kernels {
 
   /// Joins the stats of all parts of a vocabulary: lse = log of the sum of exp(logit), loss =
   /// lse - target's logit (0 where the target is negative).
-  virtual void cross_entropy_combine(const Tensor& stats,    // f32 [parts, 3, rows]
-                                     const Tensor& targets,  // i32 [rows]
-                                     const Tensor& lse,      // f32 [rows]
+  virtual void cross_entropy_combine(const Tensor& stats,        // f32 [parts, 3, rows]
+                                     const Tensor& targets,      // i32 [rows]
+                                     const Tensor& lse,          // f32 [rows]
                                      const Tensor& losses) = 0;  // f32 [rows]
 
   // Plain arithmetic; shapes are equal.

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/engine/memory.hpp"
 #include "trireme/layout/schedule.hpp"
 #include "trireme/model/stage_context.hpp"
 #include "trireme/optim/optimizer.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace trireme::engine {
 
@@ -66,14 +66,20 @@ struct TokenBuffers {
   std::int64_t first_sequence = 0;
 };
 
-struct StepOutcome {
-  /// Mean over all tokens of the global batch, before the update.
+struct ScheduleOutcome {
+  /// Mean over all counted tokens of the global batch; the same bits on every rank.
   double loss = 0;
-  double gradient_norm = 0;
-  /// Waiting for reductions of gradients that computation did not hide.
-  double exposed_communication_seconds = 0;
+  /// Tokens that were counted.
+  std::int64_t tokens = 0;
   /// Waiting for messages of other stages.
   double bubble_seconds = 0;
+};
+
+struct ReduceOutcome {
+  /// Over all distinct parameters once; the same bits on every rank.
+  double gradient_norm = 0;
+  /// Waiting for reductions that computation did not hide.
+  double exposed_seconds = 0;
 };
 
 struct EvaluationOutcome {
@@ -87,8 +93,10 @@ struct StatePart {
   std::string name;
   layout::Shape shape;
   layout::Box box;
-  /// [box.length]: contiguous.
+  /// [elements of the box]: contiguous.
   device::Tensor values;
+  /// Exactly one rank of a data-parallel replica is primary for an element.
+  bool primary = true;
 };
 
 /// Runs steps of one rank: micro-batches through its chunks in the order of the schedule,
@@ -108,14 +116,18 @@ class Engine {
   /// Where the caller puts the tokens of micro-batch `index` before a step or an evaluation.
   TokenBuffers& batch(int index);
 
-  /// Collective over all ranks. One update; `step` counts from 1.
-  StepOutcome train_step(double learning_rate, std::int64_t step);
-  /// Collective over all ranks. Sum of losses over the global batch; targets below zero are not
-  /// counted.
+  // A training step is these three, in this order; each is collective over all ranks.
+
+  /// Forward and backward of all micro-batches in the order of the schedule. Reductions of
+  /// gradients begin while it runs.
+  ScheduleOutcome run_schedule();
+  /// Waits for the reductions; what is left of them happens here.
+  ReduceOutcome reduce_gradients();
+  /// Clips, updates what this rank owns, gathers what others own. `step` counts from 1.
+  void update(double learning_rate, std::int64_t step);
+
+  /// Collective over all ranks. Forward alone. Sum of the losses of all counted targets.
   EvaluationOutcome evaluate();
-  /// Collective over all ranks. Losses and gradients without an update: gradients of the mean
-  /// loss over all counted targets, reduced.
-  EvaluationOutcome accumulate_gradients();
 
   /// Logits of the last micro-batch after evaluate(): [rows, local vocabulary] in the compute
   /// type, on the last stage. Collective over its tensor-parallel ranks. Needs KeepLogits::yes.

@@ -1,16 +1,16 @@
 #pragma once
 
+#include "trireme/device/arena.hpp"
+
 #include <array>
 #include <cstddef>
 #include <vector>
 
-#include "trireme/device/arena.hpp"
-
 namespace trireme::engine {
 
 inline constexpr std::array all_purposes{
-    device::Purpose::parameters,  device::Purpose::gradients,     device::Purpose::optimizer,
-    device::Purpose::activations, device::Purpose::workspace,     device::Purpose::communication,
+    device::Purpose::parameters,  device::Purpose::gradients, device::Purpose::optimizer,
+    device::Purpose::activations, device::Purpose::workspace, device::Purpose::communication,
     device::Purpose::batch,
 };
 
@@ -24,9 +24,7 @@ class Memory {
   static Memory measuring();
   static Memory host(const MemoryUse& capacity_bytes);
 
-  device::Arena& of(device::Purpose purpose) {
-    return arenas_[static_cast<std::size_t>(purpose)];
-  }
+  device::Arena& of(device::Purpose purpose) { return arenas_[static_cast<std::size_t>(purpose)]; }
   MemoryUse peak_bytes() const;
 
  private:

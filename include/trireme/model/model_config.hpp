@@ -1,13 +1,13 @@
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <string_view>
-
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/layout/mesh.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
 
 namespace trireme::model {
 

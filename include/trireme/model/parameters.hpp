@@ -1,11 +1,11 @@
 #pragma once
 
+#include "trireme/layout/box.hpp"
+#include "trireme/model/model_config.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "trireme/layout/box.hpp"
-#include "trireme/model/model_config.hpp"
 
 namespace trireme::model {
 
@@ -21,10 +21,10 @@ struct Place {
 
 /// What tensor-parallel ranks know of a parameter's gradient after backward.
 enum class TensorGradient {
-  complete,          ///< each rank has the gradient of what it holds
+  complete,             ///< each rank has the gradient of what it holds
   partial_in_sequence,  ///< partial when sequence-parallel ranks see different rows (norms)
-  partial_in_heads,  ///< partial because ranks hold different heads (head norms)
-  partial_in_replicas  ///< ranks that hold the same box see different query heads (k, v)
+  partial_in_heads,     ///< partial because ranks hold different heads (head norms)
+  partial_in_replicas   ///< ranks that hold the same box see different query heads (k, v)
 };
 
 /// One logical parameter: everything that sharding, initialisation, checkpoints, Hugging Face's

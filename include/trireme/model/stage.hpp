@@ -1,9 +1,9 @@
 #pragma once
 
+#include "trireme/model/stage_context.hpp"
+
 #include <functional>
 #include <memory>
-
-#include "trireme/model/stage_context.hpp"
 
 namespace trireme::model {
 

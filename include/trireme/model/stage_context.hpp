@@ -1,13 +1,13 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
-
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/model/model_config.hpp"
 #include "trireme/model/stage_parameters.hpp"
+
+#include <cstdint>
+#include <functional>
 
 namespace trireme::model {
 

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "trireme/device/tensor.hpp"
+#include "trireme/layout/flat.hpp"
+#include "trireme/layout/schedule.hpp"
+#include "trireme/model/parameters.hpp"
+
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "trireme/device/tensor.hpp"
-#include "trireme/layout/flat.hpp"
-#include "trireme/layout/schedule.hpp"
-#include "trireme/model/parameters.hpp"
 
 namespace trireme::model {
 
@@ -61,8 +61,7 @@ struct StagePlace {
 /// still compute; late slabs are in buckets of their own at the end.
 class StageParameters {
  public:
-  StageParameters(const ModelConfig& config, const StagePlace& place,
-                  std::int64_t bucket_elements);
+  StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Slab>& slabs() const { return slabs_; }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstdint>
-
 #include "trireme/config/config.hpp"
+
+#include <cstdint>
 
 namespace trireme::optim {
 

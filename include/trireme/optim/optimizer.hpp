@@ -1,13 +1,13 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "trireme/config/config.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/layout/flat.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace trireme::optim {
 
