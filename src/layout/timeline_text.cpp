@@ -66,6 +66,22 @@ std::string stage_line(const std::vector<TimedAction>& timeline, double columns_
   return line + repeated(idle_fill, column(makespan) - at);
 }
 
+/// Columns a unit of time. Equal actions should look equal: the shortest gets a whole number of
+/// columns where it gets one at all.
+double scale(const Simulation& simulation, int columns) {
+  if (simulation.makespan <= 0) return 0;
+  const double columns_per_unit = columns / simulation.makespan;
+  double shortest = simulation.makespan;
+  for (const auto& stage : simulation.timeline) {
+    for (const TimedAction& timed : stage) {
+      if (timed.end > timed.begin) shortest = std::min(shortest, timed.end - timed.begin);
+    }
+  }
+  // A hair more, so that a sum of rounded times does not cost a column.
+  const double whole_columns = std::floor(columns_per_unit * shortest + 1e-9);
+  return whole_columns >= 1 ? whole_columns / shortest : columns_per_unit;
+}
+
 std::string legend(const Schedule& schedule) {
   std::set<ActionKind> kinds;
   for (const auto& actions : schedule.actions) {
@@ -95,10 +111,7 @@ std::string timeline_text(const Schedule& schedule, const Simulation& simulation
   const std::size_t live_width = std::to_string(peak).size();
   // What stands around the time axis: "stage 0 " before it, "▏ live 4" after it.
   const auto frame = static_cast<int>(7 + stage_width + 7 + live_width);
-  const double room = std::max(columns - frame, 1);
-  double columns_per_unit = simulation.makespan > 0 ? room / simulation.makespan : 0;
-  // Equal actions should look equal: a whole number of columns a unit where that is possible.
-  if (columns_per_unit >= 1) columns_per_unit = std::floor(columns_per_unit);
+  const double columns_per_unit = scale(simulation, std::max(columns - frame, 1));
 
   std::string text = base::format(
       "{}: {} stages, {} micro-batches{}; makespan {}, bubble {:.1f} %\n", name(schedule.kind),
