@@ -1,9 +1,9 @@
 #include "trireme/base/suggest.hpp"
 
+#include "trireme/base/format.hpp"
+
 #include <algorithm>
 #include <numeric>
-
-#include "trireme/base/format.hpp"
 
 namespace trireme::base {
 namespace {

@@ -38,6 +38,9 @@ int order_in_messages(Axis axis) {
 
 constexpr std::int64_t too_many_ranks = std::numeric_limits<int>::max();
 
+/// Larger than any machine; a mistyped world size ends here and not in the allocator.
+constexpr int max_world_size = 1 << 24;
+
 /// Product of positive degrees; everything above the range of a rank counts as too_many_ranks.
 std::int64_t saturated_product(const std::vector<AxisExtent>& axes) {
   std::int64_t product = 1;
@@ -77,7 +80,6 @@ double distance(const std::vector<AxisExtent>& wanted, const std::vector<int>& d
 
 /// Up to three nearest choices whose product is the world size, as text.
 std::string nearest_choices(const std::vector<AxisExtent>& axes, int world_size) {
-  if (axes.empty()) return "none";
   std::vector<std::vector<int>> choices;
   std::vector<int> prefix;
   append_factorisations(world_size, axes.size(), prefix, choices);
@@ -93,6 +95,12 @@ std::string nearest_choices(const std::vector<AxisExtent>& axes, int world_size)
 }
 
 base::Failure wrong_product(std::vector<AxisExtent> axes, int world_size) {
+  if (axes.empty()) {
+    return {base::ExitCode::launch,
+            base::format("a mesh without axes is not the world size {} (it has a place for one "
+                         "rank); name axes, or start 1 rank",
+                         world_size)};
+  }
   std::stable_sort(axes.begin(), axes.end(), [](const AxisExtent& a, const AxisExtent& b) {
     return order_in_messages(a.axis) < order_in_messages(b.axis);
   });
@@ -104,13 +112,14 @@ base::Failure wrong_product(std::vector<AxisExtent> axes, int world_size) {
   }
   const std::int64_t product = saturated_product(axes);
   const bool startable = product < too_many_ranks;
-  return {base::ExitCode::launch,
-          base::format("{} = {} = {}{} is not the world size {} (every rank has exactly one place "
-                       "in the mesh); try {}{}",
-                       base::join(keys, " x "), base::join(degrees, " x "),
-                       startable ? "" : "more than ", product, world_size,
-                       nearest_choices(axes, world_size),
-                       startable ? base::format(", or start {} ranks", product) : "")};
+  return {
+      base::ExitCode::launch,
+      base::format(
+          "{} = {} = {}{} is not the world size {} (every rank has exactly one place "
+          "in the mesh); try {}{}",
+          base::join(keys, " x "), base::join(degrees, " x "), startable ? "" : "more than ",
+          product, world_size, nearest_choices(axes, world_size),
+          startable ? base::format(", or start {} rank{}", product, product == 1 ? "" : "s") : "")};
 }
 
 }  // namespace
@@ -133,6 +142,12 @@ base::Result<Mesh> Mesh::create(std::vector<AxisExtent> axes, int world_size) {
                          base::format("world size {} is below 1 (a mesh needs ranks to arrange); "
                                       "start at least one rank",
                                       world_size)};
+  }
+  if (world_size > max_world_size) {
+    return base::Failure{base::ExitCode::launch,
+                         base::format("world size {} is above {} (no machine has so many devices); "
+                                      "start fewer ranks",
+                                      world_size, max_world_size)};
   }
   for (std::size_t at = 0; at < axes.size(); ++at) {
     if (axes[at].degree < 1) {

@@ -97,7 +97,7 @@ std::string cell(const Frame& frame, const Schedule& schedule, int stage,
       shade.fill);
   const std::string number = std::to_string(timed.action.micro_batch);
   if (static_cast<double>(number.size()) * letter_width + 2 <= width) {
-    svg += base::format("<text x=\"{}\" y=\"{}\" fill=\"{}\" class=\"number\">{}</text>",
+    svg += base::format("<text x=\"{}\" y=\"{}\" class=\"number\" style=\"fill:{}\">{}</text>",
                         at(frame.x(timed.begin) + width / 2), at(y + cell_height / 2 + 4),
                         shade.text, number);
   }
@@ -162,7 +162,7 @@ std::string legend(const Frame& frame, const Schedule& schedule) {
   for (const auto& [kind, chunk] : entries) {
     entry(colour(kind, chunk).fill, schedule.virtual_stages == 1
                                         ? std::string(name(kind))
-                                        : base::format("{}, chunk {}", name(kind), chunk));
+                                        : base::format("{}, virtual stage {}", name(kind), chunk));
   }
   entry("url(#idle)", "idle");
   return svg;

@@ -37,17 +37,19 @@ std::string repeated(const char* glyph, std::int64_t count) {
   return text;
 }
 
-/// `width` columns: edge, number, fill; what does not fit goes, from the fill backwards.
+/// `width` columns: edge, number, fill. In narrow cells the edge goes first (a backward keeps a
+/// column of fill instead, which tells it from a forward), then the number's leading digits.
 std::string cell(const Action& action, std::int64_t width) {
-  std::string number = std::to_string(action.micro_batch);
-  const std::int64_t room = width - 1;  // beside the edge
   if (width <= 0) return "";
-  if (width == 1) return number.substr(number.size() - 1);
-  if (static_cast<std::int64_t>(number.size()) > room) {
-    number = number.substr(number.size() - static_cast<std::size_t>(room));
-  }
-  return edge(action.virtual_stage) + number +
-         repeated(fill(action.kind), room - static_cast<std::int64_t>(number.size()));
+  std::string number = std::to_string(action.micro_batch);
+  const auto digits = static_cast<std::int64_t>(number.size());
+  const std::int64_t least_fill = action.kind == ActionKind::forward || width == 1 ? 0 : 1;
+  const bool edged = width >= 1 + digits + least_fill;
+  const std::int64_t room = width - (edged ? 1 : 0) - least_fill;
+  if (digits > room) number = number.substr(number.size() - static_cast<std::size_t>(room));
+  const auto used = static_cast<std::int64_t>(number.size()) + (edged ? 1 : 0);
+  return (edged ? edge(action.virtual_stage) : "") + number +
+         repeated(fill(action.kind), width - used);
 }
 
 std::string stage_line(const std::vector<TimedAction>& timeline, double columns_per_unit,
@@ -62,6 +64,22 @@ std::string stage_line(const std::vector<TimedAction>& timeline, double columns_
     at = end;
   }
   return line + repeated(idle_fill, column(makespan) - at);
+}
+
+/// Columns a unit of time. Equal actions should look equal: the shortest gets a whole number of
+/// columns where it gets one at all.
+double scale(const Simulation& simulation, int columns) {
+  if (simulation.makespan <= 0) return 0;
+  const double columns_per_unit = columns / simulation.makespan;
+  double shortest = simulation.makespan;
+  for (const auto& stage : simulation.timeline) {
+    for (const TimedAction& timed : stage) {
+      if (timed.end > timed.begin) shortest = std::min(shortest, timed.end - timed.begin);
+    }
+  }
+  // A hair more, so that a sum of rounded times does not cost a column.
+  const double whole_columns = std::floor(columns_per_unit * shortest + 1e-9);
+  return whole_columns >= 1 ? whole_columns / shortest : columns_per_unit;
 }
 
 std::string legend(const Schedule& schedule) {
@@ -91,12 +109,9 @@ std::string timeline_text(const Schedule& schedule, const Simulation& simulation
   const int peak =
       *std::max_element(simulation.peak_live_total.begin(), simulation.peak_live_total.end());
   const std::size_t live_width = std::to_string(peak).size();
-  const auto frame =
-      static_cast<int>(std::string("stage  ▏  live ").size() - 2 + stage_width + live_width);
-  const double room = std::max(columns - frame, 1);
-  double columns_per_unit = simulation.makespan > 0 ? room / simulation.makespan : 0;
-  // Equal actions should look equal: a whole number of columns a unit where that is possible.
-  if (columns_per_unit >= 1) columns_per_unit = std::floor(columns_per_unit);
+  // What stands around the time axis: "stage 0 " before it, "▏ live 4" after it.
+  const auto frame = static_cast<int>(7 + stage_width + 7 + live_width);
+  const double columns_per_unit = scale(simulation, std::max(columns - frame, 1));
 
   std::string text = base::format(
       "{}: {} stages, {} micro-batches{}; makespan {}, bubble {:.1f} %\n", name(schedule.kind),

@@ -102,5 +102,6 @@ TEST_CASE("degrees below one, repeated axes and empty worlds are refused by name
   CHECK_THAT(refusal({{Axis::data, -2}}, 4), Contains("parallel.data = -2"));
   CHECK_THAT(refusal({{Axis::data, 2}, {Axis::data, 2}}, 4), Contains("dp stands twice"));
   CHECK_THAT(refusal({}, 0), Contains("world size 0"));
+  CHECK_THAT(refusal({{Axis::data, 2'000'000'000}}, 2'000'000'000), Contains("is above 16777216"));
   CHECK_THAT(refusal({}, 2), Contains("start 1 rank"));
 }

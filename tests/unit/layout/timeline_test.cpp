@@ -64,6 +64,15 @@ TEST_CASE("the text timeline keeps to its columns, and its lines are equally lon
   }
 }
 
+TEST_CASE("narrow cells keep numbers, and backwards their shade") {
+  const auto [schedule, simulation] = pictured(ScheduleKind::one_forward_one_backward, 2, 2);
+  // Makespan 9 in nine columns.
+  CHECK_THAT(timeline_text(schedule, simulation, 25), Contains("stage 0 01··0▒·1▒▏"));
+  const auto [longer, run] = pictured(ScheduleKind::one_forward_one_backward, 2, 12);
+  // 13 rounds of 3 units, two columns each: a forward of two digits has no room for its edge.
+  CHECK_THAT(timeline_text(longer, run, 105), Contains("│9▒▒11··│10▒") || Contains("│9▒▒11│10▒"));
+}
+
 TEST_CASE("the text timeline tells chunks apart") {
   const auto [schedule, simulation] = pictured(ScheduleKind::interleaved, 2, 2, 2);
   const std::string text = timeline_text(schedule, simulation, 100);
@@ -76,7 +85,7 @@ TEST_CASE("the SVG timeline has a cell for every action, a legend, and nothing f
   CHECK(svg == timeline_svg(schedule, simulation));
   CHECK(occurrences(svg, "<g><title>") == 3 * 6 * 2 * 2);
   CHECK_THAT(svg, Contains("backward of micro-batch 5, virtual stage 1"));
-  CHECK_THAT(svg, Contains(">forward, chunk 1</text>") && Contains(">idle</text>"));
+  CHECK_THAT(svg, Contains(">forward, virtual stage 1</text>") && Contains(">idle</text>"));
   CHECK_THAT(svg, Contains("bubble 14.3 %"));
   CHECK(occurrences(svg, "<script") + occurrences(svg, "href") + occurrences(svg, "@import") == 0);
   for (const char* tag : {"svg", "g", "text", "title", "style", "defs", "pattern"}) {
