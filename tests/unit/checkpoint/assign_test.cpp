@@ -34,8 +34,8 @@ HeldBox whole(const std::string& name, layout::Shape shape) {
 }  // namespace
 
 TEST_CASE("one large tensor held by all is written by all in equal parts") {
-  const std::vector<std::vector<HeldBox>> held(3, {whole("w", {3000, 1000})});
-  for (const auto bytes : loads(held)) CHECK(std::abs(bytes - 4'000'000) <= 4'000'000 / 8);
+  const std::vector<std::vector<HeldBox>> held(3, {whole("w", {30'000, 1000})});
+  for (const auto bytes : loads(held)) CHECK(std::abs(bytes - 40'000'000) <= 40'000'000 / 16);
 }
 
 TEST_CASE("replicas fill up the ranks that have little of their own") {
