@@ -15,24 +15,26 @@
 
 namespace trireme::checkpoint {
 
-/// Element types of Hugging Face's format that this reader converts.
-enum class SafetensorsType { f32, f16, bf16 };
-const char* name(SafetensorsType type);  ///< "F32", "F16", "BF16"
+/// Element types of Hugging Face's format; only those of `other` kind (integers, F64, F8…) are
+/// listed but not read.
+enum class SafetensorsType { f32, f16, bf16, other };
 
 struct SafetensorsEntry {
   std::string name;
   SafetensorsType dtype;
-  layout::Shape shape;
+  std::string dtype_text;  ///< as the file says: "F32", "I64"…
+  layout::Shape shape;     ///< empty for a scalar
 };
 
-/// A folder of safetensors files (model.safetensors, or the shards that
+/// A folder of safetensors files (model.safetensors, else the shards that
 /// model.safetensors.index.json names), or one such file. Headers are read and checked at once,
 /// elements when asked for.
 class SafetensorsFolder {
  public:
-  /// Failures (checkpoint): no such files, header above 100 MB or not JSON, offsets outside the
-  /// file or overlapping or of another length than the shape's, names twice, shards missing from
-  /// the folder or outside it, and types other than F32, F16, BF16 (named).
+  /// Failures (checkpoint): no such files; a header above 100 MB or not JSON; types that the
+  /// format does not know; ranges that leave the file, overlap, leave gaps or have another length
+  /// than the shape's; shards outside the folder; a tensor that the index names but its shard
+  /// lacks.
   static base::Result<SafetensorsFolder> open(const std::filesystem::path& path);
 
   SafetensorsFolder(SafetensorsFolder&&) noexcept;
@@ -49,8 +51,9 @@ class SafetensorsFolder {
   enum class Orientation { as_stored, transposed };
   /// Elements of `box`, converted to the destination's type (f32 or bf16). `box` is given in the
   /// destination's orientation: with Orientation::transposed a stored [in, out] matrix is read as
-  /// if it were [out, in]. Failures: no such tensor (with the nearest name), box outside the
-  /// shape, other element count than the destination's, read errors.
+  /// if it were [out, in]. Failures (checkpoint): no such tensor (with the nearest name), a type
+  /// that is not read, a box outside the shape or that the destination does not hold, a file that
+  /// cannot be read. Threads may call it at once.
   base::Status read_box(std::string_view name, const layout::Box& box,
                         const device::Tensor& destination,
                         Orientation orientation = Orientation::as_stored) const;
@@ -61,8 +64,7 @@ class SafetensorsFolder {
   std::unique_ptr<State> state_;
 };
 
-/// One tensor to be written, in rows: dimension 0 is cut, so that no whole model need be in
-/// memory.
+/// One tensor to be written, asked for piece by piece so that no whole model need be in memory.
 struct SafetensorsOutput {
   std::string name;
   device::DType dtype;  ///< f32 or bf16
@@ -80,12 +82,14 @@ struct SafetensorsWriteOptions {
 };
 
 /// Writes model.safetensors, or model-00001-of-0000N.safetensors … and
-/// model.safetensors.index.json, durably, in the order given. Throws Error (checkpoint).
+/// model.safetensors.index.json, durably. Tensors go to files in the order given; inside a file
+/// they stand as Hugging Face's own library puts them (wider types first, then by name). A folder
+/// that holds weights already is refused, lest two models mix. Throws Error (checkpoint).
 void write_safetensors(const std::filesystem::path& folder,
                        const std::vector<SafetensorsOutput>& tensors,
                        const SafetensorsWriteOptions& options = {});
 
-/// One file with everything, as `trireme probe` writes.
+/// One file with everything, as `trireme probe` writes it; replaces an older one at once.
 void write_safetensors_file(const std::filesystem::path& file,
                             const std::vector<SafetensorsOutput>& tensors,
                             const SafetensorsWriteOptions& options = {});
