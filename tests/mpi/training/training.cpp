@@ -1,5 +1,7 @@
 #include "mpi/training/training.hpp"
 
+#include <catch2/catch.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -98,7 +100,8 @@ void fill(engine::Engine& engine, int step) {
 
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
                             device::Kernels& kernels, int steps) {
-  auto memory = engine::Memory::host(engine::measure(options));
+  const auto measured = engine::measure(options);
+  auto memory = engine::Memory::host(measured);
   engine::Engine engine(options, groups, kernels, memory);
   engine.initialise();
   std::vector<Observed> observed;
@@ -109,6 +112,25 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
     engine.update(3e-3, step + 1);
     observed.push_back({outcome.loss, reduced.gradient_norm});
   }
+  for (std::size_t index = 0; index < measured.size(); ++index) {
+    const auto purpose = engine::all_purposes[index];
+    CAPTURE(device::name(purpose), measured[index], memory.peak_bytes()[index]);
+    CHECK(measured[index] == memory.peak_bytes()[index]);
+  }
+  return observed;
+}
+
+std::vector<Observed> train_serially(const engine::EngineOptions& options,
+                                     device::Kernels& kernels, int steps) {
+  static const auto world = mpi().make_world({comm::Backend::automatic, 300});
+  std::vector<Observed> observed(static_cast<std::size_t>(steps));
+  if (world->rank() == 0) {
+    const auto groups = local_groups();
+    observed = train(options, groups.views(), kernels, steps);
+  }
+  // Doubles travel as pairs of 32-bit words.
+  const auto words = static_cast<std::int64_t>(observed.size() * sizeof(Observed) / 4);
+  world->broadcast(device::Tensor(observed.data(), device::DType::i32, {words}), 0);
   return observed;
 }
 
