@@ -16,7 +16,8 @@ OptionText describe_option(const CLI::Option& option) {
   OptionText text;
   text.takes_value = option.get_items_expected_max() > 0;
   text.required = option.get_required();
-  text.group = option.get_group();
+  // "Options" is what CLI11 calls the group of all that were given none.
+  if (option.get_group() != "Options") text.group = option.get_group();
   text.description = option.get_description();
   if (!option.get_default_str().empty() && text.takes_value) {
     text.description += format(" [{}]", option.get_default_str());
