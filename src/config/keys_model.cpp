@@ -34,11 +34,11 @@ void add_rope_scaling(std::vector<Key>& keys) {
                   .type = Type::choice,
                   .concern = Concern::model,
                   .default_text = "auto",
-                  .choices = {"default", "llama3"},
+                  .choices = {"default", "linear", "llama3"},
                   .auto_rule = "from model.from, else default",
                   .documentation = "Scaling of rotary frequencies for contexts longer than the "
-                                   "model was first trained with. `default` is none; `llama3` "
-                                   "needs the four keys below."});
+                                   "model was first trained with. `default` is none; `linear` "
+                                   "needs a factor; `llama3` needs all four keys below."});
   keys.push_back(number("rope_scaling.factor", at_least(1), "from model.from",
                         "How many times longer the context becomes."));
   keys.push_back(number("rope_scaling.low_freq_factor", more_than(0), "from model.from",

@@ -82,10 +82,10 @@ std::vector<Key> optimizer_keys() {
   auto decay = warmup;
   decay.name = "decay_steps";
   decay.default_text = "auto";
-  decay.auto_rule = "a tenth of train.steps for wsd, all steps after warm-up for the others";
+  decay.auto_rule = "a tenth of train.steps, rounded up";
   decay.documentation =
-      "Steps over which the learning rate falls to min_learning_rate; they end "
-      "with train.steps for wsd, and start after warm-up for cosine and linear.";
+      "Steps over which the learning rate falls to min_learning_rate at the end "
+      "of the run, for curve wsd; cosine and linear fall from warm-up to end.";
   return {
       choice("name", "adamw", {"adamw", "sgd"},
              "Update rule. `sgd` is stochastic gradient descent with momentum."),

@@ -132,13 +132,21 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
       {{"train.steps=10", "optimizer.warmup_steps=20"},
        "optimizer.warmup_steps = 20 (--set) is more than train.steps = 10 (--set) (the learning "
        "rate would never reach its height); lower the first"},
-      {{"train.steps=10", "optimizer.warmup_steps=5", "optimizer.decay_steps=6"},
+      {{"optimizer.decay_steps=6"},
+       "optimizer.decay_steps = 6 (--set) does not go with optimizer.curve = cosine (default) "
+       "(only curve wsd has a fall of its own length); set optimizer.curve=wsd or "
+       "optimizer.decay_steps=auto"},
+      {{"train.steps=10", "optimizer.warmup_steps=5", "optimizer.decay_steps=6",
+        "optimizer.curve=wsd"},
        "optimizer.warmup_steps = 5 (--set) and optimizer.decay_steps = 6 (--set) together are "
        "more than train.steps = 10 (--set) (they may not overlap); lower one"},
       {{"model.rope_scaling.factor=8"},
        "model.rope_scaling.factor = 8 (--set) does not go with model.rope_scaling.rope_type = "
-       "auto (default) (there is nothing to scale); set model.rope_scaling.rope_type=llama3 or "
-       "remove it"},
+       "auto (default) (its formula has no place for it); set model.rope_scaling.rope_type=llama3 "
+       "or remove it"},
+      {{"model.rope_scaling.rope_type=linear"},
+       "model.rope_scaling.rope_type = linear (--set) needs model.rope_scaling.factor (the formula "
+       "has no default for it); give it"},
       {{"model.rope_scaling.rope_type=llama3", "model.rope_scaling.factor=8",
         "model.rope_scaling.low_freq_factor=4", "model.rope_scaling.high_freq_factor=1",
         "model.rope_scaling.original_max_position_embeddings=8192"},
