@@ -34,11 +34,11 @@ void add_rope_scaling(std::vector<Key>& keys) {
                   .type = Type::choice,
                   .concern = Concern::model,
                   .default_text = "auto",
-                  .choices = {"default", "llama3"},
+                  .choices = {"default", "linear", "llama3"},
                   .auto_rule = "from model.from, else default",
                   .documentation = "Scaling of rotary frequencies for contexts longer than the "
-                                   "model was first trained with. `default` is none; `llama3` "
-                                   "needs the four keys below."});
+                                   "model was first trained with. `default` is none; `linear` "
+                                   "needs a factor; `llama3` needs all four keys below."});
   keys.push_back(number("rope_scaling.factor", at_least(1), "from model.from",
                         "How many times longer the context becomes."));
   keys.push_back(number("rope_scaling.low_freq_factor", more_than(0), "from model.from",
@@ -91,9 +91,9 @@ std::vector<Key> model_keys() {
   keys.push_back(number("rope_theta", more_than(0), "from model.from, else 10000",
                         "Base of the rotary frequencies."));
   add_rope_scaling(keys);
-  keys.push_back(number("rms_norm_eps", more_than(0), "from model.from, else 1e-05",
+  keys.push_back(number("rms_norm_eps", more_than(0), "from model.from, else 1e-5",
                         "Term under the root of RMSNorm (llama, qwen3)."));
-  keys.push_back(number("layer_norm_eps", more_than(0), "from model.from, else 1e-05",
+  keys.push_back(number("layer_norm_eps", more_than(0), "from model.from, else 1e-5",
                         "Term under the root of LayerNorm (gpt2)."));
   keys.push_back({.section = "model",
                   .name = "tie_word_embeddings",
@@ -102,7 +102,7 @@ std::vector<Key> model_keys() {
                   .default_text = "auto",
                   .auto_rule = "from model.from, else true for gpt2 and false for the others",
                   .documentation = "Whether the output projection is the input embedding."});
-  keys.push_back(number("dropout", between(0, 0.99), "from model.from, else 0",
+  keys.push_back(number("dropout", from_0_below_1(), "from model.from, else 0",
                         "Probability of dropping a value (gpt2: embedding, attention and "
                         "residual). The numbers drawn do not depend on the layout."));
   keys.push_back(number("initializer_range", more_than(0), "from model.from, else 0.02",
