@@ -1,0 +1,13 @@
+#include "apps/commands.hpp"
+
+namespace trireme::apps {
+
+std::vector<Command> commands() {
+  return {
+      config_command(),
+      completion_command(),
+      man_command(),
+  };
+}
+
+}  // namespace trireme::apps
