@@ -8,10 +8,11 @@
 namespace trireme::device {
 
 /// The rows of a tensor: every dimension but the last, in order. Neighbouring dimensions that
-/// follow each other in memory are merged, so that the usual tensor costs no division.
+/// follow each other in memory are merged, so that the usual tensor costs no division. An empty
+/// tensor has no rows.
 class Rows {
  public:
-  explicit Rows(const Tensor& tensor) {
+  explicit Rows(const Tensor& tensor) : count_(tensor ? 1 : 0) {
     const int rank = tensor.rank();
     width_ = rank == 0 ? 1 : tensor.dim(rank - 1);
     for (int index = rank - 2; index >= 0; --index)
@@ -46,7 +47,7 @@ class Rows {
     strides_[levels_++] = stride;
   }
 
-  std::int64_t count_ = 1;
+  std::int64_t count_ = 0;
   std::int64_t width_ = 0;
   std::size_t levels_ = 0;
   /// Innermost first.

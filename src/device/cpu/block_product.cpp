@@ -79,7 +79,7 @@ void narrow(const float* from, std::int64_t rows, std::int64_t columns, std::int
 
 }  // namespace
 
-Bf16Products best_bf16_products() {
+Bf16Products bf16_products_of(Isa isa) {
   static const bool native = [] {
     try {
       BlockForm form{.rows = 1, .columns = 1, .inner = 1};
@@ -91,7 +91,7 @@ Bf16Products best_bf16_products() {
       return false;
     }
   }();
-  return native ? Bf16Products::native : Bf16Products::widened;
+  return native && isa != Isa::avx2 ? Bf16Products::native : Bf16Products::widened;
 }
 
 /// Memory that all products of an object use in turn.

@@ -2,6 +2,8 @@
 
 #include "trireme/device/dtype.hpp"
 
+#include "device/cpu/isa.hpp"
+
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -43,15 +45,15 @@ enum class Bf16Products {
   native,   ///< by instructions for bf16 (AVX512-BF16, AMX) or what stands in for them
   widened,  ///< operands become f32 first: where the CPU has no AVX-512
 };
-/// What this CPU can do.
-Bf16Products best_bf16_products();
+/// The best that this CPU can do; code for AVX2 never uses more than that has.
+Bf16Products bf16_products_of(Isa isa);
 
 /// Products of blocks on the calling thread alone, through oneDNN. A form is compiled once and
 /// kept. An object belongs to one thread at a time. The bits of a result depend on the form, not
 /// on how many threads a caller has.
 class BlockProducts {
  public:
-  explicit BlockProducts(Bf16Products bf16 = best_bf16_products());
+  explicit BlockProducts(Bf16Products bf16);
   BlockProducts(BlockProducts&&) noexcept;
   BlockProducts& operator=(BlockProducts&&) noexcept;
   ~BlockProducts();

@@ -1,11 +1,9 @@
 #include "device/cpu/products.hpp"
 
 #include "device/cpu/parallel.hpp"
-#include "device/elements.hpp"
 #include "device/rows.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 
 namespace trireme::device::cpu {
@@ -69,8 +67,11 @@ Tiles tiles_of(const BlockForm& whole) {
                                                                       : tiles.column_count;
     ++cut;
   }
-  tiles.rows = ceiling(ceiling(whole.rows, tiles.row_count), row_grain) * row_grain;
-  tiles.columns = ceiling(ceiling(whole.columns, tiles.column_count), column_grain) * column_grain;
+  const auto length = [](std::int64_t total, std::int64_t count, std::int64_t grain) {
+    return std::min(total, ceiling(ceiling(total, count), grain) * grain);
+  };
+  tiles.rows = length(whole.rows, tiles.row_count, row_grain);
+  tiles.columns = length(whole.columns, tiles.column_count, column_grain);
   tiles.row_count = ceiling(whole.rows, tiles.rows);
   tiles.column_count = ceiling(whole.columns, tiles.columns);
   return tiles;
@@ -98,28 +99,6 @@ BlockOperands tile_operands(const BlockForm& whole, const BlockOperands& operand
            (row * whole.c_stride + column) * static_cast<std::int64_t>(size_of(whole.out));
   if (whole.with_bias) tile.bias = advanced(operands.bias, column, whole.in);
   return tile;
-}
-
-/// sums[c] += sum over rows of x[:, c], in pieces of a fixed number of rows.
-template <typename T>
-void add_column_sums(const T* x, const MatrixView& view, Range columns, float* sums) {
-  constexpr std::int64_t width = 64;
-  constexpr std::int64_t piece_rows = 64;
-  for (std::int64_t first = columns.begin; first < columns.end; first += width) {
-    const auto count = std::min(width, columns.end - first);
-    std::array<float, width> total{};
-    for (std::int64_t begin = 0; begin < view.rows; begin += piece_rows) {
-      std::array<float, width> piece{};
-      for (std::int64_t row = begin; row < std::min(view.rows, begin + piece_rows); ++row) {
-        const T* from = x + row * view.stride + first;
-        for (std::int64_t i = 0; i < count; ++i) {
-          piece[static_cast<std::size_t>(i)] += to_float(from[i]);
-        }
-      }
-      for (std::size_t i = 0; i < width; ++i) total[i] += piece[i];
-    }
-    for (std::int64_t i = 0; i < count; ++i) sums[first + i] += total[static_cast<std::size_t>(i)];
-  }
 }
 
 }  // namespace
@@ -164,8 +143,7 @@ void Products::linear_backward_input(const Tensor& dy, const Tensor& w, const Te
   multiply(form, {a.data, b.data, c.data, nullptr});
 }
 
-void Products::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
-                                      const Tensor& d_bias) {
+void Products::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
   const MatrixView a(dy), b(x), c(dw);
   TRIREME_EXPECT(a.rows == b.rows && c.rows == a.columns && c.columns == b.columns &&
                      a.dtype == b.dtype && c.dtype == DType::f32,
@@ -178,16 +156,6 @@ void Products::linear_backward_weight(const Tensor& dy, const Tensor& x, const T
   form.a_transposed = true;
   form.accumulate = true;
   multiply(form, {a.data, b.data, c.data, nullptr});
-  if (!d_bias) return;
-  TRIREME_EXPECT(d_bias.element_count() == a.columns, "linear: d_bias " + d_bias.text());
-  auto* sums = d_bias.f32();
-  with_type(dy.dtype(), [&](auto element) {
-    using T = decltype(element);
-    constexpr std::int64_t grain = 64;
-    parallel_for(static_cast<int>(threads_.size()), a.columns, grain, [&](Range columns) {
-      add_column_sums(static_cast<const T*>(a.data), a, columns, sums);
-    });
-  });
 }
 
 void Products::multiply(const BlockForm& whole, const BlockOperands& operands) {
