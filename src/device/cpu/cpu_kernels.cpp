@@ -9,6 +9,7 @@
 #include "device/cpu/embedding.hpp"
 #include "device/cpu/norm.hpp"
 #include "device/cpu/optimizer.hpp"
+#include "device/cpu/products.hpp"
 #include "device/denormals.hpp"
 #include "device/reference/reference.hpp"
 
@@ -17,20 +18,23 @@ namespace {
 
 class CpuKernels final : public Kernels {
  public:
-  explicit CpuKernels(const cpu::Context& context) : context_(context) { flush_denormals(); }
+  explicit CpuKernels(const cpu::Context& context)
+      : context_(context), products_(context.threads, cpu::bf16_products_of(context.isa)) {
+    flush_denormals();
+  }
   const char* name() const override { return "cpu"; }
 
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Tensor& y) override {
-    reference::linear_forward(x, w, bias, y);
+    products_.linear_forward(x, w, bias, y);
   }
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                              bool accumulate) override {
-    reference::linear_backward_input(dy, w, dx, accumulate);
+    products_.linear_backward_input(dy, w, dx, accumulate);
   }
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override {
-    reference::linear_backward_weight(dy, x, dw, {});
+    products_.linear_backward_weight(dy, x, dw);
     if (d_bias) cpu::add_column_sums(context_, dy, d_bias);
   }
 
@@ -113,6 +117,7 @@ class CpuKernels final : public Kernels {
 
  private:
   cpu::Context context_;
+  cpu::Products products_;
 };
 
 }  // namespace
