@@ -4,6 +4,7 @@ namespace trireme::apps {
 
 std::vector<Command> commands() {
   return {
+      train_command(),
       config_command(),
       topology_command(),
       completion_command(),

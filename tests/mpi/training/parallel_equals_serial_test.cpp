@@ -1,8 +1,9 @@
 // Every layout is a rearrangement of one computation. One table; what each row must be stands in
 // its last column.
+#include "trireme/base/format.hpp"
+
 #include "mpi/training/training.hpp"
 #include "support/mpi/world.hpp"
-#include "trireme/base/format.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -92,8 +93,8 @@ class Comparison {
   }
   void print(const char* variant, double away, const char* demanded) const {
     if (mpi().world_rank().value() != 0) return;
-    std::printf("%-6s %-18s %-22s %10.2e  %s\n", model::name(architecture_),
-                mesh_.text().c_str(), variant, away, demanded);
+    std::printf("%-6s %-18s %-22s %10.2e  %s\n", model::name(architecture_), mesh_.text().c_str(),
+                variant, away, demanded);
     std::fflush(stdout);
   }
 
@@ -137,8 +138,7 @@ void compare_all(Architecture architecture) {
     if (mesh.degree(Axis::tensor) > 1) {
       const Variant variant{.name = "sequence parallel", .sequence = SequenceParallel::on};
       comparison.must_be_close(variant, comparison.run(variant, long_run), serial);
-      comparison.must_be_same({.name = "recompute attention",
-                               .recompute = Recompute::attention},
+      comparison.must_be_same({.name = "recompute attention", .recompute = Recompute::attention},
                               plain);
     }
   }

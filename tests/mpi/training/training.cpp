@@ -1,13 +1,14 @@
 #include "mpi/training/training.hpp"
 
+#include "trireme/base/philox.hpp"
+
+#include "support/mpi/world.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "support/mpi/world.hpp"
-#include "trireme/base/philox.hpp"
 
 namespace trireme::testing {
 
@@ -24,8 +25,7 @@ OwnedGroups mpi_groups(const layout::Mesh& mesh) {
   groups.pipeline = runtime.make_group("pp", stages, options);
   const bool at_end = rank == stages.front() || rank == stages.back();
   if (stages.size() > 1 && at_end) {
-    groups.embedding =
-        runtime.make_group("embedding", {stages.front(), stages.back()}, options);
+    groups.embedding = runtime.make_group("embedding", {stages.front(), stages.back()}, options);
   }
   return groups;
 }
@@ -69,8 +69,8 @@ namespace {
 
 /// Learnable: each token follows from the one before it most of the time.
 std::int32_t token(std::int64_t sequence, std::int64_t position, std::int64_t vocabulary) {
-  const auto bits = base::philox(11, static_cast<std::uint64_t>(sequence),
-                                 static_cast<std::uint64_t>(position));
+  const auto bits =
+      base::philox(11, static_cast<std::uint64_t>(sequence), static_cast<std::uint64_t>(position));
   const auto start = base::philox(12, static_cast<std::uint64_t>(sequence), 0)[0] % 97;
   const bool noise = bits[0] % 4 == 0;
   const auto plain = start + 5 * static_cast<std::uint32_t>(position);
@@ -120,8 +120,8 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
   return observed;
 }
 
-std::vector<Observed> train_serially(const engine::EngineOptions& options,
-                                     device::Kernels& kernels, int steps) {
+std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,
+                                     int steps) {
   static const auto world = mpi().make_world({comm::Backend::automatic, 300});
   std::vector<Observed> observed(static_cast<std::size_t>(steps));
   if (world->rank() == 0) {

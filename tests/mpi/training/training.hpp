@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/engine/engine.hpp"
+
+#include <memory>
+#include <vector>
 
 namespace trireme::testing {
 
@@ -40,8 +40,8 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
                             device::Kernels& kernels, int steps);
 
 /// What rank 0 alone observes, told to all ranks: the other ranks' cores are worth more to it.
-std::vector<Observed> train_serially(const engine::EngineOptions& options,
-                                     device::Kernels& kernels, int steps);
+std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,
+                                     int steps);
 
 /// Largest relative difference of losses.
 double distance(const std::vector<Observed>& a, const std::vector<Observed>& b);
