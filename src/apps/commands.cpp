@@ -5,6 +5,7 @@ namespace trireme::apps {
 std::vector<Command> commands() {
   return {
       config_command(),
+      topology_command(),
       completion_command(),
       man_command(),
   };

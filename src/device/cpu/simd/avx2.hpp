@@ -44,6 +44,11 @@ struct Vec {
   void stream(float* to) const { _mm256_stream_ps(to, v); }
   void stream(Bf16* to) const { _mm_stream_si128(reinterpret_cast<__m128i*>(to), narrowed()); }
 
+  /// The first `count` lanes of this, the others of `other`.
+  Vec first(std::int64_t count, Vec other) const {
+    return {_mm256_blendv_ps(other.v, v, _mm256_castsi256_ps(mask(count)))};
+  }
+
   static __m256i mask(std::int64_t count) {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lanes);
@@ -106,11 +111,19 @@ inline Vec scale_by_power(Vec a, Vec n) {
   return {_mm256_mul_ps(a.v, _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23)))};
 }
 
+/// value where a >= b, else 0.
+inline Vec where_at_least(Vec a, Vec b, Vec value) {
+  return {_mm256_and_ps(_mm256_cmp_ps(a.v, b.v, _CMP_GE_OQ), value.v)};
+}
+
 /// Sum of all lanes, in an order that never changes.
 inline float sum(Vec a) {
   const __m128 quarters = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
   const __m128 pairs = _mm_add_ps(quarters, _mm_movehl_ps(quarters, quarters));
   return _mm_cvtss_f32(_mm_add_ss(pairs, _mm_movehdup_ps(pairs)));
+}
+inline float first_lane(Vec a) {
+  return _mm256_cvtss_f32(a.v);
 }
 inline float largest(Vec a) {
   const __m128 quarters = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
@@ -134,6 +147,59 @@ struct SquareSums {
     const __m128d pairs = _mm_add_pd(_mm256_castpd256_pd128(both), _mm256_extractf128_pd(both, 1));
     return _mm_cvtsd_f64(_mm_add_sd(pairs, _mm_unpackhi_pd(pairs, pairs)));
   }
+};
+
+/// Eight 32-bit words.
+struct Words {
+  static constexpr int groups = 2;  // of four words: what unpacking works within
+  __m256i v;
+
+  static Words of(std::uint32_t value) { return {_mm256_set1_epi32(static_cast<int>(value))}; }
+  static Words load(const std::uint32_t* from) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))};
+  }
+};
+
+inline Words operator^(Words a, Words b) {
+  return {_mm256_xor_si256(a.v, b.v)};
+}
+
+struct WideProduct {
+  Words high;
+  Words low;
+};
+/// The 64-bit products of the words with one factor.
+inline WideProduct multiply_wide(Words a, std::uint32_t factor) {
+  const __m256i b = _mm256_set1_epi32(static_cast<int>(factor));
+  const __m256i even = _mm256_mul_epu32(a.v, b);
+  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a.v, 32), b);
+  return {{_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA)},
+          {_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA)}};
+}
+
+/// Uniform in [0, 1) with 24 bits, as base::uniform_from_bits.
+inline Vec uniform(Words bits) {
+  return {
+      _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32(bits.v, 8)), _mm256_set1_ps(0x1.0p-24F))};
+}
+
+/// Inside every group of four lanes, transposes the 4 x 4 matrix of four vectors.
+inline void transpose_groups(Words (&rows)[4]) {
+  const __m256i low01 = _mm256_unpacklo_epi32(rows[0].v, rows[1].v);
+  const __m256i high01 = _mm256_unpackhi_epi32(rows[0].v, rows[1].v);
+  const __m256i low23 = _mm256_unpacklo_epi32(rows[2].v, rows[3].v);
+  const __m256i high23 = _mm256_unpackhi_epi32(rows[2].v, rows[3].v);
+  rows[0].v = _mm256_unpacklo_epi64(low01, low23);
+  rows[1].v = _mm256_unpackhi_epi64(low01, low23);
+  rows[2].v = _mm256_unpacklo_epi64(high01, high23);
+  rows[3].v = _mm256_unpackhi_epi64(high01, high23);
+}
+
+/// What the templates of this folder are made with.
+struct Instructions {
+  using Vec = avx2::Vec;
+  using Words = avx2::Words;
+  using SquareSums = avx2::SquareSums;
 };
 
 }  // namespace trireme::device::cpu::avx2

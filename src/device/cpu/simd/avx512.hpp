@@ -40,6 +40,11 @@ struct Vec {
   void stream(float* to) const { _mm512_stream_ps(to, v); }
   void stream(Bf16* to) const { _mm256_stream_si256(reinterpret_cast<__m256i*>(to), narrowed()); }
 
+  /// The first `count` lanes of this, the others of `other`.
+  Vec first(std::int64_t count, Vec other) const {
+    return {_mm512_mask_blend_ps(mask(count), other.v, v)};
+  }
+
   static __mmask16 mask(std::int64_t count) {
     return static_cast<__mmask16>((1U << static_cast<unsigned>(count)) - 1U);
   }
@@ -101,6 +106,11 @@ inline Vec scale_by_power(Vec a, Vec n) {
   return {_mm512_scalef_ps(a.v, n.v)};
 }
 
+/// value where a >= b, else 0.
+inline Vec where_at_least(Vec a, Vec b, Vec value) {
+  return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ), value.v)};
+}
+
 /// Sum of all lanes, in an order that never changes.
 inline float sum(Vec a) {
   const __m256 halves = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
@@ -108,6 +118,9 @@ inline float sum(Vec a) {
       _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1));
   const __m128 pairs = _mm_add_ps(quarters, _mm_movehl_ps(quarters, quarters));
   return _mm_cvtss_f32(_mm_add_ss(pairs, _mm_movehdup_ps(pairs)));
+}
+inline float first_lane(Vec a) {
+  return _mm512_cvtss_f32(a.v);
 }
 inline float largest(Vec a) {
   return _mm512_reduce_max_ps(a.v);
@@ -125,6 +138,57 @@ struct SquareSums {
     high = _mm512_fmadd_pd(second, second, high);
   }
   double total() const { return _mm512_reduce_add_pd(_mm512_add_pd(low, high)); }
+};
+
+/// Sixteen 32-bit words.
+struct Words {
+  static constexpr int groups = 4;  // of four words: what unpacking works within
+  __m512i v;
+
+  static Words of(std::uint32_t value) { return {_mm512_set1_epi32(static_cast<int>(value))}; }
+  static Words load(const std::uint32_t* from) { return {_mm512_loadu_si512(from)}; }
+};
+
+inline Words operator^(Words a, Words b) {
+  return {_mm512_xor_si512(a.v, b.v)};
+}
+
+struct WideProduct {
+  Words high;
+  Words low;
+};
+/// The 64-bit products of the words with one factor.
+inline WideProduct multiply_wide(Words a, std::uint32_t factor) {
+  const __m512i b = _mm512_set1_epi32(static_cast<int>(factor));
+  const __m512i even = _mm512_mul_epu32(a.v, b);
+  const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a.v, 32), b);
+  return {{_mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd)},
+          {_mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32))}};
+}
+
+/// Uniform in [0, 1) with 24 bits, as base::uniform_from_bits.
+inline Vec uniform(Words bits) {
+  return {
+      _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_srli_epi32(bits.v, 8)), _mm512_set1_ps(0x1.0p-24F))};
+}
+
+/// Inside every group of four lanes, transposes the 4 x 4 matrix of four vectors.
+inline void transpose_groups(Words (&rows)[4]) {
+  const __m512i low01 = _mm512_unpacklo_epi32(rows[0].v, rows[1].v);
+  const __m512i high01 = _mm512_unpackhi_epi32(rows[0].v, rows[1].v);
+  const __m512i low23 = _mm512_unpacklo_epi32(rows[2].v, rows[3].v);
+  const __m512i high23 = _mm512_unpackhi_epi32(rows[2].v, rows[3].v);
+  rows[0].v = _mm512_unpacklo_epi64(low01, low23);
+  rows[1].v = _mm512_unpackhi_epi64(low01, low23);
+  rows[2].v = _mm512_unpacklo_epi64(high01, high23);
+  rows[3].v = _mm512_unpackhi_epi64(high01, high23);
+}
+
+/// What the templates of this folder are made with.
+struct Instructions {
+  using Vec = avx512::Vec;
+  using Words = avx512::Words;
+  using SquareSums = avx512::SquareSums;
 };
 
 }  // namespace trireme::device::cpu::avx512
