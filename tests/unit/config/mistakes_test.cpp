@@ -71,6 +71,9 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
       {{"parallel.bucket_bytes=25M"},
        "--set parallel.bucket_bytes=25M: parallel.bucket_bytes = 25M is not a valid size (bucket "
        "of gradients); M may be a power of 1000 or of 1024: write 25MB or 25MiB"},
+      {{"parallel.bucket_bytes=32GiB"},
+       "--set parallel.bucket_bytes=32GiB: parallel.bucket_bytes = 32GiB is too large (bucket of "
+       "gradients); give 4096 to 17179869184 bytes"},
       {{"parallel.stage_layers=4,,4"},
        "--set parallel.stage_layers=4,,4: parallel.stage_layers = 4,,4 has an empty entry (layers "
        "of each stage); separate entries by one comma, with none at the end"},
