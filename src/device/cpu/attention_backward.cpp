@@ -147,7 +147,7 @@ void run_backward(std::vector<FlashAttention::Worker>& workers, Isa isa,
     arena_of(worker, BackwardTiles<T>::bytes(sizes));
   }
   for_parts(
-      workers, sizes.batch * sizes.kv_heads,
+      workers, sizes, sizes.batch * sizes.kv_heads,
       [&](FlashAttention::Worker& worker, std::int64_t head) {
         BackwardHead<T>(backward, isa, head / sizes.kv_heads, head % sizes.kv_heads).run(worker);
       });

@@ -170,7 +170,7 @@ void run_forward(std::vector<FlashAttention::Worker>& workers, Isa isa,
     arena_of(worker, bytes);
   }
   const auto heads = sizes.batch * sizes.heads;
-  for_parts(workers, heads * parts, [&](FlashAttention::Worker& worker, std::int64_t index) {
+  for_parts(workers, sizes, heads * parts, [&](FlashAttention::Worker& worker, std::int64_t index) {
     // The last queries see the most keys: they go first, so that the work ends evenly.
     const auto part = parts - 1 - index / heads;
     const auto head = index % heads;

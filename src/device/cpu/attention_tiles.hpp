@@ -32,6 +32,8 @@ struct AttentionSizes {
         causal(attention.causal) {}
 
   std::int64_t group() const { return heads / kv_heads; }
+  /// Multiplications and additions of one product of queries and keys, causal or not.
+  std::int64_t operations() const { return 2 * batch * heads * queries * keys * head_dim; }
   /// Keys [0, n) that a query sees.
   std::int64_t visible(std::int64_t query) const {
     return causal ? std::clamp<std::int64_t>(query + keys - queries + 1, 0, keys) : keys;
@@ -146,11 +148,14 @@ class AttentionMask {
   float* factors_;
 };
 
-/// body(worker, part) for every part in [0, parts), by the workers in turn. The body throws
-/// nothing.
+/// body(worker, part) for every part in [0, parts), by the workers in turn, as many as the work
+/// is worth. The body throws nothing.
 template <typename Body>
-void for_parts(std::vector<FlashAttention::Worker>& workers, std::int64_t parts, const Body& body) {
-  const auto threads = std::min(parts, static_cast<std::int64_t>(workers.size()));
+void for_parts(std::vector<FlashAttention::Worker>& workers, const AttentionSizes& sizes,
+               std::int64_t parts, const Body& body) {
+  constexpr std::int64_t worth_a_thread = 500'000;
+  const auto worthy = 1 + sizes.operations() / worth_a_thread;
+  const auto threads = std::min({parts, worthy, static_cast<std::int64_t>(workers.size())});
   std::atomic<std::int64_t> next{0};
   parallel(static_cast<int>(threads), [&](int thread) {
     const SerialScope serial;
