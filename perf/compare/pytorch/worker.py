@@ -1,6 +1,6 @@
 """Trains GPT-2 124M on random tokens when told to: each line on stdin is a number of steps.
 
-Answers each with one JSON line: {"seconds": [...], "peak_rss_bytes", "peak_anonymous_bytes"}.
+Answers each with one JSON line: wall and processor seconds of each step, the last loss and memory.
 A worker waits on stdin between orders, so several of them take turns on one machine.
 """
 
@@ -54,13 +54,14 @@ def main() -> None:
 
     anonymous = 0
     for order in sys.stdin:
-        seconds, losses = [], []
+        seconds, cpu_seconds, losses = [], [], []
         for _ in range(int(order)):
-            begin = time.perf_counter()
+            begin, cpu_begin = time.perf_counter(), time.process_time()
             losses.append(step())
             seconds.append(time.perf_counter() - begin)
+            cpu_seconds.append(time.process_time() - cpu_begin)
             anonymous = max(anonymous, status_bytes("RssAnon"))
-        print(json.dumps({"seconds": seconds, "loss": losses[-1],
+        print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "loss": losses[-1],
                           "peak_rss_bytes": status_bytes("VmHWM"),
                           "anonymous_bytes_after_step": anonymous}), flush=True)
 

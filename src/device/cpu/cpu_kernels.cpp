@@ -4,6 +4,7 @@
 
 #include "device/cpu/activations.hpp"
 #include "device/cpu/arithmetic.hpp"
+#include "device/cpu/attention.hpp"
 #include "device/cpu/context.hpp"
 #include "device/cpu/cross_entropy.hpp"
 #include "device/cpu/embedding.hpp"
@@ -11,7 +12,6 @@
 #include "device/cpu/optimizer.hpp"
 #include "device/cpu/products.hpp"
 #include "device/denormals.hpp"
-#include "device/reference/reference.hpp"
 
 namespace trireme::device {
 namespace {
@@ -19,7 +19,9 @@ namespace {
 class CpuKernels final : public Kernels {
  public:
   explicit CpuKernels(const cpu::Context& context)
-      : context_(context), products_(context.threads, cpu::bf16_products_of(context.isa)) {
+      : context_(context),
+        products_(context.threads, cpu::bf16_products_of(context.isa)),
+        attention_(context) {
     flush_denormals();
   }
   const char* name() const override { return "cpu"; }
@@ -60,11 +62,9 @@ class CpuKernels final : public Kernels {
               std::int64_t first_position, bool inverse) override {
     cpu::rotary(context_, x, cos_table, sin_table, first_position, inverse);
   }
-  void attention_forward(const Attention& attention) override {
-    reference::attention_forward(attention);
-  }
+  void attention_forward(const Attention& attention) override { attention_.forward(attention); }
   void attention_backward(const AttentionBackward& attention) override {
-    reference::attention_backward(attention);
+    attention_.backward(attention);
   }
   void swiglu_forward(const Tensor& gate, const Tensor& up, const Tensor& y) override {
     cpu::swiglu_forward(context_, gate, up, y);
@@ -124,6 +124,7 @@ class CpuKernels final : public Kernels {
  private:
   cpu::Context context_;
   cpu::Products products_;
+  cpu::FlashAttention attention_;
 };
 
 }  // namespace

@@ -159,7 +159,7 @@ void Products::linear_backward_weight(const Tensor& dy, const Tensor& x, const T
 }
 
 void Products::multiply(const BlockForm& whole, const BlockOperands& operands) {
-  if (whole.rows == 0 || whole.columns == 0) return;
+  if (whole.rows == 0 || whole.columns == 0 || (whole.inner == 0 && whole.accumulate)) return;
   TRIREME_EXPECT(whole.inner > 0, "a product over nothing");
   const auto tiles = tiles_of(whole);
   const auto threads =

@@ -3,6 +3,7 @@
 #include "device/cpu/isa.hpp"
 #include "device/cpu/simd/activations.hpp"
 #include "device/cpu/simd/arithmetic.hpp"
+#include "device/cpu/simd/attention.hpp"
 #include "device/cpu/simd/cross_entropy.hpp"
 #include "device/cpu/simd/dropout.hpp"
 #include "device/cpu/simd/norm.hpp"
@@ -20,6 +21,7 @@ struct Tables {
   RotaryTable rotary;
   CrossEntropyTable cross_entropy;
   OptimizerTable optimizer;
+  AttentionTable attention;
 };
 
 template <typename Instructions>
@@ -27,7 +29,7 @@ constexpr Tables make_tables() {
   return {arithmetic_table<Instructions>(), activation_table<Instructions>(),
           dropout_table<Instructions>(),    norm_table<Instructions>(),
           rotary_table<Instructions>(),     cross_entropy_table<Instructions>(),
-          optimizer_table<Instructions>()};
+          optimizer_table<Instructions>(),  attention_table<Instructions>()};
 }
 
 extern const Tables avx2_tables;
