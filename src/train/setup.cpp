@@ -37,7 +37,7 @@ base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Con
   const bool weighted = std::any_of(given.begin(), given.end(),
                                     [](const auto& source) { return source.weight != 1.0; });
   for (std::size_t index = 0; weighted && index < given.size(); ++index) {
-    sources[index] += ":" + base::number_text(given[index].weight);
+    sources[index] = base::format("{}:{}", sources[index], given[index].weight);
   }
   if (sources.empty()) {
     return base::usage_failure(base::format(

@@ -12,6 +12,7 @@
 #include "device/cpu/optimizer.hpp"
 #include "device/cpu/products.hpp"
 #include "device/denormals.hpp"
+#include "device/reference/reference.hpp"
 
 namespace trireme::device {
 namespace {
