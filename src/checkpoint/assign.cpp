@@ -12,7 +12,9 @@
 namespace trireme::checkpoint {
 namespace {
 
-/// Slabs of a replicated box are not made smaller than this: each becomes a dataset.
+/// Replicated boxes are cut into slabs of a sixteenth of what a rank will write, so that ranks
+/// differ by no more than that; but none below 1 MiB, because each becomes a dataset.
+constexpr std::int64_t slabs_per_rank = 16;
 constexpr std::int64_t min_slab_bytes = std::int64_t{1} << 20;
 
 struct Holder {
@@ -81,27 +83,37 @@ void check(const std::map<std::string_view, Tensor>& tensors) {
   }
 }
 
-std::vector<Task> tasks_of(const Tensor& tensor) {
-  std::vector<Task> tasks;
-  const auto element_bytes = static_cast<std::int64_t>(device::size_of(tensor.first->dtype));
+std::int64_t bytes_of(const Tensor& tensor, const layout::Box& box) {
+  return layout::element_count(box) *
+         static_cast<std::int64_t>(device::size_of(tensor.first->dtype));
+}
+
+std::int64_t slab_bytes(const std::map<std::string_view, Tensor>& tensors, std::size_t ranks) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) {
+    bytes += bytes_of(tensor, layout::whole(tensor.first->shape));
+  }
+  return std::max(min_slab_bytes, bytes / static_cast<std::int64_t>(ranks) / slabs_per_rank);
+}
+
+void add_tasks(const Tensor& tensor, std::int64_t slab_bytes, std::vector<Task>& tasks) {
   for (const auto& [key, holders] : tensor.boxes) {
     const layout::Box box{key.first, key.second};
-    const auto bytes = layout::element_count(box) * element_bytes;
     // Along the first dimension that has a length, a slab stays contiguous in the box.
     std::size_t along = 0;
     while (along + 1 < box.length.size() && box.length[along] == 1) ++along;
     const auto length = box.length[along];
-    const auto slabs = std::max<std::int64_t>(
-        1, std::min({static_cast<std::int64_t>(holders.size()), length, bytes / min_slab_bytes}));
+    const auto slabs = holders.size() == 1 ? 1
+                                           : std::clamp<std::int64_t>(
+                                                 bytes_of(tensor, box) / slab_bytes, 1, length);
     for (std::int64_t slab = 0; slab < slabs; ++slab) {
       auto part = box;
       const auto begin = slab * length / slabs;
       part.offset[along] += begin;
       part.length[along] = (slab + 1) * length / slabs - begin;
-      tasks.push_back({layout::element_count(part) * element_bytes, part, &holders});
+      tasks.push_back({bytes_of(tensor, part), part, &holders});
     }
   }
-  return tasks;
 }
 
 }  // namespace
@@ -110,10 +122,8 @@ std::vector<std::vector<Assignment>> assign_writers(const std::vector<std::vecto
   const auto tensors = collect(held);
   check(tensors);
   std::vector<Task> tasks;
-  for (const auto& [name, tensor] : tensors) {
-    auto more = tasks_of(tensor);
-    tasks.insert(tasks.end(), more.begin(), more.end());
-  }
+  const auto slab = slab_bytes(tensors, held.size());
+  for (const auto& [name, tensor] : tensors) add_tasks(tensor, slab, tasks);
   // What only one rank can write comes first; then the largest, to the holder that has least
   // (longest processing time first). Stable, so that equal ranks compute equal assignments.
   std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) {

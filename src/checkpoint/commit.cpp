@@ -1,6 +1,7 @@
 #include "checkpoint/commit.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 
@@ -9,7 +10,11 @@
 #include "checkpoint/master_file.hpp"
 #include "checkpoint/output_file.hpp"
 
+#include <fcntl.h>
+
 #include <cerrno>
+#include <cstring>
+#include <span>
 
 namespace trireme::checkpoint {
 namespace {
@@ -37,19 +42,24 @@ void replace(FileSystem& files, const std::filesystem::path& temporary,
   }
 }
 
-/// A hint for people and scripts; the checkpoint counts without it.
-void write_latest(FileSystem& files, const std::filesystem::path& target) {
+/// A hint for people and scripts, not synced; the checkpoint counts without it.
+bool write_hint(FileSystem& files, const std::filesystem::path& target) {
   const auto folder = target.parent_path();
-  const auto temporary = folder / ("LATEST.tmp-" + random_id());
-  try {
-    write_text(files, temporary, target.filename().string() + "\n");
-    rename(files, temporary, folder / "LATEST");
-  } catch (const base::Error& error) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    base::log::local::warning("checkpoint", "LATEST does not name {}: {}",
-                              target.filename().string(), error.what());
-  }
+  const auto temporary = folder / "LATEST.tmp";
+  const auto text = target.filename().string() + "\n";
+  const int descriptor = files.open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+  if (descriptor < 0) return false;
+  auto file = base::File::adopt(descriptor);
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return files.write(file.get(), bytes, 0) == static_cast<ssize_t>(bytes.size()) &&
+         files.close(file.release()) == 0 && files.rename(temporary, folder / "LATEST") == 0;
+}
+
+void write_latest(FileSystem& files, const std::filesystem::path& target) {
+  if (write_hint(files, target)) return;
+  base::log::local::warning("checkpoint",
+                            "{} is committed, but the hint LATEST does not name it: {}",
+                            target.filename().string(), std::strerror(errno));
 }
 
 }  // namespace

@@ -42,9 +42,13 @@ void done(herr_t status, std::string_view doing) {
   if (status < 0) fail(doing);
 }
 
-/// Failures are reported by exceptions alone; the library would print them too. The setting
-/// belongs to a thread, so every way in sets it.
-void keep_quiet() {
+/// Every way into the library passes here first.
+void prepare_library() {
+  // At exit the library would tidy up what is open: nothing is, but files whose closing failed,
+  // and those can make it crash.
+  static const herr_t once = H5dont_atexit();
+  static_cast<void>(once);
+  // Failures are reported by exceptions alone, not printed; the setting belongs to a thread.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
@@ -76,7 +80,7 @@ void write_attribute_of(hid_t object, const std::string& name, hid_t type, const
   auto attribute = Attribute::adopt(
       valid(H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT), doing));
   done(H5Awrite(attribute.get(), type, values), doing);
-  base::success_or_throw(attribute.close());
+  close(attribute);
 }
 
 Type copied_type(hid_t type) {
@@ -159,7 +163,7 @@ std::optional<std::string> Traits<Kind::attribute>::close(raw_type raw) {
 }
 
 File create_file(const std::filesystem::path& path) {
-  keep_quiet();
+  prepare_library();
   const auto access = make_list(H5P_FILE_ACCESS);
   done(H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST),
        "set the file format");
@@ -172,7 +176,7 @@ File create_file(const std::filesystem::path& path) {
 }
 
 File open_file(const std::filesystem::path& path) {
-  keep_quiet();
+  prepare_library();
   const auto access = make_list(H5P_FILE_ACCESS);
   done(H5Pset_file_locking(access.get(), 0, 1), "switch off file locks");
   return File::adopt(valid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()),
@@ -253,7 +257,7 @@ void add_source(const PropertyList& layout, const Space& where, const std::strin
 void create_virtual(const File& file, const std::string& path, const Type& type,
                     const layout::Shape& shape, const PropertyList& layout) {
   auto dataset = create_dataset(file, path, type.get(), simple_space(shape), layout);
-  base::success_or_throw(dataset.close());
+  close(dataset);
 }
 
 void write_attribute(const Dataset& dataset, const std::string& name,
@@ -333,7 +337,7 @@ void write_table(const File& file, const std::string& path, const std::vector<Ta
                      make_list(H5P_DATASET_CREATE));
   done(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
        base::format("write table '{}'", path));
-  base::success_or_throw(dataset.close());
+  close(dataset);
 }
 
 }  // namespace trireme::checkpoint::hdf5

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/handle.hpp"
 #include "trireme/device/dtype.hpp"
 #include "trireme/layout/box.hpp"
@@ -32,6 +33,14 @@ using Space = base::UniqueHandle<Traits<Kind::space>>;
 using Type = base::UniqueHandle<Traits<Kind::type>>;
 using PropertyList = base::UniqueHandle<Traits<Kind::property_list>>;
 using Attribute = base::UniqueHandle<Traits<Kind::attribute>>;
+
+/// Closes and throws Error (checkpoint) when that fails, as it does on a full disk.
+template <Kind kind>
+void close(base::UniqueHandle<Traits<kind>>& handle) {
+  if (const auto status = handle.close(); !status.ok()) {
+    throw base::Error(base::ExitCode::checkpoint, status.failure().text);
+  }
+}
 
 /// Objects of at least this many bytes begin at multiples of `alignment_bytes`.
 constexpr std::uint64_t alignment_threshold_bytes = std::uint64_t{64} << 10;

@@ -72,9 +72,9 @@ void check(const std::filesystem::path& path, const Manifest& manifest) {
   auto file = hdf5::open_file(path);
   for (const auto& tensor : manifest.tensors) {
     auto dataset = hdf5::open_dataset(file, tensor.name);
-    base::success_or_throw(dataset.close());
+    hdf5::close(dataset);
   }
-  base::success_or_throw(file.close());
+  hdf5::close(file);
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ StoredFile write_master(FileSystem& files, const std::filesystem::path& folder,
   hdf5::write_attribute(file, "step", std::to_string(manifest.step));
   const auto pieces = pieces_of_files(manifest);
   for (const auto& tensor : manifest.tensors) write_tensor(file, manifest, tensor, pieces);
-  base::success_or_throw(file.close());
+  hdf5::close(file);
   check(path, manifest);
   OutputFile written(files, path, OutputFile::Kind::existing);
   const auto bytes = written.size();

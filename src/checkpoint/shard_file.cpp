@@ -47,7 +47,7 @@ void create_dataset(const hdf5::File& file, const Piece& piece, const PieceDatas
     hdf5::write_attribute(dataset, "tensor_shape", piece.item->shape);
   }
   offsets[place.path] = hdf5::storage_offset(dataset);
-  base::success_or_throw(dataset.close());
+  hdf5::close(dataset);
 }
 
 void write_tables(const hdf5::File& file, const std::vector<Piece>& pieces,
@@ -75,9 +75,9 @@ void check_structure(const std::filesystem::path& path, const Offsets& expected,
           base::format("'{}': dataset '{}' is not where HDF5 put it (the disk may be full)",
                        path.string(), name));
     }
-    base::success_or_throw(dataset.close());
+    hdf5::close(dataset);
   }
-  base::success_or_throw(file.close());
+  hdf5::close(file);
 }
 
 /// Makes the file with all its datasets, empty, and tells each piece its place.
@@ -89,7 +89,7 @@ Offsets write_structure(const std::filesystem::path& path, std::vector<Piece>& p
     create_dataset(file, pieces[index], places[index], offsets);
   }
   write_tables(file, pieces, places);
-  base::success_or_throw(file.close());
+  hdf5::close(file);
   for (std::size_t index = 0; index < pieces.size(); ++index) {
     pieces[index].byte =
         offsets[places[index].path] + static_cast<std::uint64_t>(places[index].first_element) *
