@@ -4,7 +4,9 @@ namespace trireme::apps {
 
 std::vector<Command> commands() {
   return {
+      train_command(),
       config_command(),
+      topology_command(),
       completion_command(),
       man_command(),
   };

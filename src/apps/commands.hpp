@@ -9,6 +9,8 @@ namespace trireme::apps {
 Command completion_command();
 Command config_command();
 Command man_command();
+Command topology_command();
+Command train_command();
 
 /// All commands, in the order in which help shows them.
 std::vector<Command> commands();

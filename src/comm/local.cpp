@@ -47,7 +47,7 @@ class PendingReceive final : public Work::Operation {
     throw PeerError(base::format("receive with tag {} from rank {} itself can never arrive "
                                  "(nothing was sent); send before waiting",
                                  tag_, self_.value()),
-                    {"receive", "local", 0, {self_}, "", 0});
+                    {"receive", "local", 0, {self_}, "", 0, ""});
   }
 
  private:

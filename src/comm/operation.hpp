@@ -39,6 +39,9 @@ class PendingOperation : public Work::Operation {
   /// World ranks that this operation still waits for.
   virtual std::vector<base::Rank> missing() const = 0;
 
+  /// Whether a peer wakes this rank when it can move on; else a wait must look by itself.
+  virtual bool rings() const { return false; }
+
   bool done() const { return done_; }
   const OperationLabel& label() const { return label_; }
   /// "all_reduce number 17 of process group 'tp'".

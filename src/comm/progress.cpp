@@ -34,35 +34,49 @@ bool Progress::advance() {
   return moved;
 }
 
+bool Progress::sleep() {
+  if (watch_ == nullptr) {
+    std::this_thread::sleep_for(patience_.nap);
+    return false;
+  }
+  const bool all_ring = std::all_of(operations_.begin(), operations_.end(),
+                                    [](const auto* each) { return each->done() || each->rings(); });
+  const auto armed = watch_->arm();
+  const bool moved = advance();
+  if (!moved) watch_->sleep(armed, all_ring ? patience_.sleep : patience_.nap);
+  watch_->disarm();
+  return moved;
+}
+
 void Progress::wait(PendingOperation& operation) {
   const auto begin = Clock::now();
   auto idle_since = begin;
+  bool shown = false;
   while (!operation.done()) {
     if (advance()) {
       idle_since = Clock::now();
       continue;
     }
     const auto now = Clock::now();
-    pause(operation, now - idle_since);
+    const auto idle = now - idle_since;
+    if (idle < patience_.spin) {
+      relax();
+    } else if (idle < patience_.spin + patience_.yield) {
+      sched_yield();
+    } else {
+      if (watch_ != nullptr && !shown) {
+        watch_->show_activity("waiting in " + operation.text());
+        shown = true;
+      }
+      if (watch_ != nullptr) watch_->check(operation);
+      if (sleep()) idle_since = Clock::now();
+    }
     const std::chrono::duration<double> waited = now - begin;
     if (waited.count() >= operation.label().timeout_seconds && !operation.done()) {
       give_up(operation, waited.count());
     }
   }
-}
-
-void Progress::pause(const PendingOperation& operation, Clock::duration idle) {
-  if (idle < patience_.spin) return relax();
-  if (idle < patience_.spin + patience_.yield) {
-    sched_yield();
-    return;
-  }
-  if (watch_ == nullptr) {
-    std::this_thread::sleep_for(patience_.sleep);
-    return;
-  }
-  watch_->check(operation);
-  watch_->sleep(patience_.sleep);
+  if (shown) watch_->show_activity({});
 }
 
 void Progress::give_up(const PendingOperation& operation, double waited_seconds) const {
@@ -77,13 +91,16 @@ void Progress::give_up(const PendingOperation& operation, double waited_seconds)
   for (const auto rank : operation.label().members) members.push_back(rank.value());
   const auto host =
       watch_ != nullptr && !missing.empty() ? watch_->host(missing.front()) : std::string{};
+  const auto cause =
+      base::format("{} did not come to {} within {}", list_text(who), operation.text(),
+                   base::duration_text(operation.label().timeout_seconds));
   throw PeerError(
       base::format("{} (ranks {}) waited {} for {} (no rank of the group can go on without them; "
                    "comm.timeout = {}); read their logs, or raise comm.timeout if they were busy",
                    operation.text(), base::join(members, ", "), base::duration_text(waited_seconds),
                    list_text(who), base::duration_text(operation.label().timeout_seconds)),
       {std::string(operation.label().operation), std::string(operation.label().group),
-       operation.label().number, missing, host, waited_seconds});
+       operation.label().number, missing, host, waited_seconds, cause});
 }
 
 }  // namespace trireme::comm

@@ -10,7 +10,7 @@
 
 namespace trireme::comm {
 
-/// What a wait can learn about peers besides that they have not come.
+/// What a wait can learn about peers besides that they have not come, and how it sleeps.
 class PeerWatch {
  public:
   virtual ~PeerWatch() = default;
@@ -19,24 +19,30 @@ class PeerWatch {
   /// "rank 3 (process 4711 on n2, stopped by a signal)".
   virtual std::string describe(base::Rank rank) const = 0;
   virtual std::string host(base::Rank rank) const = 0;
-  /// Returns when a peer rings, or after at most this long.
-  virtual void sleep(std::chrono::microseconds at_most) = 0;
+
+  /// Shown to peers that miss this rank; empty: it computes.
+  virtual void show_activity(std::string_view text) = 0;
+  /// Arm, look once more for work, then sleep until a peer rings after the arming.
+  virtual std::uint32_t arm() = 0;
+  virtual void sleep(std::uint32_t armed, std::chrono::microseconds at_most) = 0;
+  virtual void disarm() = 0;
 };
 
-/// How a wait passes its time: spin, then give the core away, then sleep.
+/// How a wait passes its time: it spins, then gives the core away, then sleeps.
 struct Patience {
   std::chrono::microseconds spin{20};
   std::chrono::microseconds yield{100};
-  std::chrono::microseconds sleep{50};
+  /// While an operation is under way that wakes nobody.
+  std::chrono::microseconds nap{50};
+  /// While every operation wakes this rank: how often it looks after its peers.
+  std::chrono::microseconds sleep{2000};
 };
 
 /// Drives every operation of this process. One thread only.
 class Progress {
  public:
-  void use(PeerWatch* watch, const Patience& patience) {
-    watch_ = watch;
-    patience_ = patience;
-  }
+  void use(PeerWatch* watch) { watch_ = watch; }
+  void use(const Patience& patience) { patience_ = patience; }
   PeerWatch* watch() const { return watch_; }
 
   void add(PendingOperation& operation) { operations_.push_back(&operation); }
@@ -50,7 +56,8 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void pause(const PendingOperation& operation, Clock::duration idle);
+  /// Sleeps unless something moved.
+  bool sleep();
   [[noreturn]] void give_up(const PendingOperation& operation, double waited_seconds) const;
 
   std::vector<PendingOperation*> operations_;

@@ -45,8 +45,8 @@ model::Recompute recompute_of(const config::Config& config) {
 }  // namespace
 
 base::Result<EngineOptions> options_from(const config::Config& config,
-                                         const model::ModelConfig& model,
-                                         const layout::Mesh& mesh, base::Rank rank) {
+                                         const model::ModelConfig& model, const layout::Mesh& mesh,
+                                         base::Rank rank) {
   auto count = micro_batches(config, mesh.degree(Axis::data));
   if (!count) return count.failure();
   EngineOptions options;

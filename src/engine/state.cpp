@@ -30,8 +30,8 @@ void append_parts(const model::StageParameters& stage, const optim::Segment& seg
     for (const auto& box : layout::boxes_of_flat_range(piece.box, range.begin - piece.flat.begin,
                                                        range.end - piece.flat.begin)) {
       const auto count = layout::element_count(box);
-      parts.push_back({prefix + tensor.name, tensor.shape, box, values.slice(0, begin, count),
-                       piece.primary});
+      parts.push_back(
+          {prefix + tensor.name, tensor.shape, box, values.slice(0, begin, count), piece.primary});
       begin += count;
     }
   });

@@ -23,6 +23,8 @@ struct Absence {
   /// Node of the first of them, when known.
   std::string host;
   double waited_seconds = 0;
+  /// What went wrong, without what this rank was doing: "rank 3 (…) died".
+  std::string cause;
 };
 
 /// A peer did not come before the deadline, died, or said that it failed (ExitCode::peer).

@@ -11,7 +11,7 @@ base::Result<layout::Mesh> mesh_from(const config::Config& config, int world_siz
 
 /// What the configuration means for one rank, checked: every failure names key, value and rule.
 base::Result<EngineOptions> options_from(const config::Config& config,
-                                         const model::ModelConfig& model,
-                                         const layout::Mesh& mesh, base::Rank rank);
+                                         const model::ModelConfig& model, const layout::Mesh& mesh,
+                                         base::Rank rank);
 
 }  // namespace trireme::engine

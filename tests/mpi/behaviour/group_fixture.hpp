@@ -33,7 +33,7 @@ inline std::unique_ptr<ProcessGroup> world_of(Backend backend, double timeout_se
 /// Element counts at the edges of every path: nothing, less than a rank each, not divisible,
 /// one message, several pieces.
 inline const std::vector<std::int64_t>& edge_counts() {
-  static const std::vector<std::int64_t> counts{0, 1, 2, 3, 5, 7, 64, 1023, 4099, 70001, 300007};
+  static const std::vector<std::int64_t> counts{0, 1, 2, 3, 5, 7, 64, 1023, 4099, 70001, 150001};
   return counts;
 }
 

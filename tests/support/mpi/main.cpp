@@ -53,6 +53,10 @@ comm::MpiRuntime& mpi() {
   return *runtime;
 }
 
+void still_going(const std::string& part) {
+  if (watchdog != nullptr) watchdog->enter(part);
+}
+
 }  // namespace trireme::testing
 
 int main(int argc, char** argv) {

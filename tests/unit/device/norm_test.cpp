@@ -178,3 +178,35 @@ TEST_CASE("the gradient that skips a norm may lie where the result goes") {
     }
   });
 }
+
+TEST_CASE("a layer norm of numbers far from zero keeps its digits") {
+  // The mean of squares minus the square of the mean would lose all of them: in fp32 the squares
+  // are rounded to whole numbers here, and the variance is one. What remains is the rounding of
+  // the mean itself, 2^-12.
+  for_each_backend([](Kernels& kernels) {
+    constexpr std::int64_t width = 333;
+    TestTensor x(DType::f32, {1, width});
+    TestTensor weight(DType::f32, {width});
+    TestTensor y(DType::f32, {1, width});
+    x.randomise(1);
+    auto values = x.values();
+    double mean = 0;
+    for (auto& value : values) {
+      value = 4096.0F + std::round(value * 16.0F) / 16.0F;
+      mean += static_cast<double>(value) / static_cast<double>(width);
+    }
+    double variance = 0;
+    for (const auto value : values) {
+      variance += std::pow(static_cast<double>(value) - mean, 2) / static_cast<double>(width);
+    }
+    std::vector<float> expected;
+    for (const auto value : values) {
+      expected.push_back(
+          static_cast<float>((static_cast<double>(value) - mean) / std::sqrt(variance)));
+    }
+    x.set(values);
+    kernels.fill(weight, 1.0F);
+    kernels.norm_forward({NormKind::layer, x, {}, {}, weight, {}, y, {}, {}, 0.0F});
+    CHECK(relative_error(y.values(), expected) < 1e-3);
+  });
+}
