@@ -4,6 +4,8 @@ namespace trireme::apps {
 
 std::vector<Command> commands() {
   return {
+      tokenizer_command(),
+      data_command(),
       config_command(),
       completion_command(),
       man_command(),
