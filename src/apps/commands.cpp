@@ -5,6 +5,8 @@ namespace trireme::apps {
 std::vector<Command> commands() {
   return {
       train_command(),
+      tokenizer_command(),
+      data_command(),
       config_command(),
       topology_command(),
       completion_command(),

@@ -8,9 +8,11 @@ namespace trireme::apps {
 
 Command completion_command();
 Command config_command();
+Command data_command();
 Command man_command();
 Command topology_command();
 Command train_command();
+Command tokenizer_command();
 
 /// All commands, in the order in which help shows them.
 std::vector<Command> commands();
