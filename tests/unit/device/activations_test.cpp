@@ -34,20 +34,25 @@ TEST_CASE("activations of large numbers stay finite and of NaN stay NaN") {
     TestTensor x(DType::f32, {4});
     TestTensor one(DType::f32, {4});
     TestTensor y(DType::f32, {4});
-    TestTensor other(DType::f32, {4});
-    x.set({-1e30F, 1e30F, -300, 300});
+    TestTensor d_up(DType::f32, {4});
+    const auto check = [](const TestTensor& tensor, const std::vector<float>& expected) {
+      // What vanishes may do so at the smallest floats instead of at zero.
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        CHECK(tensor.values()[i] == Approx(expected[i]).epsilon(1e-6).margin(1e-25));
+      }
+    };
     one.set({1, 1, 1, 1});
-    // Cubes overflow on the way; neither result nor gradient may become a NaN where it counts.
+    // Their exponentials overflow on the way.
     x.set({-3000, 3000, -300, 300});
     kernels.gelu_forward(x, y);
-    CHECK(y.values() == std::vector<float>{0, 3000, 0, 300});
+    check(y, {0, 3000, 0, 300});
     kernels.gelu_backward(one, x, y);
-    CHECK(y.values() == std::vector<float>{0, 1, 0, 1});
+    check(y, {0, 1, 0, 1});
     kernels.swiglu_forward(x, one, y);
-    CHECK(y.values() == std::vector<float>{0, 3000, 0, 300});
-    kernels.swiglu_backward(one, x, one, y, other);
-    CHECK(y.values() == std::vector<float>{0, 1, 0, 1});
-    CHECK(other.values() == std::vector<float>{0, 3000, 0, 300});
+    check(y, {0, 3000, 0, 300});
+    kernels.swiglu_backward(one, x, one, y, d_up);
+    check(y, {0, 1, 0, 1});
+    check(d_up, {0, 3000, 0, 300});
     x.set({NAN, NAN, NAN, NAN});
     kernels.gelu_forward(x, y);
     for (const auto value : y.values()) CHECK(std::isnan(value));

@@ -10,7 +10,7 @@ const std::vector<Backend>& backends() {
   static const std::vector<Backend> all = [] {
     std::vector<Backend> list;
     list.push_back({"reference", make_reference_kernels()});
-    for (const auto isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
+    for (const auto isa : cpu::all_isas) {
       if (!cpu::runs(isa)) continue;
       for (const int threads : {1, 3}) {
         list.push_back({base::format("cpu {} with {} threads", cpu::name(isa), threads),

@@ -191,13 +191,13 @@ TEST_CASE("cpu arithmetic equals the reference") {
 }
 
 TEST_CASE("no number of threads changes a bit of a sum of squares") {
-  for (const auto isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
+  for (const auto isa : cpu::all_isas) {
     if (!cpu::runs(isa)) continue;
     for (const auto spread : {Spread::contiguous, Spread::strided}) {
       TestTensor x(DType::f32, {5, 50'021}, spread);
       x.randomise(1);
       const double one = cpu::make_kernels(1, isa)->sum_of_squares(x);
-      CHECK(one == Approx(make_reference_kernels()->sum_of_squares(x)).epsilon(1e-13));
+      CHECK(one == Approx(make_reference_kernels()->sum_of_squares(x)).epsilon(1e-12));
       for (const int threads : {2, 3, 7}) {
         CHECK(std::bit_cast<std::uint64_t>(cpu::make_kernels(threads, isa)->sum_of_squares(x)) ==
               std::bit_cast<std::uint64_t>(one));

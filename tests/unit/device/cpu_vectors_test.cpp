@@ -21,7 +21,7 @@ constexpr std::int64_t width = 333;
 }  // namespace
 
 TEST_CASE("the vector exponential is right to 2e-7 over its whole range") {
-  for (const auto isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
+  for (const auto isa : cpu::all_isas) {
     if (!cpu::runs(isa)) continue;
     const auto exponentials = [&](std::vector<float>& x) {
       cpu::tables_of(isa).cross_entropy.f32.probabilities(
@@ -59,7 +59,7 @@ TEST_CASE("the vector exponential is right to 2e-7 over its whole range") {
 }
 
 TEST_CASE("vectors round to bf16 as the scalar code does, for every exponent") {
-  for (const auto isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
+  for (const auto isa : cpu::all_isas) {
     if (!cpu::runs(isa)) continue;
     std::vector<float> x;
     for (std::uint64_t bits = 0; bits < (1ULL << 32); bits += 65'521 / 3) {
@@ -75,7 +75,10 @@ TEST_CASE("vectors round to bf16 as the scalar code does, for every exponent") {
     cpu::tables_of(isa).arithmetic.f32.to_bf16(x.data(), y.data(),
                                                static_cast<std::int64_t>(x.size()));
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const auto wanted = to_bf16(x[i]);
+      auto wanted = to_bf16(x[i]);
+      // The instruction that rounds at once reads denormal numbers as zero.
+      const bool denormal = std::abs(x[i]) < 0x1p-126F;
+      if (isa == cpu::Isa::avx512_bf16 && denormal) wanted.bits &= 0x8000;
       if (y[i].bits != wanted.bits) {
         FAIL(cpu::name(isa) << " rounds " << std::bit_cast<std::uint32_t>(x[i]) << " to "
                             << y[i].bits << ", not " << wanted.bits);
@@ -87,7 +90,7 @@ TEST_CASE("vectors round to bf16 as the scalar code does, for every exponent") {
 TEST_CASE("cpu dropout draws the reference's mask bit by bit") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto reference = make_reference_kernels();
-  for (const auto isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
+  for (const auto isa : cpu::all_isas) {
     if (!cpu::runs(isa)) continue;
     for (const std::int64_t first_column : {0, 1, 2, 3, 7}) {
       INFO(cpu::name(isa) << " first column " << first_column << ", --rng-seed " << run_seed());

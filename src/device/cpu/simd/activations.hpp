@@ -41,31 +41,35 @@ void swiglu_backward_run(const T* dy, const T* gate, const T* up, T* d_gate, T* 
 }
 
 /// The tanh form of GELU is x * sigmoid(2 t) with t = sqrt(2 / pi) (x + 0.044715 x^3), because
-/// (1 + tanh t) / 2 = sigmoid(2 t): one exponential, and no cancellation for negative x.
+/// (1 + tanh t) / 2 = sigmoid(2 t): one exponential, and no cancellation for negative x. As a
+/// power of two the exponent is -x (gelu_slope + gelu_cubic x^2) log2(e).
+constexpr float gelu_slope = 1.5957691216F;  // 2 sqrt(2 / pi)
+constexpr float gelu_cubic = 0.044715F * gelu_slope;
+constexpr float log2_e = 1.4426950409F;
+
 template <typename Vec>
-inline Vec gelu_exponent(Vec x, Vec squares) {
-  constexpr float slope = 1.5957691216F;  // 2 sqrt(2 / pi)
-  return x * fma(squares, Vec::of(0.044715F * slope), Vec::of(slope));
+inline Vec gelu_sigmoid(Vec x, Vec squares) {
+  return inverse_of_one_plus_power(
+      x * fma(squares, Vec::of(-gelu_cubic * log2_e), Vec::of(-gelu_slope * log2_e)));
 }
 
 template <typename Vec, typename T>
 void gelu_forward_run(const T* x, T* y, std::int64_t count) {
   for_lanes<Vec>(count, [&](std::int64_t i, auto extent) {
     const Vec value = load<Vec>(x + i, extent);
-    store(y + i, value * sigmoid(gelu_exponent(value, value * value)), extent);
+    store(y + i, value * gelu_sigmoid(value, value * value), extent);
   });
 }
 
 template <typename Vec, typename T>
 void gelu_backward_run(const T* dy, const T* x, T* dx, std::int64_t count) {
-  constexpr float slope = 1.5957691216F;
   for_lanes<Vec>(count, [&](std::int64_t i, auto extent) {
     const Vec value = load<Vec>(x + i, extent);
     // Bounded, so that the vanishing s (1 - s) never meets an infinity.
     const Vec squares = min(Vec::of(1e8F), value * value);
-    const Vec s = sigmoid(gelu_exponent(value, squares));
+    const Vec s = gelu_sigmoid(value, squares);
     // d gelu / dx = s + x s (1 - s) times the derivative of the exponent.
-    const Vec inner = fma(squares, Vec::of(3.0F * 0.044715F * slope), Vec::of(slope));
+    const Vec inner = fma(squares, Vec::of(3.0F * gelu_cubic), Vec::of(gelu_slope));
     const Vec derivative = fma(value * s * (Vec::of(1.0F) - s), inner, s);
     store(dx + i, load<Vec>(dy + i, extent) * derivative, extent);
   });

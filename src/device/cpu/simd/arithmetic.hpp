@@ -61,11 +61,11 @@ double square_sum_of_run(const float* x, std::int64_t count) {
   typename Instructions::SquareSums sums[2];
   std::int64_t i = 0;
   for (; i + 2 * Vec::width <= count; i += 2 * Vec::width) {
-    sums[0].add(Vec::load(x + i));
-    sums[1].add(Vec::load(x + i + Vec::width));
+    sums[0].add(Vec::load(x + i).v);
+    sums[1].add(Vec::load(x + i + Vec::width).v);
   }
   for_lanes<Vec>(count - i,
-                 [&](std::int64_t j, auto extent) { sums[0].add(load<Vec>(x + i + j, extent)); });
+                 [&](std::int64_t j, auto extent) { sums[0].add(load<Vec>(x + i + j, extent).v); });
   return sums[0].total() + sums[1].total();
 }
 

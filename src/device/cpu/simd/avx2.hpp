@@ -40,13 +40,15 @@ struct Vec {
     _mm_store_si128(reinterpret_cast<__m128i*>(lanes), narrowed());
     for (std::int64_t i = 0; i < count; ++i) to[i] = lanes[i];
   }
-  /// Past the caches, for a multiple of 32 (f32) or 16 (bf16) bytes that nobody reads soon.
-  void stream(float* to) const { _mm256_stream_ps(to, v); }
-  void stream(Bf16* to) const { _mm_stream_si128(reinterpret_cast<__m128i*>(to), narrowed()); }
-
   /// The first `count` lanes of this, the others of `other`.
   Vec first(std::int64_t count, Vec other) const {
     return {_mm256_blendv_ps(other.v, v, _mm256_castsi256_ps(mask(count)))};
+  }
+
+  /// Uniform in [0, 1) with 24 bits, as base::uniform_from_bits.
+  static Vec uniform(__m256i bits) {
+    return {
+        _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32(bits, 8)), _mm256_set1_ps(0x1.0p-24F))};
   }
 
   static __m256i mask(std::int64_t count) {
@@ -105,6 +107,10 @@ inline Vec sqrt(Vec a) {
 inline Vec round(Vec a) {
   return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
+/// 1 / a. (The estimate of this instruction set has 12 bits: refining it costs what dividing does.)
+inline Vec reciprocal(Vec a) {
+  return {_mm256_div_ps(_mm256_set1_ps(1.0F), a.v)};
+}
 /// a * 2^n for whole n in [-127, 128]: zero at -127, infinity at 128.
 inline Vec scale_by_power(Vec a, Vec n) {
   const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127));
@@ -136,9 +142,9 @@ struct SquareSums {
   __m256d low = _mm256_setzero_pd();
   __m256d high = _mm256_setzero_pd();
 
-  void add(Vec x) {
-    const __m256d first = _mm256_cvtps_pd(_mm256_castps256_ps128(x.v));
-    const __m256d second = _mm256_cvtps_pd(_mm256_extractf128_ps(x.v, 1));
+  void add(__m256 x) {
+    const __m256d first = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+    const __m256d second = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
     low = _mm256_fmadd_pd(first, first, low);
     high = _mm256_fmadd_pd(second, second, high);
   }
@@ -149,56 +155,42 @@ struct SquareSums {
   }
 };
 
-/// Eight 32-bit words.
+/// Four 32-bit words, each in the lower half of a 64-bit lane; the upper halves hold leftovers.
 struct Words {
-  static constexpr int groups = 2;  // of four words: what unpacking works within
+  static constexpr int count = 4;
   __m256i v;
 
-  static Words of(std::uint32_t value) { return {_mm256_set1_epi32(static_cast<int>(value))}; }
-  static Words load(const std::uint32_t* from) {
-    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))};
+  static Words of(std::uint32_t value) { return {_mm256_set1_epi64x(static_cast<int>(value))}; }
+  /// Lower halves of `first` plus the place of each lane: the numbers 0 and 1 go to the even
+  /// lanes, 2 and 3 to the odd ones, as `pair_up` wants them. The upper halves are those of the
+  /// sums.
+  static Words counters(std::uint64_t first) {
+    return {_mm256_add_epi64(_mm256_set1_epi64x(static_cast<long long>(first)),
+                             _mm256_setr_epi64x(0, 2, 1, 3))};
   }
+  /// The upper halves.
+  Words high() const { return {_mm256_srli_epi64(v, 32)}; }
+  /// 64-bit products.
+  friend Words operator*(Words a, Words b) { return {_mm256_mul_epu32(a.v, b.v)}; }
+  friend Words operator^(Words a, Words b) { return {_mm256_xor_si256(a.v, b.v)}; }
 };
 
-inline Words operator^(Words a, Words b) {
-  return {_mm256_xor_si256(a.v, b.v)};
-}
-
-struct WideProduct {
-  Words high;
-  Words low;
-};
-/// The 64-bit products of the words with one factor.
-inline WideProduct multiply_wide(Words a, std::uint32_t factor) {
-  const __m256i b = _mm256_set1_epi32(static_cast<int>(factor));
-  const __m256i even = _mm256_mul_epu32(a.v, b);
-  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a.v, 32), b);
-  return {{_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA)},
-          {_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA)}};
-}
-
-/// Uniform in [0, 1) with 24 bits, as base::uniform_from_bits.
-inline Vec uniform(Words bits) {
-  return {
-      _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32(bits.v, 8)), _mm256_set1_ps(0x1.0p-24F))};
-}
-
-/// Inside every group of four lanes, transposes the 4 x 4 matrix of four vectors.
-inline void transpose_groups(Words (&rows)[4]) {
-  const __m256i low01 = _mm256_unpacklo_epi32(rows[0].v, rows[1].v);
-  const __m256i high01 = _mm256_unpackhi_epi32(rows[0].v, rows[1].v);
-  const __m256i low23 = _mm256_unpacklo_epi32(rows[2].v, rows[3].v);
-  const __m256i high23 = _mm256_unpackhi_epi32(rows[2].v, rows[3].v);
-  rows[0].v = _mm256_unpacklo_epi64(low01, low23);
-  rows[1].v = _mm256_unpackhi_epi64(low01, low23);
-  rows[2].v = _mm256_unpacklo_epi64(high01, high23);
-  rows[3].v = _mm256_unpackhi_epi64(high01, high23);
+/// Four words of each of four counters as 16 neighbouring words, counter by counter.
+inline void pair_up(const Words (&words)[4], __m256i (&out)[2]) {
+  const auto interleave = [](Words even, Words odd) {
+    return _mm256_blend_epi32(even.v, _mm256_slli_epi64(odd.v, 32), 0xAA);
+  };
+  const __m256i first = interleave(words[0], words[1]);
+  const __m256i second = interleave(words[2], words[3]);
+  out[0] = _mm256_unpacklo_epi64(first, second);
+  out[1] = _mm256_unpackhi_epi64(first, second);
 }
 
 /// What the templates of this folder are made with.
 struct Instructions {
   using Vec = avx2::Vec;
   using Words = avx2::Words;
+  using Bits = __m256i;
   using SquareSums = avx2::SquareSums;
 };
 

@@ -23,22 +23,23 @@ struct DropoutTable : PerType<DropoutFunctions> {
   void (*factors)(const MaskNumbers& mask, std::uint64_t index, float* out, std::int64_t count);
 };
 
-/// Elements whose factors are made in one go: four for each counter of a vector.
+/// Elements whose factors are made in one go: four for each counter of two vectors.
 template <typename Instructions>
-constexpr std::int64_t mask_block = 4 * Instructions::Vec::width;
+constexpr std::int64_t mask_block = 8 * Instructions::Words::count;
 
-/// Philox4x32-10 (see base::philox) of the counters of one block, one in each lane.
+/// Philox4x32-10 (see base::philox) of one counter in each lane.
 template <typename Words>
 inline void philox_rounds(Words (&counter)[4], std::uint64_t seed) {
   auto key0 = static_cast<std::uint32_t>(seed);
   auto key1 = static_cast<std::uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {
-    const auto product0 = multiply_wide(counter[0], 0xD2511F53U);
-    const auto product1 = multiply_wide(counter[2], 0xCD9E8D57U);
-    counter[0] = product1.high ^ counter[1] ^ Words::of(key0);
-    counter[2] = product0.high ^ counter[3] ^ Words::of(key1);
-    counter[1] = product1.low;
-    counter[3] = product0.low;
+    // Products take the lower halves of lanes, so what lies above them may stay.
+    const Words product0 = counter[0] * Words::of(0xD2511F53U);
+    const Words product1 = counter[2] * Words::of(0xCD9E8D57U);
+    counter[0] = product1.high() ^ counter[1] ^ Words::of(key0);
+    counter[2] = product0.high() ^ counter[3] ^ Words::of(key1);
+    counter[1] = product1;
+    counter[3] = product0;
     key0 += 0x9E3779B9U;
     key1 += 0xBB67AE85U;
   }
@@ -46,27 +47,21 @@ inline void philox_rounds(Words (&counter)[4], std::uint64_t seed) {
 
 /// Factors of the block of elements that begins with counter `first`.
 template <typename Instructions>
-void mask_block_factors(const MaskNumbers& mask, std::uint64_t first, float* out) {
+inline void mask_block_factors(const MaskNumbers& mask, std::uint64_t first, float* out) {
   using Vec = typename Instructions::Vec;
   using Words = typename Instructions::Words;
-  std::uint32_t low[Vec::width];
-  std::uint32_t high[Vec::width];
-  for (int lane = 0; lane < Vec::width; ++lane) {
-    // Counters are dealt to groups of lanes so that transposing within groups puts the numbers
-    // of neighbouring counters next to each other.
-    const int place = lane % 4 * Words::groups + lane / 4;
-    const std::uint64_t counter = first + static_cast<std::uint64_t>(place);
-    low[lane] = static_cast<std::uint32_t>(counter);
-    high[lane] = static_cast<std::uint32_t>(counter >> 32);
-  }
-  Words words[4] = {Words::load(low), Words::load(high),
-                    Words::of(static_cast<std::uint32_t>(mask.stream)),
-                    Words::of(static_cast<std::uint32_t>(mask.stream >> 32))};
-  philox_rounds(words, mask.seed);
-  transpose_groups(words);
-  for (int row = 0; row < 4; ++row) {
-    where_at_least(uniform(words[row]), Vec::of(mask.rate), Vec::of(mask.kept_factor))
-        .store(out + row * Vec::width);
+  for (int half = 0; half < 2; ++half) {
+    const Words numbers = Words::counters(first + static_cast<std::uint64_t>(half * Words::count));
+    Words words[4] = {numbers, numbers.high(), Words::of(static_cast<std::uint32_t>(mask.stream)),
+                      Words::of(static_cast<std::uint32_t>(mask.stream >> 32))};
+    philox_rounds(words, mask.seed);
+    typename Instructions::Bits bits[2];
+    pair_up(words, bits);
+    for (const auto& vector : bits) {
+      where_at_least(Vec::uniform(vector), Vec::of(mask.rate), Vec::of(mask.kept_factor))
+          .store(out);
+      out += Vec::width;
+    }
   }
 }
 

@@ -8,6 +8,8 @@ const Tables& tables_of(Isa isa) {
       return avx2_tables;
     case Isa::avx512:
       return avx512_tables;
+    case Isa::avx512_bf16:
+      return avx512_bf16_tables;
   }
   return avx2_tables;
 }

@@ -34,6 +34,7 @@ constexpr Tables make_tables() {
 
 extern const Tables avx2_tables;
 extern const Tables avx512_tables;
+extern const Tables avx512_bf16_tables;
 
 /// The functions for an instruction set, which the CPU must have.
 const Tables& tables_of(Isa isa);

@@ -4,6 +4,6 @@
 
 namespace trireme::device::cpu {
 
-constinit const Tables avx512_tables = make_tables<avx512::Instructions>();
+constinit const Tables avx512_tables = make_tables<avx512::Instructions<avx512::RoundInSteps>>();
 
 }  // namespace trireme::device::cpu
