@@ -28,12 +28,15 @@ class MeasuringKernels final : public Kernels {
   void cross_entropy_stats(const Tensor&, const Tensor&, std::int64_t, const Tensor&) override {}
   void cross_entropy_gradient(const Tensor&, const Tensor&, std::int64_t, const Tensor&,
                               float) override {}
+  void cross_entropy_combine(const Tensor&, const Tensor&, const Tensor&,
+                             const Tensor&) override {}
   void fill(const Tensor&, float) override {}
   void copy(const Tensor&, const Tensor&) override {}
   void add(const Tensor&, const Tensor&, const Tensor&) override {}
   void accumulate(const Tensor&, const Tensor&) override {}
   void scale(const Tensor&, float) override {}
   double sum_of_squares(const Tensor&) override { return 0.0; }
+  double sum(const Tensor&) override { return 0.0; }
   void adamw(const AdamW&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
              const Tensor&) override {}
   void sgd(const Sgd&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}

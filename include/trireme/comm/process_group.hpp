@@ -1,12 +1,12 @@
 #pragma once
 
+#include "trireme/base/id.hpp"
+#include "trireme/device/tensor.hpp"
+
 #include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "trireme/base/id.hpp"
-#include "trireme/device/tensor.hpp"
 
 namespace trireme::comm {
 

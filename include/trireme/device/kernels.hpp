@@ -179,6 +179,13 @@ class Kernels {
                                       const Tensor& lse,  // f32 [rows]
                                       float scale) = 0;
 
+  /// Joins the stats of all parts of a vocabulary: lse = log of the sum of exp(logit), loss =
+  /// lse - target's logit (0 where the target is negative).
+  virtual void cross_entropy_combine(const Tensor& stats,        // f32 [parts, 3, rows]
+                                     const Tensor& targets,      // i32 [rows]
+                                     const Tensor& lse,          // f32 [rows]
+                                     const Tensor& losses) = 0;  // f32 [rows]
+
   // Plain arithmetic; shapes are equal.
 
   virtual void fill(const Tensor& x, float value) = 0;
@@ -191,6 +198,8 @@ class Kernels {
   virtual void scale(const Tensor& x, float factor) = 0;
   /// f32 only. A fixed tree over fixed chunks, in double; the host waits for it.
   virtual double sum_of_squares(const Tensor& x) = 0;
+  /// Likewise for the plain sum.
+  virtual double sum(const Tensor& x) = 0;
 
   // Optimizers, on contiguous runs of equal length; f32 but `parameter`, which is written from
   // `master` in its own type (or is empty, or is `master` itself).

@@ -12,6 +12,7 @@
 #include "device/cpu/optimizer.hpp"
 #include "device/cpu/products.hpp"
 #include "device/denormals.hpp"
+#include "device/reference/reference.hpp"
 
 namespace trireme::device {
 namespace {
@@ -87,6 +88,11 @@ class CpuKernels final : public Kernels {
                            const Tensor& stats) override {
     cpu::cross_entropy_stats(context_, logits, targets, first_token, stats);
   }
+  // One number a row: nothing to gain over plain loops, here and in sum().
+  void cross_entropy_combine(const Tensor& stats, const Tensor& targets, const Tensor& lse,
+                             const Tensor& losses) override {
+    reference::cross_entropy_combine(stats, targets, lse, losses);
+  }
   void cross_entropy_gradient(const Tensor& logits, const Tensor& targets, std::int64_t first_token,
                               const Tensor& lse, float scale) override {
     cpu::cross_entropy_gradient(context_, logits, targets, first_token, lse, scale);
@@ -102,6 +108,7 @@ class CpuKernels final : public Kernels {
   }
   void scale(const Tensor& x, float factor) override { cpu::scale(context_, x, factor); }
   double sum_of_squares(const Tensor& x) override { return cpu::sum_of_squares(context_, x); }
+  double sum(const Tensor& x) override { return reference::sum(x); }
 
   void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
              const Tensor& first_moment, const Tensor& second_moment,

@@ -92,4 +92,14 @@ double sum_of_squares(const Tensor& x) {
   return sum;
 }
 
+double sum(const Tensor& x) {
+  const Rows rows(x);
+  double total = 0;
+  for (std::int64_t row = 0; row < rows.count(); ++row) {
+    const auto* place = x.f32() + rows.offset(row);
+    for (std::int64_t c = 0; c < rows.width(); ++c) total += static_cast<double>(place[c]);
+  }
+  return total;
+}
+
 }  // namespace trireme::device::reference

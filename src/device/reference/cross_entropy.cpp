@@ -56,4 +56,29 @@ void cross_entropy_gradient(const Tensor& logits, const Tensor& targets, std::in
   });
 }
 
+void cross_entropy_combine(const Tensor& stats, const Tensor& targets, const Tensor& lse,
+                           const Tensor& losses) {
+  const auto parts = stats.dim(0);
+  const auto rows = stats.dim(2);
+  TRIREME_EXPECT(stats.contiguous() && targets.element_count() == rows &&
+                     lse.element_count() == rows && losses.element_count() == rows,
+                 "cross-entropy: stats " + stats.text());
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto stat = [&](std::int64_t part, std::int64_t which) {
+      return stats.f32()[(part * 3 + which) * rows + row];
+    };
+    float largest = stat(0, 0);
+    for (std::int64_t part = 1; part < parts; ++part) largest = std::max(largest, stat(part, 0));
+    double sum = 0;
+    float target = 0.0F;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      sum += static_cast<double>(stat(part, 1)) *
+             std::exp(static_cast<double>(stat(part, 0)) - static_cast<double>(largest));
+      target += stat(part, 2);
+    }
+    lse.f32()[row] = static_cast<float>(static_cast<double>(largest) + std::log(sum));
+    losses.f32()[row] = targets.i32()[row] < 0 ? 0.0F : lse.f32()[row] - target;
+  }
+}
+
 }  // namespace trireme::device::reference

@@ -76,12 +76,18 @@ class ReferenceKernels final : public Kernels {
     reference::cross_entropy_gradient(logits, targets, first_token, lse, scale);
   }
 
+  void cross_entropy_combine(const Tensor& stats, const Tensor& targets, const Tensor& lse,
+                             const Tensor& losses) override {
+    reference::cross_entropy_combine(stats, targets, lse, losses);
+  }
+
   void fill(const Tensor& x, float value) override { reference::fill(x, value); }
   void copy(const Tensor& from, const Tensor& to) override { reference::copy(from, to); }
   void add(const Tensor& x, const Tensor& y, const Tensor& z) override { reference::add(x, y, z); }
   void accumulate(const Tensor& x, const Tensor& sum) override { reference::accumulate(x, sum); }
   void scale(const Tensor& x, float factor) override { reference::scale(x, factor); }
   double sum_of_squares(const Tensor& x) override { return reference::sum_of_squares(x); }
+  double sum(const Tensor& x) override { return reference::sum(x); }
 
   void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
              const Tensor& first_moment, const Tensor& second_moment,

@@ -41,6 +41,8 @@ void cross_entropy_stats(const Tensor& logits, const Tensor& targets, std::int64
                          const Tensor& stats);
 void cross_entropy_gradient(const Tensor& logits, const Tensor& targets, std::int64_t first_token,
                             const Tensor& lse, float scale);
+void cross_entropy_combine(const Tensor& stats, const Tensor& targets, const Tensor& lse,
+                           const Tensor& losses);
 
 void fill(const Tensor& x, float value);
 void copy(const Tensor& from, const Tensor& to);
@@ -48,6 +50,7 @@ void add(const Tensor& x, const Tensor& y, const Tensor& z);
 void accumulate(const Tensor& x, const Tensor& sum);
 void scale(const Tensor& x, float factor);
 double sum_of_squares(const Tensor& x);
+double sum(const Tensor& x);
 
 void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
            const Tensor& first_moment, const Tensor& second_moment, const Tensor& parameter);

@@ -6,7 +6,7 @@
 
 #include "trireme/base/format.hpp"
 
-#include "bench/kernel_work.hpp"
+#include "kernel_work.hpp"
 #include "device/cpu/cpu_kernels.hpp"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "bench/kernel_work.hpp"
+#include "kernel_work.hpp"
 
 #include "trireme/base/philox.hpp"
 

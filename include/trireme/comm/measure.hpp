@@ -1,0 +1,48 @@
+#pragma once
+
+#include "trireme/comm/mpi_runtime.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::comm {
+
+enum class Collective {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  broadcast,
+  ring  ///< every rank sends to the next and receives from the one before
+};
+/// "all_reduce", "reduce_scatter"…
+const char* name(Collective collective);
+/// From such a name, or "auto", "mpi", "shared", "library".
+base::Result<Collective> collective_named(std::string_view name);
+base::Result<Backend> backend_named(std::string_view name);
+
+struct MeasureOptions {
+  Collective collective = Collective::all_reduce;
+  /// Of the whole array on one rank; rounded down to whole fp32 numbers for each rank.
+  std::size_t bytes = std::size_t{16} << 20;
+  /// Measured turn about, so that a busy machine disturbs all alike.
+  std::vector<Backend> backends{Backend::shared, Backend::mpi, Backend::library};
+  int repeats = 30;
+  double timeout_seconds = 600;
+};
+
+struct Measurement {
+  Collective collective;
+  Backend backend;
+  int ranks;
+  std::size_t bytes;
+  /// Median and fastest over repeats, of the slowest rank in each.
+  double seconds;
+  double fastest_seconds;
+};
+
+/// Collective over the world; the same answer on every rank.
+std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options);
+
+}  // namespace trireme::comm

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "trireme/base/file.hpp"
+#include "trireme/base/json.hpp"
+
+#include <filesystem>
+
+namespace trireme::telemetry {
+
+/// metrics.jsonl of a run: one JSON object a line, only ever appended to, across restarts.
+class MetricsFile {
+ public:
+  /// Opens for appending; a last line that a crash left unfinished is ended first.
+  static base::Result<MetricsFile> open(const std::filesystem::path& path);
+
+  /// One line, in one write. Throws Error (ExitCode::checkpoint) when the disk refuses it.
+  void append(const base::Json& line);
+
+ private:
+  MetricsFile(base::File file, std::filesystem::path path)
+      : file_(std::move(file)), path_(std::move(path)) {}
+
+  base::File file_;
+  std::filesystem::path path_;
+};
+
+/// How often the run of this metrics file has been started: the number of its start events.
+std::int64_t start_count(const std::filesystem::path& path);
+
+}  // namespace trireme::telemetry

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/telemetry/metrics.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace trireme::train {
+
+/// One update, as people and programs want to hear of it.
+struct StepRecord {
+  std::int64_t step = 0;
+  double loss = 0;
+  double gradient_norm = 0;
+  double learning_rate = 0;
+  /// Of the step, and of the run so far.
+  std::int64_t step_tokens = 0;
+  std::uint64_t tokens = 0;
+  double seconds = 0;
+  double exposed_seconds = 0;
+  double bubble_seconds = 0;
+};
+
+/// What a run says of its progress: metrics.jsonl and one clean line per log step. Rank 0 alone
+/// has one that speaks.
+class Report {
+ public:
+  struct Settings {
+    std::filesystem::path directory;
+    std::string run;
+    std::int64_t steps = 0;
+    std::int64_t log_every = 1;
+    double flops_per_token = 0;
+    /// Of all ranks together, and where the number comes from.
+    double peak_flops = 0;
+    std::string peak_source;
+    bool speaks = false;
+  };
+  explicit Report(const Settings& settings);
+
+  void started(std::int64_t first_step, std::int64_t parameters);
+  void step(const StepRecord& record);
+  void evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds);
+  void saved(std::int64_t step, std::uint64_t bytes, double seconds);
+  void loaded(std::int64_t step, double seconds);
+  void event(const std::string& name, std::int64_t step);
+
+ private:
+  void append(base::Json line);
+
+  Settings settings_;
+  std::int64_t restart_ = 0;
+  std::optional<telemetry::MetricsFile> metrics_;
+};
+
+}  // namespace trireme::train

@@ -1,0 +1,67 @@
+#pragma once
+
+#include "trireme/base/exit_code.hpp"
+#include "trireme/config/config.hpp"
+#include "trireme/data/dataset.hpp"
+#include "trireme/device/kernels.hpp"
+#include "trireme/engine/engine.hpp"
+#include "trireme/optim/curve.hpp"
+#include "trireme/runtime/cluster.hpp"
+#include "trireme/train/checkpoints.hpp"
+#include "trireme/train/report.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+namespace trireme::train {
+
+/// What to do with a run directory that has something in it.
+enum class Start {
+  resume,  ///< go on from its newest verified step
+  fresh    ///< refuse it
+};
+
+/// The step loop of one rank: samples in, updates out, with evaluation, checkpoints and an orderly
+/// stop at the step that all ranks agree on.
+class Trainer {
+ public:
+  /// Collective over all ranks. Reads data and model, plans and takes memory, loads or
+  /// initialises. Users' mistakes end on all ranks with one text.
+  Trainer(const config::Config& config, runtime::Cluster& cluster, device::Kernels& kernels,
+          Start start);
+  ~Trainer();
+
+  /// Collective over all ranks. Until the last step, or until a signal asks to stop
+  /// (ExitCode::requeue, after a save).
+  base::ExitCode run();
+
+ private:
+  void step();
+  void evaluate();
+  void save();
+  void save_if_due();
+  void restore(Start start);
+  bool is_first_rank() const { return cluster_.rank.value() == 0; }
+
+  const config::Config& config_;
+  runtime::Cluster& cluster_;
+  device::Kernels& kernels_;
+  std::filesystem::path directory_;
+  std::unique_ptr<data::TokenDataset> training_data_;
+  std::unique_ptr<data::TokenDataset> validation_data_;
+  std::unique_ptr<engine::Memory> memory_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<Report> report_;
+  optim::Curve curve_;
+  Progress progress_;
+  std::int64_t saved_step_ = -1;
+  std::chrono::steady_clock::time_point saved_at_;
+};
+
+/// The model that the configuration describes, on this mesh, with a vocabulary from the tokenizer
+/// when nothing else names one.
+base::Result<model::ModelConfig> model_from(const config::Config& config);
+
+}  // namespace trireme::train

@@ -1,0 +1,15 @@
+#include "apps/commands.hpp"
+
+namespace trireme::apps {
+
+std::vector<Command> commands() {
+  return {
+      train_command(),
+      config_command(),
+      topology_command(),
+      completion_command(),
+      man_command(),
+  };
+}
+
+}  // namespace trireme::apps

@@ -1,0 +1,37 @@
+// trireme train
+#include "trireme/train/trainer.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/train/launch.hpp"
+
+#include "apps/commands.hpp"
+#include "apps/config_arguments.hpp"
+
+namespace trireme::apps {
+namespace {
+
+Action prepare_train(CLI::App& app) {
+  auto arguments = ConfigArguments::add_to(app);
+  auto fresh = std::make_shared<bool>(false);
+  app.add_flag("--fresh", *fresh, "Start anew; refuses a run directory that is not empty");
+  return [arguments, fresh](Context& context) {
+    const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    const auto start = *fresh ? train::Start::fresh : train::Start::resume;
+    return train::run_on_mesh(config, context.environment, [&](train::Session& session) {
+      return train::Trainer(config, session.cluster, *session.kernels, start).run();
+    });
+  };
+}
+
+}  // namespace
+
+Command train_command() {
+  return {.name = "train",
+          .summary = "Trains a model; continues by itself from the newest step of its run",
+          .group = "Training",
+          .details = "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
+                     "or srun --mpi=pmix. SIGTERM and SIGUSR1 save and end with exit code 75.",
+          .prepare = prepare_train};
+}
+
+}  // namespace trireme::apps

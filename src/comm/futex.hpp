@@ -1,0 +1,15 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace trireme::comm {
+
+/// Sleeps while `word` is `value`, in memory that processes share, at most this long.
+void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                std::chrono::microseconds at_most);
+/// Wakes whoever sleeps on `word`.
+void futex_wake(const std::atomic<std::uint32_t>& word);
+
+}  // namespace trireme::comm

@@ -1,0 +1,183 @@
+#include "trireme/comm/mpi_runtime.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+
+#include "runtime_state.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+
+namespace trireme::comm {
+namespace {
+
+int mpi_level(ThreadLevel level) {
+  switch (level) {
+    case ThreadLevel::funneled:
+      return MPI_THREAD_FUNNELED;
+    case ThreadLevel::serialized:
+      return MPI_THREAD_SERIALIZED;
+    case ThreadLevel::multiple:
+      return MPI_THREAD_MULTIPLE;
+  }
+  return MPI_THREAD_FUNNELED;
+}
+
+const char* level_name(int level) {
+  if (level == MPI_THREAD_SINGLE) return "MPI_THREAD_SINGLE";
+  if (level == MPI_THREAD_FUNNELED) return "MPI_THREAD_FUNNELED";
+  return level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED" : "MPI_THREAD_MULTIPLE";
+}
+
+}  // namespace
+
+const char* name(Backend backend) {
+  switch (backend) {
+    case Backend::automatic:
+      return "auto";
+    case Backend::mpi:
+      return "mpi";
+    case Backend::shared:
+      return "shared";
+    case Backend::library:
+      return "library";
+  }
+  return "?";
+}
+
+MpiRuntime::MpiRuntime(ThreadLevel level) {
+  TRIREME_EXPECT(!mpi::initialized(), "MPI starts once in a process");
+  const int wanted = mpi_level(level);
+  const int provided = mpi::init_thread(wanted);
+  if (provided < wanted) {
+    mpi::finalize();
+    throw base::Error(
+        base::ExitCode::launch,
+        base::format("MPI gives thread level {} where {} is needed (calls would race); use an MPI "
+                     "library built with thread support",
+                     level_name(provided), level_name(wanted)));
+  }
+  state_ = std::make_unique<State>();
+}
+
+MpiRuntime::~MpiRuntime() {
+  if (state_) state_->watch().leave();
+  state_.reset();
+  if (std::uncaught_exceptions() > 0 || mpi::finalized()) return;
+  try {
+    mpi::finalize();
+  } catch (const std::exception& error) {
+    base::log::local::warning("comm", "{}", error.what());
+  }
+}
+
+base::Rank MpiRuntime::world_rank() const {
+  return state_->world_rank;
+}
+int MpiRuntime::world_size() const {
+  return state_->world_size;
+}
+base::LocalRank MpiRuntime::local_rank() const {
+  return state_->local_rank;
+}
+int MpiRuntime::local_size() const {
+  return state_->local_size;
+}
+base::NodeRank MpiRuntime::node_rank() const {
+  return state_->node_rank;
+}
+int MpiRuntime::node_count() const {
+  return state_->node_count;
+}
+const std::string& MpiRuntime::node_name() const {
+  return state_->node_name;
+}
+
+std::unique_ptr<ProcessGroup> MpiRuntime::make_group(std::string name,
+                                                     std::vector<base::Rank> ranks,
+                                                     const GroupOptions& options) {
+  return state_->make_group(std::move(name), std::move(ranks), options);
+}
+
+std::unique_ptr<ProcessGroup> MpiRuntime::make_world(const GroupOptions& options) {
+  std::vector<base::Rank> ranks;
+  for (int rank = 0; rank < world_size(); ++rank) ranks.emplace_back(rank);
+  return make_group("world", std::move(ranks), options);
+}
+
+void MpiRuntime::on_failure(std::function<void(const RankFailure&)> listener) {
+  state_->listener = std::move(listener);
+}
+
+namespace {
+
+/// What an exception says about a failed rank.
+RankFailure describe(const std::exception_ptr& error, base::Rank self) {
+  RankFailure failure;
+  failure.first = self;
+  try {
+    std::rethrow_exception(error);
+  } catch (const AgreedError& agreed) {
+    failure.code = agreed.code();
+    failure.text = agreed.what();
+    failure.first = agreed.first();
+  } catch (const PeerError& lost) {
+    failure.code = lost.code();
+    failure.text = lost.what();
+    failure.absence = lost.absence();
+    if (!lost.absence().ranks.empty()) failure.first = lost.absence().ranks.front();
+  } catch (const base::Error& system) {
+    failure.code = system.code();
+    failure.text = system.what();
+  } catch (const std::exception& other) {
+    failure.text = other.what();
+  } catch (...) {
+    failure.text = "an exception of unknown type";
+  }
+  return failure;
+}
+
+bool is_agreed(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const AgreedError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+/// Ends the process even when MPI_Abort does not come back.
+void end_for_certain(base::ExitCode code) {
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    std::_Exit(static_cast<int>(code));
+  }).detach();
+}
+
+}  // namespace
+
+base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
+  auto failure = describe(error, world_rank());
+  failure.host = state_->watch().host(failure.first);
+  base::log::local::error("comm", "{}", failure.text);
+  if (is_agreed(error) || world_size() == 1) {
+    if (state_->listener) state_->listener(failure);
+    return failure.code;
+  }
+  // The launcher begins to end all ranks as soon as one is gone: each still says its line.
+  std::signal(SIGTERM, SIG_IGN);
+  end_for_certain(failure.code);
+  auto cause = failure.absence.cause;
+  if (cause.empty()) {
+    cause =
+        base::format("rank {} (on {}) failed: {}", world_rank().value(), node_name(), failure.text);
+  }
+  if (state_->listener) state_->listener(failure);
+  state_->watch().announce({failure.first, failure.host, cause});
+  mpi::abort(static_cast<int>(failure.code));
+}
+
+}  // namespace trireme::comm

@@ -1,0 +1,221 @@
+#include "node_watch.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+
+namespace trireme::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds look_interval{5};
+/// Below the second that mpirun waits between asking ranks to end and killing them.
+constexpr milliseconds farewell{400};
+/// Groups use tags below (mpi_runtime.cpp).
+constexpr int notice_tag = 32000;
+
+/// A verdict in one small message, which MPI delivers without the receiver's help.
+struct Notice {
+  std::int32_t culprit = -1;
+  std::array<char, 64> host{};
+  std::array<char, 512> cause{};
+};
+
+template <std::size_t N>
+void put(std::array<char, N>& place, const std::string& text) {
+  std::memcpy(place.data(), text.data(), std::min(text.size(), N - 1));
+}
+
+template <std::size_t N>
+std::string get(const std::array<char, N>& place) {
+  return {place.data(), ::strnlen(place.data(), N)};
+}
+
+/// The state letter of proc(5), '?' when the process cannot be seen.
+char process_state(int process) {
+  const auto text = base::read_text_file(base::format("/proc/{}/stat", process));
+  if (!text.ok()) return '?';
+  const auto after_name = text->rfind(')');
+  return after_name == std::string::npos || after_name + 2 >= text->size()
+             ? '?'
+             : (*text)[after_name + 2];
+}
+
+}  // namespace
+
+NodeWatch::NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control)
+    : board_(std::move(board)), world_(std::move(world)), control_(control) {
+  if (!board_) return;
+  for (int rank = 0; rank < board_->size(); ++rank) {
+    const base::LocalRank local(rank);
+    const auto raw =
+        local == board_->self() ? -1L : ::syscall(SYS_pidfd_open, board_->process(local), 0);
+    processes_.push_back(base::File::adopt(static_cast<int>(raw)));
+  }
+}
+
+std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
+  for (int local = 0; board_ && local < board_->size(); ++local) {
+    if (board_->world_rank(base::LocalRank(local)) == rank) return base::LocalRank(local);
+  }
+  return std::nullopt;
+}
+
+bool NodeWatch::is_dead(base::LocalRank rank) const {
+  const auto& process = processes_[rank.index()];
+  if (!process) return false;
+  pollfd ended{process.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 1 && board_->state(rank) == RankState::running;
+}
+
+std::optional<Board::Verdict> NodeWatch::dead_neighbour() const {
+  for (int local = 0; board_ && local < board_->size(); ++local) {
+    const base::LocalRank rank(local);
+    if (rank == board_->self() || !is_dead(rank)) continue;
+    const auto culprit = board_->world_rank(rank);
+    const auto activity = board_->activity(rank);
+    return Board::Verdict{
+        culprit, world_.hosts[culprit.index()],
+        base::format("rank {} (process {} on {}) died without a word, {} (killed by a signal or "
+                     "by the system, perhaps for its memory)",
+                     culprit.value(), board_->process(rank), world_.hosts[culprit.index()],
+                     activity.empty() ? "computing" : activity)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Board::Verdict> NodeWatch::notice() const {
+  const auto source = mpi::probe(notice_tag, control_);
+  if (!source) return std::nullopt;
+  Notice notice;
+  auto request = mpi::ireceive(&notice, sizeof notice, *source, notice_tag, control_);
+  while (!mpi::test(request, nullptr)) {
+  }
+  return Board::Verdict{base::Rank(notice.culprit), get(notice.host), get(notice.cause)};
+}
+
+std::optional<Board::Verdict> NodeWatch::lost_peer() {
+  if (board_) {
+    if (auto verdict = board_->verdict()) return verdict;
+    if (auto verdict = dead_neighbour()) return verdict;
+  }
+  return notice();
+}
+
+void NodeWatch::check(const PendingOperation& waiting) {
+  const auto now = Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + look_interval;
+  const auto verdict = lost_peer();
+  if (!verdict) return;
+  const auto& label = waiting.label();
+  throw PeerError(base::format("{} cannot finish: {}", waiting.text(), verdict->cause),
+                  {std::string(label.operation),
+                   std::string(label.group),
+                   label.number,
+                   {verdict->culprit},
+                   verdict->host,
+                   0,
+                   verdict->cause});
+}
+
+std::string NodeWatch::describe(base::Rank rank) const {
+  const auto host_text = host(rank);
+  const auto local = neighbour(rank);
+  if (!local) return base::format("rank {} (on {})", rank.value(), host_text);
+  const int process = board_->process(*local);
+  std::string doing = board_->activity(*local);
+  if (board_->state(*local) == RankState::left) {
+    doing = "has left the run";
+  } else if (process_state(process) == 'T') {
+    doing = "stopped by a signal";
+  } else if (doing.empty()) {
+    doing = "in no wait of its own";
+  }
+  return base::format("rank {} (process {} on {}, {})", rank.value(), process, host_text, doing);
+}
+
+void NodeWatch::show_activity(std::string_view text) {
+  if (board_) board_->set_activity(text);
+}
+
+std::uint32_t NodeWatch::arm() {
+  return board_ ? board_->arm() : 0;
+}
+
+void NodeWatch::sleep(std::uint32_t armed, std::chrono::microseconds at_most) {
+  if (board_) {
+    board_->sleep(armed, at_most);
+  } else {
+    std::this_thread::sleep_for(at_most);
+  }
+}
+
+void NodeWatch::disarm() {
+  if (board_) board_->disarm();
+}
+
+void NodeWatch::send_notices(const Board::Verdict& verdict, Clock::time_point until) const {
+  Notice notice;
+  notice.culprit = verdict.culprit.value();
+  put(notice.host, verdict.host);
+  put(notice.cause, verdict.cause);
+  std::vector<MPI_Request> requests;
+  const auto own_leader = world_.leaders[world_.self.index()];
+  for (std::size_t rank = 0; rank < world_.leaders.size(); ++rank) {
+    // Without a board, neighbours hear of it the same way.
+    const bool neighbouring = board_ && world_.leaders[rank] == own_leader;
+    if (neighbouring || rank == world_.self.index()) continue;
+    requests.push_back(
+        mpi::isend(&notice, sizeof notice, static_cast<int>(rank), notice_tag, control_));
+  }
+  while (!requests.empty() && Clock::now() < until) {
+    std::erase_if(requests, [](MPI_Request& request) { return mpi::test(request, nullptr); });
+  }
+}
+
+void NodeWatch::linger(const Board::Verdict& verdict, Clock::time_point until) const {
+  const auto culprit = neighbour(verdict.culprit);
+  const bool guilty = verdict.culprit == world_.self;
+  const auto waits_for = [&](base::LocalRank rank) {
+    if (rank == board_->self() || process_state(board_->process(rank)) == 'T') return false;
+    if (board_->state(rank) == RankState::running) return !is_dead(rank);
+    // The innocent also wait for the guilty to be gone.
+    if (guilty || culprit != rank || !processes_[rank.index()]) return false;
+    pollfd ended{processes_[rank.index()].get(), POLLIN, 0};
+    return ::poll(&ended, 1, 0) == 0;
+  };
+  while (Clock::now() < until) {
+    bool pending = false;
+    for (int rank = 0; rank < board_->size(); ++rank) {
+      pending = waits_for(base::LocalRank(rank)) || pending;
+    }
+    if (!pending) return;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+void NodeWatch::announce(const Board::Verdict& verdict) {
+  const auto until = Clock::now() + farewell;
+  if (board_) board_->fail(verdict);
+  try {
+    send_notices(verdict, until);
+  } catch (const base::Error& error) {
+    base::log::local::warning("comm", "cannot tell other nodes: {}", error.what());
+  }
+  if (board_) linger(verdict, until);
+}
+
+void NodeWatch::leave() {
+  if (board_) board_->leave();
+}
+
+}  // namespace trireme::comm

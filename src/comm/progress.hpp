@@ -1,0 +1,68 @@
+#pragma once
+
+#include "trireme/comm/peer_error.hpp"
+
+#include "operation.hpp"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace trireme::comm {
+
+/// What a wait can learn about peers besides that they have not come, and how it sleeps.
+class PeerWatch {
+ public:
+  virtual ~PeerWatch() = default;
+  /// Throws PeerError when a peer is known to have died or failed.
+  virtual void check(const PendingOperation& waiting) = 0;
+  /// "rank 3 (process 4711 on n2, stopped by a signal)".
+  virtual std::string describe(base::Rank rank) const = 0;
+  virtual std::string host(base::Rank rank) const = 0;
+
+  /// Shown to peers that miss this rank; empty: it computes.
+  virtual void show_activity(std::string_view text) = 0;
+  /// Arm, look once more for work, then sleep until a peer rings after the arming.
+  virtual std::uint32_t arm() = 0;
+  virtual void sleep(std::uint32_t armed, std::chrono::microseconds at_most) = 0;
+  virtual void disarm() = 0;
+};
+
+/// How a wait passes its time: it spins, then gives the core away, then sleeps.
+struct Patience {
+  std::chrono::microseconds spin{20};
+  std::chrono::microseconds yield{100};
+  /// While an operation is under way that wakes nobody.
+  std::chrono::microseconds nap{50};
+  /// While every operation wakes this rank: how often it looks after its peers.
+  std::chrono::microseconds sleep{2000};
+};
+
+/// Drives every operation of this process. One thread only.
+class Progress {
+ public:
+  void use(PeerWatch* watch) { watch_ = watch; }
+  void use(const Patience& patience) { patience_ = patience; }
+  PeerWatch* watch() const { return watch_; }
+
+  void add(PendingOperation& operation) { operations_.push_back(&operation); }
+  void remove(PendingOperation& operation) { std::erase(operations_, &operation); }
+
+  /// One step of everything; whether anything moved.
+  bool advance();
+  /// Until done; PeerError at the deadline or when a peer is lost.
+  void wait(PendingOperation& operation);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Sleeps unless something moved.
+  bool sleep();
+  [[noreturn]] void give_up(const PendingOperation& operation, double waited_seconds) const;
+
+  std::vector<PendingOperation*> operations_;
+  PeerWatch* watch_ = nullptr;
+  Patience patience_;
+};
+
+}  // namespace trireme::comm

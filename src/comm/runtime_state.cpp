@@ -1,0 +1,195 @@
+#include "runtime_state.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+
+#include "shared_group.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace trireme::comm {
+namespace {
+
+/// Until the board stands, its ranks meet with this deadline.
+constexpr double start_timeout_seconds = 120;
+
+/// Tells apart groups that are made at the same time: FNV-1a over name and members. Below the
+/// tag of notices (node_watch.cpp).
+int group_tag(const std::string& group_name, const std::vector<base::Rank>& ranks) {
+  std::uint32_t hash = 2166136261U;
+  const auto mix = [&](std::uint32_t value) { hash = (hash ^ value) * 16777619U; };
+  for (const char letter : group_name) mix(static_cast<unsigned char>(letter));
+  for (const auto rank : ranks) mix(static_cast<std::uint32_t>(rank.value()));
+  return static_cast<int>(hash % 16384U);
+}
+
+int usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// What every rank tells all others at the start.
+struct Introduction {
+  std::int32_t leader;
+  std::array<char, 60> host;
+};
+
+}  // namespace
+
+MpiRuntime::State::State()
+    : world_rank(mpi::rank(MPI_COMM_WORLD)),
+      world_size(mpi::size(MPI_COMM_WORLD)),
+      node_name(mpi::processor_name()),
+      control_(mpi::duplicate(MPI_COMM_WORLD)),
+      node_(mpi::split_shared(MPI_COMM_WORLD)) {
+  local_rank = base::LocalRank(mpi::rank(node_.get()));
+  local_size = mpi::size(node_.get());
+  if (local_size > usable_cpus()) {
+    // Whoever spins keeps the rank that it waits for from the core.
+    Patience patience;
+    patience.spin = std::chrono::microseconds(0);
+    patience.yield = std::chrono::microseconds(20);
+    progress_.use(patience);
+  }
+  const auto world = learn_world();
+  watch_ = std::make_unique<NodeWatch>(make_board(world), world, control_.get());
+  progress_.use(watch_.get());
+}
+
+NodeWatch::World MpiRuntime::State::learn_world() {
+  // The lowest world rank of a node stands for the node.
+  Introduction mine{world_rank.value(), {}};
+  mpi::library_broadcast(&mine.leader, sizeof mine.leader, 0, node_.get());
+  std::memcpy(mine.host.data(), node_name.data(), std::min(node_name.size(), mine.host.size() - 1));
+  std::vector<Introduction> all(static_cast<std::size_t>(world_size));
+  mpi::library_all_gather(&mine, all.data(), sizeof mine, control_.get());
+  NodeWatch::World world;
+  world.self = world_rank;
+  for (const auto& one : all) {
+    world.leaders.push_back(one.leader);
+    world.hosts.emplace_back(one.host.data());
+  }
+  auto leaders = world.leaders;
+  std::sort(leaders.begin(), leaders.end());
+  leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
+  node_count = static_cast<int>(leaders.size());
+  const auto place = std::lower_bound(leaders.begin(), leaders.end(), mine.leader);
+  node_rank = base::NodeRank(static_cast<int>(place - leaders.begin()));
+  return world;
+}
+
+std::unique_ptr<Board> MpiRuntime::State::make_board(const NodeWatch::World& world) {
+  if (local_size == 1) return nullptr;
+  std::vector<base::Rank> neighbours;
+  for (std::size_t rank = 0; rank < world.leaders.size(); ++rank) {
+    if (world.leaders[rank] == world.leaders[world_rank.index()]) {
+      neighbours.emplace_back(static_cast<int>(rank));
+    }
+  }
+  MpiGroup node("node", neighbours,
+                {&progress_, mpi::duplicate(node_.get()), mpi::duplicate(node_.get()),
+                 start_timeout_seconds});
+  auto board = Board::create(node, {local_rank, world_rank, node_name});
+  if (board.ok()) return std::move(board).value();
+  if (local_rank.value() == 0) {
+    base::log::local::warning(
+        "comm", "{} (messages inside the node go through MPI, and dead ranks are noticed late)",
+        board.failure().text);
+  }
+  return nullptr;
+}
+
+/// MPI_Comm_create_group has no deadline, so members first make sure that all have come.
+void MpiRuntime::State::await_members(const std::string& group_name,
+                                      const std::vector<base::Rank>& ranks, int tag,
+                                      double timeout_seconds) {
+  std::vector<base::Rank> everybody;
+  for (int rank = 0; rank < world_size; ++rank) everybody.emplace_back(rank);
+  Stage stage;
+  for (const auto rank : ranks) {
+    if (rank != world_rank) stage.steps.push_back({rank.value(), {}, rank.value(), {}});
+  }
+  std::vector<Stage> stages;
+  stages.push_back(std::move(stage));
+  MpiOperation arrival(progress_,
+                       {"make_group", group_name, everybody, ++groups_made_, timeout_seconds, -1},
+                       {control_.get(), tag}, std::move(stages), {});
+  arrival.wait();
+}
+
+MpiGroup::Wiring MpiRuntime::State::wire(const std::vector<base::Rank>& ranks, int tag,
+                                         const GroupOptions& options) {
+  std::vector<int> members;
+  for (const auto rank : ranks) members.push_back(rank.value());
+  auto collectives = mpi::create_group(control_.get(), members, tag);
+  auto messages = mpi::create_group(control_.get(), members, tag);
+  return {&progress_, std::move(collectives), std::move(messages), options.timeout_seconds};
+}
+
+base::Status MpiRuntime::State::can_share(const std::string& group_name,
+                                          const std::vector<base::Rank>& ranks) const {
+  for (const auto rank : ranks) {
+    if (watch_->world().leaders[rank.index()] != watch_->world().leaders[world_rank.index()]) {
+      return base::Failure{
+          base::ExitCode::launch,
+          base::format("comm.backend = shared cannot serve process group '{}' (rank {} is on {}, "
+                       "rank {} on {}); use auto",
+                       group_name, world_rank.value(), node_name, rank.value(),
+                       watch_->host(rank))};
+    }
+  }
+  if (watch_->board() == nullptr) {
+    return base::Failure{base::ExitCode::topology,
+                         "ranks of this node cannot share memory; use comm.backend = mpi"};
+  }
+  return {};
+}
+
+base::Result<std::unique_ptr<ProcessGroup>> MpiRuntime::State::make_shared_group(
+    ProcessGroup& parent, const GroupOptions& options) {
+  auto memory = SharedMemory::create(parent, SharedGroup::bytes_needed(parent.size()));
+  if (!memory.ok()) return memory.failure();
+  const auto& leaders = watch_->world().leaders;
+  std::vector<base::LocalRank> members;
+  for (const auto rank : parent.ranks()) {
+    // Local ranks follow world ranks, as MPI_Comm_split_type orders them.
+    members.emplace_back(static_cast<int>(
+        std::count(leaders.begin(), leaders.begin() + rank.value(), leaders[world_rank.index()])));
+  }
+  return std::unique_ptr<ProcessGroup>(std::make_unique<SharedGroup>(
+      parent.name(), parent.ranks(), parent.rank(),
+      SharedGroup::Wiring{&progress_, watch_->board(), std::move(memory).value(),
+                          std::move(members), options.timeout_seconds}));
+}
+
+std::unique_ptr<ProcessGroup> MpiRuntime::State::make_group(std::string group_name,
+                                                            std::vector<base::Rank> ranks,
+                                                            const GroupOptions& options) {
+  TRIREME_EXPECT(std::find(ranks.begin(), ranks.end(), world_rank) != ranks.end(),
+                 "a rank makes only groups that it belongs to");
+  if (ranks.size() == 1) return make_local_group(std::move(group_name), world_rank);
+  const bool share = options.backend == Backend::automatic || options.backend == Backend::shared;
+  const auto sharing = can_share(group_name, ranks);
+  if (options.backend == Backend::shared) base::success_or_throw(sharing);
+  const int tag = group_tag(group_name, ranks);
+  await_members(group_name, ranks, tag, options.timeout_seconds);
+  auto wiring = wire(ranks, tag, options);
+  if (options.backend == Backend::library) {
+    return make_library_group(std::move(group_name), std::move(ranks), std::move(wiring));
+  }
+  auto group =
+      std::make_unique<MpiGroup>(std::move(group_name), std::move(ranks), std::move(wiring));
+  if (!share || !sharing.ok()) return group;
+  auto shared = make_shared_group(*group, options);
+  if (shared.ok()) return std::move(shared).value();
+  if (options.backend == Backend::shared) throw base::Error(shared.failure());
+  base::log::local::warning("comm", "{}; it uses MPI", shared.failure().text);
+  return group;
+}
+
+}  // namespace trireme::comm

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "trireme/comm/mpi_runtime.hpp"
+
+#include "mpi_group.hpp"
+#include "node_watch.hpp"
+#include "progress.hpp"
+
+namespace trireme::comm {
+
+/// What MpiRuntime owns between MPI's start and end.
+class MpiRuntime::State {
+ public:
+  /// Collective over the world.
+  State();
+
+  /// See MpiRuntime::make_group.
+  std::unique_ptr<ProcessGroup> make_group(std::string group_name, std::vector<base::Rank> ranks,
+                                           const GroupOptions& options);
+
+  base::Rank world_rank;
+  int world_size = 1;
+  base::LocalRank local_rank;
+  int local_size = 1;
+  base::NodeRank node_rank;
+  int node_count = 1;
+  std::string node_name;
+  std::function<void(const RankFailure&)> listener;
+
+  NodeWatch& watch() { return *watch_; }
+
+ private:
+  NodeWatch::World learn_world();
+  std::unique_ptr<Board> make_board(const NodeWatch::World& world);
+  void await_members(const std::string& group_name, const std::vector<base::Rank>& ranks, int tag,
+                     double timeout_seconds);
+  MpiGroup::Wiring wire(const std::vector<base::Rank>& ranks, int tag, const GroupOptions& options);
+  /// Why the members cannot share memory, or nothing.
+  base::Status can_share(const std::string& group_name, const std::vector<base::Rank>& ranks) const;
+  base::Result<std::unique_ptr<ProcessGroup>> make_shared_group(ProcessGroup& parent,
+                                                                const GroupOptions& options);
+
+  /// For what ranks tell each other outside of any group.
+  mpi::Communicator control_;
+  mpi::Communicator node_;
+  Progress progress_;
+  std::unique_ptr<NodeWatch> watch_;
+  std::uint64_t groups_made_ = 0;
+};
+
+}  // namespace trireme::comm

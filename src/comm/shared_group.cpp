@@ -1,0 +1,239 @@
+#include "shared_group.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+#include "arguments.hpp"
+
+#include <algorithm>
+
+namespace trireme::comm {
+namespace {
+
+using device::Tensor;
+
+/// Up to here everybody reads everything from everybody: one meeting instead of two.
+constexpr std::size_t small_bytes = std::size_t{16} << 10;
+
+constexpr std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Begins of `ranks` parts of `bytes`; all but the last ones are multiples of a cache line.
+std::vector<std::size_t> begins_of(std::size_t bytes, std::size_t part, int ranks) {
+  std::vector<std::size_t> begins;
+  for (std::size_t rank = 0; rank <= static_cast<std::size_t>(ranks); ++rank) {
+    begins.push_back(std::min(bytes, rank * part));
+  }
+  return begins;
+}
+
+std::uint64_t rounds_of(std::size_t bytes, std::size_t piece) {
+  return (bytes + piece - 1) / piece;
+}
+
+class SendOperation final : public PendingOperation {
+ public:
+  SendOperation(Progress& progress, const OperationLabel& label, Mailroom& mail, SharedLanes& lanes,
+                std::shared_ptr<Mailroom::Outgoing> message)
+      : PendingOperation(progress, label),
+        mail_(mail),
+        lanes_(lanes),
+        message_(std::move(message)) {}
+
+  bool advance() override {
+    const bool moved = mail_.push(label().peer);
+    if (moved) lanes_.ring(label().peer);
+    if (message_->done()) finish();
+    return moved || done();
+  }
+  std::vector<base::Rank> missing() const override { return {member(label().peer)}; }
+  bool rings() const override { return true; }
+
+ private:
+  Mailroom& mail_;
+  SharedLanes& lanes_;
+  std::shared_ptr<Mailroom::Outgoing> message_;
+};
+
+class ReceiveOperation final : public PendingOperation {
+ public:
+  ReceiveOperation(Progress& progress, const OperationLabel& label, Mailroom& mail,
+                   SharedLanes& lanes, std::shared_ptr<Mailroom::Awaited> awaited)
+      : PendingOperation(progress, label),
+        mail_(mail),
+        lanes_(lanes),
+        awaited_(std::move(awaited)) {}
+
+  bool advance() override {
+    const bool moved = mail_.pull(label().peer);
+    if (moved) lanes_.ring(label().peer);
+    if (!awaited_->arrived) return moved;
+    finish();
+    if (awaited_->arrived_bytes != awaited_->bytes) {
+      throw base::Error(base::ExitCode::internal,
+                        base::format("{}: a message of {} bytes came where {} were awaited; this "
+                                     "is a defect of Trireme, please report it",
+                                     text(), awaited_->arrived_bytes, awaited_->bytes));
+    }
+    return true;
+  }
+  std::vector<base::Rank> missing() const override { return {member(label().peer)}; }
+  bool rings() const override { return true; }
+
+ private:
+  Mailroom& mail_;
+  SharedLanes& lanes_;
+  std::shared_ptr<Mailroom::Awaited> awaited_;
+};
+
+std::size_t lanes_bytes(int ranks) {
+  return rounded_up(SharedLanes::bytes_needed(ranks), 4096);
+}
+
+}  // namespace
+
+std::size_t SharedGroup::bytes_needed(int ranks) {
+  return lanes_bytes(ranks) + Mailroom::bytes_needed(ranks);
+}
+
+SharedGroup::SharedGroup(std::string group_name, std::vector<base::Rank> members, int self,
+                         Wiring wiring)
+    : ProcessGroup(std::move(group_name), std::move(members), self),
+      wiring_(std::move(wiring)),
+      lanes_(*wiring_.memory, *wiring_.board, wiring_.members, self),
+      mail_(wiring_.memory->data() + lanes_bytes(size()), size(), self) {}
+
+Work SharedGroup::start(const char* operation, SharedPlan plan) {
+  const OperationLabel label{operation, name(), ranks(), ++collectives_started_,
+                             wiring_.timeout_seconds};
+  const auto first = next_;
+  next_.exchange += plan.exchange_rounds;
+  next_.spread += plan.spread_rounds;
+  return work_of(
+      std::make_unique<SharedOperation>(*wiring_.progress, label, lanes_, std::move(plan), first));
+}
+
+Work SharedGroup::small_all_reduce(const Tensor& x, ReduceOp op) {
+  SharedPlan plan;
+  plan.kind = SharedPlan::Kind::small_all_reduce;
+  plan.dtype = x.dtype();
+  plan.op = op;
+  plan.total_bytes = x.byte_count();
+  plan.whole = plan.out = bytes_of(x);
+  plan.spread_rounds = 1;
+  plan.spread_piece = SharedLanes::spread_piece();
+  // This rank's part is the whole; those of peers are read where they are.
+  plan.begins.assign(static_cast<std::size_t>(size()) + 1, 0);
+  plan.begins[static_cast<std::size_t>(rank()) + 1] = plan.total_bytes;
+  return start("all_reduce", std::move(plan));
+}
+
+Work SharedGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
+  expect_whole(x);
+  if (x.byte_count() <= small_bytes) return small_all_reduce(x, op);
+  SharedPlan plan;
+  plan.kind = SharedPlan::Kind::all_reduce;
+  plan.dtype = x.dtype();
+  plan.op = op;
+  plan.total_bytes = x.byte_count();
+  const auto part =
+      rounded_up((plan.total_bytes + std::size_t(size()) - 1) / std::size_t(size()), 64);
+  plan.begins = begins_of(plan.total_bytes, part, size());
+  plan.from = plan.whole = bytes_of(x);
+  plan.out = bytes_of(x) + plan.begins[static_cast<std::size_t>(rank())];
+  plan.exchange_piece = plan.spread_piece =
+      std::min(lanes_.exchange_piece(), SharedLanes::spread_piece());
+  plan.exchange_rounds = plan.spread_rounds = rounds_of(part, plan.exchange_piece);
+  return start("all_reduce", std::move(plan));
+}
+
+Work SharedGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part) {
+  expect_parts(whole, part, size());
+  SharedPlan plan;
+  plan.kind = SharedPlan::Kind::reduce_scatter;
+  plan.dtype = whole.dtype();
+  plan.total_bytes = whole.byte_count();
+  plan.begins = begins_of(plan.total_bytes, part.byte_count(), size());
+  plan.from = bytes_of(whole);
+  plan.out = bytes_of(part);
+  plan.exchange_piece = lanes_.exchange_piece();
+  plan.exchange_rounds = rounds_of(part.byte_count(), plan.exchange_piece);
+  return start("reduce_scatter", std::move(plan));
+}
+
+Work SharedGroup::start_all_gather(const Tensor& part, const Tensor& whole) {
+  expect_parts(whole, part, size());
+  SharedPlan plan;
+  plan.kind = SharedPlan::Kind::all_gather;
+  plan.total_bytes = whole.byte_count();
+  plan.begins = begins_of(plan.total_bytes, part.byte_count(), size());
+  plan.whole = bytes_of(whole);
+  copy_bytes(plan.whole + plan.begins[static_cast<std::size_t>(rank())], bytes_of(part),
+             part.byte_count());
+  plan.spread_piece = SharedLanes::spread_piece();
+  plan.spread_rounds = rounds_of(part.byte_count(), plan.spread_piece);
+  return start("all_gather", std::move(plan));
+}
+
+Work SharedGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
+  expect_alike(from, to, size());
+  SharedPlan plan;
+  plan.kind = SharedPlan::Kind::all_to_all;
+  plan.total_bytes = from.byte_count();
+  const auto part = plan.total_bytes / static_cast<std::size_t>(size());
+  plan.begins = begins_of(plan.total_bytes, part, size());
+  plan.from = bytes_of(from);
+  plan.out = bytes_of(to);
+  plan.arrival = SharedPlan::Arrival::place;
+  const auto mine = plan.begins[static_cast<std::size_t>(rank())];
+  copy_bytes(plan.out + mine, plan.from + mine, part);
+  plan.exchange_piece = lanes_.exchange_piece();
+  plan.exchange_rounds = rounds_of(part, plan.exchange_piece);
+  return start("all_to_all", std::move(plan));
+}
+
+Work SharedGroup::start_broadcast(const Tensor& x, int root) {
+  expect_whole(x);
+  expect_position(root, size());
+  SharedPlan plan;
+  plan.kind = SharedPlan::Kind::broadcast;
+  plan.total_bytes = x.byte_count();
+  // The root's part is everything, all others' nothing.
+  plan.begins.assign(static_cast<std::size_t>(size()) + 1, plan.total_bytes);
+  std::fill_n(plan.begins.begin(), root + 1, 0);
+  plan.whole = bytes_of(x);
+  plan.spread_piece = SharedLanes::spread_piece();
+  plan.spread_rounds = rounds_of(plan.total_bytes, plan.spread_piece);
+  return start("broadcast", std::move(plan));
+}
+
+OperationLabel SharedGroup::message_label(const char* operation, int peer) {
+  return {operation, name(), ranks(), ++messages_started_, wiring_.timeout_seconds, peer};
+}
+
+Work SharedGroup::start_send(const Tensor& x, int peer, int tag) {
+  expect_whole(x);
+  expect_position(peer, size());
+  return work_of(
+      std::make_unique<SendOperation>(*wiring_.progress, message_label("send", peer), mail_, lanes_,
+                                      mail_.post(peer, tag, bytes_of(x), x.byte_count())));
+}
+
+Work SharedGroup::start_receive(const Tensor& x, int peer, int tag) {
+  expect_whole(x);
+  expect_position(peer, size());
+  return work_of(std::make_unique<ReceiveOperation>(
+      *wiring_.progress, message_label("receive", peer), mail_, lanes_,
+      mail_.await(peer, tag, bytes_of(x), x.byte_count())));
+}
+
+void SharedGroup::barrier() {
+  SharedPlan plan;
+  plan.spread_rounds = 1;
+  plan.begins.assign(static_cast<std::size_t>(size()) + 1, 0);
+  plan.spread_piece = SharedLanes::spread_piece();
+  start("barrier", std::move(plan)).wait();
+}
+
+}  // namespace trireme::comm

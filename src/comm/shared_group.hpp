@@ -1,0 +1,49 @@
+#pragma once
+
+#include "board.hpp"
+#include "mailroom.hpp"
+#include "progress.hpp"
+#include "shared_operation.hpp"
+
+namespace trireme::comm {
+
+/// A group whose members share memory.
+class SharedGroup final : public ProcessGroup {
+ public:
+  struct Wiring {
+    Progress* progress;
+    Board* board;
+    std::unique_ptr<SharedMemory> memory;
+    /// Local ranks by position.
+    std::vector<base::LocalRank> members;
+    double timeout_seconds;
+  };
+  static std::size_t bytes_needed(int ranks);
+
+  SharedGroup(std::string group_name, std::vector<base::Rank> members, int self, Wiring wiring);
+
+  const char* backend() const override { return "shared"; }
+
+  Work start_all_reduce(const device::Tensor& x, ReduceOp op) override;
+  Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part) override;
+  Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) override;
+  Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override;
+  Work start_broadcast(const device::Tensor& x, int root) override;
+  Work start_send(const device::Tensor& x, int peer, int tag) override;
+  Work start_receive(const device::Tensor& x, int peer, int tag) override;
+  void barrier() override;
+
+ private:
+  Work start(const char* operation, SharedPlan plan);
+  OperationLabel message_label(const char* operation, int peer);
+  Work small_all_reduce(const device::Tensor& x, ReduceOp op);
+
+  Wiring wiring_;
+  SharedLanes lanes_;
+  Mailroom mail_;
+  SharedOperation::Rounds next_{0, 0};
+  std::uint64_t collectives_started_ = 0;
+  std::uint64_t messages_started_ = 0;
+};
+
+}  // namespace trireme::comm

@@ -1,0 +1,58 @@
+#include "trireme/telemetry/metrics.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+namespace trireme::telemetry {
+namespace {
+
+constexpr auto storage = base::ExitCode::checkpoint;
+
+void write_line(const base::File& file, std::string_view line, const std::filesystem::path& path) {
+  while (!line.empty()) {
+    const auto count = ::write(file.get(), line.data(), line.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      base::throw_errno(storage, base::format("cannot append to '{}'", path.string()), errno);
+    }
+    line.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace
+
+base::Result<MetricsFile> MetricsFile::open(const std::filesystem::path& path) {
+  auto file = base::open_file(path, O_RDWR | O_CREAT | O_APPEND, 0644, storage);
+  if (!file) return file.failure();
+  struct stat facts {};
+  if (::fstat(file->get(), &facts) == 0 && facts.st_size > 0) {
+    char last = '\n';
+    if (::pread(file->get(), &last, 1, facts.st_size - 1) == 1 && last != '\n') {
+      write_line(*file, "\n", path);
+    }
+  }
+  return MetricsFile(std::move(file).value(), path);
+}
+
+void MetricsFile::append(const base::Json& line) {
+  write_line(file_, line.dump() + "\n", path_);
+}
+
+std::int64_t start_count(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::int64_t count = 0;
+  while (std::getline(file, line)) {
+    if (line.find("\"event\":\"start\"") != std::string::npos) ++count;
+  }
+  return count;
+}
+
+}  // namespace trireme::telemetry

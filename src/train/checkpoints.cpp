@@ -1,0 +1,88 @@
+#include "trireme/train/checkpoints.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/load.hpp"
+#include "trireme/checkpoint/save.hpp"
+
+#include <vector>
+
+namespace trireme::train {
+namespace {
+
+base::Json state_json(const Progress& progress, const config::Config& config,
+                      const engine::EngineOptions& options) {
+  base::Json state;
+  state["data"] = {{"next_sample", progress.next_sample},
+                   {"fingerprint", base::format("{:016x}", progress.data_fingerprint)}};
+  state["mesh"] = options.mesh.text();
+  state["zero_level"] = options.zero_level;
+  state["seed"] = options.seed;
+  state["model"] = model::to_huggingface(options.model);
+  state["config"] = config.resolved_text();
+  return state;
+}
+
+std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine) {
+  std::vector<checkpoint::LoadItem> items;
+  for (const auto& part : engine.state_parts()) {
+    items.push_back({part.name, part.shape, part.box, part.values});
+  }
+  return items;
+}
+
+Progress progress_of(const checkpoint::LoadReport& report) {
+  Progress progress;
+  progress.step = report.step;
+  progress.tokens = report.tokens;
+  try {
+    const auto& data = report.state.at("data");
+    progress.next_sample = data.at("next_sample").get<std::uint64_t>();
+    progress.data_fingerprint = std::stoull(data.at("fingerprint").get<std::string>(), nullptr, 16);
+  } catch (const std::exception& error) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("{}: the manifest's data cursor cannot be read: {}",
+                                   report.folder.string(), error.what()));
+  }
+  return progress;
+}
+
+}  // namespace
+
+std::uint64_t save(const std::filesystem::path& run, const Progress& progress,
+                   const config::Config& config, engine::Engine& engine,
+                   comm::ProcessGroup& world) {
+  checkpoint::SaveRequest request;
+  request.checkpoints = checkpoint::checkpoints_of_run(run);
+  request.step = progress.step;
+  request.tokens = progress.tokens;
+  request.tool_version = "trireme";
+  request.state = state_json(progress, config, engine.options());
+  for (const auto& part : engine.state_parts()) {
+    // Copies on other tensor-parallel ranks or stages may be cut at other places.
+    if (part.primary) request.items.push_back({part.name, part.shape, part.box, part.values});
+  }
+  return checkpoint::save(request, world).payload_bytes;
+}
+
+std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine& engine,
+                               comm::ProcessGroup& world) {
+  const auto report = checkpoint::load_newest(
+      checkpoint::checkpoints_of_run(run),
+      [&engine](const checkpoint::Manifest&) { return wanted(engine); }, world);
+  if (!report) return std::nullopt;
+  engine.state_changed();
+  return progress_of(*report);
+}
+
+Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
+                     comm::ProcessGroup& world) {
+  const auto step = base::value_or_throw(checkpoint::find_step(path));
+  const auto items = wanted(engine);
+  const auto report = checkpoint::load(step.path, items, world);
+  engine.state_changed();
+  return progress_of(report);
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,47 @@
+#include "peak.hpp"
+
+#include "trireme/device/arena.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace trireme::train {
+namespace {
+
+/// Large enough to leave the caches' edge effects behind, small enough for tens of milliseconds.
+constexpr std::int64_t side = 768;
+constexpr int repetitions = 4;
+
+double measured_flops(device::Kernels& kernels, device::DType dtype) {
+  auto arena = device::Arena::host(device::Purpose::workspace, 3 * side * side * sizeof(float));
+  const auto x = arena.allocate(dtype, {side, side});
+  const auto w = arena.allocate(dtype, {side, side});
+  const auto y = arena.allocate(dtype, {side, side});
+  kernels.fill(x, 0.5F);
+  kernels.fill(w, 0.25F);
+  double best = 0;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const auto begin = std::chrono::steady_clock::now();
+    kernels.linear_forward(x, w, {}, y);
+    kernels.synchronize();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    best = std::max(best, 2.0 * side * side * side / took.count());
+  }
+  return best;
+}
+
+}  // namespace
+
+Peak find_peak(const config::Config& config, device::Kernels& kernels, device::DType dtype,
+               comm::ProcessGroup& world) {
+  const char* precision = dtype == device::DType::bf16 ? "bf16" : "fp32";
+  if (!config.automatic("numerics.peak_flops")) {
+    return {config.real("numerics.peak_flops") * world.size(), "numerics.peak_flops"};
+  }
+  world.barrier();
+  auto flops = static_cast<float>(measured_flops(kernels, dtype));
+  world.all_reduce(device::Tensor(&flops, device::DType::f32, {1}));
+  return {static_cast<double>(flops), std::string(precision) + " product measured at start"};
+}
+
+}  // namespace trireme::train

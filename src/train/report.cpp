@@ -1,0 +1,94 @@
+#include "trireme/train/report.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+
+#include <cmath>
+
+namespace trireme::train {
+
+using base::Json;
+
+Report::Report(const Settings& settings) : settings_(settings) {
+  if (!settings_.speaks) return;
+  const auto path = settings_.directory / "metrics.jsonl";
+  restart_ = telemetry::start_count(path);
+  metrics_ = base::value_or_throw(telemetry::MetricsFile::open(path));
+}
+
+void Report::append(Json line) {
+  line["run"] = settings_.run;
+  line["restart"] = restart_;
+  metrics_->append(line);
+}
+
+void Report::event(const std::string& name, std::int64_t step) {
+  if (!settings_.speaks) return;
+  append({{"kind", "event"}, {"event", name}, {"step", step}});
+}
+
+void Report::started(std::int64_t first_step, std::int64_t parameters) {
+  if (!settings_.speaks) return;
+  append({{"kind", "event"},
+          {"event", "start"},
+          {"step", first_step},
+          {"parameters", parameters},
+          {"peak_flops", settings_.peak_flops},
+          {"peak_source", settings_.peak_source}});
+}
+
+void Report::step(const StepRecord& record) {
+  if (!settings_.speaks) return;
+  const double per_second = static_cast<double>(record.step_tokens) / record.seconds;
+  const double mfu = settings_.flops_per_token * per_second / settings_.peak_flops;
+  append({{"kind", "train"},
+          {"step", record.step},
+          {"loss", record.loss},
+          {"grad_norm", record.gradient_norm},
+          {"learning_rate", record.learning_rate},
+          {"tokens", record.tokens},
+          {"step_ms", record.seconds * 1e3},
+          {"tokens_per_second", per_second},
+          {"mfu", mfu},
+          {"exposed_comm_ms", record.exposed_seconds * 1e3},
+          {"bubble_ms", record.bubble_seconds * 1e3}});
+  if (record.step % settings_.log_every != 0 && record.step != settings_.steps) return;
+  const auto left = static_cast<double>(settings_.steps - record.step) * record.seconds;
+  base::log::info(
+      "train",
+      "step {:>6}/{}  loss {:.4f}  norm {:.3f}  rate {:.2e}  {:.0f} tok/s  mfu {:.1f} % "
+      "of {:.2f} TFLOP/s ({})  exposed {:.1f} ms  bubble {:.1f} ms  left {}",
+      record.step, settings_.steps, record.loss, record.gradient_norm, record.learning_rate,
+      per_second, mfu * 100, settings_.peak_flops / 1e12, settings_.peak_source,
+      record.exposed_seconds * 1e3, record.bubble_seconds * 1e3, base::duration_text(left));
+}
+
+void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds) {
+  if (!settings_.speaks) return;
+  append({{"kind", "eval"},
+          {"step", step},
+          {"loss", loss},
+          {"perplexity", std::exp(loss)},
+          {"tokens", tokens},
+          {"seconds", seconds}});
+  base::log::info("train",
+                  "step {:>6}/{}  held-out loss {:.4f}  perplexity {:.2f}  ({} tokens, {})", step,
+                  settings_.steps, loss, std::exp(loss), tokens, base::duration_text(seconds));
+}
+
+void Report::saved(std::int64_t step, std::uint64_t bytes, double seconds) {
+  if (!settings_.speaks) return;
+  append({{"kind", "save"}, {"step", step}, {"bytes", bytes}, {"seconds", seconds}});
+  base::log::info("train", "step {:>6}/{}  saved {} in {}", step, settings_.steps,
+                  base::bytes_text(bytes), base::duration_text(seconds));
+}
+
+void Report::loaded(std::int64_t step, double seconds) {
+  if (!settings_.speaks) return;
+  append({{"kind", "load"}, {"step", step}, {"seconds", seconds}});
+  base::log::info("train", "continues after step {} (loaded in {})", step,
+                  base::duration_text(seconds));
+}
+
+}  // namespace trireme::train

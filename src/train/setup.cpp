@@ -1,0 +1,94 @@
+#include "setup.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/data/tokenizer.hpp"
+#include "trireme/train/weights.hpp"
+
+#include <algorithm>
+
+namespace trireme::train {
+
+namespace fs = std::filesystem;
+
+base::Result<model::ModelConfig> model_from(const config::Config& config) {
+  std::int64_t vocabulary = 0;
+  const auto& tokenizer = config.text("data.tokenizer");
+  const bool unnamed = config.automatic("model.vocab_size") && config.text("model.from").empty();
+  if (unnamed && !tokenizer.empty()) {
+    auto loaded = data::Tokenizer::load(tokenizer);
+    if (!loaded) return loaded.failure();
+    vocabulary = loaded->vocab_size();
+  }
+  return model::from_config(config, vocabulary);
+}
+
+base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Config& config,
+                                                               const char* key,
+                                                               const model::ModelConfig& model) {
+  std::vector<std::string> sources;
+  for (const auto& source : config.weighted_texts(key)) {
+    // A weight of 1 is what a source without one has; datasets want all or none.
+    sources.push_back(source.text);
+  }
+  const auto& given = config.weighted_texts(key);
+  const bool weighted = std::any_of(given.begin(), given.end(),
+                                    [](const auto& source) { return source.weight != 1.0; });
+  for (std::size_t index = 0; weighted && index < given.size(); ++index) {
+    sources[index] = base::format("{}:{}", sources[index], given[index].weight);
+  }
+  if (sources.empty()) {
+    return base::usage_failure(base::format(
+        "{} is empty (there is nothing to read); name the prefix of files that `trireme data "
+        "prepare` wrote",
+        key));
+  }
+  data::DatasetOptions options;
+  options.sequence_length = static_cast<std::int32_t>(config.integer("train.sequence_length"));
+  options.seed =
+      static_cast<std::uint64_t>(config.integer_or("data.seed", config.integer("train.seed")));
+  options.shuffle = std::string_view(key) == "data.train" && config.flag("data.shuffle");
+  options.vocab_size = static_cast<std::int32_t>(model.vocab_size);
+  auto dataset = data::TokenDataset::open(sources, options);
+  if (!dataset) return dataset.failure();
+  return std::make_unique<data::TokenDataset>(std::move(dataset).value());
+}
+
+base::Result<fs::path> prepare_directory(const config::Config& config, Start start,
+                                         base::Rank rank) {
+  const auto directory = config::run_directory(config);
+  std::error_code error;
+  if (rank.value() == 0 && start == Start::fresh && fs::exists(directory, error) &&
+      !fs::is_empty(directory, error)) {
+    return base::usage_failure(base::format(
+        "run directory '{}' is not empty (--fresh overwrites nothing); remove it, choose another "
+        "run.directory, or drop --fresh to continue it",
+        directory.string()));
+  }
+  fs::create_directories(directory / "log", error);
+  if (error) {
+    return base::Failure{
+        base::ExitCode::checkpoint,
+        base::format("cannot make '{}': {}", (directory / "log").string(), error.message())};
+  }
+  auto log = base::log::settings();
+  log.file = (directory / "log" / base::format("r{:04}.txt", rank.value())).string();
+  base::log::configure(log);
+  if (rank.value() == 0) {
+    base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
+  }
+  return directory;
+}
+
+Progress start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
+  if (fs::exists(path / "config.json")) {
+    load_huggingface(path, engine);
+    engine.state_changed();
+    return {};
+  }
+  return resume_from(path, engine, world);
+}
+
+}  // namespace trireme::train

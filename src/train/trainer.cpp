@@ -1,0 +1,201 @@
+#include "trireme/train/trainer.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/engine/options.hpp"
+#include "trireme/runtime/agree.hpp"
+#include "trireme/train/batch_loader.hpp"
+#include "trireme/train/stop_signal.hpp"
+
+#include "peak.hpp"
+#include "setup.hpp"
+
+#include <cmath>
+
+namespace trireme::train {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// The value, once all ranks have one; else everybody ends with the text of the first that failed.
+template <typename T>
+T agreed(comm::ProcessGroup& world, base::Result<T> mine) {
+  runtime::agree(world, mine.ok() ? base::Status{} : base::Status(mine.failure()));
+  return std::move(mine).value();
+}
+
+Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
+                                 const Peak& peak, bool speaks) {
+  Report::Settings settings;
+  settings.directory = config::run_directory(config);
+  settings.run = config.text("run.name");
+  settings.steps = config.integer("train.steps");
+  settings.log_every = config.integer("train.log_every");
+  settings.flops_per_token = model::flops_per_token(options.model, options.sequence_length);
+  settings.peak_flops = peak.flops;
+  settings.peak_source = peak.source;
+  settings.speaks = speaks;
+  return settings;
+}
+
+}  // namespace
+
+Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device::Kernels& kernels,
+                 Start start)
+    : config_(config),
+      cluster_(cluster),
+      kernels_(kernels),
+      directory_(config::run_directory(config)),
+      curve_(optim::curve_from(config)),
+      saved_at_(Clock::now()) {
+  auto& world = *cluster_.world;
+  const auto model = agreed(world, model_from(config));
+  const auto options =
+      agreed(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
+  training_data_ = agreed(world, open_dataset(config, "data.train", model));
+  if (!config.weighted_texts("data.validation").empty()) {
+    validation_data_ = agreed(world, open_dataset(config, "data.validation", model));
+  }
+  agreed(world, prepare_directory(config, start, cluster.rank));
+  memory_ = std::make_unique<engine::Memory>(engine::Memory::host(engine::measure(options)));
+  const engine::Groups groups{cluster.tensor.get(), cluster.pipeline.get(), cluster.data.get(),
+                              cluster.embedding.get()};
+  engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  const auto peak = find_peak(config, kernels, options.dtype, world);
+  report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
+  restore(start);
+  report_->started(progress_.step + 1, model::parameter_count(model));
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::restore(Start start) {
+  const auto begin = Clock::now();
+  const auto load = config_.text_or("checkpoint.load", "");
+  std::optional<Progress> found;
+  if (start == Start::resume && load != "none") {
+    found = resume(directory_, *engine_, *cluster_.world);
+  }
+  if (found) saved_step_ = found->step;
+  if (!found && !load.empty() && load != "none") {
+    found = start_from(load, *engine_, *cluster_.world);
+  }
+  if (!found) {
+    engine_->initialise();
+    return;
+  }
+  progress_ = *found;
+  if (progress_.data_fingerprint != training_data_->fingerprint() && progress_.next_sample > 0) {
+    base::log::warning("train",
+                       "the data or their order have changed since step {}; training goes on at "
+                       "sample {} of the new order",
+                       progress_.step, progress_.next_sample);
+  }
+  report_->loaded(progress_.step, seconds_since(begin));
+}
+
+void Trainer::step() {
+  const auto begin = Clock::now();
+  StepRecord record;
+  record.step = ++progress_.step;
+  BatchLoader(*training_data_).fill(*engine_, progress_.next_sample);
+  const auto run = engine_->run_schedule();
+  const auto reduced = engine_->reduce_gradients();
+  record.learning_rate = curve_.at(record.step);
+  engine_->update(record.learning_rate, record.step);
+  progress_.next_sample += static_cast<std::uint64_t>(global_batch(engine_->options()));
+  progress_.tokens += static_cast<std::uint64_t>(run.tokens);
+  record.loss = run.loss;
+  record.gradient_norm = reduced.gradient_norm;
+  record.step_tokens = run.tokens;
+  record.tokens = progress_.tokens;
+  record.seconds = seconds_since(begin);
+  record.exposed_seconds = reduced.exposed_seconds;
+  record.bubble_seconds = run.bubble_seconds;
+  report_->step(record);
+  if (!std::isfinite(run.loss) || !std::isfinite(reduced.gradient_norm)) {
+    throw comm::AgreedError(
+        {base::ExitCode::checkpoint,
+         base::format("loss {} and gradient norm {} at step {} are not finite (training has "
+                      "diverged, or the data are broken); lower optimizer.learning_rate or set "
+                      "optimizer.clip_norm, and continue from the checkpoint before",
+                      run.loss, reduced.gradient_norm, record.step)},
+        base::Rank{0});
+  }
+}
+
+void Trainer::evaluate() {
+  const auto begin = Clock::now();
+  const BatchLoader loader(*validation_data_);
+  const auto end = static_cast<std::uint64_t>(validation_data_->sample_count());
+  const auto batch = static_cast<std::uint64_t>(global_batch(engine_->options()));
+  engine::EvaluationOutcome total;
+  for (std::int64_t index = 0; index < config_.integer("train.eval_batches"); ++index) {
+    const auto cursor = static_cast<std::uint64_t>(index) * batch;
+    if (cursor >= end) break;
+    loader.fill(*engine_, cursor, end);
+    const auto outcome = engine_->evaluate();
+    total.loss_sum += outcome.loss_sum;
+    total.tokens += outcome.tokens;
+  }
+  report_->evaluated(progress_.step, total.loss_sum / static_cast<double>(total.tokens),
+                     total.tokens, seconds_since(begin));
+}
+
+void Trainer::save() {
+  const auto begin = Clock::now();
+  progress_.data_fingerprint = training_data_->fingerprint();
+  const auto bytes = train::save(directory_, progress_, config_, *engine_, *cluster_.world);
+  saved_step_ = progress_.step;
+  saved_at_ = Clock::now();
+  report_->saved(progress_.step, bytes, seconds_since(begin));
+  const auto keep = config_.count("checkpoint.keep_last");
+  if (keep > 0 && is_first_rank()) {
+    checkpoint::prune(checkpoint::checkpoints_of_run(directory_), keep);
+  }
+}
+
+void Trainer::save_if_due() {
+  const auto every_steps = config_.integer("checkpoint.every_steps");
+  const auto every_minutes = static_cast<double>(config_.integer("checkpoint.every_minutes"));
+  const bool by_step = every_steps > 0 && progress_.step % every_steps == 0;
+  // Clocks differ between ranks: rank 0's opinion counts.
+  const bool by_time =
+      every_minutes > 0 &&
+      runtime::agree_largest(
+          *cluster_.world,
+          is_first_rank() && seconds_since(saved_at_) >= 60.0 * every_minutes ? 1 : 0) != 0;
+  if (by_step || by_time) save();
+}
+
+base::ExitCode Trainer::run() {
+  const StopSignal signal;
+  const auto steps = config_.integer("train.steps");
+  const auto eval_every = config_.integer("train.eval_every");
+  while (progress_.step < steps) {
+    step();
+    const bool evaluates = validation_data_ != nullptr && eval_every > 0 &&
+                           (progress_.step % eval_every == 0 || progress_.step == steps);
+    if (evaluates) evaluate();
+    save_if_due();
+    if (const int stop = runtime::agree_largest(*cluster_.world, StopSignal::received())) {
+      if (saved_step_ != progress_.step) save();
+      report_->event("stop", progress_.step);
+      base::log::info("train", "stopped after step {} by signal {}; start again to continue",
+                      progress_.step, stop);
+      return base::ExitCode::requeue;
+    }
+  }
+  if (saved_step_ != progress_.step) save();
+  report_->event("done", progress_.step);
+  return base::ExitCode::done;
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,104 @@
+#include "trireme/base/error.hpp"
+
+#include "support/mpi/world.hpp"
+#include "unit/checkpoint/faulty_file_system.hpp"
+#include "unit/checkpoint/toy_model.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <optional>
+
+using namespace trireme;
+using namespace trireme::test;
+
+namespace {
+
+std::unique_ptr<comm::ProcessGroup> world() {
+  return testing::mpi().make_world({comm::Backend::automatic, 30});
+}
+
+/// One folder for all ranks: rank 0's choice, removed by rank 0 at the end.
+class SharedFolder {
+ public:
+  explicit SharedFolder(comm::ProcessGroup& group) : group_(group) {
+    std::vector<std::int32_t> letters(256, 0);
+    if (group.rank() == 0) {
+      scratch_.emplace();
+      const auto text = scratch_->path().string();
+      std::copy(text.begin(), text.end(), letters.begin());
+    }
+    group.broadcast({letters.data(), device::DType::i32, {256}}, 0);
+    for (const auto letter : letters) {
+      if (letter != 0) path_ += static_cast<char>(letter);
+    }
+  }
+  ~SharedFolder() { group_.barrier(); }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+  std::filesystem::path path() const { return path_; }
+
+ private:
+  comm::ProcessGroup& group_;
+  std::optional<ScratchFolder> scratch_;
+  std::string path_;
+};
+
+/// Two arrangements that use all ranks, never the same one twice.
+std::pair<Arrangement, Arrangement> arrangements_of(int ranks) {
+  switch (ranks) {
+    case 1:
+      return {{1, 1, 1, 0}, {1, 1, 1, 1}};
+    case 2:
+      return {{1, 2, 1, 1}, {2, 1, 1, 0}};
+    case 4:
+      return {{2, 1, 2, 0}, {1, 4, 1, 1}};
+    default:
+      return {{1, 3, 2, 1}, {2, 3, 1, 0}};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("real ranks save one layout and load another bit for bit") {
+  const auto group = world();
+  const SharedFolder folder(*group);
+  const auto [first, second] = arrangements_of(group->size());
+  std::int64_t step = 0;
+  for (const auto& [from, to] : {std::pair(first, second), std::pair(second, first)}) {
+    ToyState saved(from, group->rank());
+    saved.fill();
+    const auto report = checkpoint::save(
+        {folder.path(), ++step, 9, "test", {{"step", step}}, saved.save_items()}, *group);
+    ToyState loaded(to, group->rank());
+    loaded.spoil();
+    const auto choose = [&](const checkpoint::Manifest&) { return loaded.load_items(); };
+    const auto found = checkpoint::load_newest(folder.path(), choose, *group);
+    REQUIRE(found.has_value());
+    CHECK(found->folder == report.folder);
+    CHECK(found->state == base::Json{{"step", step}});
+    CHECK(loaded.wrong_elements() == 0);
+  }
+}
+
+TEST_CASE("one rank's failure fails the save on all, by its name, and the older step stays") {
+  const auto group = world();
+  const SharedFolder folder(*group);
+  ToyState state(arrangements_of(group->size()).first, group->rank());
+  state.fill();
+  checkpoint::save({folder.path(), 1, 0, "", {}, state.save_items()}, *group);
+  const int last = group->size() - 1;
+  auto faulty = FaultyFileSystem::first("sync", EIO);
+  auto& files = group->rank() == last ? faulty : checkpoint::FileSystem::system();
+  std::string text;
+  try {
+    checkpoint::save({folder.path(), 2, 0, "", {}, state.save_items()}, *group, {0, files});
+  } catch (const base::Error& error) {
+    text = error.what();
+    CHECK(error.code() == base::ExitCode::checkpoint);
+  }
+  CHECK_THAT(text, Catch::Contains("cannot sync"));
+  if (group->size() > 1) CHECK_THAT(text, Catch::StartsWith("rank " + std::to_string(last)));
+  group->barrier();
+  CHECK(checkpoint::newest_verified(folder.path())->step == 1);
+  CHECK(checkpoint::list(folder.path()).size() == 1);
+}
