@@ -6,7 +6,7 @@ using namespace trireme;
 using namespace trireme::testing;
 
 namespace {
-constexpr double deadline_seconds = 0.4;
+constexpr double deadline_seconds = 0.7;
 }
 
 TEST_CASE("ranks that call different collectives are told so") {
