@@ -1,0 +1,139 @@
+#include "apps/cli_tree.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include <algorithm>
+
+namespace trireme::apps {
+namespace {
+
+using base::format;
+
+constexpr std::size_t title_width = 28;
+constexpr std::size_t text_width = 96;
+
+OptionText describe_option(const CLI::Option& option) {
+  OptionText text;
+  text.takes_value = option.get_items_expected_max() > 0;
+  text.required = option.get_required();
+  text.group = option.get_group();
+  text.description = option.get_description();
+  if (!option.get_default_str().empty() && text.takes_value) {
+    text.description += format(" [{}]", option.get_default_str());
+  }
+  if (option.get_positional()) {
+    text.title = option.get_name(true);
+    if (option.get_items_expected_max() > 1) text.title += "...";
+    return text;
+  }
+  std::vector<std::string> shown;
+  for (const auto& name : option.get_snames()) shown.push_back("-" + name);
+  for (const auto& name : option.get_lnames()) {
+    text.names.push_back("--" + name);
+    shown.push_back("--" + name);
+  }
+  for (const auto& name : option.get_snames()) text.names.push_back("-" + name);
+  text.title = format("{}", base::join(shown, ", "));
+  if (text.takes_value) text.title += " " + option.get_type_name();
+  return text;
+}
+
+std::string path_of(const CLI::App& app) {
+  const auto* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
+}
+
+/// "  title        description", the description wrapped under itself.
+std::string row(std::string_view title, std::string_view description) {
+  std::string text = format("  {:<{}}", title, title_width - 2);
+  // A long title stands on a line of its own.
+  if (title.size() > title_width - 4) text += "\n" + std::string(title_width, ' ');
+  std::size_t column = title_width;
+  while (!description.empty()) {
+    const auto space = description.find(' ');
+    const auto word = description.substr(0, space);
+    if (column > title_width && column + 1 + word.size() > text_width) {
+      text += "\n" + std::string(title_width, ' ');
+      column = title_width;
+    } else if (column > title_width) {
+      text += ' ';
+      ++column;
+    }
+    text += word;
+    column += word.size();
+    description.remove_prefix(space == std::string_view::npos ? description.size() : space + 1);
+  }
+  return text + "\n";
+}
+
+/// Rows under one heading a group, groups in the order of their first member.
+template <typename Row, typename Title, typename Body>
+std::string grouped(const std::vector<Row>& rows, const std::string& otherwise, const Title& title,
+                    const Body& body) {
+  std::vector<std::string> groups;
+  const auto group_of = [&otherwise](const Row& row_) {
+    return row_.group.empty() ? otherwise : row_.group;
+  };
+  for (const auto& each : rows) {
+    const auto group = group_of(each);
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+  }
+  std::string text;
+  for (const auto& group : groups) {
+    text += format("\n{}:\n", group);
+    for (const auto& each : rows) {
+      if (group_of(each) == group) text += row(title(each), body(each));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+CommandText describe(const CLI::App& app) {
+  CommandText text;
+  text.name = app.get_name();
+  text.path = path_of(app);
+  text.summary = app.get_description();
+  text.details = app.get_footer();
+  const bool is_root = app.get_parent() == nullptr;
+  if (!is_root) text.group = app.get_group();
+  for (const auto* option : app.get_options()) {
+    // Every command inherits the help flag; the top level speaks of it for all.
+    if (option->get_group().empty() || (!is_root && option == app.get_help_ptr())) continue;
+    auto& list = option->get_positional() ? text.positionals : text.options;
+    list.push_back(describe_option(*option));
+  }
+  for (const auto* subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
+    text.subcommands.push_back(describe(*subcommand));
+  }
+  return text;
+}
+
+std::string usage_line(const CommandText& command) {
+  std::string text = command.path;
+  if (!command.subcommands.empty()) text += " COMMAND";
+  for (const auto& positional : command.positionals) {
+    text += " " + (positional.required ? positional.title : "[" + positional.title + "]");
+  }
+  for (const auto& option : command.options) {
+    if (option.required) text += " " + option.title;
+  }
+  return text + " [OPTION...]";
+}
+
+std::string help_text(const CommandText& command, const CommandText& root) {
+  const auto title = [](const OptionText& option) { return option.title; };
+  const auto body = [](const OptionText& option) { return option.description; };
+  std::string text = format("usage: {}\n\n{}.\n", usage_line(command), command.summary);
+  text += grouped(
+      command.subcommands, "Commands", [](const CommandText& each) { return each.name; },
+      [](const CommandText& each) { return each.summary; });
+  text += grouped(command.positionals, "Arguments", title, body);
+  text += grouped(command.options, "Options", title, body);
+  if (command.path != root.path) text += grouped(root.options, "Everywhere", title, body);
+  if (!command.details.empty()) text += "\n" + command.details + "\n";
+  return text;
+}
+
+}  // namespace trireme::apps

@@ -1,0 +1,14 @@
+#include "apps/commands.hpp"
+
+namespace trireme::apps {
+
+std::vector<Command> commands() {
+  return {
+      config_command(),
+      topology_command(),
+      completion_command(),
+      man_command(),
+  };
+}
+
+}  // namespace trireme::apps

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "apps/command.hpp"
+
+#include <vector>
+
+namespace trireme::apps {
+
+Command completion_command();
+Command config_command();
+Command man_command();
+Command topology_command();
+
+/// All commands, in the order in which help shows them.
+std::vector<Command> commands();
+
+}  // namespace trireme::apps

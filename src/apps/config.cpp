@@ -1,0 +1,155 @@
+// trireme config show|check|reference|diff
+#include "trireme/config/config.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/config/reference.hpp"
+
+#include "apps/commands.hpp"
+#include "apps/config_arguments.hpp"
+
+#include <filesystem>
+
+namespace trireme::apps {
+namespace {
+
+using base::ExitCode;
+using base::format;
+using base::Json;
+
+struct JsonOf {
+  Json operator()(const config::Automatic& /*unused*/) const { return "auto"; }
+  Json operator()(const std::vector<config::WeightedText>& list) const {
+    auto array = Json::array();
+    for (const auto& entry : list) {
+      array.push_back(Json{{"text", entry.text}, {"weight", entry.weight}});
+    }
+    return array;
+  }
+  template <typename T>
+  Json operator()(const T& value) const {
+    return value;
+  }
+};
+
+Json json_of(const config::Config& config) {
+  Json object = Json::object();
+  for (const auto& key : config.keys()) {
+    const auto name = key.full_name();
+    object[name] = {{"value", std::visit(JsonOf{}, config.value(name))},
+                    {"text", config.shown(name)},
+                    {"origin", config.origin(name).text()}};
+  }
+  return object;
+}
+
+struct ShowOptions {
+  bool origin = false;
+  bool json = false;
+};
+
+Action prepare_show(CLI::App& app) {
+  auto arguments = ConfigArguments::add_to(app);
+  auto options = std::make_shared<ShowOptions>();
+  app.add_flag("--origin", options->origin, "Says behind each value where it comes from");
+  app.add_flag("--json", options->json, "One JSON object: key to value, text and origin");
+  return [arguments, options](Context& context) {
+    const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    using Origins = config::Config::Origins;
+    context.out.write(
+        options->json ? json_of(config).dump(2) + "\n"
+                      : config.resolved_text(options->origin ? Origins::shown : Origins::hidden));
+    return ExitCode::done;
+  };
+}
+
+Action prepare_check(CLI::App& app) {
+  auto arguments = ConfigArguments::add_to(app);
+  return [arguments](Context& context) {
+    const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    std::size_t given_count = 0;
+    for (const auto& key : config.keys()) given_count += config.given(key.full_name()) ? 1 : 0;
+    context.out.write(format("correct: {} of {} keys are set, the others stand at their defaults\n",
+                             given_count, config.keys().size()));
+    return ExitCode::done;
+  };
+}
+
+Action prepare_reference(CLI::App& /*app*/) {
+  return [](Context& context) {
+    context.out.write(config::reference_markdown());
+    return ExitCode::done;
+  };
+}
+
+/// A configuration file, or a run directory, which holds its resolved one.
+config::Config load_one(const std::filesystem::path& path) {
+  const auto file = std::filesystem::is_directory(path) ? path / "config.resolved.conf" : path;
+  return base::value_or_throw(
+      config::Config::resolve({.files = {file}, .environment = {}, .settings = {}}));
+}
+
+std::string shown(const std::string& value) {
+  return value.empty() ? "(empty)" : value;
+}
+
+struct DiffOptions {
+  std::string first;
+  std::string second;
+  bool json = false;
+};
+
+Action prepare_diff(CLI::App& app) {
+  auto options = std::make_shared<DiffOptions>();
+  app.add_option("A", options->first, "Configuration file or run directory")
+      ->required()
+      ->type_name("PATH");
+  app.add_option("B", options->second, "What to compare it with")->required()->type_name("PATH");
+  app.add_flag("--json", options->json, "One JSON object a line");
+  return [options](Context& context) {
+    for (const auto& difference :
+         config::diff(load_one(options->first), load_one(options->second))) {
+      const auto first_origin = difference.first_origin.text();
+      const auto second_origin = difference.second_origin.text();
+      const Json line{
+          {"key", difference.key},          {"first", difference.first},
+          {"second", difference.second},    {"first_origin", first_origin},
+          {"second_origin", second_origin}, {"concerns", config::name(difference.concern)}};
+      context.out.write(options->json ? line.dump() + "\n"
+                                      : format("{}: {} ({}) -> {} ({})\n", difference.key,
+                                               shown(difference.first), first_origin,
+                                               shown(difference.second), second_origin));
+    }
+    return ExitCode::done;
+  };
+}
+
+}  // namespace
+
+Command config_command() {
+  return {
+      .name = "config",
+      .summary = "Shows, checks, documents and compares configurations",
+      .group = "Configuration",
+      .subcommands = {
+          {.name = "show",
+           .summary = "Prints every key and value of a configuration, as a file that can be loaded",
+           .prepare = prepare_show},
+          {.name = "check",
+           .summary = "Says whether a configuration is right, and names every mistake if not",
+           .details = "Whether files that it names exist, and whether the layout fits the ranks, "
+                      "only the run can know.",
+           .prepare = prepare_check},
+          {.name = "reference",
+           .summary = "Prints what every key means (docs/configuration.md)",
+           .prepare = prepare_reference},
+          {.name = "diff",
+           .summary = "Prints the keys whose values differ between two files or run directories",
+           .details = "Compares what the files say over the defaults; the environment is not "
+                      "asked. Equal configurations print nothing.",
+           .prepare = prepare_diff},
+      }};
+}
+
+}  // namespace trireme::apps

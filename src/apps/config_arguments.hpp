@@ -1,0 +1,30 @@
+#pragma once
+
+#include "trireme/base/environment.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/config/config.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trireme::apps {
+
+/// CONFIG... and --set section.key=value, the same for every command that takes a configuration.
+///
+///   auto arguments = ConfigArguments::add_to(app);
+///   return [arguments](Context& context) {
+///     const auto config = base::value_or_throw(arguments->resolve(context.environment));
+struct ConfigArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> settings;
+
+  /// Declares both; the arguments live as long as what the command returns holds them.
+  static std::shared_ptr<ConfigArguments> add_to(CLI::App& app);
+
+  base::Result<config::Config> resolve(const base::Environment& environment) const;
+};
+
+}  // namespace trireme::apps

@@ -1,0 +1,157 @@
+#include "apps/program.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+
+#include "apps/cli_tree.hpp"
+#include "apps/commands.hpp"
+#include "apps/exit_codes.hpp"
+#include "apps/suggestion.hpp"
+#include "apps/version.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace trireme::apps {
+namespace {
+
+using base::ExitCode;
+using base::format;
+
+/// On stderr, each line as the program's own. Nothing is left to do when stderr fails.
+void complain(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    lines += format("trireme: {}\n", text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  std::fputs(lines.c_str(), stderr);
+}
+
+void configure_log(const CommandLine& line, const base::Environment& environment) {
+  base::log::Settings settings;
+  if (line.quiet()) settings.threshold = base::log::Level::warning;
+  if (line.verbose()) settings.threshold = base::log::Level::debug;
+  settings.colour = ::isatty(STDERR_FILENO) == 1 &&
+                    environment.get("NO_COLOR").value_or("").empty() &&
+                    environment.get("TERM") != "dumb";
+  base::log::configure(settings);
+}
+
+/// The command that the user was in when parsing ended.
+const CLI::App& deepest(const CLI::App& root) {
+  const CLI::App* app = &root;
+  for (;;) {
+    const auto parsed =
+        app->get_subcommands([](const CLI::App* candidate) { return candidate->count() > 0; });
+    if (parsed.empty()) return *app;
+    app = parsed.back();
+  }
+}
+
+std::string exit_code_lines() {
+  std::string text = "Exit codes:";
+  for (const auto& [code, meaning] : exit_meanings) {
+    text += format("\n  {:<4}{}", static_cast<int>(code), meaning);
+  }
+  return text;
+}
+
+ExitCode usage_error(const CLI::App& app, const std::string& text) {
+  complain(text);
+  complain(format("see: {} --help", describe(app).path));
+  return ExitCode::usage;
+}
+
+/// Nothing is wrong with the arguments, but no command was named.
+ExitCode no_command(const CLI::App& root, const CLI::App& app, Output& out) {
+  const auto tree = describe(app);
+  if (&app == &root) {
+    out.write(help_text(tree, tree));
+    return ExitCode::done;
+  }
+  std::vector<std::string> names;
+  for (const auto& subcommand : tree.subcommands) names.push_back(subcommand.name);
+  return usage_error(
+      app, format("{} needs one of its commands: {}", tree.path, base::join(names, ", ")));
+}
+
+ExitCode parse_and_run(const std::vector<std::string>& arguments, Context& context) {
+  CommandLine line;
+  auto& root = line.root();
+  try {
+    // CLI11 takes them from the back.
+    root.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    context.out.write(help_text(describe(deepest(root)), describe(root)));
+    return ExitCode::done;
+  } catch (const CLI::CallForVersion&) {
+    context.out.write(version_text());
+    return ExitCode::done;
+  } catch (const CLI::ParseError& error) {
+    const auto& app = deepest(root);
+    const auto surplus = root.remaining(true);
+    return usage_error(app, surplus.empty() ? error.what() : surplus_text(app, surplus.front()));
+  }
+  if (!line.action()) return no_command(root, deepest(root), context.out);
+  configure_log(line, context.environment);
+  return line.action()(context);
+}
+
+}  // namespace
+
+CommandLine::CommandLine()
+    : root_(std::make_unique<CLI::App>("Launches and runs large-model training on HPC clusters",
+                                       "trireme")) {
+  root_->require_subcommand(0, 1);
+  // Options of the top level may stand behind a command.
+  root_->fallthrough();
+  root_->set_help_flag("-h,--help", "Prints help on the command and ends");
+  root_->set_version_flag("--version", "trireme",
+                          "Prints version, commit and what this build has, and ends");
+  root_->add_flag("-q,--quiet", quiet_, "Logs warnings and errors only");
+  auto* verbose = root_->add_flag("-v,--verbose", verbose_, "Logs more");
+  verbose->excludes("--quiet");
+  for (const auto& command : commands()) add(*root_, command);
+  root_->footer(exit_code_lines());
+}
+
+void CommandLine::add(CLI::App& parent, const Command& command) {
+  auto* app = parent.add_subcommand(command.name, command.summary);
+  app->group(command.group.empty() ? "Commands" : command.group);
+  app->footer(command.details);
+  app->require_subcommand(0, 1);
+  for (const auto& subcommand : command.subcommands) add(*app, subcommand);
+  if (!command.prepare) return;
+  app->callback([this, action = command.prepare(*app)] { action_ = action; });
+}
+
+ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment) {
+  try {
+    Output out(STDOUT_FILENO);
+    Context context{.environment = environment, .out = out};
+    const auto code = parse_and_run(arguments, context);
+    out.flush();
+    return code;
+  } catch (const ReaderGone&) {
+    return ExitCode::done;
+  } catch (const base::Error& error) {
+    complain(error.what());
+    return error.code();
+  } catch (const std::bad_alloc&) {
+    complain("out of memory (this rank asked for more than the machine gives); see trireme plan");
+    return ExitCode::topology;
+  } catch (const std::exception& error) {
+    complain(format("{} (this is a defect of Trireme; please report it)", error.what()));
+    return ExitCode::internal;
+  } catch (...) {
+    complain("something unknown was thrown (this is a defect of Trireme; please report it)");
+    return ExitCode::internal;
+  }
+}
+
+}  // namespace trireme::apps

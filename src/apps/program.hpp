@@ -1,0 +1,39 @@
+#pragma once
+
+#include "trireme/base/environment.hpp"
+#include "trireme/base/exit_code.hpp"
+
+#include "apps/command.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trireme::apps {
+
+/// The whole command line, ready to parse. The root's name is "trireme".
+class CommandLine {
+ public:
+  CommandLine();
+
+  CLI::App& root() { return *root_; }
+  const CLI::App& root() const { return *root_; }
+  /// Of the command that was parsed; empty when none was.
+  const Action& action() const { return action_; }
+  bool quiet() const { return quiet_; }
+  bool verbose() const { return verbose_; }
+
+ private:
+  void add(CLI::App& parent, const Command& command);
+
+  std::unique_ptr<CLI::App> root_;
+  Action action_;
+  bool quiet_ = false;
+  bool verbose_ = false;
+};
+
+/// Parses (without the program's own name) and runs; every failure ends here, as an exit code and
+/// words on stderr.
+base::ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment);
+
+}  // namespace trireme::apps

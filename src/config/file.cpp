@@ -1,0 +1,192 @@
+#include "file.hpp"
+
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+
+#include "text.hpp"
+
+#include <boost/program_options/errors.hpp>
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/parsers.hpp>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+namespace trireme::config {
+namespace {
+
+namespace options = boost::program_options;
+using base::format;
+
+constexpr std::size_t max_file_bytes = std::size_t{1} << 20;
+constexpr std::size_t max_lines = 20'000;
+constexpr std::size_t max_depth = 16;
+constexpr std::size_t max_files = 256;
+/// Reading stops after so many mistakes: this is not a configuration file.
+constexpr std::size_t max_mistakes = 20;
+
+/// What Boost makes of one line.
+struct ParsedLine {
+  /// Empty for blanks, comments and section headers.
+  std::vector<options::option> found;
+  /// The section that holds from the next line on.
+  std::string section;
+};
+
+/// Boost parses streams and keeps no line numbers. Its format has no construct that spans lines
+/// but the section, so each line is parsed by itself, after a header with the section so far and
+/// before a probe whose full name tells which section holds then.
+ParsedLine parse_line(const std::string& section, const std::string& line) {
+  constexpr std::string_view probe = "probe";
+  std::istringstream stream((section.empty() ? "" : "[" + section + "]\n") + line + "\n" +
+                            std::string(probe) + "=");
+  static const options::options_description any;
+  auto parsed = options::parse_config_file(stream, any, true).options;
+  std::string name = parsed.back().string_key;
+  parsed.pop_back();
+  name.resize(name.size() - probe.size());
+  while (name.ends_with('.')) name.pop_back();
+  return {std::move(parsed), std::move(name)};
+}
+
+class Reader {
+ public:
+  void read(const std::filesystem::path& path, const std::string& cited_by);
+  FileContents take() { return std::move(contents_); }
+
+ private:
+  /// State of the file that is being read.
+  struct Open {
+    std::filesystem::path path;
+    std::string section;
+    /// First line of each key, to tell repetitions.
+    std::map<std::string, int> lines;
+  };
+
+  void read_lines(Open& file, std::string_view text);
+  void read_line(Open& file, const std::string& line, int number);
+  void accept(Open& file, const options::option& found, int number);
+  bool may_open(const std::filesystem::path& path, const std::string& cited_by);
+  bool full() const { return contents_.mistakes.size() >= max_mistakes; }
+  void mistake(std::string text) { contents_.mistakes.push_back(std::move(text)); }
+
+  FileContents contents_;
+  /// Files that are being read, outermost first, in canonical form: a cycle shows here.
+  std::vector<std::filesystem::path> chain_;
+  std::size_t opened_count_ = 0;
+};
+
+std::string shown(const std::filesystem::path& path) {
+  return printable(path.string());
+}
+
+bool Reader::may_open(const std::filesystem::path& path, const std::string& cited_by) {
+  std::error_code ignored;
+  const auto canonical = std::filesystem::weakly_canonical(path, ignored);
+  if (std::find(chain_.begin(), chain_.end(), canonical) != chain_.end()) {
+    mistake(
+        format("{}'{}' includes itself (the chain of files would never end); remove one "
+               "include",
+               cited_by, shown(path)));
+    return false;
+  }
+  if (chain_.size() >= max_depth || ++opened_count_ > max_files) {
+    mistake(
+        format("{}'{}' is included too deep or too often (at most {} levels and {} files); "
+               "flatten the includes",
+               cited_by, shown(path), max_depth, max_files));
+    return false;
+  }
+  chain_.push_back(canonical);
+  return true;
+}
+
+void Reader::read(const std::filesystem::path& path, const std::string& cited_by) {
+  if (!may_open(path, cited_by)) return;
+  const auto text = base::read_text_file(path, base::ExitCode::usage, max_file_bytes);
+  if (text) {
+    Open file{.path = path, .section = {}, .lines = {}};
+    read_lines(file, *text);
+  } else {
+    mistake(format("{}{} (a configuration file must be readable); check the path", cited_by,
+                   printable(text.failure().text)));
+  }
+  chain_.pop_back();
+}
+
+void Reader::read_lines(Open& file, std::string_view text) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  for (std::size_t number = 1; !text.empty() && !full(); ++number) {
+    if (number > max_lines) {
+      mistake(format("{}:{}: more than {} lines (no configuration is so long); check the path",
+                     shown(file.path), number, max_lines));
+      return;
+    }
+    const auto end = text.find('\n');
+    read_line(file, std::string(text.substr(0, end)), static_cast<int>(number));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+}
+
+void Reader::read_line(Open& file, const std::string& raw, int number) {
+  const auto place = format("{}:{}: ", shown(file.path), number);
+  const std::string line(trimmed(raw));
+  const auto is_control = [](unsigned char letter) { return letter < 0x20 && letter != '\t'; };
+  if (std::any_of(line.begin(), line.end(), is_control) || first_broken_utf8(line)) {
+    mistake(format("{}'{}' is not text (configuration files are UTF-8 text); check the path", place,
+                   printable(line.substr(0, 40))));
+    return;
+  }
+  // Boost would read before the start of the empty name.
+  const auto statement = trimmed(std::string_view(line).substr(0, line.find('#')));
+  if (statement.starts_with('[') && statement.ends_with(']') &&
+      trimmed(statement.substr(1, statement.size() - 2)).empty()) {
+    mistake(format("{}'{}' names no section; write [section]", place, statement));
+    return;
+  }
+  try {
+    auto parsed = parse_line(file.section, line);
+    file.section = std::move(parsed.section);
+    for (const auto& found : parsed.found) accept(file, found, number);
+  } catch (const options::error&) {
+    mistake(
+        format("{}{} is neither 'key = value' nor '[section]' nor a comment (nothing else can "
+               "stand in a configuration file); correct the line",
+               place, quoted_if_odd(statement)));
+  }
+}
+
+void Reader::accept(Open& file, const options::option& found, int number) {
+  const auto place = format("{}:{}: ", shown(file.path), number);
+  const auto& name = found.string_key;
+  const auto text = found.value.empty() ? std::string{} : found.value.front();
+  if (name == "include" || name.ends_with(".include")) {
+    if (text.empty()) {
+      mistake(place + "include names no file; write include = other.conf");
+      return;
+    }
+    read(file.path.parent_path() / text, place);
+    return;
+  }
+  const auto [first, is_new] = file.lines.emplace(name, number);
+  if (!is_new) {
+    mistake(
+        format("{}{} is set for the second time (the first is line {}, and one of the two "
+               "would be ignored); remove one",
+               place, printable(name), first->second));
+    return;
+  }
+  contents_.assignments.push_back({name, text, {Origin::Kind::file, shown(file.path), number}});
+}
+
+}  // namespace
+
+FileContents read_file(const std::filesystem::path& path) {
+  Reader reader;
+  reader.read(path, "");
+  return reader.take();
+}
+
+}  // namespace trireme::config

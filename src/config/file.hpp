@@ -1,0 +1,30 @@
+#pragma once
+
+#include "trireme/config/config.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Configuration files, read by Boost.Program_options. Private to the room.
+namespace trireme::config {
+
+/// "section.name = text" as it stands somewhere; neither the name nor the text is checked yet.
+struct Assignment {
+  std::string name;
+  std::string text;
+  Origin origin;
+};
+
+/// What a file (with all that it includes) says, in order, and what is wrong with how it says it.
+struct FileContents {
+  std::vector<Assignment> assignments;
+  /// "a.conf:3: problem (why); fix".
+  std::vector<std::string> mistakes;
+};
+
+/// `include = other.conf` reads that file at this place, relative to the folder of the including
+/// file. Files are limited in size, lines, depth and number: they are untrusted.
+FileContents read_file(const std::filesystem::path& path);
+
+}  // namespace trireme::config

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "trireme/config/schema.hpp"
+
+#include <limits>
+#include <vector>
+
+/// The rows of the schema, one function per section or two. Private to the room.
+namespace trireme::config {
+
+/// Largest count: what an int holds.
+inline constexpr double count_max = std::numeric_limits<int>::max();
+
+inline Range at_least(double minimum) {
+  return {.minimum = minimum, .maximum = {}};
+}
+/// Whole numbers from `minimum` to the largest int.
+inline Range counts_from(double minimum) {
+  return {.minimum = minimum, .maximum = count_max};
+}
+inline Range between(double minimum, double maximum) {
+  return {.minimum = minimum, .maximum = maximum};
+}
+inline Range more_than(double minimum) {
+  return {.minimum = minimum, .maximum = {}, .above = true};
+}
+
+std::vector<Key> model_keys();
+std::vector<Key> parallel_keys();
+std::vector<Key> train_keys();
+std::vector<Key> optimizer_keys();
+std::vector<Key> numerics_keys();
+std::vector<Key> data_keys();
+std::vector<Key> checkpoint_keys();
+std::vector<Key> comm_keys();
+std::vector<Key> run_keys();
+
+}  // namespace trireme::config

@@ -1,0 +1,91 @@
+#include "keys.hpp"
+
+namespace trireme::config {
+
+std::vector<Key> data_keys() {
+  Key train{.section = "data",
+            .name = "train",
+            .type = Type::weighted_texts,
+            .concern = Concern::training,
+            .documentation =
+                "Prefixes of token files to train on (PREFIX.bin and PREFIX.idx), "
+                "each with an optional weight: `books:0.7, code:0.3`. Paths are "
+                "relative to the working directory."};
+  auto validation = train;
+  validation.name = "validation";
+  validation.concern = Concern::running;
+  validation.documentation = "Prefixes of held-out token files, for evaluation.";
+  Key tokenizer{.section = "data",
+                .name = "tokenizer",
+                .concern = Concern::model,
+                .documentation =
+                    "The tokenizer.json that made the tokens: gives the vocabulary "
+                    "size and goes into exported models."};
+  Key shuffle{.section = "data",
+              .name = "shuffle",
+              .type = Type::flag,
+              .concern = Concern::training,
+              .default_text = "true",
+              .documentation = "Whether sequences come in a random order, a new one each epoch."};
+  Key seed{.section = "data",
+           .name = "seed",
+           .type = Type::integer,
+           .concern = Concern::training,
+           .default_text = "auto",
+           .range = at_least(0),
+           .auto_rule = "train.seed",
+           .documentation = "Seed of the order of sequences."};
+  return {train, validation, tokenizer, shuffle, seed};
+}
+
+std::vector<Key> checkpoint_keys() {
+  const auto integer = [](std::string_view name, std::string_view default_text,
+                          std::string_view unit, std::string_view documentation) {
+    return Key{.section = "checkpoint",
+               .name = name,
+               .type = Type::integer,
+               .default_text = default_text,
+               .unit = unit,
+               .range = counts_from(0),
+               .documentation = documentation};
+  };
+  Key load{.section = "checkpoint",
+           .name = "load",
+           .concern = Concern::training,
+           .default_text = "auto",
+           .auto_rule = "the newest verified step of the run directory; none if there is none",
+           .documentation =
+               "Where weights come from: a checkpoint step, a run directory or a "
+               "Hugging Face folder (weights only), or `none` to start anew."};
+  return {
+      integer("every_steps", "0", "steps",
+              "Steps between checkpoints; 0 is only at the end of the run."),
+      integer("every_minutes", "0", "minutes",
+              "Minutes between checkpoints, beside every_steps; 0 is off."),
+      integer("keep_last", "3", "checkpoints",
+              "Newest checkpoints that are kept, older ones are removed once a newer one is "
+              "committed; 0 keeps all."),
+      load,
+  };
+}
+
+std::vector<Key> run_keys() {
+  Key directory{.section = "run",
+                .name = "directory",
+                .default_text = "auto",
+                .auto_rule = "runs/<run.name>",
+                .documentation =
+                    "Run directory: configuration, metrics, logs and checkpoints. "
+                    "A run resumes from its own directory."};
+  Key name{.section = "run",
+           .name = "name",
+           .default_text = "run",
+           .documentation = "Name of the run in metrics and as its folder under runs/."};
+  Key tags{.section = "run",
+           .name = "tags",
+           .type = Type::texts,
+           .documentation = "Words to find the run by, copied to versions.json."};
+  return {directory, name, tags};
+}
+
+}  // namespace trireme::config

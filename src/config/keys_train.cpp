@@ -1,0 +1,162 @@
+#include "keys.hpp"
+
+namespace trireme::config {
+
+std::vector<Key> train_keys() {
+  const auto integer = [](std::string_view name, std::string_view default_text,
+                          std::string_view unit, const Range& range, Concern concern,
+                          std::string_view documentation) {
+    return Key{.section = "train",
+               .name = name,
+               .type = Type::integer,
+               .concern = concern,
+               .default_text = default_text,
+               .unit = unit,
+               .range = range,
+               .documentation = documentation};
+  };
+  auto global_batch =
+      integer("global_batch", "auto", "sequences", counts_from(1), Concern::training,
+              "Sequences of one step over all ranks. A multiple of micro_batch "
+              "times the data-parallel degree.");
+  global_batch.auto_rule = "micro_batch x data-parallel degree";
+  Key recompute{.section = "train",
+                .name = "activation_checkpointing",
+                .type = Type::choice,
+                .concern = Concern::layout,
+                .default_text = "none",
+                .choices = {"none", "selective", "full"},
+                .documentation =
+                    "What is computed again in backward instead of kept. "
+                    "`selective`: attention; `full`: each layer from its input. "
+                    "Numbers stay the same."};
+  return {
+      integer("steps", "1000", "steps", counts_from(1), Concern::training,
+              "Optimizer updates of the whole run, those before a resume included."),
+      integer("sequence_length", "1024", "tokens", counts_from(1), Concern::training,
+              "Tokens of one training sequence."),
+      integer("micro_batch", "1", "sequences", counts_from(1), Concern::layout,
+              "Sequences of one forward on one data-parallel rank."),
+      global_batch,
+      integer("seed", "1234", "", at_least(0), Concern::training,
+              "Seed of initial weights and dropout."),
+      recompute,
+      integer("log_every", "1", "steps", counts_from(1), Concern::running,
+              "Steps between two log lines; metrics.jsonl has every step."),
+      integer("eval_every", "0", "steps", counts_from(0), Concern::running,
+              "Steps between evaluations on data.validation; 0 is never."),
+      integer("eval_batches", "16", "global batches", counts_from(0), Concern::running,
+              "Held-out batches of one evaluation; 0 is all there are."),
+  };
+}
+
+std::vector<Key> optimizer_keys() {
+  const auto real = [](std::string_view name, std::string_view default_text, const Range& range,
+                       std::string_view documentation) {
+    return Key{.section = "optimizer",
+               .name = name,
+               .type = Type::real,
+               .concern = Concern::training,
+               .default_text = default_text,
+               .range = range,
+               .documentation = documentation};
+  };
+  const auto choice = [](std::string_view name, std::string_view default_text,
+                         std::vector<std::string_view> choices, std::string_view documentation) {
+    return Key{.section = "optimizer",
+               .name = name,
+               .type = Type::choice,
+               .concern = Concern::training,
+               .default_text = default_text,
+               .choices = std::move(choices),
+               .documentation = documentation};
+  };
+  Key warmup{.section = "optimizer",
+             .name = "warmup_steps",
+             .type = Type::integer,
+             .concern = Concern::training,
+             .default_text = "0",
+             .unit = "steps",
+             .range = counts_from(0),
+             .documentation = "Steps over which the learning rate rises from 0."};
+  auto decay = warmup;
+  decay.name = "decay_steps";
+  decay.default_text = "auto";
+  decay.auto_rule = "a tenth of train.steps for wsd, all steps after warm-up for the others";
+  decay.documentation =
+      "Steps over which the learning rate falls to min_learning_rate; they end "
+      "with train.steps for wsd, and start after warm-up for cosine and linear.";
+  constexpr double below_one = 0.9999999;
+  return {
+      choice("name", "adamw", {"adamw", "sgd"},
+             "Update rule. `sgd` is stochastic gradient descent with momentum."),
+      real("learning_rate", "0.0003", at_least(0), "Learning rate at its highest."),
+      real("min_learning_rate", "0", at_least(0),
+           "Learning rate at the end of the decay. At most learning_rate."),
+      choice("curve", "cosine", {"constant", "cosine", "linear", "wsd"},
+             "How the learning rate falls after warm-up. `wsd`: stays, then falls linearly at "
+             "the end (warm-up, stable, decay)."),
+      warmup,
+      decay,
+      real("beta1", "0.9", between(0, below_one), "Decay of the first moment (adamw)."),
+      real("beta2", "0.95", between(0, below_one), "Decay of the second moment (adamw)."),
+      real("eps", "1e-08", more_than(0), "Term beside the root of the second moment (adamw)."),
+      real("momentum", "0.9", between(0, below_one), "Decay of the velocity (sgd)."),
+      real("weight_decay", "0.1", at_least(0),
+           "Decoupled weight decay, on matrices only (not on norms, biases)."),
+      real("clip_norm", "1", at_least(0),
+           "Largest global norm of gradients, larger ones are scaled down; 0 is off."),
+  };
+}
+
+std::vector<Key> numerics_keys() {
+  Key precision{.section = "numerics",
+                .name = "precision",
+                .type = Type::choice,
+                .concern = Concern::training,
+                .default_text = "fp32",
+                .choices = {"fp32", "bf16"},
+                .documentation =
+                    "Precision of weights and activations in layers. Master weights, "
+                    "optimizer state, gradient sums, softmax, statistics of norms "
+                    "and the loss are fp32 in both."};
+  Key backend{.section = "numerics",
+              .name = "backend",
+              .type = Type::choice,
+              .concern = Concern::layout,
+              .default_text = "auto",
+              .choices = {"auto", "reference", "cpu", "cuda"},
+              .documentation =
+                  "What runs the kernels. `reference` is plain loops, the oracle of "
+                  "the others."};
+  Key deterministic{.section = "numerics",
+                    .name = "deterministic",
+                    .type = Type::flag,
+                    .concern = Concern::training,
+                    .default_text = "false",
+                    .documentation =
+                        "Whether the number of threads, too, may change no bit. (Two "
+                        "runs of one layout are always bitwise equal.)"};
+  Key threads{.section = "numerics",
+              .name = "threads",
+              .type = Type::integer,
+              .concern = Concern::layout,
+              .default_text = "auto",
+              .unit = "threads",
+              .range = between(1, 4096),
+              .auto_rule = "OMP_NUM_THREADS, else the cores that the rank is bound to",
+              .documentation = "Compute threads of a rank on CPUs."};
+  Key peak{.section = "numerics",
+           .name = "peak_flops",
+           .type = Type::real,
+           .default_text = "auto",
+           .unit = "FLOP/s",
+           .range = more_than(0),
+           .auto_rule = "a matrix product measured at start, in the run's precision",
+           .documentation =
+               "What one rank could compute at best: MFU (model FLOPs utilisation) "
+               "is measured against it."};
+  return {precision, backend, deterministic, threads, peak};
+}
+
+}  // namespace trireme::config

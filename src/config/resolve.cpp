@@ -1,0 +1,112 @@
+#include "trireme/base/format.hpp"
+#include "trireme/base/suggest.hpp"
+#include "trireme/config/checks.hpp"
+#include "trireme/config/config.hpp"
+
+#include "file.hpp"
+#include "text.hpp"
+
+#include <algorithm>
+
+namespace trireme::config {
+
+using base::format;
+
+/// Lays the sources over the defaults, weakest first, and gathers what is wrong.
+class Resolver {
+ public:
+  void add_file(const std::filesystem::path& path) {
+    auto contents = read_file(path);
+    std::move(contents.mistakes.begin(), contents.mistakes.end(), std::back_inserter(mistakes_));
+    for (const auto& assignment : contents.assignments) {
+      assign(assignment, assignment.origin.text());
+    }
+  }
+  void add_environment(const base::Environment& environment);
+  void add_setting(const std::string& setting);
+  base::Result<Config> finish();
+
+ private:
+  /// `place` is how errors call the source of this assignment.
+  void assign(const Assignment& assignment, const std::string& place);
+
+  Config config_;
+  std::vector<std::string> mistakes_;
+};
+
+void Resolver::assign(const Assignment& assignment, const std::string& place) {
+  const auto* key = find_key(assignment.name);
+  if (key == nullptr) {
+    mistakes_.push_back(format("{}: there is no key '{}' (it would be ignored){}{}", place,
+                               printable(assignment.name), key_suggestion(assignment.name),
+                               "; all keys: trireme config reference"));
+    return;
+  }
+  auto value = parse_value(*key, assignment.text);
+  if (!value) {
+    mistakes_.push_back(format("{}: {}", place, value.failure().text));
+    return;
+  }
+  const auto index = static_cast<std::size_t>(key - schema().data());
+  config_.entries_[index] = {*std::move(value), assignment.origin};
+}
+
+void Resolver::add_environment(const base::Environment& environment) {
+  constexpr std::string_view prefix = "TRIREME_";
+  for (const auto& [name, text] : environment.variables()) {
+    if (!name.starts_with(prefix) || name.find("__", prefix.size()) == std::string::npos) continue;
+    const auto keys = schema();
+    const auto key = std::find_if(keys.begin(), keys.end(), [&name = name](const Key& candidate) {
+      return candidate.environment_name() == name;
+    });
+    if (key != keys.end()) {
+      assign({key->full_name(), text, {Origin::Kind::environment, name, 0}}, name);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const auto& candidate : keys) names.push_back(candidate.environment_name());
+    mistakes_.push_back(
+        format("{0}: no key is called so in the environment (it would be "
+               "ignored){1}; unset {0} or correct its name",
+               printable(name), base::did_you_mean(name, names)));
+  }
+}
+
+void Resolver::add_setting(const std::string& setting) {
+  const auto equals = setting.find('=');
+  if (equals == std::string::npos) {
+    mistakes_.push_back(
+        format("--set {}: there is no '=' (a setting is section.key=value); write "
+               "--set {}=VALUE",
+               quoted_if_odd(setting), printable(trimmed(setting))));
+    return;
+  }
+  const std::string name(trimmed(std::string_view(setting).substr(0, equals)));
+  assign({name, setting.substr(equals + 1), {Origin::Kind::command_line, {}, 0}},
+         format("--set {}", quoted_if_odd(setting)));
+}
+
+base::Result<Config> Resolver::finish() {
+  // Values that were refused stand at their defaults: whether they agree says nothing then.
+  if (mistakes_.empty()) {
+    if (auto status = check(config_); !status) return status.failure();
+    return config_;
+  }
+  constexpr std::size_t most = 20;
+  std::string text;
+  for (std::size_t index = 0; index < std::min(most, mistakes_.size()); ++index) {
+    text += (index == 0 ? "" : "\n") + mistakes_[index];
+  }
+  if (mistakes_.size() > most) text += format("\n... and {} more", mistakes_.size() - most);
+  return base::usage_failure(std::move(text));
+}
+
+base::Result<Config> Config::resolve(const Sources& sources) {
+  Resolver resolver;
+  for (const auto& path : sources.files) resolver.add_file(path);
+  resolver.add_environment(sources.environment);
+  for (const auto& setting : sources.settings) resolver.add_setting(setting);
+  return resolver.finish();
+}
+
+}  // namespace trireme::config

@@ -1,0 +1,213 @@
+#include "trireme/config/schema.hpp"
+
+#include "trireme/base/contract.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/suggest.hpp"
+
+#include "keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+
+namespace trireme::config {
+namespace {
+
+constexpr std::array<Section, 9> section_table{{
+    {"model",
+     "What is trained. Every key is `auto` unless given, so that `model.from` can "
+     "speak for all of them."},
+    {"parallel", "How the work is split over ranks: world size = tensor x pipeline x data."},
+    {"train", "How much is trained, and on what batches. Batches count sequences."},
+    {"optimizer", "The update rule and its learning rate."},
+    {"numerics", "With what precision, on what."},
+    {"data", "Text, already turned to tokens by `trireme data prepare`."},
+    {"checkpoint", "When state is saved, and what is loaded."},
+    {"comm", "How ranks talk."},
+    {"run", "What the run is called and where it is kept."},
+}};
+
+/// What other trainers call the same thing. They are only suggested, never accepted.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 34> foreign_names{{
+    {"tp", "parallel.tensor"},
+    {"tensor_parallel", "parallel.tensor"},
+    {"tensor_model_parallel_size", "parallel.tensor"},
+    {"pp", "parallel.pipeline"},
+    {"pipeline_parallel", "parallel.pipeline"},
+    {"pipeline_model_parallel_size", "parallel.pipeline"},
+    {"dp", "parallel.data"},
+    {"data_parallel", "parallel.data"},
+    {"sequence_parallel", "parallel.sequence"},
+    {"zero", "parallel.zero_level"},
+    {"zero_stage", "parallel.zero_level"},
+    {"lr", "optimizer.learning_rate"},
+    {"min_lr", "optimizer.min_learning_rate"},
+    {"lr_scheduler", "optimizer.curve"},
+    {"lr_decay_style", "optimizer.curve"},
+    {"warmup", "optimizer.warmup_steps"},
+    {"grad_clip", "optimizer.clip_norm"},
+    {"clip_grad", "optimizer.clip_norm"},
+    {"max_grad_norm", "optimizer.clip_norm"},
+    {"max_steps", "train.steps"},
+    {"train_iters", "train.steps"},
+    {"seq_len", "train.sequence_length"},
+    {"seq_length", "train.sequence_length"},
+    {"batch_size", "train.global_batch"},
+    {"micro_batch_size", "train.micro_batch"},
+    {"global_batch_size", "train.global_batch"},
+    {"recompute", "train.activation_checkpointing"},
+    {"n_layer", "model.num_hidden_layers"},
+    {"num_layers", "model.num_hidden_layers"},
+    {"n_embd", "model.hidden_size"},
+    {"n_head", "model.num_attention_heads"},
+    {"ffn_hidden_size", "model.intermediate_size"},
+    {"dtype", "numerics.precision"},
+    {"save_interval", "checkpoint.every_steps"},
+}};
+
+std::vector<Key> all_keys() {
+  std::vector<Key> keys;
+  for (const auto& rows :
+       {model_keys(), parallel_keys(), train_keys(), optimizer_keys(), numerics_keys(), data_keys(),
+        checkpoint_keys(), comm_keys(), run_keys()}) {
+    keys.insert(keys.end(), rows.begin(), rows.end());
+  }
+  return keys;
+}
+
+const std::map<std::string, const Key*, std::less<>>& keys_by_name() {
+  static const auto index = [] {
+    std::map<std::string, const Key*, std::less<>> names;
+    for (const auto& key : schema()) {
+      TRIREME_ENSURE(names.emplace(key.full_name(), &key).second, key.full_name());
+    }
+    return names;
+  }();
+  return index;
+}
+
+/// Keys of other sections that end with the same name ("steps" of "trian.steps").
+std::vector<std::string> same_last_name(std::string_view name) {
+  std::vector<std::string> found;
+  for (const auto& key : schema()) {
+    if (key.name == name) found.push_back(key.full_name());
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string Key::full_name() const {
+  return base::format("{}.{}", section, name);
+}
+
+std::string Key::environment_name() const {
+  std::string text = "TRIREME_";
+  for (const char letter : full_name()) {
+    if (letter == '.') {
+      text += "__";
+    } else {
+      text += static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    }
+  }
+  return text;
+}
+
+std::string_view name(Type type) {
+  switch (type) {
+    case Type::integer:
+      return "integer";
+    case Type::real:
+      return "number";
+    case Type::text:
+      return "text";
+    case Type::flag:
+      return "true or false";
+    case Type::choice:
+      return "choice";
+    case Type::bytes:
+      return "size";
+    case Type::seconds:
+      return "time";
+    case Type::integers:
+      return "list of integers";
+    case Type::texts:
+      return "list of texts";
+    case Type::weighted_texts:
+      return "list of texts with weights";
+  }
+  return "";
+}
+
+std::string_view name(Concern concern) {
+  switch (concern) {
+    case Concern::model:
+      return "model";
+    case Concern::training:
+      return "training";
+    case Concern::layout:
+      return "layout";
+    case Concern::running:
+      return "running";
+  }
+  return "";
+}
+
+std::span<const Section> sections() {
+  return section_table;
+}
+
+std::span<const Key> schema() {
+  static const std::vector<Key> keys = all_keys();
+  return keys;
+}
+
+const Key* find_key(std::string_view full_name) {
+  const auto found = keys_by_name().find(full_name);
+  return found == keys_by_name().end() ? nullptr : found->second;
+}
+
+std::string key_suggestion(std::string_view full_name) {
+  const auto first_dot = full_name.find('.');
+  const auto last_name =
+      first_dot == std::string_view::npos ? full_name : full_name.substr(first_dot + 1);
+  if (const auto same = same_last_name(last_name); !same.empty()) {
+    return base::format("; did you mean '{}'?", base::join(same, "' or '"));
+  }
+  for (const auto& [foreign, ours] : foreign_names) {
+    if (foreign == last_name) return base::format("; did you mean '{}'?", ours);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, key] : keys_by_name()) names.push_back(name);
+  if (auto text = base::did_you_mean(full_name, names); !text.empty()) return text;
+  // A wrong section makes the whole far from its neighbour: compare last names alone.
+  std::vector<std::string> last_names;
+  for (const auto& key : schema()) last_names.emplace_back(key.name);
+  if (const auto near = base::nearest_word(last_name, last_names)) {
+    return base::format("; did you mean '{}'?", base::join(same_last_name(*near), "' or '"));
+  }
+  return {};
+}
+
+std::string permitted_text(const Key& key) {
+  const auto with_auto = [&key](std::string text) {
+    return key.allows_auto() ? text + ", or auto" : text;
+  };
+  if (key.type == Type::choice) {
+    return with_auto(base::format("one of {}", base::join(key.choices, ", ")));
+  }
+  if (key.type == Type::flag) return with_auto("true or false");
+  const auto shown = [](double end) {
+    return end >= 1e6 && end < 1e15 ? base::format("{:.0f}", end) : base::number_text(end);
+  };
+  const auto& [minimum, maximum, above] = key.range;
+  if (minimum && maximum && *maximum < count_max) {
+    return with_auto(base::format("from {} to {}", shown(*minimum), shown(*maximum)));
+  }
+  if (minimum && above) return with_auto(base::format("more than {}", shown(*minimum)));
+  if (minimum) return with_auto(base::format("{} or more", shown(*minimum)));
+  return with_auto(std::string(name(key.type)));
+}
+
+}  // namespace trireme::config

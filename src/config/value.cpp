@@ -1,0 +1,265 @@
+#include "trireme/config/value.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/suggest.hpp"
+
+#include "keys.hpp"
+#include "text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+namespace trireme::config {
+namespace {
+
+using base::format;
+using base::Result;
+using base::usage_failure;
+
+constexpr std::size_t max_list_entries = 4096;
+
+/// "problem": what is wrong, after "key = text"; "fix": what to do, after the semicolon.
+base::Failure value_failure(const Key& key, std::string_view text, std::string_view problem,
+                            std::string_view fix) {
+  return usage_failure(format("{} = {} {} ({}); {}", key.full_name(), quoted_if_odd(text), problem,
+                              purpose(key), fix));
+}
+
+template <typename Number>
+std::optional<Number> whole_text_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  Number number{};
+  const auto* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  if (text.empty() || problem != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+std::string range_fix(const Key& key) {
+  return format("give {}{}", permitted_text(key),
+                key.unit.empty() ? "" : format(" ({})", key.unit));
+}
+
+Result<void> check_range(const Key& key, std::string_view text, double number) {
+  const auto& [minimum, maximum, above] = key.range;
+  if (minimum && (number < *minimum || (above && number <= *minimum))) {
+    return value_failure(key, text, "is too small", range_fix(key));
+  }
+  if (maximum && number > *maximum) {
+    const auto fix = *maximum == count_max
+                         ? format("give {} to {:.0f}", key.range.minimum.value_or(0), count_max)
+                         : range_fix(key);
+    return value_failure(key, text, "is too large", fix);
+  }
+  return {};
+}
+
+Result<std::int64_t> parse_integer(const Key& key, std::string_view text) {
+  const auto number = whole_text_number<std::int64_t>(text);
+  if (!number) {
+    auto fix = range_fix(key);
+    const auto real = whole_text_number<double>(text);
+    if (real && std::floor(*real) == *real && std::abs(*real) < 1e15) {
+      fix = format("write {:.0f}", *real);
+    }
+    return value_failure(key, text, "is not a whole number", fix);
+  }
+  if (auto status = check_range(key, text, static_cast<double>(*number)); !status) {
+    return status.failure();
+  }
+  return *number;
+}
+
+Result<double> parse_real(const Key& key, std::string_view text) {
+  const auto number = whole_text_number<double>(text);
+  if (!number || !std::isfinite(*number)) {
+    return value_failure(key, text, "is not a number", range_fix(key));
+  }
+  if (auto status = check_range(key, text, *number); !status) return status.failure();
+  return *number == 0.0 ? 0.0 : *number;  // -0 and 0 are one value with one text
+}
+
+Result<Value> parse_flag(const Key& key, std::string_view text) {
+  const auto word = lower_case(text);
+  if (word == "true" || word == "yes" || word == "on" || word == "1") return Value{true};
+  if (word == "false" || word == "no" || word == "off" || word == "0") return Value{false};
+  return value_failure(key, text, "is neither true nor false", range_fix(key));
+}
+
+Result<Value> parse_choice(const Key& key, std::string_view text) {
+  if (std::find(key.choices.begin(), key.choices.end(), text) != key.choices.end()) {
+    return Value{std::string(text)};
+  }
+  const std::vector<std::string> choices(key.choices.begin(), key.choices.end());
+  return value_failure(
+      key, text, "is not a choice",
+      format("give {}{}", permitted_text(key), base::did_you_mean(lower_case(text), choices)));
+}
+
+/// Sizes and times share this: a phrase of failure becomes a failure of the key.
+template <typename Number>
+Result<Value> parse_measure(const Key& key, std::string_view text, const Result<Number>& number) {
+  if (!number)
+    return value_failure(key, text, format("is not a valid {}", name(key.type)),
+                         number.failure().text);
+  if (auto status = check_range(key, text, static_cast<double>(*number)); !status) {
+    return status.failure();
+  }
+  return Value{*number};
+}
+
+Result<std::vector<std::string_view>> split_list(const Key& key, std::string_view text) {
+  std::vector<std::string_view> parts;
+  if (trimmed(text).empty()) return parts;
+  for (;;) {
+    const auto comma = text.find(',');
+    const auto part = trimmed(text.substr(0, comma));
+    if (part.empty()) {
+      return value_failure(key, text, "has an empty entry",
+                           "separate entries by one comma, with none at the end");
+    }
+    parts.push_back(part);
+    if (parts.size() > max_list_entries) {
+      return value_failure(key, "the list", "is too long",
+                           format("give at most {} entries", max_list_entries));
+    }
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+Result<WeightedText> parse_weighted(const Key& key, std::string_view part) {
+  const auto colon = part.rfind(':');
+  if (colon == std::string_view::npos) return WeightedText{std::string(part), 1.0};
+  const auto text = trimmed(part.substr(0, colon));
+  const auto weight = whole_text_number<double>(trimmed(part.substr(colon + 1)));
+  if (text.empty() || !weight || !std::isfinite(*weight) || *weight <= 0) {
+    return value_failure(key, part, "is not an entry with a weight",
+                         "write NAME or NAME:WEIGHT with a weight above 0, such as books:0.7");
+  }
+  return WeightedText{std::string(text), *weight};
+}
+
+template <typename Entry, typename Parse>
+Result<Value> parse_list(const Key& key, std::string_view text, const Parse& parse) {
+  const auto parts = split_list(key, text);
+  if (!parts) return parts.failure();
+  std::vector<Entry> entries;
+  for (const auto part : *parts) {
+    Result<Entry> entry = parse(part);
+    if (!entry) return entry.failure();
+    entries.push_back(*std::move(entry));
+  }
+  return Value{std::move(entries)};
+}
+
+Result<Value> parse_by_type(const Key& key, std::string_view text) {
+  const auto as_value = [](auto number) -> Result<Value> {
+    if (!number) return number.failure();
+    return Value{*number};
+  };
+  switch (key.type) {
+    case Type::integer:
+      return as_value(parse_integer(key, text));
+    case Type::real:
+      return as_value(parse_real(key, text));
+    case Type::text:
+      return Value{std::string(text)};
+    case Type::flag:
+      return parse_flag(key, text);
+    case Type::choice:
+      return parse_choice(key, text);
+    case Type::bytes:
+      return parse_measure(key, text, parse_bytes(text));
+    case Type::seconds:
+      return parse_measure(key, text, parse_seconds(text));
+    case Type::integers:
+      return parse_list<std::int64_t>(
+          key, text, [&key](std::string_view part) { return parse_integer(key, part); });
+    case Type::texts:
+      return parse_list<std::string>(
+          key, text, [](std::string_view part) { return Result<std::string>(std::string(part)); });
+    case Type::weighted_texts:
+      return parse_list<WeightedText>(
+          key, text, [&key](std::string_view part) { return parse_weighted(key, part); });
+  }
+  return usage_failure("no such type");
+}
+
+std::string weighted_text(const WeightedText& entry) {
+  // A colon in the name needs the weight behind it, even 1, to be read back the same way.
+  if (entry.weight == 1.0 && entry.text.find(':') == std::string::npos) return entry.text;
+  return format("{}:{}", entry.text, base::number_text(entry.weight));
+}
+
+std::string bytes_value_text(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 6> units{"", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < units.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return format("{}{}", bytes, units[unit]);
+}
+
+std::string seconds_value_text(double seconds) {
+  if (seconds <= 0 || std::floor(seconds) != seconds) {
+    return base::number_text(seconds) + "s";
+  }
+  const auto total = static_cast<std::int64_t>(seconds);
+  std::string text;
+  if (total >= 3600) text += format("{}h", total / 3600);
+  if (total / 60 % 60 != 0) text += format("{}min", total / 60 % 60);
+  if (total % 60 != 0) text += format("{}s", total % 60);
+  return text;
+}
+
+struct TextOf {
+  const Key& key;
+
+  std::string operator()(const Automatic& /*unused*/) const { return "auto"; }
+  std::string operator()(std::int64_t number) const {
+    return key.type == Type::bytes ? bytes_value_text(number) : format("{}", number);
+  }
+  std::string operator()(double number) const {
+    return key.type == Type::seconds ? seconds_value_text(number) : base::number_text(number);
+  }
+  std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+  std::string operator()(const std::string& text) const { return text; }
+  std::string operator()(const std::vector<std::int64_t>& list) const {
+    return format("{}", base::join(list, ", "));
+  }
+  std::string operator()(const std::vector<std::string>& list) const {
+    return format("{}", base::join(list, ", "));
+  }
+  std::string operator()(const std::vector<WeightedText>& list) const {
+    std::vector<std::string> entries;
+    std::transform(list.begin(), list.end(), std::back_inserter(entries), weighted_text);
+    return format("{}", base::join(entries, ", "));
+  }
+};
+
+}  // namespace
+
+Result<Value> parse_value(const Key& key, std::string_view raw) {
+  const auto text = trimmed(raw);
+  if (auto problem = unfit_text(text)) {
+    return value_failure(key, printable(text.substr(0, 40)), problem->problem, problem->fix);
+  }
+  if (key.allows_auto() && text == "auto") return Value{Automatic{}};
+  const bool may_be_empty = key.type == Type::text || key.type == Type::integers ||
+                            key.type == Type::texts || key.type == Type::weighted_texts;
+  if (text.empty() && !may_be_empty) {
+    return value_failure(key, text, "is empty", range_fix(key));
+  }
+  return parse_by_type(key, text);
+}
+
+std::string value_text(const Key& key, const Value& value) {
+  return std::visit(TextOf{key}, value);
+}
+
+}  // namespace trireme::config
