@@ -9,6 +9,7 @@ std::vector<Command> commands() {
       data_command(),
       config_command(),
       topology_command(),
+      bench_command(),
       completion_command(),
       man_command(),
   };
