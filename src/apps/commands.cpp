@@ -5,6 +5,7 @@ namespace trireme::apps {
 std::vector<Command> commands() {
   return {
       train_command(),
+      checkpoint_command(),
       config_command(),
       topology_command(),
       completion_command(),

@@ -6,6 +6,7 @@
 
 namespace trireme::apps {
 
+Command checkpoint_command();
 Command completion_command();
 Command config_command();
 Command man_command();
