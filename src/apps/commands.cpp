@@ -7,6 +7,7 @@ std::vector<Command> commands() {
       train_command(),
       tokenizer_command(),
       data_command(),
+      checkpoint_command(),
       config_command(),
       topology_command(),
       bench_command(),
