@@ -88,13 +88,7 @@ NodeWatch::World MpiRuntime::State::learn_world() {
 
 std::unique_ptr<Board> MpiRuntime::State::make_board(const NodeWatch::World& world) {
   if (local_size == 1) return nullptr;
-  std::vector<base::Rank> neighbours;
-  for (std::size_t rank = 0; rank < world.leaders.size(); ++rank) {
-    if (world.leaders[rank] == world.leaders[world_rank.index()]) {
-      neighbours.emplace_back(static_cast<int>(rank));
-    }
-  }
-  MpiGroup node("node", neighbours,
+  MpiGroup node("node", world.neighbours(),
                 {&progress_, mpi::duplicate(node_.get()), mpi::duplicate(node_.get()),
                  start_timeout_seconds});
   auto board = Board::create(node, {local_rank, world_rank, node_name});
