@@ -19,7 +19,9 @@ class Ring {
   Ring(Kernels& kernels, Memory& memory, DType dtype, std::int64_t rows, std::int64_t width)
       : rows_(rows), width_(width) {
     const auto one = rows * width * static_cast<std::int64_t>(device::size_of(dtype));
-    count_ = std::max<std::int64_t>(2, memory.footprint_bytes / one);
+    // An odd number: rings that begin a power of two apart would meet in the same cache sets and
+    // halve the speed of kernels that read many of them.
+    count_ = std::max<std::int64_t>(2, memory.footprint_bytes / one) | 1;
     all_ = memory.arena.allocate(dtype, {count_ * rows, width});
     // Different numbers in each row, cheaply: results must not be all alike.
     for (std::int64_t row = 0; row < count_ * rows; ++row) {

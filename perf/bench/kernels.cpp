@@ -20,7 +20,7 @@ using namespace trireme;
 
 struct Options {
   int threads = 2;
-  int calls = 100;
+  int calls = 30;
   device::cpu::Isa isa = device::cpu::best_isa();
   std::string only;
 };
@@ -85,19 +85,30 @@ class Copier {
   std::int64_t next_ = 0;
 };
 
-void measure(const bench::KernelWork& work, Copier& copier, const Options& options) {
-  if (work.name.find(options.only) == std::string::npos) return;
+struct Best {
   double kernel_seconds = 1e9;
   double copy_seconds = 1e9;
-  for (int call = 0; call < options.calls; ++call) {
-    copy_seconds = std::min(copy_seconds, seconds_of([&] { copier.copy(work.bytes); }));
-    kernel_seconds = std::min(kernel_seconds, seconds_of([&] { work.run(call); }));
+};
+
+/// Until `calls` calls in a row brought nothing better.
+Best measure(const bench::KernelWork& work, Copier& copier, int calls) {
+  Best best;
+  int call = 0;
+  for (int since_better = 0; since_better < calls; ++since_better, ++call) {
+    best.copy_seconds = std::min(best.copy_seconds, seconds_of([&] { copier.copy(work.bytes); }));
+    const auto seconds = seconds_of([&] { work.run(call); });
+    if (seconds < best.kernel_seconds * 0.98) since_better = 0;
+    best.kernel_seconds = std::min(best.kernel_seconds, seconds);
   }
+  return best;
+}
+
+void print(const bench::KernelWork& work, const Best& best) {
   const auto bytes = static_cast<double>(work.bytes);
   std::cout << base::format("{:<32} {:<5} {:>9.3f} {:>8.1f} {:>8.1f} {:>7.0f} %\n", work.name,
-                            device::name(work.dtype), kernel_seconds * 1e3,
-                            bytes / kernel_seconds * 1e-9, bytes / copy_seconds * 1e-9,
-                            100 * copy_seconds / kernel_seconds)
+                            device::name(work.dtype), best.kernel_seconds * 1e3,
+                            bytes / best.kernel_seconds * 1e-9, bytes / best.copy_seconds * 1e-9,
+                            100 * best.copy_seconds / best.kernel_seconds)
             << std::flush;
 }
 
@@ -111,7 +122,7 @@ int main(int argc, char** argv) {
   bench::Memory memory{device::Arena::host(device::Purpose::workspace, std::size_t{4} << 30),
                        footprint};
   Copier copier(*kernels, memory, footprint);
-  std::cout << base::format("{} threads, {}; best of {} calls, each beside a copy\n",
+  std::cout << base::format("{} threads, {}; best of calls until {} brought nothing better\n",
                             options.threads, device::cpu::name(options.isa), options.calls)
             << "kernel                           type         ms     GB/s     copy    share\n";
   using Maker = decltype(&bench::activation_work);
@@ -119,7 +130,8 @@ int main(int argc, char** argv) {
     for (const auto dtype : {device::DType::f32, device::DType::bf16}) {
       const device::ArenaScope scope(memory.arena);
       for (const auto& work : make(*kernels, memory, dtype, shapes)) {
-        measure(work, copier, options);
+        if (work.name.find(options.only) == std::string::npos) continue;
+        print(work, measure(work, copier, options.calls));
       }
     }
   }
