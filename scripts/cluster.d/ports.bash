@@ -10,7 +10,7 @@ port_in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 # The first block of ports that no other instance of this root has and that nobody listens on.
 choose_ports() {
   local block taken
-  taken=$(cat "$root"/*/facts 2>/dev/null | sed -n 's/^base_port=//p')
+  taken=$(sed -n "s/^base_port=//p" "$root"/*/facts 2>/dev/null || true)
   for ((block = 20480; block < 32768; block += ports_per_instance)); do
     grep -qx "$block" <<<"$taken" && continue
     local port busy=no
