@@ -8,6 +8,8 @@ std::vector<Command> commands() {
       tokenizer_command(),
       data_command(),
       config_command(),
+      layout_command(),
+      plan_command(),
       topology_command(),
       completion_command(),
       man_command(),

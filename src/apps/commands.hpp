@@ -9,7 +9,9 @@ namespace trireme::apps {
 Command completion_command();
 Command config_command();
 Command data_command();
+Command layout_command();
 Command man_command();
+Command plan_command();
 Command topology_command();
 Command train_command();
 Command tokenizer_command();
