@@ -7,10 +7,12 @@ std::vector<Command> commands() {
       train_command(),
       tokenizer_command(),
       data_command(),
+      checkpoint_command(),
       config_command(),
       layout_command(),
       plan_command(),
       topology_command(),
+      bench_command(),
       completion_command(),
       man_command(),
   };

@@ -6,6 +6,9 @@
 
 namespace trireme::apps {
 
+Command bench_command();
+Command bench_gemm_command();
+Command checkpoint_command();
 Command completion_command();
 Command config_command();
 Command data_command();
