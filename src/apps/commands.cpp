@@ -9,6 +9,8 @@ std::vector<Command> commands() {
       data_command(),
       checkpoint_command(),
       config_command(),
+      layout_command(),
+      plan_command(),
       topology_command(),
       bench_command(),
       completion_command(),
