@@ -21,17 +21,14 @@ std::string roff(std::string_view text) {
   for (const char letter : text) {
     const bool at_line_start = escaped.empty() || escaped.back() == '\n';
     if (at_line_start && (letter == '.' || letter == '\'')) escaped += "\\&";
-    switch (letter) {
-      case '\\':
-        escaped += "\\e";
-        break;
-      case '-':
-        escaped += "\\-";
-        break;
-      case '`':
-        break;  // Markdown's mark for code
-      default:
-        escaped += letter;
+    if (letter == '\\') {
+      escaped += "\\e";
+    } else if (letter == '-') {
+      escaped += "\\-";
+    } else if (letter == '\n') {
+      escaped += "\n.br\n";
+    } else if (letter != '`') {  // Markdown's mark for code
+      escaped += letter;
     }
   }
   return escaped;

@@ -3,6 +3,9 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 
+#include <unordered_set>
+#include <vector>
+
 namespace trireme::base {
 namespace {
 
@@ -28,18 +31,90 @@ bool nests_too_deeply(std::string_view text) {
   return false;
 }
 
+/// Builds the value as the parser reads it. The library's own builder looks for each key among all
+/// before it, which takes minutes for a vocabulary; here keys are appended, and repeated ones found
+/// once per object.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t& value) override { return add(std::move(value)); }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool end_object() override {
+    std::unordered_set<std::string_view> seen;
+    for (const auto& [name, value] : open_.back()->get_ref<const Json::object_t&>()) {
+      if (!seen.insert(name).second) {
+        problem_ = format("the key '{}' stands twice in one object", name);
+        return false;
+      }
+    }
+    return close();
+  }
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    problem_ = format("not valid JSON at byte {}: {}", position, error.what());
+    return false;
+  }
+
+  Json take() { return std::move(root_); }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  template <typename Value>
+  bool add(Value&& value) {
+    place(Json(std::forward<Value>(value)));
+    return true;
+  }
+  bool open(Json value) {
+    open_.push_back(place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  /// Where the value lies until its container gets a sibling, by when the value is complete.
+  Json* place(Json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    auto& container = *open_.back();
+    if (container.is_array()) {
+      auto& elements = container.get_ref<Json::array_t&>();
+      return &elements.emplace_back(std::move(value));
+    }
+    auto& members = container.get_ref<Json::object_t&>();
+    return &members.Container::emplace_back(std::move(key_), std::move(value)).second;
+  }
+
+  Json root_;
+  std::vector<Json*> open_;
+  std::string key_;
+  std::string problem_;
+};
+
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view source, ExitCode code) {
   if (nests_too_deeply(text)) {
     return Failure{code, format("{}: JSON nests deeper than {} levels", source, max_nesting)};
   }
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    return Failure{code, format("{}: not valid JSON at byte {}: {}", source, error.byte,
-                                error.what())};
+  Builder builder;
+  if (!Json::sax_parse(text, &builder)) {
+    return Failure{code, format("{}: {}", source, builder.problem())};
   }
+  return builder.take();
 }
 
 Result<Json> read_json_file(const std::filesystem::path& path, ExitCode code,

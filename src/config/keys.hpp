@@ -21,6 +21,10 @@ inline Range counts_from(double minimum) {
 inline Range between(double minimum, double maximum) {
   return {.minimum = minimum, .maximum = maximum};
 }
+/// A probability or decay: 1 itself would never forget.
+inline Range from_0_below_1() {
+  return {.minimum = 0, .maximum = 1, .below = true};
+}
 inline Range more_than(double minimum) {
   return {.minimum = minimum, .maximum = {}, .above = true};
 }

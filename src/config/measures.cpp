@@ -51,7 +51,9 @@ std::optional<double> decimal(std::string_view digits) {
   const auto* end = digits.data() + digits.size();
   const auto [stop, problem] =
       std::from_chars(digits.data(), end, number, std::chars_format::fixed);
-  if (digits.empty() || problem != std::errc{} || stop != end) return std::nullopt;
+  // Infinity and not-a-number have no digits.
+  if (digits.empty() || digits != leading_number(digits) || problem != std::errc{} || stop != end)
+    return std::nullopt;
   return number;
 }
 

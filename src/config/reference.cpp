@@ -68,16 +68,10 @@ std::string default_cell(const Key& key) {
 }  // namespace
 
 std::string kind_text(const Key& key) {
-  std::string text(key.type == Type::choice ? "one of" : name(key.type));
-  if (key.type == Type::choice) {
-    text += format(" {}", base::join(key.choices, ", "));
-  } else if (key.range.minimum || key.range.maximum) {
-    auto range = permitted_text(key);
-    range = range.substr(0, range.find(", or auto"));
-    text += format(", {}", range);
-  }
-  if (!key.unit.empty()) text += format(" ({})", key.unit);
-  return text;
+  auto permitted = permitted_text(key);
+  permitted = permitted.substr(0, permitted.find(", or auto"));
+  if (key.type == Type::choice || permitted == name(key.type)) return permitted;
+  return format("{}, {}", name(key.type), permitted);
 }
 
 std::string reference_markdown() {

@@ -37,9 +37,10 @@ class Resolver {
 void Resolver::assign(const Assignment& assignment, const std::string& place) {
   const auto* key = find_key(assignment.name);
   if (key == nullptr) {
-    mistakes_.push_back(format("{}: there is no key '{}' (it would be ignored){}{}", place,
-                               printable(assignment.name), key_suggestion(assignment.name),
-                               "; all keys: trireme config reference"));
+    const auto suggestion = key_suggestion(assignment.name);
+    mistakes_.push_back(format("{}: there is no key '{}' (nothing would read it){}", place,
+                               printable(assignment.name),
+                               suggestion.empty() ? "; see trireme config reference" : suggestion));
     return;
   }
   auto value = parse_value(*key, assignment.text);
@@ -65,10 +66,9 @@ void Resolver::add_environment(const base::Environment& environment) {
     }
     std::vector<std::string> names;
     for (const auto& candidate : keys) names.push_back(candidate.environment_name());
-    mistakes_.push_back(
-        format("{0}: no key is called so in the environment (it would be "
-               "ignored){1}; unset {0} or correct its name",
-               printable(name), base::did_you_mean(name, names)));
+    const auto near = base::did_you_mean(name, names);
+    mistakes_.push_back(format("{}: there is no key of this name (nothing would read it){}",
+                               printable(name), near.empty() ? "; unset it" : near));
   }
 }
 

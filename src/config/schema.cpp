@@ -191,23 +191,23 @@ std::string key_suggestion(std::string_view full_name) {
 }
 
 std::string permitted_text(const Key& key) {
-  const auto with_auto = [&key](std::string text) {
-    return key.allows_auto() ? text + ", or auto" : text;
-  };
-  if (key.type == Type::choice) {
-    return with_auto(base::format("one of {}", base::join(key.choices, ", ")));
-  }
-  if (key.type == Type::flag) return with_auto("true or false");
+  const auto unit = key.unit.empty() ? "" : base::format(" {}", key.unit);
   const auto shown = [](double end) {
     return end >= 1e6 && end < 1e15 ? base::format("{:.0f}", end) : base::number_text(end);
   };
-  const auto& [minimum, maximum, above] = key.range;
-  if (minimum && maximum && *maximum < count_max) {
-    return with_auto(base::format("from {} to {}", shown(*minimum), shown(*maximum)));
+  const auto& [minimum, maximum, above, below] = key.range;
+  std::string text(name(key.type));
+  if (key.type == Type::choice) {
+    text = base::format("one of {}", base::join(key.choices, ", "));
+  } else if (minimum && maximum && below) {
+    text = base::format("{} or more and below {}{}", shown(*minimum), shown(*maximum), unit);
+  } else if (minimum && maximum && *maximum != count_max) {
+    text = base::format("{} to {}{}", shown(*minimum), shown(*maximum), unit);
+  } else if (minimum) {
+    text = above ? base::format("more than {}{}", shown(*minimum), unit)
+                 : base::format("{} or more{}", shown(*minimum), unit);
   }
-  if (minimum && above) return with_auto(base::format("more than {}", shown(*minimum)));
-  if (minimum) return with_auto(base::format("{} or more", shown(*minimum)));
-  return with_auto(std::string(name(key.type)));
+  return key.allows_auto() ? text + ", or auto" : text;
 }
 
 }  // namespace trireme::config

@@ -39,18 +39,17 @@ std::optional<Number> whole_text_number(std::string_view text) {
 }
 
 std::string range_fix(const Key& key) {
-  return format("give {}{}", permitted_text(key),
-                key.unit.empty() ? "" : format(" ({})", key.unit));
+  return format("give {}", permitted_text(key));
 }
 
 Result<void> check_range(const Key& key, std::string_view text, double number) {
-  const auto& [minimum, maximum, above] = key.range;
+  const auto& [minimum, maximum, above, below] = key.range;
   if (minimum && (number < *minimum || (above && number <= *minimum))) {
     return value_failure(key, text, "is too small", range_fix(key));
   }
-  if (maximum && number > *maximum) {
+  if (maximum && (number > *maximum || (below && number >= *maximum))) {
     const auto fix = *maximum == count_max
-                         ? format("give {} to {:.0f}", key.range.minimum.value_or(0), count_max)
+                         ? format("give {} to {:.0f}", minimum.value_or(0), count_max)
                          : range_fix(key);
     return value_failure(key, text, "is too large", fix);
   }
@@ -111,14 +110,15 @@ Result<Value> parse_measure(const Key& key, std::string_view text, const Result<
   return Value{*number};
 }
 
-Result<std::vector<std::string_view>> split_list(const Key& key, std::string_view text) {
+Result<std::vector<std::string_view>> split_list(const Key& key, std::string_view whole) {
   std::vector<std::string_view> parts;
+  auto text = whole;
   if (trimmed(text).empty()) return parts;
   for (;;) {
     const auto comma = text.find(',');
     const auto part = trimmed(text.substr(0, comma));
     if (part.empty()) {
-      return value_failure(key, text, "has an empty entry",
+      return value_failure(key, whole, "has an empty entry",
                            "separate entries by one comma, with none at the end");
     }
     parts.push_back(part);
@@ -189,10 +189,26 @@ Result<Value> parse_by_type(const Key& key, std::string_view text) {
   return usage_failure("no such type");
 }
 
+/// Shortest text that reads back as the same number, without an exponent where people write none.
+std::string real_text(double number) {
+  const auto size = std::abs(number);
+  if (size != 0 && (size < 1e-4 || size >= 1e15)) {
+    auto text = base::number_text(number);
+    const auto zero = text.find("e-0");
+    if (zero != std::string::npos) text.erase(zero + 2, 1);
+    return text;
+  }
+  std::array<char, 64> buffer{};
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::fixed)
+          .ptr;
+  return {buffer.data(), end};
+}
+
 std::string weighted_text(const WeightedText& entry) {
   // A colon in the name needs the weight behind it, even 1, to be read back the same way.
   if (entry.weight == 1.0 && entry.text.find(':') == std::string::npos) return entry.text;
-  return format("{}:{}", entry.text, base::number_text(entry.weight));
+  return format("{}:{}", entry.text, real_text(entry.weight));
 }
 
 std::string bytes_value_text(std::int64_t bytes) {
@@ -207,7 +223,7 @@ std::string bytes_value_text(std::int64_t bytes) {
 
 std::string seconds_value_text(double seconds) {
   if (seconds <= 0 || std::floor(seconds) != seconds) {
-    return base::number_text(seconds) + "s";
+    return real_text(seconds) + "s";
   }
   const auto total = static_cast<std::int64_t>(seconds);
   std::string text;
@@ -225,7 +241,7 @@ struct TextOf {
     return key.type == Type::bytes ? bytes_value_text(number) : format("{}", number);
   }
   std::string operator()(double number) const {
-    return key.type == Type::seconds ? seconds_value_text(number) : base::number_text(number);
+    return key.type == Type::seconds ? seconds_value_text(number) : real_text(number);
   }
   std::string operator()(bool flag) const { return flag ? "true" : "false"; }
   std::string operator()(const std::string& text) const { return text; }

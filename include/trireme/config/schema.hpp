@@ -34,12 +34,14 @@ enum class Concern {
 };
 std::string_view name(Concern concern);
 
-/// Ends of the permitted range, both inclusive unless `above` is set.
+/// Ends of the permitted range, both inclusive unless `above` or `below` is set.
 struct Range {
   std::optional<double> minimum = {};
   std::optional<double> maximum = {};
   /// The minimum itself is refused.
   bool above = false;
+  /// The maximum itself is refused.
+  bool below = false;
 };
 
 /// One row of the table that everything about configuration is made from: parsing, checking,

@@ -1,9 +1,3 @@
-#include <unistd.h>
-
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
-
 #include "trireme/base/environment.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
@@ -11,6 +5,12 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/philox.hpp"
 #include "trireme/base/suggest.hpp"
+
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
 
 using namespace trireme::base;
 
@@ -86,6 +86,17 @@ TEST_CASE("broken JSON names its source and deep JSON is refused before parsing"
   REQUIRE_FALSE(broken.ok());
   CHECK(broken.failure().text.find("here.json") == 0);
   CHECK_FALSE(parse_json(std::string(100'000, '['), "deep").ok());
+}
+
+TEST_CASE("JSON keeps the order of its keys, takes all kinds of values and refuses repeated keys") {
+  const std::string text = R"({"b":[1,-2,0.5,"x",null,true,{"c":{}}],"a":[]})";
+  CHECK(parse_json(text, "here").value().dump() == text);
+  CHECK(parse_json("7", "here").value() == 7);
+  CHECK_FALSE(parse_json("", "here").ok());
+  CHECK_FALSE(parse_json("[1] 2", "here").ok());
+  const auto repeated = parse_json(R"({"a":1,"b":{"c":1,"c":2}})", "here");
+  REQUIRE_FALSE(repeated.ok());
+  CHECK(repeated.failure().text == "here: the key 'c' stands twice in one object");
 }
 
 TEST_CASE("a durable write replaces a file whole") {

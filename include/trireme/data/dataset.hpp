@@ -1,0 +1,80 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/data/blend.hpp"
+#include "trireme/data/indexed_tokens.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace trireme::data {
+
+struct DatasetOptions {
+  /// Tokens that a sample predicts; a sample has one more.
+  std::int32_t sequence_length = 0;
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  /// Ids must lie below this (model.vocab_size); 0 when there is no model to ask.
+  std::int32_t vocab_size = 0;
+};
+
+/// Token files as one endless series of samples, whose order is a pure function of (seed, epoch,
+/// global sample index): the same for every number of ranks, and where training stands is one
+/// 64-bit number. Nothing of the order is stored; finding any sample takes the same time.
+///
+/// Sample s of a source is its tokens [s * sequence_length, (s + 1) * sequence_length + 1): the
+/// last token is the next sample's first, so that every token but the first is predicted once an
+/// epoch. Documents follow each other as they were prepared, each ended by its end-of-text token.
+/// The last tokens that do not fill a sample are left out.
+///
+/// Sources without weights are one concatenated stream, permuted as a whole each epoch. With
+/// weights ("path:0.3"), Blend says which source global sample g draws from and how many it has
+/// drawn before, and each source goes through epochs of its own.
+class TokenDataset {
+ public:
+  /// `sources` are paths as IndexedTokens::open takes them, either all or none followed by
+  /// ":weight" (a decimal number above zero; proportions count, at most nine decimals).
+  static base::Result<TokenDataset> open(const std::vector<std::string>& sources,
+                                         const DatasetOptions& options);
+
+  /// Samples of an epoch: of all sources together.
+  std::int64_t sample_count() const { return sample_count_; }
+  /// Tokens of all sources together.
+  std::int64_t token_count() const;
+  std::uint64_t epoch_of(std::uint64_t global_index) const;
+  std::int32_t sequence_length() const { return options_.sequence_length; }
+
+  /// Where a sample comes from.
+  struct Place {
+    std::size_t source = 0;
+    std::int64_t begin = 0;  ///< first token in that source's stream
+    bool operator==(const Place&) const = default;
+  };
+  Place place(std::uint64_t global_index) const;
+
+  /// Fills tokens (sequence_length + 1 of them). Inputs are all but the last, targets all but the
+  /// first. Throws base::Error (exit code 6) that names file and position of an id that the
+  /// vocabulary does not have. May be called from several threads.
+  void sample(std::uint64_t global_index, std::span<std::int32_t> tokens) const;
+
+  /// Equal when sample() gives the same for every index: content of the sources, weights, sequence
+  /// length, seed and shuffling. A cursor is worth nothing at another fingerprint.
+  std::uint64_t fingerprint() const;
+
+  const std::vector<IndexedTokens>& sources() const { return sources_; }
+
+ private:
+  TokenDataset() = default;
+
+  DatasetOptions options_;
+  std::vector<IndexedTokens> sources_;
+  std::vector<std::uint64_t> weights_;      // [sources], empty when concatenated
+  std::vector<std::int64_t> first_sample_;  // [sources + 1], sums of the sources' samples
+  std::optional<Blend> blend_;
+  std::int64_t sample_count_ = 0;
+};
+
+}  // namespace trireme::data

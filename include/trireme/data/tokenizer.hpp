@@ -1,0 +1,101 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::data {
+
+/// A token that is found in text before any merging, such as <|endoftext|>.
+struct AddedToken {
+  std::int32_t id = 0;
+  std::string content;
+  bool single_word = false;  ///< only where no word character touches it
+  bool lstrip = false;       ///< takes the white space before it
+  bool rstrip = false;       ///< takes the white space after it
+  bool normalized = false;   ///< sought in normalised text
+  bool special = false;      ///< no text: left out when decoding without special tokens
+};
+
+/// Whether encoding puts in what the model expects around a text (a begin-of-text token, say).
+enum class Template { apply, omit };
+/// What decoding does with special tokens.
+enum class SpecialTokens { keep, skip };
+
+/// Text to token ids and back: byte-level byte-pair encoding, read from and written to Hugging Face
+/// tokenizer.json with equal results. Copies share their tables; all members may be called from
+/// several threads.
+class Tokenizer {
+ public:
+  /// Reads a tokenizer.json. A normalizer, pre-tokenizer, model, decoder or post-processor that is
+  /// not known is refused by name (exit code 6). Its truncation and padding are kept but not
+  /// applied: they are about batches, not about tokens.
+  static base::Result<Tokenizer> load(const std::filesystem::path& path);
+  static base::Result<Tokenizer> parse(std::string_view json, std::string_view source);
+  /// Writes a tokenizer.json that gives the same ids, here and in Hugging Face tokenizers. Throws
+  /// base::Error when the file cannot be written.
+  void save(const std::filesystem::path& path) const;
+  std::string to_json() const;
+
+  /// Ids of a text. Ill-formed UTF-8 is read as U+FFFD, one for each maximal ill-formed part (what
+  /// Python gives with errors="replace").
+  std::vector<std::int32_t> encode(std::string_view text, Template around = Template::omit) const;
+  /// Text of ids; bytes that are not UTF-8 come out as U+FFFD, ids that do not exist as nothing.
+  std::string decode(std::span<const std::int32_t> ids,
+                     SpecialTokens special = SpecialTokens::keep) const;
+  /// The bytes of ids as they are: a token may end in the middle of a character.
+  std::string decode_bytes(std::span<const std::int32_t> ids,
+                           SpecialTokens special = SpecialTokens::keep) const;
+
+  /// The largest id plus one: what an embedding needs.
+  std::int32_t vocab_size() const;
+  std::optional<std::int32_t> token_to_id(std::string_view token) const;
+  /// The token as tokenizer.json spells it; nothing for an id that does not exist.
+  std::optional<std::string> id_to_token(std::int32_t id) const;
+  const std::vector<AddedToken>& added_tokens() const;
+
+  /// The token that ends a document, by its usual names (<|endoftext|>, <|end_of_text|>, </s>,
+  /// <eos>), the first that the vocabulary has.
+  std::optional<std::int32_t> end_of_text() const;
+  /// Every token at which generation should stop: these, and the ends of a turn of chat.
+  std::vector<std::int32_t> stop_tokens() const;
+
+  /// Parts of about `piece_bytes` that encode one by one to the ids of the whole text, so that a
+  /// long document can be encoded by several threads. A single part where no safe cut exists.
+  std::vector<std::string_view> cut(std::string_view text, std::size_t piece_bytes) const;
+
+  /// One thread's encoder: it remembers words that it has met.
+  class Encoder;
+
+ private:
+  struct Content;
+  explicit Tokenizer(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
+
+  std::shared_ptr<const Content> content_;
+};
+
+class Tokenizer::Encoder {
+ public:
+  explicit Encoder(const Tokenizer& tokenizer);
+  Encoder(Encoder&&) noexcept;
+  Encoder& operator=(Encoder&&) noexcept;
+  ~Encoder();
+
+  /// Appends the ids of a text, without template.
+  void encode(std::string_view text, std::vector<std::int32_t>& ids);
+  /// Calls of encode() whose text was not well-formed UTF-8.
+  std::int64_t repaired_texts() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trireme::data

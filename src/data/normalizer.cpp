@@ -1,0 +1,116 @@
+#include "data/normalizer.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+#include "data/unicode.hpp"
+
+#include <utf8proc.h>
+
+#include <memory>
+
+namespace trireme::data {
+namespace {
+
+/// The first byte of U+0300, the first combining mark. No character below composes with what stands
+/// before it, so text whose bytes are all smaller is in NFC.
+constexpr unsigned char first_combining_lead = 0xCC;
+
+bool may_combine(char byte) {
+  return static_cast<unsigned char>(byte) >= first_combining_lead;
+}
+
+struct Release {
+  void operator()(utf8proc_uint8_t* memory) const { std::free(memory); }  // NOLINT: a C library's
+};
+
+void append_composed(std::string_view text, std::string& out) {
+  if (text.empty()) return;
+  utf8proc_uint8_t* raw = nullptr;
+  const auto size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &raw,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, Release> memory(raw);
+  if (size < 0) {
+    throw base::Error(base::ExitCode::internal,
+                      base::format("cannot normalise text: {}", utf8proc_errmsg(size)));
+  }
+  out.append(reinterpret_cast<const char*>(raw), static_cast<std::size_t>(size));
+}
+
+bool is_open_syllable(char32_t value) {
+  return value >= 0xAC00 && value <= 0xD7A3 && (value - 0xAC00) % 28 == 0;
+}
+
+constexpr std::string_view swallowed_vowel = "\xE1\x86\xA7";
+
+/// True when `text` ends with a syllable that a trailing consonant may join, whole or in two parts.
+bool ends_open(std::string_view text) {
+  if (text.empty()) return false;
+  const auto last = code_point_before(text, text.size());
+  if (is_open_syllable(last.value)) return true;
+  if (last.value < 0x1161 || last.value > 0x1175 || text.size() == last.bytes) return false;
+  const auto first = code_point_before(text, text.size() - last.bytes).value;
+  return first >= 0x1100 && first <= 0x1112;
+}
+
+/// U+11A7 is the vowel before the first trailing consonant; Hugging Face's composition takes it for
+/// trailing consonant number zero and drops it after an open syllable.
+std::string without_swallowed(std::string_view text) {
+  std::string kept;
+  for (auto at = text.find(swallowed_vowel); at != std::string_view::npos;
+       at = text.find(swallowed_vowel)) {
+    kept.append(text.substr(0, at));
+    if (!ends_open(kept)) kept.append(swallowed_vowel);
+    text.remove_prefix(at + swallowed_vowel.size());
+  }
+  return kept.append(text);
+}
+
+/// Text whose first character combines with nothing before it.
+void append_stretch(std::string_view text, std::string& out) {
+  std::string storage;
+  if (text.find(swallowed_vowel) != std::string_view::npos) {
+    storage = without_swallowed(text);
+    text = storage;
+  }
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto [value, bytes] = code_point_at(text, at);
+    if (contains(combining_since_unicode_9(), value)) {
+      append_composed(text.substr(begin, at - begin), out);
+      out.append(text.substr(at, bytes));
+      begin = at + bytes;
+    }
+    at += bytes;
+  }
+  append_composed(text.substr(begin), out);
+}
+
+}  // namespace
+
+std::string_view to_nfc(std::string_view text, std::string& storage) {
+  std::size_t at = 0;
+  while (at < text.size() && !may_combine(text[at])) ++at;
+  if (at == text.size()) return text;
+  storage.clear();
+  storage.reserve(text.size() + 16);
+  std::size_t done = 0;
+  while (at < text.size()) {
+    // The character before a combining one may take it up.
+    auto begin = at;
+    if (begin > done) begin -= code_point_before(text, begin).bytes;
+    storage.append(text.substr(done, begin - done));
+    auto end = at;
+    while (end < text.size() && may_combine(text[end])) end += code_point_at(text, end).bytes;
+    append_stretch(text.substr(begin, end - begin), storage);
+    done = end;
+    at = end;
+    while (at < text.size() && !may_combine(text[at])) ++at;
+  }
+  storage.append(text.substr(done));
+  return storage;
+}
+
+}  // namespace trireme::data

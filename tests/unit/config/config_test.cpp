@@ -1,0 +1,162 @@
+#include "trireme/config/config.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/config/checks.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme::config;
+using trireme::tests::TemporaryFolder;
+namespace base = trireme::base;
+
+namespace {
+
+Config resolved(const std::vector<std::string>& settings) {
+  return base::value_or_throw(
+      Config::resolve({.files = {}, .environment = {}, .settings = settings}));
+}
+
+}  // namespace
+
+TEST_CASE("a stronger source wins and every value knows where it comes from") {
+  const TemporaryFolder folder;
+  const auto a = folder.write("a.conf",
+                              "[train]\nsteps = 1\nseed = 1\nmicro_batch = 1\n"
+                              "sequence_length = 1\n");
+  const auto b =
+      folder.write("b.conf", "[train]\nseed = 2\nmicro_batch = 2\nsequence_length = 2\n");
+  const base::Environment environment({{"TRIREME_TRAIN__MICRO_BATCH", "3"},
+                                       {"TRIREME_TRAIN__SEQUENCE_LENGTH", "3"},
+                                       {"TRIREME_MODEL__ROPE_SCALING__ROPE_TYPE", "default"},
+                                       {"TRIREME_ROOT", "not a key"},
+                                       {"PATH", "/bin"}});
+  const auto config = base::value_or_throw(
+      Config::resolve({.files = {a, b},
+                       .environment = environment,
+                       .settings = {"train.sequence_length=4", "train.sequence_length = 5"}}));
+  CHECK(config.integer("train.log_every") == 1);
+  CHECK(config.origin("train.log_every").text() == "default");
+  CHECK_FALSE(config.given("train.log_every"));
+  CHECK(config.integer("train.steps") == 1);
+  CHECK(config.origin("train.steps").text() == a.string() + ":2");
+  CHECK(config.given("train.steps"));
+  CHECK(config.integer("train.seed") == 2);
+  CHECK(config.origin("train.seed").text() == b.string() + ":2");
+  CHECK(config.integer("train.micro_batch") == 3);
+  CHECK(config.origin("train.micro_batch").text() == "TRIREME_TRAIN__MICRO_BATCH");
+  CHECK(config.text("model.rope_scaling.rope_type") == "default");
+  CHECK(config.integer("train.sequence_length") == 5);
+  CHECK(config.origin("train.sequence_length").text() == "--set");
+  CHECK(config.cited("train.sequence_length") == "train.sequence_length = 5 (--set)");
+}
+
+TEST_CASE("accessors give each type its C++ type") {
+  const auto config = resolved({"comm.timeout=1h30m", "parallel.bucket_bytes=1MiB",
+                                "parallel.pipeline=2", "parallel.stage_layers=3,4", "run.tags=a, b",
+                                "data.train=x:2,y", "train.steps=12"});
+  CHECK(config.integer("train.steps") == 12);
+  CHECK(config.count("train.steps") == 12);
+  CHECK(config.real("optimizer.beta1") == 0.9);
+  CHECK(config.flag("data.shuffle"));
+  CHECK(config.text("optimizer.name") == "adamw");
+  CHECK(config.bytes("parallel.bucket_bytes") == 1 << 20);
+  CHECK(config.seconds("comm.timeout") == 5400);
+  CHECK(config.integers("parallel.stage_layers") == std::vector<std::int64_t>{3, 4});
+  CHECK(config.texts("run.tags") == std::vector<std::string>{"a", "b"});
+  CHECK(config.weighted_texts("data.train") == std::vector<WeightedText>{{"x", 2.0}, {"y", 1.0}});
+  CHECK(config.automatic("parallel.data"));
+  CHECK(config.count_or("parallel.data", 3) == 3);
+  CHECK(config.real_or("model.rope_theta", 10000) == 10000);
+  CHECK(config.flag_or("model.tie_word_embeddings", true));
+  CHECK(config.text_or("checkpoint.load", "newest") == "newest");
+  CHECK_FALSE(config.automatic("train.steps"));
+}
+
+TEST_CASE("asking for an unknown key, a wrong type or the number of an auto breaks a contract") {
+  const Config config;
+  for (const auto& ask : std::vector<std::function<void()>>{
+           [&] { (void)config.integer("train.step"); },
+           [&] { (void)config.integer("comm.timeout"); }, [&] { (void)config.real("train.steps"); },
+           [&] { (void)config.bytes("train.steps"); },
+           [&] { (void)config.integer("parallel.data"); }, [&] { (void)config.given("nothing"); },
+           [&] { (void)config.with("nothing", "1", Origin::program("test")); }}) {
+    try {
+      ask();
+      FAIL_CHECK("nothing was thrown");
+    } catch (const base::Error& error) {
+      CHECK(error.code() == base::ExitCode::internal);
+    }
+  }
+}
+
+TEST_CASE("a changed copy leaves the first alone and is checked") {
+  const Config config;
+  const auto changed = config.with("train.steps", "5", Origin::program("checkpoint step 100"));
+  REQUIRE(changed.ok());
+  CHECK(changed->integer("train.steps") == 5);
+  CHECK(changed->origin("train.steps").text() == "checkpoint step 100");
+  CHECK(config.integer("train.steps") == 1000);
+  const auto refused = config.with("train.steps", "0", Origin::program("checkpoint step 100"));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.failure().text ==
+        "checkpoint step 100: train.steps = 0 is too small (optimizer updates of the whole run); "
+        "give 1 or more steps");
+}
+
+TEST_CASE("the resolved text loads as the same configuration") {
+  const TemporaryFolder folder;
+  const auto first = resolved(
+      {"comm.timeout=1500ms", "parallel.bucket_bytes=5000000", "data.train=/a/b c:0.25, d:e:1",
+       "run.tags=ü, x y", "run.name=a = [b]", "optimizer.learning_rate=0.1", "parallel.pipeline=2",
+       "parallel.stage_layers=3,4", "train.seed=9223372036854775807", "model.head_dim=48"});
+  for (const auto origins : {Config::Origins::shown, Config::Origins::hidden}) {
+    const auto path = folder.write("resolved.conf", first.resolved_text(origins));
+    const auto again = Config::resolve({.files = {path}, .environment = {}, .settings = {}});
+    REQUIRE(again.ok());
+    CHECK(*again == first);
+    CHECK(again->hash() == first.hash());
+    CHECK(diff(first, *again).empty());
+  }
+  CHECK(first.resolved_text().find("timeout = 1.5s                           # --set\n") !=
+        std::string::npos);
+  const auto defaults = folder.write("default.conf", Config().resolved_text());
+  CHECK(Config::resolve({.files = {defaults}, .environment = {}, .settings = {}}).value() ==
+        Config());
+}
+
+TEST_CASE("the digest depends on every value and on nothing else") {
+  const Config config;
+  // A constant, so that ranks of different builds and machines agree.
+  const auto first = config.hash();
+  CHECK(resolved({"train.steps=1000"}).hash() == first);
+  CHECK(resolved({"comm.timeout=600"}).hash() == first);
+  for (const auto* setting : {"train.steps=1001", "run.name=x", "model.hidden_size=8",
+                              "comm.timeout=601", "parallel.sequence=true"}) {
+    INFO(setting);
+    CHECK(resolved({setting}).hash() != first);
+  }
+  constexpr std::string_view model[] = {"model"};
+  CHECK(resolved({"run.name=x"}).fingerprint_of_sections(model) ==
+        config.fingerprint_of_sections(model));
+  CHECK(resolved({"model.hidden_size=8"}).fingerprint_of_sections(model) !=
+        config.fingerprint_of_sections(model));
+}
+
+TEST_CASE("a difference names both values, both origins and what it concerns") {
+  const auto differences =
+      diff(resolved({"train.steps=5", "parallel.tensor=2"}), resolved({"train.steps=6"}));
+  REQUIRE(differences.size() == 2);
+  CHECK(differences[0].key == "parallel.tensor");
+  CHECK(differences[0].second_origin.text() == "default");
+  CHECK(differences[0].concern == Concern::layout);
+  CHECK(differences[1].key == "train.steps");
+  CHECK(differences[1].first == "5");
+  CHECK(differences[1].second == "6");
+}
+
+TEST_CASE("the run directory follows the name unless it is given") {
+  CHECK(run_directory(resolved({"run.name=x"})) == "runs/x");
+  CHECK(run_directory(resolved({"run.name=x", "run.directory=/there"})) == "/there");
+}

@@ -1,0 +1,168 @@
+#include "trireme/base/format.hpp"
+#include "trireme/base/philox.hpp"
+#include "trireme/config/config.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+using trireme::config::Config;
+using trireme::tests::TemporaryFolder;
+namespace base = trireme::base;
+
+namespace {
+
+base::Result<Config> load(const std::filesystem::path& path) {
+  return Config::resolve({.files = {path}, .environment = {}, .settings = {}});
+}
+
+std::string failure_of(const std::filesystem::path& path) {
+  const auto config = load(path);
+  REQUIRE_FALSE(config.ok());
+  return config.failure().text;
+}
+
+}  // namespace
+
+TEST_CASE("a file has sections, full names, comments, blanks and any line ends") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.conf",
+                                 "\xEF\xBB\xBF# comment\r\n"
+                                 "run.name=first   # a name\r\n"
+                                 "\r\n"
+                                 "[train]\r\n"
+                                 "  steps = 7\r\n"
+                                 "\tseed\t=\t9\n"
+                                 "[model.rope_scaling]\n"
+                                 "rope_type = default\n"
+                                 "[ optimizer ]\n"
+                                 "[optimizer]\n"
+                                 "name = sgd");
+  const auto config = load(path);
+  REQUIRE(config.ok());
+  CHECK(config->text("run.name") == "first");
+  CHECK(config->origin("run.name").text() == path.string() + ":2");
+  CHECK(config->integer("train.steps") == 7);
+  CHECK(config->origin("train.steps").text() == path.string() + ":5");
+  CHECK(config->integer("train.seed") == 9);
+  CHECK(config->text("model.rope_scaling.rope_type") == "default");
+  CHECK(config->text("optimizer.name") == "sgd");
+  CHECK(config->origin("optimizer.name").line == 11);
+}
+
+TEST_CASE("an include is read where it stands, relative to the file that names it") {
+  const TemporaryFolder folder;
+  const auto inner = folder.write("parts/inner.conf", "[train]\nsteps = 1\nseed = 1\n");
+  folder.write("parts/outer.conf", "include = inner.conf\ntrain.seed = 2\n");
+  const auto path = folder.write("a.conf",
+                                 "[run]\n"
+                                 "name = x\n"
+                                 "include = parts/outer.conf\n"
+                                 "tags = a, b\n");
+  const auto config = load(path);
+  REQUIRE(config.ok());
+  CHECK(config->integer("train.steps") == 1);
+  CHECK(config->origin("train.steps").text() == inner.string() + ":2");
+  CHECK(config->integer("train.seed") == 2);
+  CHECK(config->texts("run.tags") == std::vector<std::string>{"a", "b"});  // still [run]
+}
+
+TEST_CASE("a key may be set before and after an include: the later line wins") {
+  const TemporaryFolder folder;
+  folder.write("inner.conf", "train.steps = 2\n");
+  CHECK(load(folder.write("a.conf", "train.steps = 1\ninclude = inner.conf\n"))
+            ->integer("train.steps") == 2);
+  CHECK(load(folder.write("b.conf", "include = inner.conf\ntrain.steps = 1\n"))
+            ->integer("train.steps") == 1);
+}
+
+TEST_CASE("one file may be included twice but not by itself") {
+  const TemporaryFolder folder;
+  folder.write("leaf.conf", "train.steps = 2\n");
+  folder.write("left.conf", "include = leaf.conf\n");
+  CHECK(load(folder.write("top.conf", "include = leaf.conf\ninclude = left.conf\n")).ok());
+  folder.write("b.conf", "include = ./a.conf\n");
+  const auto path = folder.write("a.conf", "include = b.conf\n");
+  const auto text = failure_of(path);
+  CHECK(text.find((folder.path() / "b.conf").string() + ":1: ") == 0);
+  CHECK(text.find("includes itself") != std::string::npos);
+}
+
+TEST_CASE("includes are limited in depth and number") {
+  const TemporaryFolder folder;
+  for (int depth = 0; depth < 40; ++depth) {
+    folder.write(base::format("{}.conf", depth), base::format("include = {}.conf\n", depth + 1));
+  }
+  CHECK(failure_of(folder.path() / "0.conf").find("too deep or too often") != std::string::npos);
+  folder.write("leaf.conf", "");
+  std::string many;
+  for (int count = 0; count < 300; ++count) many += "include = leaf.conf\n";
+  CHECK(failure_of(folder.write("many.conf", many)).find("too deep or too often") !=
+        std::string::npos);
+}
+
+TEST_CASE("every mistake of a file is named with its line, in one go") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.conf",
+                                 "[train]\n"
+                                 "stesp = 5\n"
+                                 "micro_batch = 0\n"
+                                 "nonsense\n"
+                                 "seed = 1\n"
+                                 "seed = 2\n"
+                                 "[]\n"
+                                 "include =\n"
+                                 "include = absent.conf\n");
+  const auto at = [&path](int line) { return path.string() + ":" + std::to_string(line) + ": "; };
+  const auto text = failure_of(path);
+  CHECK(text ==
+        at(4) +
+            "nonsense is neither 'key = value' nor '[section]' nor a comment (nothing else can "
+            "stand in a configuration file); correct the line\n" +
+            at(6) +
+            "train.seed is set for the second time (the first is line 5, and one of the two would "
+            "be ignored); remove one\n" +
+            at(7) + "'[]' names no section; write [section]\n" + at(8) +
+            "include names no file; write include = other.conf\n" + at(9) + "cannot open '" +
+            (folder.path() / "absent.conf").string() +
+            "': No such file or directory (a configuration file must be readable); check the "
+            "path\n" +
+            at(2) +
+            "there is no key 'train.stesp' (nothing would read it); did you mean 'train.steps'?\n" +
+            at(3) +
+            "train.micro_batch = 0 is too small (sequences of one forward on one data-parallel "
+            "rank); give 1 or more sequences");
+}
+
+TEST_CASE("files that are no text, too long or too large are refused quickly") {
+  const TemporaryFolder folder;
+  CHECK(failure_of(folder.write("nul.conf", std::string_view("run.name = a\0b\n", 15)))
+            .find(":1: 'run.name = a\\x00b' is not text") != std::string::npos);
+  CHECK(failure_of(folder.write("latin.conf",
+                                "\nrun.name = gr\xF6\xDF"
+                                "e\n"))
+            .find("latin.conf:2: ") != std::string::npos);
+  CHECK(failure_of(folder.write("large.conf", std::string(std::size_t{2} << 20, '#')))
+            .find("larger than 1.00 MiB") != std::string::npos);
+  CHECK(failure_of(folder.write("long.conf", std::string(30'000, '\n'))).find("more than 20000") !=
+        std::string::npos);
+  CHECK(failure_of(folder.path()).find("is a folder") != std::string::npos);
+  CHECK(failure_of("/dev/zero").find("larger than") != std::string::npos);
+}
+
+TEST_CASE("random bytes never crash the reader") {
+  const TemporaryFolder folder;
+  // The letters that mean something come often, so that the parser is reached.
+  constexpr std::string_view letters = "[]=#.\n\r\t \\\"'\0\xFF\xC3\xA9,:-+09aetrainstepsinclude";
+  for (std::uint64_t file = 0; file < 300; ++file) {
+    std::string text;
+    const auto length = base::philox(3, file, 0)[0] % 400;
+    for (std::uint64_t at = 0; at < length; ++at) {
+      const auto bits = base::philox(3, file, at + 1);
+      text += bits[1] % 4 == 0 ? static_cast<char>(bits[0]) : letters[bits[0] % letters.size()];
+    }
+    const auto path = folder.write("random.conf", text);
+    const auto config = load(path);
+    if (!config) CHECK(config.failure().text.size() < 40'000);
+  }
+}
