@@ -35,7 +35,7 @@ struct Variant {
   float dropout = 0.0F;
 };
 
-/// The whole batch is 24 sequences of 16 tokens, whatever the mesh.
+/// The whole batch is 24 sequences of 24 tokens, whatever the mesh.
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
                                   const Variant& variant) {
   engine::EngineOptions options;
@@ -48,7 +48,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   const int data = mesh.degree(Axis::data);
   options.micro_batch = data == 8 ? 1 : 2;
   options.micro_batches = 24 / static_cast<int>(options.micro_batch) / data;
-  options.sequence_length = 16;
+  options.sequence_length = 24;
   options.sequence_parallel = variant.sequence;
   options.zero_level = variant.zero_level;
   options.recompute = variant.recompute;
