@@ -4,13 +4,8 @@ namespace trireme::apps {
 
 std::vector<Command> commands() {
   return {
-      train_command(),
-      tokenizer_command(),
-      data_command(),
-      config_command(),
-      topology_command(),
-      completion_command(),
-      man_command(),
+      train_command(),  probe_command(),    tokenizer_command(),  data_command(),
+      config_command(), topology_command(), completion_command(), man_command(),
   };
 }
 

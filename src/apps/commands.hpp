@@ -10,6 +10,7 @@ Command completion_command();
 Command config_command();
 Command data_command();
 Command man_command();
+Command probe_command();
 Command topology_command();
 Command train_command();
 Command tokenizer_command();

@@ -9,6 +9,8 @@
 #include "trireme/train/batch_loader.hpp"
 #include "trireme/train/stop_signal.hpp"
 
+#include "agreed.hpp"
+#include "groups.hpp"
 #include "peak.hpp"
 #include "setup.hpp"
 
@@ -22,13 +24,6 @@ namespace {
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// The value, once all ranks have one; else everybody ends with the text of the first that failed.
-template <typename T>
-T agreed(comm::ProcessGroup& world, base::Result<T> mine) {
-  runtime::agree(world, mine.ok() ? base::Status{} : base::Status(mine.failure()));
-  return std::move(mine).value();
 }
 
 Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
@@ -65,9 +60,7 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   }
   agreed(world, prepare_directory(config, start, cluster.rank));
   memory_ = std::make_unique<engine::Memory>(engine::Memory::host(engine::measure(options)));
-  const engine::Groups groups{cluster.tensor.get(), cluster.pipeline.get(), cluster.data.get(),
-                              cluster.embedding.get()};
-  engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   const auto peak = find_peak(config, kernels, options.dtype, world);
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   restore(start);
