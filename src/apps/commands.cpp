@@ -15,6 +15,8 @@ std::vector<Command> commands() {
       bench_command(),
       completion_command(),
       man_command(),
+      train_command(),  probe_command(),    tokenizer_command(),  data_command(),
+      config_command(), topology_command(), completion_command(), man_command(),
   };
 }
 

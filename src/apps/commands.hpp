@@ -15,6 +15,7 @@ Command data_command();
 Command layout_command();
 Command man_command();
 Command plan_command();
+Command probe_command();
 Command topology_command();
 Command train_command();
 Command tokenizer_command();

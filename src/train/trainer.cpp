@@ -9,6 +9,8 @@
 #include "trireme/train/batch_loader.hpp"
 #include "trireme/train/stop_signal.hpp"
 
+#include "agreed.hpp"
+#include "groups.hpp"
 #include "peak.hpp"
 #include "setup.hpp"
 
@@ -24,10 +26,6 @@ namespace {
 std::int32_t agree_largest(comm::ProcessGroup& world, std::int32_t mine) {
   world.all_reduce(device::Tensor(&mine, device::DType::i32, {1}), comm::ReduceOp::max);
   return mine;
-}
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
@@ -64,9 +62,7 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   }
   runtime::agree(world, prepare_directory(config, start, cluster.rank));
   memory_ = std::make_unique<engine::Memory>(engine::Memory::host(engine::measure(options)));
-  const engine::Groups groups{cluster.tp.get(), cluster.pp.get(), cluster.dp.get(),
-                              cluster.embedding.get()};
-  engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   const auto peak = find_peak(config, kernels, options.dtype, world);
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   restore(start);
