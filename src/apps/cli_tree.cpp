@@ -44,27 +44,34 @@ std::string path_of(const CLI::App& app) {
   return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
 }
 
-/// "  title        description", the description wrapped under itself.
-std::string row(std::string_view title, std::string_view description) {
-  std::string text = format("  {:<{}}", title, title_width - 2);
-  // A long title stands on a line of its own.
-  if (title.size() > title_width - 4) text += "\n" + std::string(title_width, ' ');
-  std::size_t column = title_width;
-  while (!description.empty()) {
-    const auto space = description.find(' ');
-    const auto word = description.substr(0, space);
-    if (column > title_width && column + 1 + word.size() > text_width) {
-      text += "\n" + std::string(title_width, ' ');
-      column = title_width;
-    } else if (column > title_width) {
+/// One paragraph, broken between words; lines after the first begin at `indent`, where the first
+/// is taken to begin, too.
+std::string wrapped(std::string_view paragraph, std::size_t indent) {
+  std::string text;
+  std::size_t column = indent;
+  while (!paragraph.empty()) {
+    const auto space = paragraph.find(' ', paragraph.find_first_not_of(' '));
+    const auto word = paragraph.substr(0, space);
+    if (column > indent && column + 1 + word.size() > text_width) {
+      text += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
       text += ' ';
       ++column;
     }
     text += word;
     column += word.size();
-    description.remove_prefix(space == std::string_view::npos ? description.size() : space + 1);
+    paragraph.remove_prefix(space == std::string_view::npos ? paragraph.size() : space + 1);
   }
-  return text + "\n";
+  return text;
+}
+
+/// "  title        description", the description wrapped under itself.
+std::string row(std::string_view title, std::string_view description) {
+  std::string text = format("  {:<{}}", title, title_width - 2);
+  // A long title stands on a line of its own.
+  if (title.size() > title_width - 4) text += "\n" + std::string(title_width, ' ');
+  return text + wrapped(description, title_width) + "\n";
 }
 
 /// Rows under one heading a group, groups in the order of their first member.
@@ -133,7 +140,12 @@ std::string help_text(const CommandText& command, const CommandText& root) {
   text += grouped(command.positionals, "Arguments", title, body);
   text += grouped(command.options, "Options", title, body);
   if (command.path != root.path) text += grouped(root.options, "Everywhere", title, body);
-  if (!command.details.empty()) text += "\n" + command.details + "\n";
+  if (!command.details.empty()) text += "\n";
+  for (std::string_view rest = command.details; !rest.empty();) {
+    const auto end = rest.find('\n');
+    text += wrapped(rest.substr(0, end), 0) + "\n";
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
   return text;
 }
 

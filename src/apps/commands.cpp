@@ -7,6 +7,7 @@ std::vector<Command> commands() {
       tokenizer_command(),
       data_command(),
       config_command(),
+      topology_command(),
       completion_command(),
       man_command(),
   };

@@ -11,6 +11,7 @@ Command config_command();
 Command data_command();
 Command man_command();
 Command tokenizer_command();
+Command topology_command();
 
 /// All commands, in the order in which help shows them.
 std::vector<Command> commands();

@@ -130,13 +130,9 @@ void CommandLine::add(CLI::App& parent, const Command& command) {
   app->callback([this, action = command.prepare(*app)] { action_ = action; });
 }
 
-ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment) {
+ExitCode guarded(const std::function<ExitCode()>& body) {
   try {
-    Output out(STDOUT_FILENO);
-    Context context{.environment = environment, .out = out};
-    const auto code = parse_and_run(arguments, context);
-    out.flush();
-    return code;
+    return body();
   } catch (const ReaderGone&) {
     return ExitCode::done;
   } catch (const base::Error& error) {
@@ -152,6 +148,16 @@ ExitCode run(const std::vector<std::string>& arguments, const base::Environment&
     complain("something unknown was thrown (this is a defect of Trireme; please report it)");
     return ExitCode::internal;
   }
+}
+
+ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment) {
+  return guarded([&] {
+    Output out(STDOUT_FILENO);
+    Context context{.environment = environment, .out = out};
+    const auto code = parse_and_run(arguments, context);
+    out.flush();
+    return code;
+  });
 }
 
 }  // namespace trireme::apps

@@ -5,6 +5,7 @@
 
 #include "apps/command.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +33,10 @@ class CommandLine {
   bool verbose_ = false;
 };
 
-/// Parses (without the program's own name) and runs; every failure ends here, as an exit code and
-/// words on stderr.
+/// Runs `body`; every failure ends here, as an exit code and words on stderr.
+base::ExitCode guarded(const std::function<base::ExitCode()>& body);
+
+/// Parses the arguments (without the program's own name) and runs what they ask for.
 base::ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment);
 
 }  // namespace trireme::apps

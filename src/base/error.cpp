@@ -1,8 +1,8 @@
 #include "trireme/base/error.hpp"
 
-#include <cstring>
-
 #include "trireme/base/format.hpp"
+
+#include <cstring>
 
 namespace trireme::base {
 

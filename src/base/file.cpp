@@ -1,14 +1,14 @@
 #include "trireme/base/file.hpp"
 
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-
-#include "trireme/base/error.hpp"
-#include "trireme/base/format.hpp"
 
 namespace trireme::base {
 
@@ -17,8 +17,7 @@ std::optional<std::string> FileTraits::close(int descriptor) {
   return std::string(std::strerror(errno));
 }
 
-Result<File> open_file(const std::filesystem::path& path, int flags, unsigned mode,
-                       ExitCode code) {
+Result<File> open_file(const std::filesystem::path& path, int flags, unsigned mode, ExitCode code) {
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   if (descriptor < 0) {
     return Failure{code, format("cannot open '{}': {}", path.string(), std::strerror(errno))};
@@ -29,8 +28,7 @@ Result<File> open_file(const std::filesystem::path& path, int flags, unsigned mo
 void write_at(const File& file, std::span<const std::byte> bytes, std::size_t offset,
               const std::filesystem::path& path, ExitCode code) {
   while (!bytes.empty()) {
-    const auto count =
-        ::pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const auto count = ::pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_errno(code, format("cannot write '{}'", path.string()), errno);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
@@ -75,8 +73,8 @@ Result<std::string> read_text_file(const std::filesystem::path& path, ExitCode c
     if (count == 0) return text;
     text.append(block, 0, static_cast<std::size_t>(count));
     if (text.size() > max_bytes) {
-      return Failure{code, format("'{}' is larger than {} (no file of this kind is)",
-                                  path.string(), bytes_text(max_bytes))};
+      return Failure{code, format("'{}' is larger than {} (no file of this kind is)", path.string(),
+                                  bytes_text(max_bytes))};
     }
   }
 }

@@ -18,8 +18,12 @@ std::string shortest(Float value) {
 
 }  // namespace
 
-std::string number_text(float value) { return shortest(value); }
-std::string number_text(double value) { return shortest(value); }
+std::string number_text(float value) {
+  return shortest(value);
+}
+std::string number_text(double value) {
+  return shortest(value);
+}
 
 std::string bytes_text(std::uint64_t bytes) {
   constexpr std::array<const char*, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

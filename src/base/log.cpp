@@ -81,7 +81,9 @@ void configure(const Settings& settings) {
   }
 }
 
-const Settings& settings() { return state().settings; }
+const Settings& settings() {
+  return state().settings;
+}
 
 void write(Level level, std::string_view room, std::string_view message) {
   write_to(level, room, message, true);

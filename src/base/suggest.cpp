@@ -1,9 +1,9 @@
 #include "trireme/base/suggest.hpp"
 
+#include "trireme/base/format.hpp"
+
 #include <algorithm>
 #include <numeric>
-
-#include "trireme/base/format.hpp"
 
 namespace trireme::base {
 namespace {
@@ -54,9 +54,13 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 std::vector<int> divisors(int number) {
   std::vector<int> found;
-  for (int candidate = 1; candidate <= number; ++candidate) {
-    if (number % candidate == 0) found.push_back(candidate);
+  std::vector<int> partners;  // of those below the square root, descending
+  for (int candidate = 1; candidate <= number / candidate; ++candidate) {
+    if (number % candidate != 0) continue;
+    found.push_back(candidate);
+    if (candidate != number / candidate) partners.push_back(number / candidate);
   }
+  found.insert(found.end(), partners.rbegin(), partners.rend());
   return found;
 }
 

@@ -149,6 +149,12 @@ void Checker::learning_rate() {
   const auto steps = config_.integer("train.steps");
   const auto warmup = config_.integer("optimizer.warmup_steps");
   const auto decay = config_.integer_or("optimizer.decay_steps", 0);
+  if (!config_.automatic("optimizer.decay_steps") && config_.text("optimizer.curve") != "wsd") {
+    mistake(
+        "{} does not go with {} (only curve wsd has a fall of its own length); set "
+        "optimizer.curve=wsd or optimizer.decay_steps=auto",
+        cited("optimizer.decay_steps"), cited("optimizer.curve"));
+  }
   if (warmup > steps) {
     mistake("{} is more than {} (the learning rate would never reach its height); lower the first",
             cited("optimizer.warmup_steps"), cited("train.steps"));
@@ -163,15 +169,20 @@ void Checker::rope_scaling() {
       "model.rope_scaling.factor", "model.rope_scaling.low_freq_factor",
       "model.rope_scaling.high_freq_factor", "model.rope_scaling.original_max_position_embeddings"};
   constexpr std::string_view type = "model.rope_scaling.rope_type";
-  const bool scaled = !config_.automatic(type) && config_.text(type) == "llama3";
+  const auto kind = config_.text_or(type, "auto");
+  // `linear` needs the first part, `llama3` all of them; a config.json may hold the others.
+  const std::size_t needed_count = kind == "llama3" ? std::size(parts) : kind == "linear" ? 1 : 0;
   const bool from_file = !config_.text("model.from").empty();
-  for (const auto part : parts) {
-    if (scaled && config_.automatic(part) && !from_file) {
+  for (std::size_t index = 0; index < std::size(parts); ++index) {
+    const auto part = parts[index];
+    const bool given = !config_.automatic(part);
+    if (index < needed_count && !given && !from_file) {
       mistake("{} needs {} (the formula has no default for it); give it", cited(type), part);
     }
-    if (!scaled && !config_.automatic(part) && !(config_.automatic(type) && from_file)) {
-      mistake("{} does not go with {} (there is nothing to scale); set {}=llama3 or remove it",
-              cited(part), cited(type), type);
+    if (index >= needed_count && given && !(kind == "auto" && from_file)) {
+      mistake(
+          "{} does not go with {} (its formula has no place for it); set {}=llama3 or remove it",
+          cited(part), cited(type), type);
     }
   }
   constexpr auto low = parts[1];

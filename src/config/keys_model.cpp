@@ -28,17 +28,37 @@ Key number(std::string_view name, const Range& range, std::string_view auto_rule
           .documentation = documentation};
 }
 
+void add_sizes(std::vector<Key>& keys) {
+  keys.push_back(size("vocab_size", "from model.from, else from data.tokenizer",
+                      "Entries of the vocabulary."));
+  keys.push_back(size("hidden_size", from_model, "Width of the residual stream."));
+  keys.push_back(size("intermediate_size",
+                      "from model.from, else 4 x hidden_size; llama and qwen3 need it given",
+                      "Width inside the feed-forward block."));
+  keys.push_back(size("num_hidden_layers", from_model, "Transformer layers."));
+  keys.push_back(size("num_attention_heads", from_model, "Query heads of a layer."));
+  keys.push_back(size("num_key_value_heads", "from model.from, else num_attention_heads",
+                      "Key and value heads of a layer (fewer than query heads is grouped-query "
+                      "attention). Must divide num_attention_heads."));
+  keys.push_back(size("head_dim", "from model.from, else hidden_size / num_attention_heads",
+                      "Width of one head."));
+  auto positions = size("max_position_embeddings", "from model.from, else train.sequence_length",
+                        "Longest context.");
+  positions.unit = "tokens";
+  keys.push_back(positions);
+}
+
 void add_rope_scaling(std::vector<Key>& keys) {
   keys.push_back({.section = "model",
                   .name = "rope_scaling.rope_type",
                   .type = Type::choice,
                   .concern = Concern::model,
                   .default_text = "auto",
-                  .choices = {"default", "llama3"},
+                  .choices = {"default", "linear", "llama3"},
                   .auto_rule = "from model.from, else default",
                   .documentation = "Scaling of rotary frequencies for contexts longer than the "
-                                   "model was first trained with. `default` is none; `llama3` "
-                                   "needs the four keys below."});
+                                   "model was first trained with. `default` is none; `linear` "
+                                   "needs a factor; `llama3` needs all four keys below."});
   keys.push_back(number("rope_scaling.factor", at_least(1), "from model.from",
                         "How many times longer the context becomes."));
   keys.push_back(number("rope_scaling.low_freq_factor", more_than(0), "from model.from",
@@ -71,23 +91,7 @@ std::vector<Key> model_keys() {
                   .documentation = "Folder with a Hugging Face config.json that gives every key "
                                    "left at `auto`. Weights are not read from it: "
                                    "`checkpoint.load` does that."});
-  keys.push_back(size("vocab_size", "from model.from, else from data.tokenizer",
-                      "Entries of the vocabulary."));
-  keys.push_back(size("hidden_size", from_model, "Width of the residual stream."));
-  keys.push_back(size("intermediate_size",
-                      "from model.from, else 4 x hidden_size; llama and qwen3 need it given",
-                      "Width inside the feed-forward block."));
-  keys.push_back(size("num_hidden_layers", from_model, "Transformer layers."));
-  keys.push_back(size("num_attention_heads", from_model, "Query heads of a layer."));
-  keys.push_back(size("num_key_value_heads", "from model.from, else num_attention_heads",
-                      "Key and value heads of a layer (fewer than query heads is grouped-query "
-                      "attention). Must divide num_attention_heads."));
-  keys.push_back(size("head_dim", "from model.from, else hidden_size / num_attention_heads",
-                      "Width of one head."));
-  auto positions = size("max_position_embeddings", "from model.from, else train.sequence_length",
-                        "Longest context.");
-  positions.unit = "tokens";
-  keys.push_back(positions);
+  add_sizes(keys);
   keys.push_back(number("rope_theta", more_than(0), "from model.from, else 10000",
                         "Base of the rotary frequencies."));
   add_rope_scaling(keys);

@@ -14,6 +14,29 @@ Key layout_integer(std::string_view name, std::string_view default_text, const R
           .documentation = documentation};
 }
 
+Key sequence() {
+  return {.section = "parallel",
+          .name = "sequence",
+          .type = Type::flag,
+          .concern = Concern::layout,
+          .default_text = "false",
+          .documentation =
+              "Sequence parallel: the ranks of a tensor-parallel group divide "
+              "activations between matrix products along the sequence, too."};
+}
+
+Key schedule() {
+  return {.section = "parallel",
+          .name = "schedule",
+          .type = Type::choice,
+          .concern = Concern::layout,
+          .default_text = "1f1b",
+          .choices = {"gpipe", "1f1b", "interleaved"},
+          .documentation =
+              "Order of forward and backward over the stages. All give the "
+              "same numbers; they differ in idle time and memory."};
+}
+
 }  // namespace
 
 std::vector<Key> parallel_keys() {
@@ -34,23 +57,6 @@ std::vector<Key> parallel_keys() {
       layout_integer("zero_level", "0", between(0, 1),
                      "What data-parallel ranks divide among themselves. 0: nothing; 1: master "
                      "weights and optimizer state.");
-  Key sequence{.section = "parallel",
-               .name = "sequence",
-               .type = Type::flag,
-               .concern = Concern::layout,
-               .default_text = "false",
-               .documentation =
-                   "Sequence parallel: the ranks of a tensor-parallel group divide "
-                   "activations between matrix products along the sequence, too."};
-  Key schedule{.section = "parallel",
-               .name = "schedule",
-               .type = Type::choice,
-               .concern = Concern::layout,
-               .default_text = "1f1b",
-               .choices = {"gpipe", "1f1b", "interleaved"},
-               .documentation =
-                   "Order of forward and backward over the stages. All give the "
-                   "same numbers; they differ in idle time and memory."};
   Key stage_layers{.section = "parallel",
                    .name = "stage_layers",
                    .type = Type::integers,
@@ -70,7 +76,7 @@ std::vector<Key> parallel_keys() {
              .documentation =
                  "Bucket of gradients: how many bytes of them are reduced at a time, "
                  "while backward goes on."};
-  return {tensor,         pipeline,     data,       sequence, schedule,
+  return {tensor,         pipeline,     data,       sequence(), schedule(),
           virtual_stages, stage_layers, zero_level, bucket};
 }
 

@@ -50,6 +50,32 @@ std::vector<Key> train_keys() {
   };
 }
 
+namespace {
+
+Key warmup_steps() {
+  return {.section = "optimizer",
+          .name = "warmup_steps",
+          .type = Type::integer,
+          .concern = Concern::training,
+          .default_text = "0",
+          .unit = "steps",
+          .range = counts_from(0),
+          .documentation = "Steps over which the learning rate rises from 0."};
+}
+
+Key decay_steps() {
+  auto decay = warmup_steps();
+  decay.name = "decay_steps";
+  decay.default_text = "auto";
+  decay.auto_rule = "a tenth of train.steps, rounded up";
+  decay.documentation =
+      "Steps over which the learning rate falls to min_learning_rate at the end "
+      "of the run, for curve wsd; cosine and linear fall from warm-up to end.";
+  return decay;
+}
+
+}  // namespace
+
 std::vector<Key> optimizer_keys() {
   const auto real = [](std::string_view name, std::string_view default_text, const Range& range,
                        std::string_view documentation) {
@@ -71,21 +97,6 @@ std::vector<Key> optimizer_keys() {
                .choices = std::move(choices),
                .documentation = documentation};
   };
-  Key warmup{.section = "optimizer",
-             .name = "warmup_steps",
-             .type = Type::integer,
-             .concern = Concern::training,
-             .default_text = "0",
-             .unit = "steps",
-             .range = counts_from(0),
-             .documentation = "Steps over which the learning rate rises from 0."};
-  auto decay = warmup;
-  decay.name = "decay_steps";
-  decay.default_text = "auto";
-  decay.auto_rule = "a tenth of train.steps for wsd, all steps after warm-up for the others";
-  decay.documentation =
-      "Steps over which the learning rate falls to min_learning_rate; they end "
-      "with train.steps for wsd, and start after warm-up for cosine and linear.";
   return {
       choice("name", "adamw", {"adamw", "sgd"},
              "Update rule. `sgd` is stochastic gradient descent with momentum."),
@@ -95,8 +106,8 @@ std::vector<Key> optimizer_keys() {
       choice("curve", "cosine", {"constant", "cosine", "linear", "wsd"},
              "How the learning rate falls after warm-up. `wsd`: stays, then falls linearly at "
              "the end (warm-up, stable, decay)."),
-      warmup,
-      decay,
+      warmup_steps(),
+      decay_steps(),
       real("beta1", "0.9", from_0_below_1(), "Decay of the first moment (adamw)."),
       real("beta2", "0.95", from_0_below_1(), "Decay of the second moment (adamw)."),
       real("eps", "1e-8", more_than(0), "Term beside the root of the second moment (adamw)."),

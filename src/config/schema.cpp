@@ -201,7 +201,7 @@ std::string permitted_text(const Key& key) {
     text = base::format("one of {}", base::join(key.choices, ", "));
   } else if (minimum && maximum && below) {
     text = base::format("{} or more and below {}{}", shown(*minimum), shown(*maximum), unit);
-  } else if (minimum && maximum && *maximum < count_max) {
+  } else if (minimum && maximum && *maximum != count_max) {
     text = base::format("{} to {}{}", shown(*minimum), shown(*maximum), unit);
   } else if (minimum) {
     text = above ? base::format("more than {}{}", shown(*minimum), unit)

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "trireme/base/exit_code.hpp"
+#include "trireme/base/result.hpp"
+
 #include <source_location>
 #include <stdexcept>
 #include <string>
-
-#include "trireme/base/exit_code.hpp"
-#include "trireme/base/result.hpp"
 
 namespace trireme::base {
 
@@ -30,8 +30,7 @@ class Error : public std::runtime_error {
 
 /// The value, or its failure thrown as an Error: for places past the point of asking the user.
 template <typename T>
-T value_or_throw(Result<T> result,
-                 std::source_location where = std::source_location::current()) {
+T value_or_throw(Result<T> result, std::source_location where = std::source_location::current()) {
   if (!result.ok()) throw Error(result.failure(), where);
   return std::move(result).value();
 }

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "trireme/base/handle.hpp"
+#include "trireme/base/result.hpp"
+
 #include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "trireme/base/handle.hpp"
-#include "trireme/base/result.hpp"
 
 namespace trireme::base {
 

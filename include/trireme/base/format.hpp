@@ -1,11 +1,11 @@
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 /// Text from values. The only place that names the formatting library.
 namespace trireme::base {

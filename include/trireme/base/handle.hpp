@@ -1,11 +1,11 @@
 #pragma once
 
+#include "trireme/base/log.hpp"
+#include "trireme/base/result.hpp"
+
 #include <optional>
 #include <string>
 #include <utility>
-
-#include "trireme/base/log.hpp"
-#include "trireme/base/result.hpp"
 
 namespace trireme::base {
 

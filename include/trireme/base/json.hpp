@@ -1,13 +1,13 @@
 #pragma once
 
+#include "trireme/base/result.hpp"
+
+#include <nlohmann/json.hpp>
+
 #include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
-
-#include <nlohmann/json.hpp>
-
-#include "trireme/base/result.hpp"
 
 namespace trireme::base {
 

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "trireme/base/format.hpp"
+
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "trireme/base/format.hpp"
 
 /// The log that people read (stderr and, when asked, a file per rank). Machines read metrics.
 namespace trireme::base::log {

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "trireme/base/contract.hpp"
+#include "trireme/base/exit_code.hpp"
+
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
-
-#include "trireme/base/contract.hpp"
-#include "trireme/base/exit_code.hpp"
 
 namespace trireme::base {
 
@@ -16,14 +16,16 @@ struct Failure {
   std::string text;
 };
 
-inline Failure usage_failure(std::string text) { return {ExitCode::usage, std::move(text)}; }
+inline Failure usage_failure(std::string text) {
+  return {ExitCode::usage, std::move(text)};
+}
 
 /// A value, or the reason in words why there is none. Mistakes of users travel as results;
 /// failures of the system travel as base::Error.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}             // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::move(value)) {}            // NOLINT(google-explicit-constructor)
   Result(Failure failure) : state_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }

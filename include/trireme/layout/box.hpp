@@ -1,11 +1,11 @@
 #pragma once
 
+#include "trireme/layout/mesh.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "trireme/layout/mesh.hpp"
 
 namespace trireme::layout {
 
@@ -25,6 +25,8 @@ Box whole(const Shape& shape);
 std::int64_t element_count(const Box& box);
 /// Empty when the boxes do not meet.
 std::optional<Box> intersect(const Box& a, const Box& b);
+/// The elements of `from` that are not in `what`, as disjoint boxes (at most two a dimension).
+std::vector<Box> subtract(const Box& from, const Box& what);
 /// "[0:128, 64:96]".
 std::string text(const Box& box);
 
@@ -34,11 +36,13 @@ struct CopyRun {
   std::int64_t destination;  ///< element index inside the destination box, row-major
   std::int64_t count;
 };
-/// The runs that copy what two boxes of one tensor share; empty when they do not meet.
+/// The runs that copy what two boxes of one tensor share, each as long as it can be, in row-major
+/// order; empty when the boxes do not meet.
 std::vector<CopyRun> copy_runs(const Box& source, const Box& destination);
 
-/// The fewest boxes whose union, in row-major order inside `outer`, is elements [begin, end) of
-/// that outer box: how a slice of a flat buffer is named without being flat.
+/// The fewest boxes that, one after the other, each in row-major order, are elements [begin, end)
+/// of the outer box: how a slice of a flat buffer is named without being flat. Offsets count in the
+/// whole tensor, like those of `outer`.
 std::vector<Box> boxes_of_flat_range(const Box& outer, std::int64_t begin, std::int64_t end);
 
 /// How one axis cuts one dimension of a tensor.
@@ -60,10 +64,20 @@ struct TensorSpec {
   std::vector<Cut> cuts;
 };
 
-/// The part that the rank holds. Parts differ by at most one unit when a dimension does not
-/// divide evenly: part i of n is units [i*u/n, (i+1)*u/n).
+/// Which part of a cut dimension the rank holds. With n = min(degree, max_parts) parts, the rank at
+/// coordinate c of the axis holds part floor(c * n / degree): when there are fewer parts than
+/// ranks, neighbours hold replicas of one part.
+std::int64_t part_index(const Cut& cut, const Mesh& mesh, base::Rank rank);
+
+/// The part of the tensor that the rank holds. A dimension of u units (the last may be short) is
+/// cut so that part i of n is units [floor(i * u / n), floor((i + 1) * u / n)): parts differ by at
+/// most one unit, and some are empty when n > u. Cuts of one dimension by several axes nest in the
+/// order of the list. The pipeline axis cuts nothing here: which stage holds a tensor is told by
+/// assign_layers.
 Box shard_box(const TensorSpec& spec, const Mesh& mesh, base::Rank rank);
-/// How many ranks along `axis`, the rank among them, hold the same box of this tensor.
+/// How many ranks along `axis`, `rank` among them, hold the same part of this tensor.
+int replica_count(const TensorSpec& spec, const Mesh& mesh, Axis axis, base::Rank rank);
+/// The same where it does not depend on the rank: max_parts must divide the degree or exceed it.
 int replica_count(const TensorSpec& spec, const Mesh& mesh, Axis axis);
 
 }  // namespace trireme::layout

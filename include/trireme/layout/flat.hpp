@@ -1,10 +1,10 @@
 #pragma once
 
+#include "trireme/layout/box.hpp"
+
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include "trireme/layout/box.hpp"
 
 namespace trireme::layout {
 
@@ -40,5 +40,16 @@ struct FlatLayout {
 /// than a bucket makes a larger bucket. Padding goes to the end of buckets.
 FlatLayout flat_layout(std::span<const std::int64_t> tensor_sizes, int shards,
                        std::int64_t bucket_elements, std::int64_t alignment);
+
+/// A box of a tensor that lies in one run of the flat buffer.
+struct ShardPiece {
+  std::size_t tensor;       ///< index into FlatLayout::tensors
+  Box box;                  ///< in elements of the whole tensor
+  std::int64_t flat_begin;  ///< where the box's first element lies in the flat buffer
+};
+/// What shard number `shard` of all buckets holds, as boxes in the order of the buffer; padding
+/// is left out. boxes[t] is the part of tensor t that lies in this buffer, such as shard_box(...).
+std::vector<ShardPiece> pieces_of_shard(const FlatLayout& layout, std::span<const Box> boxes,
+                                        int shard);
 
 }  // namespace trireme::layout

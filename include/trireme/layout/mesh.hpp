@@ -1,11 +1,11 @@
 #pragma once
 
+#include "trireme/base/id.hpp"
+#include "trireme/base/result.hpp"
+
 #include <span>
 #include <string>
 #include <vector>
-
-#include "trireme/base/id.hpp"
-#include "trireme/base/result.hpp"
 
 namespace trireme::layout {
 
@@ -38,6 +38,8 @@ class Mesh {
   int degree(Axis axis) const;
   /// 0 for an axis that this mesh does not have.
   int coordinate(Axis axis, base::Rank rank) const;
+  /// Distance in ranks between neighbours along an axis; 0 for an axis that this mesh lacks.
+  int stride(Axis axis) const;
   /// The rank that equals `rank` but for its coordinate on `axis`.
   base::Rank moved(base::Rank rank, Axis axis, int coordinate) const;
   /// All ranks that differ from `member` on these axes only, ascending; `member` is among them.

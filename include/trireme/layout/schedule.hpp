@@ -1,11 +1,11 @@
 #pragma once
 
+#include "trireme/base/result.hpp"
+
 #include <compare>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "trireme/base/result.hpp"
 
 namespace trireme::layout {
 
@@ -17,10 +17,11 @@ const char* name(ScheduleKind kind);
 
 enum class ActionKind {
   forward,
-  backward,         ///< input gradient, then weight gradient
-  backward_input,   ///< for schedules that split backward (zero bubble)
+  backward,        ///< input gradient, then weight gradient
+  backward_input,  ///< for schedules that split backward (zero bubble)
   backward_weight,
 };
+const char* name(ActionKind kind);
 
 /// One thing that a stage does. Messages follow from the actions and are not listed: a forward
 /// receives from the virtual stage before it and sends to the one after; a backward the reverse.
@@ -44,7 +45,7 @@ struct Schedule {
 };
 
 /// Refuses what a schedule cannot do (interleaving needs micro-batches in multiples of the
-/// stages, and at least two virtual stages), naming the valid choices.
+/// stages, and at least two virtual stages; the others exactly one), naming the valid choices.
 base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
                                      int virtual_stages);
 
@@ -59,9 +60,9 @@ ChunkPlace previous_chunk(ChunkPlace place, int stages);
 ChunkPlace next_chunk(ChunkPlace place, int stages, int virtual_stages);
 
 /// Which layers [begin, end) each chunk holds: result[stage][virtual_stage]. `given` (one count
-/// per position of the model, empty for even) is checked; an even assignment gives the
-/// remainder to the middle positions, because the first holds the embedding and the last the
-/// head.
+/// per position of the model, empty for even) is checked; only the first and the last position may
+/// be given no layer. An even assignment gives the remainder to the middle positions, because the
+/// first holds the embedding and the last the head.
 struct LayerRange {
   int begin;
   int end;

@@ -1,13 +1,14 @@
 #pragma once
 
+#include "trireme/layout/schedule.hpp"
+
 #include <string>
 #include <vector>
 
-#include "trireme/layout/schedule.hpp"
-
 namespace trireme::layout {
 
-/// Durations in any one unit; a message takes `message`.
+/// Durations of one chunk's action in any one unit; a message between two stages takes `message`.
+/// With v virtual stages a chunk is 1/v of a stage: divide when comparing schedules.
 struct Costs {
   double forward = 1.0;
   double backward_input = 1.0;
@@ -32,12 +33,23 @@ struct Simulation {
   std::vector<int> peak_live_total;
 };
 
-/// Runs the action lists against their dependencies. A list that cannot finish is a failure that
-/// names the stages, and the action that each waits in.
+/// Whether the lists are a whole step: every stage has its list; each micro-batch of each chunk
+/// goes forward once, and backward once (whole, or as input and weight gradient); and the weight
+/// gradients of a chunk are added in the order of the micro-batches. The failure names the action.
+base::Status check(const Schedule& schedule);
+
+/// Runs the action lists against their dependencies: a forward needs the output of the chunk
+/// before it; a backward its own forward and the gradient from the chunk after it, which leaves
+/// at the end of backward or backward_input; backward_weight its backward_input. Sends are buffered
+/// and take no time of the stage. Lists that check() refuses are refused; lists that cannot finish
+/// are a failure that names the stages, and the action that each waits in and for.
 base::Result<Simulation> simulate(const Schedule& schedule, const Costs& costs);
 
-/// Pictures of a simulated schedule.
+/// Pictures of a simulated schedule: a line for each stage, time to the right, with the
+/// micro-batches' numbers, the bubble, what is live at most, and a legend.
+/// At most `columns` wide where the names of stages leave room for that; UTF-8.
 std::string timeline_text(const Schedule& schedule, const Simulation& simulation, int columns);
+/// One self-contained SVG document; the same bytes for the same schedule on every machine.
 std::string timeline_svg(const Schedule& schedule, const Simulation& simulation);
 
 }  // namespace trireme::layout

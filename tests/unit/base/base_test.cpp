@@ -1,9 +1,3 @@
-#include <unistd.h>
-
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
-
 #include "trireme/base/environment.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
@@ -11,6 +5,12 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/philox.hpp"
 #include "trireme/base/suggest.hpp"
+
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
 
 using namespace trireme::base;
 

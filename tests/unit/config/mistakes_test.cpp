@@ -71,6 +71,9 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
       {{"parallel.bucket_bytes=25M"},
        "--set parallel.bucket_bytes=25M: parallel.bucket_bytes = 25M is not a valid size (bucket "
        "of gradients); M may be a power of 1000 or of 1024: write 25MB or 25MiB"},
+      {{"parallel.bucket_bytes=32GiB"},
+       "--set parallel.bucket_bytes=32GiB: parallel.bucket_bytes = 32GiB is too large (bucket of "
+       "gradients); give 4096 to 17179869184 bytes"},
       {{"parallel.stage_layers=4,,4"},
        "--set parallel.stage_layers=4,,4: parallel.stage_layers = 4,,4 has an empty entry (layers "
        "of each stage); separate entries by one comma, with none at the end"},
@@ -132,13 +135,21 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
       {{"train.steps=10", "optimizer.warmup_steps=20"},
        "optimizer.warmup_steps = 20 (--set) is more than train.steps = 10 (--set) (the learning "
        "rate would never reach its height); lower the first"},
-      {{"train.steps=10", "optimizer.warmup_steps=5", "optimizer.decay_steps=6"},
+      {{"optimizer.decay_steps=6"},
+       "optimizer.decay_steps = 6 (--set) does not go with optimizer.curve = cosine (default) "
+       "(only curve wsd has a fall of its own length); set optimizer.curve=wsd or "
+       "optimizer.decay_steps=auto"},
+      {{"train.steps=10", "optimizer.warmup_steps=5", "optimizer.decay_steps=6",
+        "optimizer.curve=wsd"},
        "optimizer.warmup_steps = 5 (--set) and optimizer.decay_steps = 6 (--set) together are "
        "more than train.steps = 10 (--set) (they may not overlap); lower one"},
       {{"model.rope_scaling.factor=8"},
        "model.rope_scaling.factor = 8 (--set) does not go with model.rope_scaling.rope_type = "
-       "auto (default) (there is nothing to scale); set model.rope_scaling.rope_type=llama3 or "
-       "remove it"},
+       "auto (default) (its formula has no place for it); set model.rope_scaling.rope_type=llama3 "
+       "or remove it"},
+      {{"model.rope_scaling.rope_type=linear"},
+       "model.rope_scaling.rope_type = linear (--set) needs model.rope_scaling.factor (the formula "
+       "has no default for it); give it"},
       {{"model.rope_scaling.rope_type=llama3", "model.rope_scaling.factor=8",
         "model.rope_scaling.low_freq_factor=4", "model.rope_scaling.high_freq_factor=1",
         "model.rope_scaling.original_max_position_embeddings=8192"},

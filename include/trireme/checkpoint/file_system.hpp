@@ -1,0 +1,39 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace trireme::checkpoint {
+
+/// The calls by which a save changes storage, one virtual function each, so that a test can make
+/// any of them fail, or end the process before it. Like the system's: -1 and errno, or 0.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  virtual int make_folder(const std::filesystem::path& path);
+  /// HDF5 is about to write the file's structure by itself.
+  virtual int before_hdf5(const std::filesystem::path& path);
+  virtual int open(const std::filesystem::path& path, int flags, unsigned mode);
+  /// posix_fallocate: takes the space now, or reports a full disk now.
+  virtual int allocate(int descriptor, std::uint64_t bytes);
+  virtual ssize_t write(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset);
+  /// Asks the system to begin writing back; nothing depends on its success.
+  virtual void start_writeback(int descriptor, std::uint64_t offset, std::uint64_t bytes);
+  virtual int sync(int descriptor);
+  virtual int close(int descriptor);
+  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
+  /// Both names exist and change places at once.
+  virtual int exchange(const std::filesystem::path& a, const std::filesystem::path& b);
+  /// A folder and all in it.
+  virtual int remove_folder(const std::filesystem::path& path);
+
+  /// The real one.
+  static FileSystem& system();
+};
+
+}  // namespace trireme::checkpoint

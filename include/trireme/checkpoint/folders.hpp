@@ -1,0 +1,76 @@
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/checkpoint/manifest.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trireme::checkpoint {
+
+/// A committed step of a run.
+struct StepFolder {
+  std::filesystem::path path;
+  std::int64_t step = 0;
+};
+
+/// RUN/checkpoints.
+std::filesystem::path checkpoints_of_run(const std::filesystem::path& run);
+/// "step-000001200".
+std::string step_folder_name(std::int64_t step);
+
+/// Folders named as committed steps, newest first; nothing is opened. Empty when the folder
+/// does not exist.
+std::vector<StepFolder> list(const std::filesystem::path& checkpoints);
+
+enum class VerifyLevel {
+  quick,  ///< the manifest in full; the size of every file
+  full,   ///< and every byte of every file against its checksum
+};
+
+/// Something wrong with a step folder.
+struct Damage {
+  std::string file;
+  std::uint64_t begin = 0;  ///< byte range in the file; empty when the whole file is meant
+  std::uint64_t end = 0;
+  std::vector<std::string> tensors;  ///< whose elements lie in that range
+  std::string text;                  ///< all of the above in words, with the remedy
+};
+struct VerifyReport {
+  std::filesystem::path folder;
+  std::vector<Damage> damages;
+  std::uint64_t checked_bytes = 0;
+  bool good() const { return damages.empty(); }
+};
+VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level, int threads = 0);
+
+/// Newest to oldest, the first step that verifies; what does not is named in the log. Failures
+/// (checkpoint): there is no step; none verifies, each with its reason.
+base::Result<StepFolder> newest_verified(const std::filesystem::path& checkpoints,
+                                         VerifyLevel level = VerifyLevel::full);
+
+/// From what people type: a step folder itself; a run folder or its checkpoints folder (then its
+/// newest verified step). Failures name what was looked for.
+base::Result<StepFolder> find_step(const std::filesystem::path& path,
+                                   VerifyLevel level = VerifyLevel::quick);
+
+/// Removes old steps but keeps the `keep_last` newest that verify (quickly); at least one. Steps
+/// that do not verify are not counted, and removed only when older than all those kept.
+/// Returns what was removed. Throws Error (checkpoint).
+std::vector<std::filesystem::path> prune(const std::filesystem::path& checkpoints, int keep_last);
+
+/// Removes the temporary folders of saves that never committed and that nobody has touched for
+/// `idle`. Returns what was removed.
+std::vector<std::filesystem::path> collect_garbage(const std::filesystem::path& checkpoints,
+                                                   std::chrono::seconds idle);
+
+/// What a step holds, for people and for programs.
+base::Json inspect_json(const Manifest& manifest);
+std::string inspect_text(const Manifest& manifest);
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/checkpoint/items.hpp"
+#include "trireme/checkpoint/manifest.hpp"
+#include "trireme/comm/process_group.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace trireme::checkpoint {
+
+struct LoadOptions {
+  /// Of this rank; 0 is one per core, at most four.
+  int threads = 0;
+};
+
+struct LoadReport {
+  std::filesystem::path folder;
+  std::int64_t step = 0;
+  std::uint64_t tokens = 0;
+  base::Json state;
+  std::uint64_t read_bytes = 0;  ///< by this rank, blocks in full
+  double seconds = 0;
+};
+
+/// Collective over the group. Host-blocking: yes. Fills every destination from the boxes that
+/// meet it, whatever layout saved them. The checksum of every block read is compared.
+/// Throws Error (checkpoint) on every rank when any rank failed: no such tensor (with the nearest
+/// name), another shape, or a bad block (naming file, tensors and byte range). Destinations hold
+/// anything then.
+LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadItem> items,
+                comm::ProcessGroup& world, const LoadOptions& options = {});
+
+/// What a rank wants of the checkpoint whose manifest this is.
+using ChooseItems = std::function<std::vector<LoadItem>(const Manifest&)>;
+
+/// Collective over the group. Host-blocking: yes. Loads the newest step that can be loaded in
+/// full; what is bad is named in the log and the step before it is tried. Nothing when there is
+/// no committed step at all. Throws Error (checkpoint) when there are steps and none can be
+/// loaded, naming each with its reason.
+std::optional<LoadReport> load_newest(const std::filesystem::path& checkpoints,
+                                      const ChooseItems& choose_items, comm::ProcessGroup& world,
+                                      const LoadOptions& options = {});
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/device/dtype.hpp"
+#include "trireme/layout/box.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::checkpoint {
+
+/// A box of a tensor and where its elements lie: contiguous, row-major, little-endian.
+struct StoredBox {
+  layout::Box box;
+  std::size_t file;    ///< index into Manifest::files
+  std::uint64_t byte;  ///< of the first element, from the file's start
+};
+
+/// A logical tensor. Its boxes cover it and do not overlap.
+struct StoredTensor {
+  std::string name;
+  device::DType dtype;
+  layout::Shape shape;
+  std::vector<StoredBox> boxes;
+};
+
+/// A file of a step folder; every byte of it belongs to one block of Manifest::block_bytes.
+struct StoredFile {
+  std::string name;
+  std::uint64_t bytes;
+  std::vector<std::uint32_t> crc32c;  ///< one per block
+};
+
+/// The truth about one checkpoint. What read_manifest returns has been checked: digest, limits,
+/// every box inside its tensor, every byte range inside its file, no overlap, no gap.
+struct Manifest {
+  static constexpr std::int64_t format_version = 1;
+  static constexpr std::uint64_t default_block_bytes = std::uint64_t{1} << 20;
+
+  std::int64_t step = 0;
+  std::uint64_t tokens = 0;
+  std::string tool_version;
+  /// Whatever the trainer needs beside tensors: configuration with origins, mesh, random-stream
+  /// counters, data cursor.
+  base::Json state;
+  std::uint64_t block_bytes = default_block_bytes;
+  std::vector<StoredFile> files;
+  std::vector<StoredTensor> tensors;  ///< ascending by name
+
+  /// Null when there is none of this name.
+  const StoredTensor* find(std::string_view name) const;
+  /// Of all tensors together.
+  std::uint64_t payload_bytes() const;
+};
+
+/// The text of manifest.json, its last member the SHA-256 of all bytes before it.
+std::string manifest_text(const Manifest& manifest);
+
+/// From untrusted text. The digest is compared before anything is parsed. Failures (checkpoint)
+/// name `source`.
+base::Result<Manifest> parse_manifest(std::string_view text, std::string_view source);
+
+/// Reads STEP_FOLDER/manifest.json; symbolic links and files above 256 MiB are refused.
+base::Result<Manifest> read_manifest(const std::filesystem::path& step_folder);
+
+}  // namespace trireme::checkpoint

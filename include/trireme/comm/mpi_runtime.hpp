@@ -1,0 +1,95 @@
+#pragma once
+
+#include "trireme/comm/peer_error.hpp"
+#include "trireme/comm/process_group.hpp"
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trireme::comm {
+
+/// Which calls MPI allows: from the starting thread only, from one at a time, from all at once.
+enum class ThreadLevel { funneled, serialized, multiple };
+
+enum class Backend {
+  automatic,  ///< shared memory when all members are on one node, else MPI messages
+  mpi,
+  shared,
+  library,  ///< the MPI library's own blocking collectives, to measure against
+};
+/// "auto", "mpi", "shared", "library".
+const char* name(Backend backend);
+
+struct GroupOptions {
+  Backend backend = Backend::automatic;
+  /// How long any wait may last.
+  double timeout_seconds = 600;
+};
+
+/// How a rank failed, for whoever writes it down.
+struct RankFailure {
+  base::ExitCode code = base::ExitCode::internal;
+  std::string text;
+  /// The rank that failed first, as far as this one knows; itself when nobody else did.
+  base::Rank first;
+  std::string host;
+  /// Operation and group when a collective failed.
+  Absence absence;
+};
+
+/// Owner of MPI: starts it, says who this rank is, makes process groups, and ends it. One per
+/// process, on the thread that will communicate; groups die before it.
+class MpiRuntime {
+ public:
+  /// Throws base::Error (ExitCode::launch) when MPI gives a lower thread level.
+  explicit MpiRuntime(ThreadLevel level = ThreadLevel::funneled);
+  MpiRuntime(const MpiRuntime&) = delete;
+  MpiRuntime& operator=(const MpiRuntime&) = delete;
+  /// Finalizes, but not while unwinding: peers may be waiting elsewhere.
+  ~MpiRuntime();
+
+  base::Rank world_rank() const;
+  int world_size() const;
+  /// Position among the ranks of this node, and their number.
+  base::LocalRank local_rank() const;
+  int local_size() const;
+  /// Position of this node in the order of each node's lowest rank, and the number of nodes.
+  base::NodeRank node_rank() const;
+  int node_count() const;
+  /// As MPI calls it: the host name.
+  const std::string& node_name() const;
+
+  /// Collective over `ranks` (world ranks by position, this one among them) and nobody else.
+  /// Host-blocking: yes. PeerError names the members that did not come.
+  std::unique_ptr<ProcessGroup> make_group(std::string name, std::vector<base::Rank> ranks,
+                                           const GroupOptions& options = {});
+  /// The same with all ranks.
+  std::unique_ptr<ProcessGroup> make_world(const GroupOptions& options = {});
+
+  /// Told once in a failed run, before this rank ends.
+  void on_failure(std::function<void(const RankFailure&)> listener);
+
+  /// Runs the program; its exit code. What nobody caught ends this rank with its code, logged,
+  /// and the peers learn of it at once instead of hanging. Only an AgreedError, which all ranks
+  /// throw together, lets MPI end in good order.
+  template <typename F>
+  base::ExitCode run(F&& body) {
+    try {
+      return std::forward<F>(body)();
+    } catch (...) {
+      return end_in_failure(std::current_exception());
+    }
+  }
+
+ private:
+  class State;
+
+  base::ExitCode end_in_failure(const std::exception_ptr& error);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trireme::comm

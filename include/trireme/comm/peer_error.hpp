@@ -1,0 +1,56 @@
+#pragma once
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/id.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trireme::comm {
+
+/// What a wait knew when it gave up.
+struct Absence {
+  /// "all_reduce", "receive from rank 3"…; empty when no operation was under way.
+  std::string operation;
+  /// Name of the process group; empty as above.
+  std::string group;
+  /// Collectives are numbered from 1 in every group, in the order of their start; messages of
+  /// this rank in the group likewise.
+  std::uint64_t number = 0;
+  /// World ranks that did not arrive, or that failed, ascending.
+  std::vector<base::Rank> ranks;
+  /// Node of the first of them, when known.
+  std::string host;
+  double waited_seconds = 0;
+};
+
+/// A peer did not come before the deadline, died, or said that it failed (ExitCode::peer).
+class PeerError : public base::Error {
+ public:
+  PeerError(const std::string& text, Absence absence,
+            std::source_location where = std::source_location::current())
+      : Error(base::ExitCode::peer, text, where), absence_(std::move(absence)) {}
+
+  const Absence& absence() const { return absence_; }
+
+ private:
+  Absence absence_;
+};
+
+/// All ranks of the world fail together at the same place (runtime::agree), so that the end can
+/// be orderly: nobody is left waiting.
+class AgreedError : public base::Error {
+ public:
+  AgreedError(const base::Failure& failure, base::Rank first,
+              std::source_location where = std::source_location::current())
+      : Error(failure, where), first_(first) {}
+
+  /// The lowest rank that failed.
+  base::Rank first() const { return first_; }
+
+ private:
+  base::Rank first_;
+};
+
+}  // namespace trireme::comm

@@ -1,0 +1,121 @@
+#pragma once
+
+#include "trireme/base/id.hpp"
+#include "trireme/device/tensor.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trireme::comm {
+
+enum class ReduceOp { sum, max };
+
+/// A collective or a message under way. Waiting has the group's deadline; a peer that does not
+/// come ends in base::Error (ExitCode::peer) that names operation, group, sequence number and
+/// the missing ranks. A Work must be waited for; dropping one that is under way is a defect.
+class Work {
+ public:
+  class Operation {
+   public:
+    virtual ~Operation() = default;
+    /// Makes progress without blocking; true once done.
+    virtual bool poll() = 0;
+    /// Blocks until done or the deadline.
+    virtual void wait() = 0;
+  };
+
+  /// Already done.
+  Work() = default;
+  explicit Work(std::unique_ptr<Operation> operation) : operation_(std::move(operation)) {}
+
+  bool poll() {
+    if (operation_ && operation_->poll()) operation_.reset();
+    return !operation_;
+  }
+  void wait() {
+    if (operation_) operation_->wait();
+    operation_.reset();
+  }
+
+ private:
+  std::unique_ptr<Operation> operation_;
+};
+
+/// Ordered ranks of one axis and how they talk. All members call the same collectives in the
+/// same order. Reductions of bf16 add in fp32 and round once; every sum is taken in the order
+/// of the ranks (0 + 1 + 2 …) whatever the backend, so backends agree bitwise, and a
+/// reduce-scatter followed by an all-gather equals an all-reduce bitwise. Tensors are
+/// contiguous and stay untouched by the caller until the Work is done.
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup() = default;
+
+  /// "tp", "dp", "world"…: for errors and logs.
+  const std::string& name() const { return name_; }
+  /// World ranks of the members, by position.
+  const std::vector<base::Rank>& ranks() const { return ranks_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  /// This process's position.
+  int rank() const { return rank_; }
+  /// "local", "dry-run", "mpi", "shared".
+  virtual const char* backend() const = 0;
+
+  /// Collective over the group. Host-blocking: no. In place.
+  virtual Work start_all_reduce(const device::Tensor& x, ReduceOp op) = 0;
+  /// Collective over the group. Host-blocking: no. `whole` is size() equal parts, `part` becomes
+  /// the sum of everybody's part number rank(). `part` may be that part of `whole`.
+  virtual Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part) = 0;
+  /// Collective over the group. Host-blocking: no. `part` may be its place inside `whole`.
+  virtual Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) = 0;
+  /// Collective over the group. Host-blocking: no. Part i of `from` goes to rank i.
+  virtual Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) = 0;
+  /// Collective over the group. Host-blocking: no.
+  virtual Work start_broadcast(const device::Tensor& x, int root) = 0;
+  /// Messages between two members match by (peer, tag) in the order of their start; the
+  /// receiver knows the size. Host-blocking: no.
+  virtual Work start_send(const device::Tensor& x, int peer, int tag) = 0;
+  virtual Work start_receive(const device::Tensor& x, int peer, int tag) = 0;
+  /// Collective over the group. Host-blocking: yes.
+  virtual void barrier() = 0;
+
+  // The same, blocking.
+  void all_reduce(const device::Tensor& x, ReduceOp op = ReduceOp::sum) {
+    start_all_reduce(x, op).wait();
+  }
+  void reduce_scatter(const device::Tensor& whole, const device::Tensor& part) {
+    start_reduce_scatter(whole, part).wait();
+  }
+  void all_gather(const device::Tensor& part, const device::Tensor& whole) {
+    start_all_gather(part, whole).wait();
+  }
+  void all_to_all(const device::Tensor& from, const device::Tensor& to) {
+    start_all_to_all(from, to).wait();
+  }
+  void broadcast(const device::Tensor& x, int root) { start_broadcast(x, root).wait(); }
+  void send(const device::Tensor& x, int peer, int tag) { start_send(x, peer, tag).wait(); }
+  void receive(const device::Tensor& x, int peer, int tag) { start_receive(x, peer, tag).wait(); }
+
+ protected:
+  ProcessGroup(std::string name, std::vector<base::Rank> ranks, int rank)
+      : name_(std::move(name)), ranks_(std::move(ranks)), rank_(rank) {}
+
+ private:
+  std::string name_;
+  std::vector<base::Rank> ranks_;
+  int rank_ = 0;
+};
+
+/// One rank: collectives copy, messages to oneself match.
+std::unique_ptr<ProcessGroup> make_local_group(std::string name, base::Rank self);
+
+enum class DryRunData {
+  mirrored,  ///< the pretended ranks hold the same data as this one
+  untouched  ///< tensors come from measuring arenas: nothing is read or written
+};
+/// One process pretends to be rank `rank` of `ranks`.
+std::unique_ptr<ProcessGroup> make_dry_run_group(std::string name, std::vector<base::Rank> ranks,
+                                                 int rank, DryRunData data);
+
+}  // namespace trireme::comm

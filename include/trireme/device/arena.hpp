@@ -1,0 +1,77 @@
+#pragma once
+
+#include "trireme/device/tensor.hpp"
+
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+namespace trireme::device {
+
+/// What memory is for: the lines of a memory plan.
+enum class Purpose {
+  parameters,     ///< in the type that products use
+  gradients,      ///< fp32, flat
+  optimizer,      ///< fp32 master copies and moments
+  activations,    ///< saved from forward for backward
+  workspace,      ///< temporaries of one action, reused by the next
+  communication,  ///< message and reduction buffers
+  batch,          ///< tokens
+};
+const char* name(Purpose purpose);
+
+/// One block of memory for one purpose, handed out in order. `mark` and `release` give memory
+/// back in the reverse order. A measuring arena hands out addresses that nobody may touch and
+/// counts bytes: the same code, run over it, tells what a real arena must hold.
+class Arena {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  /// Counts; holds nothing.
+  static Arena measuring(Purpose purpose);
+  /// Host memory of exactly this many bytes, zeroed by the system when first touched.
+  static Arena host(Purpose purpose, std::size_t capacity_bytes);
+
+  Arena(Arena&&) noexcept;
+  Arena& operator=(Arena&&) noexcept;
+  ~Arena();
+
+  /// Contiguous, at a multiple of `alignment`. Beyond the capacity is a defect of the memory
+  /// plan and ends in ExitCode::internal.
+  Tensor allocate(DType dtype, std::initializer_list<std::int64_t> shape);
+
+  using Mark = std::size_t;
+  Mark mark() const { return used_bytes_; }
+  void release(Mark mark);
+
+  Purpose purpose() const { return purpose_; }
+  bool is_measuring() const { return block_ == nullptr; }
+  std::size_t used_bytes() const { return used_bytes_; }
+  std::size_t peak_bytes() const { return peak_bytes_; }
+  std::size_t capacity_bytes() const { return capacity_bytes_; }
+
+ private:
+  Arena(Purpose purpose, std::byte* block, std::size_t capacity_bytes);
+
+  Purpose purpose_;
+  std::byte* block_ = nullptr;
+  std::size_t capacity_bytes_ = 0;
+  std::size_t used_bytes_ = 0;
+  std::size_t peak_bytes_ = 0;
+};
+
+/// Gives back at the end of a scope what was allocated inside it.
+class ArenaScope {
+ public:
+  explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+  ~ArenaScope() { arena_.release(mark_); }
+  ArenaScope(const ArenaScope&) = delete;
+  ArenaScope& operator=(const ArenaScope&) = delete;
+
+ private:
+  Arena& arena_;
+  Arena::Mark mark_;
+};
+
+}  // namespace trireme::device

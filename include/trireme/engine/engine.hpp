@@ -1,0 +1,166 @@
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/device/kernels.hpp"
+#include "trireme/engine/memory.hpp"
+#include "trireme/layout/schedule.hpp"
+#include "trireme/model/stage_context.hpp"
+#include "trireme/optim/optimizer.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trireme::engine {
+
+enum class Use { training, evaluation };
+
+/// Whether there is room for the logits of a whole micro-batch (loss and gradients need none).
+enum class KeepLogits { no, yes };
+
+/// Everything that decides what a rank computes and holds.
+struct EngineOptions {
+  model::ModelConfig model;
+  layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
+  base::Rank rank{0};
+  Use use = Use::training;
+  KeepLogits keep_logits = KeepLogits::no;
+  layout::ScheduleKind schedule = layout::ScheduleKind::one_forward_one_backward;
+  int virtual_stages = 1;
+  /// Layers of each position of the model; empty for an even assignment.
+  std::vector<int> stage_layers;
+  /// Sequences of a micro-batch, and micro-batches of one data-parallel rank in a step.
+  std::int64_t micro_batch = 1;
+  int micro_batches = 1;
+  std::int64_t sequence_length = 1;
+  device::DType dtype = device::DType::f32;
+  model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
+  model::Recompute recompute = model::Recompute::none;
+  /// 0: every data-parallel rank has all optimizer state; 1: each has its shard.
+  int zero_level = 0;
+  std::int64_t bucket_bytes = std::int64_t{25} << 20;
+  optim::Rule rule;
+  /// Largest global gradient norm; 0: gradients are not clipped.
+  double clip_norm = 0.0;
+  std::uint64_t seed = 0;
+};
+
+/// What does not fit together, with key, value and rule.
+base::Status check(const EngineOptions& options);
+
+/// The process groups that the rank is in. Views; `embedding` (first and last stage of one
+/// pipeline) may be null when nothing is tied.
+struct Groups {
+  comm::ProcessGroup* tensor = nullptr;
+  comm::ProcessGroup* pipeline = nullptr;
+  comm::ProcessGroup* data = nullptr;
+  comm::ProcessGroup* embedding = nullptr;
+};
+
+/// Tokens of one micro-batch for the caller to fill. i32 [micro_batch * sequence_length] each.
+struct TokenBuffers {
+  device::Tensor tokens;
+  device::Tensor targets;
+  /// Among all sequences that training ever draws, the first of this micro-batch.
+  std::int64_t first_sequence = 0;
+};
+
+struct ScheduleOutcome {
+  /// Mean over all counted tokens of the global batch; the same bits on every rank.
+  double loss = 0;
+  /// Tokens that were counted.
+  std::int64_t tokens = 0;
+  /// Waiting for messages of other stages.
+  double bubble_seconds = 0;
+};
+
+struct ReduceOutcome {
+  /// Over all distinct parameters once; the same bits on every rank.
+  double gradient_norm = 0;
+  /// Waiting for reductions that computation did not hide.
+  double exposed_seconds = 0;
+};
+
+struct EvaluationOutcome {
+  double loss_sum = 0;
+  std::int64_t tokens = 0;
+};
+
+/// State of training that a checkpoint must hold: a part of a logical tensor, fp32.
+struct StatePart {
+  /// "layers.0.attention.q.weight", or "adamw.first_moment/layers.0.attention.q.weight".
+  std::string name;
+  layout::Shape shape;
+  layout::Box box;
+  /// [elements of the box]: contiguous.
+  device::Tensor values;
+  /// Exactly one rank of a data-parallel replica is primary for an element.
+  bool primary = true;
+};
+
+/// Runs steps of one rank: micro-batches through its chunks in the order of the schedule,
+/// gradients summed over the data-parallel ranks by bucket while backward still computes, the
+/// update of what the rank owns. Over measuring memory, measuring kernels and dry-run groups the
+/// same code measures instead.
+class Engine {
+ public:
+  Engine(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
+         Memory& memory);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Initial values from the seed.
+  void initialise();
+  /// Where the caller puts the tokens of micro-batch `index` before a step or an evaluation.
+  TokenBuffers& batch(int index);
+
+  // A training step is these three, in this order; each is collective over all ranks.
+
+  /// Forward and backward of all micro-batches in the order of the schedule. Reductions of
+  /// gradients begin while it runs.
+  ScheduleOutcome run_schedule();
+  /// Waits for the reductions; what is left of them happens here.
+  ReduceOutcome reduce_gradients();
+  /// Clips, updates what this rank owns, gathers what others own. `step` counts from 1.
+  void update(double learning_rate, std::int64_t step);
+
+  /// Collective over all ranks. Forward alone. Sum of the losses of all counted targets.
+  EvaluationOutcome evaluate();
+
+  /// Logits of the last micro-batch after evaluate(): [rows, local vocabulary] in the compute
+  /// type, on the last stage. Collective over its tensor-parallel ranks. Needs KeepLogits::yes.
+  device::Tensor logits();
+  std::int64_t local_vocabulary() const;
+  std::int64_t first_token() const;
+  bool is_last_stage() const;
+
+  /// What this rank has of the training state (masters and moments), as boxes.
+  std::vector<StatePart> state_parts();
+  /// After the values of state_parts() were overwritten: parameters follow. Collective.
+  void state_changed();
+  /// What this rank has of the parameters, and of the gradients when it trains: whole boxes.
+  struct ParameterPart {
+    std::string name;
+    layout::Shape shape;
+    layout::Box box;
+    device::Tensor values;    // in the compute type
+    device::Tensor gradient;  // f32, or empty
+    /// One rank of a data-parallel replica is primary for a box.
+    bool primary = true;
+  };
+  std::vector<ParameterPart> parameter_parts();
+
+  const layout::Schedule& schedule() const;
+  const EngineOptions& options() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Bytes that this rank needs: the engine, run over measuring memory for one step.
+MemoryUse measure(const EngineOptions& options);
+
+}  // namespace trireme::engine

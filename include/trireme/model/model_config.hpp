@@ -1,0 +1,75 @@
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/config/config.hpp"
+#include "trireme/layout/mesh.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace trireme::model {
+
+enum class Architecture { gpt2, llama, qwen3 };
+const char* name(Architecture architecture);
+base::Result<Architecture> architecture(std::string_view name);
+
+enum class RopeScalingKind { none, linear, llama3 };
+
+/// How rotary frequencies are stretched for contexts longer than the one trained on.
+struct RopeScaling {
+  RopeScalingKind kind = RopeScalingKind::none;
+  double factor = 1.0;
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  std::int64_t original_max_position_embeddings = 8192;
+};
+
+/// What a transformer is made of, in Hugging Face's words.
+struct ModelConfig {
+  Architecture architecture = Architecture::llama;
+  std::int64_t vocab_size = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+  int num_hidden_layers = 0;
+  int num_attention_heads = 0;
+  int num_key_value_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t max_position_embeddings = 0;
+  double rope_theta = 10000.0;
+  RopeScaling rope_scaling;
+  float norm_eps = 1e-5F;
+  bool tie_word_embeddings = false;
+  float dropout = 0.0F;
+  float initializer_range = 0.02F;
+
+  bool has_rotary() const { return architecture != Architecture::gpt2; }
+  bool has_bias() const { return architecture == Architecture::gpt2; }
+  bool has_gated_mlp() const { return architecture != Architecture::gpt2; }
+  bool has_head_norms() const { return architecture == Architecture::qwen3; }
+};
+
+/// From the keys of section `model`; `model.from` is read first and other keys given must agree
+/// with what they mean: they override it.
+/// `vocabulary` is the size of the tokenizer at hand, for a model that names none (0: unknown).
+base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t vocabulary = 0);
+
+/// From and to a config.json that transformers 4.x and 5.x read. Refuses what the layers here do
+/// not compute (other activations, biases, sliding windows, rope scalings) by name.
+base::Result<ModelConfig> from_huggingface(const base::Json& json);
+base::Json to_huggingface(const ModelConfig& config);
+base::Result<ModelConfig> read_huggingface(const std::filesystem::path& folder);
+
+/// Shapes that make a model at all, each with its key, value and rule.
+base::Status check(const ModelConfig& config);
+/// Whether the mesh can hold it: whole heads per tensor-parallel rank, a layer per stage.
+base::Status check_on(const ModelConfig& config, const layout::Mesh& mesh);
+
+/// Parameters of the whole model; a tied table counts once.
+std::int64_t parameter_count(const ModelConfig& config);
+/// 6 N + 12 L h s floating-point operations per token, forward and backward (Chowdhery et al.
+/// 2022, PaLM, appendix B), without a discount for causality; N excludes nothing.
+double flops_per_token(const ModelConfig& config, std::int64_t sequence_length);
+
+}  // namespace trireme::model

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "trireme/layout/box.hpp"
+#include "trireme/model/model_config.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trireme::model {
+
+enum class Initialisation { normal, ones, zeros };
+
+/// Which part of a model a parameter belongs to: the embedding, one of the layers, or the head.
+struct Place {
+  enum class Kind { embedding, layer, head };
+  Kind kind = Kind::layer;
+  int layer = 0;
+  bool operator==(const Place&) const = default;
+};
+
+/// What tensor-parallel ranks know of a parameter's gradient after backward.
+enum class TensorGradient {
+  complete,             ///< each rank has the gradient of what it holds
+  partial_in_sequence,  ///< partial when sequence-parallel ranks see different rows (norms)
+  partial_in_heads,     ///< partial because ranks hold different heads (head norms)
+  partial_in_replicas   ///< ranks that hold the same box see different query heads (k, v)
+};
+
+/// One logical parameter: everything that sharding, initialisation, checkpoints, Hugging Face's
+/// names, ownership and planning need to know.
+struct Parameter {
+  layout::TensorSpec tensor;
+  Place place;
+  Initialisation initialisation = Initialisation::normal;
+  /// Standard deviation of a normal initialisation.
+  float deviation = 0.02F;
+  /// Matrices decay, vectors do not.
+  bool decays = true;
+  TensorGradient gradient = TensorGradient::complete;
+  /// Consecutive parameters of one slab lie row after row in memory and enter one product:
+  /// q, k, v; gate, up.
+  std::string slab;
+};
+
+/// The one list of parameters, in model order. With tied embeddings the head has no matrix of
+/// its own.
+std::vector<Parameter> parameters(const ModelConfig& config);
+
+/// Where a parameter lives in Hugging Face's files.
+struct HuggingFaceTensor {
+  std::string name;
+  /// Shape as stored there.
+  layout::Shape shape;
+  /// Stored [in, out] (GPT-2's Conv1D) while ours is [out, in].
+  bool transposed = false;
+  /// First row (of ours) inside the stored tensor, when several parameters share one.
+  std::int64_t first_row = 0;
+};
+HuggingFaceTensor huggingface_tensor(const ModelConfig& config, const Parameter& parameter);
+
+}  // namespace trireme::model

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/device/arena.hpp"
+#include "trireme/device/kernels.hpp"
+#include "trireme/model/model_config.hpp"
+#include "trireme/model/stage_parameters.hpp"
+
+#include <cstdint>
+#include <functional>
+
+namespace trireme::model {
+
+/// What forward throws away and backward computes again.
+enum class Recompute {
+  none,
+  attention,  ///< what attention keeps of itself ("selective")
+  layer       ///< all but a layer's input ("full")
+};
+
+/// What all layers of a rank share: the shapes of a micro-batch, the devices that compute, the
+/// ranks that share every matrix. Outlives the stage.
+struct StageContext {
+  const ModelConfig& config;
+  device::Kernels& kernels;
+  comm::ProcessGroup& tensor;
+  /// Temporaries of one action.
+  device::Arena& workspace;
+  device::DType dtype = device::DType::f32;
+  std::int64_t micro_batch = 1;
+  std::int64_t sequence_length = 1;
+  SequenceParallel sequence_parallel = SequenceParallel::off;
+  Recompute recompute = Recompute::none;
+  std::uint64_t seed = 0;
+  /// Called between layers, so that messages and reductions under way make progress.
+  std::function<void()> progress = [] {};
+
+  /// Tokens of a micro-batch.
+  std::int64_t rows() const { return micro_batch * sequence_length; }
+  /// Rows of what lies between the tensor-parallel parts of layers: with sequence parallelism
+  /// each rank keeps a consecutive part of the micro-batch's rows.
+  std::int64_t local_rows() const {
+    return sequence_parallel == SequenceParallel::on ? rows() / tensor.size() : rows();
+  }
+  /// Row of the micro-batch that is this rank's first.
+  std::int64_t first_local_row() const {
+    return sequence_parallel == SequenceParallel::on ? tensor.rank() * local_rows() : 0;
+  }
+};
+
+/// The tokens of one micro-batch, and what they are to become.
+struct MicroBatch {
+  device::Tensor tokens;   // i32 [rows]
+  device::Tensor targets;  // i32 [rows]; negative: not counted
+  /// Index of the first sequence among all that training ever draws: dropout's masks follow it.
+  std::int64_t first_sequence = 0;
+  /// 1 / tokens of the global batch: gradients of losses are scaled by it.
+  float loss_scale = 1.0F;
+};
+
+}  // namespace trireme::model

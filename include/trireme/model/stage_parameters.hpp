@@ -1,0 +1,101 @@
+#pragma once
+
+#include "trireme/device/tensor.hpp"
+#include "trireme/layout/flat.hpp"
+#include "trireme/layout/schedule.hpp"
+#include "trireme/model/parameters.hpp"
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::model {
+
+enum class SequenceParallel { off, on };
+
+/// What a rank holds of one logical parameter.
+struct Piece {
+  /// Index into parameters().
+  std::size_t parameter = 0;
+  layout::Box box;
+  /// Where the box lies, row-major, in the rank's flat buffers.
+  layout::FlatRange flat{};
+  /// Exactly one rank of a data-parallel replica is primary for a box: global norms count it.
+  bool primary = true;
+  /// The gradient is one of several terms until tensor-parallel ranks have added theirs.
+  bool partial = false;
+  /// Among how many boxes of the parameter along tp, and which is this.
+  int parts = 1;
+  int part = 0;
+};
+
+/// Pieces that lie row after row and act as one matrix or vector.
+struct Slab {
+  std::string name;
+  Place place;
+  std::int64_t rows = 0;
+  /// 0 for a vector.
+  std::int64_t columns = 0;
+  std::vector<Piece> pieces;
+  bool decays = true;
+  /// The gradient needs more than data-parallel reduction (see engine), so it is reduced last.
+  bool late = false;
+  /// Also held by another stage: tied embeddings.
+  bool tied = false;
+
+  std::int64_t element_count() const { return rows * (columns == 0 ? 1 : columns); }
+};
+
+/// The layers that one rank holds: [chunk] of its stage, in model order.
+struct StagePlace {
+  layout::Mesh mesh;
+  base::Rank rank;
+  std::vector<layout::LayerRange> chunks;
+  SequenceParallel sequence_parallel = SequenceParallel::off;
+};
+
+/// Which slabs a rank holds and where they lie in its flat buffers: in the order in which
+/// backward completes their gradients, so that early buckets can be reduced while later layers
+/// still compute; late slabs are in buckets of their own at the end.
+class StageParameters {
+ public:
+  StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements);
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<Slab>& slabs() const { return slabs_; }
+  const layout::FlatLayout& flat() const { return flat_; }
+  /// Buckets from this one on hold late slabs only.
+  std::size_t first_late_bucket() const { return first_late_bucket_; }
+  /// Elements that are parameters, padding left out.
+  std::int64_t element_count() const;
+
+  /// Gives the views below something to look at; either may be empty.
+  void bind(const device::Tensor& parameters, const device::Tensor& gradients);
+  bool holds(std::string_view slab) const;
+  /// [rows, columns], or [rows] for a vector. Empty for a slab that this model does not have.
+  device::Tensor parameter(std::string_view slab) const;
+  device::Tensor gradient(std::string_view slab) const;
+
+ private:
+  void collect(const StagePlace& place, const Place& part, bool tied);
+  void order_and_place(int shards, std::int64_t bucket_elements);
+  device::Tensor view(const device::Tensor& flat, std::string_view slab) const;
+
+  std::vector<Parameter> parameters_;
+  std::vector<Slab> slabs_;
+  layout::FlatLayout flat_;
+  std::size_t first_late_bucket_ = 0;
+  std::map<std::string, std::size_t, std::less<>> index_;
+  device::Tensor flat_parameters_;
+  device::Tensor flat_gradients_;
+};
+
+/// Writes the initial values of elements [range.begin, range.end) of the rank's flat buffer: a
+/// pure function of seed, parameter name and global element index, whatever the layout.
+/// out: f32 [range.size()]. Padding stays as it is.
+void initialise(const StageParameters& stage, std::uint64_t seed, layout::FlatRange range,
+                const device::Tensor& out);
+
+}  // namespace trireme::model

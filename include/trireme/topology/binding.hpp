@@ -1,0 +1,47 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/topology/machine.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace trireme::topology {
+
+/// Where one local rank computes.
+struct BindingSlot {
+  int local_rank = 0;
+  CpuSet pus;                    ///< the mask: every allowed hardware thread of its cores
+  std::vector<int> compute_pus;  ///< one per compute thread; their number is the thread count
+  std::vector<int> numa_nodes;   ///< indices of the nodes that its cores belong to
+  bool shared = false;           ///< other ranks compute on the same cores
+  std::string reason;            ///< why, in words
+};
+
+struct BindingPlan {
+  std::vector<BindingSlot> slots;     ///< by local rank
+  std::vector<std::string> notes;     ///< what stays unused and why
+  std::vector<std::string> warnings;  ///< what costs speed and how to mend it
+};
+
+/// Whole cores for each local rank, as near to one memory as that goes (docs/topology.md):
+/// every rank gets the same number of cores; ranks are spread evenly over NUMA nodes and
+/// consecutive ranks are neighbours; a rank's cores stay inside one NUMA node, else inside one
+/// package, as long as that leaves it at least three quarters of an even share; on hybrid
+/// machines only the fastest cores are used while they suffice for one each. More ranks than
+/// cores share the cores of a NUMA node, with a warning. Fails without allowed cores and for
+/// local_ranks below 1.
+base::Result<BindingPlan> plan_binding(const Machine& machine, int local_ranks);
+
+/// The same when the launcher has already given each local rank a mask of its own (srun
+/// --cpu-bind, mpirun --bind-to): masks that are all equal are planned within; masks that
+/// differ are kept as they are. `masks` is by local rank.
+base::Result<BindingPlan> plan_binding(const Machine& machine, std::span<const CpuSet> masks);
+
+/// Binds this process, with all threads that it has, to slot.pus through hwloc. To be called
+/// before compute threads start; they inherit the mask. Fails (ExitCode::topology) when the
+/// system refuses.
+base::Status apply(const BindingSlot& slot);
+
+}  // namespace trireme::topology

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/topology/binding.hpp"
+#include "trireme/topology/machine.hpp"
+
+#include <string>
+
+namespace trireme::topology {
+
+/// The machine as an indented tree for people; ends with a line break.
+std::string tree_text(const Machine& machine);
+
+/// The same for programs; names and indices as in Machine.
+base::Json to_json(const Machine& machine);
+
+/// One line per local rank with its reason, then notes and warnings.
+std::string plan_text(const BindingPlan& plan);
+base::Json to_json(const BindingPlan& plan);
+
+}  // namespace trireme::topology

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "trireme/topology/machine.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trireme::topology {
+
+/// What a path between two devices crosses, nearest first.
+enum class Nearness { same_switch, same_host_bridge, same_numa_node, same_package, far };
+/// "the same PCIe switch"...
+const char* text_of(Nearness nearness);
+
+struct Distance {
+  Nearness nearness = Nearness::far;
+  int bridge_hops = 0;  ///< bridges between the two, when they share a host bridge
+  auto operator<=>(const Distance&) const = default;
+};
+
+Distance distance_between(const Machine& machine, const PciLocation& one, const PciLocation& other);
+
+/// How far a NUMA node is from a device: 0 when its cores are the device's own, else the
+/// smallest distance that the machine states (10 = local), or 20 when it states none.
+std::uint64_t distance_to_numa_node(const Machine& machine, const PciLocation& device,
+                                    int numa_node);
+
+/// One GPU's way to the network.
+struct NicChoice {
+  int gpu = 0;
+  int nic = 0;
+  Distance distance;
+  std::string reason;
+};
+
+/// Network cards worth using for a GPU's traffic: those with RDMA, or all when none has it.
+std::vector<int> fabric_nics(const Machine& machine);
+
+/// The nearest of fabric_nics() (the first by bus order among equals); none without a NIC.
+std::optional<NicChoice> nearest_nic(const Machine& machine, int gpu);
+
+/// A NIC for each of `gpus`: the nearest, and among equally near ones the least used so far, so
+/// that GPUs that share a switch with several NICs get one rail each. Empty without a NIC.
+std::vector<NicChoice> assign_nics(const Machine& machine, const std::vector<int>& gpus);
+
+/// GPUs by distance from a NUMA node, nearest first, ties in bus order.
+std::vector<int> gpus_near_numa_node(const Machine& machine, int numa_node);
+
+}  // namespace trireme::topology

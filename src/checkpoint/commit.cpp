@@ -1,0 +1,90 @@
+#include "checkpoint/commit.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/checkpoint/folders.hpp"
+
+#include "checkpoint/folder_names.hpp"
+#include "checkpoint/manifest_check.hpp"
+#include "checkpoint/master_file.hpp"
+#include "checkpoint/output_file.hpp"
+
+#include <cerrno>
+
+namespace trireme::checkpoint {
+namespace {
+
+void rename(FileSystem& files, const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (files.rename(from, to) != 0) throw_storage_error("rename", from, errno);
+}
+
+/// Moves the new folder to the name that an older one of the same step has. At every moment one
+/// of the two is found by a recovery scan.
+void replace(FileSystem& files, const std::filesystem::path& temporary,
+             const std::filesystem::path& target, std::int64_t step) {
+  auto old = temporary;
+  if (files.exchange(temporary, target) != 0) {
+    if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) {
+      throw_storage_error("exchange", target, errno);
+    }
+    old = target.parent_path() / replaced_name(step);
+    rename(files, target, old);
+    rename(files, temporary, target);
+  }
+  sync_folder(files, target.parent_path());
+  if (files.remove_folder(old) != 0) {
+    base::log::local::warning("checkpoint", "cannot remove the replaced '{}'", old.string());
+  }
+}
+
+/// A hint for people and scripts; the checkpoint counts without it.
+void write_latest(FileSystem& files, const std::filesystem::path& target) {
+  const auto folder = target.parent_path();
+  const auto temporary = folder / ("LATEST.tmp-" + random_id());
+  try {
+    write_text(files, temporary, target.filename().string() + "\n");
+    rename(files, temporary, folder / "LATEST");
+  } catch (const base::Error& error) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    base::log::local::warning("checkpoint", "LATEST does not name {}: {}",
+                              target.filename().string(), error.what());
+  }
+}
+
+}  // namespace
+
+std::filesystem::path make_temporary_folder(FileSystem& files,
+                                            const std::filesystem::path& checkpoints,
+                                            std::int64_t step) {
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(checkpoints, error);
+  if (error) throw_storage_error("make folder", checkpoints, error.value());
+  if (made) sync_folder(files, std::filesystem::absolute(checkpoints).parent_path());
+  auto folder = checkpoints / temporary_name(step);
+  if (files.make_folder(folder) != 0) throw_storage_error("make folder", folder, errno);
+  return folder;
+}
+
+std::filesystem::path commit(FileSystem& files, const std::filesystem::path& temporary,
+                             Manifest& manifest) {
+  manifest.files.push_back(write_master(files, temporary, manifest));
+  if (const auto status = check_manifest(manifest); !status) {
+    throw base::Error(base::ExitCode::internal, status.failure().text);
+  }
+  const auto unfinished = temporary / "manifest.json.tmp";
+  write_text(files, unfinished, manifest_text(manifest));
+  rename(files, unfinished, temporary / "manifest.json");
+  sync_folder(files, temporary);
+  const auto target = temporary.parent_path() / step_folder_name(manifest.step);
+  if (std::filesystem::exists(std::filesystem::symlink_status(target))) {
+    replace(files, temporary, target, manifest.step);
+  } else {
+    rename(files, temporary, target);
+    sync_folder(files, target.parent_path());
+  }
+  write_latest(files, target);
+  return target;
+}
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,60 @@
+#include "checkpoint/folder_names.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/checkpoint/folders.hpp"
+
+#include <charconv>
+#include <random>
+
+namespace trireme::checkpoint {
+namespace {
+
+constexpr std::string_view begin = "step-";
+constexpr std::string_view temporary_mark = ".tmp-";
+constexpr std::string_view replaced_mark = ".replaced-";
+
+}  // namespace
+
+std::string step_folder_name(std::int64_t step) {
+  return base::format("step-{:09}", step);
+}
+
+std::optional<FolderName> parse_folder_name(std::string_view name) {
+  if (!name.starts_with(begin)) return std::nullopt;
+  const auto digits = name.substr(begin.size(), name.find('.') - begin.size());
+  FolderName parsed{FolderKind::committed, 0};
+  const auto* end = digits.data() + digits.size();
+  const auto result = std::from_chars(digits.data(), end, parsed.step);
+  if (result.ec != std::errc{} || result.ptr != end || parsed.step < 0) return std::nullopt;
+  // Only the one way to write a number counts, so that two folders cannot claim one step.
+  if (name.substr(0, begin.size() + digits.size()) != step_folder_name(parsed.step)) {
+    return std::nullopt;
+  }
+  const auto rest = name.substr(begin.size() + digits.size());
+  if (rest.empty()) return parsed;
+  if (rest.starts_with(temporary_mark)) {
+    parsed.kind = FolderKind::temporary;
+  } else if (rest.starts_with(replaced_mark)) {
+    parsed.kind = FolderKind::replaced;
+  } else {
+    return std::nullopt;
+  }
+  return parsed;
+}
+
+std::string random_id() {
+  std::random_device source;
+  std::string text;
+  for (int word = 0; word < 4; ++word) text += base::format("{:08x}", source());
+  return text;
+}
+
+std::string temporary_name(std::int64_t step) {
+  return base::format("{}{}{}", step_folder_name(step), temporary_mark, random_id());
+}
+
+std::string replaced_name(std::int64_t step) {
+  return base::format("{}{}{}", step_folder_name(step), replaced_mark, random_id());
+}
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace trireme::checkpoint {
+
+/// What the name of a folder beside the steps says.
+enum class FolderKind {
+  committed,  ///< "step-000001200"
+  temporary,  ///< "step-000001200.tmp-<uuid>": being written, being removed, or left by a crash
+  replaced,   ///< "step-000001200.replaced-<uuid>": a step set aside while its successor moves in
+};
+struct FolderName {
+  FolderKind kind;
+  std::int64_t step;
+};
+std::optional<FolderName> parse_folder_name(std::string_view name);
+
+/// 32 hexadecimal digits that nobody else has.
+std::string random_id();
+std::string temporary_name(std::int64_t step);
+std::string replaced_name(std::int64_t step);
+
+}  // namespace trireme::checkpoint

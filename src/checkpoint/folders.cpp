@@ -1,0 +1,173 @@
+#include "trireme/checkpoint/folders.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+
+#include "checkpoint/folder_names.hpp"
+#include "checkpoint/output_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+namespace trireme::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Entry {
+  fs::path path;
+  FolderName name;
+};
+
+/// Real folders whose names follow the pattern, in any order.
+std::vector<Entry> entries_of(const fs::path& checkpoints) {
+  std::vector<Entry> entries;
+  std::error_code error;
+  for (fs::directory_iterator at(checkpoints, error), end; !error && at != end;
+       at.increment(error)) {
+    const auto name = parse_folder_name(at->path().filename().string());
+    std::error_code ignored;
+    if (name && fs::is_directory(at->symlink_status(ignored)))
+      entries.push_back({at->path(), *name});
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw_storage_error("list", checkpoints, error.value());
+  }
+  return entries;
+}
+
+/// In two moves, so that a step that is half removed no longer has a step's name.
+void remove_step(const StepFolder& step) {
+  auto& files = FileSystem::system();
+  const auto doomed = step.path.parent_path() / temporary_name(step.step);
+  if (files.rename(step.path, doomed) != 0) throw_storage_error("remove", step.path, errno);
+  sync_folder(files, step.path.parent_path());
+  if (files.remove_folder(doomed) != 0) throw_storage_error("remove", doomed, errno);
+}
+
+fs::file_time_type last_touched(const fs::path& folder) {
+  auto newest = fs::last_write_time(folder);
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    newest = std::max(newest, entry.last_write_time());
+  }
+  return newest;
+}
+
+bool is_garbage(const Entry& entry, const std::set<std::int64_t>& committed,
+                std::chrono::seconds idle) {
+  if (entry.name.kind == FolderKind::committed) return false;
+  // A step set aside is the step itself until its successor has the name.
+  if (entry.name.kind == FolderKind::replaced && !committed.contains(entry.name.step)) return false;
+  try {
+    return fs::file_time_type::clock::now() - last_touched(entry.path) >= idle;
+  } catch (const fs::filesystem_error&) {
+    return false;  // it changed under our eyes: somebody is at work there
+  }
+}
+
+std::string first_reason(const VerifyReport& report) {
+  const auto more = report.damages.size() - 1;
+  return report.damages.front().text + (more > 0 ? base::format(" (and {} more)", more) : "");
+}
+
+}  // namespace
+
+fs::path checkpoints_of_run(const fs::path& run) {
+  return run / "checkpoints";
+}
+
+std::vector<StepFolder> list(const fs::path& checkpoints) {
+  const auto entries = entries_of(checkpoints);
+  std::set<std::int64_t> committed;
+  for (const auto& entry : entries) {
+    if (entry.name.kind == FolderKind::committed) committed.insert(entry.name.step);
+  }
+  std::vector<StepFolder> steps;
+  for (const auto& [path, name] : entries) {
+    if (name.kind == FolderKind::committed ||
+        (name.kind == FolderKind::replaced && !committed.contains(name.step))) {
+      steps.push_back({path, name.step});
+    }
+  }
+  std::sort(steps.begin(), steps.end(), [](const StepFolder& a, const StepFolder& b) {
+    return std::tie(a.step, a.path) > std::tie(b.step, b.path);
+  });
+  return steps;
+}
+
+base::Result<StepFolder> newest_verified(const fs::path& checkpoints, VerifyLevel level) {
+  const auto steps = list(checkpoints);
+  std::string reasons;
+  for (const auto& step : steps) {
+    const auto report = verify(step.path, level);
+    if (report.good()) return step;
+    base::log::local::warning("checkpoint", "{} does not verify: {}", step.path.filename().string(),
+                              first_reason(report));
+    reasons += base::format("\n  {}: {}", step.path.filename().string(), first_reason(report));
+  }
+  if (steps.empty()) {
+    return base::Failure{base::ExitCode::checkpoint,
+                         base::format("no checkpoint in '{}' (folders step-NNNNNNNNN are looked "
+                                      "for); train first, or name another folder",
+                                      checkpoints.string())};
+  }
+  return base::Failure{base::ExitCode::checkpoint,
+                       base::format("none of the {} steps in '{}' verifies; restore one from a "
+                                    "copy:{}",
+                                    steps.size(), checkpoints.string(), reasons)};
+}
+
+base::Result<StepFolder> find_step(const fs::path& path, VerifyLevel level) {
+  std::error_code ignored;
+  if (fs::exists(path / "manifest.json", ignored)) {
+    const auto report = verify(path, level);
+    if (!report.good()) return base::Failure{base::ExitCode::checkpoint, first_reason(report)};
+    const auto manifest = read_manifest(path);
+    if (!manifest) return manifest.failure();
+    return StepFolder{path, manifest->step};
+  }
+  const auto inside = checkpoints_of_run(path);
+  if (fs::is_directory(inside, ignored)) return newest_verified(inside, level);
+  if (fs::is_directory(path, ignored)) return newest_verified(path, level);
+  return base::Failure{
+      base::ExitCode::checkpoint,
+      base::format("'{}' is no checkpoint (a step folder with manifest.json, a run folder or its "
+                   "checkpoints folder is needed)",
+                   path.string())};
+}
+
+std::vector<fs::path> prune(const fs::path& checkpoints, int keep_last) {
+  const int keep = std::max(keep_last, 1);
+  int kept = 0;
+  std::vector<fs::path> removed;
+  for (const auto& step : list(checkpoints)) {
+    if (kept >= keep) {
+      remove_step(step);
+      removed.push_back(step.path);
+    } else if (verify(step.path, VerifyLevel::quick).good()) {
+      ++kept;
+    }
+  }
+  return removed;
+}
+
+std::vector<fs::path> collect_garbage(const fs::path& checkpoints, std::chrono::seconds idle) {
+  const auto entries = entries_of(checkpoints);
+  std::set<std::int64_t> committed;
+  for (const auto& entry : entries) {
+    if (entry.name.kind == FolderKind::committed) committed.insert(entry.name.step);
+  }
+  std::vector<fs::path> removed;
+  for (const auto& entry : entries) {
+    if (!is_garbage(entry, committed, idle)) continue;
+    if (FileSystem::system().remove_folder(entry.path) != 0) {
+      throw_storage_error("remove", entry.path, errno);
+    }
+    removed.push_back(entry.path);
+  }
+  return removed;
+}
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "trireme/base/handle.hpp"
+#include "trireme/device/dtype.hpp"
+#include "trireme/layout/box.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The part of the HDF5 library that checkpoints use; each of its functions is called in one
+/// place. Failures throw base::Error (checkpoint) with the library's own error stack as text.
+namespace trireme::checkpoint::hdf5 {
+
+enum class Kind { file, dataset, space, type, property_list, attribute };
+
+/// One handle type per kind of object; a raw handle is the library's 64-bit id.
+template <Kind kind>
+struct Traits {
+  using raw_type = std::int64_t;
+  static raw_type null() { return -1; }
+  static const char* name();
+  static std::optional<std::string> close(raw_type raw);
+};
+using File = base::UniqueHandle<Traits<Kind::file>>;
+using Dataset = base::UniqueHandle<Traits<Kind::dataset>>;
+using Space = base::UniqueHandle<Traits<Kind::space>>;
+using Type = base::UniqueHandle<Traits<Kind::type>>;
+using PropertyList = base::UniqueHandle<Traits<Kind::property_list>>;
+using Attribute = base::UniqueHandle<Traits<Kind::attribute>>;
+
+/// Objects of at least this many bytes begin at multiples of `alignment_bytes`.
+constexpr std::uint64_t alignment_threshold_bytes = std::uint64_t{64} << 10;
+constexpr std::uint64_t alignment_bytes = std::uint64_t{1} << 20;
+
+/// A new file in the newest file format, which a reader refuses when it was not closed well.
+File create_file(const std::filesystem::path& path);
+File open_file(const std::filesystem::path& path);
+
+/// Little-endian; bf16 as a float of 1 sign, 8 exponent (bias 127) and 7 mantissa bits.
+Type element_type(device::DType dtype);
+bool same_type(const Type& a, const Type& b);
+
+Space simple_space(const layout::Shape& shape);
+/// What of `space` the next use of it means.
+void select(const Space& space, const layout::Box& box);
+
+/// Contiguous, its storage allocated now and never filled; groups on the way are made.
+Dataset create_contiguous(const File& file, const std::string& path, const Type& type,
+                          const layout::Shape& shape);
+Dataset open_dataset(const File& file, const std::string& path);
+Type type_of(const Dataset& dataset);
+std::uint64_t storage_bytes(const Dataset& dataset);
+/// Where the elements begin, in bytes from the file's start.
+std::uint64_t storage_offset(const Dataset& dataset);
+
+/// A dataset made of boxes of datasets in other files, which are found beside this one.
+PropertyList virtual_layout();
+void add_source(const PropertyList& layout, const Space& where, const std::string& file,
+                const std::string& dataset, const Space& source);
+void create_virtual(const File& file, const std::string& path, const Type& type,
+                    const layout::Shape& shape, const PropertyList& layout);
+
+void write_attribute(const Dataset& dataset, const std::string& name,
+                     std::span<const std::int64_t> values);
+void write_attribute(const File& file, const std::string& name, std::string_view text);
+
+/// A row of the table that tells what lies where in an arena of small tensors.
+struct TableRow {
+  std::string tensor;
+  std::int64_t first_element;
+  layout::Shape shape;
+  layout::Box box;
+};
+void write_table(const File& file, const std::string& path, const std::vector<TableRow>& rows);
+
+}  // namespace trireme::checkpoint::hdf5

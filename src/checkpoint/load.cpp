@@ -1,0 +1,136 @@
+#include "trireme/checkpoint/load.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/checkpoint/folders.hpp"
+
+#include "checkpoint/exchange.hpp"
+#include "checkpoint/load_plan.hpp"
+#include "checkpoint/manifest_check.hpp"
+#include "checkpoint/parallel.hpp"
+#include "checkpoint/stored_file.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+namespace trireme::checkpoint {
+namespace {
+
+/// Rank 0 reads the manifest, so that a thousand ranks do not; each checks it for itself.
+Manifest read_manifest_together(const std::filesystem::path& step_folder,
+                                comm::ProcessGroup& world) {
+  std::string text;
+  together(world, [&] {
+    if (world.rank() == 0) text = base::value_or_throw(read_manifest_text(step_folder));
+  });
+  text = broadcast_bytes(world, text);
+  Manifest manifest;
+  together(world, [&] {
+    manifest = base::value_or_throw(parse_manifest(text, (step_folder / "manifest.json").string()));
+  });
+  return manifest;
+}
+
+/// All transfers whose stored box meets a block are neighbours in the file's list.
+void deliver_block(const FileReads& reads, std::uint64_t begin, std::span<const std::byte> block) {
+  auto transfer = std::partition_point(
+      reads.transfers.begin(), reads.transfers.end(), [begin](const Transfer& each) {
+        return each.stored->byte +
+                   static_cast<std::uint64_t>(layout::element_count(each.stored->box)) *
+                       each.element_bytes() <=
+               begin;
+      });
+  for (; transfer != reads.transfers.end() && transfer->stored->byte < begin + block.size();
+       ++transfer) {
+    deliver(*transfer, begin, block);
+  }
+}
+
+std::uint64_t read_file(const std::filesystem::path& step_folder, const Manifest& manifest,
+                        const FileReads& reads, int threads) {
+  const auto reader = base::value_or_throw(BlockReader::open(step_folder, manifest, reads.file));
+  std::atomic<std::uint64_t> bytes{0};
+  parallel_for(reads.blocks.size(), threads, [&](std::size_t index) {
+    thread_local std::vector<std::byte> buffer;
+    const auto block = reads.blocks[index];
+    if (!reader.read(block, buffer)) {
+      throw base::Error(base::ExitCode::checkpoint,
+                        checksum_damage(step_folder, manifest, reads.file,
+                                        reader.block_begin(block), reader.block_end(block))
+                            .text);
+    }
+    bytes += buffer.size();
+    deliver_block(reads, reader.block_begin(block), buffer);
+  });
+  return bytes;
+}
+
+LoadReport load_items(const std::filesystem::path& step_folder, const Manifest& manifest,
+                      std::span<const LoadItem> items, comm::ProcessGroup& world,
+                      const LoadOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadReport report{step_folder, manifest.step, manifest.tokens, manifest.state, 0, 0};
+  together(world, [&] {
+    for (const auto& reads : base::value_or_throw(plan_reads(manifest, items))) {
+      report.read_bytes += read_file(step_folder, manifest, reads, options.threads);
+    }
+  });
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+/// Rank 0's list, so that all ranks try the same folders.
+std::vector<std::filesystem::path> list_together(const std::filesystem::path& checkpoints,
+                                                 comm::ProcessGroup& world) {
+  std::string names;
+  if (world.rank() == 0) {
+    for (const auto& step : list(checkpoints)) names += step.path.filename().string() + "\n";
+  }
+  names = broadcast_bytes(world, names);
+  std::vector<std::filesystem::path> folders;
+  for (std::size_t at = 0; at < names.size();) {
+    const auto end = names.find('\n', at);
+    folders.push_back(checkpoints / names.substr(at, end - at));
+    at = end + 1;
+  }
+  return folders;
+}
+
+}  // namespace
+
+LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadItem> items,
+                comm::ProcessGroup& world, const LoadOptions& options) {
+  const auto manifest = read_manifest_together(step_folder, world);
+  return load_items(step_folder, manifest, items, world, options);
+}
+
+std::optional<LoadReport> load_newest(const std::filesystem::path& checkpoints,
+                                      const ChooseItems& choose_items, comm::ProcessGroup& world,
+                                      const LoadOptions& options) {
+  std::string reasons;
+  for (const auto& folder : list_together(checkpoints, world)) {
+    try {
+      const auto manifest = read_manifest_together(folder, world);
+      std::vector<LoadItem> items;
+      together(world, [&] { items = choose_items(manifest); });
+      return load_items(folder, manifest, items, world, options);
+    } catch (const base::Error& error) {
+      // Only what is wrong with this checkpoint lets the one before it be tried.
+      if (error.code() != base::ExitCode::checkpoint) throw;
+      base::log::warning("checkpoint", "{} is not used: {}", folder.filename().string(),
+                         error.what());
+      reasons += base::format("\n  {}: {}", folder.filename().string(), error.what());
+    }
+  }
+  if (reasons.empty()) return std::nullopt;
+  throw base::Error(
+      base::ExitCode::checkpoint,
+      base::format("no step in '{}' can be loaded (training would lose its progress); restore one "
+                   "from a copy, or start in another run directory:{}",
+                   checkpoints.string(), reasons));
+}
+
+}  // namespace trireme::checkpoint

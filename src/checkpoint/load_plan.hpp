@@ -1,0 +1,46 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/checkpoint/items.hpp"
+#include "trireme/checkpoint/manifest.hpp"
+
+#include "checkpoint/box_runs.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace trireme::checkpoint {
+
+/// What one stored box gives to one destination.
+struct Transfer {
+  const StoredTensor* tensor;
+  const StoredBox* stored;
+  const LoadItem* item;
+  BoxRuns runs;
+
+  std::uint64_t element_bytes() const { return device::size_of(tensor->dtype); }
+  /// File bytes from the first wanted element to the last.
+  std::uint64_t begin() const {
+    return stored->byte + static_cast<std::uint64_t>(runs.stored_begin()) * element_bytes();
+  }
+  std::uint64_t end() const {
+    return stored->byte + static_cast<std::uint64_t>(runs.stored_end()) * element_bytes();
+  }
+};
+
+/// What a rank reads of one file.
+struct FileReads {
+  std::size_t file;
+  std::vector<Transfer> transfers;    ///< ascending by stored byte
+  std::vector<std::uint64_t> blocks;  ///< ascending; each holds something wanted
+};
+
+/// Failures (checkpoint): no such tensor, other shape or type, box outside the shape.
+base::Result<std::vector<FileReads>> plan_reads(const Manifest& manifest,
+                                                std::span<const LoadItem> items);
+
+/// Copies what the transfer wants of file bytes [begin, begin + block.size()) to its destination.
+void deliver(const Transfer& transfer, std::uint64_t begin, std::span<const std::byte> block);
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,106 @@
+#include "checkpoint/output_file.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace trireme::checkpoint {
+namespace {
+
+const char* remedy(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free space or raise the quota, or keep fewer steps (checkpoint.keep_last)";
+    case EFBIG:
+      return "raise the limit on file size (ulimit -f)";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "choose a run directory that this user may write (run.directory)";
+    case EIO:
+      return "the storage is failing: look at the system's log and save elsewhere "
+             "(run.directory)";
+    default:
+      return "look at the storage, or save elsewhere (run.directory)";
+  }
+}
+
+}  // namespace
+
+void throw_storage_error(std::string_view doing, const std::filesystem::path& path,
+                         int error_number) {
+  throw base::Error(
+      base::ExitCode::checkpoint,
+      base::format("cannot {} '{}': {} (this checkpoint is not saved; older ones are untouched); "
+                   "{}",
+                   doing, path.string(), std::strerror(error_number), remedy(error_number)));
+}
+
+OutputFile::OutputFile(FileSystem& files, std::filesystem::path path, Kind kind)
+    : files_(files), path_(std::move(path)) {
+  const int flags = kind == Kind::fresh ? O_RDWR | O_CREAT | O_EXCL : O_RDWR | O_NOFOLLOW;
+  const int descriptor = files_.open(path_, flags, 0644);
+  if (descriptor < 0) throw_storage_error("open", path_, errno);
+  file_ = base::File::adopt(descriptor);
+}
+
+void OutputFile::allocate(std::uint64_t bytes) {
+  while (files_.allocate(file_.get(), bytes) != 0) {
+    if (errno == EINTR) continue;
+    throw_storage_error(base::format("reserve {} for", base::bytes_text(bytes)), path_, errno);
+  }
+}
+
+void OutputFile::write(std::span<const std::byte> bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const auto count = files_.write(file_.get(), bytes, offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_storage_error("write", path_, errno);
+    // A regular file never takes nothing; without this a faulty one would hold us for ever.
+    if (count == 0) throw_storage_error("write", path_, EIO);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+}
+
+void OutputFile::start_writeback(std::uint64_t offset, std::uint64_t bytes) {
+  files_.start_writeback(file_.get(), offset, bytes);
+}
+
+void OutputFile::read(std::span<std::byte> bytes, std::uint64_t offset) const {
+  base::read_at(file_, bytes, offset, path_);
+}
+
+std::uint64_t OutputFile::size() const {
+  struct stat facts {};
+  if (::fstat(file_.get(), &facts) != 0) throw_storage_error("examine", path_, errno);
+  return static_cast<std::uint64_t>(facts.st_size);
+}
+
+void OutputFile::finish() {
+  if (files_.sync(file_.get()) != 0) throw_storage_error("sync", path_, errno);
+  if (files_.close(file_.release()) != 0) throw_storage_error("close", path_, errno);
+}
+
+void write_text(FileSystem& files, const std::filesystem::path& path, std::string_view text) {
+  OutputFile file(files, path, OutputFile::Kind::fresh);
+  file.allocate(text.size());
+  file.write(std::as_bytes(std::span(text.data(), text.size())), 0);
+  file.finish();
+}
+
+void sync_folder(FileSystem& files, const std::filesystem::path& folder) {
+  const int descriptor = files.open(folder, O_RDONLY | O_DIRECTORY, 0);
+  if (descriptor < 0) throw_storage_error("open folder", folder, errno);
+  auto handle = base::File::adopt(descriptor);
+  if (files.sync(handle.get()) != 0) throw_storage_error("sync folder", folder, errno);
+  if (files.close(handle.release()) != 0) throw_storage_error("close folder", folder, errno);
+}
+
+}  // namespace trireme::checkpoint

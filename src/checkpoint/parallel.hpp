@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace trireme::checkpoint {
+
+/// `asked`, or for 0 one thread per core that this process may use, at most four: storage is
+/// saturated by then.
+int thread_count(int asked);
+
+/// Calls work(index) for every index below `count` on that many threads, this one among them.
+/// The first exception ends the rest and is thrown again here.
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/layout/box.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace trireme::checkpoint {
+
+/// Limits of what a checkpoint may claim, whoever wrote it.
+constexpr std::size_t max_dimensions = 4;
+constexpr std::size_t max_boxes_per_tensor = 65'536;
+constexpr std::size_t max_name_length = 512;
+
+/// A tensor's name: parts of letters, digits and "._-:+" joined by '/', each a safe HDF5 link
+/// name and none that a checkpoint needs for itself.
+base::Status check_name(std::string_view name);
+
+/// One to four dimensions, each positive, their product below 2^60.
+base::Status check_shape(std::string_view name, const layout::Shape& shape);
+
+/// Boxes of as many dimensions as the shape, inside it, without overlap and without gap.
+/// Failures (checkpoint) name the tensor and the boxes.
+base::Status check_tiling(std::string_view name, const layout::Shape& shape,
+                          std::span<const layout::Box> boxes);
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,68 @@
+#include "trireme/base/error.hpp"
+#include "trireme/checkpoint/folders.hpp"
+
+#include "checkpoint/parallel.hpp"
+#include "checkpoint/stored_file.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace trireme::checkpoint {
+namespace {
+
+/// Neighbouring bad blocks become one damage.
+void add_bad_blocks(const std::filesystem::path& step_folder, const Manifest& manifest,
+                    std::size_t file, const BlockReader& reader,
+                    const std::vector<std::uint64_t>& bad, VerifyReport& report) {
+  for (std::size_t index = 0; index < bad.size();) {
+    auto end = index + 1;
+    while (end < bad.size() && bad[end] == bad[end - 1] + 1) ++end;
+    report.damages.push_back(checksum_damage(step_folder, manifest, file,
+                                             reader.block_begin(bad[index]),
+                                             reader.block_end(bad[end - 1])));
+    index = end;
+  }
+}
+
+void check_blocks(const std::filesystem::path& step_folder, const Manifest& manifest,
+                  std::size_t file, const BlockReader& reader, int threads, VerifyReport& report) {
+  std::mutex mutex;
+  std::vector<std::uint64_t> bad;
+  parallel_for(reader.block_count(), threads, [&](std::size_t block) {
+    thread_local std::vector<std::byte> buffer;
+    const bool good = reader.read(block, buffer);
+    const std::lock_guard lock(mutex);
+    report.checked_bytes += buffer.size();
+    if (!good) bad.push_back(block);
+  });
+  std::sort(bad.begin(), bad.end());
+  add_bad_blocks(step_folder, manifest, file, reader, bad, report);
+}
+
+}  // namespace
+
+VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level, int threads) {
+  VerifyReport report{step_folder, {}, 0};
+  const auto manifest = read_manifest(step_folder);
+  if (!manifest) {
+    report.damages.push_back({"manifest.json", 0, 0, {}, manifest.failure().text});
+    return report;
+  }
+  for (std::size_t file = 0; file < manifest->files.size(); ++file) {
+    const auto& name = manifest->files[file].name;
+    const auto reader = BlockReader::open(step_folder, *manifest, file);
+    if (!reader) {
+      report.damages.push_back({name, 0, 0, {}, reader.failure().text});
+      continue;
+    }
+    if (level == VerifyLevel::quick) continue;
+    try {
+      check_blocks(step_folder, *manifest, file, *reader, threads, report);
+    } catch (const base::Error& error) {
+      report.damages.push_back({name, 0, 0, {}, error.what()});
+    }
+  }
+  return report;
+}
+
+}  // namespace trireme::checkpoint

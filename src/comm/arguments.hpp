@@ -1,0 +1,26 @@
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+
+#include <cstring>
+
+/// What callers of collectives owe; a breach is a defect of Trireme (ExitCode::internal).
+namespace trireme::comm {
+
+void expect_whole(const device::Tensor& x);
+/// `parts` equal parts of `whole`, each as long as `part`, of one type.
+void expect_parts(const device::Tensor& whole, const device::Tensor& part, int parts);
+/// Equal shapes for an all-to-all: `parts` parts each.
+void expect_alike(const device::Tensor& from, const device::Tensor& to, int parts);
+void expect_position(int position, int size);
+
+inline std::byte* bytes_of(const device::Tensor& x) {
+  return static_cast<std::byte*>(x.raw());
+}
+
+/// memcpy that accepts nothing and leaves a copy onto itself alone.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t count) {
+  if (count > 0 && to != from) std::memcpy(to, from, count);
+}
+
+}  // namespace trireme::comm

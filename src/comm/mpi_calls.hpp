@@ -1,0 +1,59 @@
+#pragma once
+
+#include "trireme/base/handle.hpp"
+
+#include <mpi.h>
+
+#include <optional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Every MPI function that Trireme uses, once, with its failure as base::Error.
+namespace trireme::comm::mpi {
+
+struct CommunicatorTraits {
+  using raw_type = MPI_Comm;
+  static MPI_Comm null() { return MPI_COMM_NULL; }
+  static const char* name() { return "MPI communicator"; }
+  static std::optional<std::string> close(MPI_Comm raw);
+};
+using Communicator = base::UniqueHandle<CommunicatorTraits>;
+
+/// The level that MPI gives, which may be lower than `wanted`.
+int init_thread(int wanted);
+bool initialized();
+bool finalized();
+void finalize();
+[[noreturn]] void abort(int exit_code);
+
+int rank(MPI_Comm communicator);
+int size(MPI_Comm communicator);
+std::string processor_name();
+/// The largest tag of a message.
+int tag_limit(MPI_Comm communicator);
+
+/// Collective over `parent`. Errors are returned, not fatal, on every communicator made here.
+Communicator duplicate(MPI_Comm parent);
+/// Collective over `parent`: the ranks that share memory with this one.
+Communicator split_shared(MPI_Comm parent);
+/// Collective over the members only.
+Communicator create_group(MPI_Comm parent, std::span<const int> members, int tag);
+
+MPI_Request isend(const void* from, int bytes, int to, int tag, MPI_Comm communicator);
+MPI_Request ireceive(void* to, int bytes, int from, int tag, MPI_Comm communicator);
+/// True when complete, and then the request is null. `received_bytes` may be null.
+bool test(MPI_Request& request, int* received_bytes);
+/// A message that waits to be received, from anybody: its source, if any.
+std::optional<int> probe(int tag, MPI_Comm communicator);
+
+/// The MPI library's own collectives: what ours are measured against.
+void library_all_reduce(void* x, int count, MPI_Datatype type, MPI_Op op, MPI_Comm communicator);
+void library_reduce_scatter(const void* whole, void* part, int part_count, MPI_Datatype type,
+                            MPI_Comm communicator);
+void library_all_gather(const void* part, void* whole, int part_bytes, MPI_Comm communicator);
+void library_all_to_all(const void* from, void* to, int part_bytes, MPI_Comm communicator);
+void library_broadcast(void* x, int bytes, int root, MPI_Comm communicator);
+
+}  // namespace trireme::comm::mpi

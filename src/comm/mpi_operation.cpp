@@ -1,0 +1,46 @@
+#include "mpi_operation.hpp"
+
+namespace trireme::comm {
+
+MpiOperation::MpiOperation(Progress& progress, const OperationLabel& label, Route route,
+                           std::vector<Stage> stages, StagingPool::Lease staging)
+    : PendingOperation(progress, label),
+      route_(route),
+      stages_(std::move(stages)),
+      staging_(std::move(staging)) {}
+
+void MpiOperation::begin_next() {
+  exchange_.emplace(route_.communicator, route_.tag, std::move(stages_[begun_].steps));
+  ++begun_;
+  exchange_->advance();
+}
+
+bool MpiOperation::advance() {
+  bool moved = false;
+  if (!exchange_ && begun_ < stages_.size()) {
+    begin_next();
+    moved = true;
+  }
+  while (exchange_) {
+    moved = exchange_->advance() || moved;
+    if (!exchange_->done()) return moved;
+    const auto& finish = stages_[begun_ - 1].finish;
+    const bool more = begun_ < stages_.size();
+    const bool early = more && stages_[begun_].early;
+    exchange_.reset();
+    if (early) begin_next();
+    if (finish) finish();
+    if (more && !early) begin_next();
+  }
+  PendingOperation::finish();
+  return true;
+}
+
+std::vector<base::Rank> MpiOperation::missing() const {
+  std::vector<base::Rank> ranks;
+  if (!exchange_) return ranks;
+  for (const int position : exchange_->missing()) ranks.push_back(member(position));
+  return ranks;
+}
+
+}  // namespace trireme::comm

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "exchange.hpp"
+#include "operation.hpp"
+#include "staging.hpp"
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace trireme::comm {
+
+/// Messages, and what is computed when all of them have come.
+struct Stage {
+  std::vector<ExchangeStep> steps;
+  std::function<void()> finish;
+  /// Its messages may start before the stage before it has finished computing.
+  bool early = false;
+};
+
+/// Stages one after another over one communicator.
+class MpiOperation final : public PendingOperation {
+ public:
+  struct Route {
+    MPI_Comm communicator;
+    int tag;
+  };
+  MpiOperation(Progress& progress, const OperationLabel& label, Route route,
+               std::vector<Stage> stages, StagingPool::Lease staging);
+
+  bool advance() override;
+  std::vector<base::Rank> missing() const override;
+
+ private:
+  void begin_next();
+
+  Route route_;
+  std::vector<Stage> stages_;
+  StagingPool::Lease staging_;
+  std::size_t begun_ = 0;
+  std::optional<Exchange> exchange_;
+};
+
+}  // namespace trireme::comm

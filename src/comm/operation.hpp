@@ -1,0 +1,62 @@
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::comm {
+
+class Progress;
+
+/// Who waits for what: the words of a deadline's error.
+struct OperationLabel {
+  std::string_view operation;  ///< static text: "all_reduce"
+  std::string_view group;      ///< lives as long as the operation
+  std::span<const base::Rank> members;
+  std::uint64_t number = 0;  ///< from 1: collectives of the group, or this rank's messages
+  double timeout_seconds = 0;
+  int peer = -1;  ///< position of the other end of a message
+};
+
+/// An operation under way. Progress drives all of a process's operations together, so that two
+/// ranks that wait in different orders still finish.
+class PendingOperation : public Work::Operation {
+ public:
+  PendingOperation(Progress& progress, const OperationLabel& label);
+  PendingOperation(const PendingOperation&) = delete;
+  PendingOperation& operator=(const PendingOperation&) = delete;
+  ~PendingOperation() override;
+
+  bool poll() final;
+  void wait() final;
+
+  /// Moves on without blocking; whether anything moved.
+  virtual bool advance() = 0;
+  /// World ranks that this operation still waits for.
+  virtual std::vector<base::Rank> missing() const = 0;
+
+  bool done() const { return done_; }
+  const OperationLabel& label() const { return label_; }
+  /// "all_reduce number 17 of process group 'tp'".
+  std::string text() const;
+
+ protected:
+  void finish() { done_ = true; }
+  base::Rank member(int position) const {
+    return label_.members[static_cast<std::size_t>(position)];
+  }
+
+ private:
+  Progress& progress_;
+  OperationLabel label_;
+  bool done_ = false;
+};
+
+/// Runs `operation` to its end when that needs no peer, else hands it out as a Work.
+Work work_of(std::unique_ptr<PendingOperation> operation);
+
+}  // namespace trireme::comm

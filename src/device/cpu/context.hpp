@@ -1,0 +1,25 @@
+#pragma once
+
+#include "device/cpu/isa.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace trireme::device::cpu {
+
+/// What every kernel of the cpu backend knows about where it runs. Kernels of one context run
+/// one after the other.
+struct Context {
+  int threads = 1;
+  Isa isa = Isa::avx2;
+  /// Partial sums of fixed chunks; grows to the largest need and stays.
+  std::vector<float> partials = {};
+
+  float* partial_sums(std::int64_t count) {
+    const auto wanted = static_cast<std::size_t>(count);
+    if (partials.size() < wanted) partials.resize(wanted);
+    return partials.data();
+  }
+};
+
+}  // namespace trireme::device::cpu

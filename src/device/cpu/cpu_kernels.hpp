@@ -1,0 +1,15 @@
+#pragma once
+
+#include "trireme/device/kernels.hpp"
+
+#include "device/cpu/isa.hpp"
+
+#include <memory>
+
+namespace trireme::device::cpu {
+
+/// Kernels of a chosen instruction set, which this CPU must have: so that tests compare all of
+/// them on one machine. make_cpu_kernels(threads) takes the widest.
+std::unique_ptr<Kernels> make_kernels(int threads, Isa isa);
+
+}  // namespace trireme::device::cpu

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "trireme/device/tensor.hpp"
+
+#include "device/cpu/block_product.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace trireme::device::cpu {
+
+/// The three products of a linear layer. The result is cut into tiles by its shape alone; threads
+/// take tiles in turn, so no sum depends on how many there are. Arguments are those of `Kernels`,
+/// the gradient of the bias apart; rows of any operand may lie in wider matrices.
+class Products {
+ public:
+  explicit Products(int threads, Bf16Products bf16);
+
+  void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
+  void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw);
+
+  /// Memory for packed operands, outside of any arena.
+  std::size_t workspace_bytes() const;
+
+ private:
+  void multiply(const BlockForm& whole, const BlockOperands& operands);
+
+  std::vector<BlockProducts> threads_;
+};
+
+}  // namespace trireme::device::cpu

@@ -1,0 +1,52 @@
+#include "trireme/device/kernels.hpp"
+
+namespace trireme::device {
+namespace {
+
+class MeasuringKernels final : public Kernels {
+ public:
+  const char* name() const override { return "measuring"; }
+  void linear_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
+  void linear_backward_input(const Tensor&, const Tensor&, const Tensor&, bool) override {}
+  void linear_backward_weight(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {
+  }
+  void embedding_forward(const Tensor&, const Tensor&, std::int64_t, const Tensor&) override {}
+  void embedding_backward(const Tensor&, const Tensor&, std::int64_t, const Tensor&) override {}
+  void add_positions(const Tensor&, const Tensor&, std::int64_t, std::int64_t) override {}
+  void add_positions_backward(const Tensor&, std::int64_t, const Tensor&) override {}
+  void norm_forward(const NormForward&) override {}
+  void norm_backward(const NormBackward&) override {}
+  void rotary(const Tensor&, const Tensor&, const Tensor&, std::int64_t, bool) override {}
+  void attention_forward(const Attention&) override {}
+  void attention_backward(const AttentionBackward&) override {}
+  void swiglu_forward(const Tensor&, const Tensor&, const Tensor&) override {}
+  void swiglu_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                       const Tensor&) override {}
+  void gelu_forward(const Tensor&, const Tensor&) override {}
+  void gelu_backward(const Tensor&, const Tensor&, const Tensor&) override {}
+  void dropout(const Tensor&, const Dropout&, const Tensor&) override {}
+  void cross_entropy_stats(const Tensor&, const Tensor&, std::int64_t, const Tensor&) override {}
+  void cross_entropy_gradient(const Tensor&, const Tensor&, std::int64_t, const Tensor&,
+                              float) override {}
+  void cross_entropy_combine(const Tensor&, const Tensor&, const Tensor&,
+                             const Tensor&) override {}
+  void fill(const Tensor&, float) override {}
+  void copy(const Tensor&, const Tensor&) override {}
+  void add(const Tensor&, const Tensor&, const Tensor&) override {}
+  void accumulate(const Tensor&, const Tensor&) override {}
+  void scale(const Tensor&, float) override {}
+  double sum_of_squares(const Tensor&) override { return 0.0; }
+  double sum(const Tensor&) override { return 0.0; }
+  void adamw(const AdamW&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+             const Tensor&) override {}
+  void sgd(const Sgd&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
+  void synchronize() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Kernels> make_measuring_kernels() {
+  return std::make_unique<MeasuringKernels>();
+}
+
+}  // namespace trireme::device

@@ -1,0 +1,151 @@
+#include "device/dropout_mask.hpp"
+#include "device/elements.hpp"
+#include "device/reference/reference.hpp"
+#include "device/rows.hpp"
+
+#include <cmath>
+
+namespace trireme::device::reference {
+namespace {
+
+float sigmoid(float x) {
+  return 1.0F / (1.0F + std::exp(-x));
+}
+
+constexpr float gelu_slope = 0.7978845608F;  // sqrt(2 / pi)
+constexpr float gelu_cubic = 0.044715F;
+
+float gelu(float x) {
+  return 0.5F * x * (1.0F + std::tanh(gelu_slope * (x + gelu_cubic * x * x * x)));
+}
+
+float gelu_derivative(float x) {
+  const float t = std::tanh(gelu_slope * (x + gelu_cubic * x * x * x));
+  const float inner = gelu_slope * (1.0F + 3.0F * gelu_cubic * x * x);
+  return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * inner;
+}
+
+}  // namespace
+
+void swiglu_forward(const Tensor& gate, const Tensor& up, const Tensor& y) {
+  expect_same_shape(gate, up);
+  expect_same_shape(gate, y);
+  const Rows rows(gate);
+  with_type(gate.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      const auto* g = data_of<T>(gate) + rows.offset(row);
+      const auto* u = data_of<T>(up) + Rows(up).offset(row);
+      auto* place = data_of<T>(y) + Rows(y).offset(row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) {
+        const float x = to_float(g[c]);
+        assign(place[c], x * sigmoid(x) * to_float(u[c]));
+      }
+    }
+  });
+}
+
+void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, const Tensor& d_gate,
+                     const Tensor& d_up) {
+  expect_same_shape(dy, gate);
+  expect_same_shape(dy, up);
+  expect_same_shape(dy, d_gate);
+  expect_same_shape(dy, d_up);
+  const Rows rows(dy);
+  with_type(dy.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      const auto* d = data_of<T>(dy) + rows.offset(row);
+      const auto* g = data_of<T>(gate) + Rows(gate).offset(row);
+      const auto* u = data_of<T>(up) + Rows(up).offset(row);
+      auto* dg = data_of<T>(d_gate) + Rows(d_gate).offset(row);
+      auto* du = data_of<T>(d_up) + Rows(d_up).offset(row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) {
+        const float x = to_float(g[c]);
+        const float s = sigmoid(x);
+        const float upstream = to_float(d[c]);
+        const float through = upstream * to_float(u[c]) * s * (1.0F + x * (1.0F - s));
+        assign(du[c], upstream * x * s);
+        assign(dg[c], through);
+      }
+    }
+  });
+}
+
+void gelu_forward(const Tensor& x, const Tensor& y) {
+  expect_same_shape(x, y);
+  const Rows rows(x);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      const auto* from = data_of<T>(x) + rows.offset(row);
+      auto* to = data_of<T>(y) + Rows(y).offset(row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) assign(to[c], gelu(to_float(from[c])));
+    }
+  });
+}
+
+void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx) {
+  expect_same_shape(dy, x);
+  expect_same_shape(dy, dx);
+  const Rows rows(dy);
+  with_type(dy.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      const auto* d = data_of<T>(dy) + rows.offset(row);
+      const auto* from = data_of<T>(x) + Rows(x).offset(row);
+      auto* to = data_of<T>(dx) + Rows(dx).offset(row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) {
+        assign(to[c], to_float(d[c]) * gelu_derivative(to_float(from[c])));
+      }
+    }
+  });
+}
+
+void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y) {
+  expect_same_shape(x, y);
+  const Rows rows(x);
+  const DropoutMask mask(dropout);
+  TRIREME_EXPECT(!mask.active() || dropout.first_column + rows.width() <= dropout.width,
+                 "dropout: the tensor is wider than its mask");
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      const auto* from = data_of<T>(x) + rows.offset(row);
+      auto* to = data_of<T>(y) + Rows(y).offset(row);
+      const auto first = dropout_index(dropout, row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) {
+        assign(to[c],
+               mask.active() ? to_float(from[c]) * mask.factor(first + c) : to_float(from[c]));
+      }
+    }
+  });
+}
+
+void rotary(const Tensor& x, const Tensor& cos_table, const Tensor& sin_table,
+            std::int64_t first_position, bool inverse) {
+  const auto half = x.dim(3) / 2;
+  TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && cos_table.dim(1) == half &&
+                     first_position >= 0 && first_position + x.dim(1) <= cos_table.dim(0),
+                 "rotary: x " + x.text() + ", table " + cos_table.text());
+  expect_same_shape(cos_table, sin_table);
+  const Rows rows(x);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      auto* head = data_of<T>(x) + rows.offset(row);
+      const auto position = first_position + row / x.dim(2) % x.dim(1);
+      for (std::int64_t i = 0; i < half; ++i) {
+        const float c = cos_table.f32()[position * cos_table.stride(0) + i];
+        const float s =
+            sin_table.f32()[position * sin_table.stride(0) + i] * (inverse ? -1.0F : 1.0F);
+        const float a = to_float(head[i]);
+        const float b = to_float(head[i + half]);
+        assign(head[i], a * c - b * s);
+        assign(head[i + half], b * c + a * s);
+      }
+    }
+  });
+}
+
+}  // namespace trireme::device::reference

@@ -1,0 +1,105 @@
+#include "device/elements.hpp"
+#include "device/reference/reference.hpp"
+#include "device/rows.hpp"
+
+#include <cstring>
+
+namespace trireme::device::reference {
+
+void fill(const Tensor& x, float value) {
+  const Rows rows(x);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      auto* place = data_of<T>(x) + rows.offset(row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) assign(place[c], value);
+    }
+  });
+}
+
+void copy(const Tensor& from, const Tensor& to) {
+  expect_same_shape(from, to);
+  const Rows rows(from);
+  const Rows to_rows(to);
+  if (from.dtype() == DType::i32) {
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      std::memcpy(to.i32() + to_rows.offset(row), from.i32() + rows.offset(row),
+                  static_cast<std::size_t>(rows.width()) * sizeof(std::int32_t));
+    }
+    return;
+  }
+  with_type(from.dtype(), [&](auto in) {
+    with_type(to.dtype(), [&](auto out) {
+      for (std::int64_t row = 0; row < rows.count(); ++row) {
+        const auto* source = data_of<decltype(in)>(from) + rows.offset(row);
+        auto* place = data_of<decltype(out)>(to) + to_rows.offset(row);
+        for (std::int64_t c = 0; c < rows.width(); ++c) assign(place[c], to_float(source[c]));
+      }
+    });
+  });
+}
+
+void add(const Tensor& x, const Tensor& y, const Tensor& z) {
+  expect_same_shape(x, y);
+  expect_same_shape(x, z);
+  const Rows rows(x);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      const auto* a = data_of<T>(x) + rows.offset(row);
+      const auto* b = data_of<T>(y) + Rows(y).offset(row);
+      auto* place = data_of<T>(z) + Rows(z).offset(row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) {
+        assign(place[c], to_float(a[c]) + to_float(b[c]));
+      }
+    }
+  });
+}
+
+void accumulate(const Tensor& x, const Tensor& sum) {
+  expect_same_shape(x, sum);
+  const Rows rows(x);
+  const Rows sum_rows(sum);
+  with_type(x.dtype(), [&](auto element) {
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      const auto* source = data_of<decltype(element)>(x) + rows.offset(row);
+      auto* place = sum.f32() + sum_rows.offset(row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) place[c] += to_float(source[c]);
+    }
+  });
+}
+
+void scale(const Tensor& x, float factor) {
+  const Rows rows(x);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      auto* place = data_of<T>(x) + rows.offset(row);
+      for (std::int64_t c = 0; c < rows.width(); ++c) assign(place[c], to_float(place[c]) * factor);
+    }
+  });
+}
+
+double sum_of_squares(const Tensor& x) {
+  const Rows rows(x);
+  double sum = 0;
+  for (std::int64_t row = 0; row < rows.count(); ++row) {
+    const auto* place = x.f32() + rows.offset(row);
+    for (std::int64_t c = 0; c < rows.width(); ++c) {
+      sum += static_cast<double>(place[c]) * static_cast<double>(place[c]);
+    }
+  }
+  return sum;
+}
+
+double sum(const Tensor& x) {
+  const Rows rows(x);
+  double total = 0;
+  for (std::int64_t row = 0; row < rows.count(); ++row) {
+    const auto* place = x.f32() + rows.offset(row);
+    for (std::int64_t c = 0; c < rows.width(); ++c) total += static_cast<double>(place[c]);
+  }
+  return total;
+}
+
+}  // namespace trireme::device::reference

@@ -1,0 +1,80 @@
+#include "device/elements.hpp"
+#include "device/reference/reference.hpp"
+#include "device/rows.hpp"
+
+namespace trireme::device::reference {
+
+void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
+                       const Tensor& out) {
+  const Rows from(table);
+  const Rows to(out);
+  TRIREME_EXPECT(
+      tokens.contiguous() && tokens.element_count() == to.count() && from.width() == to.width(),
+      "embedding: tokens " + tokens.text() + ", table " + table.text() + ", out " + out.text());
+  with_type(table.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < to.count(); ++row) {
+      const auto local = tokens.i32()[row] - first_token;
+      auto* place = data_of<T>(out) + to.offset(row);
+      const bool here = local >= 0 && local < from.count();
+      const auto* source = data_of<T>(table) + (here ? from.offset(local) : 0);
+      for (std::int64_t c = 0; c < to.width(); ++c) place[c] = here ? source[c] : T{};
+    }
+  });
+}
+
+void embedding_backward(const Tensor& tokens, const Tensor& d_out, std::int64_t first_token,
+                        const Tensor& d_table) {
+  const Rows from(d_out);
+  const Rows to(d_table);
+  TRIREME_EXPECT(
+      tokens.contiguous() && tokens.element_count() == from.count() && from.width() == to.width(),
+      "embedding: tokens " + tokens.text() + ", d_out " + d_out.text() + ", d_table " +
+          d_table.text());
+  with_type(d_out.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < from.count(); ++row) {
+      const auto local = tokens.i32()[row] - first_token;
+      if (local < 0 || local >= to.count()) continue;
+      const auto* source = data_of<T>(d_out) + from.offset(row);
+      auto* place = d_table.f32() + to.offset(local);
+      for (std::int64_t c = 0; c < to.width(); ++c) place[c] += to_float(source[c]);
+    }
+  });
+}
+
+void add_positions(const Tensor& x, const Tensor& table, std::int64_t seq,
+                   std::int64_t first_position) {
+  const Rows rows(x);
+  const Rows positions(table);
+  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && first_position >= 0 &&
+                     first_position + seq <= positions.count(),
+                 "positions: x " + x.text() + ", table " + table.text());
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      auto* place = data_of<T>(x) + rows.offset(row);
+      const auto* source = data_of<T>(table) + positions.offset(first_position + row % seq);
+      for (std::int64_t c = 0; c < rows.width(); ++c) {
+        assign(place[c], to_float(place[c]) + to_float(source[c]));
+      }
+    }
+  });
+}
+
+void add_positions_backward(const Tensor& dx, std::int64_t seq, const Tensor& d_table) {
+  const Rows rows(dx);
+  const Rows positions(d_table);
+  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && seq <= positions.count(),
+                 "positions: dx " + dx.text() + ", d_table " + d_table.text());
+  with_type(dx.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      const auto* source = data_of<T>(dx) + rows.offset(row);
+      auto* place = d_table.f32() + positions.offset(row % seq);
+      for (std::int64_t c = 0; c < rows.width(); ++c) place[c] += to_float(source[c]);
+    }
+  });
+}
+
+}  // namespace trireme::device::reference

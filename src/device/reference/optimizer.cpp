@@ -1,0 +1,63 @@
+#include "device/elements.hpp"
+#include "device/reference/reference.hpp"
+
+#include <cmath>
+
+namespace trireme::device::reference {
+namespace {
+
+void expect_run(const Tensor& run, std::int64_t count) {
+  TRIREME_EXPECT(run.contiguous() && run.element_count() == count,
+                 "optimizers work on contiguous runs of equal length");
+}
+
+/// Writes the master's numbers in the parameter's own type.
+void publish(const Tensor& master, const Tensor& parameter) {
+  if (!parameter || parameter.raw() == master.raw()) return;
+  expect_run(parameter, master.element_count());
+  with_type(parameter.dtype(), [&](auto element) {
+    auto* place = data_of<decltype(element)>(parameter);
+    for (std::int64_t i = 0; i < master.element_count(); ++i) assign(place[i], master.f32()[i]);
+  });
+}
+
+}  // namespace
+
+void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
+           const Tensor& first_moment, const Tensor& second_moment, const Tensor& parameter) {
+  const auto count = gradient.element_count();
+  for (const auto* run : {&gradient, &master, &first_moment, &second_moment}) {
+    expect_run(*run, count);
+  }
+  const auto step = static_cast<double>(rule.step);
+  const auto correction1 =
+      static_cast<float>(1.0 - std::pow(static_cast<double>(rule.beta1), step));
+  const auto correction2 =
+      static_cast<float>(1.0 - std::pow(static_cast<double>(rule.beta2), step));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = gradient.f32()[i] * rule.gradient_scale;
+    float& m = first_moment.f32()[i];
+    float& v = second_moment.f32()[i];
+    float& p = master.f32()[i];
+    m = rule.beta1 * m + (1.0F - rule.beta1) * g;
+    v = rule.beta2 * v + (1.0F - rule.beta2) * g * g;
+    const float update = (m / correction1) / (std::sqrt(v / correction2) + rule.eps);
+    p -= rule.learning_rate * (update + rule.weight_decay * p);
+  }
+  publish(master, parameter);
+}
+
+void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master, const Tensor& momentum,
+         const Tensor& parameter) {
+  const auto count = gradient.element_count();
+  for (const auto* run : {&gradient, &master, &momentum}) expect_run(*run, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    float& m = momentum.f32()[i];
+    float& p = master.f32()[i];
+    m = rule.momentum * m + gradient.f32()[i] * rule.gradient_scale;
+    p -= rule.learning_rate * (m + rule.weight_decay * p);
+  }
+  publish(master, parameter);
+}
+
+}  // namespace trireme::device::reference

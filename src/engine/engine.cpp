@@ -1,0 +1,303 @@
+#include "trireme/engine/engine.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/layout/simulate.hpp"
+
+#include "host_sum.hpp"
+#include "parts.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace trireme::engine {
+
+using device::Purpose;
+using device::Tensor;
+using layout::Axis;
+
+namespace {
+
+model::StagePlace stage_place(const EngineOptions& options) {
+  const int stages = options.mesh.degree(Axis::pipeline);
+  const auto ranges = base::value_or_throw(layout::assign_layers(
+      options.model.num_hidden_layers, stages, options.virtual_stages, options.stage_layers));
+  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+  return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)],
+          options.sequence_parallel};
+}
+
+std::int64_t bucket_elements(const EngineOptions& options) {
+  return std::max<std::int64_t>(1, options.bucket_bytes / 4);
+}
+
+/// What a rank updates: with ZeRO level 1 its shard of each bucket, else everything.
+struct Ownership {
+  std::vector<optim::Segment> segments;
+  std::int64_t state_size = 0;
+};
+
+void add_segments(const model::StageParameters& stage, layout::FlatRange owned,
+                  Ownership& ownership) {
+  for (const auto& slab : stage.slabs()) {
+    const auto begin = std::max(owned.begin, slab.pieces.front().flat.begin);
+    const auto end = std::min(owned.end, slab.pieces.back().flat.end);
+    if (begin >= end) continue;
+    const auto state_begin = ownership.state_size + begin - owned.begin;
+    ownership.segments.push_back({{begin, end}, state_begin, slab.decays});
+  }
+  ownership.state_size += owned.size();
+}
+
+Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
+                       int data_rank) {
+  Ownership ownership;
+  if (options.zero_level == 0) {
+    add_segments(stage, {0, stage.flat().size}, ownership);
+    return ownership;
+  }
+  for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
+    add_segments(stage, stage.flat().shard_of_bucket(bucket, data_rank), ownership);
+  }
+  return ownership;
+}
+
+}  // namespace
+
+base::Status check(const EngineOptions& options) {
+  if (auto status = model::check(options.model); !status.ok()) return status;
+  if (auto status = model::check_on(options.model, options.mesh); !status.ok()) return status;
+  const int stages = options.mesh.degree(Axis::pipeline);
+  const int tensor = options.mesh.degree(Axis::tensor);
+  const auto rows = options.micro_batch * options.sequence_length;
+  if (options.sequence_parallel == model::SequenceParallel::on && rows % tensor != 0) {
+    return base::usage_failure(base::format(
+        "parallel.sequence = true but train.micro_batch x train.sequence_length = {} is not a "
+        "multiple of parallel.tensor = {} (ranks share the rows evenly); change one of them",
+        rows, tensor));
+  }
+  if (options.model.architecture == model::Architecture::gpt2 &&
+      options.sequence_length > options.model.max_position_embeddings) {
+    return base::usage_failure(base::format(
+        "train.sequence_length = {} exceeds model.max_position_embeddings = {} (gpt2 has learned "
+        "positions only up to there); use {} or less",
+        options.sequence_length, options.model.max_position_embeddings,
+        options.model.max_position_embeddings));
+  }
+  auto schedule = layout::make_schedule(options.schedule, stages, options.micro_batches,
+                                        options.virtual_stages);
+  if (!schedule) return schedule.failure();
+  auto layers = layout::assign_layers(options.model.num_hidden_layers, stages,
+                                      options.virtual_stages, options.stage_layers);
+  if (!layers) return layers.failure();
+  return {};
+}
+
+Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
+                     device::Kernels& their_kernels, Memory& their_memory)
+    : options(given),
+      groups(their_groups),
+      kernels(their_kernels),
+      memory(their_memory),
+      stage(options.model, stage_place(options), bucket_elements(options)),
+      schedule(base::value_or_throw(
+          layout::make_schedule(options.schedule, options.mesh.degree(Axis::pipeline),
+                                options.micro_batches, options.virtual_stages))),
+      context{options.model,
+              kernels,
+              *groups.tensor,
+              memory.of(Purpose::workspace),
+              options.dtype,
+              options.micro_batch,
+              options.sequence_length,
+              options.sequence_parallel,
+              trains() ? options.recompute : model::Recompute::layer,
+              options.seed} {
+  make_parameters();
+  make_chunks();
+  make_batches();
+  if (options.keep_logits == KeepLogits::yes && messages.back().is_last()) {
+    logits = memory.of(Purpose::activations)
+                 .allocate(options.dtype, {context.rows(), chunks.back().local_vocabulary()});
+  }
+  if (trains()) {
+    auto& arena = memory.of(Purpose::optimizer);
+    auto ownership = ownership_of(options, stage, groups.data->rank());
+    optimizer.emplace(options.rule, std::move(ownership.segments), ownership.state_size,
+                      flat_parameters, arena);
+    reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
+  }
+  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots}, kernels);
+  context.progress = [this] {
+    executor->poll();
+    if (reducer) reducer->poll();
+  };
+}
+
+void Engine::Parts::make_parameters() {
+  const auto size = stage.flat().size;
+  flat_parameters = memory.of(Purpose::parameters).allocate(options.dtype, {size});
+  if (trains()) {
+    flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
+  }
+  stage.bind(flat_parameters, flat_gradients);
+}
+
+void Engine::Parts::make_chunks() {
+  const auto place = stage_place(options);
+  const auto simulation = base::value_or_throw(layout::simulate(schedule, {}));
+  const auto stage_index = static_cast<std::size_t>(my_stage());
+  const int virtual_stages = static_cast<int>(place.chunks.size());
+  const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size, options.dtype};
+  for (int chunk = 0; chunk < virtual_stages; ++chunk) {
+    const auto index = static_cast<std::size_t>(chunk);
+    const int held = trains() ? simulation.peak_live[stage_index][index] : 1;
+    slots.push_back(held);
+    messages.emplace_back(*groups.pipeline, layout::ChunkPlace{my_stage(), chunk}, virtual_stages,
+                          shape, held, trains(), memory.of(Purpose::communication));
+    const model::Chunk::Role role{place.chunks[index], messages.back().is_first(),
+                                  messages.back().is_last()};
+    chunks.emplace_back(context, stage, role, held, memory.of(Purpose::activations),
+                        memory.of(Purpose::parameters));
+  }
+}
+
+void Engine::Parts::make_batches() {
+  auto& arena = memory.of(Purpose::batch);
+  const auto rows = context.rows();
+  for (int index = 0; index < options.micro_batches; ++index) {
+    batches.push_back({arena.allocate(device::DType::i32, {rows}),
+                       arena.allocate(device::DType::i32, {rows}), 0});
+  }
+}
+
+model::MicroBatch Engine::Parts::micro_batch(int index, float loss_scale) const {
+  const auto& batch = batches[static_cast<std::size_t>(index)];
+  return {batch.tokens, batch.targets, batch.first_sequence, loss_scale};
+}
+
+/// Targets of all data-parallel ranks that are not left out.
+std::int64_t Engine::Parts::counted_tokens() {
+  double count = 0;
+  if (memory.of(Purpose::batch).is_measuring()) return 1;
+  for (const auto& batch : batches) {
+    const auto* targets = batch.targets.i32();
+    count += static_cast<double>(std::count_if(targets, targets + context.rows(),
+                                               [](std::int32_t target) { return target >= 0; }));
+  }
+  ordered_sum(*groups.data, {&count, 1});
+  return static_cast<std::int64_t>(count);
+}
+
+/// The last stage knows its data-parallel part of the loss; everybody learns the whole.
+double Engine::Parts::whole_loss_sum(double local) {
+  double sum = local;
+  ordered_sum(*groups.data, {&sum, 1});
+  ordered_sum(*groups.pipeline, {&sum, 1});
+  return sum;
+}
+
+void Engine::Parts::gather_parameters() {
+  if (options.zero_level == 0 || groups.data->size() == 1) return;
+  std::vector<comm::Work> works;
+  for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
+    const auto whole = stage.flat().buckets[bucket];
+    const auto shard = stage.flat().shard_of_bucket(bucket, groups.data->rank());
+    works.push_back(
+        groups.data->start_all_gather(flat_parameters.slice(0, shard.begin, shard.size()),
+                                      flat_parameters.slice(0, whole.begin, whole.size())));
+  }
+  for (auto& work : works) work.wait();
+}
+
+Engine::Engine(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
+               Memory& memory)
+    : parts_(new Parts(options, groups, kernels, memory)) {}
+
+Engine::~Engine() = default;
+
+void Engine::initialise() {
+  for (const auto& segment : parts_->optimizer->segments()) {
+    model::initialise(parts_->stage, parts_->options.seed, segment.flat,
+                      parts_->optimizer->master(segment));
+  }
+  state_changed();
+}
+
+void Engine::state_changed() {
+  parts_->optimizer->give_parameters(parts_->kernels);
+  parts_->gather_parameters();
+}
+
+TokenBuffers& Engine::batch(int index) {
+  return parts_->batches[static_cast<std::size_t>(index)];
+}
+
+ScheduleOutcome Engine::run_schedule() {
+  auto& parts = *parts_;
+  ScheduleOutcome outcome;
+  outcome.tokens = parts.counted_tokens();
+  const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
+  parts.reducer->begin_step(parts.flat_gradients);
+  const auto run = parts.executor->run(
+      parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
+      parts.options.micro_batches,
+      [&](int index) { return parts.micro_batch(index, static_cast<float>(1.0 / tokens)); },
+      [&](const model::Place& place) { parts.reducer->completed(place); });
+  outcome.bubble_seconds = run.waited_seconds;
+  outcome.loss = parts.whole_loss_sum(run.loss_sum) / tokens;
+  return outcome;
+}
+
+ReduceOutcome Engine::reduce_gradients() {
+  ReduceOutcome outcome;
+  outcome.exposed_seconds = parts_->reducer->finish();
+  outcome.gradient_norm = parts_->reducer->global_norm();
+  parts_->gradient_norm = outcome.gradient_norm;
+  return outcome;
+}
+
+void Engine::update(double learning_rate, std::int64_t step) {
+  auto& parts = *parts_;
+  const double clip = parts.options.clip_norm;
+  const bool clips = clip > 0.0 && parts.gradient_norm > clip;
+  const float scale = clips ? static_cast<float>(clip / parts.gradient_norm) : 1.0F;
+  parts.optimizer->update(parts.kernels, parts.flat_gradients, static_cast<float>(learning_rate),
+                          scale, step);
+  parts.gather_parameters();
+}
+
+EvaluationOutcome Engine::evaluate() {
+  auto& parts = *parts_;
+  const auto run = parts.executor->run_forward_only(
+      parts.options.micro_batches, [&parts](int index) { return parts.micro_batch(index, 1.0F); });
+  return {parts.whole_loss_sum(run.loss_sum), parts.counted_tokens()};
+}
+
+Tensor Engine::logits() {
+  TRIREME_EXPECT(parts_->logits, "logits were not kept");
+  parts_->chunks.back().logits(parts_->logits);
+  return parts_->logits;
+}
+
+std::int64_t Engine::local_vocabulary() const {
+  return parts_->chunks.back().local_vocabulary();
+}
+
+std::int64_t Engine::first_token() const {
+  return parts_->chunks.back().first_token();
+}
+
+bool Engine::is_last_stage() const {
+  return parts_->messages.back().is_last();
+}
+
+const layout::Schedule& Engine::schedule() const {
+  return parts_->schedule;
+}
+
+const EngineOptions& Engine::options() const {
+  return parts_->options;
+}
+
+}  // namespace trireme::engine

@@ -1,0 +1,151 @@
+#include "gradients.hpp"
+
+#include "host_sum.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace trireme::engine {
+
+using device::Tensor;
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Elements of the exchange buffer: for each partial piece, room for every rank's part.
+std::int64_t exchange_size(const model::StageParameters& stage) {
+  std::int64_t size = 0;
+  for (const auto& slab : stage.slabs()) {
+    for (const auto& piece : slab.pieces) {
+      if (piece.partial) size += piece.parts * piece.flat.size();
+    }
+  }
+  return size;
+}
+
+}  // namespace
+
+GradientReducer::GradientReducer(const EngineOptions& options, const Groups& groups,
+                                 device::Kernels& kernels, const model::StageParameters& stage,
+                                 device::Arena& arena)
+    : options_(options),
+      groups_(groups),
+      kernels_(kernels),
+      stage_(stage),
+      slabs_of_bucket_(stage.flat().buckets.size(), 0) {
+  if (const auto size = exchange_size(stage); size > 0) {
+    exchange_ = arena.allocate(device::DType::f32, {size});
+  }
+  for (std::size_t slab = 0; slab < stage.slabs().size(); ++slab) {
+    const auto buckets = stage.flat().buckets_of_tensor(slab);
+    for (auto bucket = buckets.begin; bucket < buckets.end; ++bucket) {
+      ++slabs_of_bucket_[static_cast<std::size_t>(bucket)];
+    }
+  }
+}
+
+void GradientReducer::begin_step(const Tensor& flat) {
+  flat_ = flat;
+  slabs_missing_ = slabs_of_bucket_;
+  kernels_.fill(flat, 0.0F);
+}
+
+void GradientReducer::completed(const model::Place& place) {
+  for (std::size_t slab = 0; slab < stage_.slabs().size(); ++slab) {
+    if (stage_.slabs()[slab].place != place || stage_.slabs()[slab].late) continue;
+    const auto buckets = stage_.flat().buckets_of_tensor(slab);
+    for (auto bucket = buckets.begin; bucket < buckets.end; ++bucket) {
+      const auto index = static_cast<std::size_t>(bucket);
+      if (--slabs_missing_[index] == 0) start(index);
+    }
+  }
+}
+
+void GradientReducer::start(std::size_t bucket) {
+  if (groups_.data->size() == 1) return;
+  const auto range = stage_.flat().buckets[bucket];
+  const auto whole = flat_.slice(0, range.begin, range.size());
+  if (options_.zero_level == 0) {
+    under_way_.push_back(groups_.data->start_all_reduce(whole, comm::ReduceOp::sum));
+    return;
+  }
+  const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
+  under_way_.push_back(
+      groups_.data->start_reduce_scatter(whole, flat_.slice(0, shard.begin, shard.size())));
+}
+
+void GradientReducer::poll() {
+  // In order: groups complete collectives in the order of their start.
+  while (!under_way_.empty() && under_way_.front().poll()) under_way_.erase(under_way_.begin());
+}
+
+/// Sums pieces of which each tensor-parallel rank has one term. Ranks that hold different boxes
+/// put theirs at different places of the exchange buffer, zeros elsewhere.
+void GradientReducer::add_partial_terms() {
+  if (!exchange_) return;
+  kernels_.fill(exchange_, 0.0F);
+  const auto each_partial = [this](const auto& act) {
+    std::int64_t begin = 0;
+    for (const auto& slab : stage_.slabs()) {
+      for (const auto& piece : slab.pieces) {
+        if (!piece.partial) continue;
+        const auto size = piece.flat.size();
+        act(flat_.slice(0, piece.flat.begin, size),
+            exchange_.slice(0, begin + piece.part * size, size));
+        begin += piece.parts * size;
+      }
+    }
+  };
+  each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(own, place); });
+  groups_.tensor->all_reduce(exchange_);
+  each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(place, own); });
+}
+
+void GradientReducer::add_tied_terms() {
+  if (groups_.embedding == nullptr || groups_.embedding->size() == 1) return;
+  for (const auto& slab : stage_.slabs()) {
+    if (!slab.tied) continue;
+    groups_.embedding->all_reduce(stage_.gradient(slab.name));
+  }
+}
+
+double GradientReducer::finish() {
+  const auto begin = std::chrono::steady_clock::now();
+  add_partial_terms();
+  add_tied_terms();
+  for (auto bucket = stage_.first_late_bucket(); bucket < stage_.flat().buckets.size(); ++bucket) {
+    start(bucket);
+  }
+  for (auto& work : under_way_) work.wait();
+  under_way_.clear();
+  return seconds_since(begin);
+}
+
+double GradientReducer::global_norm() {
+  // One number per logical parameter, so that the sum over parameters has one order whatever
+  // the pipeline. Each data-parallel rank counts its shard of each bucket at every ZeRO level.
+  std::vector<double> squares(stage_.parameters().size(), 0.0);
+  for (std::size_t bucket = 0; bucket < stage_.flat().buckets.size(); ++bucket) {
+    const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
+    for (const auto& slab : stage_.slabs()) {
+      for (const auto& piece : slab.pieces) {
+        const auto from = std::max(shard.begin, piece.flat.begin);
+        const auto to = std::min(shard.end, piece.flat.end);
+        if (from >= to || !piece.primary) continue;
+        squares[piece.parameter] += kernels_.sum_of_squares(flat_.slice(0, from, to - from));
+      }
+    }
+  }
+  for (auto* group : {groups_.data, groups_.tensor, groups_.pipeline}) {
+    ordered_sum(*group, squares);
+  }
+  double sum = 0;
+  for (const double square : squares) sum += square;
+  return std::sqrt(sum);
+}
+
+}  // namespace trireme::engine

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "trireme/device/arena.hpp"
+#include "trireme/engine/engine.hpp"
+#include "trireme/model/stage_parameters.hpp"
+
+#include <vector>
+
+namespace trireme::engine {
+
+/// Sums gradients over the ranks that share parameters: buckets over the data-parallel ranks as
+/// soon as backward has completed them, late slabs (whose gradient tensor-parallel ranks or two
+/// stages share) at the end.
+class GradientReducer {
+ public:
+  GradientReducer(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
+                  const model::StageParameters& stage, device::Arena& arena);
+
+  /// flat: f32, all gradients of the rank.
+  void begin_step(const device::Tensor& flat);
+  /// The gradients of this part of the model will not change any more in this step: buckets that
+  /// are complete now start their reduction.
+  void completed(const model::Place& place);
+  /// Progress without waiting.
+  void poll();
+  /// Reduces what is late and waits for everything; returns the seconds waited.
+  double finish();
+
+  /// Global norm of the reduced gradients. Collective over all ranks; each distinct parameter
+  /// counts once, and the sum is taken in the order of the parameters.
+  double global_norm();
+
+ private:
+  void start(std::size_t bucket);
+  void add_partial_terms();
+  void add_tied_terms();
+
+  const EngineOptions& options_;
+  Groups groups_;
+  device::Kernels& kernels_;
+  const model::StageParameters& stage_;
+  device::Tensor flat_;
+  device::Tensor exchange_;         // f32: partial pieces, all parts of each
+  std::vector<int> slabs_missing_;  // [bucket]
+  std::vector<int> slabs_of_bucket_;
+  std::vector<comm::Work> under_way_;
+};
+
+}  // namespace trireme::engine

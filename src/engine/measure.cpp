@@ -1,0 +1,50 @@
+#include "trireme/engine/engine.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace trireme::engine {
+
+using layout::Axis;
+
+namespace {
+
+std::unique_ptr<comm::ProcessGroup> pretended(const char* name, const EngineOptions& options,
+                                              Axis axis) {
+  return comm::make_dry_run_group(name, options.mesh.group(axis, options.rank),
+                                  options.mesh.coordinate(axis, options.rank),
+                                  comm::DryRunData::untouched);
+}
+
+/// First and last stage of this rank's pipeline, if this is one of them.
+std::unique_ptr<comm::ProcessGroup> pretended_embedding(const EngineOptions& options) {
+  const auto stages = options.mesh.group(Axis::pipeline, options.rank);
+  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+  const int last = static_cast<int>(stages.size()) - 1;
+  if (last == 0 || (stage != 0 && stage != last)) return nullptr;
+  return comm::make_dry_run_group("embedding", {stages.front(), stages.back()}, stage == 0 ? 0 : 1,
+                                  comm::DryRunData::untouched);
+}
+
+}  // namespace
+
+MemoryUse measure(const EngineOptions& options) {
+  const auto tensor = pretended("tp", options, Axis::tensor);
+  const auto pipeline = pretended("pp", options, Axis::pipeline);
+  const auto data = pretended("dp", options, Axis::data);
+  const auto embedding = pretended_embedding(options);
+  auto memory = Memory::measuring();
+  const auto kernels = device::make_measuring_kernels();
+  Engine engine(options, {tensor.get(), pipeline.get(), data.get(), embedding.get()}, *kernels,
+                memory);
+  if (options.use == Use::training) {
+    engine.run_schedule();
+    engine.reduce_gradients();
+    engine.update(0.0, 1);
+  }
+  engine.evaluate();
+  if (options.keep_logits == KeepLogits::yes && engine.is_last_stage()) engine.logits();
+  return memory.peak_bytes();
+}
+
+}  // namespace trireme::engine

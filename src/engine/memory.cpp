@@ -1,0 +1,35 @@
+#include "trireme/engine/memory.hpp"
+
+#include <numeric>
+
+namespace trireme::engine {
+
+std::size_t total_bytes(const MemoryUse& use) {
+  return std::accumulate(use.begin(), use.end(), std::size_t{0});
+}
+
+Memory Memory::measuring() {
+  Memory memory;
+  for (const auto purpose : all_purposes) {
+    memory.arenas_.push_back(device::Arena::measuring(purpose));
+  }
+  return memory;
+}
+
+Memory Memory::host(const MemoryUse& capacity_bytes) {
+  Memory memory;
+  for (std::size_t index = 0; index < all_purposes.size(); ++index) {
+    memory.arenas_.push_back(device::Arena::host(all_purposes[index], capacity_bytes[index]));
+  }
+  return memory;
+}
+
+MemoryUse Memory::peak_bytes() const {
+  MemoryUse use{};
+  for (std::size_t index = 0; index < use.size(); ++index) {
+    use[index] = arenas_[index].peak_bytes();
+  }
+  return use;
+}
+
+}  // namespace trireme::engine

@@ -1,0 +1,79 @@
+#include "trireme/engine/options.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+namespace trireme::engine {
+
+using layout::Axis;
+
+base::Result<layout::Mesh> mesh_from(const config::Config& config, int world_size) {
+  const int tensor = config.count("parallel.tensor");
+  const int pipeline = config.count("parallel.pipeline");
+  // With the degree left open, whatever divides evenly; Mesh::create explains what does not.
+  const int data = config.count_or("parallel.data", std::max(1, world_size / (tensor * pipeline)));
+  return layout::Mesh::create(
+      {{Axis::pipeline, pipeline}, {Axis::data, data}, {Axis::tensor, tensor}}, world_size);
+}
+
+namespace {
+
+/// Micro-batches of one data-parallel rank in a step.
+base::Result<int> micro_batches(const config::Config& config, int data) {
+  const auto micro = config.integer("train.micro_batch");
+  const auto global = config.integer_or("train.global_batch", micro * data);
+  if (global % (micro * data) != 0) {
+    return base::usage_failure(base::format(
+        "{} is not a multiple of {} x parallel.data = {} (every data-parallel rank runs whole "
+        "micro-batches); try train.global_batch = {}",
+        config.cited("train.global_batch"), config.cited("train.micro_batch"), data,
+        (global / (micro * data) + 1) * micro * data));
+  }
+  return static_cast<int>(global / (micro * data));
+}
+
+layout::ScheduleKind schedule_of(const config::Config& config) {
+  return base::value_or_throw(layout::schedule_kind(config.text("parallel.schedule")));
+}
+
+model::Recompute recompute_of(const config::Config& config) {
+  const auto& name = config.text("train.activation_checkpointing");
+  if (name == "full") return model::Recompute::layer;
+  return name == "selective" ? model::Recompute::attention : model::Recompute::none;
+}
+
+}  // namespace
+
+base::Result<EngineOptions> options_from(const config::Config& config,
+                                         const model::ModelConfig& model,
+                                         const layout::Mesh& mesh, base::Rank rank) {
+  auto count = micro_batches(config, mesh.degree(Axis::data));
+  if (!count) return count.failure();
+  EngineOptions options;
+  options.model = model;
+  options.mesh = mesh;
+  options.rank = rank;
+  options.schedule = schedule_of(config);
+  options.virtual_stages = config.count("parallel.virtual_stages");
+  for (const auto layers : config.integers("parallel.stage_layers")) {
+    options.stage_layers.push_back(static_cast<int>(layers));
+  }
+  options.micro_batch = config.integer("train.micro_batch");
+  options.micro_batches = *count;
+  options.sequence_length = config.integer("train.sequence_length");
+  options.dtype =
+      config.text("numerics.precision") == "bf16" ? device::DType::bf16 : device::DType::f32;
+  options.sequence_parallel = config.flag("parallel.sequence") && mesh.degree(Axis::tensor) > 1
+                                  ? model::SequenceParallel::on
+                                  : model::SequenceParallel::off;
+  options.recompute = recompute_of(config);
+  options.zero_level = config.count("parallel.zero_level");
+  options.bucket_bytes = config.bytes("parallel.bucket_bytes");
+  options.rule = optim::rule_from(config);
+  options.clip_norm = config.real("optimizer.clip_norm");
+  options.seed = static_cast<std::uint64_t>(config.integer("train.seed"));
+  if (auto status = check(options); !status.ok()) return status.failure();
+  return options;
+}
+
+}  // namespace trireme::engine

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "trireme/engine/engine.hpp"
+#include "trireme/model/stage.hpp"
+#include "trireme/model/stage_parameters.hpp"
+
+#include "gradients.hpp"
+#include "pipeline.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace trireme::engine {
+
+struct Engine::Parts {
+  EngineOptions options;
+  Groups groups;
+  device::Kernels& kernels;
+  Memory& memory;
+  model::StageParameters stage;
+  layout::Schedule schedule;
+  model::StageContext context;
+  device::Tensor flat_parameters;
+  device::Tensor flat_gradients;  // f32, empty for inference
+  std::vector<model::Chunk> chunks;
+  std::vector<ChunkMessages> messages;
+  std::vector<int> slots;
+  std::vector<TokenBuffers> batches;
+  device::Tensor logits;
+  std::optional<GradientReducer> reducer;
+  std::optional<optim::Optimizer> optimizer;
+  std::optional<PipelineExecutor> executor;
+  double gradient_norm = 0;
+
+  Parts(const EngineOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
+        Memory& their_memory);
+
+  bool trains() const { return options.use == Use::training; }
+  int my_stage() const { return options.mesh.coordinate(layout::Axis::pipeline, options.rank); }
+  void make_parameters();
+  void make_chunks();
+  void make_batches();
+  model::MicroBatch micro_batch(int index, float loss_scale) const;
+  double whole_loss_sum(double local);
+  std::int64_t counted_tokens();
+  void gather_parameters();
+};
+
+}  // namespace trireme::engine

@@ -1,0 +1,100 @@
+#include "pipeline.hpp"
+
+#include "trireme/base/contract.hpp"
+
+namespace trireme::engine {
+
+using layout::Action;
+using layout::ActionKind;
+
+void PipelineExecutor::expect(const Action& action) {
+  auto& messages = stage_.messages[static_cast<std::size_t>(action.virtual_stage)];
+  switch (action.kind) {
+    case ActionKind::forward:
+      messages.expect_input(action.micro_batch);
+      break;
+    case ActionKind::backward:
+    case ActionKind::backward_input:
+      messages.expect_output_gradient(action.micro_batch);
+      break;
+    case ActionKind::backward_weight:
+      break;
+  }
+}
+
+void PipelineExecutor::poll() {
+  for (auto& messages : stage_.messages) messages.poll();
+}
+
+void PipelineExecutor::forward(const Action& action, const model::MicroBatch& batch,
+                               Outcome& outcome) {
+  const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+  auto& messages = stage_.messages[chunk];
+  const auto input = messages.input(action.micro_batch, outcome.waited_seconds);
+  const auto output = messages.output_buffer(action.micro_batch);
+  stage_.chunks[chunk].forward(batch, action.micro_batch % stage_.slots[chunk], input, output);
+  messages.send_output(action.micro_batch);
+  if (messages.is_last()) outcome.loss_sum += kernels_.sum(stage_.chunks[chunk].losses());
+}
+
+void PipelineExecutor::backward(const Action& action, const model::MicroBatch& batch, bool last,
+                                const Completed& completed, Outcome& outcome) {
+  const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+  auto& messages = stage_.messages[chunk];
+  const auto d_output = messages.output_gradient(action.micro_batch, outcome.waited_seconds);
+  const auto d_input = messages.input_gradient_buffer(action.micro_batch);
+  stage_.chunks[chunk].backward(batch, action.micro_batch % stage_.slots[chunk],
+                                messages.kept_input(action.micro_batch), d_output, d_input,
+                                [&](const model::Place& place) {
+                                  if (last) completed(place);
+                                });
+  messages.send_input_gradient(action.micro_batch);
+}
+
+PipelineExecutor::Outcome PipelineExecutor::run(const std::vector<Action>& actions,
+                                                int micro_batches, const Batches& batches,
+                                                const Completed& completed) {
+  Outcome outcome;
+  for (std::size_t index = 0; index < actions.size(); ++index) {
+    const auto& action = actions[index];
+    expect(action);
+    if (index + 1 < actions.size()) expect(actions[index + 1]);
+    const auto batch = batches(action.micro_batch);
+    switch (action.kind) {
+      case ActionKind::forward:
+        forward(action, batch, outcome);
+        break;
+      case ActionKind::backward:
+        backward(action, batch, action.micro_batch + 1 == micro_batches, completed, outcome);
+        break;
+      case ActionKind::backward_input:
+      case ActionKind::backward_weight:
+        TRIREME_EXPECT(false, "schedules that split backward have no executor yet");
+    }
+  }
+  for (auto& messages : stage_.messages) messages.finish();
+  return outcome;
+}
+
+PipelineExecutor::Outcome PipelineExecutor::run_forward_only(int micro_batches,
+                                                             const Batches& batches) {
+  Outcome outcome;
+  for (std::size_t chunk = 0; chunk < stage_.chunks.size(); ++chunk) {
+    auto& messages = stage_.messages[chunk];
+    for (int index = 0; index < micro_batches; ++index) {
+      messages.expect_input(index);
+      const auto input = messages.input(index, outcome.waited_seconds);
+      const auto output = messages.output_buffer(index);
+      const auto batch = batches(index);
+      stage_.chunks[chunk].forward_only(batch, input, output);
+      messages.send_output(index);
+      if (messages.is_last() && batch.targets) {
+        outcome.loss_sum += kernels_.sum(stage_.chunks[chunk].losses());
+      }
+    }
+  }
+  for (auto& messages : stage_.messages) messages.finish();
+  return outcome;
+}
+
+}  // namespace trireme::engine

@@ -1,0 +1,110 @@
+#pragma once
+
+#include "trireme/engine/engine.hpp"
+#include "trireme/model/stage.hpp"
+
+#include <deque>
+#include <functional>
+#include <vector>
+
+namespace trireme::engine {
+
+/// Messages between neighbouring chunks: rings of buffers, receives posted one action ahead,
+/// sends that overlap the next action.
+class ChunkMessages {
+ public:
+  struct Shape {
+    std::int64_t rows = 0;
+    std::int64_t width = 0;
+    device::DType dtype = device::DType::f32;
+  };
+  /// `held`: micro-batches whose input a chunk holds at once.
+  ChunkMessages(comm::ProcessGroup& pipeline, layout::ChunkPlace place, int virtual_stages,
+                const Shape& shape, int held, bool with_backward, device::Arena& arena);
+
+  bool is_first() const { return before_.stage < 0; }
+  bool is_last() const { return after_.stage < 0; }
+
+  /// Posts the receive that an action needs, unless it is posted or there is none.
+  void expect_input(int micro_batch);
+  void expect_output_gradient(int micro_batch);
+  /// Waits for it. Empty where the model begins or ends. Adds the time to `waited`.
+  device::Tensor input(int micro_batch, double& waited);
+  device::Tensor output_gradient(int micro_batch, double& waited);
+  /// The input again, for backward.
+  device::Tensor kept_input(int micro_batch) const;
+  /// A buffer that no send uses any more.
+  device::Tensor output_buffer(int micro_batch);
+  device::Tensor input_gradient_buffer(int micro_batch);
+  void send_output(int micro_batch);
+  void send_input_gradient(int micro_batch);
+
+  void poll();
+  /// Waits for sends and forgets the step.
+  void finish();
+
+ private:
+  struct Ring {
+    std::vector<device::Tensor> buffers;
+    std::vector<comm::Work> works;
+    int posted = 0;  // micro-batches whose receive was posted
+
+    std::size_t place(int micro_batch) const {
+      return static_cast<std::size_t>(micro_batch) % buffers.size();
+    }
+  };
+  void make_ring(Ring& ring, int count, const Shape& shape, device::Arena& arena);
+  void expect(Ring& ring, int micro_batch, layout::ChunkPlace from, int tag);
+  device::Tensor take(Ring& ring, int micro_batch, double& waited);
+  device::Tensor free_buffer(Ring& ring, int micro_batch);
+
+  comm::ProcessGroup& pipeline_;
+  layout::ChunkPlace before_;
+  layout::ChunkPlace after_;
+  int forward_in_tag_;
+  int forward_out_tag_;
+  int backward_in_tag_;
+  int backward_out_tag_;
+  Ring inputs_;
+  Ring outputs_;
+  Ring output_gradients_;
+  Ring input_gradients_;
+};
+
+/// Runs the action list of one stage.
+class PipelineExecutor {
+ public:
+  struct Stage {
+    std::vector<model::Chunk>& chunks;
+    std::vector<ChunkMessages>& messages;
+    /// Activation slots of each chunk.
+    std::vector<int> slots;
+  };
+  using Batches = std::function<model::MicroBatch(int)>;
+  using Completed = std::function<void(const model::Place&)>;
+
+  PipelineExecutor(const Stage& stage, device::Kernels& kernels)
+      : stage_(stage), kernels_(kernels) {}
+
+  struct Outcome {
+    double loss_sum = 0;
+    double waited_seconds = 0;
+  };
+  /// `completed` hears of parts of the model whose gradients of the whole step are added up.
+  Outcome run(const std::vector<layout::Action>& actions, int micro_batches, const Batches& batches,
+              const Completed& completed);
+  /// Forward alone, all micro-batches through all chunks.
+  Outcome run_forward_only(int micro_batches, const Batches& batches);
+  void poll();
+
+ private:
+  void expect(const layout::Action& action);
+  void forward(const layout::Action& action, const model::MicroBatch& batch, Outcome& outcome);
+  void backward(const layout::Action& action, const model::MicroBatch& batch, bool last,
+                const Completed& completed, Outcome& outcome);
+
+  Stage stage_;
+  device::Kernels& kernels_;
+};
+
+}  // namespace trireme::engine

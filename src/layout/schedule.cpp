@@ -1,0 +1,195 @@
+#include "trireme/layout/schedule.hpp"
+
+#include "trireme/base/contract.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/suggest.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace trireme::layout {
+namespace {
+
+constexpr std::array all_kinds = {ScheduleKind::gpipe, ScheduleKind::one_forward_one_backward,
+                                  ScheduleKind::interleaved};
+
+/// More than any cluster runs in one step; a mistyped number ends here and not in the allocator.
+constexpr std::int64_t max_actions = std::int64_t{1} << 24;
+
+/// All forwards, then all backwards, first in first out: GPipe's paper (arXiv 1811.06965, figure 2)
+/// takes the backwards last in first out; the bubble is the same, but then weight gradients would
+/// be summed in another order than in the other schedules.
+std::vector<Action> gpipe_actions(const Schedule& schedule) {
+  std::vector<Action> actions;
+  for (int micro_batch = 0; micro_batch < schedule.micro_batches; ++micro_batch) {
+    actions.push_back({ActionKind::forward, micro_batch, 0});
+  }
+  for (int micro_batch = 0; micro_batch < schedule.micro_batches; ++micro_batch) {
+    actions.push_back({ActionKind::backward, micro_batch, 0});
+  }
+  return actions;
+}
+
+/// How many forwards a stage runs before its first backward, one more not counted: in the steady
+/// part each backward is preceded by a forward. PipeDream-Flush and Megatron-LM (arXiv 2104.04473,
+/// section 2.2): as many as there are stages below; interleaved, two for each stage below (the
+/// micro-batch comes and goes) and a round of all stages for each further chunk.
+std::int64_t warm_up_forwards(const Schedule& schedule, int stage) {
+  const std::int64_t below = schedule.stages - stage - 1;
+  const std::int64_t total = std::int64_t{schedule.micro_batches} * schedule.virtual_stages;
+  const std::int64_t wanted =
+      schedule.virtual_stages == 1
+          ? below
+          : below * 2 + std::int64_t{schedule.virtual_stages - 1} * schedule.stages;
+  return std::min(wanted, total);
+}
+
+enum class Direction { forward, backward };
+
+/// Place `index` in the order in which a stage takes its (micro-batch, chunk) pairs: rounds of
+/// `stages` micro-batches, which pass the stage's chunks one after the other.
+Action action_in_order(const Schedule& schedule, Direction direction, std::int64_t index) {
+  const std::int64_t round_length = std::int64_t{schedule.stages} * schedule.virtual_stages;
+  const std::int64_t in_round = index % round_length;
+  const int micro_batch =
+      static_cast<int>(index / round_length * schedule.stages + in_round % schedule.stages);
+  const int chunk = static_cast<int>(in_round / schedule.stages);
+  if (direction == Direction::forward) return {ActionKind::forward, micro_batch, chunk};
+  return {ActionKind::backward, micro_batch, schedule.virtual_stages - 1 - chunk};
+}
+
+/// Warm-up of forwards, steady pairs of one forward and one backward, cool-down of backwards.
+/// With one chunk a stage, the order of action_in_order is that of the micro-batches.
+std::vector<Action> one_forward_one_backward_actions(const Schedule& schedule, int stage) {
+  const std::int64_t total = std::int64_t{schedule.micro_batches} * schedule.virtual_stages;
+  const std::int64_t warm_up = warm_up_forwards(schedule, stage);
+  std::vector<Action> actions;
+  actions.reserve(static_cast<std::size_t>(2 * total));
+  for (std::int64_t forward = 0; forward < total + warm_up; ++forward) {
+    if (forward < total) {
+      actions.push_back(action_in_order(schedule, Direction::forward, forward));
+    }
+    if (forward >= warm_up) {
+      actions.push_back(action_in_order(schedule, Direction::backward, forward - warm_up));
+    }
+  }
+  return actions;
+}
+
+base::Status check_request(const Schedule& schedule) {
+  const struct {
+    const char* what;
+    int value;
+  } counts[] = {{"parallel.pipeline", schedule.stages},
+                {"the number of micro-batches", schedule.micro_batches},
+                {"parallel.virtual_stages", schedule.virtual_stages}};
+  for (const auto& count : counts) {
+    if (count.value < 1) {
+      return base::usage_failure(
+          base::format("{} = {} is below 1 (a schedule has nothing to do); try 1 or more",
+                       count.what, count.value));
+    }
+  }
+  const double actions = 2.0 * schedule.stages * schedule.micro_batches * schedule.virtual_stages;
+  if (actions > static_cast<double>(max_actions)) {
+    return base::usage_failure(base::format(
+        "{} stages x {} micro-batches x {} virtual stages make more than {} actions a step "
+        "(the schedule would not fit in memory); use fewer, larger micro-batches",
+        schedule.stages, schedule.micro_batches, schedule.virtual_stages, max_actions));
+  }
+  return {};
+}
+
+base::Status check_virtual_stages(const Schedule& schedule) {
+  if (schedule.kind != ScheduleKind::interleaved) {
+    if (schedule.virtual_stages == 1) return {};
+    return base::usage_failure(base::format(
+        "parallel.virtual_stages = {} needs parallel.schedule = interleaved, not {} (only "
+        "interleaving gives a stage several chunks); try 1, or the interleaved schedule",
+        schedule.virtual_stages, name(schedule.kind)));
+  }
+  if (schedule.virtual_stages < 2) {
+    return base::usage_failure(
+        "parallel.virtual_stages = 1 does not interleave (each stage needs at least two chunks); "
+        "try 2 or more, or parallel.schedule = 1f1b");
+  }
+  const int left_over = schedule.micro_batches % schedule.stages;
+  if (left_over == 0) return {};
+  const std::int64_t above = std::int64_t{schedule.micro_batches} - left_over + schedule.stages;
+  const int below = schedule.micro_batches - left_over;
+  return base::usage_failure(base::format(
+      "{} micro-batches are not a multiple of parallel.pipeline = {} (interleaving sends rounds of "
+      "one micro-batch a stage through each chunk); try {}{} micro-batches, or parallel.schedule "
+      "= 1f1b",
+      schedule.micro_batches, schedule.stages, below == 0 ? "" : base::format("{} or ", below),
+      above));
+}
+
+}  // namespace
+
+const char* name(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::gpipe:
+      return "gpipe";
+    case ScheduleKind::one_forward_one_backward:
+      return "1f1b";
+    case ScheduleKind::interleaved:
+      return "interleaved";
+  }
+  return "?";
+}
+
+const char* name(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::forward:
+      return "forward";
+    case ActionKind::backward:
+      return "backward";
+    case ActionKind::backward_input:
+      return "backward_input";
+    case ActionKind::backward_weight:
+      return "backward_weight";
+  }
+  return "?";
+}
+
+base::Result<ScheduleKind> schedule_kind(std::string_view wanted) {
+  std::vector<std::string> names;
+  for (const ScheduleKind kind : all_kinds) {
+    if (wanted == name(kind)) return kind;
+    names.emplace_back(name(kind));
+  }
+  return base::usage_failure(base::format(
+      "parallel.schedule = {} is not a schedule (it says in which order micro-batches pass the "
+      "stages); try {}{}",
+      wanted, base::join(names, ", "), base::did_you_mean(wanted, names)));
+}
+
+base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
+                                     int virtual_stages) {
+  Schedule schedule{kind, stages, micro_batches, virtual_stages, {}};
+  for (const auto check : {check_request, check_virtual_stages}) {
+    if (const base::Status status = check(schedule); !status) return status.failure();
+  }
+  for (int stage = 0; stage < stages; ++stage) {
+    schedule.actions.push_back(kind == ScheduleKind::gpipe
+                                   ? gpipe_actions(schedule)
+                                   : one_forward_one_backward_actions(schedule, stage));
+  }
+  return schedule;
+}
+
+ChunkPlace previous_chunk(ChunkPlace place, int stages) {
+  if (place.stage > 0) return {place.stage - 1, place.virtual_stage};
+  if (place.virtual_stage > 0) return {stages - 1, place.virtual_stage - 1};
+  return {-1, -1};
+}
+
+ChunkPlace next_chunk(ChunkPlace place, int stages, int virtual_stages) {
+  if (place.stage + 1 < stages) return {place.stage + 1, place.virtual_stage};
+  if (place.virtual_stage + 1 < virtual_stages) return {0, place.virtual_stage + 1};
+  return {-1, -1};
+}
+
+}  // namespace trireme::layout

@@ -1,0 +1,288 @@
+#include "trireme/layout/simulate.hpp"
+
+#include "trireme/base/contract.hpp"
+#include "trireme/base/format.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <optional>
+
+namespace trireme::layout {
+namespace {
+
+constexpr double not_yet = std::numeric_limits<double>::infinity();
+
+std::string text(const Schedule& schedule, const Action& action) {
+  const std::string chunk = schedule.virtual_stages == 1
+                                ? ""
+                                : base::format(" of virtual stage {}", action.virtual_stage);
+  return base::format("{} of micro-batch {}{}", name(action.kind), action.micro_batch, chunk);
+}
+
+/// When each output of each (chunk, micro-batch) is there, and what an action still needs.
+class Dependencies {
+ public:
+  Dependencies(const Schedule& schedule, double message) : schedule_(schedule), message_(message) {
+    const std::size_t count = static_cast<std::size_t>(schedule.stages) *
+                              static_cast<std::size_t>(schedule.virtual_stages) *
+                              static_cast<std::size_t>(schedule.micro_batches);
+    forward_end_.assign(count, not_yet);
+    gradient_end_.assign(count, not_yet);
+  }
+
+  struct Need {
+    ChunkPlace place;
+    ActionKind kind;
+    double available;  ///< not_yet while it is not there
+  };
+
+  /// What `action` on `stage` needs: at most two things.
+  std::vector<Need> needs(int stage, const Action& action) const {
+    const ChunkPlace here{stage, action.virtual_stage};
+    switch (action.kind) {
+      case ActionKind::forward:
+        return from_neighbour(previous_chunk(here, schedule_.stages), here, action);
+      case ActionKind::backward:
+      case ActionKind::backward_input: {
+        auto needs = from_neighbour(next_chunk(here, schedule_.stages, schedule_.virtual_stages),
+                                    here, action);
+        needs.push_back({here, ActionKind::forward, forward_end_[index(here, action)]});
+        return needs;
+      }
+      case ActionKind::backward_weight:
+        return {{here, ActionKind::backward_input, gradient_end_[index(here, action)]}};
+    }
+    return {};
+  }
+
+  void finish(int stage, const Action& action, double end) {
+    const std::size_t at = index({stage, action.virtual_stage}, action);
+    if (action.kind == ActionKind::forward) forward_end_[at] = end;
+    if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_input) {
+      gradient_end_[at] = end;
+    }
+  }
+
+ private:
+  std::vector<Need> from_neighbour(ChunkPlace there, ChunkPlace here, const Action& action) const {
+    if (there.stage < 0) return {};
+    const auto& ends = action.kind == ActionKind::forward ? forward_end_ : gradient_end_;
+    const double travel = there.stage == here.stage ? 0.0 : message_;
+    return {{there, action.kind, ends[index(there, action)] + travel}};
+  }
+
+  std::size_t index(ChunkPlace place, const Action& action) const {
+    const auto position =
+        static_cast<std::size_t>(place.virtual_stage) * static_cast<std::size_t>(schedule_.stages) +
+        static_cast<std::size_t>(place.stage);
+    return position * static_cast<std::size_t>(schedule_.micro_batches) +
+           static_cast<std::size_t>(action.micro_batch);
+  }
+
+  const Schedule& schedule_;
+  double message_;
+  std::vector<double> forward_end_;
+  std::vector<double> gradient_end_;  ///< of backward or backward_input
+};
+
+double duration(const Costs& costs, ActionKind kind) {
+  switch (kind) {
+    case ActionKind::forward:
+      return costs.forward;
+    case ActionKind::backward:
+      return costs.backward_input + costs.backward_weight;
+    case ActionKind::backward_input:
+      return costs.backward_input;
+    case ActionKind::backward_weight:
+      return costs.backward_weight;
+  }
+  return 0;
+}
+
+/// When all that the action needs is there; not_yet if something is not.
+double ready_time(const Dependencies& dependencies, int stage, const Action& action) {
+  double ready = 0;
+  for (const auto& need : dependencies.needs(stage, action)) {
+    ready = std::max(ready, need.available);
+  }
+  return ready;
+}
+
+using Timeline = std::vector<std::vector<TimedAction>>;
+
+/// Runs every stage as far as it gets, again whenever a neighbour has got further. Each stage's
+/// order is fixed, so the times do not depend on the order in which stages are looked at.
+Timeline run(const Schedule& schedule, const Costs& costs, Dependencies& dependencies) {
+  Timeline timeline(static_cast<std::size_t>(schedule.stages));
+  std::deque<int> awake;
+  for (int stage = 0; stage < schedule.stages; ++stage) awake.push_back(stage);
+  while (!awake.empty()) {
+    const int stage = awake.front();
+    awake.pop_front();
+    const auto& actions = schedule.actions[static_cast<std::size_t>(stage)];
+    auto& done = timeline[static_cast<std::size_t>(stage)];
+    const std::size_t done_before = done.size();
+    while (done.size() < actions.size()) {
+      const Action& action = actions[done.size()];
+      const double ready = ready_time(dependencies, stage, action);
+      if (ready == not_yet) break;
+      const double begin = std::max(ready, done.empty() ? 0.0 : done.back().end);
+      done.push_back({action, begin, begin + duration(costs, action.kind)});
+      dependencies.finish(stage, action, done.back().end);
+    }
+    if (done.size() == done_before || schedule.stages == 1) continue;
+    awake.push_back((stage + 1) % schedule.stages);
+    awake.push_back((stage + schedule.stages - 1) % schedule.stages);
+  }
+  return timeline;
+}
+
+std::optional<base::Failure> deadlock(const Schedule& schedule, const Timeline& timeline,
+                                      const Dependencies& dependencies) {
+  std::vector<std::string> waits;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const auto& actions = schedule.actions[static_cast<std::size_t>(stage)];
+    const std::size_t done = timeline[static_cast<std::size_t>(stage)].size();
+    if (done == actions.size()) continue;
+    const Action& action = actions[done];
+    for (const auto& need : dependencies.needs(stage, action)) {
+      if (need.available != not_yet) continue;
+      const Action missing{need.kind, action.micro_batch, need.place.virtual_stage};
+      waits.push_back(base::format("stage {} waits in {} for {} on stage {}", stage,
+                                   text(schedule, action), text(schedule, missing),
+                                   need.place.stage));
+      break;
+    }
+  }
+  if (waits.empty()) return std::nullopt;
+  return base::Failure{
+      base::ExitCode::internal,
+      base::format("schedule {} of {} stages and {} micro-batches cannot finish (stages wait for "
+                   "each other): {}; the generator of its actions must be mended",
+                   name(schedule.kind), schedule.stages, schedule.micro_batches,
+                   base::join(waits, "; "))};
+}
+
+/// Whether this action lets go of a micro-batch's activations.
+bool releases(ActionKind kind) {
+  return kind == ActionKind::backward || kind == ActionKind::backward_weight;
+}
+
+void count_live(const Schedule& schedule, Simulation& simulation) {
+  for (const auto& actions : schedule.actions) {
+    std::vector<int> live(static_cast<std::size_t>(schedule.virtual_stages), 0);
+    std::vector<int> peak = live;
+    int live_total = 0;
+    int peak_total = 0;
+    for (const Action& action : actions) {
+      const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+      const int change = action.kind == ActionKind::forward ? 1 : (releases(action.kind) ? -1 : 0);
+      live[chunk] += change;
+      live_total += change;
+      peak[chunk] = std::max(peak[chunk], live[chunk]);
+      peak_total = std::max(peak_total, live_total);
+    }
+    simulation.peak_live.push_back(std::move(peak));
+    simulation.peak_live_total.push_back(peak_total);
+  }
+}
+
+base::Failure wrong_list(int stage, const std::string& problem) {
+  return {base::ExitCode::internal,
+          base::format("schedule: stage {} {} (a step runs each micro-batch of each chunk forward "
+                       "once and backward once, weight gradients in the order of micro-batches); "
+                       "the generator of its actions must be mended",
+                       stage, problem)};
+}
+
+/// Which actions of one (chunk, micro-batch) have been seen.
+struct Seen {
+  bool forward = false;
+  bool input = false;
+  bool weight = false;
+};
+
+/// Marks what the action does; false if any of it was done before.
+bool mark(Seen& seen, ActionKind kind) {
+  const bool input = kind == ActionKind::backward || kind == ActionKind::backward_input;
+  const bool weight = releases(kind);
+  const bool again = (kind == ActionKind::forward && seen.forward) || (input && seen.input) ||
+                     (weight && seen.weight);
+  seen.forward |= kind == ActionKind::forward;
+  seen.input |= input;
+  seen.weight |= weight;
+  return !again;
+}
+
+base::Status check_stage(const Schedule& schedule, int stage) {
+  const auto micro_batches = static_cast<std::size_t>(schedule.micro_batches);
+  const auto chunks = static_cast<std::size_t>(schedule.virtual_stages);
+  std::vector<Seen> seen(micro_batches * chunks);
+  std::vector<int> next_weight(chunks, 0);
+  for (const Action& action : schedule.actions[static_cast<std::size_t>(stage)]) {
+    if (action.micro_batch < 0 || action.micro_batch >= schedule.micro_batches ||
+        action.virtual_stage < 0 || action.virtual_stage >= schedule.virtual_stages) {
+      return wrong_list(stage, base::format("has {} of virtual stage {}, which does not exist",
+                                            text(schedule, action), action.virtual_stage));
+    }
+    const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+    const auto at = chunk * micro_batches + static_cast<std::size_t>(action.micro_batch);
+    if (!mark(seen[at], action.kind)) {
+      return wrong_list(stage, "repeats " + text(schedule, action));
+    }
+    if (releases(action.kind) && action.micro_batch != next_weight[chunk]++) {
+      return wrong_list(stage, "has " + text(schedule, action) + " out of order");
+    }
+  }
+  for (std::size_t at = 0; at < seen.size(); ++at) {
+    if (seen[at].forward && seen[at].input && seen[at].weight) continue;
+    return wrong_list(stage, base::format("does not complete micro-batch {} of virtual stage {}",
+                                          at % micro_batches, at / micro_batches));
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Status check(const Schedule& schedule) {
+  TRIREME_EXPECT(schedule.stages > 0 && schedule.micro_batches > 0 && schedule.virtual_stages > 0,
+                 "a schedule has stages, micro-batches and chunks");
+  if (schedule.actions.size() != static_cast<std::size_t>(schedule.stages)) {
+    return base::Failure{base::ExitCode::internal,
+                         base::format("schedule: {} lists of actions for {} stages (each stage has "
+                                      "one); the generator of its actions must be mended",
+                                      schedule.actions.size(), schedule.stages)};
+  }
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    if (const base::Status status = check_stage(schedule, stage); !status) return status;
+  }
+  return {};
+}
+
+base::Result<Simulation> simulate(const Schedule& schedule, const Costs& costs) {
+  TRIREME_EXPECT(costs.forward >= 0 && costs.backward_input >= 0 && costs.backward_weight >= 0 &&
+                     costs.message >= 0,
+                 "durations are not negative");
+  if (const base::Status status = check(schedule); !status) return status.failure();
+  Dependencies dependencies(schedule, costs.message);
+  Simulation simulation;
+  simulation.timeline = run(schedule, costs, dependencies);
+  if (auto failure = deadlock(schedule, simulation.timeline, dependencies)) return *failure;
+
+  double busy = 0;
+  for (const auto& stage : simulation.timeline) {
+    for (const TimedAction& timed : stage) {
+      busy += timed.end - timed.begin;
+      simulation.makespan = std::max(simulation.makespan, timed.end);
+    }
+  }
+  if (simulation.makespan > 0) {
+    simulation.bubble_fraction = 1.0 - busy / (schedule.stages * simulation.makespan);
+  }
+  count_live(schedule, simulation);
+  return simulation;
+}
+
+}  // namespace trireme::layout

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "trireme/model/stage_context.hpp"
+
+#include "weights.hpp"
+
+namespace trireme::model {
+
+/// Tokens to the residual stream: a vocabulary-parallel table, and GPT-2's learned positions.
+class Embedding {
+ public:
+  Embedding(const StageContext& context, const StageParameters& stage);
+
+  /// out: [local_rows, hidden].
+  void forward(const MicroBatch& batch, const device::Tensor& out) const;
+  void backward(const MicroBatch& batch, const device::Tensor& d_out) const;
+
+ private:
+  const StageContext& context_;
+  device::Tensor table_;  // [local vocabulary, hidden]
+  device::Tensor d_table_;
+  device::Tensor positions_;  // [max_position_embeddings, hidden], or empty
+  device::Tensor d_positions_;
+  std::int64_t first_token_;
+};
+
+}  // namespace trireme::model

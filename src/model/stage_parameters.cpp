@@ -1,0 +1,170 @@
+#include "trireme/model/stage_parameters.hpp"
+
+#include "trireme/base/contract.hpp"
+
+#include <algorithm>
+
+namespace trireme::model {
+namespace {
+
+using layout::Axis;
+
+/// Slabs begin at multiples of this many elements: one cache line of bf16, four of f32.
+constexpr std::int64_t slab_alignment = 64;
+
+/// Coordinates of a rank along tp that see different boxes of this parameter.
+int distinct_parts(const Parameter& parameter, const layout::Mesh& mesh) {
+  return mesh.degree(Axis::tensor) / layout::replica_count(parameter.tensor, mesh, Axis::tensor);
+}
+
+bool gradient_is_partial(const Parameter& parameter, const StagePlace& place) {
+  if (place.mesh.degree(Axis::tensor) == 1) return false;
+  switch (parameter.gradient) {
+    case TensorGradient::complete:
+      return false;
+    case TensorGradient::partial_in_sequence:
+      return place.sequence_parallel == SequenceParallel::on;
+    case TensorGradient::partial_in_heads:
+      return true;
+    case TensorGradient::partial_in_replicas:
+      return layout::replica_count(parameter.tensor, place.mesh, Axis::tensor) > 1;
+  }
+  return false;
+}
+
+Piece make_piece(const Parameter& parameter, std::size_t index, const StagePlace& place) {
+  const int replicas = layout::replica_count(parameter.tensor, place.mesh, Axis::tensor);
+  const int coordinate = place.mesh.coordinate(Axis::tensor, place.rank);
+  Piece piece;
+  piece.parameter = index;
+  piece.box = layout::shard_box(parameter.tensor, place.mesh, place.rank);
+  piece.partial = gradient_is_partial(parameter, place);
+  piece.parts = distinct_parts(parameter, place.mesh);
+  piece.part = coordinate / replicas;
+  piece.primary = coordinate % replicas == 0;
+  return piece;
+}
+
+/// `tail` behind `head` in one buffer.
+layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayout& tail) {
+  const auto shift = [&head](layout::FlatRange range) {
+    return layout::FlatRange{range.begin + head.size, range.end + head.size};
+  };
+  std::vector<layout::FlatRange> tensors;
+  std::vector<layout::FlatRange> buckets;
+  for (const auto& range : tail.tensors) tensors.push_back(shift(range));
+  for (const auto& range : tail.buckets) buckets.push_back(shift(range));
+  head.tensors.insert(head.tensors.end(), tensors.begin(), tensors.end());
+  head.buckets.insert(head.buckets.end(), buckets.begin(), buckets.end());
+  head.size += tail.size;
+  return head;
+}
+
+}  // namespace
+
+StageParameters::StageParameters(const ModelConfig& config, const StagePlace& place,
+                                 std::int64_t bucket_elements)
+    : parameters_(model::parameters(config)) {
+  const int last_stage = place.mesh.degree(Axis::pipeline) - 1;
+  const int stage = place.mesh.coordinate(Axis::pipeline, place.rank);
+  const bool shared = config.tie_word_embeddings && last_stage > 0;
+  // Backward order: the last chunk first, and within a chunk from the head down.
+  if (stage == last_stage) {
+    collect(place, {Place::Kind::head, 0}, false);
+    if (shared) collect(place, {Place::Kind::embedding, 0}, true);
+  }
+  for (auto chunk = place.chunks.rbegin(); chunk != place.chunks.rend(); ++chunk) {
+    for (int layer = chunk->end - 1; layer >= chunk->begin; --layer) {
+      collect(place, {Place::Kind::layer, layer}, false);
+    }
+  }
+  if (stage == 0) collect(place, {Place::Kind::embedding, 0}, shared);
+  order_and_place(place.mesh.degree(Axis::data), bucket_elements);
+  if (shared && stage == last_stage) {
+    // The first stage counts the tied table.
+    for (auto& piece : slabs_[index_.find("embedding.weight")->second].pieces) {
+      piece.primary = false;
+    }
+  }
+}
+
+/// Adds the slabs of one part of the model. The last stage takes of a tied embedding the token
+/// table alone.
+void StageParameters::collect(const StagePlace& place, const Place& part, bool tied) {
+  const bool last_stage_copy = tied && place.mesh.coordinate(Axis::pipeline, place.rank) != 0;
+  const auto first = slabs_.size();
+  for (std::size_t index = 0; index < parameters_.size(); ++index) {
+    const auto& parameter = parameters_[index];
+    if (parameter.place != part) continue;
+    const bool is_table = parameter.tensor.name == "embedding.weight";
+    if (last_stage_copy && !is_table) continue;
+    auto piece = make_piece(parameter, index, place);
+    if (slabs_.size() == first || slabs_.back().name != parameter.slab) {
+      Slab slab;
+      slab.name = parameter.slab;
+      slab.place = part;
+      slab.decays = parameter.decays;
+      slab.tied = tied && is_table;
+      slab.late = slab.tied;
+      slabs_.push_back(std::move(slab));
+    }
+    auto& slab = slabs_.back();
+    slab.rows += piece.box.length[0];
+    slab.columns = piece.box.length.size() == 2 ? piece.box.length[1] : 0;
+    slab.late = slab.late || piece.partial;
+    slab.pieces.push_back(std::move(piece));
+  }
+}
+
+void StageParameters::order_and_place(int shards, std::int64_t bucket_elements) {
+  std::stable_partition(slabs_.begin(), slabs_.end(), [](const Slab& slab) { return !slab.late; });
+  std::vector<std::int64_t> early;
+  std::vector<std::int64_t> late;
+  for (const auto& slab : slabs_) (slab.late ? late : early).push_back(slab.element_count());
+  flat_ = layout::flat_layout(early, shards, bucket_elements, slab_alignment);
+  first_late_bucket_ = flat_.buckets.size();
+  flat_ = concatenated(flat_, layout::flat_layout(late, shards, bucket_elements, slab_alignment));
+  for (std::size_t index = 0; index < slabs_.size(); ++index) {
+    auto& slab = slabs_[index];
+    auto begin = flat_.tensors[index].begin;
+    for (auto& piece : slab.pieces) {
+      piece.flat = {begin, begin + layout::element_count(piece.box)};
+      begin = piece.flat.end;
+    }
+    const bool unique = index_.emplace(slab.name, index).second;
+    TRIREME_ENSURE(unique, "two slabs are called " + slab.name);
+  }
+}
+
+std::int64_t StageParameters::element_count() const {
+  std::int64_t count = 0;
+  for (const auto& slab : slabs_) count += slab.element_count();
+  return count;
+}
+
+void StageParameters::bind(const device::Tensor& parameters, const device::Tensor& gradients) {
+  flat_parameters_ = parameters;
+  flat_gradients_ = gradients;
+}
+
+bool StageParameters::holds(std::string_view slab) const {
+  return index_.find(slab) != index_.end();
+}
+
+device::Tensor StageParameters::view(const device::Tensor& flat, std::string_view slab) const {
+  const auto found = index_.find(slab);
+  if (found == index_.end() || !flat) return {};
+  const auto& held = slabs_[found->second];
+  const auto part = flat.slice(0, flat_.tensors[found->second].begin, held.element_count());
+  return held.columns == 0 ? part : part.reshape({held.rows, held.columns});
+}
+
+device::Tensor StageParameters::parameter(std::string_view slab) const {
+  return view(flat_parameters_, slab);
+}
+
+device::Tensor StageParameters::gradient(std::string_view slab) const {
+  return view(flat_gradients_, slab);
+}
+
+}  // namespace trireme::model

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "trireme/model/stage_parameters.hpp"
+
+#include <cstdint>
+
+namespace trireme::model {
+
+/// First token of this rank's rows of a vocabulary-parallel table.
+inline std::int64_t first_token(const StageParameters& stage, const char* slab) {
+  for (const auto& held : stage.slabs()) {
+    if (held.name == slab) return held.pieces.front().box.offset[0];
+  }
+  return 0;
+}
+
+}  // namespace trireme::model

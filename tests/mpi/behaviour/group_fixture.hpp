@@ -1,0 +1,94 @@
+#pragma once
+
+#include "trireme/base/philox.hpp"
+#include "trireme/comm/process_group.hpp"
+
+#include "support/mpi/world.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include <array>
+#include <vector>
+
+namespace trireme::testing {
+
+using comm::Backend;
+using comm::ProcessGroup;
+using comm::ReduceOp;
+using device::Bf16;
+using device::DType;
+using device::Tensor;
+
+/// What every backend must do alike.
+inline constexpr std::array<Backend, 3> all_backends{Backend::mpi, Backend::shared,
+                                                     Backend::library};
+/// Those whose sums are in the order of ranks.
+inline constexpr std::array<Backend, 2> ordered_backends{Backend::mpi, Backend::shared};
+
+inline std::unique_ptr<ProcessGroup> world_of(Backend backend, double timeout_seconds = 30) {
+  return mpi().make_world({backend, timeout_seconds});
+}
+
+/// Element counts at the edges of every path: nothing, less than a rank each, not divisible,
+/// one message, several pieces.
+inline const std::vector<std::int64_t>& edge_counts() {
+  static const std::vector<std::int64_t> counts{0, 1, 2, 3, 5, 7, 64, 1023, 4099, 70001, 300007};
+  return counts;
+}
+
+inline Tensor tensor_of(std::vector<float>& values) {
+  return {values.data(), DType::f32, {static_cast<std::int64_t>(values.size())}};
+}
+inline Tensor tensor_of(std::vector<Bf16>& values) {
+  return {values.data(), DType::bf16, {static_cast<std::int64_t>(values.size())}};
+}
+inline Tensor tensor_of(std::vector<std::int32_t>& values) {
+  return {values.data(), DType::i32, {static_cast<std::int64_t>(values.size())}};
+}
+
+/// Small integers: their sums are exact in fp32, so any order gives the same.
+inline float exact_value(int rank, std::int64_t index) {
+  return static_cast<float>((rank + 1) * 8 + index % 13);
+}
+inline std::vector<float> exact_values(int rank, std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    values[static_cast<std::size_t>(i)] = exact_value(rank, i);
+  }
+  return values;
+}
+
+/// Numbers of very different sizes: every order of adding them gives other bits.
+inline float rough_value(int rank, std::int64_t index) {
+  const auto bits =
+      base::philox(7, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(index));
+  const float size = static_cast<float>(1U << (bits[1] % 20U));
+  return (base::uniform_from_bits(bits[0]) - 0.5F) * size;
+}
+inline std::vector<float> rough_values(int rank, std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    values[static_cast<std::size_t>(i)] = rough_value(rank, i);
+  }
+  return values;
+}
+
+/// ((0 + 1) + 2) + …, as the contract of ProcessGroup says.
+inline float ordered_sum(const std::vector<base::Rank>& ranks, std::int64_t index) {
+  float sum = rough_value(ranks.front().value(), index);
+  for (std::size_t i = 1; i < ranks.size(); ++i) sum += rough_value(ranks[i].value(), index);
+  return sum;
+}
+
+/// Equality of bits, so that NaN equals itself and -0 is not 0.
+template <typename T>
+std::int64_t first_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) return 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::memcmp(&a[i], &b[i], sizeof(T)) != 0) return static_cast<std::int64_t>(i);
+  }
+  return -1;
+}
+
+}  // namespace trireme::testing

@@ -1,0 +1,182 @@
+// Every layout is a rearrangement of one computation. One table; what each row must be stands in
+// its last column.
+#include "mpi/training/training.hpp"
+#include "support/mpi/world.hpp"
+#include "trireme/base/format.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+using namespace trireme;
+using namespace trireme::testing;
+using layout::Axis;
+using layout::ScheduleKind;
+using model::Architecture;
+using model::Recompute;
+using model::SequenceParallel;
+
+namespace {
+
+constexpr int long_run = 20;
+/// Bits that differ at all differ soon.
+constexpr int short_run = 5;
+constexpr double tolerance = 1e-5;
+
+struct Variant {
+  const char* name = "1f1b";
+  ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
+  SequenceParallel sequence = SequenceParallel::off;
+  int zero_level = 0;
+  Recompute recompute = Recompute::none;
+  float dropout = 0.0F;
+};
+
+/// The whole batch is 24 sequences of 16 tokens, whatever the mesh.
+engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
+                                  const Variant& variant) {
+  engine::EngineOptions options;
+  options.model = tiny(architecture);
+  options.model.dropout = variant.dropout;
+  options.mesh = mesh;
+  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.schedule = variant.schedule;
+  if (variant.schedule == ScheduleKind::interleaved) options.virtual_stages = 2;
+  options.micro_batch = 1;
+  options.micro_batches = 24 / mesh.degree(Axis::data);
+  options.sequence_length = 16;
+  options.sequence_parallel = variant.sequence;
+  options.zero_level = variant.zero_level;
+  options.recompute = variant.recompute;
+  options.bucket_bytes = 64 << 10;
+  options.clip_norm = 1.0;
+  options.seed = 7;
+  return options;
+}
+
+/// All meshes of this many ranks that the tiny models fit: 2 x 3 and 3 x 2, never only squares.
+std::vector<layout::Mesh> meshes_of(int world_size, Architecture architecture) {
+  std::vector<layout::Mesh> meshes;
+  for (int pipeline = 1; pipeline <= world_size; ++pipeline) {
+    for (int tensor = 1; tensor * pipeline <= world_size; ++tensor) {
+      if (world_size % (pipeline * tensor) != 0) continue;
+      const auto mesh = layout::Mesh::of(pipeline, world_size / (pipeline * tensor), tensor);
+      if (model::check_on(tiny(architecture), mesh).ok()) meshes.push_back(mesh);
+    }
+  }
+  return meshes;
+}
+
+/// Trains one mesh in its variants, compares and prints.
+class Comparison {
+ public:
+  Comparison(Architecture architecture, const layout::Mesh& mesh)
+      : architecture_(architecture), mesh_(mesh), groups_(mpi_groups(mesh)) {}
+
+  std::vector<Observed> run(const Variant& variant, int steps) {
+    still_going(mesh_.text() + " " + variant.name);
+    return train(options_for(architecture_, mesh_, variant), groups_.views(), *kernels_, steps);
+  }
+  void must_be_close(const Variant& variant, const std::vector<Observed>& observed,
+                     const std::vector<Observed>& serial) {
+    print(variant.name, distance(observed, serial), "<= 1e-5 of serial");
+    CHECK(distance(observed, serial) <= tolerance);
+  }
+  void must_be_same(const Variant& variant, const std::vector<Observed>& expected) {
+    auto observed = run(variant, short_run);
+    const std::vector<Observed> begin(expected.begin(), expected.begin() + short_run);
+    print(variant.name, distance(observed, begin), "bitwise");
+    CHECK(observed == begin);
+  }
+  void print(const char* variant, double away, const char* demanded) const {
+    if (mpi().world_rank().value() != 0) return;
+    std::printf("%-6s %-18s %-22s %10.2e  %s\n", model::name(architecture_),
+                mesh_.text().c_str(), variant, away, demanded);
+    std::fflush(stdout);
+  }
+
+ private:
+  Architecture architecture_;
+  layout::Mesh mesh_;
+  OwnedGroups groups_;
+  std::unique_ptr<device::Kernels> kernels_ = device::make_reference_kernels();
+};
+
+void compare_all(Architecture architecture) {
+  const auto kernels = device::make_reference_kernels();
+  const auto one = layout::Mesh::of(1, 1, 1);
+  still_going("serial");
+  const auto serial = train_serially(options_for(architecture, one, {}), *kernels, long_run);
+  REQUIRE(serial.back().loss < serial.front().loss - 0.2);
+  for (const auto& mesh : meshes_of(mpi().world_size(), architecture)) {
+    const int pipeline = mesh.degree(Axis::pipeline);
+    const bool tied = tiny(architecture).tie_word_embeddings;
+    CAPTURE(model::name(architecture), mesh.text());
+    Comparison comparison(architecture, mesh);
+    const auto plain = comparison.run({}, long_run);
+    if (pipeline == mesh.world_size() && !tied) {
+      comparison.print("1f1b", distance(plain, serial), "bitwise serial");
+      CHECK(plain == serial);
+    } else {
+      comparison.must_be_close({}, plain, serial);
+    }
+    comparison.must_be_same({.name = "again"}, plain);
+    comparison.must_be_same({.name = "recompute layer", .recompute = Recompute::layer}, plain);
+    if (pipeline > 1) {
+      comparison.must_be_same({.name = "gpipe", .schedule = ScheduleKind::gpipe}, plain);
+    }
+    if (pipeline > 1 && 6 / pipeline > 1) {
+      comparison.must_be_same({.name = "interleaved", .schedule = ScheduleKind::interleaved},
+                              plain);
+    }
+    if (mesh.degree(Axis::data) > 1) {
+      comparison.must_be_same({.name = "zero 1", .zero_level = 1}, plain);
+    }
+    if (mesh.degree(Axis::tensor) > 1) {
+      const Variant variant{.name = "sequence parallel", .sequence = SequenceParallel::on};
+      comparison.must_be_close(variant, comparison.run(variant, long_run), serial);
+      comparison.must_be_same({.name = "recompute attention",
+                               .recompute = Recompute::attention},
+                              plain);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every layout trains gpt2 as one rank does") {
+  compare_all(Architecture::gpt2);
+}
+
+TEST_CASE("every layout trains llama as one rank does") {
+  compare_all(Architecture::llama);
+}
+
+TEST_CASE("every layout trains qwen3 as one rank does") {
+  compare_all(Architecture::qwen3);
+}
+
+TEST_CASE("dropout draws the same numbers in every layout") {
+  const Variant dropping{.name = "dropout", .dropout = 0.2F};
+  const Variant all{.name = "dropout, all at once",
+                    .sequence = SequenceParallel::on,
+                    .zero_level = 1,
+                    .recompute = Recompute::layer,
+                    .dropout = 0.2F};
+  const auto kernels = device::make_reference_kernels();
+  const auto one = layout::Mesh::of(1, 1, 1);
+  const auto serial =
+      train_serially(options_for(Architecture::gpt2, one, dropping), *kernels, short_run);
+  const auto without = train_serially(options_for(Architecture::gpt2, one, {}), *kernels, 1);
+  CHECK(serial.front().loss != without.front().loss);
+  for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::gpt2)) {
+    CAPTURE(mesh.text());
+    Comparison comparison(Architecture::gpt2, mesh);
+    for (const auto& variant : {dropping, all}) {
+      if (mesh.degree(Axis::tensor) == 1 && variant.sequence == SequenceParallel::on) continue;
+      comparison.must_be_close(variant, comparison.run(variant, short_run), serial);
+    }
+  }
+}

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/device/kernels.hpp"
+#include "trireme/engine/engine.hpp"
+
+namespace trireme::testing {
+
+/// Process groups of one rank of a mesh: real ones, or local ones for a mesh of one.
+struct OwnedGroups {
+  std::unique_ptr<comm::ProcessGroup> tensor;
+  std::unique_ptr<comm::ProcessGroup> pipeline;
+  std::unique_ptr<comm::ProcessGroup> data;
+  std::unique_ptr<comm::ProcessGroup> embedding;
+
+  engine::Groups views() const {
+    return {tensor.get(), pipeline.get(), data.get(), embedding.get()};
+  }
+};
+OwnedGroups mpi_groups(const layout::Mesh& mesh);
+OwnedGroups local_groups();
+
+/// Tiny models of the three families; gpt2 ties its embeddings, llama has grouped heads and
+/// scaled rotary frequencies, qwen3 has heads wider than hidden / heads.
+model::ModelConfig tiny(model::Architecture architecture);
+
+/// What one step said; compared bit by bit or closely.
+struct Observed {
+  double loss = 0;
+  double norm = 0;
+  bool operator==(const Observed&) const = default;
+};
+
+/// Trains on made-up tokens that depend on the sample's global index alone; checks that the run
+/// took exactly the memory that was measured for it.
+std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
+                            device::Kernels& kernels, int steps);
+
+/// What rank 0 alone observes, told to all ranks: the other ranks' cores are worth more to it.
+std::vector<Observed> train_serially(const engine::EngineOptions& options,
+                                     device::Kernels& kernels, int steps);
+
+/// Largest relative difference of losses.
+double distance(const std::vector<Observed>& a, const std::vector<Observed>& b);
+
+}  // namespace trireme::testing

@@ -1,0 +1,151 @@
+#include "trireme/base/format.hpp"
+
+#include "machines.hpp"
+
+namespace trireme::tests {
+namespace {
+
+using base::format;
+using Kind = PciSpec::Kind;
+
+constexpr const char* connectx7 = "15b3:1021";
+constexpr const char* hopper = "10de:2330";
+
+PciSpec bridge(std::string bus_id, std::string buses, std::vector<PciSpec> children) {
+  return {Kind::bridge, std::move(bus_id), std::move(buses), {}, {}, std::move(children)};
+}
+
+HostBridgeSpec host(int numa_node, std::string buses, std::vector<PciSpec> children) {
+  return {numa_node, bridge({}, std::move(buses), std::move(children))};
+}
+
+PciSpec gpu(std::string bus_id) {
+  return {Kind::gpu, std::move(bus_id), {}, hopper, {}, {}};
+}
+
+PciSpec nic(std::string bus_id, std::string system_name) {
+  return {Kind::nic, std::move(bus_id), {}, connectx7, std::move(system_name), {}};
+}
+
+/// A root port with a switch below it that has `gpus` GPUs and as many NICs, numbered from
+/// `first`: buses base (root port), base + 1 (switch), base + 2... (its ports' devices).
+HostBridgeSpec switch_with(int numa_node, int base, int first, int gpus) {
+  const int last = base + 2 + 2 * gpus;
+  std::vector<PciSpec> ports;
+  for (int index = 0; index < gpus; ++index) {
+    const int nic_bus = base + 3 + 2 * index;
+    const int gpu_bus = nic_bus + 1;
+    ports.push_back(bridge(
+        format("0000:{:02x}:{:02x}.0", base + 2, 2 * index), format("{0:02x}-{0:02x}", nic_bus),
+        {nic(format("0000:{:02x}:00.0", nic_bus), format("mlx5_{}", first + index))}));
+    ports.push_back(bridge(format("0000:{:02x}:{:02x}.0", base + 2, 2 * index + 1),
+                           format("{0:02x}-{0:02x}", gpu_bus),
+                           {gpu(format("0000:{:02x}:00.0", gpu_bus))}));
+  }
+  auto upstream = bridge(format("0000:{:02x}:00.0", base + 1),
+                         format("{:02x}-{:02x}", base + 2, last), std::move(ports));
+  auto root_port = bridge(format("0000:{:02x}:01.0", base), format("{:02x}-{:02x}", base + 1, last),
+                          {std::move(upstream)});
+  return host(numa_node, format("{:02x}-{:02x}", base, last), {std::move(root_port)});
+}
+
+}  // namespace
+
+MachineSpec laptop() {
+  MachineSpec spec;
+  spec.name = "laptop";
+  spec.threads_per_core = 2;
+  spec.memory_per_numa_bytes = std::uint64_t{16} << 30;
+  PciSpec graphics{Kind::graphics, "0000:00:02.0", {}, "8086:9a49", {}, {}};
+  spec.host_bridges = {host(0, "00-02", {graphics, nic("0000:00:14.3", "wlan0")})};
+  return spec;
+}
+
+MachineSpec two_socket_server() {
+  MachineSpec spec;
+  spec.name = "two-socket-server";
+  spec.packages = 2;
+  spec.cores_per_l3 = 24;
+  spec.host_bridges = {
+      host(0, "00-03", {nic("0000:00:1f.6", "eth0")}),
+      host(1, "80-83", {bridge("0000:80:01.0", "81-81", {nic("0000:81:00.0", "mlx5_0")})})};
+  return spec;
+}
+
+MachineSpec smt_server() {
+  MachineSpec spec;
+  spec.name = "smt-server";
+  spec.packages = 2;
+  spec.cores_per_l3 = 16;
+  spec.threads_per_core = 2;
+  return spec;
+}
+
+MachineSpec sub_numa_clusters() {
+  MachineSpec spec;
+  spec.name = "sub-numa-clusters";
+  spec.packages = 2;
+  spec.numa_per_package = 4;
+  spec.l3_per_numa = 2;
+  return spec;
+}
+
+MachineSpec hybrid() {
+  MachineSpec spec;
+  spec.name = "hybrid";
+  spec.cores_per_l3 = 6;
+  spec.threads_per_core = 2;
+  spec.efficiency_cores = 8;
+  spec.numbering = PuNumbering::siblings_together;
+  return spec;
+}
+
+MachineSpec no_numa() {
+  MachineSpec spec;
+  spec.name = "no-numa";
+  spec.packages = 2;
+  spec.numa_per_package = 0;
+  spec.cores_per_l3 = 4;
+  return spec;
+}
+
+MachineSpec rails() {
+  MachineSpec spec;
+  spec.name = "rails";
+  spec.packages = 2;
+  spec.cores_per_l3 = 56;
+  spec.threads_per_core = 2;
+  spec.memory_per_numa_bytes = std::uint64_t{1} << 40;
+  for (int index = 0; index < 8; ++index) {
+    spec.host_bridges.push_back(switch_with(index / 4, 0x10 + 0x10 * index, index, 1));
+  }
+  spec.host_bridges.push_back(host(0, "00-01", {nic("0000:00:1f.6", "eth0")}));
+  return spec;
+}
+
+MachineSpec shared_switches() {
+  auto spec = two_socket_server();
+  spec.name = "shared-switches";
+  spec.host_bridges.clear();
+  for (int index = 0; index < 4; ++index) {
+    spec.host_bridges.push_back(switch_with(index / 2, 0x10 + 0x20 * index, 2 * index, 2));
+  }
+  return spec;
+}
+
+MachineSpec small_cgroup() {
+  auto spec = two_socket_server();
+  spec.name = "small-cgroup";
+  for (int pu = 0; pu < 48; ++pu) {
+    const bool ours = pu == 2 || pu == 3 || (pu >= 30 && pu < 33);
+    if (!ours) spec.forbidden_pus.push_back(pu);
+  }
+  return spec;
+}
+
+std::vector<MachineSpec> all_machines() {
+  return {laptop(), two_socket_server(), smt_server(),  sub_numa_clusters(), hybrid(), no_numa(),
+          rails(),  shared_switches(),   small_cgroup()};
+}
+
+}  // namespace trireme::tests

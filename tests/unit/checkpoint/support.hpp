@@ -1,0 +1,95 @@
+#pragma once
+
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/load.hpp"
+#include "trireme/checkpoint/save.hpp"
+
+#include "unit/checkpoint/thread_group.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace trireme::test {
+
+/// A folder of its own, removed at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    static std::atomic<int> count{0};
+    path_ = std::filesystem::temp_directory_path() /
+            ("trireme-checkpoint-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+    std::filesystem::create_directories(path_);
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Element `index` of a tensor as every layout must see it: a pattern that no other element of
+/// this or another tensor repeats soon.
+inline std::uint32_t pattern(const std::string& name, std::int64_t index) {
+  auto hash = std::hash<std::string>{}(name) +
+              0x9E3779B97F4A7C15ULL * static_cast<std::uint64_t>(index + 1);
+  hash = (hash ^ (hash >> 31)) * 0xBF58476D1CE4E5B9ULL;
+  return static_cast<std::uint32_t>(hash >> 32);
+}
+
+/// Memory of one rank's box of a tensor.
+struct Held {
+  checkpoint::SaveItem item;
+  std::vector<std::byte> memory;
+
+  Held(std::string name, layout::Shape shape, device::DType dtype, layout::Box box)
+      : memory(static_cast<std::size_t>(layout::element_count(box)) * device::size_of(dtype)) {
+    item = {std::move(name), std::move(shape), std::move(box), {}};
+    item.data = {memory.data(), dtype, {layout::element_count(item.box)}};
+  }
+  checkpoint::LoadItem wanted() const { return {item.name, item.shape, item.box, item.data}; }
+
+  /// Calls visit(global index, local index) for every element of the box.
+  template <typename Visit>
+  void each(Visit visit) const {
+    const auto& box = item.box;
+    layout::Shape at(box.length.size(), 0);
+    const auto count = layout::element_count(box);
+    for (std::int64_t local = 0; local < count; ++local) {
+      std::int64_t global = 0;
+      for (std::size_t d = 0; d < at.size(); ++d) {
+        global = global * item.shape[d] + box.offset[d] + at[d];
+      }
+      visit(global, local);
+      for (std::size_t d = at.size(); d-- > 0 && ++at[d] == box.length[d];) at[d] = 0;
+    }
+  }
+  void fill() {
+    const auto size = device::size_of(item.data.dtype());
+    each([&](std::int64_t global, std::int64_t local) {
+      const auto value = pattern(item.name, global);
+      std::memcpy(&memory[static_cast<std::size_t>(local) * size], &value, size);
+    });
+  }
+  /// Elements that are not what fill() would put there.
+  std::int64_t wrong_elements() const {
+    std::int64_t wrong = 0;
+    const auto size = device::size_of(item.data.dtype());
+    each([&](std::int64_t global, std::int64_t local) {
+      const auto value = pattern(item.name, global);
+      if (std::memcmp(&memory[static_cast<std::size_t>(local) * size], &value, size) != 0) ++wrong;
+    });
+    return wrong;
+  }
+};
+
+}  // namespace trireme::test

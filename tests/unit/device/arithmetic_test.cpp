@@ -1,0 +1,100 @@
+#include "unit/device/backends.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <numeric>
+
+using namespace trireme::device;
+using namespace trireme::device::test;
+
+TEST_CASE("fill, scale and add on every type and stride") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for_each_backend([&](Kernels& kernels) {
+    TestTensor x(dtype, {2, 3, 19}, spread);
+    TestTensor y(dtype, {2, 3, 19}, Spread::strided);
+    TestTensor z(dtype, {2, 3, 19}, spread);
+    kernels.fill(x, 3.0F);
+    kernels.fill(y, 0.25F);
+    CHECK(x.written_exactly());
+    kernels.add(x, y, z);
+    CHECK(z.written_exactly());
+    CHECK(z.values() == std::vector<float>(114, 3.25F));
+    kernels.scale(z, -2.0F);
+    CHECK(z.untouched_outside());
+    CHECK(z.values() == std::vector<float>(114, -6.5F));
+    kernels.add(z, x, z);
+    CHECK(z.values() == std::vector<float>(114, -3.5F));
+    kernels.add(z, z, z);
+    CHECK(z.values() == std::vector<float>(114, -7.0F));
+  });
+}
+
+TEST_CASE("copies go between types and strides, rounding to nearest") {
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for_each_backend([&](Kernels& kernels) {
+    TestTensor wide(DType::f32, {3, 2, 21}, spread);
+    TestTensor narrow(DType::bf16, {3, 2, 21}, Spread::strided);
+    TestTensor back(DType::f32, {3, 2, 21}, Spread::strided);
+    wide.randomise(1);
+    kernels.copy(wide, narrow);
+    kernels.copy(narrow, back);
+    CHECK(narrow.written_exactly());
+    CHECK(back.written_exactly());
+    const auto original = wide.values();
+    for (std::size_t i = 0; i < original.size(); ++i) {
+      REQUIRE(back.values()[i] == to_float(to_bf16(original[i])));
+    }
+    kernels.copy(wide, back);
+    CHECK(back.values() == original);
+    TestTensor same(DType::bf16, {3, 2, 21}, spread);
+    kernels.copy(narrow, same);
+    CHECK(same.values() == narrow.values());
+    CHECK(same.written_exactly());
+  });
+}
+
+TEST_CASE("accumulation adds either type into fp32") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  for_each_backend([&](Kernels& kernels) {
+    TestTensor x(dtype, {5, 23}, Spread::strided);
+    TestTensor sum(DType::f32, {5, 23});
+    x.set(std::vector<float>(115, 1.5F));
+    kernels.fill(sum, 100000.0F);
+    kernels.accumulate(x, sum);
+    kernels.accumulate(x, sum);
+    CHECK(sum.values() == std::vector<float>(115, 100003.0F));
+    CHECK(sum.untouched_outside());
+  });
+}
+
+TEST_CASE("the sum of squares is exact where fp32 would not be") {
+  for_each_backend([](Kernels& kernels) {
+    constexpr std::int64_t count = 100'003;
+    TestTensor x(DType::f32, {count});
+    std::vector<float> values(static_cast<std::size_t>(count), 1.0F);
+    values[0] = 4096.0F;
+    x.set(values);
+    // 2^24 + 100002: in fp32 the ones would vanish beside the first square.
+    CHECK(kernels.sum_of_squares(x) == 16777216.0 + 100002.0);
+    TestTensor strided(DType::f32, {7, 11}, Spread::strided);
+    strided.set(std::vector<float>(77, 2.0F));
+    CHECK(kernels.sum_of_squares(strided) == 308.0);
+    CHECK(kernels.sum_of_squares({}) == 0.0);
+  });
+}
+
+TEST_CASE("shapes that differ are a broken contract") {
+  for_each_backend([](Kernels& kernels) {
+    TestTensor a(DType::f32, {2, 3});
+    TestTensor b(DType::f32, {3, 2});
+    CHECK_THROWS(kernels.add(a, a, b));
+    CHECK_THROWS(kernels.copy(a, b));
+    CHECK_THROWS(kernels.gelu_forward(a, b));
+    TestTensor half(DType::bf16, {2, 3});
+    CHECK_THROWS(kernels.add(a, half, a));
+    CHECK_THROWS(kernels.accumulate(a, half));
+    CHECK_THROWS(kernels.sum_of_squares(half));
+  });
+}

@@ -1,0 +1,212 @@
+#include "unit/device/backends.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+using namespace trireme::device;
+using namespace trireme::device::test;
+
+namespace {
+
+/// Inputs and results of one norm over [2, 3, 2, 5].
+struct Case {
+  TestTensor x{DType::f32, {2, 3, 2, 5}, Spread::strided};
+  TestTensor residual{DType::f32, {2, 3, 2, 5}, Spread::strided};
+  TestTensor sum{DType::f32, {2, 3, 2, 5}, Spread::strided};
+  TestTensor weight{DType::f32, {5}};
+  TestTensor bias{DType::f32, {5}};
+  TestTensor y{DType::f32, {2, 3, 2, 5}, Spread::strided};
+  TestTensor mean{DType::f32, {12}};
+  TestTensor rstd{DType::f32, {12}};
+  TestTensor dy{DType::f32, {2, 3, 2, 5}, Spread::strided};
+  TestTensor d_residual{DType::f32, {2, 3, 2, 5}, Spread::strided};
+  TestTensor dx{DType::f32, {2, 3, 2, 5}, Spread::strided};
+  TestTensor d_weight{DType::f32, {5}};
+  TestTensor d_bias{DType::f32, {5}};
+
+  Case() {
+    x.randomise(1);
+    residual.randomise(2);
+    weight.randomise(3);
+    bias.randomise(4);
+    dy.randomise(5);
+    d_residual.randomise(6);
+    d_weight.set({1, 1, 1, 1, 1});
+    d_bias.set({2, 2, 2, 2, 2});
+  }
+  NormForward forward(NormKind kind) const {
+    NormForward norm{kind, x, residual, sum, weight, {}, y, {}, rstd, 1e-5F};
+    if (kind == NormKind::layer) {
+      norm.bias = bias;
+      norm.mean = mean;
+    }
+    return norm;
+  }
+  NormBackward backward(NormKind kind) const {
+    NormBackward norm{kind, dy, sum, weight, {}, rstd, d_residual, dx, d_weight, {}};
+    if (kind == NormKind::layer) {
+      norm.mean = mean;
+      norm.d_bias = d_bias;
+    }
+    return norm;
+  }
+};
+
+std::vector<float> minus(std::vector<float> values, float offset) {
+  for (auto& value : values) value -= offset;
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("norms of a row worked by hand") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  for_each_backend([&](Kernels& kernels) {
+    TestTensor x(dtype, {1, 4});
+    TestTensor weight(dtype, {4});
+    TestTensor bias(dtype, {4});
+    TestTensor y(dtype, {1, 4});
+    TestTensor mean(DType::f32, {1});
+    TestTensor rstd(DType::f32, {1});
+    x.set({1, 3, 5, 7});
+    weight.set({1, 1, 2, 1});
+    bias.set({0, 0, 0, 1});
+    kernels.norm_forward({NormKind::layer, x, {}, {}, weight, bias, y, mean, rstd, 0.0F});
+    const auto unit = 1.0 / std::sqrt(5.0);  // mean 4, variance 5
+    CHECK(mean.at(0) == Approx(4));
+    CHECK(rstd.at(0) == Approx(unit));
+    const double margin = dtype == DType::f32 ? 1e-6 : 4e-3;
+    const std::vector<double> layer{-3 * unit, -unit, 2 * unit, 3 * unit + 1};
+    for (std::int64_t i = 0; i < 4; ++i) {
+      CHECK(static_cast<double>(y.at(i)) ==
+            Approx(layer[static_cast<std::size_t>(i)]).epsilon(margin));
+    }
+    kernels.norm_forward({NormKind::rms, x, {}, {}, weight, {}, y, {}, rstd, 4.0F});
+    CHECK(rstd.at(0) == Approx(0.2));  // mean square 21, plus 4
+    CHECK(y.at(0) == Approx(0.2).epsilon(margin));
+    CHECK(y.at(2) == Approx(2.0).epsilon(margin));
+  });
+}
+
+TEST_CASE("norms add the residual first and keep the sum") {
+  for_each_backend([](Kernels& kernels) {
+    const auto kind = GENERATE(NormKind::rms, NormKind::layer);
+    Case with;
+    kernels.norm_forward(with.forward(kind));
+    CHECK(with.sum.written_exactly());
+    CHECK(with.y.written_exactly());
+    CHECK(with.rstd.written_exactly());
+    Case without;
+    auto norm = without.forward(kind);
+    norm.x = with.sum;
+    norm.residual = {};
+    norm.sum = {};
+    kernels.norm_forward(norm);
+    CHECK(without.y.values() == with.y.values());
+    const auto x = with.x.values();
+    const auto residual = with.residual.values();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      REQUIRE(with.sum.values()[i] == x[i] + residual[i]);
+    }
+  });
+}
+
+TEST_CASE("in bf16 a norm sees the sum as it was rounded") {
+  for_each_backend([](Kernels& kernels) {
+    TestTensor x(DType::bf16, {1, 2});
+    TestTensor residual(DType::bf16, {1, 2});
+    TestTensor sum(DType::bf16, {1, 2});
+    TestTensor weight(DType::bf16, {2});
+    TestTensor y(DType::bf16, {1, 2});
+    TestTensor rstd(DType::f32, {1});
+    // 256 + 1 is 256 in bf16.
+    x.set({256, 256});
+    residual.set({1, -256});
+    weight.set({1, 1});
+    kernels.norm_forward({NormKind::rms, x, residual, sum, weight, {}, y, {}, rstd, 0.0F});
+    CHECK(sum.values() == std::vector<float>{256, 0});
+    CHECK(rstd.at(0) == Approx(std::sqrt(2.0) / 256));
+  });
+}
+
+TEST_CASE("gradients of norms agree with finite differences") {
+  for_each_backend([](Kernels& kernels) {
+    for (const auto kind : {NormKind::rms, NormKind::layer}) {
+      Case test;
+      kernels.norm_forward(test.forward(kind));
+      kernels.norm_backward(test.backward(kind));
+      CHECK(test.dx.written_exactly());
+      CHECK(test.d_weight.written_exactly());
+      const auto through = test.dx.values();
+      const auto direct = test.d_residual.values();
+      const auto loss = [&] {
+        kernels.norm_forward(test.forward(kind));
+        return dot(test.y.values(), test.dy.values()) + dot(test.sum.values(), direct);
+      };
+      CHECK(gradient_error(test.x, through, loss) < 1e-3);
+      // What reaches the sum reaches both of its terms.
+      CHECK(gradient_error(test.residual, through, loss) < 1e-3);
+      CHECK(gradient_error(test.weight, minus(test.d_weight.values(), 1), loss) < 1e-3);
+      if (kind == NormKind::layer) {
+        CHECK(gradient_error(test.bias, minus(test.d_bias.values(), 2), loss) < 1e-3);
+      }
+    }
+  });
+}
+
+TEST_CASE("the gradient that skips a norm may lie where the result goes") {
+  for_each_backend([](Kernels& kernels) {
+    for (const auto kind : {NormKind::rms, NormKind::layer}) {
+      Case test;
+      kernels.norm_forward(test.forward(kind));
+      kernels.norm_backward(test.backward(kind));
+      const auto expected = test.dx.values();
+      auto in_place = test.backward(kind);
+      in_place.dx = test.d_residual;
+      kernels.norm_backward(in_place);
+      CHECK(test.d_residual.values() == expected);
+
+      auto alone = test.backward(kind);
+      alone.d_residual = {};
+      test.d_residual.randomise(6);
+      kernels.norm_backward(alone);
+      auto sum = test.dx.values();
+      const auto direct = test.d_residual.values();
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += direct[i];
+      CHECK(relative_error(sum, expected) < 1e-6);
+    }
+  });
+}
+
+TEST_CASE("a layer norm of numbers far from zero keeps its digits") {
+  // The mean of squares minus the square of the mean would lose all of them: in fp32 the squares
+  // are rounded to whole numbers here, and the variance is one. What remains is the rounding of
+  // the mean itself, 2^-12.
+  for_each_backend([](Kernels& kernels) {
+    constexpr std::int64_t width = 333;
+    TestTensor x(DType::f32, {1, width});
+    TestTensor weight(DType::f32, {width});
+    TestTensor y(DType::f32, {1, width});
+    x.randomise(1);
+    auto values = x.values();
+    double mean = 0;
+    for (auto& value : values) {
+      value = 4096.0F + std::round(value * 16.0F) / 16.0F;
+      mean += static_cast<double>(value) / static_cast<double>(width);
+    }
+    double variance = 0;
+    for (const auto value : values) {
+      variance += std::pow(static_cast<double>(value) - mean, 2) / static_cast<double>(width);
+    }
+    std::vector<float> expected;
+    for (const auto value : values) {
+      expected.push_back(
+          static_cast<float>((static_cast<double>(value) - mean) / std::sqrt(variance)));
+    }
+    x.set(values);
+    kernels.fill(weight, 1.0F);
+    kernels.norm_forward({NormKind::layer, x, {}, {}, weight, {}, y, {}, {}, 0.0F});
+    CHECK(relative_error(y.values(), expected) < 1e-3);
+  });
+}

@@ -1,0 +1,66 @@
+#include "trireme/topology/discover.hpp"
+#include "trireme/topology/nearness.hpp"
+
+#include "binding_properties.hpp"
+#include "golden.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+namespace {
+
+/// The folder's machines in order; none when the folder is not there, which is said.
+std::vector<std::filesystem::path> recorded_machines() {
+  const std::filesystem::path folder(TRIREME_RECORDED_TOPOLOGIES);
+  std::vector<std::filesystem::path> files;
+  if (std::filesystem::is_directory(folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".xml") files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  if (files.empty()) {
+    std::cout << "TRIREME_SKIP: no recorded machines in " << folder.string()
+              << " (set TRIREME_RECORDED_TOPOLOGIES at configuration)\n";
+  }
+  return files;
+}
+
+topology::Machine load_file(const std::filesystem::path& file) {
+  auto machine = topology::from_xml(file);
+  INFO(file << (machine.ok() ? std::string{} : machine.failure().text));
+  REQUIRE(machine.ok());
+  return std::move(machine).value();
+}
+
+}  // namespace
+
+TEST_CASE("plans on recorded machines keep whole, allowed, disjoint cores") {
+  for (const auto& file : recorded_machines()) {
+    const auto machine = load_file(file);
+    const int cores = static_cast<int>(topology::allowed_cores(machine).size());
+    for (const int ranks : {1, 2, 3, 5, 8, cores / 2, cores - 1, cores, cores + 1, 2 * cores}) {
+      if (ranks < 1) continue;
+      INFO(file << " with " << ranks << " ranks");
+      const auto plan = topology::plan_binding(machine, ranks);
+      REQUIRE(plan.ok());
+      check_plan(machine, *plan, ranks);
+    }
+  }
+}
+
+TEST_CASE("binding tables and nearest NICs of recorded machines are the committed ones") {
+  for (const auto& file : recorded_machines()) {
+    const auto machine = load_file(file);
+    std::vector<int> gpus;
+    for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
+      gpus.push_back(static_cast<int>(gpu));
+    }
+    std::string text;
+    for (const auto& choice : topology::assign_nics(machine, gpus)) text += choice.reason + "\n";
+    check_golden("recorded/" + file.stem().string(), text + binding_tables(machine));
+  }
+}
