@@ -19,6 +19,7 @@ Command probe_command();
 Command topology_command();
 Command train_command();
 Command tokenizer_command();
+Command topology_command();
 
 /// All commands, in the order in which help shows them.
 std::vector<Command> commands();

@@ -7,7 +7,7 @@
 #include "trireme/model/parameters.hpp"
 #include "trireme/train/weights.hpp"
 
-#include "agreed.hpp"
+#include "attempt.hpp"
 #include "groups.hpp"
 #include "spread_tensors.hpp"
 
@@ -224,12 +224,12 @@ void Prober::add_gradients(std::vector<SpreadTensor>& results) {
 void probe(const ProbeRequest& request, const config::Config& config, Session& session) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
-  auto model = agreed(world, model_of_weights(request.weights));
+  auto model = runtime::agree(world, model_of_weights(request.weights));
   model.dropout = 0.0F;
-  const auto json = agreed(world, base::read_json_file(request.tokens));
-  const auto tokens = agreed(world, token_lists(json, model.vocab_size, request.tokens.string()));
+  const auto json = runtime::agree(world, base::read_json_file(request.tokens));
+  const auto tokens = runtime::agree(world, token_lists(json, model.vocab_size, request.tokens.string()));
   const auto options =
-      agreed(world, probe_options(config, model, tokens, request.with_gradients, cluster));
+      runtime::agree(world, probe_options(config, model, tokens, request.with_gradients, cluster));
   Prober prober(options, tokens, session);
   load_parameters(request.weights, prober.engine(), world);
   prober.forward();

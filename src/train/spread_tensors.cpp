@@ -2,7 +2,7 @@
 
 #include "trireme/checkpoint/safetensors.hpp"
 
-#include "agreed.hpp"
+#include "attempt.hpp"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,6 @@
 #include "trireme/train/batch_loader.hpp"
 #include "trireme/train/stop_signal.hpp"
 
-#include "agreed.hpp"
 #include "groups.hpp"
 #include "peak.hpp"
 #include "setup.hpp"
@@ -26,6 +25,10 @@ namespace {
 std::int32_t agree_largest(comm::ProcessGroup& world, std::int32_t mine) {
   world.all_reduce(device::Tensor(&mine, device::DType::i32, {1}), comm::ReduceOp::max);
   return mine;
+}
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,

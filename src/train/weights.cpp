@@ -7,7 +7,7 @@
 #include "trireme/checkpoint/safetensors.hpp"
 #include "trireme/model/parameters.hpp"
 
-#include "agreed.hpp"
+#include "attempt.hpp"
 
 #include <map>
 #include <string>
@@ -92,7 +92,7 @@ void read_huggingface(const fs::path& folder, engine::Engine& engine) {
 }
 
 void read_step(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
-  const auto step = agreed(world, checkpoint::find_step(path));
+  const auto step = runtime::agree(world, checkpoint::find_step(path));
   std::vector<checkpoint::LoadItem> items;
   for (const auto& wanted : wanted_parts(engine)) {
     items.push_back({wanted.name, wanted.shape, wanted.box, wanted.values});
