@@ -160,12 +160,11 @@ bool is_orderly(const std::exception_ptr& error, int world_size) {
   }
 }
 
-/// MPI_Abort makes the launcher end ranks that cannot end themselves, but does not come back;
-/// this rank ends with its own exit code.
-[[noreturn]] void abort_and_exit(base::ExitCode code) {
+/// MPI_Abort makes the launcher end ranks of other nodes that cannot end themselves, but it does
+/// not come back; this rank ends with its own exit code unless the launcher is faster.
+void abort_elsewhere(base::ExitCode code) {
   std::thread([code] { mpi::abort(static_cast<int>(code)); }).detach();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::_Exit(static_cast<int>(code));
 }
 
 }  // namespace
@@ -182,8 +181,9 @@ base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
   if (state_->listener) state_->listener(failure);
   if (orderly) return failure.code;
   const auto role = state_->watch().announce({failure.first, failure.host, failure.cause});
-  if (role == NodeWatch::Role::follower) std::_Exit(static_cast<int>(failure.code));
-  abort_and_exit(failure.code);
+  const bool alone = node_count() == 1 && state_->watch().board() != nullptr;
+  if (role == NodeWatch::Role::first && !alone) abort_elsewhere(failure.code);
+  std::_Exit(static_cast<int>(failure.code));
 }
 
 }  // namespace trireme::comm

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -205,14 +206,15 @@ void NodeWatch::linger(const Board::Verdict& verdict, Role role, Clock::time_poi
     // unless the failure is its own, whose exit code shall be the run's.
     return !spoken || (role == Role::first && !guilty);
   };
-  while (Clock::now() < until) {
-    bool pending = false;
+  const auto pending = [&] {
     for (int rank = 0; rank < board_->size(); ++rank) {
-      pending = waits_for(base::LocalRank(rank)) || pending;
+      if (waits_for(base::LocalRank(rank))) return true;
     }
-    if (!pending) return;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
+    return false;
+  };
+  while (Clock::now() < until && pending()) std::this_thread::sleep_for(milliseconds(2));
+  // The launcher has a moment to see who ended first.
+  if (role == Role::follower) std::this_thread::sleep_for(milliseconds(20));
 }
 
 NodeWatch::Role NodeWatch::announce(const Board::Verdict& verdict) {
@@ -223,8 +225,17 @@ NodeWatch::Role NodeWatch::announce(const Board::Verdict& verdict) {
   } catch (const base::Error& error) {
     base::log::local::warning("comm", "cannot tell other nodes: {}", error.what());
   }
-  if (board_) linger(verdict, role, until);
+  if (!board_) return role;
+  linger(verdict, role, until);
+  if (role == Role::first) end_culprit(verdict);
   return role;
+}
+
+void NodeWatch::end_culprit(const Board::Verdict& verdict) const {
+  const auto culprit = neighbour(verdict.culprit);
+  if (!culprit || verdict.culprit == world_.self || has_ended(*culprit)) return;
+  // A stopped or stuck rank ends by nothing else, and not every launcher ends it.
+  ::syscall(SYS_pidfd_send_signal, processes_[culprit->index()].get(), SIGKILL, nullptr, 0);
 }
 
 void NodeWatch::leave() {
