@@ -2,6 +2,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/comm/peer_error.hpp"
 
 #include "checkpoint/wire.hpp"
 
@@ -53,7 +54,7 @@ std::vector<std::string> all_gather_bytes(comm::ProcessGroup& group, std::string
     most = std::max(most, words_for(size_from_words(&sizes[2 * rank])));
   }
   Words part(most);
-  std::memcpy(part.data(), mine.data(), mine.size());
+  std::copy(mine.begin(), mine.end(), reinterpret_cast<char*>(part.data()));
   Words whole(most * ranks);
   group.all_gather(view(part), view(whole));
   std::vector<std::string> all(ranks);
@@ -69,7 +70,9 @@ std::string broadcast_bytes(comm::ProcessGroup& group, std::string_view from_fir
   group.broadcast(view(size), 0);
   const auto bytes = size_from_words(size.data());
   Words words(std::max<std::size_t>(words_for(bytes), 1));
-  if (group.rank() == 0) std::memcpy(words.data(), from_first.data(), bytes);
+  if (group.rank() == 0) {
+    std::copy(from_first.begin(), from_first.end(), reinterpret_cast<char*>(words.data()));
+  }
   group.broadcast(view(words), 0);
   return {reinterpret_cast<const char*>(words.data()), bytes};
 }
@@ -86,8 +89,9 @@ void agree(comm::ProcessGroup& group, const std::optional<base::Failure>& failur
     WireReader reader(all[rank]);
     const auto code = static_cast<base::ExitCode>(reader.number());
     const auto text = reader.text();
-    if (all.size() == 1) throw base::Error(code, text);
-    throw base::Error(code, base::format("rank {}: {}", group.ranks()[rank].value(), text));
+    const auto first = group.ranks()[rank];
+    const auto where = all.size() == 1 ? "" : base::format("rank {}: ", first.value());
+    throw comm::AgreedError({code, where + text}, first, group.size());
   }
 }
 

@@ -18,8 +18,8 @@ std::vector<std::string> all_gather_bytes(comm::ProcessGroup& group, std::string
 /// Collective over the group. Host-blocking: yes. Position 0's bytes, everywhere.
 std::string broadcast_bytes(comm::ProcessGroup& group, std::string_view from_first);
 
-/// Collective over the group. Host-blocking: yes. If any rank brings a failure, all throw Error
-/// with the lowest such rank's code and text.
+/// Collective over the group. Host-blocking: yes. If any rank brings a failure, all throw
+/// AgreedError with the lowest such rank's code and text.
 void agree(comm::ProcessGroup& group, const std::optional<base::Failure>& failure);
 
 /// Collective over the group. Host-blocking: yes. `work` is this rank's own, without collectives

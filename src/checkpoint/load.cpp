@@ -73,11 +73,7 @@ LoadReport load_items(const std::filesystem::path& step_folder, const Manifest& 
                       const LoadOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   LoadReport report{step_folder, manifest.step, manifest.tokens, manifest.state, 0, 0};
-  together(world, [&] {
-    for (const auto& reads : base::value_or_throw(plan_reads(manifest, items))) {
-      report.read_bytes += read_file(step_folder, manifest, reads, options.threads);
-    }
-  });
+  together(world, [&] { report.read_bytes = load_alone(step_folder, manifest, items, options); });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -100,6 +96,15 @@ std::vector<std::filesystem::path> list_together(const std::filesystem::path& ch
 }
 
 }  // namespace
+
+std::uint64_t load_alone(const std::filesystem::path& step_folder, const Manifest& manifest,
+                         std::span<const LoadItem> items, const LoadOptions& options) {
+  std::uint64_t bytes = 0;
+  for (const auto& reads : base::value_or_throw(plan_reads(manifest, items))) {
+    bytes += read_file(step_folder, manifest, reads, options.threads);
+  }
+  return bytes;
+}
 
 LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadItem> items,
                 comm::ProcessGroup& world, const LoadOptions& options) {

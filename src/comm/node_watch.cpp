@@ -62,6 +62,14 @@ NodeWatch::NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control
   }
 }
 
+std::vector<base::Rank> NodeWatch::World::neighbours() const {
+  std::vector<base::Rank> ranks;
+  for (std::size_t rank = 0; rank < leaders.size(); ++rank) {
+    if (leaders[rank] == leaders[self.index()]) ranks.emplace_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
 std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
   for (int local = 0; board_ && local < board_->size(); ++local) {
     if (board_->world_rank(base::LocalRank(local)) == rank) return base::LocalRank(local);

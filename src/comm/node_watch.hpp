@@ -22,6 +22,8 @@ class NodeWatch final : public PeerWatch {
     std::vector<std::string> hosts;
     /// Lowest world rank on the node of each world rank: tells nodes apart.
     std::vector<int> leaders;
+    /// World ranks of this node, by local rank.
+    std::vector<base::Rank> neighbours() const;
   };
   /// Without a board (memory cannot be shared) only notices and deadlines tell of lost peers.
   NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control);

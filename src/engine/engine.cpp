@@ -62,6 +62,16 @@ Ownership ownership_of(const EngineOptions& options, const model::StageParameter
   return ownership;
 }
 
+/// With one stage there is nothing to overlap: each backward right after its forward holds the
+/// fewest activations, and a table that embeds and heads gets its gradients in one order.
+base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
+  const int stages = options.mesh.degree(Axis::pipeline);
+  const auto kind = stages == 1 && options.virtual_stages == 1
+                        ? layout::ScheduleKind::one_forward_one_backward
+                        : options.schedule;
+  return layout::make_schedule(kind, stages, options.micro_batches, options.virtual_stages);
+}
+
 }  // namespace
 
 base::Status check(const EngineOptions& options) {
@@ -84,8 +94,7 @@ base::Status check(const EngineOptions& options) {
         options.sequence_length, options.model.max_position_embeddings,
         options.model.max_position_embeddings));
   }
-  auto schedule = layout::make_schedule(options.schedule, stages, options.micro_batches,
-                                        options.virtual_stages);
+  auto schedule = schedule_of(options);
   if (!schedule) return schedule.failure();
   auto layers = layout::assign_layers(options.model.num_hidden_layers, stages,
                                       options.virtual_stages, options.stage_layers);
@@ -100,9 +109,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
       kernels(their_kernels),
       memory(their_memory),
       stage(options.model, stage_place(options), bucket_elements(options)),
-      schedule(base::value_or_throw(
-          layout::make_schedule(options.schedule, options.mesh.degree(Axis::pipeline),
-                                options.micro_batches, options.virtual_stages))),
+      schedule(base::value_or_throw(schedule_of(options))),
       context{options.model,
               kernels,
               *groups.tensor,

@@ -36,6 +36,12 @@ struct LoadReport {
 LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadItem> items,
                 comm::ProcessGroup& world, const LoadOptions& options = {});
 
+/// This rank alone, of a step whose manifest it has read: for exports and other tools that take one
+/// tensor after another. Returns the bytes read, blocks in full. Throws Error (checkpoint) as
+/// load() does.
+std::uint64_t load_alone(const std::filesystem::path& step_folder, const Manifest& manifest,
+                         std::span<const LoadItem> items, const LoadOptions& options = {});
+
 /// What a rank wants of the checkpoint whose manifest this is.
 using ChooseItems = std::function<std::vector<LoadItem>(const Manifest&)>;
 

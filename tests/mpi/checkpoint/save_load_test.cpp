@@ -9,7 +9,7 @@
 #include <optional>
 
 using namespace trireme;
-using namespace trireme::test;
+using namespace trireme::tests;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <numeric>
 
 using namespace trireme;
-using namespace trireme::test;
+using namespace trireme::tests;
 using checkpoint::HeldBox;
 
 namespace {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 using namespace trireme;
-using namespace trireme::test;
+using namespace trireme::tests;
 using At = FaultyFileSystem::At;
 
 namespace {

@@ -9,7 +9,7 @@
 #include <iterator>
 
 using namespace trireme;
-using namespace trireme::test;
+using namespace trireme::tests;
 using checkpoint::VerifyLevel;
 
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace trireme::test {
+namespace trireme::tests {
 
 /// Counts the calls of a save over all its ranks and, at one of them, fails or ends the process
 /// as a power cut would.
@@ -128,4 +128,4 @@ class FaultyFileSystem : public checkpoint::FileSystem {
   std::set<int> failed_syncs_;
 };
 
-}  // namespace trireme::test
+}  // namespace trireme::tests

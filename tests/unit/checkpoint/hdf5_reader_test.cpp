@@ -12,7 +12,7 @@
 #include <iterator>
 
 using namespace trireme;
-using namespace trireme::test;
+using namespace trireme::tests;
 
 namespace {
 

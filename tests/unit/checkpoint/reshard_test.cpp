@@ -5,7 +5,7 @@
 #include <mutex>
 
 using namespace trireme;
-using namespace trireme::test;
+using namespace trireme::tests;
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <iterator>
 
 using namespace trireme;
-using namespace trireme::test;
+using namespace trireme::tests;
 using checkpoint::SafetensorsFolder;
 using checkpoint::SafetensorsOutput;
 using checkpoint::SafetensorsType;

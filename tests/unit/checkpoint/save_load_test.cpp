@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 using namespace trireme;
-using namespace trireme::test;
+using namespace trireme::tests;
 
 TEST_CASE("what one rank saves it loads bit for bit") {
   const ScratchFolder scratch;

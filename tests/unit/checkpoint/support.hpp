@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace trireme::test {
+namespace trireme::tests {
 
 /// A folder of its own, removed at the end; in memory where the system offers that, because these
 /// tests sync hundreds of times.
@@ -95,4 +95,4 @@ struct Held {
   }
 };
 
-}  // namespace trireme::test
+}  // namespace trireme::tests

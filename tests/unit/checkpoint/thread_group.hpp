@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-namespace trireme::test {
+namespace trireme::tests {
 
 /// Ranks that are threads of one process, for tests of collective code without MPI. Every
 /// collective meets at a barrier, so a rank that leaves by an exception leaves the others waiting:
@@ -95,4 +95,4 @@ inline void run_ranks(int count, const std::function<void(comm::ProcessGroup&)>&
   }
 }
 
-}  // namespace trireme::test
+}  // namespace trireme::tests

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace trireme::test {
+namespace trireme::tests {
 
 /// How a run of the toy model is arranged.
 struct Arrangement {
@@ -120,4 +120,4 @@ inline const std::vector<Arrangement>& arrangements() {
   return all;
 }
 
-}  // namespace trireme::test
+}  // namespace trireme::tests

@@ -1,0 +1,104 @@
+#include "trireme/base/json.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/save.hpp"
+
+#include "support/temporary_folder.hpp"
+#include "unit/apps/trireme_program.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+using namespace trireme::tests;
+namespace base = trireme::base;
+namespace checkpoint = trireme::checkpoint;
+namespace layout = trireme::layout;
+
+namespace {
+
+/// A run with steps 1 to `steps` of one small tensor.
+std::filesystem::path run_with_steps(const TemporaryFolder& folder, int steps) {
+  const auto world = trireme::comm::make_local_group("world", base::Rank(0));
+  std::vector<float> numbers(1000, 0.5F);
+  const trireme::device::Tensor data(numbers.data(), trireme::device::DType::f32, {10, 100});
+  const layout::Shape shape{10, 100};
+  for (int step = 1; step <= steps; ++step) {
+    checkpoint::save({checkpoint::checkpoints_of_run(folder.path()),
+                      step,
+                      1000,
+                      "trireme test",
+                      {{"seed", 7}},
+                      {{"model/w", shape, layout::whole(shape), data}}},
+                     *world);
+  }
+  return folder.path();
+}
+
+void flip_last_byte(const std::filesystem::path& file) {
+  std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekp(-1, std::ios::end);
+  stream.put('\x7F');
+}
+
+}  // namespace
+
+TEST_CASE("checkpoint inspect shows tensors and state of a run's newest step") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 2).string();
+  const auto text = run_trireme({"checkpoint", "inspect", run});
+  CHECK(text.exit_code == 0);
+  CHECK(contains(text.out, "step 2, 1000 tokens, written by trireme test"));
+  CHECK(contains(text.out, "model/w f32    [10, 100]"));
+  const auto end = run_trireme({"checkpoint", "inspect", run, "--json"});
+  const auto json = base::parse_json(end.out, "stdout");
+  REQUIRE(json.ok());
+  CHECK((*json)["step"] == 2);
+  CHECK((*json)["state"]["seed"] == 7);
+  CHECK((*json)["tensors"][0]["bytes"] == 4000);
+}
+
+TEST_CASE("checkpoint verify names file, bytes and tensor of what is bad, and ends with 6") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 2);
+  const auto good = run_trireme({"checkpoint", "verify", run.string()});
+  CHECK(good.exit_code == 0);
+  CHECK(contains(good.out, "step-000000002: good"));
+  CHECK(contains(good.out, "step-000000001: good"));
+  const auto step = run / "checkpoints" / "step-000000002";
+  flip_last_byte(step / "shard-00000.h5");
+  const auto bad = run_trireme({"checkpoint", "verify", step.string(), "--json"});
+  CHECK(bad.exit_code == 6);
+  const auto json = base::parse_json(bad.out, "stdout");
+  REQUIRE(json.ok());
+  CHECK((*json)["good"] == false);
+  CHECK((*json)["damages"][0]["file"] == "shard-00000.h5");
+  const auto list = run_trireme({"checkpoint", "list", run.string()});
+  CHECK(list.exit_code == 0);
+  CHECK(contains(list.out, "step-000000002"));
+}
+
+TEST_CASE("checkpoint prune keeps the newest good steps") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 4);
+  const auto checkpoints = run / "checkpoints";
+  std::filesystem::resize_file(checkpoints / "step-000000004" / "shard-00000.h5", 10);
+  const auto end = run_trireme({"checkpoint", "prune", run.string(), "--keep-last", "2"});
+  CHECK(end.exit_code == 0);
+  CHECK(contains(end.out, "removed " + (checkpoints / "step-000000001").string()));
+  CHECK_FALSE(std::filesystem::exists(checkpoints / "step-000000001"));
+  // The damaged one does not count, and is left for whoever may want to save it.
+  for (const char* kept : {"step-000000002", "step-000000003", "step-000000004"}) {
+    CHECK(std::filesystem::exists(checkpoints / kept));
+  }
+}
+
+TEST_CASE("checkpoint commands say what they need when there is nothing") {
+  const TemporaryFolder folder;
+  for (const std::string command : {"inspect", "verify", "list"}) {
+    const auto end = run_trireme({"checkpoint", command, (folder.path() / "none").string()});
+    CHECK(end.exit_code == 6);
+    CHECK(contains(end.err, "needed"));
+  }
+  CHECK(run_trireme({"checkpoint", "verify", folder.path().string()}).exit_code == 6);
+  CHECK(run_trireme({"checkpoint", "prune", folder.path().string()}).exit_code == 2);
+}
