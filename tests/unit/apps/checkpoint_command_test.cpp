@@ -1,4 +1,5 @@
 #include "trireme/base/json.hpp"
+#include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/save.hpp"
 
 #include "support/temporary_folder.hpp"
