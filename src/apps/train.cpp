@@ -17,7 +17,8 @@ Action prepare_train(CLI::App& app) {
   return [arguments, fresh](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
     const auto start = *fresh ? train::Start::fresh : train::Start::resume;
-    return train::run_on_mesh(config, context.environment, [&](train::Session& session) {
+    const train::Failures failures{config::run_directory(config)};
+    return train::run_on_mesh(config, context.environment, failures, [&](train::Session& session) {
       return train::Trainer(config, session.cluster, *session.kernels, start).run();
     });
   };

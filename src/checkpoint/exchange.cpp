@@ -91,7 +91,7 @@ void agree(comm::ProcessGroup& group, const std::optional<base::Failure>& failur
     const auto text = reader.text();
     const auto first = group.ranks()[rank];
     const auto where = all.size() == 1 ? "" : base::format("rank {}: ", first.value());
-    throw comm::AgreedError({code, where + text}, first);
+    throw comm::AgreedError({code, where + text}, first, group.size());
   }
 }
 

@@ -24,6 +24,13 @@ std::size_t piece_length(std::size_t bytes, std::size_t piece) {
 
 }  // namespace
 
+Exchange::~Exchange() {
+  for (auto& flight : flights_) {
+    const bool pending = flight.request != MPI_REQUEST_NULL;
+    if (pending && flight.direction == Direction::receive) mpi::cancel_receive(flight.request);
+  }
+}
+
 void Exchange::start(const ExchangeStep& step) {
   if (step.from >= 0) {
     for (std::size_t piece = 0; piece < piece_count(step.receive.size()); ++piece) {
@@ -43,19 +50,19 @@ void Exchange::start(const ExchangeStep& step) {
   }
 }
 
-bool Exchange::complete(Flight& flight) const {
+/// Nulls the request when complete.
+void Exchange::complete(Flight& flight) const {
   int received = flight.bytes;
   const bool receives = flight.direction == Direction::receive;
-  if (!mpi::test(flight.request, receives ? &received : nullptr)) return false;
-  if (received != flight.bytes) {
-    throw base::Error(
-        base::ExitCode::internal,
-        base::format("{} bytes came from position {} of the process group where {} were due "
-                     "(ranks call different operations or sizes); this is a defect of Trireme, "
-                     "please report it",
-                     received, flight.peer, flight.bytes));
+  if (!mpi::test(flight.request, receives ? &received : nullptr) || received == flight.bytes) {
+    return;
   }
-  return true;
+  throw base::Error(
+      base::ExitCode::internal,
+      base::format("{} bytes came from position {} of the process group where {} were due "
+                   "(ranks call different operations or sizes); this is a defect of Trireme, "
+                   "please report it",
+                   received, flight.peer, flight.bytes));
 }
 
 bool Exchange::advance() {
@@ -65,7 +72,8 @@ bool Exchange::advance() {
     moved = true;
   }
   const auto before = flights_.size();
-  std::erase_if(flights_, [&](Flight& flight) { return complete(flight); });
+  for (auto& flight : flights_) complete(flight);
+  std::erase_if(flights_, [](const Flight& flight) { return flight.request == MPI_REQUEST_NULL; });
   return moved || flights_.size() != before;
 }
 

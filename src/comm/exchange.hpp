@@ -24,6 +24,11 @@ class Exchange {
   Exchange(MPI_Comm communicator, int tag, std::vector<ExchangeStep> steps)
       : communicator_(communicator), tag_(tag), steps_(std::move(steps)) {}
 
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  /// Gives up what is in flight, after a failure.
+  ~Exchange();
+
   /// Whether anything was started or completed.
   bool advance();
   bool done() const { return next_ == steps_.size() && flights_.empty(); }
@@ -41,7 +46,7 @@ class Exchange {
   };
 
   void start(const ExchangeStep& step);
-  bool complete(Flight& flight) const;
+  void complete(Flight& flight) const;
 
   MPI_Comm communicator_;
   int tag_;

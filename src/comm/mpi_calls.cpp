@@ -142,6 +142,18 @@ bool test(MPI_Request& request, int* received_bytes) {
   return complete != 0;
 }
 
+bool cancel_receive(MPI_Request& request) noexcept {
+  // A receive that has matched completes, one that has not is cancelled: both come to an end,
+  // unless a long message is on its way from a peer that has stopped.
+  if (MPI_Cancel(&request) != MPI_SUCCESS) return false;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    int complete = 0;
+    if (MPI_Test(&request, &complete, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (complete != 0) return true;
+  }
+  return false;
+}
+
 std::optional<int> probe(int tag, MPI_Comm communicator) {
   int found = 0;
   MPI_Status status;

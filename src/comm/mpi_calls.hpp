@@ -45,6 +45,8 @@ MPI_Request isend(const void* from, int bytes, int to, int tag, MPI_Comm communi
 MPI_Request ireceive(void* to, int bytes, int from, int tag, MPI_Comm communicator);
 /// True when complete, and then the request is null. `received_bytes` may be null.
 bool test(MPI_Request& request, int* received_bytes);
+/// Gives up a receive: nothing is written to its buffer any more. False when MPI cannot.
+bool cancel_receive(MPI_Request& request) noexcept;
 /// A message that waits to be received, from anybody: its source, if any.
 std::optional<int> probe(int tag, MPI_Comm communicator);
 

@@ -65,24 +65,33 @@ MpiGroup::MpiGroup(std::string group_name, std::vector<base::Rank> members, Wiri
       wiring_(std::move(wiring)),
       tag_limit_(mpi::tag_limit(wiring_.messages.get())) {}
 
+MpiGroup::~MpiGroup() {
+  if (!broken_) return;
+  // Freed, their numbers would serve new communicators, which old messages could then reach.
+  wiring_.collectives.release();
+  wiring_.messages.release();
+}
+
 Work MpiGroup::collective(const char* operation, std::vector<Stage> stages,
                           StagingPool::Lease staging) {
+  TRIREME_EXPECT(!broken_, "a process group is not used after a failure");
   const OperationLabel label{operation, name(), ranks(), ++collectives_started_,
                              wiring_.timeout_seconds};
   const auto tag = static_cast<int>(label.number % tag_count);
-  return work_of(std::make_unique<MpiOperation>(*wiring_.progress, label,
-                                                MpiOperation::Route{wiring_.collectives.get(), tag},
-                                                std::move(stages), std::move(staging)));
+  return work_of(std::make_unique<MpiOperation>(
+      *wiring_.progress, label, MpiOperation::Route{wiring_.collectives.get(), tag, &broken_},
+      std::move(stages), std::move(staging)));
 }
 
 Work MpiGroup::message(const char* operation, const ExchangeStep& step, int peer, int tag) {
   expect_position(peer, size());
+  TRIREME_EXPECT(!broken_, "a process group is not used after a failure");
   TRIREME_EXPECT(tag >= 0 && tag <= tag_limit_,
                  base::format("message tag {} outside 0 to {}", tag, tag_limit_));
   const OperationLabel label{
       operation, name(), ranks(), ++messages_started_, wiring_.timeout_seconds, peer};
   return work_of(std::make_unique<MpiOperation>(
-      *wiring_.progress, label, MpiOperation::Route{wiring_.messages.get(), tag},
+      *wiring_.progress, label, MpiOperation::Route{wiring_.messages.get(), tag, &broken_},
       std::vector<Stage>{{{step}, {}, false}}, StagingPool::Lease{}));
 }
 

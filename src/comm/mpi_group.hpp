@@ -18,6 +18,9 @@ class MpiGroup : public ProcessGroup {
     double timeout_seconds;
   };
   MpiGroup(std::string group_name, std::vector<base::Rank> members, Wiring wiring);
+  MpiGroup(const MpiGroup&) = delete;
+  MpiGroup& operator=(const MpiGroup&) = delete;
+  ~MpiGroup() override;
 
   const char* backend() const override { return "mpi"; }
 
@@ -53,6 +56,7 @@ class MpiGroup : public ProcessGroup {
   Wiring wiring_;
   int tag_limit_;
   StagingPool staging_;
+  bool broken_ = false;
   /// Collectives have numbers of their own: all members start the same ones, but not messages.
   std::uint64_t collectives_started_ = 0;
   std::uint64_t messages_started_ = 0;

@@ -9,6 +9,10 @@ MpiOperation::MpiOperation(Progress& progress, const OperationLabel& label, Rout
       stages_(std::move(stages)),
       staging_(std::move(staging)) {}
 
+MpiOperation::~MpiOperation() {
+  if (!done()) *route_.broken = true;
+}
+
 void MpiOperation::begin_next() {
   exchange_.emplace(route_.communicator, route_.tag, std::move(stages_[begun_].steps));
   ++begun_;

@@ -24,9 +24,13 @@ class MpiOperation final : public PendingOperation {
   struct Route {
     MPI_Comm communicator;
     int tag;
+    /// Set when an operation ends before it is done: messages of it may still be on their way,
+    /// so nothing else may ever use the communicator.
+    bool* broken;
   };
   MpiOperation(Progress& progress, const OperationLabel& label, Route route,
                std::vector<Stage> stages, StagingPool::Lease staging);
+  ~MpiOperation() override;
 
   bool advance() override;
   std::vector<base::Rank> missing() const override;

@@ -4,6 +4,7 @@
 #include "trireme/base/log.hpp"
 
 #include "runtime_state.hpp"
+#include "termination.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -60,6 +61,7 @@ MpiRuntime::MpiRuntime(ThreadLevel level) {
                      level_name(provided), level_name(wanted)));
   }
   state_ = std::make_unique<State>();
+  outlive_termination_request();
 }
 
 MpiRuntime::~MpiRuntime() {
@@ -84,6 +86,9 @@ base::LocalRank MpiRuntime::local_rank() const {
 }
 int MpiRuntime::local_size() const {
   return state_->local_size;
+}
+std::vector<base::Rank> MpiRuntime::node_ranks() const {
+  return state_->watch().world().neighbours();
 }
 base::NodeRank MpiRuntime::node_rank() const {
   return state_->node_rank;
@@ -114,20 +119,22 @@ void MpiRuntime::on_failure(std::function<void(const RankFailure&)> listener) {
 namespace {
 
 /// What an exception says about a failed rank.
-RankFailure describe(const std::exception_ptr& error, base::Rank self) {
+RankFailure describe(const std::exception_ptr& error, base::Rank self, const std::string& node) {
   RankFailure failure;
   failure.first = self;
+  failure.host = node;
   try {
     std::rethrow_exception(error);
   } catch (const AgreedError& agreed) {
     failure.code = agreed.code();
-    failure.text = agreed.what();
+    failure.text = failure.cause = agreed.what();
     failure.first = agreed.first();
   } catch (const PeerError& lost) {
     failure.code = lost.code();
     failure.text = lost.what();
     failure.absence = lost.absence();
-    if (!lost.absence().ranks.empty()) failure.first = lost.absence().ranks.front();
+    failure.cause = failure.absence.cause;
+    if (!failure.absence.ranks.empty()) failure.first = failure.absence.ranks.front();
   } catch (const base::Error& system) {
     failure.code = system.code();
     failure.text = system.what();
@@ -136,48 +143,47 @@ RankFailure describe(const std::exception_ptr& error, base::Rank self) {
   } catch (...) {
     failure.text = "an exception of unknown type";
   }
+  if (failure.cause.empty()) {
+    failure.cause = base::format("rank {} (on {}) failed: {}", self.value(), node, failure.text);
+  }
   return failure;
 }
 
-bool is_agreed(const std::exception_ptr& error) {
+/// Whether all ranks of the world throw this together.
+bool is_orderly(const std::exception_ptr& error, int world_size) {
   try {
     std::rethrow_exception(error);
-  } catch (const AgreedError&) {
-    return true;
+  } catch (const AgreedError& agreed) {
+    return agreed.group_size() == world_size;
   } catch (...) {
     return false;
   }
 }
 
-/// Ends the process even when MPI_Abort does not come back.
-void end_for_certain(base::ExitCode code) {
-  std::thread([code] {
-    std::this_thread::sleep_for(std::chrono::seconds(3));
-    std::_Exit(static_cast<int>(code));
-  }).detach();
+/// MPI_Abort makes the launcher end ranks that cannot end themselves, but does not come back;
+/// this rank ends with its own exit code.
+[[noreturn]] void abort_and_exit(base::ExitCode code) {
+  std::thread([code] { mpi::abort(static_cast<int>(code)); }).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::_Exit(static_cast<int>(code));
 }
 
 }  // namespace
 
 base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
-  auto failure = describe(error, world_rank());
+  auto failure = describe(error, world_rank(), node_name());
   failure.host = state_->watch().host(failure.first);
+  const bool orderly = world_size() == 1 || is_orderly(error, world_size());
+  if (!orderly) {
+    // The launcher begins to end all ranks as soon as one is gone: each still says its line.
+    std::signal(SIGTERM, SIG_IGN);
+  }
   base::log::local::error("comm", "{}", failure.text);
-  if (is_agreed(error) || world_size() == 1) {
-    if (state_->listener) state_->listener(failure);
-    return failure.code;
-  }
-  // The launcher begins to end all ranks as soon as one is gone: each still says its line.
-  std::signal(SIGTERM, SIG_IGN);
-  end_for_certain(failure.code);
-  auto cause = failure.absence.cause;
-  if (cause.empty()) {
-    cause =
-        base::format("rank {} (on {}) failed: {}", world_rank().value(), node_name(), failure.text);
-  }
   if (state_->listener) state_->listener(failure);
-  state_->watch().announce({failure.first, failure.host, cause});
-  mpi::abort(static_cast<int>(failure.code));
+  if (orderly) return failure.code;
+  const auto role = state_->watch().announce({failure.first, failure.host, failure.cause});
+  if (role == NodeWatch::Role::follower) std::_Exit(static_cast<int>(failure.code));
+  abort_and_exit(failure.code);
 }
 
 }  // namespace trireme::comm

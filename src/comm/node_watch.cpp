@@ -62,6 +62,14 @@ NodeWatch::NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control
   }
 }
 
+std::vector<base::Rank> NodeWatch::World::neighbours() const {
+  std::vector<base::Rank> ranks;
+  for (std::size_t rank = 0; rank < leaders.size(); ++rank) {
+    if (leaders[rank] == leaders[self.index()]) ranks.emplace_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
 std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
   for (int local = 0; board_ && local < board_->size(); ++local) {
     if (board_->world_rank(base::LocalRank(local)) == rank) return base::LocalRank(local);
@@ -70,10 +78,7 @@ std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
 }
 
 bool NodeWatch::is_dead(base::LocalRank rank) const {
-  const auto& process = processes_[rank.index()];
-  if (!process) return false;
-  pollfd ended{process.get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) == 1 && board_->state(rank) == RankState::running;
+  return processes_[rank.index()] && has_ended(rank) && board_->state(rank) == RankState::running;
 }
 
 std::optional<Board::Verdict> NodeWatch::dead_neighbour() const {
@@ -182,16 +187,23 @@ void NodeWatch::send_notices(const Board::Verdict& verdict, Clock::time_point un
   }
 }
 
-void NodeWatch::linger(const Board::Verdict& verdict, Clock::time_point until) const {
-  const auto culprit = neighbour(verdict.culprit);
+bool NodeWatch::has_ended(base::LocalRank rank) const {
+  const auto& process = processes_[rank.index()];
+  if (!process) return true;
+  pollfd ended{process.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 1;
+}
+
+void NodeWatch::linger(const Board::Verdict& verdict, Role role, Clock::time_point until) const {
   const bool guilty = verdict.culprit == world_.self;
   const auto waits_for = [&](base::LocalRank rank) {
-    if (rank == board_->self() || process_state(board_->process(rank)) == 'T') return false;
-    if (board_->state(rank) == RankState::running) return !is_dead(rank);
-    // The innocent also wait for the guilty to be gone.
-    if (guilty || culprit != rank || !processes_[rank.index()]) return false;
-    pollfd ended{processes_[rank.index()].get(), POLLIN, 0};
-    return ::poll(&ended, 1, 0) == 0;
+    if (rank == board_->self() || has_ended(rank)) return false;
+    const bool spoken = board_->state(rank) != RankState::running;
+    if (board_->world_rank(rank) == verdict.culprit) return spoken;
+    if (process_state(board_->process(rank)) == 'T') return false;
+    // Launchers kill all ranks when they learn of a failure: the one that tells them ends last,
+    // unless the failure is its own, whose exit code shall be the run's.
+    return !spoken || (role == Role::first && !guilty);
   };
   while (Clock::now() < until) {
     bool pending = false;
@@ -203,15 +215,16 @@ void NodeWatch::linger(const Board::Verdict& verdict, Clock::time_point until) c
   }
 }
 
-void NodeWatch::announce(const Board::Verdict& verdict) {
+NodeWatch::Role NodeWatch::announce(const Board::Verdict& verdict) {
   const auto until = Clock::now() + farewell;
-  if (board_) board_->fail(verdict);
+  const auto role = !board_ || board_->fail(verdict) ? Role::first : Role::follower;
   try {
-    send_notices(verdict, until);
+    if (role == Role::first) send_notices(verdict, until);
   } catch (const base::Error& error) {
     base::log::local::warning("comm", "cannot tell other nodes: {}", error.what());
   }
-  if (board_) linger(verdict, until);
+  if (board_) linger(verdict, role, until);
+  return role;
 }
 
 void NodeWatch::leave() {

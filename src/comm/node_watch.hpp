@@ -22,6 +22,8 @@ class NodeWatch final : public PeerWatch {
     std::vector<std::string> hosts;
     /// Lowest world rank on the node of each world rank: tells nodes apart.
     std::vector<int> leaders;
+    /// World ranks of this node, by local rank.
+    std::vector<base::Rank> neighbours() const;
   };
   /// Without a board (memory cannot be shared) only notices and deadlines tell of lost peers.
   NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control);
@@ -41,7 +43,11 @@ class NodeWatch final : public PeerWatch {
   std::optional<Board::Verdict> lost_peer();
   /// Tells every peer of this rank's failure, and waits a moment until those of this node have
   /// spoken too: the first failing rank is the first to end, so that launchers report its code.
-  void announce(const Board::Verdict& verdict);
+  enum class Role {
+    first,    ///< of its node to speak: it tells the launcher
+    follower  ///< just ends
+  };
+  Role announce(const Board::Verdict& verdict);
   void leave();
 
  private:
@@ -50,7 +56,10 @@ class NodeWatch final : public PeerWatch {
   std::optional<Board::Verdict> dead_neighbour() const;
   std::optional<Board::Verdict> notice() const;
   void send_notices(const Board::Verdict& verdict, Clock::time_point until) const;
-  void linger(const Board::Verdict& verdict, Clock::time_point until) const;
+  void linger(const Board::Verdict& verdict, Role role, Clock::time_point until) const;
+  /// The process is gone, or cannot be seen.
+  bool has_ended(base::LocalRank rank) const;
+  /// It is gone without having said that it failed or left.
   bool is_dead(base::LocalRank rank) const;
   std::optional<base::LocalRank> neighbour(base::Rank rank) const;
 

@@ -17,14 +17,17 @@ namespace {
 /// Until the board stands, its ranks meet with this deadline.
 constexpr double start_timeout_seconds = 120;
 
-/// Tells apart groups that are made at the same time: FNV-1a over name and members. Below the
-/// tag of notices (node_watch.cpp).
+/// Tags on the control communicator: 0 to 8191 inside MPI_Comm_create_group (Open MPI uses the
+/// tag for messages of its own), then arrivals; notices are above (node_watch.cpp).
+constexpr int first_arrival_tag = 8192;
+
+/// Tells apart groups that are made at the same time: FNV-1a over name and members.
 int group_tag(const std::string& group_name, const std::vector<base::Rank>& ranks) {
   std::uint32_t hash = 2166136261U;
   const auto mix = [&](std::uint32_t value) { hash = (hash ^ value) * 16777619U; };
   for (const char letter : group_name) mix(static_cast<unsigned char>(letter));
   for (const auto rank : ranks) mix(static_cast<std::uint32_t>(rank.value()));
-  return static_cast<int>(hash % 16384U);
+  return static_cast<int>(hash % 8192U);
 }
 
 int usable_cpus() {
@@ -85,13 +88,7 @@ NodeWatch::World MpiRuntime::State::learn_world() {
 
 std::unique_ptr<Board> MpiRuntime::State::make_board(const NodeWatch::World& world) {
   if (local_size == 1) return nullptr;
-  std::vector<base::Rank> neighbours;
-  for (std::size_t rank = 0; rank < world.leaders.size(); ++rank) {
-    if (world.leaders[rank] == world.leaders[world_rank.index()]) {
-      neighbours.emplace_back(static_cast<int>(rank));
-    }
-  }
-  MpiGroup node("node", neighbours,
+  MpiGroup node("node", world.neighbours(),
                 {&progress_, mpi::duplicate(node_.get()), mpi::duplicate(node_.get()),
                  start_timeout_seconds});
   auto board = Board::create(node, {local_rank, world_rank, node_name});
@@ -104,7 +101,8 @@ std::unique_ptr<Board> MpiRuntime::State::make_board(const NodeWatch::World& wor
   return nullptr;
 }
 
-/// MPI_Comm_create_group has no deadline, so members first make sure that all have come.
+/// MPI_Comm_create_group has no deadline, so members first make sure that all have come, and
+/// then that nobody has given up waiting meanwhile.
 void MpiRuntime::State::await_members(const std::string& group_name,
                                       const std::vector<base::Rank>& ranks, int tag,
                                       double timeout_seconds) {
@@ -114,11 +112,10 @@ void MpiRuntime::State::await_members(const std::string& group_name,
   for (const auto rank : ranks) {
     if (rank != world_rank) stage.steps.push_back({rank.value(), {}, rank.value(), {}});
   }
-  std::vector<Stage> stages;
-  stages.push_back(std::move(stage));
-  MpiOperation arrival(progress_,
-                       {"make_group", group_name, everybody, ++groups_made_, timeout_seconds, -1},
-                       {control_.get(), tag}, std::move(stages), {});
+  std::vector<Stage> stages{stage, stage};
+  MpiOperation arrival(
+      progress_, {"make_group", group_name, everybody, ++groups_made_, timeout_seconds, -1},
+      {control_.get(), first_arrival_tag + tag, &control_broken_}, std::move(stages), {});
   arrival.wait();
 }
 

@@ -43,6 +43,8 @@ class MpiRuntime::State {
   /// For what ranks tell each other outside of any group.
   mpi::Communicator control_;
   mpi::Communicator node_;
+  /// Messages of failed attempts may be on their way; tags keep them apart from others.
+  bool control_broken_ = false;
   Progress progress_;
   std::unique_ptr<NodeWatch> watch_;
   std::uint64_t groups_made_ = 0;

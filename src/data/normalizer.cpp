@@ -39,46 +39,19 @@ void append_composed(std::string_view text, std::string& out) {
   out.append(reinterpret_cast<const char*>(raw), static_cast<std::size_t>(size));
 }
 
-bool is_open_syllable(char32_t value) {
-  return value >= 0xAC00 && value <= 0xD7A3 && (value - 0xAC00) % 28 == 0;
-}
-
-constexpr std::string_view swallowed_vowel = "\xE1\x86\xA7";
-
-/// True when `text` ends with a syllable that a trailing consonant may join, whole or in two parts.
-bool ends_open(std::string_view text) {
-  if (text.empty()) return false;
-  const auto last = code_point_before(text, text.size());
-  if (is_open_syllable(last.value)) return true;
-  if (last.value < 0x1161 || last.value > 0x1175 || text.size() == last.bytes) return false;
-  const auto first = code_point_before(text, text.size() - last.bytes).value;
-  return first >= 0x1100 && first <= 0x1112;
-}
-
-/// U+11A7 is the vowel before the first trailing consonant; Hugging Face's composition takes it for
-/// trailing consonant number zero and drops it after an open syllable.
-std::string without_swallowed(std::string_view text) {
-  std::string kept;
-  for (auto at = text.find(swallowed_vowel); at != std::string_view::npos;
-       at = text.find(swallowed_vowel)) {
-    kept.append(text.substr(0, at));
-    if (!ends_open(kept)) kept.append(swallowed_vowel);
-    text.remove_prefix(at + swallowed_vowel.size());
-  }
-  return kept.append(text);
+/// Characters that are copied, and across which nothing combines.
+bool stands_alone(char32_t value) {
+  // utf8proc 2.8 takes U+11A7, a vowel that composes with nothing, for trailing consonant number
+  // zero, and drops it after an open Hangul syllable.
+  return value == 0x11A7 || contains(combining_since_unicode_9(), value);
 }
 
 /// Text whose first character combines with nothing before it.
 void append_stretch(std::string_view text, std::string& out) {
-  std::string storage;
-  if (text.find(swallowed_vowel) != std::string_view::npos) {
-    storage = without_swallowed(text);
-    text = storage;
-  }
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto [value, bytes] = code_point_at(text, at);
-    if (contains(combining_since_unicode_9(), value)) {
+    if (stands_alone(value)) {
       append_composed(text.substr(begin, at - begin), out);
       out.append(text.substr(at, bytes));
       begin = at + bytes;

@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 
 #include "data/json_fields.hpp"
+#include "data/known_patterns.hpp"
 
 #include <algorithm>
 
@@ -11,17 +12,6 @@ namespace {
 
 using base::format;
 using base::Json;
-
-/// The pattern inside ByteLevel (GPT-2's), which tokenizer.json does not spell out.
-constexpr std::string_view byte_level_pattern =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-
-constexpr std::string_view llama3_pattern =
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
-    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-constexpr std::string_view qwen2_pattern =
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
-    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
 base::Failure unknown(const std::string& what) {
   return tokenizer_failure(format(

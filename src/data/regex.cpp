@@ -74,10 +74,17 @@ struct Regex::Code {
   base::UniqueHandle<CodeTraits> handle;
 };
 
-base::Result<Regex> Regex::compile(const std::string& pattern, bool multiline) {
+base::Result<Regex> Regex::compile(const std::string& pattern) {
+  return compile_with(pattern, PCRE2_UTF | PCRE2_UCP);
+}
+
+base::Result<Regex> Regex::compile_bytes(const std::string& pattern) {
+  return compile_with(pattern, PCRE2_MULTILINE);
+}
+
+base::Result<Regex> Regex::compile_with(const std::string& pattern, std::uint32_t options) {
   int error = 0;
   std::size_t offset = 0;
-  const auto options = PCRE2_UTF | PCRE2_UCP | (multiline ? PCRE2_MULTILINE : 0U);
   auto handle = base::UniqueHandle<CodeTraits>::adopt(
       pcre2_compile(units(pattern), pattern.size(), options, &error, &offset, nullptr));
   if (!handle) {

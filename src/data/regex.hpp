@@ -3,6 +3,7 @@
 #include "trireme/base/result.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,12 +11,14 @@
 
 namespace trireme::data {
 
-/// A compiled regular expression (PCRE2 with UTF, Unicode properties and just-in-time code). Copies
-/// share the code; several threads may use it, each through a Matcher of its own.
+/// A compiled regular expression (PCRE2 with just-in-time code). Copies share the code; several
+/// threads may use it, each through a Matcher of its own.
 class Regex {
  public:
-  /// PCRE2's own syntax. `multiline`: ^ and $ hold at lines.
-  static base::Result<Regex> compile(const std::string& pattern, bool multiline = false);
+  /// PCRE2's own syntax, over well-formed UTF-8.
+  static base::Result<Regex> compile(const std::string& pattern);
+  /// PCRE2's own syntax over any bytes; ^ and $ hold at lines.
+  static base::Result<Regex> compile_bytes(const std::string& pattern);
   /// A pattern written for Oniguruma, as tokenizer.json holds them. Only what both libraries read
   /// alike is accepted; the rest is refused by name.
   static base::Result<Regex> compile_oniguruma(std::string_view pattern);
@@ -27,6 +30,7 @@ class Regex {
   friend class Matcher;
   struct Code;
   explicit Regex(std::shared_ptr<const Code> code) : code_(std::move(code)) {}
+  static base::Result<Regex> compile_with(const std::string& pattern, std::uint32_t options);
 
   std::shared_ptr<const Code> code_;
 };
@@ -46,7 +50,7 @@ class Matcher {
     std::size_t begin;
     std::size_t end;
   };
-  /// The first match at or after byte `from` of well-formed UTF-8. Throws base::Error when the
+  /// The first match at or after byte `from`. Throws base::Error when the
   /// expression exceeds PCRE2's limits.
   std::optional<Match> find(std::string_view text, std::size_t from);
 

@@ -62,6 +62,16 @@ Ownership ownership_of(const EngineOptions& options, const model::StageParameter
   return ownership;
 }
 
+/// With one stage there is nothing to overlap: each backward right after its forward holds the
+/// fewest activations, and a table that embeds and heads gets its gradients in one order.
+base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
+  const int stages = options.mesh.degree(Axis::pipeline);
+  const auto kind = stages == 1 && options.virtual_stages == 1
+                        ? layout::ScheduleKind::one_forward_one_backward
+                        : options.schedule;
+  return layout::make_schedule(kind, stages, options.micro_batches, options.virtual_stages);
+}
+
 }  // namespace
 
 base::Status check(const EngineOptions& options) {
@@ -84,8 +94,7 @@ base::Status check(const EngineOptions& options) {
         options.sequence_length, options.model.max_position_embeddings,
         options.model.max_position_embeddings));
   }
-  auto schedule = layout::make_schedule(options.schedule, stages, options.micro_batches,
-                                        options.virtual_stages);
+  auto schedule = schedule_of(options);
   if (!schedule) return schedule.failure();
   auto layers = layout::assign_layers(options.model.num_hidden_layers, stages,
                                       options.virtual_stages, options.stage_layers);
@@ -100,9 +109,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
       kernels(their_kernels),
       memory(their_memory),
       stage(options.model, stage_place(options), bucket_elements(options)),
-      schedule(base::value_or_throw(
-          layout::make_schedule(options.schedule, options.mesh.degree(Axis::pipeline),
-                                options.micro_batches, options.virtual_stages))),
+      schedule(base::value_or_throw(schedule_of(options))),
       context{options.model,
               kernels,
               *groups.tensor,
@@ -171,9 +178,16 @@ void Engine::Parts::make_batches() {
   }
 }
 
-model::MicroBatch Engine::Parts::micro_batch(int index, float loss_scale) const {
+model::MicroBatch Engine::Parts::training_batch(int index, float loss_scale) const {
+  auto batch = evaluation_batch(index);
+  batch.loss_scale = loss_scale;
+  batch.dropout = options.model.dropout;
+  return batch;
+}
+
+model::MicroBatch Engine::Parts::evaluation_batch(int index) const {
   const auto& batch = batches[static_cast<std::size_t>(index)];
-  return {batch.tokens, batch.targets, batch.first_sequence, loss_scale};
+  return {batch.tokens, batch.targets, batch.first_sequence, 1.0F, 0.0F};
 }
 
 /// Targets of all data-parallel ranks that are not left out.
@@ -242,7 +256,7 @@ ScheduleOutcome Engine::run_schedule() {
   const auto run = parts.executor->run(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       parts.options.micro_batches,
-      [&](int index) { return parts.micro_batch(index, static_cast<float>(1.0 / tokens)); },
+      [&](int index) { return parts.training_batch(index, static_cast<float>(1.0 / tokens)); },
       [&](const model::Place& place) { parts.reducer->completed(place); });
   outcome.bubble_seconds = run.waited_seconds;
   outcome.loss = parts.whole_loss_sum(run.loss_sum) / tokens;
@@ -267,10 +281,11 @@ void Engine::update(double learning_rate, std::int64_t step) {
   parts.gather_parameters();
 }
 
-EvaluationOutcome Engine::evaluate() {
+EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   const auto run = parts.executor->run_forward_only(
-      parts.options.micro_batches, [&parts](int index) { return parts.micro_batch(index, 1.0F); });
+      parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
+      [&parts](int index) { return parts.evaluation_batch(index); }, seen);
   return {parts.whole_loss_sum(run.loss_sum), parts.counted_tokens()};
 }
 
@@ -281,10 +296,12 @@ Tensor Engine::logits() {
 }
 
 std::int64_t Engine::local_vocabulary() const {
+  TRIREME_EXPECT(is_last_stage(), "only the last stage has logits");
   return parts_->chunks.back().local_vocabulary();
 }
 
 std::int64_t Engine::first_token() const {
+  TRIREME_EXPECT(is_last_stage(), "only the last stage has logits");
   return parts_->chunks.back().first_token();
 }
 

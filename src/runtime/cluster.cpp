@@ -1,18 +1,103 @@
 #include "trireme/runtime/cluster.hpp"
 
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/base/suggest.hpp"
+#include "trireme/runtime/agree.hpp"
+
+#include "bind.hpp"
+
+#include <array>
+
 namespace trireme::runtime {
+namespace {
 
 using layout::Axis;
 
-Cluster join(comm::MpiRuntime& mpi, const layout::Mesh& mesh, const comm::GroupOptions& options) {
-  const auto rank = mpi.world_rank();
-  Cluster cluster{mesh, rank, mpi.make_world(options), nullptr, nullptr, nullptr, nullptr};
-  cluster.tensor = mpi.make_group("tp", mesh.group(Axis::tensor, rank), options);
-  cluster.pipeline = mpi.make_group("pp", mesh.group(Axis::pipeline, rank), options);
-  cluster.data = mpi.make_group("dp", mesh.group(Axis::data, rank), options);
-  const auto stages = cluster.pipeline->ranks();
-  if (stages.size() > 1 && (rank == stages.front() || rank == stages.back())) {
-    cluster.embedding = mpi.make_group("embedding", {stages.front(), stages.back()}, options);
+/// Degrees of the world that a degree may take, for the text of a failure.
+std::string choices(int world_size) {
+  return base::format("{}", base::join(base::divisors(world_size), ", "));
+}
+
+std::unique_ptr<comm::ProcessGroup> axis_group(comm::MpiRuntime& mpi, const Cluster& cluster,
+                                               std::span<const Axis> axes, const char* name,
+                                               const comm::GroupOptions& options) {
+  return mpi.make_group(name, cluster.mesh.group(axes, cluster.rank), options);
+}
+
+/// First and last stage, when this rank is on one of them.
+std::unique_ptr<comm::ProcessGroup> embedding_group(comm::MpiRuntime& mpi, const Cluster& cluster,
+                                                    const comm::GroupOptions& options) {
+  const int last = cluster.mesh.degree(Axis::pipeline) - 1;
+  const int stage = cluster.coordinate(Axis::pipeline);
+  if (last == 0 || (stage != 0 && stage != last)) return nullptr;
+  return mpi.make_group("embedding",
+                        {cluster.mesh.moved(cluster.rank, Axis::pipeline, 0),
+                         cluster.mesh.moved(cluster.rank, Axis::pipeline, last)},
+                        options);
+}
+
+void make_groups(comm::MpiRuntime& mpi, Cluster& cluster, const comm::GroupOptions& options) {
+  // In the same order on every rank: a group is made when all of its members have come.
+  constexpr std::array tensor{Axis::tensor};
+  constexpr std::array pipeline{Axis::pipeline};
+  constexpr std::array data{Axis::data};
+  constexpr std::array both{Axis::pipeline, Axis::tensor};
+  cluster.tp = axis_group(mpi, cluster, tensor, layout::short_name(Axis::tensor), options);
+  cluster.pp = axis_group(mpi, cluster, pipeline, layout::short_name(Axis::pipeline), options);
+  cluster.dp = axis_group(mpi, cluster, data, layout::short_name(Axis::data), options);
+  cluster.replica = axis_group(mpi, cluster, both, "replica", options);
+  cluster.embedding = embedding_group(mpi, cluster, options);
+}
+
+}  // namespace
+
+base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size) {
+  const int fixed = options.pipeline * options.tensor;
+  if (!options.data && (fixed < 1 || world_size % fixed != 0)) {
+    return base::Failure{
+        base::ExitCode::launch,
+        base::format("parallel.pipeline = {} times parallel.tensor = {} does not divide the world "
+                     "size {} (every rank holds one coordinate of the mesh); their product must "
+                     "be one of {}",
+                     options.pipeline, options.tensor, world_size, choices(world_size))};
+  }
+  const int data = options.data.value_or(fixed > 0 ? world_size / fixed : 1);
+  auto mesh = layout::Mesh::create(
+      {{Axis::pipeline, options.pipeline}, {Axis::data, data}, {Axis::tensor, options.tensor}},
+      world_size);
+  // Whatever is wrong with a mesh, it does not fit what the launcher started.
+  if (!mesh.ok()) return base::Failure{base::ExitCode::launch, mesh.failure().text};
+  return mesh;
+}
+
+Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
+             const base::Environment& environment) {
+  const comm::GroupOptions group_options{options.backend, options.timeout_seconds};
+  const auto identity = identify(environment);
+  // A singleton has no peers to agree with: this comes before anything else.
+  if (identity.ok()) base::success_or_throw(check_world(*identity, mpi.world_size()));
+  auto world = mpi.make_world(group_options);
+  Cluster cluster{agree(*world, identity),
+                  agree(*world, make_mesh(options, mpi.world_size())),
+                  mpi.world_rank(),
+                  {},
+                  std::move(world),
+                  nullptr,
+                  nullptr,
+                  nullptr,
+                  nullptr,
+                  nullptr};
+  cluster.binding = bind_ranks(mpi, *cluster.world, group_options, environment);
+  make_groups(mpi, cluster, group_options);
+  if (mpi.world_size() == 1) {
+    base::log::info("runtime",
+                    "a world of one rank, {} threads (start with mpirun -n N or srun "
+                    "--mpi=pmix -n N for more)",
+                    cluster.binding.threads);
+  } else {
+    base::log::info("runtime", "{} ranks on {} {}: {}", mpi.world_size(), mpi.node_count(),
+                    mpi.node_count() == 1 ? "node" : "nodes", cluster.mesh.text());
   }
   return cluster;
 }

@@ -3,27 +3,17 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/engine/options.hpp"
 #include "trireme/runtime/agree.hpp"
-
-#include <sched.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
+#include "trireme/runtime/failure.hpp"
 
 namespace trireme::train {
 namespace {
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
-comm::GroupOptions group_options(const config::Config& config) {
-  comm::GroupOptions options;
+runtime::JoinOptions join_options(const config::Config& config) {
+  runtime::JoinOptions options;
+  options.pipeline = config.count("parallel.pipeline");
+  options.tensor = config.count("parallel.tensor");
+  if (!config.automatic("parallel.data")) options.data = config.count("parallel.data");
   options.timeout_seconds = config.seconds("comm.timeout");
   const auto& backend = config.text("comm.backend");
   if (backend == "mpi") options.backend = comm::Backend::mpi;
@@ -32,16 +22,6 @@ comm::GroupOptions group_options(const config::Config& config) {
 }
 
 }  // namespace
-
-int compute_threads(const config::Config& config, const base::Environment& environment,
-                    const comm::MpiRuntime& mpi) {
-  if (!config.automatic("numerics.threads")) return config.count("numerics.threads");
-  if (const auto given = environment.get("OMP_NUM_THREADS")) {
-    const int threads = std::atoi(given->c_str());
-    if (threads > 0) return threads;
-  }
-  return std::max(1, usable_cores() / std::max(1, mpi.local_size()));
-}
 
 base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config& config,
                                                             int threads) {
@@ -56,26 +36,32 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
 }
 
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,
+                           const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body) {
   comm::MpiRuntime mpi;
   auto log = base::log::settings();
   log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
   base::log::configure(log);
+  if (!failures.run_directory.empty()) {
+    runtime::report_failures(
+        mpi, {failures.run_directory, rank_log(failures.run_directory, mpi.world_rank()).string()});
+  }
   return mpi.run([&] {
-    const auto options = group_options(config);
-    // Before anything depends on it: do all ranks mean the same, and do they fit the mesh?
-    const auto world = mpi.make_world(options);
-    runtime::agree_equal(*world, config.hash(), "configuration");
-    auto mesh = engine::mesh_from(config, mpi.world_size());
-    runtime::agree(*world, mesh.ok() ? base::Status{} : base::Status(mesh.failure()));
-    const int threads = compute_threads(config, environment, mpi);
-    auto kernels = make_kernels(config, threads);
-    runtime::agree(*world, kernels.ok() ? base::Status{} : base::Status(kernels.failure()));
-    Session session{runtime::join(mpi, *mesh, options), std::move(kernels).value()};
-    base::log::info("runtime", "{} on {} node(s), {} backend, {} thread(s) a rank", mesh->text(),
-                    mpi.node_count(), session.kernels->name(), threads);
+    Session session{runtime::join(mpi, join_options(config), environment), nullptr};
+    auto& world = *session.cluster.world;
+    runtime::agree_equal(world, config.hash(), "the configuration",
+                         "start all ranks with the same files, environment and command line");
+    const int threads =
+        config.count_or("numerics.threads", session.cluster.binding.threads);
+    session.kernels = runtime::agree(world, make_kernels(config, threads));
+    base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
+                    threads);
     return body(session);
   });
+}
+
+std::filesystem::path rank_log(const std::filesystem::path& run, base::Rank rank) {
+  return run / "log" / base::format("r{:04}.txt", rank.value());
 }
 
 }  // namespace trireme::train

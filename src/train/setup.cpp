@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/data/tokenizer.hpp"
+#include "trireme/train/launch.hpp"
 #include "trireme/train/weights.hpp"
 
 #include <algorithm>
@@ -74,7 +75,7 @@ base::Result<fs::path> prepare_directory(const config::Config& config, Start sta
         base::format("cannot make '{}': {}", (directory / "log").string(), error.message())};
   }
   auto log = base::log::settings();
-  log.file = (directory / "log" / base::format("r{:04}.txt", rank.value())).string();
+  log.file = rank_log(directory, rank).string();
   base::log::configure(log);
   if (rank.value() == 0) {
     base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
@@ -83,9 +84,8 @@ base::Result<fs::path> prepare_directory(const config::Config& config, Start sta
 }
 
 Progress start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
-  if (fs::exists(path / "config.json")) {
-    load_huggingface(path, engine);
-    engine.state_changed();
+  if (is_huggingface(path)) {
+    load_parameters(path, engine, world);
     return {};
   }
   return resume_from(path, engine, world);

@@ -9,6 +9,8 @@
 #include "trireme/train/batch_loader.hpp"
 #include "trireme/train/stop_signal.hpp"
 
+#include "agreed.hpp"
+#include "groups.hpp"
 #include "peak.hpp"
 #include "setup.hpp"
 
@@ -20,15 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// The value, once all ranks have one; else everybody ends with the text of the first that failed.
-template <typename T>
-T agreed(comm::ProcessGroup& world, base::Result<T> mine) {
-  runtime::agree(world, mine.ok() ? base::Status{} : base::Status(mine.failure()));
-  return std::move(mine).value();
+/// The largest of all ranks' numbers.
+std::int32_t agree_largest(comm::ProcessGroup& world, std::int32_t mine) {
+  world.all_reduce(device::Tensor(&mine, device::DType::i32, {1}), comm::ReduceOp::max);
+  return mine;
 }
 
 Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
@@ -56,18 +53,16 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
       curve_(optim::curve_from(config)),
       saved_at_(Clock::now()) {
   auto& world = *cluster_.world;
-  const auto model = agreed(world, model_from(config));
+  const auto model = runtime::agree(world, model_from(config));
   const auto options =
-      agreed(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
-  training_data_ = agreed(world, open_dataset(config, "data.train", model));
+      runtime::agree(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
+  training_data_ = runtime::agree(world, open_dataset(config, "data.train", model));
   if (!config.weighted_texts("data.validation").empty()) {
-    validation_data_ = agreed(world, open_dataset(config, "data.validation", model));
+    validation_data_ = runtime::agree(world, open_dataset(config, "data.validation", model));
   }
-  agreed(world, prepare_directory(config, start, cluster.rank));
+  runtime::agree(world, prepare_directory(config, start, cluster.rank));
   memory_ = std::make_unique<engine::Memory>(engine::Memory::host(engine::measure(options)));
-  const engine::Groups groups{cluster.tensor.get(), cluster.pipeline.get(), cluster.data.get(),
-                              cluster.embedding.get()};
-  engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   const auto peak = find_peak(config, kernels, options.dtype, world);
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   restore(start);
@@ -127,7 +122,7 @@ void Trainer::step() {
                       "diverged, or the data are broken); lower optimizer.learning_rate or set "
                       "optimizer.clip_norm, and continue from the checkpoint before",
                       run.loss, reduced.gradient_norm, record.step)},
-        base::Rank{0});
+        base::Rank{0}, cluster_.mesh.world_size());
   }
 }
 
@@ -169,7 +164,7 @@ void Trainer::save_if_due() {
   // Clocks differ between ranks: rank 0's opinion counts.
   const bool by_time =
       every_minutes > 0 &&
-      runtime::agree_largest(
+      agree_largest(
           *cluster_.world,
           is_first_rank() && seconds_since(saved_at_) >= 60.0 * every_minutes ? 1 : 0) != 0;
   if (by_step || by_time) save();
@@ -185,7 +180,7 @@ base::ExitCode Trainer::run() {
                            (progress_.step % eval_every == 0 || progress_.step == steps);
     if (evaluates) evaluate();
     save_if_due();
-    if (const int stop = runtime::agree_largest(*cluster_.world, StopSignal::received())) {
+    if (const int stop = agree_largest(*cluster_.world, StopSignal::received())) {
       if (saved_step_ != progress_.step) save();
       report_->event("stop", progress_.step);
       base::log::info("train", "stopped after step {} by signal {}; start again to continue",

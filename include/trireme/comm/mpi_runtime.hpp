@@ -32,7 +32,10 @@ struct GroupOptions {
 /// How a rank failed, for whoever writes it down.
 struct RankFailure {
   base::ExitCode code = base::ExitCode::internal;
+  /// What this rank met: "all_reduce number 7 of process group 'dp' cannot finish: …".
   std::string text;
+  /// What went wrong at first: "rank 3 (process 4711 on n2) died …".
+  std::string cause;
   /// The rank that failed first, as far as this one knows; itself when nobody else did.
   base::Rank first;
   std::string host;
@@ -56,6 +59,8 @@ class MpiRuntime {
   /// Position among the ranks of this node, and their number.
   base::LocalRank local_rank() const;
   int local_size() const;
+  /// World ranks of this node, by local rank.
+  std::vector<base::Rank> node_ranks() const;
   /// Position of this node in the order of each node's lowest rank, and the number of nodes.
   base::NodeRank node_rank() const;
   int node_count() const;
@@ -69,7 +74,7 @@ class MpiRuntime {
   /// The same with all ranks.
   std::unique_ptr<ProcessGroup> make_world(const GroupOptions& options = {});
 
-  /// Told once in a failed run, before this rank ends.
+  /// Told once in a failed run, before this rank ends; must not throw or communicate.
   void on_failure(std::function<void(const RankFailure&)> listener);
 
   /// Runs the program; its exit code. What nobody caught ends this rank with its code, logged,

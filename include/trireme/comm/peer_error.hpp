@@ -40,19 +40,22 @@ class PeerError : public base::Error {
   Absence absence_;
 };
 
-/// All ranks of the world fail together at the same place (runtime::agree), so that the end can
-/// be orderly: nobody is left waiting.
+/// All ranks of a group fail together at the same place (runtime::agree), so that the end can be
+/// orderly when the group is the world: nobody is left waiting.
 class AgreedError : public base::Error {
  public:
-  AgreedError(const base::Failure& failure, base::Rank first,
+  AgreedError(const base::Failure& failure, base::Rank first, int group_size,
               std::source_location where = std::source_location::current())
-      : Error(failure, where), first_(first) {}
+      : Error(failure, where), first_(first), group_size_(group_size) {}
 
   /// The lowest rank that failed.
   base::Rank first() const { return first_; }
+  /// How many ranks throw this.
+  int group_size() const { return group_size_; }
 
  private:
   base::Rank first_;
+  int group_size_;
 };
 
 }  // namespace trireme::comm

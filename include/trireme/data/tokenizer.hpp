@@ -75,6 +75,7 @@ class Tokenizer {
   class Encoder;
 
  private:
+  friend class TextWalker;
   struct Content;
   explicit Tokenizer(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
 

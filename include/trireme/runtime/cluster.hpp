@@ -1,25 +1,66 @@
 #pragma once
 
+#include "trireme/base/environment.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/comm/process_group.hpp"
 #include "trireme/layout/mesh.hpp"
+#include "trireme/runtime/identity.hpp"
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace trireme::runtime {
 
-/// What a rank is part of: its place in the mesh and one process group per axis.
-struct Cluster {
-  layout::Mesh mesh;
-  base::Rank rank;
-  std::unique_ptr<comm::ProcessGroup> world;
-  std::unique_ptr<comm::ProcessGroup> tensor;
-  std::unique_ptr<comm::ProcessGroup> pipeline;
-  std::unique_ptr<comm::ProcessGroup> data;
-  /// First and last stage of this rank's pipeline; null elsewhere and without a pipeline.
-  std::unique_ptr<comm::ProcessGroup> embedding;
+/// The arrangement that the configuration asks for.
+struct JoinOptions {
+  int pipeline = 1;
+  int tensor = 1;
+  /// None: whatever is left of the world.
+  std::optional<int> data;
+  double timeout_seconds = 600;
+  comm::Backend backend = comm::Backend::automatic;
 };
 
-/// Collective over all ranks. Makes every group of the mesh that this rank is in.
-Cluster join(comm::MpiRuntime& mpi, const layout::Mesh& mesh, const comm::GroupOptions& options);
+/// How a rank computes on its node.
+struct Binding {
+  /// For kernels: as many as the binding has cores, unless OMP_NUM_THREADS says otherwise.
+  int threads = 1;
+  /// "0-3": hardware threads that this rank may use.
+  std::string cpus;
+  /// Why, in words.
+  std::string reason;
+};
+
+/// A rank's place among all ranks, and how it reaches them. Groups die before MPI does.
+struct Cluster {
+  Identity identity;
+  layout::Mesh mesh;
+  base::Rank rank;
+  Binding binding;
+
+  std::unique_ptr<comm::ProcessGroup> world;
+  /// The ranks that differ from this one on one axis only, in the order of the axis.
+  std::unique_ptr<comm::ProcessGroup> tp;
+  std::unique_ptr<comm::ProcessGroup> pp;
+  std::unique_ptr<comm::ProcessGroup> dp;
+  /// All ranks of one replica of the model: they differ on tp and pp.
+  std::unique_ptr<comm::ProcessGroup> replica;
+  /// First and last stage of this rank's pipeline, which share tied embeddings; null on the
+  /// stages between, and when there is one stage.
+  std::unique_ptr<comm::ProcessGroup> embedding;
+
+  int coordinate(layout::Axis axis) const { return mesh.coordinate(axis, rank); }
+};
+
+/// Degrees that do not fit the world size, with the choices that do (ExitCode::launch).
+base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size);
+
+/// Collective over the world. Host-blocking: yes. From a started MPI to a rank that knows its
+/// place: refuses silent singletons and impossible meshes, binds to cores, makes the groups.
+/// What any rank cannot do, all throw together (comm::AgreedError).
+Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
+             const base::Environment& environment);
 
 }  // namespace trireme::runtime

@@ -5,15 +5,11 @@
 #include "trireme/device/kernels.hpp"
 #include "trireme/runtime/cluster.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 
 namespace trireme::train {
-
-/// Compute threads of this rank: numerics.threads, else OMP_NUM_THREADS, else an even share of
-/// the cores that this process may use among the ranks of the node, at least one.
-int compute_threads(const config::Config& config, const base::Environment& environment,
-                    const comm::MpiRuntime& mpi);
 
 /// The backend of `numerics.backend`, with that many threads.
 base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config& config,
@@ -25,9 +21,19 @@ struct Session {
   std::unique_ptr<device::Kernels> kernels;
 };
 
+/// Where a run that fails leaves failure.json and its last line.
+struct Failures {
+  /// Empty for commands that have no run: their last line goes to stderr alone.
+  std::filesystem::path run_directory;
+};
+
+/// RUN/log/r0003.txt
+std::filesystem::path rank_log(const std::filesystem::path& run, base::Rank rank);
+
 /// Starts MPI, agrees with all ranks on the configuration, forms the mesh that it asks for, and
 /// runs `body`. What nobody catches ends all ranks with one text.
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,
+                           const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body);
 
 }  // namespace trireme::train

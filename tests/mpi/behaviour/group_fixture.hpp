@@ -6,9 +6,9 @@
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstring>
 
 #include <array>
+#include <cstring>
 #include <vector>
 
 namespace trireme::testing {

@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
                         false,
                         ""});
   testing::runtime = &mpi;
-  testing::Watchdog watchdog(std::chrono::seconds(60), [&] { return std::string("?"); });
+  testing::Watchdog watchdog(std::chrono::seconds(300), [&] { return std::string("?"); });
   testing::watchdog = &watchdog;
   int failures = 0;
   const auto code = mpi.run([&] {

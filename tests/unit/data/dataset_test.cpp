@@ -45,7 +45,7 @@ std::vector<std::int32_t> sample(const TokenDataset& dataset, std::uint64_t inde
 }  // namespace
 
 TEST_CASE("samples in order are the stream, each token but the first predicted once") {
-  const Scratch scratch("dataset-order");
+  const Scratch scratch;
   const auto dataset =
       TokenDataset::open({counting_tokens(scratch / "a", 0, 100)}, options(false)).value();
   REQUIRE(dataset.sample_count() == 12);  // 99 targets, 8 a sample
@@ -58,7 +58,7 @@ TEST_CASE("samples in order are the stream, each token but the first predicted o
 }
 
 TEST_CASE("a stream of exactly one sample is enough and one token less is refused") {
-  const Scratch scratch("dataset-small");
+  const Scratch scratch;
   CHECK(TokenDataset::open({counting_tokens(scratch / "a", 0, 9)}, options())->sample_count() == 1);
   const auto short_of_one = TokenDataset::open({counting_tokens(scratch / "b", 0, 8)}, options());
   REQUIRE_FALSE(short_of_one.ok());
@@ -67,7 +67,7 @@ TEST_CASE("a stream of exactly one sample is enough and one token less is refuse
 }
 
 TEST_CASE("each epoch visits each sample once, in an order of its own") {
-  const Scratch scratch("dataset-epoch");
+  const Scratch scratch;
   const auto dataset = TokenDataset::open(
       {counting_tokens(scratch / "a", 0, 1000), counting_tokens(scratch / "b", 5000, 500)},
       options());
@@ -88,7 +88,7 @@ TEST_CASE("each epoch visits each sample once, in an order of its own") {
 }
 
 TEST_CASE("the order is a function of seed and index: reopened, resumed, read by any rank") {
-  const Scratch scratch("dataset-pure");
+  const Scratch scratch;
   const auto source = counting_tokens(scratch / "a", 0, 2000);
   const auto dataset = TokenDataset::open({source}, options()).value();
   std::vector<std::vector<std::int32_t>> series;
@@ -103,7 +103,7 @@ TEST_CASE("the order is a function of seed and index: reopened, resumed, read by
 }
 
 TEST_CASE("weights share out samples exactly and each source has epochs of its own") {
-  const Scratch scratch("dataset-weights");
+  const Scratch scratch;
   const auto dataset = TokenDataset::open({counting_tokens(scratch / "a", 0, 81) + ":0.75",
                                            counting_tokens(scratch / "b", 1000, 801) + ":.25"},
                                           options())
@@ -126,7 +126,7 @@ TEST_CASE("weights share out samples exactly and each source has epochs of its o
 }
 
 TEST_CASE("wrong sources are refused with the reason") {
-  const Scratch scratch("dataset-wrong");
+  const Scratch scratch;
   const auto source = counting_tokens(scratch / "a", 0, 100);
   const auto refused = [&](const std::vector<std::string>& sources, const std::string& words) {
     const auto result = TokenDataset::open(sources, options());
@@ -143,7 +143,7 @@ TEST_CASE("wrong sources are refused with the reason") {
 }
 
 TEST_CASE("ids outside the vocabulary are refused at once, or when a sample holds one") {
-  const Scratch scratch("dataset-vocabulary");
+  const Scratch scratch;
   auto chosen = options(false);
   chosen.vocab_size = 100;
   const auto source = counting_tokens(scratch / "a", 0, 101);

@@ -57,7 +57,7 @@ std::string llm_c_file(std::int32_t magic, std::int32_t version, std::int32_t co
 }  // namespace
 
 TEST_CASE("what the writer writes is Megatron's format byte for byte") {
-  const Scratch scratch("tokens-bytes");
+  const Scratch scratch;
   write(scratch / "a", small, TokenType::uint16);
   CHECK(file_bytes(scratch / "a.idx") == megatron_index(small, 8, 2));
   std::string tokens;
@@ -70,7 +70,7 @@ TEST_CASE("what the writer writes is Megatron's format byte for byte") {
 }
 
 TEST_CASE("documents come back as they were written, in both token types") {
-  const Scratch scratch("tokens-round");
+  const Scratch scratch;
   for (const auto type : {TokenType::uint16, TokenType::int32}) {
     write(scratch / "a", small, type);
     const auto tokens = IndexedTokens::open(scratch / "a").value();
@@ -91,7 +91,7 @@ TEST_CASE("documents come back as they were written, in both token types") {
 }
 
 TEST_CASE("a document of several sequences spans them all") {
-  const Scratch scratch("tokens-sequences");
+  const Scratch scratch;
   write(scratch / "a", {{1, 2}, {3}, {4, 5, 6}}, TokenType::int32);
   auto index = file_bytes(scratch / "a.idx");
   // Two documents: sequences 0 and 1, then sequence 2.
@@ -107,21 +107,21 @@ TEST_CASE("a document of several sequences spans them all") {
 }
 
 TEST_CASE("an unfinished writer leaves nothing and a finished one replaces what was there") {
-  const Scratch scratch("tokens-unfinished");
+  const Scratch scratch;
   write(scratch / "a", {{1}}, TokenType::uint16);
   {
     auto writer = IndexedTokensWriter::create(scratch / "a", TokenType::uint16).value();
     writer.append_document(std::vector<std::int32_t>{7, 8});
   }
   CHECK(IndexedTokens::open(scratch / "a")->token_count() == 1);
-  CHECK(std::distance(std::filesystem::directory_iterator(scratch.folder()), {}) == 2);
+  CHECK(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == 2);
   write(scratch / "a", {{7, 8}}, TokenType::int32);
   CHECK(IndexedTokens::open(scratch / "a")->token_count() == 2);
-  CHECK(std::distance(std::filesystem::directory_iterator(scratch.folder()), {}) == 2);
+  CHECK(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == 2);
 }
 
 TEST_CASE("llm.c files are read in both of their versions") {
-  const Scratch scratch("tokens-llmc");
+  const Scratch scratch;
   std::string narrow;
   for (const int token : {50256, 1, 2}) append_raw(narrow, static_cast<std::uint16_t>(token));
   write_bytes(scratch / "gpt2.bin", llm_c_file(20240520, 1, 3, narrow));
@@ -138,7 +138,7 @@ TEST_CASE("llm.c files are read in both of their versions") {
 }
 
 TEST_CASE("damaged token files are refused with file, field, expected and found") {
-  const Scratch scratch("tokens-damaged");
+  const Scratch scratch;
   write(scratch / "a", small, TokenType::uint16);
   const auto index = file_bytes(scratch / "a.idx");
   const auto refused = [&](const std::string& bytes, const std::string& words) {
@@ -191,7 +191,7 @@ TEST_CASE("damaged token files are refused with file, field, expected and found"
 }
 
 TEST_CASE("no flipped bit and no cut makes the reader read outside its files") {
-  const Scratch scratch("tokens-fuzz");
+  const Scratch scratch;
   write(scratch / "a", small, TokenType::uint16);
   const auto index = file_bytes(scratch / "a.idx");
   const auto use = [&](const std::string& bytes) {
@@ -217,7 +217,7 @@ TEST_CASE("no flipped bit and no cut makes the reader read outside its files") {
 }
 
 TEST_CASE("a fingerprint follows the content, not the place or the width of tokens") {
-  const Scratch scratch("tokens-fingerprint");
+  const Scratch scratch;
   write(scratch / "a", {{1, 2, 3}}, TokenType::uint16);
   write(scratch / "b", {{1, 2, 3}}, TokenType::int32);
   write(scratch / "c", {{1, 2, 4}}, TokenType::int32);

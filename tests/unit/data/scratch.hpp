@@ -1,32 +1,17 @@
 #pragma once
 
-#include <unistd.h>
+#include "support/temporary_folder.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <random>
+#include <iterator>
 #include <string>
-#include <vector>
 
-/// A folder of one test's own, removed with all it holds.
-class Scratch {
+/// A folder of one test's own.
+class Scratch : public trireme::tests::TemporaryFolder {
  public:
-  explicit Scratch(const std::string& name)
-      : folder_(std::filesystem::temp_directory_path() /
-                ("trireme-" + name + "-" + std::to_string(::getpid()))) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_;
+  std::filesystem::path operator/(const std::string& name) const { return path() / name; }
 };
 
 inline std::string file_bytes(const std::filesystem::path& path) {

@@ -19,7 +19,7 @@ using Work = std::function<Results(Kernels&)>;
 inline void compare(DType dtype, const Work& work) {
   const auto reference = make_reference_kernels();
   const auto expected = work(*reference);
-  for (const auto isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
+  for (const auto isa : cpu::all_isas) {
     if (!cpu::runs(isa)) continue;
     INFO(cpu::name(isa) << " " << name(dtype) << ", --rng-seed " << run_seed());
     const auto one = work(*cpu::make_kernels(1, isa));

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace trireme::data {
+
+/// Where text comes from and what a document is.
+///
+/// A path is a file or a folder; a folder stands for all files in it and below, ascending by name,
+/// without hidden ones. Files that begin with gzip's magic number are decompressed. Files named
+/// .jsonl, .ndjson or .json (before .gz) hold one JSON object a line, each a document; every other
+/// file is one document, unless there is a separator. Documents without text are left out.
+struct DocumentSources {
+  std::vector<std::string> paths;
+  /// Cuts text files into documents: "blank-line", or a regular expression (PCRE2, multi-line)
+  /// whose matches are left out; empty for one document a file.
+  std::string separator = {};
+  /// The member of a JSON object that holds the text.
+  std::string text_field = "text";
+};
+
+/// How far the reading of documents is, in bytes as they lie on the disk.
+struct ReadProgress {
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_total = 0;
+};
+/// Called now and then, from any thread but never from two at once.
+using ReadProgressCallback = std::function<void(const ReadProgress&)>;
+
+}  // namespace trireme::data

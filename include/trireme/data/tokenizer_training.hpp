@@ -1,0 +1,51 @@
+#pragma once
+
+#include "trireme/data/documents.hpp"
+#include "trireme/data/tokenizer.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trireme::data {
+
+/// How text is cut into words before merging: the set-ups of three families of models.
+enum class PreTokenizerKind {
+  gpt2,
+  llama3,  ///< digits in groups of three; case-insensitive contractions
+  qwen2,   ///< as llama3, with single digits and Unicode normalisation NFC
+};
+
+struct TrainingOptions {
+  /// Ids in all: special tokens, 256 bytes and merges.
+  std::int32_t vocab_size = 0;
+  PreTokenizerKind pre_tokenizer = PreTokenizerKind::llama3;
+  /// They get the first ids, and their text is not learned from.
+  std::vector<std::string> special_tokens = {"<|endoftext|>"};
+  /// Pairs that are rarer are not merged.
+  std::int64_t min_frequency = 2;
+  int threads = 1;
+};
+
+struct TrainingReport {
+  std::uint64_t text_bytes = 0;
+  std::uint64_t documents = 0;
+  std::uint64_t distinct_words = 0;
+  double counting_seconds = 0;
+  double merging_seconds = 0;
+};
+
+struct TrainedTokenizer {
+  Tokenizer tokenizer;
+  TrainingReport report;
+};
+
+/// Learns a byte-level byte-pair encoding (Sennrich, Haddow and Birch, ACL 2016): again and again
+/// the most frequent pair of neighbours becomes a token. Of equally frequent pairs the one with the
+/// lower ids goes first, so the result depends on the text alone, not on threads or order, and is
+/// the one that Hugging Face's trainer gives. When pairs run out the vocabulary stays smaller.
+base::Result<TrainedTokenizer> train_tokenizer(const DocumentSources& sources,
+                                               const TrainingOptions& options,
+                                               const ReadProgressCallback& progress = {});
+
+}  // namespace trireme::data

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "trireme/device/kernels.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trireme::device {
+
+/// What this machine could do at most: multiplications and additions a second of `threads`
+/// threads at once, with all operands in registers. bf16 products add in fp32.
+struct PeakRate {
+  double flops = 0;
+  /// By which instructions: "AVX-512 FMA", "AVX512-BF16", "AMX-BF16"…
+  std::string instructions;
+};
+/// The fastest that the CPU has for the type, measured for some tens of milliseconds. The best of
+/// several tries: neighbours on a shared machine only make it slower.
+PeakRate measured_peak(DType dtype, int threads);
+
+/// The three products of a linear layer.
+enum class Product { forward, backward_input, backward_weight };
+/// "forward", "backward_input", "backward_weight".
+const char* name(Product product);
+
+struct ProductShape {
+  std::int64_t rows = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+};
+
+struct ProductTime {
+  Product product = Product::forward;
+  DType dtype = DType::f32;
+  ProductShape shape;
+  double median_seconds = 0;
+  double fastest_seconds = 0;
+
+  double operations() const {
+    return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.in) *
+           static_cast<double>(shape.out);
+  }
+};
+
+/// Times the three products of one shape in turn, on operands that are not zero.
+std::vector<ProductTime> measure_products(Kernels& kernels, DType dtype, const ProductShape& shape,
+                                          int repeats);
+
+}  // namespace trireme::device

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/config/config.hpp"
+#include "trireme/engine/engine.hpp"
+#include "trireme/model/model_config.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trireme::plan {
+
+struct RankMemory {
+  base::Rank rank;
+  /// What a training run takes at most, by purpose: to the byte, not an estimate.
+  engine::MemoryUse bytes{};
+};
+
+/// What a configuration means on so many ranks, worked out without any of them.
+struct MemoryPlan {
+  /// Of rank 0: model, mesh, schedule and batches are those of every rank.
+  engine::EngineOptions options;
+  /// Of the whole model; a tied table counts once.
+  std::int64_t parameter_count = 0;
+  std::int64_t tokens_per_step = 0;
+  /// Idle share of a step when a backward takes as long as two forwards, stages are equal and
+  /// messages take no time.
+  double bubble_fraction = 0;
+  /// Ascending.
+  std::vector<RankMemory> ranks;
+
+  const RankMemory& largest() const;
+};
+
+/// Which ranks to measure: all, or one.
+struct Ranks {
+  std::optional<base::Rank> only = std::nullopt;
+};
+
+/// Runs a step of each rank over measuring memory (engine::measure). The failure is a user's
+/// mistake: a mesh that the world or the model does not fit, batches that do not divide, a rank
+/// outside of the world.
+base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::ModelConfig& model,
+                                     int world_size, const Ranks& ranks = {});
+
+/// For people: the run in words, then a table of ranks by purpose; neighbours with the same row
+/// share it.
+std::string text(const MemoryPlan& plan);
+
+/// {"architecture", "parameters", "world_size", "mesh": {"pp": ..}, "schedule", "virtual_stages",
+///  "micro_batches", "tokens_per_step", "bubble_fraction", "largest": {"rank", "total"},
+///  "ranks": [{"rank", "coordinates": {"pp": ..}, "bytes": {"parameters": .., .., "total"}}]}.
+base::Json to_json(const MemoryPlan& plan);
+
+}  // namespace trireme::plan

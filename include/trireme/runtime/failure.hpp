@@ -1,0 +1,29 @@
+#pragma once
+
+#include "trireme/comm/mpi_runtime.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace trireme::runtime {
+
+/// Where a failed run leaves its last words.
+struct FailureReport {
+  /// Empty: no failure.json.
+  std::filesystem::path run_directory;
+  /// This rank's log; may be empty.
+  std::string log_file;
+};
+
+/// The last line of a failed run on stderr: cause, first failing rank, its host, the log.
+std::string last_line(const comm::RankFailure& failure, const std::string& log_file);
+
+/// RUN/failure.json: cause, exit_code, first_failing_rank, host, collective (null when none was
+/// under way), log, time. The first rank to write it wins, so that the cause is the first one.
+/// Never throws: what cannot be written is logged.
+void write_failure(const comm::RankFailure& failure, const FailureReport& report);
+
+/// Does both when a run fails. Call once, early; `report` may be completed by calling again.
+void report_failures(comm::MpiRuntime& mpi, FailureReport report);
+
+}  // namespace trireme::runtime

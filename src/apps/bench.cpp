@@ -1,0 +1,13 @@
+// trireme bench
+#include "apps/commands.hpp"
+
+namespace trireme::apps {
+
+Command bench_command() {
+  return {.name = "bench",
+          .summary = "Measures the machine's own limits, as this program sees them",
+          .group = "Explanations",
+          .subcommands = {bench_gemm_command()}};
+}
+
+}  // namespace trireme::apps

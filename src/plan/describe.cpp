@@ -1,0 +1,115 @@
+#include "trireme/base/format.hpp"
+#include "trireme/layout/picture.hpp"
+#include "trireme/plan/memory_plan.hpp"
+
+#include <array>
+
+namespace trireme::plan {
+
+using base::format;
+using engine::all_purposes;
+using layout::Axis;
+
+namespace {
+
+constexpr std::size_t column_width = 14;
+
+std::string cell(const std::string& text) {
+  return format("{:>{}}", text, column_width);
+}
+
+std::string cells(const engine::MemoryUse& bytes) {
+  std::string text;
+  for (const auto purpose_bytes : bytes) text += cell(base::bytes_text(purpose_bytes));
+  return text + cell(base::bytes_text(engine::total_bytes(bytes)));
+}
+
+std::string heading() {
+  std::string text = format("{:<14}", "rank");
+  for (const auto purpose : all_purposes) text += cell(device::name(purpose));
+  return text + cell("total") + "\n";
+}
+
+std::string run_in_words(const MemoryPlan& plan) {
+  const auto& options = plan.options;
+  std::string text = format(
+      "{}, {:.1f} million parameters, {}; {} on {} ranks\n",
+      model::name(options.model.architecture), static_cast<double>(plan.parameter_count) / 1e6,
+      device::name(options.dtype), options.mesh.text(), options.mesh.world_size());
+  text += format("a step: {} tokens; each replica {} micro-batches of {} x {} tokens\n",
+                 plan.tokens_per_step, options.micro_batches, options.micro_batch,
+                 options.sequence_length);
+  text += format("schedule {}: bubble {:.1f} % of a step\n", layout::name(options.schedule),
+                 plan.bubble_fraction * 100.0);
+  return text;
+}
+
+/// Rows of neighbours that need the same.
+std::string table(const MemoryPlan& plan) {
+  std::string text = heading();
+  for (std::size_t begin = 0; begin < plan.ranks.size();) {
+    std::vector<base::Rank> alike;
+    std::size_t end = begin;
+    while (end < plan.ranks.size() && plan.ranks[end].bytes == plan.ranks[begin].bytes) {
+      alike.push_back(plan.ranks[end].rank);
+      ++end;
+    }
+    text += format("{:<14}{}\n", layout::ranks_text(alike), cells(plan.ranks[begin].bytes));
+    begin = end;
+  }
+  return text;
+}
+
+base::Json bytes_json(const engine::MemoryUse& bytes) {
+  base::Json json;
+  for (std::size_t index = 0; index < all_purposes.size(); ++index) {
+    json[device::name(all_purposes[index])] = bytes[index];
+  }
+  json["total"] = engine::total_bytes(bytes);
+  return json;
+}
+
+}  // namespace
+
+std::string text(const MemoryPlan& plan) {
+  std::string text = run_in_words(plan) + "\n" + table(plan);
+  if (plan.ranks.size() == 1) return text;
+  std::uint64_t all = 0;
+  for (const auto& rank : plan.ranks) all += engine::total_bytes(rank.bytes);
+  const auto& largest = plan.largest();
+  text += format("\nlargest: rank {} with {}; all ranks together {}\n", largest.rank.value(),
+                 base::bytes_text(engine::total_bytes(largest.bytes)), base::bytes_text(all));
+  return text;
+}
+
+base::Json to_json(const MemoryPlan& plan) {
+  const auto& options = plan.options;
+  base::Json mesh;
+  for (const auto& axis : options.mesh.axes()) mesh[layout::short_name(axis.axis)] = axis.degree;
+  base::Json ranks = base::Json::array();
+  for (const auto& rank : plan.ranks) {
+    base::Json coordinates;
+    for (const auto& axis : options.mesh.axes()) {
+      coordinates[layout::short_name(axis.axis)] = options.mesh.coordinate(axis.axis, rank.rank);
+    }
+    ranks.push_back({{"rank", rank.rank.value()},
+                     {"coordinates", coordinates},
+                     {"bytes", bytes_json(rank.bytes)}});
+  }
+  const auto& largest = plan.largest();
+  return {
+      {"architecture", model::name(options.model.architecture)},
+      {"parameters", plan.parameter_count},
+      {"precision", device::name(options.dtype)},
+      {"world_size", options.mesh.world_size()},
+      {"mesh", mesh},
+      {"schedule", layout::name(options.schedule)},
+      {"virtual_stages", options.virtual_stages},
+      {"micro_batches", options.micro_batches},
+      {"tokens_per_step", plan.tokens_per_step},
+      {"bubble_fraction", plan.bubble_fraction},
+      {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},
+      {"ranks", ranks}};
+}
+
+}  // namespace trireme::plan

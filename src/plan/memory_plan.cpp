@@ -1,0 +1,73 @@
+#include "trireme/plan/memory_plan.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/engine/options.hpp"
+#include "trireme/layout/simulate.hpp"
+
+#include <algorithm>
+
+namespace trireme::plan {
+
+using layout::Axis;
+
+namespace {
+
+base::Result<double> bubble_of(const engine::EngineOptions& options) {
+  const auto schedule = layout::make_schedule(options.schedule, options.mesh.degree(Axis::pipeline),
+                                              options.micro_batches, options.virtual_stages);
+  if (!schedule) return schedule.failure();
+  // A chunk is one of v pieces of a stage.
+  const double share = 1.0 / options.virtual_stages;
+  const auto simulation = layout::simulate(*schedule, {share, share, share, 0.0});
+  if (!simulation) return simulation.failure();
+  return simulation->bubble_fraction;
+}
+
+base::Result<std::vector<base::Rank>> chosen(const Ranks& ranks, int world_size) {
+  std::vector<base::Rank> list;
+  if (ranks.only) {
+    const int rank = ranks.only->value();
+    if (rank < 0 || rank >= world_size) {
+      return base::usage_failure(
+          base::format("rank {} is not one of {} ranks (they count from 0); try 0 to {}", rank,
+                       world_size, world_size - 1));
+    }
+    return std::vector<base::Rank>{*ranks.only};
+  }
+  for (int rank = 0; rank < world_size; ++rank) list.emplace_back(rank);
+  return list;
+}
+
+}  // namespace
+
+const RankMemory& MemoryPlan::largest() const {
+  return *std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return engine::total_bytes(a.bytes) < engine::total_bytes(b.bytes);
+  });
+}
+
+base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::ModelConfig& model,
+                                     int world_size, const Ranks& ranks) {
+  const auto mesh = engine::mesh_from(config, world_size);
+  if (!mesh) return mesh.failure();
+  const auto wanted = chosen(ranks, world_size);
+  if (!wanted) return wanted.failure();
+  auto options = engine::options_from(config, model, *mesh, wanted->front());
+  if (!options) return options.failure();
+  const auto bubble = bubble_of(*options);
+  if (!bubble) return bubble.failure();
+
+  MemoryPlan plan;
+  plan.options = *options;
+  plan.parameter_count = model::parameter_count(model);
+  plan.tokens_per_step = options->micro_batches * options->micro_batch * mesh->degree(Axis::data) *
+                         options->sequence_length;
+  plan.bubble_fraction = *bubble;
+  for (const auto rank : *wanted) {
+    options->rank = rank;
+    plan.ranks.push_back({rank, engine::measure(*options)});
+  }
+  return plan;
+}
+
+}  // namespace trireme::plan

@@ -1,0 +1,74 @@
+#include "bind.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/runtime/agree.hpp"
+#include "trireme/topology/binding.hpp"
+#include "trireme/topology/discover.hpp"
+
+#include <charconv>
+
+namespace trireme::runtime {
+namespace {
+
+constexpr int thread_limit = 4096;
+
+/// CPU masks of the node's ranks as they are now, by local rank.
+base::Result<std::vector<topology::CpuSet>> neighbour_masks(comm::ProcessGroup& node,
+                                                            const topology::CpuSet& own) {
+  std::vector<topology::CpuSet> masks;
+  for (const auto& text : all_gather_text(node, own.text())) {
+    auto mask = topology::CpuSet::parse(text);
+    if (!mask.ok()) return mask.failure();
+    masks.push_back(std::move(mask).value());
+  }
+  return masks;
+}
+
+base::Result<topology::BindingPlan> plan_for(
+    const base::Result<topology::Machine>& machine,
+    const base::Result<std::vector<topology::CpuSet>>& masks) {
+  if (!machine.ok()) return machine.failure();
+  if (!masks.ok()) return masks.failure();
+  return topology::plan_binding(*machine, *masks);
+}
+
+}  // namespace
+
+base::Result<int> thread_count(const base::Environment& environment, int bound) {
+  const auto text = environment.get("OMP_NUM_THREADS");
+  if (!text || text->empty()) return bound;
+  int threads = 0;
+  const auto* const end = text->data() + text->size();
+  const auto parsed = std::from_chars(text->data(), end, threads);
+  const bool ends = parsed.ptr == end || *parsed.ptr == ',';
+  if (parsed.ec != std::errc{} || !ends || threads < 1 || threads > thread_limit) {
+    return base::usage_failure(base::format(
+        "OMP_NUM_THREADS={} is no number of threads from 1 to {}; unset it to use as many as each "
+        "rank has cores",
+        *text, thread_limit));
+  }
+  return threads;
+}
+
+Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world,
+                   const comm::GroupOptions& options, const base::Environment& environment) {
+  const auto node = mpi.make_group("node", mpi.node_ranks(), options);
+  const auto machine = topology::discover();
+  const auto masks = neighbour_masks(*node, machine.ok() ? machine->allowed : topology::CpuSet{});
+  auto plan = agree(world, plan_for(machine, masks));
+  const auto& slot = plan.slots[mpi.local_rank().index()];
+  agree(world, topology::apply(slot));
+  const int threads =
+      agree(world, thread_count(environment, static_cast<int>(slot.compute_pus.size())));
+  if (mpi.local_rank().value() == 0) {
+    for (const auto& warning : plan.warnings) {
+      base::log::local::warning("runtime", "{}: {}", mpi.node_name(), warning);
+    }
+  }
+  base::log::local::debug("runtime", "bound to CPUs {} ({}), {} threads", slot.pus.text(),
+                          slot.reason, threads);
+  return {threads, slot.pus.text(), slot.reason};
+}
+
+}  // namespace trireme::runtime

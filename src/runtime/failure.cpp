@@ -1,0 +1,85 @@
+#include "trireme/runtime/failure.hpp"
+
+#include "trireme/base/file.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/base/log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+namespace trireme::runtime {
+namespace {
+
+std::string time_text() {
+  const auto now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  const auto length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text, length};
+}
+
+base::Json to_json(const comm::RankFailure& failure, const std::string& log_file) {
+  base::Json json;
+  json["cause"] = failure.cause;
+  json["exit_code"] = static_cast<int>(failure.code);
+  json["first_failing_rank"] = failure.first.value();
+  json["host"] = failure.host;
+  json["collective"] = nullptr;
+  if (!failure.absence.operation.empty()) {
+    base::Json collective;
+    collective["operation"] = failure.absence.operation;
+    collective["group"] = failure.absence.group;
+    collective["number"] = failure.absence.number;
+    collective["missing_ranks"] = base::Json::array();
+    for (const auto rank : failure.absence.ranks) {
+      collective["missing_ranks"].push_back(rank.value());
+    }
+    json["collective"] = collective;
+  }
+  json["log"] = log_file.empty() ? base::Json(nullptr) : base::Json(log_file);
+  json["time"] = time_text();
+  return json;
+}
+
+}  // namespace
+
+std::string last_line(const comm::RankFailure& failure, const std::string& log_file) {
+  auto cause = failure.cause;
+  std::replace(cause.begin(), cause.end(), '\n', ' ');
+  return base::format("trireme: failed with exit code {}: {}; first failing rank {} on {}; log: {}",
+                      static_cast<int>(failure.code), cause, failure.first.value(), failure.host,
+                      log_file.empty() ? "stderr" : log_file);
+}
+
+void write_failure(const comm::RankFailure& failure, const FailureReport& report) {
+  const auto path = report.run_directory / "failure.json";
+  try {
+    const auto text = to_json(failure, report.log_file).dump(2) + "\n";
+    // Complete under a name of its own, then linked: link() refuses when another rank was first.
+    const auto own = path.string() + base::format(".{}", ::getpid());
+    {
+      const auto file =
+          base::value_or_throw(base::open_file(own, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC));
+      base::write_at(file, std::as_bytes(std::span(text)), 0, own);
+    }
+    [[maybe_unused]] const int linked = ::link(own.c_str(), path.c_str());
+    ::unlink(own.c_str());
+  } catch (const std::exception& error) {
+    base::log::local::warning("runtime", "cannot write '{}': {}", path.string(), error.what());
+  }
+}
+
+void report_failures(comm::MpiRuntime& mpi, FailureReport report) {
+  mpi.on_failure([report = std::move(report)](const comm::RankFailure& failure) {
+    if (!report.run_directory.empty()) write_failure(failure, report);
+    const auto line = last_line(failure, report.log_file) + "\n";
+    std::fputs(line.c_str(), stderr);
+  });
+}
+
+}  // namespace trireme::runtime

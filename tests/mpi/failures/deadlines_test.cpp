@@ -1,0 +1,138 @@
+#include "trireme/comm/peer_error.hpp"
+
+#include "mpi/behaviour/group_fixture.hpp"
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+using namespace trireme;
+using namespace trireme::testing;
+
+namespace {
+
+constexpr double deadline_seconds = 0.7;
+
+base::Rank last_rank() {
+  return base::Rank(mpi().world_size() - 1);
+}
+bool is_late() {
+  return mpi().world_rank() == last_rank();
+}
+
+/// The last rank stays away; all others must learn who, where and what within the deadline.
+void check_absence(ProcessGroup& group, const std::string& operation, std::uint64_t number,
+                   const std::function<void()>& call) {
+  CAPTURE(group.backend(), operation);
+  const auto meeting = world_of(Backend::mpi);
+  if (!is_late()) {
+    const auto begin = std::chrono::steady_clock::now();
+    bool thrown = false;
+    try {
+      call();
+    } catch (const comm::PeerError& error) {
+      thrown = true;
+      const std::string text = error.what();
+      CAPTURE(text);
+      CHECK(error.code() == base::ExitCode::peer);
+      CHECK(error.absence().operation == operation);
+      CHECK(error.absence().group == group.name());
+      CHECK(error.absence().number == number);
+      CHECK(error.absence().ranks == std::vector<base::Rank>{last_rank()});
+      CHECK(error.absence().host == mpi().node_name());
+      CHECK(text.find(operation) != std::string::npos);
+      CHECK(text.find("'" + group.name() + "'") != std::string::npos);
+      CHECK(text.find("rank " + std::to_string(last_rank().value())) != std::string::npos);
+      CHECK(text.find("number " + std::to_string(number)) != std::string::npos);
+      CHECK(text.find("comm.timeout = 700.0 ms") != std::string::npos);
+    }
+    CHECK(thrown);
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    CHECK(waited.count() >= deadline_seconds);
+  }
+  meeting->barrier();
+}
+
+}  // namespace
+
+TEST_CASE("a rank that stays away is named by every collective that waits for it") {
+  if (mpi().world_size() < 2) return;
+  for (const auto backend : ordered_backends) {
+    constexpr std::int64_t count = 30001;
+    auto values = exact_values(mpi().world_rank().value(), count * mpi().world_size());
+    auto others = values;
+    std::vector<float> small(8);
+    const auto whole = tensor_of(values);
+    const auto part = whole.slice(0, 0, count);
+    const auto check = [&](const std::string& operation,
+                           const std::function<void(ProcessGroup&)>& call) {
+      const auto group = world_of(backend, deadline_seconds);
+      group->barrier();
+      check_absence(*group, operation, 2, [&] { call(*group); });
+    };
+    check("all_reduce", [&](auto& group) { group.all_reduce(whole); });
+    check("all_reduce", [&](auto& group) { group.all_reduce(tensor_of(small)); });
+    check("reduce_scatter", [&](auto& group) { group.reduce_scatter(whole, part); });
+    check("all_gather", [&](auto& group) { group.all_gather(part, whole); });
+    check("all_to_all", [&](auto& group) { group.all_to_all(whole, tensor_of(others)); });
+    check("broadcast", [&](auto& group) { group.broadcast(whole, last_rank().value()); });
+    check("barrier", [&](auto& group) { group.barrier(); });
+  }
+}
+
+TEST_CASE("a message that does not come names its sender") {
+  if (mpi().world_size() < 2) return;
+  for (const auto backend : ordered_backends) {
+    const auto group = world_of(backend, deadline_seconds);
+    std::vector<float> values(1000);
+    check_absence(*group, "receive", 1,
+                  [&] { group->receive(tensor_of(values), last_rank().value(), 3); });
+  }
+}
+
+TEST_CASE("a message that nobody takes names its receiver") {
+  if (mpi().world_size() < 2) return;
+  for (const auto backend : ordered_backends) {
+    const auto group = world_of(backend, deadline_seconds);
+    // More than any backend keeps on its way.
+    std::vector<float> values(std::size_t{1} << 20);
+    check_absence(*group, "send", 1,
+                  [&] { group->send(tensor_of(values), last_rank().value(), 3); });
+  }
+}
+
+TEST_CASE("a rank that makes no group is named by those that do") {
+  if (mpi().world_size() < 2) return;
+  for (const auto backend : ordered_backends) {
+    const auto meeting = world_of(Backend::mpi);
+    if (!is_late()) {
+      try {
+        world_of(backend, deadline_seconds);
+        FAIL("the group was made without a member");
+      } catch (const comm::PeerError& error) {
+        CHECK(error.absence().operation == "make_group");
+        CHECK(error.absence().group == "world");
+        CHECK(error.absence().ranks == std::vector<base::Rank>{last_rank()});
+      }
+    }
+    meeting->barrier();
+    // Those that came left messages behind; the late rank takes them by coming now.
+    if (is_late()) {
+      CHECK_THROWS_AS(world_of(backend, deadline_seconds), comm::PeerError);
+    }
+    meeting->barrier();
+    break;
+  }
+}
+
+TEST_CASE("the deadline counts from the wait, not from the start") {
+  for (const auto backend : ordered_backends) {
+    const auto group = world_of(backend, deadline_seconds);
+    CAPTURE(group->backend());
+    auto values = exact_values(group->rank(), 4099);
+    auto work = group->start_all_reduce(tensor_of(values), ReduceOp::max);
+    std::this_thread::sleep_for(std::chrono::duration<double>(1.5 * deadline_seconds));
+    work.wait();
+    CHECK(first_difference(values, exact_values(group->size() - 1, 4099)) == -1);
+  }
+}

@@ -1,0 +1,5 @@
+if(TARGET trireme_runtime)
+  trireme_add_mpi_test(runtime RANKS 1 2 4 6
+    SOURCES runtime/agree_test.cpp runtime/cluster_test.cpp
+    LINK trireme::runtime)
+endif()

@@ -1,0 +1,70 @@
+#include "trireme/engine/engine.hpp"
+
+#include "unit/model/published.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme;
+using namespace trireme::tests;
+using device::Purpose;
+
+namespace {
+
+std::size_t bytes_of(const engine::MemoryUse& use, Purpose purpose) {
+  return use[static_cast<std::size_t>(purpose)];
+}
+
+engine::EngineOptions eight_billion(int zero_level) {
+  engine::EngineOptions options;
+  options.model = llama3_8b();
+  options.mesh = layout::Mesh::of(2, 8, 8);
+  options.sequence_length = 8192;
+  options.micro_batches = 16;
+  options.dtype = device::DType::bf16;
+  options.sequence_parallel = model::SequenceParallel::on;
+  options.zero_level = zero_level;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("128 ranks of an 8-billion-parameter model are measured without touching memory") {
+  const auto use = engine::measure(eight_billion(1));
+  // A sixteenth of the parameters, a little more for norms that every rank of tp has.
+  const double share = 8'030'261'248.0 / 16;
+  CHECK(static_cast<double>(bytes_of(use, Purpose::gradients)) == Approx(4 * share).epsilon(0.02));
+  CHECK(static_cast<double>(bytes_of(use, Purpose::parameters)) == Approx(2 * share).epsilon(0.02));
+  // Master and two moments, an eighth of them.
+  CHECK(static_cast<double>(bytes_of(use, Purpose::optimizer)) ==
+        Approx(12 * share / 8).epsilon(0.02));
+  CHECK(bytes_of(use, Purpose::activations) > std::size_t{1} << 30);
+}
+
+TEST_CASE("ZeRO level 1 divides optimizer state and nothing else") {
+  const auto whole = engine::measure(eight_billion(0));
+  const auto divided = engine::measure(eight_billion(1));
+  CHECK(bytes_of(whole, Purpose::optimizer) == 8 * bytes_of(divided, Purpose::optimizer));
+  for (const auto purpose : {Purpose::parameters, Purpose::gradients, Purpose::activations,
+                             Purpose::workspace, Purpose::batch}) {
+    CHECK(bytes_of(whole, purpose) == bytes_of(divided, purpose));
+  }
+}
+
+TEST_CASE("computing layers again trades activations for time") {
+  auto options = eight_billion(1);
+  const auto kept = bytes_of(engine::measure(options), Purpose::activations);
+  options.recompute = model::Recompute::attention;
+  const auto selective = bytes_of(engine::measure(options), Purpose::activations);
+  options.recompute = model::Recompute::layer;
+  const auto full = bytes_of(engine::measure(options), Purpose::activations);
+  CHECK(selective < kept);
+  CHECK(full < selective / 5);
+}
+
+TEST_CASE("rows that sequence parallelism cannot share evenly are refused") {
+  auto options = eight_billion(1);
+  options.sequence_length = 8191;
+  const auto status = engine::check(options);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.failure().text.find("parallel.sequence") != std::string::npos);
+}

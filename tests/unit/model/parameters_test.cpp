@@ -1,0 +1,89 @@
+#include "trireme/model/parameters.hpp"
+
+#include "unit/model/published.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <set>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+TEST_CASE("published models have their published numbers of parameters") {
+  CHECK(model::parameter_count(gpt2_124m()) == 124'439'808);
+  CHECK(model::parameter_count(llama3_8b()) == 8'030'261'248);
+  CHECK(model::parameter_count(qwen3_06b()) == 596'049'920);
+}
+
+TEST_CASE("FLOPs per token are 6 N + 12 L h s") {
+  const auto config = gpt2_124m();
+  CHECK(model::flops_per_token(config, 1024) == Approx(6.0 * 124'439'808 + 12.0 * 12 * 768 * 1024));
+}
+
+TEST_CASE("parameters have unique names, and slabs are neighbours") {
+  for (const auto& config : {gpt2_124m(), llama3_8b(), qwen3_06b()}) {
+    std::set<std::string> names;
+    std::set<std::string> finished;
+    std::string current;
+    for (const auto& parameter : model::parameters(config)) {
+      CHECK(names.insert(parameter.tensor.name).second);
+      if (parameter.slab == current) continue;
+      CHECK(finished.insert(parameter.slab).second);
+      current = parameter.slab;
+    }
+  }
+}
+
+TEST_CASE("Hugging Face's tensors are made of our parameters without gap or overlap") {
+  for (const auto& config : {gpt2_124m(), llama3_8b(), qwen3_06b()}) {
+    std::map<std::string, std::int64_t> rows;
+    std::map<std::string, layout::Shape> shapes;
+    for (const auto& parameter : model::parameters(config)) {
+      const auto tensor = model::huggingface_tensor(config, parameter);
+      CHECK(rows[tensor.name] == tensor.first_row);
+      rows[tensor.name] += parameter.tensor.shape[0];
+      shapes[tensor.name] = tensor.shape;
+      const bool matrix = tensor.shape.size() == 2;
+      const std::size_t out = tensor.transposed && matrix ? 1 : 0;
+      if (rows[tensor.name] > tensor.shape[out]) FAIL(tensor.name);
+    }
+    CHECK(shapes.size() <= rows.size());
+  }
+  const auto config = gpt2_124m();
+  for (const auto& parameter : model::parameters(config)) {
+    if (parameter.tensor.name != "layers.3.attention.k.weight") continue;
+    const auto tensor = model::huggingface_tensor(config, parameter);
+    CHECK(tensor.name == "transformer.h.3.attn.c_attn.weight");
+    CHECK(tensor.shape == layout::Shape{768, 2304});
+    CHECK(tensor.transposed);
+    CHECK(tensor.first_row == 768);
+  }
+}
+
+TEST_CASE("the shards of all ranks cover every parameter of every model") {
+  for (const auto& config : {gpt2_124m(), llama3_8b(), qwen3_06b()}) {
+    for (const int tensor_parallel : {1, 2, 4, 12, 16}) {
+      const auto mesh = layout::Mesh::of(1, 1, tensor_parallel);
+      if (!model::check_on(config, mesh).ok()) continue;
+      for (const auto& parameter : model::parameters(config)) {
+        std::int64_t covered = 0;
+        for (int rank = 0; rank < tensor_parallel; ++rank) {
+          covered +=
+              layout::element_count(layout::shard_box(parameter.tensor, mesh, base::Rank{rank}));
+        }
+        const auto replicas = layout::replica_count(parameter.tensor, mesh, layout::Axis::tensor);
+        CHECK(covered == replicas * layout::element_count(parameter.tensor.shape));
+      }
+    }
+  }
+}
+
+TEST_CASE("meshes that would split a head are refused with the choices that do not") {
+  const auto status = model::check_on(gpt2_124m(), layout::Mesh::of(1, 1, 8));
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.failure().text ==
+        "parallel.tensor = 8 does not divide model.num_attention_heads = 12 (each rank holds "
+        "whole heads); try 1, 2, 3, 4, 6, 12");
+  CHECK_FALSE(model::check_on(gpt2_124m(), layout::Mesh::of(13, 1, 1)).ok());
+}

@@ -1,0 +1,102 @@
+#include "trireme/model/stage_parameters.hpp"
+
+#include "unit/model/published.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+namespace {
+
+model::ModelConfig small(bool tied) {
+  auto config = llama3_8b();
+  config.vocab_size = 101;
+  config.hidden_size = 16;
+  config.intermediate_size = 23;
+  config.num_hidden_layers = 4;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.head_dim = 4;
+  config.tie_word_embeddings = tied;
+  return config;
+}
+
+model::StageParameters stage_of(const model::ModelConfig& config, const layout::Mesh& mesh,
+                                int rank) {
+  const auto ranges =
+      layout::assign_layers(config.num_hidden_layers, mesh.degree(layout::Axis::pipeline), 1, {})
+          .value();
+  const auto stage = mesh.coordinate(layout::Axis::pipeline, base::Rank{rank});
+  return {config, {mesh, base::Rank{rank}, ranges[static_cast<std::size_t>(stage)]}, 1024};
+}
+
+/// Initial value of every element of every parameter, as this rank has it.
+void collect(const model::StageParameters& stage, std::map<std::string, float>& values) {
+  std::vector<float> flat(static_cast<std::size_t>(stage.flat().size), -7.0F);
+  model::initialise(stage, 5, {0, stage.flat().size},
+                    device::Tensor(flat.data(), device::DType::f32, {stage.flat().size}));
+  for (const auto& slab : stage.slabs()) {
+    for (const auto& piece : slab.pieces) {
+      const auto& tensor = stage.parameters()[piece.parameter].tensor;
+      const std::int64_t width = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
+      const std::int64_t columns = tensor.shape.size() == 2 ? piece.box.length[1] : 1;
+      const std::int64_t first = tensor.shape.size() == 2 ? piece.box.offset[1] : 0;
+      for (std::int64_t i = 0; i < piece.flat.size(); ++i) {
+        const auto element = (piece.box.offset[0] + i / columns) * width + first + i % columns;
+        const auto key = tensor.name + "#" + std::to_string(element);
+        const float value = flat[static_cast<std::size_t>(piece.flat.begin + i)];
+        const auto [found, is_new] = values.emplace(key, value);
+        if (!is_new && found->second != value) FAIL(key << " differs between ranks");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("initial values do not depend on the layout, and every element has one") {
+  for (const bool tied : {false, true}) {
+    const auto config = small(tied);
+    std::map<std::string, float> serial;
+    collect(stage_of(config, layout::Mesh::of(1, 1, 1), 0), serial);
+    CHECK(static_cast<std::int64_t>(serial.size()) == model::parameter_count(config));
+    for (const auto& mesh : {layout::Mesh::of(2, 3, 2), layout::Mesh::of(4, 1, 4)}) {
+      std::map<std::string, float> parallel;
+      for (int rank = 0; rank < mesh.world_size(); ++rank) {
+        collect(stage_of(config, mesh, rank), parallel);
+      }
+      CHECK(parallel == serial);
+    }
+  }
+}
+
+TEST_CASE("exactly one rank of a replica is primary for every element") {
+  for (const bool tied : {false, true}) {
+    const auto config = small(tied);
+    const auto mesh = layout::Mesh::of(2, 1, 4);
+    std::int64_t primary = 0;
+    for (int rank = 0; rank < mesh.world_size(); ++rank) {
+      const auto stage = stage_of(config, mesh, rank);
+      for (const auto& slab : stage.slabs()) {
+        for (const auto& piece : slab.pieces) primary += piece.primary ? piece.flat.size() : 0;
+      }
+    }
+    CHECK(primary == model::parameter_count(config));
+  }
+}
+
+TEST_CASE("late slabs lie in buckets of their own at the end") {
+  const auto stage = stage_of(small(true), layout::Mesh::of(2, 2, 4), 0);
+  bool seen = false;
+  for (std::size_t slab = 0; slab < stage.slabs().size(); ++slab) {
+    const auto buckets = stage.flat().buckets_of_tensor(slab);
+    const auto first_late = static_cast<std::int64_t>(stage.first_late_bucket());
+    if (stage.slabs()[slab].late) CHECK(buckets.begin >= first_late);
+    if (!stage.slabs()[slab].late) CHECK(buckets.end <= first_late);
+    seen = seen || stage.slabs()[slab].late;
+  }
+  CHECK(seen);
+}

@@ -1,0 +1,70 @@
+#include "trireme/runtime/failure.hpp"
+
+#include "trireme/base/json.hpp"
+
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+using namespace trireme;
+
+namespace {
+
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("trireme-failure-" + std::to_string(::getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+comm::RankFailure failure_of(int rank) {
+  comm::RankFailure failure;
+  failure.code = base::ExitCode::peer;
+  failure.text = "all_reduce number 7 of process group 'dp' cannot finish: rank 2 died";
+  failure.cause = "rank 2 (process 41 on n1)\ndied";
+  failure.first = base::Rank(rank);
+  failure.host = "n1";
+  failure.absence = {"all_reduce", "dp", 7, {base::Rank(rank)}, "n1", 1.5, "rank 2 died"};
+  return failure;
+}
+
+}  // namespace
+
+TEST_CASE("the last line names cause, first failing rank, host and log") {
+  const auto line = runtime::last_line(failure_of(2), "runs/a/log/r0001.txt");
+  CHECK(line ==
+        "trireme: failed with exit code 5: rank 2 (process 41 on n1) died; first failing rank 2 "
+        "on n1; log: runs/a/log/r0001.txt");
+}
+
+TEST_CASE("failure.json holds the first cause, whoever comes later") {
+  const Folder folder;
+  runtime::write_failure(failure_of(2), {folder.path, "log/r0001.txt"});
+  runtime::write_failure(failure_of(3), {folder.path, ""});
+  const auto json = base::read_json_file(folder.path / "failure.json");
+  REQUIRE(json.ok());
+  CHECK((*json)["first_failing_rank"] == 2);
+  CHECK((*json)["exit_code"] == 5);
+  CHECK((*json)["host"] == "n1");
+  CHECK((*json)["log"] == "log/r0001.txt");
+  CHECK((*json)["collective"]["operation"] == "all_reduce");
+  CHECK((*json)["collective"]["group"] == "dp");
+  CHECK((*json)["collective"]["number"] == 7);
+  CHECK((*json)["collective"]["missing_ranks"] == base::Json({2}));
+  // Nothing else stays behind.
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
+}
+
+TEST_CASE("a failure outside of any collective says null") {
+  const Folder folder;
+  comm::RankFailure failure;
+  failure.cause = "rank 0 failed";
+  runtime::write_failure(failure, {folder.path, ""});
+  const auto json = base::read_json_file(folder.path / "failure.json");
+  REQUIRE(json.ok());
+  CHECK((*json)["collective"].is_null());
+  CHECK((*json)["exit_code"] == 70);
+}
+
+TEST_CASE("a run directory that cannot be written does not hide the failure") {
+  CHECK_NOTHROW(runtime::write_failure(failure_of(1), {"/nonexistent/folder", ""}));
+}

@@ -1,0 +1,42 @@
+#include "trireme/telemetry/metrics.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+using namespace trireme;
+
+TEST_CASE("metrics are appended across restarts, and a line that a crash cut off does no harm") {
+  const tests::TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  {
+    auto file = telemetry::MetricsFile::open(path).value();
+    file.append({{"kind", "event"}, {"event", "start"}});
+    file.append({{"kind", "train"}, {"loss", 0.1}});
+  }
+  std::ofstream(path, std::ios::app) << R"({"kind":"train","los)";
+  {
+    auto file = telemetry::MetricsFile::open(path).value();
+    file.append({{"kind", "event"}, {"event", "start"}});
+  }
+  CHECK(telemetry::start_count(path) == 2);
+  CHECK(base::read_text_file(path).value() ==
+        "{\"kind\":\"event\",\"event\":\"start\"}\n{\"kind\":\"train\",\"loss\":0.1}\n"
+        "{\"kind\":\"train\",\"los\n{\"kind\":\"event\",\"event\":\"start\"}\n");
+}
+
+TEST_CASE("numbers in metrics read back as the same numbers") {
+  const tests::TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  const double loss = 2.0 / 3.0;
+  telemetry::MetricsFile::open(path).value().append({{"loss", loss}});
+  CHECK(base::read_json_file(path).value()["loss"].get<double>() == loss);
+}
+
+TEST_CASE("metrics that cannot be opened are a failure with the path") {
+  const auto file = telemetry::MetricsFile::open("/proc/metrics.jsonl");
+  REQUIRE_FALSE(file.ok());
+  CHECK(file.failure().text.find("/proc/metrics.jsonl") != std::string::npos);
+}
