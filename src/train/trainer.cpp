@@ -135,7 +135,9 @@ void Trainer::evaluate() {
   const auto end = static_cast<std::uint64_t>(validation_data_->sample_count());
   const auto batch = static_cast<std::uint64_t>(global_batch(engine_->options()));
   engine::EvaluationOutcome total;
-  for (std::int64_t index = 0; index < config_.integer("train.eval_batches"); ++index) {
+  // 0 means all that is held out.
+  const auto batches = config_.integer("train.eval_batches");
+  for (std::int64_t index = 0; batches == 0 || index < batches; ++index) {
     const auto cursor = static_cast<std::uint64_t>(index) * batch;
     if (cursor >= end) break;
     loader.fill(*engine_, cursor, end);
