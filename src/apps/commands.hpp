@@ -9,6 +9,7 @@ namespace trireme::apps {
 Command bench_command();
 Command bench_gemm_command();
 Command checkpoint_command();
+Command checkpoint_export_command();
 Command completion_command();
 Command config_command();
 Command data_command();
