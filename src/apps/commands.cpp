@@ -5,6 +5,7 @@ namespace trireme::apps {
 std::vector<Command> commands() {
   return {
       train_command(),
+      probe_command(),
       tokenizer_command(),
       data_command(),
       checkpoint_command(),
@@ -15,8 +16,6 @@ std::vector<Command> commands() {
       bench_command(),
       completion_command(),
       man_command(),
-      train_command(),  probe_command(),    tokenizer_command(),  data_command(),
-      config_command(), topology_command(), completion_command(), man_command(),
   };
 }
 

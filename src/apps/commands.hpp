@@ -16,10 +16,9 @@ Command layout_command();
 Command man_command();
 Command plan_command();
 Command probe_command();
-Command topology_command();
-Command train_command();
 Command tokenizer_command();
 Command topology_command();
+Command train_command();
 
 /// All commands, in the order in which help shows them.
 std::vector<Command> commands();

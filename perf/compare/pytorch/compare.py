@@ -22,10 +22,10 @@ VOCABULARY = 50257
 WARM_UP_STEPS = 2
 
 
-def write_tokens(prefix: Path, count: int = 2_000_000) -> None:
+def write_tokens(prefix: Path, count: int = 2_000_000, vocabulary: int = VOCABULARY) -> None:
     """Random tokens as a Megatron token file of one document."""
     numbers = random.Random(1)
-    tokens = array.array("H", (numbers.randrange(VOCABULARY) for _ in range(count)))
+    tokens = array.array("H", (numbers.randrange(vocabulary) for _ in range(count)))
     prefix.with_suffix(".bin").write_bytes(tokens.tobytes())
     uint16_code = 8
     head = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, uint16_code, 1, 2)
