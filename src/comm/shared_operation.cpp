@@ -180,6 +180,8 @@ void SharedOperation::combine_small(std::uint64_t round) {
   for (int peer = 0; peer < lanes_.size(); ++peer) {
     inputs_[static_cast<std::size_t>(peer)] = lanes_.spread_slot(peer, round);
   }
+  // Not this rank's own slot: once peers have taken it, a later operation may have filled it anew.
+  inputs_[static_cast<std::size_t>(lanes_.self())] = plan_.whole;
   reduce_in_order(plan_.op, plan_.dtype, inputs_, plan_.out,
                   static_cast<std::int64_t>(plan_.total_bytes / device::size_of(plan_.dtype)));
 }

@@ -29,6 +29,34 @@ TEST_CASE("collectives under way at once finish in whatever order ranks wait for
   }
 }
 
+TEST_CASE("many small collectives under way at once keep their own numbers") {
+  // More than a group's memory holds rounds for: a slot is filled again while the first of them
+  // still waits for somebody to look.
+  for (const auto backend : ordered_backends) {
+    const auto group = world_of(backend);
+    CAPTURE(comm::name(backend));
+    for (int repetition = 0; repetition < 20; ++repetition) {
+      std::vector<std::vector<float>> values;
+      for (std::int64_t count = 1; count <= 16; ++count) {
+        values.push_back(rough_values(group->rank(), 97 * count));
+      }
+      std::vector<comm::Work> works;
+      for (auto& value : values) {
+        works.push_back(group->start_all_reduce(tensor_of(value), ReduceOp::sum));
+      }
+      if ((group->rank() + repetition) % 2 == 1) std::reverse(works.begin(), works.end());
+      for (auto& work : works) work.wait();
+      for (const auto& value : values) {
+        std::vector<float> expected;
+        for (std::size_t k = 0; k < value.size(); ++k) {
+          expected.push_back(ordered_sum(group->ranks(), static_cast<std::int64_t>(k)));
+        }
+        CHECK(first_difference(value, expected) == -1);
+      }
+    }
+  }
+}
+
 TEST_CASE("polling alone brings a collective to its end") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
