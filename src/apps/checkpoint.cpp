@@ -1,4 +1,4 @@
-// trireme checkpoint inspect|verify|list|prune
+// trireme checkpoint inspect|verify|list|prune (export: checkpoint_export.cpp)
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
@@ -172,7 +172,7 @@ Action prepare_prune(CLI::App& app) {
 Command checkpoint_command() {
   return {
       .name = "checkpoint",
-      .summary = "Looks into, verifies, lists and removes checkpoints",
+      .summary = "Looks into, verifies, lists, removes and exports checkpoints",
       .group = "Training",
       .subcommands = {
           {.name = "inspect",
@@ -191,6 +191,7 @@ Command checkpoint_command() {
            .details = "At least one good step always stays. Folders that saves left half-written "
                       "are removed too once nobody has touched them for an hour.",
            .prepare = prepare_prune},
+          checkpoint_export_command(),
       }};
 }
 

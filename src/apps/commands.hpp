@@ -9,15 +9,17 @@ namespace trireme::apps {
 Command bench_command();
 Command bench_gemm_command();
 Command checkpoint_command();
+Command checkpoint_export_command();
 Command completion_command();
 Command config_command();
 Command data_command();
 Command layout_command();
 Command man_command();
 Command plan_command();
+Command probe_command();
+Command tokenizer_command();
 Command topology_command();
 Command train_command();
-Command tokenizer_command();
 
 /// All commands, in the order in which help shows them.
 std::vector<Command> commands();

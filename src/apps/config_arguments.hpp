@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,8 +22,17 @@ struct ConfigArguments {
   std::vector<std::string> files;
   std::vector<std::string> settings;
 
+  /// Options that stand for one key each: what was given, by key.
+  std::map<std::string, std::string> shortcuts;
+
   /// Declares both; the arguments live as long as what the command returns holds them.
   static std::shared_ptr<ConfigArguments> add_to(CLI::App& app);
+
+  /// --tensor-parallel, --pipeline-parallel: the layout that the launched ranks form.
+  void add_layout_options(CLI::App& app);
+  /// An option that stands for a key.
+  CLI::Option* add_shortcut(CLI::App& app, const std::string& option, const std::string& key,
+                            const std::string& text);
 
   base::Result<config::Config> resolve(const base::Environment& environment) const;
 };

@@ -117,10 +117,11 @@ void Board::set_activity(std::string_view text) {
   slot(place_.self).activity.set(text);
 }
 
-void Board::fail(const Verdict& verdict) {
+bool Board::fail(const Verdict& verdict) {
   auto& head = header();
   std::uint32_t nobody = 0;
-  if (head.failed.compare_exchange_strong(nobody, 1)) {
+  const bool first = head.failed.compare_exchange_strong(nobody, 1);
+  if (first) {
     head.culprit.store(verdict.culprit.value());
     head.host.set(verdict.host);
     head.cause.set(verdict.cause);
@@ -128,6 +129,7 @@ void Board::fail(const Verdict& verdict) {
   }
   slot(place_.self).state.store(static_cast<std::uint32_t>(RankState::failed));
   for (int rank = 0; rank < size_; ++rank) ring(base::LocalRank(rank));
+  return first;
 }
 
 std::optional<Board::Verdict> Board::verdict() const {

@@ -63,8 +63,9 @@ class Board {
     std::string host;
     std::string cause;
   };
-  /// This rank has failed. The first to say so on the node gives the verdict for all.
-  void fail(const Verdict& verdict);
+  /// This rank has failed. The first to say so on the node gives the verdict for all; whether
+  /// it was this one.
+  bool fail(const Verdict& verdict);
   /// Why the run has failed, once any rank of the node has failed.
   std::optional<Verdict> verdict() const;
   /// This rank ends in good order.

@@ -160,12 +160,11 @@ bool is_orderly(const std::exception_ptr& error, int world_size) {
   }
 }
 
-/// Ends the process even when MPI_Abort does not come back.
-void end_for_certain(base::ExitCode code) {
-  std::thread([code] {
-    std::this_thread::sleep_for(std::chrono::seconds(3));
-    std::_Exit(static_cast<int>(code));
-  }).detach();
+/// MPI_Abort makes the launcher end ranks of other nodes that cannot end themselves, but it does
+/// not come back; this rank ends with its own exit code unless the launcher is faster.
+void abort_elsewhere(base::ExitCode code) {
+  std::thread([code] { mpi::abort(static_cast<int>(code)); }).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 }  // namespace
@@ -177,13 +176,14 @@ base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
   if (!orderly) {
     // The launcher begins to end all ranks as soon as one is gone: each still says its line.
     std::signal(SIGTERM, SIG_IGN);
-    end_for_certain(failure.code);
   }
   base::log::local::error("comm", "{}", failure.text);
   if (state_->listener) state_->listener(failure);
   if (orderly) return failure.code;
-  state_->watch().announce({failure.first, failure.host, failure.cause});
-  mpi::abort(static_cast<int>(failure.code));
+  const auto role = state_->watch().announce({failure.first, failure.host, failure.cause});
+  const bool alone = node_count() == 1 && state_->watch().board() != nullptr;
+  if (role == NodeWatch::Role::first && !alone) abort_elsewhere(failure.code);
+  std::_Exit(static_cast<int>(failure.code));
 }
 
 }  // namespace trireme::comm

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -78,10 +79,7 @@ std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
 }
 
 bool NodeWatch::is_dead(base::LocalRank rank) const {
-  const auto& process = processes_[rank.index()];
-  if (!process) return false;
-  pollfd ended{process.get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) == 1 && board_->state(rank) == RankState::running;
+  return processes_[rank.index()] && has_ended(rank) && board_->state(rank) == RankState::running;
 }
 
 std::optional<Board::Verdict> NodeWatch::dead_neighbour() const {
@@ -190,36 +188,54 @@ void NodeWatch::send_notices(const Board::Verdict& verdict, Clock::time_point un
   }
 }
 
-void NodeWatch::linger(const Board::Verdict& verdict, Clock::time_point until) const {
-  const auto culprit = neighbour(verdict.culprit);
-  const bool guilty = verdict.culprit == world_.self;
-  const auto waits_for = [&](base::LocalRank rank) {
-    if (rank == board_->self() || process_state(board_->process(rank)) == 'T') return false;
-    if (board_->state(rank) == RankState::running) return !is_dead(rank);
-    // The innocent also wait for the guilty to be gone.
-    if (guilty || culprit != rank || !processes_[rank.index()]) return false;
-    pollfd ended{processes_[rank.index()].get(), POLLIN, 0};
-    return ::poll(&ended, 1, 0) == 0;
-  };
-  while (Clock::now() < until) {
-    bool pending = false;
-    for (int rank = 0; rank < board_->size(); ++rank) {
-      pending = waits_for(base::LocalRank(rank)) || pending;
-    }
-    if (!pending) return;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
+bool NodeWatch::has_ended(base::LocalRank rank) const {
+  const auto& process = processes_[rank.index()];
+  if (!process) return true;
+  pollfd ended{process.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 1;
 }
 
-void NodeWatch::announce(const Board::Verdict& verdict) {
+void NodeWatch::linger(const Board::Verdict& verdict, Role role, Clock::time_point until) const {
+  const bool guilty = verdict.culprit == world_.self;
+  const auto waits_for = [&](base::LocalRank rank) {
+    if (rank == board_->self() || has_ended(rank)) return false;
+    const bool spoken = board_->state(rank) != RankState::running;
+    if (board_->world_rank(rank) == verdict.culprit) return spoken;
+    if (process_state(board_->process(rank)) == 'T') return false;
+    // Launchers kill all ranks when they learn of a failure: the one that tells them ends last,
+    // unless the failure is its own, whose exit code shall be the run's.
+    return !spoken || (role == Role::first && !guilty);
+  };
+  const auto pending = [&] {
+    for (int rank = 0; rank < board_->size(); ++rank) {
+      if (waits_for(base::LocalRank(rank))) return true;
+    }
+    return false;
+  };
+  while (Clock::now() < until && pending()) std::this_thread::sleep_for(milliseconds(2));
+  // The launcher has a moment to see who ended first.
+  if (role == Role::follower) std::this_thread::sleep_for(milliseconds(20));
+}
+
+NodeWatch::Role NodeWatch::announce(const Board::Verdict& verdict) {
   const auto until = Clock::now() + farewell;
-  if (board_) board_->fail(verdict);
+  const auto role = !board_ || board_->fail(verdict) ? Role::first : Role::follower;
   try {
-    send_notices(verdict, until);
+    if (role == Role::first) send_notices(verdict, until);
   } catch (const base::Error& error) {
     base::log::local::warning("comm", "cannot tell other nodes: {}", error.what());
   }
-  if (board_) linger(verdict, until);
+  if (!board_) return role;
+  linger(verdict, role, until);
+  if (role == Role::first) end_culprit(verdict);
+  return role;
+}
+
+void NodeWatch::end_culprit(const Board::Verdict& verdict) const {
+  const auto culprit = neighbour(verdict.culprit);
+  if (!culprit || verdict.culprit == world_.self || has_ended(*culprit)) return;
+  // A stopped or stuck rank ends by nothing else, and not every launcher ends it.
+  ::syscall(SYS_pidfd_send_signal, processes_[culprit->index()].get(), SIGKILL, nullptr, 0);
 }
 
 void NodeWatch::leave() {

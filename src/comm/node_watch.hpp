@@ -42,8 +42,13 @@ class NodeWatch final : public PeerWatch {
   /// What is known about the first failure, if any.
   std::optional<Board::Verdict> lost_peer();
   /// Tells every peer of this rank's failure, and waits a moment until those of this node have
-  /// spoken too: the first failing rank is the first to end, so that launchers report its code.
-  void announce(const Board::Verdict& verdict);
+  /// spoken too. A rank that fails by itself is the first to end, so that launchers report its
+  /// code; a neighbour that hangs is killed.
+  enum class Role {
+    first,    ///< of its node to speak: it ends whoever cannot end by itself
+    follower  ///< just ends
+  };
+  Role announce(const Board::Verdict& verdict);
   void leave();
 
  private:
@@ -52,7 +57,11 @@ class NodeWatch final : public PeerWatch {
   std::optional<Board::Verdict> dead_neighbour() const;
   std::optional<Board::Verdict> notice() const;
   void send_notices(const Board::Verdict& verdict, Clock::time_point until) const;
-  void linger(const Board::Verdict& verdict, Clock::time_point until) const;
+  void linger(const Board::Verdict& verdict, Role role, Clock::time_point until) const;
+  void end_culprit(const Board::Verdict& verdict) const;
+  /// The process is gone, or cannot be seen.
+  bool has_ended(base::LocalRank rank) const;
+  /// It is gone without having said that it failed or left.
   bool is_dead(base::LocalRank rank) const;
   std::optional<base::LocalRank> neighbour(base::Rank rank) const;
 

@@ -178,9 +178,16 @@ void Engine::Parts::make_batches() {
   }
 }
 
-model::MicroBatch Engine::Parts::micro_batch(int index, float loss_scale) const {
+model::MicroBatch Engine::Parts::training_batch(int index, float loss_scale) const {
+  auto batch = evaluation_batch(index);
+  batch.loss_scale = loss_scale;
+  batch.dropout = options.model.dropout;
+  return batch;
+}
+
+model::MicroBatch Engine::Parts::evaluation_batch(int index) const {
   const auto& batch = batches[static_cast<std::size_t>(index)];
-  return {batch.tokens, batch.targets, batch.first_sequence, loss_scale};
+  return {batch.tokens, batch.targets, batch.first_sequence, 1.0F, 0.0F};
 }
 
 /// Targets of all data-parallel ranks that are not left out.
@@ -249,7 +256,7 @@ ScheduleOutcome Engine::run_schedule() {
   const auto run = parts.executor->run(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       parts.options.micro_batches,
-      [&](int index) { return parts.micro_batch(index, static_cast<float>(1.0 / tokens)); },
+      [&](int index) { return parts.training_batch(index, static_cast<float>(1.0 / tokens)); },
       [&](const model::Place& place) { parts.reducer->completed(place); });
   outcome.bubble_seconds = run.waited_seconds;
   outcome.loss = parts.whole_loss_sum(run.loss_sum) / tokens;
@@ -274,10 +281,11 @@ void Engine::update(double learning_rate, std::int64_t step) {
   parts.gather_parameters();
 }
 
-EvaluationOutcome Engine::evaluate() {
+EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   const auto run = parts.executor->run_forward_only(
-      parts.options.micro_batches, [&parts](int index) { return parts.micro_batch(index, 1.0F); });
+      parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
+      [&parts](int index) { return parts.evaluation_batch(index); }, seen);
   return {parts.whole_loss_sum(run.loss_sum), parts.counted_tokens()};
 }
 
@@ -288,10 +296,12 @@ Tensor Engine::logits() {
 }
 
 std::int64_t Engine::local_vocabulary() const {
+  TRIREME_EXPECT(is_last_stage(), "only the last stage has logits");
   return parts_->chunks.back().local_vocabulary();
 }
 
 std::int64_t Engine::first_token() const {
+  TRIREME_EXPECT(is_last_stage(), "only the last stage has logits");
   return parts_->chunks.back().first_token();
 }
 

@@ -40,7 +40,8 @@ struct Engine::Parts {
   void make_parameters();
   void make_chunks();
   void make_batches();
-  model::MicroBatch micro_batch(int index, float loss_scale) const;
+  model::MicroBatch training_batch(int index, float loss_scale) const;
+  model::MicroBatch evaluation_batch(int index) const;
   double whole_loss_sum(double local);
   std::int64_t counted_tokens();
   void gather_parameters();

@@ -2,6 +2,9 @@
 
 #include "trireme/base/contract.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace trireme::engine {
 
 using layout::Action;
@@ -76,22 +79,26 @@ PipelineExecutor::Outcome PipelineExecutor::run(const std::vector<Action>& actio
   return outcome;
 }
 
-PipelineExecutor::Outcome PipelineExecutor::run_forward_only(int micro_batches,
-                                                             const Batches& batches) {
+PipelineExecutor::Outcome PipelineExecutor::run_forward_only(const std::vector<Action>& actions,
+                                                             const Batches& batches,
+                                                             const std::function<void(int)>& seen) {
+  std::vector<Action> forwards;
+  std::copy_if(actions.begin(), actions.end(), std::back_inserter(forwards),
+               [](const Action& action) { return action.kind == ActionKind::forward; });
   Outcome outcome;
-  for (std::size_t chunk = 0; chunk < stage_.chunks.size(); ++chunk) {
+  for (std::size_t index = 0; index < forwards.size(); ++index) {
+    const auto& action = forwards[index];
+    expect(action);
+    if (index + 1 < forwards.size()) expect(forwards[index + 1]);
+    const auto chunk = static_cast<std::size_t>(action.virtual_stage);
     auto& messages = stage_.messages[chunk];
-    for (int index = 0; index < micro_batches; ++index) {
-      messages.expect_input(index);
-      const auto input = messages.input(index, outcome.waited_seconds);
-      const auto output = messages.output_buffer(index);
-      const auto batch = batches(index);
-      stage_.chunks[chunk].forward_only(batch, input, output);
-      messages.send_output(index);
-      if (messages.is_last() && batch.targets) {
-        outcome.loss_sum += kernels_.sum(stage_.chunks[chunk].losses());
-      }
-    }
+    const auto input = messages.input(action.micro_batch, outcome.waited_seconds);
+    const auto output = messages.output_buffer(action.micro_batch);
+    stage_.chunks[chunk].forward_only(batches(action.micro_batch), input, output);
+    messages.send_output(action.micro_batch);
+    if (!messages.is_last()) continue;
+    outcome.loss_sum += kernels_.sum(stage_.chunks[chunk].losses());
+    if (seen) seen(action.micro_batch);
   }
   for (auto& messages : stage_.messages) messages.finish();
   return outcome;

@@ -93,8 +93,10 @@ class PipelineExecutor {
   /// `completed` hears of parts of the model whose gradients of the whole step are added up.
   Outcome run(const std::vector<layout::Action>& actions, int micro_batches, const Batches& batches,
               const Completed& completed);
-  /// Forward alone, all micro-batches through all chunks.
-  Outcome run_forward_only(int micro_batches, const Batches& batches);
+  /// The forward actions of the list alone, in its order: no stage runs ahead of what its
+  /// neighbours have buffers for. `seen` is told what has left the last chunk of the model.
+  Outcome run_forward_only(const std::vector<layout::Action>& actions, const Batches& batches,
+                           const std::function<void(int)>& seen);
   void poll();
 
  private:

@@ -88,9 +88,9 @@ device::Attention AttentionBlock::attention(const MicroBatch& batch,
   attention.out = by_sequence(kept.heads.split(1, context_.config.head_dim));
   attention.lse = kept.lse;
   attention.scale = 1.0F / std::sqrt(static_cast<float>(context_.config.head_dim));
-  if (context_.config.dropout > 0.0F) {
+  if (batch.dropout > 0.0F) {
     attention.dropout = {
-        .rate = context_.config.dropout,
+        .rate = batch.dropout,
         .seed = context_.seed,
         .stream = base::stream_of("dropout.attention") + static_cast<std::uint64_t>(layer_),
         .first_row = batch.first_sequence,

@@ -9,7 +9,7 @@ namespace trireme::model {
 /// layer 3): the same numbers in every layout.
 inline device::Dropout residual_dropout(const StageContext& context, const MicroBatch& batch,
                                         const char* site, int layer) {
-  return {.rate = context.config.dropout,
+  return {.rate = batch.dropout,
           .seed = context.seed,
           .stream = base::stream_of(site) + static_cast<std::uint64_t>(layer),
           .first_row = batch.first_sequence * context.sequence_length + context.first_local_row(),

@@ -25,7 +25,7 @@ void Embedding::forward(const MicroBatch& batch, const Tensor& out) const {
     context_.kernels.add_positions(terms, positions_, context_.sequence_length, 0);
   }
   sum_rows(context_, terms, out);
-  if (context_.config.dropout > 0.0F) {
+  if (batch.dropout > 0.0F) {
     context_.kernels.dropout(out, residual_dropout(context_, batch, "dropout.embedding", 0), out);
   }
 }
@@ -33,7 +33,7 @@ void Embedding::forward(const MicroBatch& batch, const Tensor& out) const {
 void Embedding::backward(const MicroBatch& batch, const Tensor& d_out) const {
   const device::ArenaScope scope(context_.workspace);
   auto d_local = d_out;
-  if (context_.config.dropout > 0.0F) {
+  if (batch.dropout > 0.0F) {
     d_local = context_.workspace.allocate(context_.dtype, {d_out.dim(0), d_out.dim(1)});
     context_.kernels.dropout(d_out, residual_dropout(context_, batch, "dropout.embedding", 0),
                              d_local);

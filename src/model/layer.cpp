@@ -35,7 +35,7 @@ void TransformerLayer::drop(const MicroBatch& batch, const char* site, const Ten
 
 Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* site,
                                          const Tensor& d_out) const {
-  if (context_.config.dropout == 0.0F) return d_out;
+  if (batch.dropout == 0.0F) return d_out;
   const auto masked = context_.workspace.allocate(context_.dtype, {d_out.dim(0), d_out.dim(1)});
   drop(batch, site, d_out, masked);
   return masked;
@@ -43,7 +43,7 @@ Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* si
 
 void TransformerLayer::forward_to_branch(const MicroBatch& batch, const Tensor& x,
                                          const LayerActivations& kept, const Tensor& branch) const {
-  const bool drops = context_.config.dropout > 0.0F;
+  const bool drops = batch.dropout > 0.0F;
   attention_norm_.forward(x, kept.attention_norm, kept.attention.input);
   attention_.forward(batch, kept.attention, branch);
   if (drops) drop(batch, "dropout.attention.output", branch, branch);

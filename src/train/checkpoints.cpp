@@ -20,6 +20,7 @@ base::Json state_json(const Progress& progress, const config::Config& config,
   state["zero_level"] = options.zero_level;
   state["seed"] = options.seed;
   state["model"] = model::to_huggingface(options.model);
+  state["tokenizer"] = config.text("data.tokenizer");
   state["config"] = config.resolved_text();
   return state;
 }

@@ -84,9 +84,8 @@ base::Result<fs::path> prepare_directory(const config::Config& config, Start sta
 }
 
 Progress start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
-  if (fs::exists(path / "config.json")) {
-    load_huggingface(path, engine);
-    engine.state_changed();
+  if (is_huggingface(path)) {
+    load_parameters(path, engine, world);
     return {};
   }
   return resume_from(path, engine, world);

@@ -9,6 +9,7 @@
 #include "trireme/train/batch_loader.hpp"
 #include "trireme/train/stop_signal.hpp"
 
+#include "groups.hpp"
 #include "peak.hpp"
 #include "setup.hpp"
 
@@ -64,9 +65,7 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   }
   runtime::agree(world, prepare_directory(config, start, cluster.rank));
   memory_ = std::make_unique<engine::Memory>(engine::Memory::host(engine::measure(options)));
-  const engine::Groups groups{cluster.tp.get(), cluster.pp.get(), cluster.dp.get(),
-                              cluster.embedding.get()};
-  engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   const auto peak = find_peak(config, kernels, options.dtype, world);
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   restore(start);
@@ -136,7 +135,9 @@ void Trainer::evaluate() {
   const auto end = static_cast<std::uint64_t>(validation_data_->sample_count());
   const auto batch = static_cast<std::uint64_t>(global_batch(engine_->options()));
   engine::EvaluationOutcome total;
-  for (std::int64_t index = 0; index < config_.integer("train.eval_batches"); ++index) {
+  // 0 means all that is held out.
+  const auto batches = config_.integer("train.eval_batches");
+  for (std::int64_t index = 0; batches == 0 || index < batches; ++index) {
     const auto cursor = static_cast<std::uint64_t>(index) * batch;
     if (cursor >= end) break;
     loader.fill(*engine_, cursor, end);

@@ -7,6 +7,8 @@
 #include "trireme/checkpoint/safetensors.hpp"
 #include "trireme/model/parameters.hpp"
 
+#include "attempt.hpp"
+
 #include <map>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@ namespace {
 /// A part of a parameter and where its values go.
 struct Wanted {
   std::string name;
+  layout::Shape shape;
   layout::Box box;
   device::Tensor values;
 };
@@ -31,13 +34,13 @@ std::vector<Wanted> wanted_parts(engine::Engine& engine) {
     for (const auto& part : engine.state_parts()) {
       // Moments have a purpose before their name; masters do not.
       if (part.name.find('/') == std::string::npos) {
-        wanted.push_back({part.name, part.box, part.values});
+        wanted.push_back({part.name, part.shape, part.box, part.values});
       }
     }
     return wanted;
   }
   for (const auto& part : engine.parameter_parts()) {
-    wanted.push_back({part.name, part.box, part.values});
+    wanted.push_back({part.name, part.shape, part.box, part.values});
   }
   return wanted;
 }
@@ -76,9 +79,7 @@ base::Result<base::Json> state_of_step(const fs::path& path) {
   return manifest->state;
 }
 
-}  // namespace
-
-void load_huggingface(const fs::path& folder, engine::Engine& engine) {
+void read_huggingface(const fs::path& folder, engine::Engine& engine) {
   const auto tensors = base::value_or_throw(SafetensorsFolder::open(folder));
   const auto& config = engine.options().model;
   std::map<std::string, model::HuggingFaceTensor> sources;
@@ -90,21 +91,32 @@ void load_huggingface(const fs::path& folder, engine::Engine& engine) {
   }
 }
 
-void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
-  if (fs::exists(path / "config.json")) {
-    load_huggingface(path, engine);
-    return;
-  }
-  const auto step = base::value_or_throw(checkpoint::find_step(path));
+void read_step(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
+  const auto step = runtime::agree(world, checkpoint::find_step(path));
   std::vector<checkpoint::LoadItem> items;
-  for (const auto& part : engine.parameter_parts()) {
-    items.push_back({part.name, part.shape, part.box, part.values});
+  for (const auto& wanted : wanted_parts(engine)) {
+    items.push_back({wanted.name, wanted.shape, wanted.box, wanted.values});
   }
   checkpoint::load(step.path, items, world);
 }
 
+}  // namespace
+
+bool is_huggingface(const fs::path& path) {
+  return fs::exists(path / "config.json");
+}
+
+void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
+  if (is_huggingface(path)) {
+    runtime::agree(world, attempt([&] { read_huggingface(path, engine); }));
+  } else {
+    read_step(path, engine, world);
+  }
+  if (engine.options().use == engine::Use::training) engine.state_changed();
+}
+
 base::Result<model::ModelConfig> model_of_weights(const fs::path& path) {
-  if (fs::exists(path / "config.json")) return model::read_huggingface(path);
+  if (is_huggingface(path)) return model::read_huggingface(path);
   const auto state = state_of_step(path);
   if (!state) return state.failure();
   if (!state->contains("model")) {

@@ -8,6 +8,7 @@
 #include "trireme/optim/optimizer.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -126,11 +127,14 @@ class Engine {
   /// Clips, updates what this rank owns, gathers what others own. `step` counts from 1.
   void update(double learning_rate, std::int64_t step);
 
-  /// Collective over all ranks. Forward alone. Sum of the losses of all counted targets.
-  EvaluationOutcome evaluate();
+  /// Collective over all ranks. Forward alone, without dropout. Sum of the losses of all counted
+  /// targets. On the last stage `seen` is told each micro-batch that is through, in order.
+  EvaluationOutcome evaluate(const std::function<void(int)>& seen = {});
 
-  /// Logits of the last micro-batch after evaluate(): [rows, local vocabulary] in the compute
-  /// type, on the last stage. Collective over its tensor-parallel ranks. Needs KeepLogits::yes.
+  // Of the last stage alone.
+
+  /// Logits of the last micro-batch that evaluate() has seen: [rows, local vocabulary] in the
+  /// compute type. Collective over the tensor-parallel ranks. Needs KeepLogits::yes.
   device::Tensor logits();
   std::int64_t local_vocabulary() const;
   std::int64_t first_token() const;

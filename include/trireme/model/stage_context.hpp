@@ -56,6 +56,8 @@ struct MicroBatch {
   std::int64_t first_sequence = 0;
   /// 1 / tokens of the global batch: gradients of losses are scaled by it.
   float loss_scale = 1.0F;
+  /// Share of activations that training leaves out; 0 outside training.
+  float dropout = 0.0F;
 };
 
 }  // namespace trireme::model

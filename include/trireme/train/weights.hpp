@@ -7,13 +7,13 @@
 
 namespace trireme::train {
 
-/// Fills the parameters that this rank holds (their masters, when the engine trains) from the
-/// safetensors of a Hugging Face folder; call Engine::state_changed() on training engines after
-/// it. Throws Error (checkpoint) that names a tensor that is missing or has another shape.
-void load_huggingface(const std::filesystem::path& folder, engine::Engine& engine);
+/// Whether a folder is one of Hugging Face's, with a config.json, and not ours.
+bool is_huggingface(const std::filesystem::path& path);
 
-/// Collective over the world. Parameters of an engine without training state, from whatever
-/// people have: a checkpoint step, a run, or a Hugging Face folder.
+/// Collective over the world. Fills the parameters that this rank holds from whatever people
+/// have: a checkpoint step, a run (its newest verified step), or the safetensors of a Hugging
+/// Face folder. An engine that trains gets masters too; its moments stay as they are. Throws
+/// AgreedError (checkpoint) that names a tensor that is missing or has another shape.
 void load_parameters(const std::filesystem::path& path, engine::Engine& engine,
                      comm::ProcessGroup& world);
 

@@ -234,6 +234,10 @@ TEST_CASE("crafted headers are refused, each for its own reason") {
       {"lacks", "{\"a\":7}", 0},
       {"__metadata__", "{\"__metadata__\":{\"a\":1}}", 0},
       {"__metadata__", "{\"__metadata__\":[]}", 0},
+      {"stands twice",
+       "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
+       "\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[4,6]}}",
+       6},
       {"not a JSON object", "[1]", 0},
       {"not valid JSON", "{\"a\":", 0},
       {"overlap",

@@ -1,0 +1,117 @@
+"""Tiny random models of the three families, made and computed by transformers; and how far what
+`trireme probe` wrote is from them."""
+import json
+import os
+import pathlib
+import subprocess
+
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+import torch
+import transformers
+from safetensors.numpy import load_file, save_file
+
+transformers.utils.logging.disable_progress_bar()
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOLERANCE = 1e-4
+
+
+def llama3_scaling(theta, factor, original, low=1.0, high=4.0):
+    return {"rope_type": "llama3", "rope_theta": theta, "factor": factor, "low_freq_factor": low,
+            "high_freq_factor": high, "original_max_position_embeddings": original}
+
+
+def plain_rope(theta):
+    return {"rope_type": "default", "rope_theta": theta}
+
+
+def rope_settings(rope):
+    """Both spellings: transformers 4 reads the first two keys, 5 the third."""
+    scaling = None if rope["rope_type"] == "default" else rope
+    return {"rope_theta": rope["rope_theta"], "rope_scaling": scaling, "rope_parameters": rope}
+
+
+def make_config(family, settings):
+    settings = dict(settings)
+    if "rope" in settings:
+        settings.update(rope_settings(settings.pop("rope")))
+    classes = {"gpt2": transformers.GPT2Config, "llama": transformers.LlamaConfig,
+               "qwen3": transformers.Qwen3Config}
+    return classes[family](bos_token_id=0, eos_token_id=0, **settings)
+
+
+def make_model(family, settings, seed, deviation=0.2):
+    """Every parameter random, biases and norms' weights too, so that none can be forgotten."""
+    config = make_config(family, settings)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    model = model.float().eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            value = torch.randn(parameter.shape, generator=generator) * deviation
+            is_norm = "norm" in name or "ln_" in name
+            parameter.copy_(1 + value if is_norm and name.endswith("weight") else value)
+    return model
+
+
+def save_model(model, folder):
+    # With all settings, so that a reader's defaults are never asked.
+    model.save_pretrained(folder, safe_serialization=True)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+
+
+def tokens_for(model, batch, length, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, model.config.vocab_size, (batch, length), generator=generator)
+
+
+def expected(model, tokens):
+    """Name to array: logits, loss, and a gradient for each parameter (tied ones once)."""
+    model.zero_grad()
+    logits = model(input_ids=tokens).logits.float()
+    flat = logits[:, :-1].reshape(-1, logits.shape[-1])
+    loss = torch.nn.functional.cross_entropy(flat, tokens[:, 1:].reshape(-1))
+    loss.backward()
+    tensors = {"logits": logits.detach(), "loss": loss.detach().reshape(1)}
+    for name, parameter in model.named_parameters():
+        tensors["grad/" + name] = parameter.grad.detach()
+    return {name: tensor.numpy().copy(order="C") for name, tensor in tensors.items()}
+
+
+def write_expected(tensors, file):
+    save_file(tensors, file, metadata={"format": "pt"})
+
+
+def distances(found, wanted):
+    """Name to (largest difference / largest value expected). Shapes and names must be equal."""
+    assert found.keys() == wanted.keys(), sorted(found.keys() ^ wanted.keys())
+    away = {}
+    for name, array in wanted.items():
+        assert found[name].shape == array.shape, (name, found[name].shape, array.shape)
+        assert found[name].dtype == array.dtype, name
+        scale = max(float(abs(array).max()), 1e-30)
+        away[name] = float(abs(found[name] - array).max()) / scale
+    return away
+
+
+def run_trireme(executable, ranks, arguments):
+    command = [str(ROOT / "tests/support/mpirun"), str(ranks), str(executable), *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
+    if ended.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}\n{ended.stderr}")
+    return ended
+
+
+def probe(executable, weights, tokens, work, layout, backend="cpu"):
+    """What `trireme probe --gradients` writes; layout is (tensor, pipeline, data)."""
+    tensor, pipeline, data = layout
+    file = work / "tokens.json"
+    file.write_text(json.dumps(tokens.tolist()))
+    out = work / "probe.safetensors"
+    out.unlink(missing_ok=True)
+    run_trireme(executable, tensor * pipeline * data,
+                ["probe", "--weights", str(weights), "--tokens", str(file), "--out", str(out),
+                 "--gradients", "--backend", backend, "--tensor-parallel", str(tensor),
+                 "--pipeline-parallel", str(pipeline)])
+    return load_file(out)

@@ -1,0 +1,86 @@
+// usage: mpirun -n RANKS fault_rank FAULT VICTIM BACKEND TIMEOUT_SECONDS RUN_DIRECTORY
+// Ranks reduce for ever; at step 20 one of them fails in the way asked for.
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/comm/measure.hpp"
+#include "trireme/runtime/agree.hpp"
+#include "trireme/runtime/cluster.hpp"
+#include "trireme/runtime/failure.hpp"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace trireme;
+
+struct Plan {
+  std::string fault;
+  int victim;
+  comm::Backend backend;
+  double timeout_seconds;
+  std::string run_directory;
+};
+
+/// From here the others have their deadline and 5 s.
+void note_time(const Plan& plan) {
+  const auto path = std::filesystem::path(plan.run_directory) / "fault.time";
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  base::write_file_durably(path, base::number_text(std::chrono::duration<double>(now).count()));
+}
+
+void fail(const Plan& plan, comm::ProcessGroup& world) {
+  const bool victim = world.rank() == plan.victim;
+  if (victim) note_time(plan);
+  if (plan.fault == "agreed") {
+    const base::Failure failure{base::ExitCode::checkpoint, "the disk is full"};
+    return runtime::agree(world, victim ? base::Status(failure) : base::Status{});
+  }
+  if (!victim) return;
+  if (plan.fault == "throw") throw base::Error(base::ExitCode::checkpoint, "no space left");
+  if (plan.fault == "kill") ::raise(SIGKILL);
+  if (plan.fault == "stop") ::raise(SIGSTOP);
+  if (plan.fault == "late") std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+base::ExitCode run(comm::MpiRuntime& mpi, const Plan& plan, const base::Environment& environment) {
+  if (plan.fault == "throw-at-start" && mpi.world_rank().value() == plan.victim) {
+    note_time(plan);
+    throw std::runtime_error("no such luck");
+  }
+  runtime::JoinOptions options;
+  options.timeout_seconds = plan.timeout_seconds;
+  options.backend = plan.backend;
+  const auto cluster = runtime::join(mpi, options, environment);
+  std::vector<float> values(100000, 1.0F);
+  const device::Tensor x(values.data(), device::DType::f32,
+                         {static_cast<std::int64_t>(values.size())});
+  for (int step = 1;; ++step) {
+    if (step == 20) fail(plan, *cluster.world);
+    cluster.dp->all_reduce(x, comm::ReduceOp::max);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv, char** environment) {
+  if (argc != 6) return static_cast<int>(base::ExitCode::usage);
+  const Plan plan{argv[1], std::atoi(argv[2]), *comm::backend_named(argv[3]), std::atof(argv[4]),
+                  argv[5]};
+  comm::MpiRuntime mpi;
+  base::log::configure({{mpi.world_rank().value(), mpi.world_size(), mpi.node_name()},
+                        base::log::Level::warning,
+                        false,
+                        ""});
+  runtime::report_failures(mpi, {plan.run_directory, ""});
+  return static_cast<int>(
+      mpi.run([&] { return run(mpi, plan, base::Environment::capture(environment)); }));
+}

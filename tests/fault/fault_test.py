@@ -1,0 +1,132 @@
+"""Starts ranks of which one fails, and checks how the others end: each with the right exit code
+and error within the deadline + 5 s, with nothing left behind.
+
+usage: fault_test.py --mpirun SCRIPT --program FILE --backend shared|mpi --fault NAME
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+RANKS = 3
+VICTIM = 1
+RECORDER = pathlib.Path(__file__).with_name("record_exit.py")
+DEADLINE_SECONDS = 3.0
+GRACE_SECONDS = 5.0
+PEER, CHECKPOINT, INTERNAL = 5, 6, 70
+
+# What each fault must look like: exit code of the others, of the victim (None: a signal), words
+# that every other rank says, whether the deadline passes before it is noticed.
+EXPECTED = {
+    "throw-at-start": (PEER, INTERNAL, ["rank 1", "no such luck"], False),
+    "throw": (PEER, CHECKPOINT, ["rank 1", "no space left", "all_reduce"], False),
+    "agreed": (CHECKPOINT, CHECKPOINT, ["rank 1", "the disk is full"], False),
+    "kill": (PEER, None, ["rank 1", "died", "all_reduce"], False),
+    "stop": (PEER, None, ["rank 1", "stopped by a signal", "all_reduce", "number 20"], True),
+    "late": (PEER, None, ["rank 1", "all_reduce", "number 20"], True),
+}
+
+class Checks:
+    def __init__(self):
+        self.failures = 0
+
+    def __call__(self, condition, text):
+        if not condition:
+            self.failures += 1
+            print(f"FAILED: {text}")
+
+
+def processes_with(token):
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if token in (entry / "cmdline").read_text():
+                found.append(entry.name)
+        except OSError:
+            pass
+    return found
+
+
+def run(arguments, record):
+    environment = dict(os.environ, RECORD=str(record))
+    command = [arguments.mpirun, str(RANKS), sys.executable, str(RECORDER), arguments.program,
+               arguments.fault, str(VICTIM), arguments.backend, str(DEADLINE_SECONDS),
+               str(record)]
+    begin = time.time()
+    result = subprocess.run(command, env=environment, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, timeout=45, check=False)
+    return begin, result
+
+
+def check_rank(check, arguments, record, rank, fault_time):
+    others_code, victim_code, words, waits = EXPECTED[arguments.fault]
+    said = (record / f"{rank}.err").read_text()
+    file = record / f"{rank}.exit"
+    wanted = victim_code if rank == VICTIM else others_code
+    if wanted is None:
+        return
+    until = time.time() + 5
+    while not file.exists() and time.time() < until:
+        time.sleep(0.02)
+    check(file.exists(), f"rank {rank} left no exit code; it said: {said}")
+    if not file.exists():
+        return
+    code, ended = file.read_text().split()
+    check(int(code) == wanted, f"rank {rank} ended with {code} instead of {wanted}: {said}")
+    limit = (DEADLINE_SECONDS if waits else 0) + GRACE_SECONDS
+    check(float(ended) - fault_time < limit,
+          f"rank {rank} ended {float(ended) - fault_time:.1f} s after the fault")
+    if rank != VICTIM:
+        for word in words:
+            check(word in said, f"rank {rank} does not say '{word}' but: {said}")
+    last = said.strip().splitlines()[-1] if said.strip() else ""
+    check(last.startswith("trireme: failed with exit code") and "first failing rank 1" in last,
+          f"the last line of rank {rank} is: {last}")
+
+
+def check_report(check, record):
+    file = record / "failure.json"
+    check(file.exists(), "no failure.json")
+    if file.exists():
+        report = json.loads(file.read_text())
+        check(report["first_failing_rank"] == VICTIM, f"failure.json names another rank: {report}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpirun", required=True)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--fault", required=True, choices=EXPECTED)
+    arguments = parser.parse_args()
+    check = Checks()
+    with tempfile.TemporaryDirectory(prefix=f"trireme-{uuid.uuid4()}-") as folder:
+        record = pathlib.Path(folder)
+        begin, result = run(arguments, record)
+        ended = time.time()
+        check(result.returncode != 0, "mpirun reports success")
+        fault_time = float((record / "fault.time").read_text())
+        for rank in range(RANKS):
+            check_rank(check, arguments, record, rank, fault_time)
+        check_report(check, record)
+        until = time.time() + 5
+        while processes_with(folder) and time.time() < until:
+            time.sleep(0.05)
+        check(not processes_with(folder), f"still running: {processes_with(folder)}")
+        print(f"{arguments.fault} over {arguments.backend}: mpirun ended with {result.returncode} "
+              f"after {ended - begin:.1f} s, {ended - fault_time:.1f} s after the fault")
+        if check.failures:
+            print(result.stderr)
+    return 1 if check.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
