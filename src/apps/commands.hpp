@@ -16,6 +16,7 @@ Command data_command();
 Command layout_command();
 Command man_command();
 Command plan_command();
+Command generate_command();
 Command probe_command();
 Command tokenizer_command();
 Command topology_command();

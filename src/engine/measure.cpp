@@ -1,3 +1,4 @@
+#include "trireme/engine/decoder.hpp"
 #include "trireme/engine/engine.hpp"
 
 #include <memory>
@@ -9,8 +10,8 @@ using layout::Axis;
 
 namespace {
 
-std::unique_ptr<comm::ProcessGroup> pretended(const char* name, const EngineOptions& options,
-                                              Axis axis) {
+template <typename Options>
+std::unique_ptr<comm::ProcessGroup> pretended(const char* name, const Options& options, Axis axis) {
   return comm::make_dry_run_group(name, options.mesh.group(axis, options.rank),
                                   options.mesh.coordinate(axis, options.rank),
                                   comm::DryRunData::untouched);
@@ -44,6 +45,19 @@ MemoryUse measure(const EngineOptions& options) {
   }
   engine.evaluate();
   if (options.keep_logits == KeepLogits::yes && engine.is_last_stage()) engine.logits();
+  return memory.peak_bytes();
+}
+
+MemoryUse measure(const DecoderOptions& options) {
+  const auto tensor = pretended("tp", options, Axis::tensor);
+  const auto pipeline = pretended("pp", options, Axis::pipeline);
+  auto memory = Memory::measuring();
+  const auto kernels = device::make_measuring_kernels();
+  Decoder decoder(options, {tensor.get(), pipeline.get(), nullptr, nullptr}, *kernels, memory);
+  std::vector<model::SequencePart> parts;
+  for (int slot = 0; slot < options.capacity.slots; ++slot) parts.push_back({slot, 0, slot, 1});
+  parts.back().count = options.rows_at_once - options.capacity.slots + 1;
+  decoder.run(parts, std::vector<std::int32_t>(static_cast<std::size_t>(options.rows_at_once)));
   return memory.peak_bytes();
 }
 

@@ -1,4 +1,6 @@
 // What an engine holds, as boxes of logical tensors.
+#include "state.hpp"
+
 #include "parts.hpp"
 
 #include <algorithm>
@@ -52,21 +54,23 @@ std::vector<StatePart> Engine::state_parts() {
   return parts;
 }
 
-std::vector<Engine::ParameterPart> Engine::parameter_parts() {
+std::vector<ParameterPart> parameter_parts(const model::StageParameters& stage,
+                                           const Tensor& parameters, const Tensor& gradients) {
   std::vector<ParameterPart> parts;
-  for (const auto& slab : parts_->stage.slabs()) {
+  for (const auto& slab : stage.slabs()) {
     for (const auto& piece : slab.pieces) {
-      const auto& tensor = parts_->stage.parameters()[piece.parameter].tensor;
+      const auto& tensor = stage.parameters()[piece.parameter].tensor;
       const auto size = piece.flat.size();
-      const auto gradient = parts_->flat_gradients
-                                ? parts_->flat_gradients.slice(0, piece.flat.begin, size)
-                                : Tensor{};
-      parts.push_back({tensor.name, tensor.shape, piece.box,
-                       parts_->flat_parameters.slice(0, piece.flat.begin, size), gradient,
-                       piece.primary});
+      parts.push_back(
+          {tensor.name, tensor.shape, piece.box, parameters.slice(0, piece.flat.begin, size),
+           gradients ? gradients.slice(0, piece.flat.begin, size) : Tensor{}, piece.primary});
     }
   }
   return parts;
+}
+
+std::vector<ParameterPart> Engine::parameter_parts() {
+  return engine::parameter_parts(parts_->stage, parts_->flat_parameters, parts_->flat_gradients);
 }
 
 }  // namespace trireme::engine

@@ -111,23 +111,31 @@ void AttentionBlock::normalise_heads(const Tensor& qkv, const AttentionActivatio
       {device::NormKind::rms, k, {}, {}, k_norm_.weight, {}, kept.k, {}, kept.k_norm.rstd, eps});
 }
 
+void AttentionBlock::project(const AttentionActivations& kept) const {
+  context_.kernels.linear_forward(gather_rows(context_, kept.input), qkv_.weight, qkv_.bias,
+                                  kept.qkv);
+  if (kept.q) normalise_heads(kept.qkv, kept);
+}
+
+void AttentionBlock::project_back(const Tensor& heads, const Tensor& out) const {
+  const auto terms = terms_of(context_, out);
+  context_.kernels.linear_forward(heads, output_.weight, bias_of_one(context_, output_.bias),
+                                  terms);
+  sum_rows(context_, terms, out);
+}
+
 void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations& kept,
                              const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
   const auto working = with_workspace(kept);
-  context_.kernels.linear_forward(gather_rows(context_, kept.input), qkv_.weight, qkv_.bias,
-                                  kept.qkv);
-  if (kept.q) normalise_heads(kept.qkv, kept);
+  project(working);
   const auto attend = attention(batch, working);
   if (rotary_.cosines) {
     context_.kernels.rotary(attend.q, rotary_.cosines, rotary_.sines, 0, false);
     context_.kernels.rotary(attend.k, rotary_.cosines, rotary_.sines, 0, false);
   }
   context_.kernels.attention_forward(attend);
-  const auto terms = terms_of(context_, out);
-  context_.kernels.linear_forward(working.heads, output_.weight,
-                                  bias_of_one(context_, output_.bias), terms);
-  sum_rows(context_, terms, out);
+  project_back(working.heads, out);
 }
 
 void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept, const Tensor& dq,

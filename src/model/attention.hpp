@@ -2,6 +2,7 @@
 
 #include "trireme/model/stage_context.hpp"
 
+#include "key_value_cache.hpp"
 #include "norm.hpp"
 #include "rotary.hpp"
 #include "weights.hpp"
@@ -40,6 +41,10 @@ class AttentionBlock {
   /// Reads activations.input. out: [local_rows, hidden].
   void forward(const MicroBatch& batch, const AttentionActivations& kept,
                const device::Tensor& out) const;
+  KeyValueCache make_cache(device::Arena& arena, const DecoderStage::Capacity& capacity) const;
+  /// Forward of new tokens, which join the cache. Reads working.input; out: [rows, hidden].
+  void decode(const CachedRows& rows, const AttentionActivations& working,
+              const device::Tensor& out) const;
   /// Computes again, into the workspace, what was not kept.
   AttentionActivations restored(const MicroBatch& batch, const AttentionActivations& kept) const;
   /// d_out, d_input: [local_rows, hidden]. Gradients live in the caller's workspace scope.
@@ -47,9 +52,6 @@ class AttentionBlock {
                                     const device::Tensor& d_out,
                                     const device::Tensor& d_input) const;
   void backward_weight(const AttentionActivations& kept, const AttentionGradients& gradients) const;
-
-  std::int64_t local_heads() const { return heads_; }
-  std::int64_t local_kv_heads() const { return kv_heads_; }
 
  private:
   /// Views of one [rows, width] tensor as heads, [micro_batch, seq, heads, head_dim].
@@ -62,6 +64,13 @@ class AttentionBlock {
   device::Tensor by_sequence(const device::Tensor& rows_heads_dim) const;
   device::Attention attention(const MicroBatch& batch, const AttentionActivations& kept) const;
   AttentionActivations with_workspace(const AttentionActivations& kept) const;
+  /// The rows of the part and all that came before it in its sequence.
+  void attend_to_cache(const device::Attention& rows, const SequencePart& part,
+                       const KeyValueCache& cache) const;
+  /// q, k, v of the input's rows, normalised where the model has head norms, not yet rotated.
+  void project(const AttentionActivations& kept) const;
+  /// out = heads projected back, summed over tensor-parallel ranks.
+  void project_back(const device::Tensor& heads, const device::Tensor& out) const;
   void normalise_heads(const device::Tensor& qkv, const AttentionActivations& kept) const;
   void backward_through_head_norms(const AttentionActivations& kept, const device::Tensor& dq,
                                    const device::Tensor& dk, const Heads& d_heads) const;

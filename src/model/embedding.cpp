@@ -30,6 +30,18 @@ void Embedding::forward(const MicroBatch& batch, const Tensor& out) const {
   }
 }
 
+void Embedding::decode(std::span<const SequencePart> parts, const Tensor& tokens,
+                       const Tensor& out) const {
+  context_.kernels.embedding_forward(tokens, table_, first_token_, out);
+  if (positions_ && context_.tensor.rank() == 0) {
+    for (const auto& part : parts) {
+      context_.kernels.add_positions(out.slice(0, part.first_row, part.count), positions_,
+                                     part.count, part.first_position);
+    }
+  }
+  sum_rows(context_, out, out);
+}
+
 void Embedding::backward(const MicroBatch& batch, const Tensor& d_out) const {
   const device::ArenaScope scope(context_.workspace);
   auto d_local = d_out;

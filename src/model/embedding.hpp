@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/model/stage_context.hpp"
+#include "trireme/model/decoder_stage.hpp"
 
 #include "weights.hpp"
 
@@ -14,6 +14,9 @@ class Embedding {
   /// out: [local_rows, hidden].
   void forward(const MicroBatch& batch, const device::Tensor& out) const;
   void backward(const MicroBatch& batch, const device::Tensor& d_out) const;
+  /// tokens: i32 [rows]; out: [rows, hidden], each part at its own positions.
+  void decode(std::span<const SequencePart> parts, const device::Tensor& tokens,
+              const device::Tensor& out) const;
 
  private:
   const StageContext& context_;

@@ -61,6 +61,17 @@ void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
   context_.kernels.add(working.sum, branch, out);
 }
 
+void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
+  const device::ArenaScope scope(context_.workspace);
+  const auto working = allocate(context_.workspace, Recompute::none);
+  const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
+  attention_norm_.forward(x, working.attention_norm, working.attention.input);
+  attention_.decode(rows, working.attention, branch);
+  mlp_norm_.forward_sum(branch, x, working.sum, working.mlp_norm, working.mlp.input);
+  mlp_.forward(working.mlp, branch);
+  context_.kernels.add(working.sum, branch, x);
+}
+
 LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tensor& x,
                                             const LayerActivations& kept) const {
   auto whole = kept;

@@ -35,6 +35,11 @@ class TransformerLayer {
   // x, out, d_out, d_x: [local_rows, hidden].
   void forward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                const device::Tensor& out) const;
+  KeyValueCache make_cache(device::Arena& arena, const DecoderStage::Capacity& capacity) const {
+    return attention_.make_cache(arena, capacity);
+  }
+  /// Forward of new tokens, in place; x: [rows, hidden].
+  void decode(const CachedRows& rows, const device::Tensor& x) const;
   /// Input gradient, then weight gradients.
   void backward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                 const device::Tensor& d_out, const device::Tensor& d_x) const;

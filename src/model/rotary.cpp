@@ -27,9 +27,7 @@ float stretched(const RopeScaling& rope, float frequency) {
   return (1.0F - smooth) * frequency / factor + smooth * frequency;
 }
 
-}  // namespace
-
-void fill_rotary_tables(const ModelConfig& config, const RotaryTables& tables) {
+void fill(const ModelConfig& config, const RotaryTables& tables) {
   const std::int64_t pairs = config.head_dim / 2;
   std::vector<float> frequencies(static_cast<std::size_t>(pairs));
   for (std::int64_t pair = 0; pair < pairs; ++pair) {
@@ -45,6 +43,18 @@ void fill_rotary_tables(const ModelConfig& config, const RotaryTables& tables) {
       tables.sines.f32()[position * pairs + pair] = std::sin(angle);
     }
   }
+}
+
+}  // namespace
+
+RotaryTables make_rotary_tables(const ModelConfig& config, std::int64_t positions,
+                                device::Arena& arena) {
+  const auto table = [&] {
+    return arena.allocate(device::DType::f32, {positions, config.head_dim / 2});
+  };
+  const RotaryTables tables{table(), table()};
+  if (!arena.is_measuring()) fill(config, tables);
+  return tables;
 }
 
 }  // namespace trireme::model

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/device/tensor.hpp"
+#include "trireme/device/arena.hpp"
 #include "trireme/model/model_config.hpp"
 
 namespace trireme::model {
@@ -14,6 +14,7 @@ struct RotaryTables {
 /// Frequencies theta^(-2 i / head_dim) (Su et al. 2021), stretched as the configuration says
 /// (llama3: wavelengths beyond the original context are scaled, short ones are not, a ramp
 /// between), times positions 0, 1, 2…; fp32 as the published implementations compute them.
-void fill_rotary_tables(const ModelConfig& config, const RotaryTables& tables);
+RotaryTables make_rotary_tables(const ModelConfig& config, std::int64_t positions,
+                                device::Arena& arena);
 
 }  // namespace trireme::model

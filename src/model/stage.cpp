@@ -73,11 +73,7 @@ Chunk::Chunk(const StageContext& context, const StageParameters& stage, const Ro
     : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}}) {
   const auto& config = context.config;
   if (config.has_rotary()) {
-    parts_->rotary.cosines =
-        constants.allocate(device::DType::f32, {context.sequence_length, config.head_dim / 2});
-    parts_->rotary.sines =
-        constants.allocate(device::DType::f32, {context.sequence_length, config.head_dim / 2});
-    if (!constants.is_measuring()) fill_rotary_tables(config, parts_->rotary);
+    parts_->rotary = make_rotary_tables(config, context.sequence_length, constants);
   }
   if (role.first) parts_->embedding.emplace(context, stage);
   for (int layer = role.layers.begin; layer < role.layers.end; ++layer) {

@@ -80,15 +80,6 @@ class TensorReader {
   std::vector<float> values_;
 };
 
-/// The tokenizer.json that the run was trained with, if it still is where it was.
-fs::path tokenizer_of_run(const fs::path& step) {
-  const auto manifest = base::value_or_throw(checkpoint::read_manifest(step));
-  const auto& state = manifest.state;
-  if (!state.contains("tokenizer") || !state["tokenizer"].is_string()) return {};
-  const fs::path path = state["tokenizer"].get<std::string>();
-  return !path.empty() && fs::exists(path) ? path : fs::path{};
-}
-
 }  // namespace
 
 void export_huggingface(const fs::path& step, const fs::path& folder, const fs::path& tokenizer) {
@@ -114,7 +105,7 @@ void export_huggingface(const fs::path& step, const fs::path& folder, const fs::
   }
   checkpoint::write_safetensors(folder, outputs);
   base::write_file_durably(folder / "config.json", model::to_huggingface(config).dump(2) + "\n");
-  const auto spoken = tokenizer.empty() ? tokenizer_of_run(found.path) : tokenizer;
+  const auto spoken = tokenizer.empty() ? tokenizer_of_weights(found.path) : tokenizer;
   if (!spoken.empty()) {
     base::write_file_durably(folder / "tokenizer.json",
                              base::value_or_throw(base::read_text_file(spoken)));

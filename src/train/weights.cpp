@@ -28,6 +28,14 @@ struct Wanted {
   device::Tensor values;
 };
 
+std::vector<Wanted> wanted_of(const std::vector<engine::ParameterPart>& parts) {
+  std::vector<Wanted> wanted;
+  for (const auto& part : parts) {
+    wanted.push_back({part.name, part.shape, part.box, part.values});
+  }
+  return wanted;
+}
+
 std::vector<Wanted> wanted_parts(engine::Engine& engine) {
   std::vector<Wanted> wanted;
   if (engine.options().use == engine::Use::training) {
@@ -39,10 +47,7 @@ std::vector<Wanted> wanted_parts(engine::Engine& engine) {
     }
     return wanted;
   }
-  for (const auto& part : engine.parameter_parts()) {
-    wanted.push_back({part.name, part.shape, part.box, part.values});
-  }
-  return wanted;
+  return wanted_of(engine.parameter_parts());
 }
 
 /// Base models are stored without the prefix that their language models have.
@@ -79,25 +84,35 @@ base::Result<base::Json> state_of_step(const fs::path& path) {
   return manifest->state;
 }
 
-void read_huggingface(const fs::path& folder, engine::Engine& engine) {
+void read_huggingface(const fs::path& folder, const model::ModelConfig& config,
+                      const std::vector<Wanted>& all_wanted) {
   const auto tensors = base::value_or_throw(SafetensorsFolder::open(folder));
-  const auto& config = engine.options().model;
   std::map<std::string, model::HuggingFaceTensor> sources;
   for (const auto& parameter : model::parameters(config)) {
     sources.emplace(parameter.tensor.name, model::huggingface_tensor(config, parameter));
   }
-  for (const auto& wanted : wanted_parts(engine)) {
+  for (const auto& wanted : all_wanted) {
     read_part(tensors, sources.at(wanted.name), wanted);
   }
 }
 
-void read_step(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
+void read_step(const fs::path& path, const std::vector<Wanted>& all_wanted,
+               comm::ProcessGroup& world) {
   const auto step = runtime::agree(world, checkpoint::find_step(path));
   std::vector<checkpoint::LoadItem> items;
-  for (const auto& wanted : wanted_parts(engine)) {
+  for (const auto& wanted : all_wanted) {
     items.push_back({wanted.name, wanted.shape, wanted.box, wanted.values});
   }
   checkpoint::load(step.path, items, world);
+}
+
+void read_wanted(const fs::path& path, const model::ModelConfig& model,
+                 const std::vector<Wanted>& wanted, comm::ProcessGroup& world) {
+  if (is_huggingface(path)) {
+    runtime::agree(world, attempt([&] { read_huggingface(path, model, wanted); }));
+  } else {
+    read_step(path, wanted, world);
+  }
 }
 
 }  // namespace
@@ -107,12 +122,24 @@ bool is_huggingface(const fs::path& path) {
 }
 
 void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
-  if (is_huggingface(path)) {
-    runtime::agree(world, attempt([&] { read_huggingface(path, engine); }));
-  } else {
-    read_step(path, engine, world);
-  }
+  read_wanted(path, engine.options().model, wanted_parts(engine), world);
   if (engine.options().use == engine::Use::training) engine.state_changed();
+}
+
+void load_parameters(const fs::path& path, const model::ModelConfig& model,
+                     const std::vector<engine::ParameterPart>& parts, comm::ProcessGroup& world) {
+  read_wanted(path, model, wanted_of(parts), world);
+}
+
+fs::path tokenizer_of_weights(const fs::path& path) {
+  fs::path found = path / "tokenizer.json";
+  if (!is_huggingface(path)) {
+    const auto state = state_of_step(path);
+    if (!state || !state->contains("tokenizer") || !(*state)["tokenizer"].is_string()) return {};
+    found = (*state)["tokenizer"].get<std::string>();
+  }
+  std::error_code error;
+  return fs::is_regular_file(found, error) ? found : fs::path{};
 }
 
 base::Result<model::ModelConfig> model_of_weights(const fs::path& path) {

@@ -100,6 +100,17 @@ struct StatePart {
   bool primary = true;
 };
 
+/// What a rank has of one parameter, and of its gradient when it trains: a whole box.
+struct ParameterPart {
+  std::string name;
+  layout::Shape shape;
+  layout::Box box;
+  device::Tensor values;    // in the compute type
+  device::Tensor gradient;  // f32, or empty
+  /// One rank of a data-parallel replica is primary for a box.
+  bool primary = true;
+};
+
 /// Runs steps of one rank: micro-batches through its chunks in the order of the schedule,
 /// gradients summed over the data-parallel ranks by bucket while backward still computes, the
 /// update of what the rank owns. Over measuring memory, measuring kernels and dry-run groups the
@@ -144,16 +155,6 @@ class Engine {
   std::vector<StatePart> state_parts();
   /// After the values of state_parts() were overwritten: parameters follow. Collective.
   void state_changed();
-  /// What this rank has of the parameters, and of the gradients when it trains: whole boxes.
-  struct ParameterPart {
-    std::string name;
-    layout::Shape shape;
-    layout::Box box;
-    device::Tensor values;    // in the compute type
-    device::Tensor gradient;  // f32, or empty
-    /// One rank of a data-parallel replica is primary for a box.
-    bool primary = true;
-  };
   std::vector<ParameterPart> parameter_parts();
 
   const layout::Schedule& schedule() const;

@@ -17,6 +17,14 @@ bool is_huggingface(const std::filesystem::path& path);
 void load_parameters(const std::filesystem::path& path, engine::Engine& engine,
                      comm::ProcessGroup& world);
 
+/// The same for parts of parameters, in f32 or the type that the products use.
+void load_parameters(const std::filesystem::path& path, const model::ModelConfig& model,
+                     const std::vector<engine::ParameterPart>& parts, comm::ProcessGroup& world);
+
+/// The tokenizer.json that belongs to weights, when it still is where it was: that of the Hugging
+/// Face folder, or the one that the run was trained with. Empty when there is none.
+std::filesystem::path tokenizer_of_weights(const std::filesystem::path& path);
+
 /// The model that such weights are of.
 base::Result<model::ModelConfig> model_of_weights(const std::filesystem::path& path);
 

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "trireme/config/config.hpp"
+#include "trireme/train/launch.hpp"
+#include "trireme/train/sampling.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::train {
+
+struct GenerateRequest {
+  /// Checkpoint step, run folder (its newest step) or Hugging Face folder.
+  std::filesystem::path weights;
+  /// tokenizer.json; empty: data.tokenizer, else the one that belongs to the weights.
+  std::filesystem::path tokenizer;
+  std::vector<std::string> prompts;
+  /// New tokens for each prompt at most.
+  std::int64_t max_tokens = 128;
+  /// Sequences that one data-parallel replica decodes side by side.
+  std::int64_t batch = 8;
+  Sampling sampling;
+};
+
+enum class Ending { stop_token, length };
+
+/// What the model made of one prompt.
+struct Answer {
+  std::size_t prompt = 0;
+  std::int64_t prompt_tokens = 0;
+  std::vector<std::int32_t> tokens;
+  /// Without the stop token; bytes that are not UTF-8 come out as U+FFFD.
+  std::string text;
+  Ending ending = Ending::length;
+};
+
+/// Who wants to hear; called on rank 0 alone.
+struct AnswerListener {
+  /// Each piece of the first prompt's answer as it comes; a piece may end inside a character.
+  std::function<void(std::string_view bytes)> piece = [](std::string_view) {};
+  /// Every answer, in the order of the prompts, when all are there.
+  std::function<void(const Answer&)> answer = [](const Answer&) {};
+};
+
+/// Collective over all ranks. Continues each prompt token by token, with cached keys and values,
+/// until a stop token or the limit. Prompts are shared among data-parallel replicas; greedy answers
+/// in fp32 are the same for every layout. Users' mistakes end on all ranks with one text.
+void generate(const GenerateRequest& request, const config::Config& config, Session& session,
+              const AnswerListener& listener);
+
+}  // namespace trireme::train

@@ -1,0 +1,204 @@
+#include "trireme/engine/decoder.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/model/stage_parameters.hpp"
+
+#include "state.hpp"
+
+#include <algorithm>
+
+namespace trireme::engine {
+
+using device::Purpose;
+using device::Tensor;
+using layout::Axis;
+
+namespace {
+
+constexpr int hidden_tag = 0;
+
+model::StagePlace place_of(const DecoderOptions& options) {
+  const auto ranges = base::value_or_throw(
+      layout::assign_layers(options.model.num_hidden_layers, options.mesh.degree(Axis::pipeline), 1,
+                            options.stage_layers));
+  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+  return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)]};
+}
+
+/// Which tokens each tensor-parallel rank has logits of.
+std::vector<layout::Box> vocabulary_parts(const DecoderOptions& options) {
+  const char* name = options.model.tie_word_embeddings ? "embedding.weight" : "head.weight";
+  std::vector<layout::Box> parts;
+  for (const auto& parameter : model::parameters(options.model)) {
+    if (parameter.tensor.name != name) continue;
+    for (const auto rank : options.mesh.group(Axis::tensor, options.rank)) {
+      parts.push_back(layout::shard_box(parameter.tensor, options.mesh, rank));
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+base::Status check(const DecoderOptions& options) {
+  if (auto status = model::check(options.model); !status.ok()) return status;
+  if (auto status = model::check_on(options.model, options.mesh); !status.ok()) return status;
+  if (options.model.architecture == model::Architecture::gpt2 &&
+      options.capacity.positions > options.model.max_position_embeddings) {
+    return base::usage_failure(base::format(
+        "{} tokens of prompt and answer exceed the model's max_position_embeddings = {} (gpt2 has "
+        "learned positions only up to there); ask for fewer with --max-tokens or shorten the "
+        "prompt",
+        options.capacity.positions, options.model.max_position_embeddings));
+  }
+  auto layers = layout::assign_layers(options.model.num_hidden_layers,
+                                      options.mesh.degree(Axis::pipeline), 1, options.stage_layers);
+  if (!layers) return layers.failure();
+  return {};
+}
+
+struct Decoder::Parts {
+  DecoderOptions options;
+  Groups groups;
+  device::Kernels& kernels;
+  Memory& memory;
+  model::StageParameters parameters;
+  model::StageContext context;
+  model::Chunk::Role role;
+  std::vector<layout::Box> vocabulary;
+  Tensor flat_parameters;
+  Tensor tokens;  // i32 [rows_at_once]
+  Tensor chosen;  // i32 [slots]
+  Tensor hidden;  // [rows_at_once, hidden]
+  // Of the last stage alone.
+  Tensor ends;        // [slots, hidden]: the last row of each part
+  Tensor logits;      // f32 [slots * vocabulary]
+  Tensor own_logits;  // f32 [slots * widest part], tensor parallel
+  Tensor all_logits;  // f32 [tp * slots * widest part], tensor parallel
+  std::optional<model::DecoderStage> stage;
+
+  Parts(const DecoderOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
+        Memory& their_memory);
+  void make_buffers();
+  std::int64_t widest() const;
+  Tensor whole_logits(std::int64_t count);
+};
+
+Decoder::Parts::Parts(const DecoderOptions& given, const Groups& their_groups,
+                      device::Kernels& their_kernels, Memory& their_memory)
+    : options(given),
+      groups(their_groups),
+      kernels(their_kernels),
+      memory(their_memory),
+      parameters(options.model, place_of(options), 1),
+      context{options.model, kernels, *groups.tensor, memory.of(Purpose::workspace), options.dtype},
+      vocabulary(vocabulary_parts(options)) {
+  const int stage_index = groups.pipeline->rank();
+  role = {place_of(options).chunks.front(), stage_index == 0,
+          stage_index + 1 == groups.pipeline->size()};
+  flat_parameters =
+      memory.of(Purpose::parameters).allocate(options.dtype, {parameters.flat().size});
+  parameters.bind(flat_parameters, {});
+  make_buffers();
+  stage.emplace(context, parameters, role, options.capacity, memory.of(Purpose::activations),
+                memory.of(Purpose::parameters));
+}
+
+void Decoder::Parts::make_buffers() {
+  const auto width = options.model.hidden_size;
+  const std::int64_t slots = options.capacity.slots;
+  tokens = memory.of(Purpose::batch).allocate(device::DType::i32, {options.rows_at_once});
+  chosen = memory.of(Purpose::batch).allocate(device::DType::i32, {slots});
+  hidden = memory.of(Purpose::communication).allocate(options.dtype, {options.rows_at_once, width});
+  if (!role.last) return;
+  auto& arena = memory.of(Purpose::activations);
+  ends = arena.allocate(options.dtype, {slots, width});
+  logits = arena.allocate(device::DType::f32, {slots * options.model.vocab_size});
+  if (groups.tensor->size() == 1) return;
+  own_logits = memory.of(Purpose::communication).allocate(device::DType::f32, {slots * widest()});
+  all_logits = memory.of(Purpose::communication)
+                   .allocate(device::DType::f32, {groups.tensor->size() * slots * widest()});
+}
+
+std::int64_t Decoder::Parts::widest() const {
+  std::int64_t widest = 0;
+  for (const auto& box : vocabulary) widest = std::max(widest, box.length[0]);
+  return widest;
+}
+
+/// Each rank has the logits of its part of the vocabulary; the parts may differ in size.
+Tensor Decoder::Parts::whole_logits(std::int64_t count) {
+  const auto rows = ends.slice(0, 0, count);
+  const auto vocabulary_size = options.model.vocab_size;
+  const auto whole =
+      logits.slice(0, 0, count * vocabulary_size).reshape({1, count, vocabulary_size});
+  if (groups.tensor->size() == 1) {
+    stage->logits(rows, whole.reshape({count, vocabulary_size}));
+    return whole;
+  }
+  const auto width = widest();
+  const std::int64_t ranks = groups.tensor->size();
+  const auto own = own_logits.slice(0, 0, count * width);
+  const auto all = all_logits.slice(0, 0, ranks * count * width);
+  stage->logits(rows, own.reshape({count, width}).slice(1, 0, stage->local_vocabulary()));
+  groups.tensor->all_gather(own, all);
+  for (std::int64_t part = 0; part < ranks; ++part) {
+    const auto& box = vocabulary[static_cast<std::size_t>(part)];
+    if (box.length[0] == 0) continue;
+    kernels.copy(all.reshape({ranks, count, width}).slice(0, part, 1).slice(2, 0, box.length[0]),
+                 whole.slice(2, box.offset[0], box.length[0]));
+  }
+  return whole;
+}
+
+Decoder::Decoder(const DecoderOptions& options, const Groups& groups, device::Kernels& kernels,
+                 Memory& memory)
+    : parts_(new Parts(options, groups, kernels, memory)) {}
+
+Decoder::~Decoder() = default;
+
+std::vector<ParameterPart> Decoder::parameter_parts() {
+  return engine::parameter_parts(parts_->parameters, parts_->flat_parameters, {});
+}
+
+bool Decoder::is_last_stage() const {
+  return parts_->role.last;
+}
+
+Tensor Decoder::run(std::span<const model::SequencePart> sequences,
+                    std::span<const std::int32_t> tokens) {
+  auto& parts = *parts_;
+  auto& pipeline = *parts.groups.pipeline;
+  const auto rows = static_cast<std::int64_t>(tokens.size());
+  const auto hidden = parts.hidden.slice(0, 0, rows);
+  const auto local_tokens = parts.tokens.slice(0, 0, rows);
+  if (!parts.memory.of(Purpose::batch).is_measuring()) {
+    std::copy(tokens.begin(), tokens.end(), local_tokens.i32());
+  }
+  if (!parts.role.first) pipeline.receive(hidden, pipeline.rank() - 1, hidden_tag);
+  parts.stage->run(sequences, local_tokens, hidden);
+  if (!parts.role.last) {
+    pipeline.send(hidden, pipeline.rank() + 1, hidden_tag);
+    return {};
+  }
+  std::int64_t index = 0;
+  for (const auto& sequence : sequences) {
+    parts.kernels.copy(hidden.slice(0, sequence.first_row + sequence.count - 1, 1),
+                       parts.ends.slice(0, index++, 1));
+  }
+  const auto logits = parts.whole_logits(index);
+  parts.kernels.synchronize();
+  return logits;
+}
+
+void Decoder::share(std::span<std::int32_t> chosen) {
+  auto& pipeline = *parts_->groups.pipeline;
+  if (pipeline.size() == 1) return;
+  const auto buffer = parts_->chosen.slice(0, 0, static_cast<std::int64_t>(chosen.size()));
+  std::copy(chosen.begin(), chosen.end(), buffer.i32());
+  pipeline.broadcast(buffer, pipeline.size() - 1);
+  std::copy_n(buffer.i32(), chosen.size(), chosen.begin());
+}
+
+}  // namespace trireme::engine

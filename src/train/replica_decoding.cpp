@@ -1,0 +1,86 @@
+#include "replica_decoding.hpp"
+
+#include <algorithm>
+
+namespace trireme::train {
+
+ReplicaDecoding::ReplicaDecoding(engine::Decoder& decoder, const DecodingLimits& limits,
+                                 const Sampling& sampling, std::vector<DecodedSequence> sequences,
+                                 Chosen chosen)
+    : decoder_(decoder),
+      limits_(limits),
+      sampling_(sampling),
+      sequences_(std::move(sequences)),
+      chosen_(std::move(chosen)),
+      holders_(static_cast<std::size_t>(limits.slots), nobody) {}
+
+bool ReplicaDecoding::fill_slots() {
+  bool any = false;
+  for (auto& holder : holders_) {
+    if (holder != nobody && sequences_[holder].ending) holder = nobody;
+    if (holder == nobody && next_ < sequences_.size()) holder = next_++;
+    any = any || holder != nobody;
+  }
+  return any;
+}
+
+void ReplicaDecoding::collect() {
+  parts_.clear();
+  tokens_.clear();
+  auto others = std::count_if(holders_.begin(), holders_.end(),
+                              [](std::size_t holder) { return holder != nobody; });
+  for (std::size_t slot = 0; slot < holders_.size(); ++slot) {
+    if (holders_[slot] == nobody) continue;
+    const auto& sequence = sequences_[holders_[slot]];
+    const auto first_row = static_cast<std::int64_t>(tokens_.size());
+    const auto room = limits_.rows_at_once - first_row - --others;
+    const auto pending = static_cast<std::int64_t>(sequence.ids.size() - sequence.cached);
+    const auto count = std::min(pending, room);
+    parts_.push_back(
+        {static_cast<int>(slot), static_cast<std::int64_t>(sequence.cached), first_row, count});
+    const auto begin = sequence.ids.begin() + static_cast<std::ptrdiff_t>(sequence.cached);
+    tokens_.insert(tokens_.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+void ReplicaDecoding::choose(const device::Tensor& logits) {
+  next_tokens_.assign(parts_.size(), 0);
+  if (logits) {
+    const auto width = logits.dim(2);
+    for (std::size_t index = 0; index < parts_.size(); ++index) {
+      const auto& sequence = of(parts_[index]);
+      next_tokens_[index] =
+          choose_token({logits.f32() + static_cast<std::int64_t>(index) * width,
+                        static_cast<std::size_t>(std::min(width, limits_.vocabulary))},
+                       sampling_, sequence.index, static_cast<std::int64_t>(sequence.ids.size()));
+    }
+  }
+  decoder_.share(next_tokens_);
+}
+
+void ReplicaDecoding::take(DecodedSequence& sequence, std::int32_t token) {
+  const auto& stops = limits_.stop_tokens;
+  if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
+    sequence.ending = Ending::stop_token;
+    return;
+  }
+  sequence.ids.push_back(token);
+  chosen_(sequence, token);
+  const auto made = static_cast<std::int64_t>(sequence.ids.size() - sequence.prompt_size);
+  if (made >= limits_.max_tokens) sequence.ending = Ending::length;
+}
+
+void ReplicaDecoding::run() {
+  while (fill_slots()) {
+    collect();
+    choose(decoder_.run(parts_, tokens_));
+    for (std::size_t index = 0; index < parts_.size(); ++index) {
+      auto& sequence = of(parts_[index]);
+      sequence.cached += static_cast<std::size_t>(parts_[index].count);
+      // Of a prompt that is not yet read to its end the next token is known.
+      if (sequence.cached == sequence.ids.size()) take(sequence, next_tokens_[index]);
+    }
+  }
+}
+
+}  // namespace trireme::train
