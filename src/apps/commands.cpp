@@ -5,6 +5,7 @@ namespace trireme::apps {
 std::vector<Command> commands() {
   return {
       train_command(),
+      eval_command(),
       probe_command(),
       tokenizer_command(),
       data_command(),
