@@ -1,4 +1,4 @@
-// trireme checkpoint inspect|verify|list|prune (export: checkpoint_export.cpp)
+// trireme checkpoint inspect|verify|list|prune (export, import: files of their own)
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
@@ -172,7 +172,7 @@ Action prepare_prune(CLI::App& app) {
 Command checkpoint_command() {
   return {
       .name = "checkpoint",
-      .summary = "Looks into, verifies, lists, removes and exports checkpoints",
+      .summary = "Looks into, verifies, lists, removes, exports and imports checkpoints",
       .group = "Training",
       .subcommands = {
           {.name = "inspect",
@@ -192,6 +192,7 @@ Command checkpoint_command() {
                       "are removed too once nobody has touched them for an hour.",
            .prepare = prepare_prune},
           checkpoint_export_command(),
+          checkpoint_import_command(),
       }};
 }
 

@@ -5,6 +5,9 @@
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/save.hpp"
+#include "trireme/runtime/agree.hpp"
+
+#include "state_names.hpp"
 
 #include <vector>
 
@@ -25,9 +28,13 @@ base::Json state_json(const Progress& progress, const config::Config& config,
   return state;
 }
 
-std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine) {
+/// Moments that the checkpoint never had begin at zero, as they stand in a new engine.
+std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
+                                         const checkpoint::Manifest& manifest) {
+  const bool fresh = has_fresh_optimizer(manifest);
   std::vector<checkpoint::LoadItem> items;
   for (const auto& part : engine.state_parts()) {
+    if (fresh && is_moment(part.name)) continue;
     items.push_back({part.name, part.shape, part.box, part.values});
   }
   return items;
@@ -71,7 +78,7 @@ std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine&
                                comm::ProcessGroup& world) {
   const auto report = checkpoint::load_newest(
       checkpoint::checkpoints_of_run(run),
-      [&engine](const checkpoint::Manifest&) { return wanted(engine); }, world);
+      [&engine](const checkpoint::Manifest& manifest) { return wanted(engine, manifest); }, world);
   if (!report) return std::nullopt;
   engine.state_changed();
   return progress_of(*report);
@@ -79,8 +86,9 @@ std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine&
 
 Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
                      comm::ProcessGroup& world) {
-  const auto step = base::value_or_throw(checkpoint::find_step(path));
-  const auto items = wanted(engine);
+  const auto step = runtime::agree(world, checkpoint::find_step(path));
+  const auto manifest = runtime::agree(world, checkpoint::read_manifest(step.path));
+  const auto items = wanted(engine, manifest);
   const auto report = checkpoint::load(step.path, items, world);
   engine.state_changed();
   return progress_of(report);

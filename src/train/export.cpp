@@ -8,6 +8,8 @@
 #include "trireme/model/parameters.hpp"
 #include "trireme/train/weights.hpp"
 
+#include "text_bytes.hpp"
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -40,7 +42,8 @@ std::vector<Source> sources_of(const model::ModelConfig& config) {
 /// Reads whole tensors of a step, one at a time: in the orientation of Hugging Face's file.
 class TensorReader {
  public:
-  TensorReader(fs::path step) : step_(std::move(step)) {}
+  explicit TensorReader(fs::path step)
+      : step_(std::move(step)), manifest_(base::value_or_throw(checkpoint::read_manifest(step_))) {}
 
   const std::vector<float>& read(const Source& source) {
     if (held_ != source.tensor.name) {
@@ -59,7 +62,7 @@ class TensorReader {
     const device::Tensor flat(part.data(), device::DType::f32,
                               {static_cast<std::int64_t>(part.size())});
     const checkpoint::LoadItem item{parameter.tensor.name, shape, layout::whole(shape), flat};
-    checkpoint::load(step_, {&item, 1}, *self_);
+    checkpoint::load_alone(step_, manifest_, {&item, 1});
     const std::int64_t columns = shape.size() == 2 ? shape[1] : 1;
     if (!source.tensor.transposed) {
       std::copy(part.begin(), part.end(), values_.begin() + first_row * columns);
@@ -75,7 +78,7 @@ class TensorReader {
   }
 
   fs::path step_;
-  std::unique_ptr<comm::ProcessGroup> self_ = comm::make_local_group("self", base::Rank{0});
+  checkpoint::Manifest manifest_;
   std::string held_;
   std::vector<float> values_;
 };

@@ -7,6 +7,7 @@
 #include "trireme/engine/options.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/train/batch_loader.hpp"
+#include "trireme/train/evaluate.hpp"
 #include "trireme/train/stop_signal.hpp"
 
 #include "groups.hpp"
@@ -131,20 +132,10 @@ void Trainer::step() {
 
 void Trainer::evaluate() {
   const auto begin = Clock::now();
-  const BatchLoader loader(*validation_data_);
-  const auto end = static_cast<std::uint64_t>(validation_data_->sample_count());
-  const auto batch = static_cast<std::uint64_t>(global_batch(engine_->options()));
-  engine::EvaluationOutcome total;
   // 0 means all that is held out.
   const auto batches = config_.integer("train.eval_batches");
-  for (std::int64_t index = 0; batches == 0 || index < batches; ++index) {
-    const auto cursor = static_cast<std::uint64_t>(index) * batch;
-    if (cursor >= end) break;
-    loader.fill(*engine_, cursor, end);
-    const auto outcome = engine_->evaluate();
-    total.loss_sum += outcome.loss_sum;
-    total.tokens += outcome.tokens;
-  }
+  const auto total = batches == 0 ? train::evaluate(*validation_data_, *engine_)
+                                  : train::evaluate(*validation_data_, *engine_, batches);
   report_->evaluated(progress_.step, total.loss_sum / static_cast<double>(total.tokens),
                      total.tokens, seconds_since(begin));
 }

@@ -4,19 +4,17 @@
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
-#include "trireme/checkpoint/safetensors.hpp"
-#include "trireme/model/parameters.hpp"
 
 #include "attempt.hpp"
+#include "huggingface_weights.hpp"
+#include "state_names.hpp"
 
-#include <map>
 #include <string>
 #include <vector>
 
 namespace trireme::train {
 
 namespace fs = std::filesystem;
-using checkpoint::SafetensorsFolder;
 
 namespace {
 
@@ -40,40 +38,13 @@ std::vector<Wanted> wanted_parts(engine::Engine& engine) {
   std::vector<Wanted> wanted;
   if (engine.options().use == engine::Use::training) {
     for (const auto& part : engine.state_parts()) {
-      // Moments have a purpose before their name; masters do not.
-      if (part.name.find('/') == std::string::npos) {
+      if (!is_moment(part.name)) {
         wanted.push_back({part.name, part.shape, part.box, part.values});
       }
     }
     return wanted;
   }
   return wanted_of(engine.parameter_parts());
-}
-
-/// Base models are stored without the prefix that their language models have.
-std::string stored_name(const SafetensorsFolder& folder, const std::string& name) {
-  if (folder.find(name) != nullptr) return name;
-  const auto dot = name.find('.');
-  const auto bare = dot == std::string::npos ? name : name.substr(dot + 1);
-  return folder.find(bare) != nullptr ? bare : name;
-}
-
-void read_part(const SafetensorsFolder& folder, const model::HuggingFaceTensor& source,
-               const Wanted& wanted) {
-  auto box = wanted.box;
-  box.offset[0] += source.first_row;
-  const auto name = stored_name(folder, source.name);
-  if (const auto* entry = folder.find(name); entry != nullptr && entry->shape != source.shape) {
-    throw base::Error(
-        base::ExitCode::checkpoint,
-        base::format("tensor '{}' has shape [{}] but the model needs [{}]; check "
-                     "config.json",
-                     name, base::join(entry->shape, ", "), base::join(source.shape, ", ")));
-  }
-  base::success_or_throw(folder.read_box(name, box, wanted.values,
-                                         source.transposed
-                                             ? SafetensorsFolder::Orientation::transposed
-                                             : SafetensorsFolder::Orientation::as_stored));
 }
 
 base::Result<base::Json> state_of_step(const fs::path& path) {
@@ -86,13 +57,9 @@ base::Result<base::Json> state_of_step(const fs::path& path) {
 
 void read_huggingface(const fs::path& folder, const model::ModelConfig& config,
                       const std::vector<Wanted>& all_wanted) {
-  const auto tensors = base::value_or_throw(SafetensorsFolder::open(folder));
-  std::map<std::string, model::HuggingFaceTensor> sources;
-  for (const auto& parameter : model::parameters(config)) {
-    sources.emplace(parameter.tensor.name, model::huggingface_tensor(config, parameter));
-  }
+  const HuggingFaceWeights weights(folder, config);
   for (const auto& wanted : all_wanted) {
-    read_part(tensors, sources.at(wanted.name), wanted);
+    weights.read(wanted.name, wanted.box, wanted.values);
   }
 }
 
@@ -143,7 +110,12 @@ fs::path tokenizer_of_weights(const fs::path& path) {
 }
 
 base::Result<model::ModelConfig> model_of_weights(const fs::path& path) {
-  if (is_huggingface(path)) return model::read_huggingface(path);
+  if (is_huggingface(path)) {
+    auto config = model::read_huggingface(path);
+    // Weights that cannot be used are not a mistake of the command line.
+    if (!config) return base::Failure{base::ExitCode::checkpoint, config.failure().text};
+    return config;
+  }
   const auto state = state_of_step(path);
   if (!state) return state.failure();
   if (!state->contains("model")) {

@@ -33,4 +33,14 @@ base::Result<model::ModelConfig> model_of_weights(const std::filesystem::path& p
 void export_huggingface(const std::filesystem::path& step, const std::filesystem::path& folder,
                         const std::filesystem::path& tokenizer);
 
+/// Collective over the world. Writes the weights of a Hugging Face folder as step 0 of a run that
+/// has no steps yet, without optimizer state: moments begin at zero when it is trained. Values
+/// keep their bits (bf16 stays bf16; f16 becomes f32). Each rank holds its share of the rows.
+/// Returns the step's folder. Throws Error (checkpoint): no config.json, or of a model that is not
+/// built in; files that are missing, cut or malformed; a tensor that is missing or has another
+/// shape; a run with steps.
+std::filesystem::path import_huggingface(const std::filesystem::path& folder,
+                                         const std::filesystem::path& run,
+                                         comm::ProcessGroup& world);
+
 }  // namespace trireme::train

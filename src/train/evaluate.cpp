@@ -1,0 +1,164 @@
+#include "trireme/train/evaluate.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/engine/options.hpp"
+#include "trireme/runtime/agree.hpp"
+#include "trireme/train/batch_loader.hpp"
+#include "trireme/train/weights.hpp"
+
+#include "groups.hpp"
+#include "setup.hpp"
+#include "text_bytes.hpp"
+
+#include <chrono>
+#include <cmath>
+
+namespace trireme::train {
+
+namespace fs = std::filesystem;
+using layout::Axis;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What was asked for, else the run's own newest step, else what the run would start from.
+fs::path asked_weights(const fs::path& given, const config::Config& config) {
+  if (!given.empty()) return given;
+  const auto run = config::run_directory(config);
+  const auto load = config.text_or("checkpoint.load", "none");
+  const bool has_steps = !checkpoint::list(checkpoint::checkpoints_of_run(run)).empty();
+  return has_steps || load == "none" ? run : fs::path(load);
+}
+
+/// The step folder or Hugging Face folder that is meant.
+base::Result<fs::path> find_weights(const fs::path& given, const config::Config& config) {
+  const auto path = asked_weights(given, config);
+  if (is_huggingface(path)) return path;
+  const auto step = checkpoint::find_step(path);
+  if (step) return step->path;
+  return base::Failure{
+      step.failure().code,
+      base::format("no weights to evaluate: {}; --weights names a step, a run or a Hugging Face "
+                   "folder",
+                   step.failure().text)};
+}
+
+/// Rank 0 decides, so that a run that saves meanwhile cannot give the ranks different steps.
+fs::path find_weights_together(const fs::path& given, const config::Config& config,
+                               comm::ProcessGroup& world) {
+  base::Result<fs::path> found = fs::path{};
+  if (world.rank() == 0) found = find_weights(given, config);
+  const auto path = runtime::agree(world, std::move(found));
+  return runtime::all_gather_text(world, path.string()).front();
+}
+
+/// With as many micro-batches as stages the pipeline is full; the size of a step is nothing to a
+/// sum over all samples.
+base::Result<engine::EngineOptions> evaluation_options(const config::Config& config,
+                                                       const model::ModelConfig& model,
+                                                       const runtime::Cluster& cluster) {
+  const auto batch = config.integer("train.micro_batch") * cluster.mesh.degree(Axis::data) *
+                     cluster.mesh.degree(Axis::pipeline);
+  const auto shaped = config.with("train.global_batch", base::format("{}", batch),
+                                  config::Origin::program("trireme eval"));
+  if (!shaped) return shaped.failure();
+  auto options = engine::options_from(*shaped, model, cluster.mesh, cluster.rank);
+  if (options) options->use = engine::Use::evaluation;
+  return options;
+}
+
+std::optional<std::int64_t> step_of(const fs::path& weights) {
+  if (is_huggingface(weights)) return std::nullopt;
+  return base::value_or_throw(checkpoint::read_manifest(weights)).step;
+}
+
+}  // namespace
+
+engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
+                                   std::int64_t batches) {
+  const BatchLoader loader(dataset);
+  const auto end = static_cast<std::uint64_t>(dataset.sample_count());
+  const auto batch = static_cast<std::uint64_t>(global_batch(engine.options()));
+  engine::EvaluationOutcome total;
+  for (std::int64_t index = 0; index < batches; ++index) {
+    const auto cursor = static_cast<std::uint64_t>(index) * batch;
+    if (cursor >= end) break;
+    loader.fill(engine, cursor, end);
+    const auto outcome = engine.evaluate();
+    total.loss_sum += outcome.loss_sum;
+    total.tokens += outcome.tokens;
+  }
+  return total;
+}
+
+Evaluation evaluate_weights(const fs::path& weights, const config::Config& config,
+                            Session& session) {
+  auto& world = *session.cluster.world;
+  Evaluation evaluation;
+  evaluation.weights = find_weights_together(weights, config, world);
+  const auto model = runtime::agree(world, model_of_weights(evaluation.weights));
+  const auto options = runtime::agree(world, evaluation_options(config, model, session.cluster));
+  const auto dataset = runtime::agree(world, open_dataset(config, "data.validation", model));
+  const auto bytes =
+      runtime::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
+  auto memory = engine::Memory::host(engine::measure(options));
+  engine::Engine engine(options, groups_of(session.cluster), *session.kernels, memory);
+  load_parameters(evaluation.weights, engine, world);
+  evaluation.step = step_of(evaluation.weights);
+  const auto begin = Clock::now();
+  const auto outcome = evaluate(*dataset, engine);
+  evaluation.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  evaluation.sequences = dataset->sample_count();
+  evaluation.sequence_length = options.sequence_length;
+  evaluation.tokens = outcome.tokens;
+  evaluation.loss = outcome.loss_sum / static_cast<double>(outcome.tokens);
+  if (bytes) evaluation.bytes = bytes->predicted(*dataset);
+  return evaluation;
+}
+
+double Evaluation::perplexity() const {
+  return std::exp(loss);
+}
+
+std::optional<double> Evaluation::bits_per_byte() const {
+  if (!bytes || *bytes == 0) return std::nullopt;
+  return loss * static_cast<double>(tokens) / std::log(2.0) / static_cast<double>(*bytes);
+}
+
+base::Json to_json(const Evaluation& evaluation) {
+  base::Json json;
+  json["weights"] = evaluation.weights.string();
+  json["step"] = evaluation.step ? base::Json(*evaluation.step) : base::Json(nullptr);
+  json["loss"] = evaluation.loss;
+  json["perplexity"] = evaluation.perplexity();
+  const auto bits = evaluation.bits_per_byte();
+  json["bits_per_byte"] = bits ? base::Json(*bits) : base::Json(nullptr);
+  json["tokens"] = evaluation.tokens;
+  json["bytes"] = evaluation.bytes ? base::Json(*evaluation.bytes) : base::Json(nullptr);
+  json["sequences"] = evaluation.sequences;
+  json["sequence_length"] = evaluation.sequence_length;
+  json["seconds"] = evaluation.seconds;
+  json["tokens_per_second"] = static_cast<double>(evaluation.tokens) / evaluation.seconds;
+  return json;
+}
+
+std::string text(const Evaluation& evaluation) {
+  auto text = base::format("weights        {}\n", evaluation.weights.string());
+  if (evaluation.step) text += base::format("step           {}\n", *evaluation.step);
+  text += base::format("held out       {} tokens in {} sequences of {}\n", evaluation.tokens,
+                       evaluation.sequences, evaluation.sequence_length);
+  text += base::format("loss           {:.6f} nats a token\n", evaluation.loss);
+  text += base::format("perplexity     {:.4f}\n", evaluation.perplexity());
+  if (const auto bits = evaluation.bits_per_byte()) {
+    text += base::format("bits per byte  {:.4f} ({} bytes of text)\n", *bits, *evaluation.bytes);
+  }
+  text += base::format("time           {:.2f} s, {:.0f} tokens/s\n", evaluation.seconds,
+                       static_cast<double>(evaluation.tokens) / evaluation.seconds);
+  return text;
+}
+
+}  // namespace trireme::train

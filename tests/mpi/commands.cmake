@@ -1,0 +1,15 @@
+# Commands over real ranks, as people start them.
+if(TARGET trireme AND TRIREME_MPIEXEC)
+  add_executable(mpi_commands
+    commands/eval_test.cpp commands/import_test.cpp commands/ranks.cpp
+    "${PROJECT_SOURCE_DIR}/tests/support/program.cpp")
+  target_include_directories(mpi_commands PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(mpi_commands PRIVATE
+    trireme::checkpoint trireme::data trireme_test_main trireme_options)
+  target_precompile_headers(mpi_commands REUSE_FROM trireme_test_pch)
+  target_compile_definitions(mpi_commands PRIVATE
+    TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_EXECUTABLE="$<TARGET_FILE:trireme>")
+  add_dependencies(mpi_commands trireme)
+  catch_discover_tests(mpi_commands TEST_PREFIX "mpi.commands/"
+    PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+endif()
