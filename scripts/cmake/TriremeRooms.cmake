@@ -37,7 +37,12 @@ function(trireme_check_includes room depends files)
         set(other "${CMAKE_MATCH_1}")
         if(NOT other STREQUAL room AND NOT other IN_LIST depends)
           message(FATAL_ERROR "${file}: includes room '${other}', which room '${room}' does not "
-            "declare in DEPENDS (docs/architecture.md, rooms and layers)")
+            "declare in DEPENDS (README.md, Rooms)")
+        endif()
+      elseif(line MATCHES "\"([a-z]+)/" AND CMAKE_MATCH_1 IN_LIST TRIREME_ROOMS)
+        if(NOT CMAKE_MATCH_1 STREQUAL room)
+          message(FATAL_ERROR "${file}: includes a private header of room '${CMAKE_MATCH_1}'; "
+            "other rooms see include/trireme/${CMAKE_MATCH_1} alone")
         endif()
       elseif(line MATCHES "include <([^>]+)>")
         set(header "${CMAKE_MATCH_1}")

@@ -1,4 +1,4 @@
-// trireme train
+// trireme train: argv to Trainer. Next: src/train/launch.cpp, src/train/trainer.cpp.
 #include "trireme/train/trainer.hpp"
 
 #include "trireme/base/error.hpp"

@@ -166,6 +166,21 @@ base::Result<ScheduleKind> schedule_kind(std::string_view wanted) {
       wanted, base::join(names, ", "), base::did_you_mean(wanted, names)));
 }
 
+namespace {
+
+std::vector<Action> actions_of(const Schedule& schedule, int stage) {
+  switch (schedule.kind) {
+    case ScheduleKind::gpipe:
+      return gpipe_actions(schedule);
+    case ScheduleKind::one_forward_one_backward:
+    case ScheduleKind::interleaved:
+      break;
+  }
+  return one_forward_one_backward_actions(schedule, stage);
+}
+
+}  // namespace
+
 base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
                                      int virtual_stages) {
   Schedule schedule{kind, stages, micro_batches, virtual_stages, {}};
@@ -173,9 +188,7 @@ base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_ba
     if (const base::Status status = check(schedule); !status) return status.failure();
   }
   for (int stage = 0; stage < stages; ++stage) {
-    schedule.actions.push_back(kind == ScheduleKind::gpipe
-                                   ? gpipe_actions(schedule)
-                                   : one_forward_one_backward_actions(schedule, stage));
+    schedule.actions.push_back(actions_of(schedule, stage));
   }
   return schedule;
 }

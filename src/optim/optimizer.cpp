@@ -8,7 +8,9 @@ using device::Tensor;
 
 Rule rule_from(const config::Config& config) {
   Rule rule;
-  rule.kind = config.text("optimizer.name") == "sgd" ? RuleKind::sgd : RuleKind::adamw;
+  const auto& name = config.text("optimizer.name");
+  TRIREME_EXPECT(name == "adamw" || name == "sgd", "no update rule is called " + name);
+  rule.kind = name == "sgd" ? RuleKind::sgd : RuleKind::adamw;
   rule.beta1 = static_cast<float>(config.real("optimizer.beta1"));
   rule.beta2 = static_cast<float>(config.real("optimizer.beta2"));
   rule.eps = static_cast<float>(config.real("optimizer.eps"));

@@ -9,7 +9,7 @@
 namespace trireme::train {
 namespace {
 
-runtime::JoinOptions join_options(const config::Config& config) {
+base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
   runtime::JoinOptions options;
   options.pipeline = config.count("parallel.pipeline");
   options.tensor = config.count("parallel.tensor");
@@ -18,6 +18,12 @@ runtime::JoinOptions join_options(const config::Config& config) {
   const auto& backend = config.text("comm.backend");
   if (backend == "mpi") options.backend = comm::Backend::mpi;
   if (backend == "shared") options.backend = comm::Backend::shared;
+  if (backend == "nccl" || backend == "staged") {
+    return base::Failure{base::ExitCode::topology,
+                         base::format("comm.backend = {} is not in this build (it moves GPU memory "
+                                      "and there is no CUDA backend in it); use auto",
+                                      backend)};
+  }
   return options;
 }
 
@@ -38,6 +44,7 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,
                            const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body) {
+  const auto join = base::value_or_throw(join_options(config));
   comm::MpiRuntime mpi;
   auto log = base::log::settings();
   log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
@@ -47,15 +54,13 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
         mpi, {failures.run_directory, rank_log(failures.run_directory, mpi.world_rank()).string()});
   }
   return mpi.run([&] {
-    Session session{runtime::join(mpi, join_options(config), environment), nullptr};
+    Session session{runtime::join(mpi, join, environment), nullptr};
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",
                          "start all ranks with the same files, environment and command line");
-    const int threads =
-        config.count_or("numerics.threads", session.cluster.binding.threads);
+    const int threads = config.count_or("numerics.threads", session.cluster.binding.threads);
     session.kernels = runtime::agree(world, make_kernels(config, threads));
-    base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
-                    threads);
+    base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(), threads);
     return body(session);
   });
 }
