@@ -1,5 +1,6 @@
 """Tiny random models of the three families, made and computed by transformers; and how far what
 `trireme probe` wrote is from them."""
+import copy
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import subprocess
 
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
+import numpy
 import torch
 import transformers
 from safetensors.numpy import load_file, save_file
@@ -69,7 +71,7 @@ def tokens_for(model, batch, length, seed):
 def expected(model, tokens):
     """Name to array: logits, loss, and a gradient for each parameter (tied ones once)."""
     model.zero_grad()
-    logits = model(input_ids=tokens).logits.float()
+    logits = model(input_ids=tokens).logits
     flat = logits[:, :-1].reshape(-1, logits.shape[-1])
     loss = torch.nn.functional.cross_entropy(flat, tokens[:, 1:].reshape(-1))
     loss.backward()
@@ -79,20 +81,86 @@ def expected(model, tokens):
     return {name: tensor.numpy().copy(order="C") for name, tensor in tensors.items()}
 
 
+class WithoutNarrowing(torch.overrides.TorchFunctionMode):
+    """fp64 stays fp64 where transformers asks for fp32 on the way (norms, softmax)."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if any(torch.is_tensor(value) and value.dtype == torch.float64 for value in args):
+            if function is torch.Tensor.float:
+                return args[0]
+            args = tuple(torch.float64 if value is torch.float32 else value for value in args)
+            kwargs = {name: torch.float64 if value is torch.float32 else value
+                      for name, value in kwargs.items()}
+        return function(*args, **kwargs)
+
+
+def exact(model, tokens):
+    """What transformers computes of the same parameters in fp64; rotary tables stay the fp32
+    numbers that define them."""
+    wide = copy.deepcopy(model)
+    for parameter in wide.parameters():
+        parameter.data = parameter.data.double()
+    with WithoutNarrowing():
+        return expected(wide, tokens)
+
+
 def write_expected(tensors, file):
     save_file(tensors, file, metadata={"format": "pt"})
 
 
-def distances(found, wanted):
-    """Name to (largest difference / largest value expected). Shapes and names must be equal."""
-    assert found.keys() == wanted.keys(), sorted(found.keys() ^ wanted.keys())
+class Distance:
+    """How far one tensor is from what transformers computes in fp64, in shares of its largest
+    number there; and how far transformers in fp32 is from that itself."""
+
+    def __init__(self, found, plain, exact, smallest):
+        scale = max(float(abs(exact).max()), smallest)
+        self.ours = float(abs(found - exact).max()) / scale
+        self.theirs = float(abs(plain - exact).max()) / scale
+        self.apart = float(abs(found.astype(plain.dtype) - plain).max()) / scale
+
+    def within(self):
+        """Rounding that a model's own shape magnifies (a norm over two numbers, say) is allowed,
+        but no more of it than transformers has in fp32: nothing is excused that fp64 does not
+        show to be beyond fp32."""
+        return self.ours <= max(TOLERANCE, 2 * self.theirs)
+
+
+def smallest_scale(exact):
+    """fp64 itself leaves noise where a gradient is zero (a layer norm of one number has none):
+    below this, a thousand millionth of the model's largest gradient, numbers count as zero."""
+    return 1e-9 * max(float(abs(array).max()) for name, array in exact.items()
+                      if name.startswith("grad/")) + 1e-30
+
+
+def distances(found, plain, exact):
+    """Name to Distance. Shapes and names must be equal."""
+    assert found.keys() == exact.keys(), sorted(found.keys() ^ exact.keys())
+    smallest = smallest_scale(exact)
     away = {}
-    for name, array in wanted.items():
+    for name, array in exact.items():
         assert found[name].shape == array.shape, (name, found[name].shape, array.shape)
-        assert found[name].dtype == array.dtype, name
-        scale = max(float(abs(array).max()), 1e-30)
-        away[name] = float(abs(found[name] - array).max()) / scale
+        assert found[name].dtype == numpy.float32, name
+        if name == "loss" and numpy.isnan(array).all():
+            assert numpy.isnan(found[name]).all(), "a mean over nothing is NaN"
+            continue
+        away[name] = Distance(found[name], plain[name], array, smallest)
     return away
+
+
+def add_draws(away, model, tokens, draws=8):
+    """One run of fp32 is one draw of its rounding. More of them, for models that need it: the same
+    model with the last bits of its parameters changed. `theirs` becomes the largest."""
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(draws):
+        other = copy.deepcopy(model)
+        with torch.no_grad():
+            for parameter in other.parameters():
+                bits = torch.rand(parameter.shape, generator=generator) - 0.5
+                parameter.mul_(1 + 2.0 ** -22 * bits)
+        plain, wide = expected(other, tokens), exact(other, tokens)
+        for name, distance in distances(plain, plain, wide).items():
+            away[name].theirs = max(away[name].theirs, distance.theirs)
 
 
 def run_trireme(executable, ranks, arguments):

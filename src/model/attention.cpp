@@ -150,7 +150,8 @@ void AttentionBlock::backward_through_head_norms(const AttentionActivations& kep
                                   {},
                                   d_heads.q,
                                   q_norm_.d_weight,
-                                  {}});
+                                  {},
+                                  context_.config.norm_eps});
   context_.kernels.norm_backward({device::NormKind::rms,
                                   dk,
                                   views.k,
@@ -160,7 +161,8 @@ void AttentionBlock::backward_through_head_norms(const AttentionActivations& kep
                                   {},
                                   d_heads.k,
                                   k_norm_.d_weight,
-                                  {}});
+                                  {},
+                                  context_.config.norm_eps});
 }
 
 AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,

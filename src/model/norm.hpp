@@ -41,7 +41,8 @@ class Norm {
   void backward(const device::Tensor& dy, const device::Tensor& x, const NormStatistics& kept,
                 const device::Tensor& d_residual, const device::Tensor& dx) const {
     context_.kernels.norm_backward({kind(), dy, x, weights_.weight, kept.mean, kept.rstd,
-                                    d_residual, dx, weights_.d_weight, weights_.d_bias});
+                                    d_residual, dx, weights_.d_weight, weights_.d_bias,
+                                    context_.config.norm_eps});
   }
 
  private:

@@ -74,6 +74,12 @@ fs::path prepare_run(const fs::path& folder, const fs::path& run) {
                                    "name another folder",
                                    run.string()));
   }
+  if (is_huggingface(run)) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("'{}' has a config.json (it would be read as a Hugging Face "
+                                   "folder, not as a run); name another folder",
+                                   run.string()));
+  }
   std::error_code error;
   fs::create_directories(run, error);
   if (error) {

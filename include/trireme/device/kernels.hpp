@@ -49,6 +49,7 @@ struct NormBackward {
   Tensor dx;          // like dy
   Tensor d_weight;    // f32 [width], added to
   Tensor d_bias;      // f32 [width], added to, or empty
+  float eps = 1e-5F;  // as in the forward
 };
 
 /// Causal or full attention of grouped heads; fp32 softmax, never a whole score matrix.

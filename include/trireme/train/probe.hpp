@@ -19,7 +19,8 @@ struct TokenLists {
 };
 
 /// From JSON that people wrote. Refuses, with the place: anything but equally long lists of whole
-/// numbers below vocab_size, and lists that are too short to predict anything.
+/// numbers below vocab_size. Lists of one token are welcome: they have logits, though their loss is
+/// the mean of nothing (NaN, with gradients of zero, as transformers has it).
 base::Result<TokenLists> token_lists(const base::Json& json, std::int64_t vocab_size,
                                      std::string_view source);
 

@@ -126,6 +126,8 @@ class BackwardHead {
                                    keys.count(), attention_.scale, lse[query], deltas[row],
                                    mask.of(sequence_, head, query, {keys.begin, keys.begin + seen}),
                                    tiles.weights + place, tiles.d_scores + place});
+      // The softmax of one score is 1 whatever the score is; rounding would leave a little.
+      if (sizes_.visible(query) == 1) tiles.d_scores[place] = T{};
     }
   }
 

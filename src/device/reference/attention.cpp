@@ -130,7 +130,9 @@ void backward_query(const AttentionBackward& backward, const Query& at, std::vec
     const auto* v = head_row<T>(attention.v, at.sequence, key, kv_head(attention, at.head));
     const float factor = mask.active() ? mask.factor(first + key) : 1.0F;
     const float p = std::exp(row[static_cast<std::size_t>(key)] - lse);
-    const float ds = p * (factor * dot(d_out, v, head_dim) - delta) * attention.scale;
+    // The softmax of one score is 1 whatever the score is.
+    const float ds =
+        keys == 1 ? 0.0F : p * (factor * dot(d_out, v, head_dim) - delta) * attention.scale;
     for (std::int64_t d = 0; d < head_dim; ++d) {
       const auto place = static_cast<std::size_t>(key * head_dim + d);
       sums.dv[place] += p * factor * to_float(d_out[d]);

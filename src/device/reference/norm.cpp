@@ -53,14 +53,14 @@ void backward_row(const NormBackward& norm, const T* dy, const std::vector<doubl
   double mean_g = 0;
   double mean_gh = 0;
   for (std::int64_t c = 0; c < width; ++c) {
-    const auto g = static_cast<double>(to_float(dy[c]) * to_float(weight[c]));
+    const auto g = static_cast<double>(to_float(dy[c])) * static_cast<double>(to_float(weight[c]));
     mean_g += g;
     mean_gh += g * normalised[static_cast<std::size_t>(c)];
   }
   mean_g = norm.kind == NormKind::layer ? mean_g / static_cast<double>(width) : 0.0;
   mean_gh /= static_cast<double>(width);
   for (std::int64_t c = 0; c < width; ++c) {
-    const auto g = static_cast<double>(to_float(dy[c]) * to_float(weight[c]));
+    const auto g = static_cast<double>(to_float(dy[c])) * static_cast<double>(to_float(weight[c]));
     const auto through = rstd * (g - mean_g - normalised[static_cast<std::size_t>(c)] * mean_gh);
     const float direct = d_residual == nullptr ? 0.0F : to_float(d_residual[c]);
     assign(dx[c], static_cast<float>(through) + direct);
@@ -81,15 +81,15 @@ void backward(const NormBackward& norm) {
     const auto* x = data_of<T>(norm.x) + x_rows.offset(row);
     const auto* d_residual =
         norm.d_residual ? data_of<T>(norm.d_residual) + Rows(norm.d_residual).offset(row) : nullptr;
-    const auto mean =
-        norm.kind == NormKind::layer ? static_cast<double>(norm.mean.f32()[row]) : 0.0;
-    const auto rstd = static_cast<double>(norm.rstd.f32()[row]);
+    // Not from the forward's rounded statistics: of a row of one number, or of two around their
+    // mean, the gradient is what eps alone leaves, and fp32 would lose it.
+    const auto stats = statistics(norm.kind, x, dy_rows.width(), norm.eps);
     for (std::size_t c = 0; c < width; ++c) {
-      normalised[c] = (static_cast<double>(to_float(x[c])) - mean) * rstd;
+      normalised[c] = (static_cast<double>(to_float(x[c])) - stats.mean) * stats.rstd;
       d_weight[c] += static_cast<double>(to_float(dy[c])) * normalised[c];
       d_bias[c] += static_cast<double>(to_float(dy[c]));
     }
-    backward_row<T>(norm, dy, normalised, rstd, d_residual,
+    backward_row<T>(norm, dy, normalised, stats.rstd, d_residual,
                     data_of<T>(norm.dx) + dx_rows.offset(row));
   }
   for (std::size_t c = 0; c < width; ++c) {

@@ -228,5 +228,10 @@ TEST_CASE("import overwrites no run") {
   const auto again = import(1, golden_model("gpt2-untied-odd"), run);
   CHECK(again.exit_code == 6);
   CHECK(says(again.err, "has checkpoints already"));
+  const auto model = folder.path() / "model";
+  rewrite(golden_model("gpt2-tied"), model, {});
+  const auto inside = import(1, model, model);
+  CHECK(inside.exit_code == 6);
+  CHECK(says(inside.err, "has a config.json"));
   done_on_ranks(1, {"checkpoint", "verify", run.string()});
 }

@@ -187,6 +187,36 @@ TEST_CASE("gradients of attention agree with finite differences") {
   });
 }
 
+TEST_CASE("a query that sees one key has no gradient of its score") {
+  for_each_backend([](Kernels& kernels) {
+    for (const auto& shape : {shapes[1], shapes[2], shapes[3]}) {
+      Case test(DType::f32, shape, true);
+      TestTensor d_out(DType::f32, {shape.batch, shape.query_seq, shape.heads, shape.head_dim});
+      // Only the first query of each sequence matters, and it sees one key.
+      d_out.randomise(3);
+      auto first = d_out.values();
+      const auto row = static_cast<std::size_t>(shape.heads * shape.head_dim);
+      const auto sequence = row * static_cast<std::size_t>(shape.query_seq);
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        if (i % sequence >= row) first[i] = 0;
+      }
+      d_out.set(first);
+      kernels.attention_forward(test.attention);
+      Gradients gradients(test, d_out);
+      kernels.attention_backward(gradients.backward);
+      for (const auto value : gradients.dq.values()) REQUIRE(value == 0.0F);
+      const auto dkv = gradients.dkv.values();
+      const auto width = static_cast<std::size_t>(shape.kv_heads * shape.head_dim);
+      bool any_value = false;
+      for (std::size_t i = 0; i < dkv.size(); ++i) {
+        if (i % (2 * width) < width) REQUIRE(dkv[i] == 0.0F);
+        any_value = any_value || dkv[i] != 0.0F;
+      }
+      CHECK(any_value);
+    }
+  });
+}
+
 TEST_CASE("dropout in attention does not depend on which rank has which heads or sequences") {
   for_each_backend([](Kernels& kernels) {
     const Shape shape{2, 9, 9, 4, 4, 8};

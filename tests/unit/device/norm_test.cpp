@@ -210,3 +210,50 @@ TEST_CASE("a layer norm of numbers far from zero keeps its digits") {
     CHECK(relative_error(y.values(), expected) < 1e-3);
   });
 }
+
+TEST_CASE("norms of one number, and of two around their mean, keep the gradient that eps leaves") {
+  const float eps = 1e-6F;
+  for_each_backend([&](Kernels& kernels) {
+    const auto backward = [&](NormKind kind, TestTensor& x, TestTensor& dy) {
+      const auto width = static_cast<std::int64_t>(x.values().size());
+      TestTensor weight(DType::f32, {width});
+      TestTensor y(DType::f32, {1, width});
+      TestTensor mean(DType::f32, {1});
+      TestTensor rstd(DType::f32, {1});
+      TestTensor dx(DType::f32, {1, width});
+      TestTensor d_weight(DType::f32, {width});
+      weight.randomise(3);
+      d_weight.set(std::vector<float>(static_cast<std::size_t>(width), 0.0F));
+      const bool layer = kind == NormKind::layer;
+      const Tensor none;
+      const Tensor kept_mean = layer ? mean.view() : none;
+      kernels.norm_forward({kind, x, {}, {}, weight, none, y, kept_mean, rstd, eps});
+      kernels.norm_backward({kind, dy, x, weight, kept_mean, rstd, {}, dx, d_weight, {}, eps});
+      return std::pair{dx.values(), weight.values()};
+    };
+    TestTensor x(DType::f32, {1, 1});
+    TestTensor dy(DType::f32, {1, 1});
+    x.set({0.7F});
+    dy.set({1.3F});
+    const auto [one, weight] = backward(NormKind::rms, x, dy);
+    // y = x w / sqrt(x^2 + eps).
+    const auto slope = [&](double at) {
+      const auto e = static_cast<double>(eps);
+      return e / std::pow(at * at + e, 1.5);
+    };
+    const auto g = static_cast<double>(1.3F) * static_cast<double>(weight[0]);
+    CHECK(static_cast<double>(one[0]) ==
+          Approx(g * slope(static_cast<double>(0.7F))).epsilon(1e-5));
+
+    TestTensor pair(DType::f32, {1, 2});
+    TestTensor d_pair(DType::f32, {1, 2});
+    pair.set({1.5F, 0.5F});
+    d_pair.set({0.25F, -2.0F});
+    const auto [two, weights] = backward(NormKind::layer, pair, d_pair);
+    // With d half the difference: y = (d, -d) w / sqrt(d^2 + eps).
+    const auto difference =
+        0.25 * static_cast<double>(weights[0]) + 2.0 * static_cast<double>(weights[1]);
+    CHECK(static_cast<double>(two[0]) == Approx(difference / 2 * slope(0.5)).epsilon(1e-5));
+    CHECK(two[1] == -two[0]);
+  });
+}

@@ -33,6 +33,7 @@ struct NormBackwardRow {
   float* d_bias = nullptr;
   std::int64_t width = 0;
   NormStatistics statistics;
+  float eps = 0;
 };
 
 template <typename T>
