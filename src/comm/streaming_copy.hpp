@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+
+namespace trireme::comm {
+
+/// Copies what a peer will read next, past this core's caches: a core that shares no cache with
+/// this one reads memory several times faster than lines which this one has modified. Short
+/// copies stay in the cache. What follows (a counter that peers look at) is seen after the data.
+void stream_bytes(std::byte* to, const std::byte* from, std::size_t count);
+
+}  // namespace trireme::comm
