@@ -1,6 +1,7 @@
 #include "streaming_copy.hpp"
 
 #include "arguments.hpp"
+#include "ordered_sum.hpp"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -18,7 +19,7 @@ constexpr std::size_t line = 64;
 /// Below, the way to memory and back takes longer than moving modified lines.
 constexpr std::size_t shortest = std::size_t{4} << 10;
 
-/// Whole lines; `to` at the begin of one.
+/// Every processor of this kind has these.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t count) {
   for (std::size_t at = 0; at < count; at += line) {
     const auto* source = reinterpret_cast<const __m128i*>(from + at);
@@ -47,7 +48,11 @@ void stream_bytes(std::byte* to, const std::byte* from, std::size_t count) {
     const auto head = into_line == 0 ? 0 : line - into_line;
     const auto body = (count - head) / line * line;
     copy_bytes(to, from, head);
-    stream_lines(to + head, from + head, body);
+    if (best_instructions() == Instructions::avx512) {
+      avx512::stream_lines(to + head, from + head, body);
+    } else {
+      stream_lines(to + head, from + head, body);
+    }
     copy_bytes(to + head + body, from + head + body, count - head - body);
     return;
   }
