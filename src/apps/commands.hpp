@@ -7,7 +7,9 @@
 namespace trireme::apps {
 
 Command bench_command();
+Command bench_comm_command();
 Command bench_gemm_command();
+Command bench_io_command();
 Command checkpoint_command();
 Command checkpoint_export_command();
 Command checkpoint_import_command();

@@ -1,6 +1,7 @@
 #include "mailroom.hpp"
 
 #include "arguments.hpp"
+#include "streaming_copy.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -32,8 +33,8 @@ struct Mailroom::Ring {
     const auto position = written.load(std::memory_order_relaxed);
     const auto at = position % capacity;
     const auto first = std::min(bytes, capacity - at);
-    copy_bytes(data + at, static_cast<const std::byte*>(from), first);
-    copy_bytes(data, static_cast<const std::byte*>(from) + first, bytes - first);
+    stream_bytes(data + at, static_cast<const std::byte*>(from), first);
+    stream_bytes(data, static_cast<const std::byte*>(from) + first, bytes - first);
     written.store(position + bytes, std::memory_order_release);
   }
   /// `to` may be null: the bytes are dropped.

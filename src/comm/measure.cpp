@@ -1,8 +1,11 @@
 #include "trireme/comm/measure.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/device/arena.hpp"
+
+#include "exact_data.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,9 +17,17 @@ namespace {
 using device::DType;
 using device::Tensor;
 
+/// Rounds that are not counted: until every ring of shared memory has been filled once, whose
+/// pages the system gives at the first touch.
+int warm_up_rounds(std::size_t bytes) {
+  constexpr std::size_t largest_ring = std::size_t{2} << 20;
+  return static_cast<int>(
+      2 + std::min<std::size_t>(largest_ring / std::max<std::size_t>(bytes, 1), 600));
+}
+
 constexpr std::array all_collectives{Collective::all_reduce, Collective::reduce_scatter,
                                      Collective::all_gather, Collective::all_to_all,
-                                     Collective::broadcast,  Collective::ring};
+                                     Collective::broadcast,  Collective::send_receive};
 constexpr std::array all_backends{Backend::automatic, Backend::mpi, Backend::shared,
                                   Backend::library};
 
@@ -32,50 +43,118 @@ base::Result<T> named(std::string_view what, std::string_view word, const std::a
                                           base::join(names, ", ")));
 }
 
-/// The arrays of one rank; every page is touched before anything is timed.
-struct Arrays {
-  explicit Arrays(std::int64_t elements)
-      : arena(device::Arena::host(device::Purpose::communication,
-                                  2 * static_cast<std::size_t>(elements) * 4 + 256)),
-        whole(arena.allocate(DType::f32, {elements})),
-        other(arena.allocate(DType::f32, {elements})) {
-    std::fill_n(whole.f32(), elements, 1.0F);
-    std::fill_n(other.f32(), elements, 1.0F);
-  }
-  device::Arena arena;
-  Tensor whole;
-  Tensor other;
-};
+/// The arrays of one rank, and what a collective leaves in them.
+class Trial {
+ public:
+  Trial(const MeasureOptions& options, int rank, int ranks)
+      : collective_(options.collective),
+        rank_(rank),
+        ranks_(ranks),
+        part_elements_(part_elements(options, ranks)),
+        arena_(
+            device::Arena::host(device::Purpose::communication, 2 * bytes(options, ranks) + 256)),
+        whole_(arena_.allocate(options.dtype, {part_elements_ * ranks})),
+        other_(arena_.allocate(options.dtype, {part_elements_ * ranks})),
+        part_(other_.slice(0, 0, part_elements_)) {}
 
-void perform(ProcessGroup& group, Collective collective, const Arrays& arrays) {
-  const auto part = arrays.other.slice(0, 0, arrays.whole.element_count() / group.size());
-  switch (collective) {
-    case Collective::all_reduce:
-      // A maximum would keep numbers small, but sums are what training needs.
-      return group.all_reduce(arrays.whole);
-    case Collective::reduce_scatter:
-      return group.reduce_scatter(arrays.whole, part);
-    case Collective::all_gather:
-      return group.all_gather(part, arrays.whole);
-    case Collective::all_to_all:
-      return group.all_to_all(arrays.whole, arrays.other);
-    case Collective::broadcast:
-      return group.broadcast(arrays.whole, 0);
-    case Collective::ring: {
-      auto receive =
-          group.start_receive(arrays.other, (group.rank() + group.size() - 1) % group.size(), 0);
-      auto send = group.start_send(arrays.whole, (group.rank() + 1) % group.size(), 0);
-      receive.wait();
-      return send.wait();
+  /// Of the whole array.
+  static std::size_t bytes(const MeasureOptions& options, int ranks) {
+    return static_cast<std::size_t>(part_elements(options, ranks) * ranks) *
+           device::size_of(options.dtype);
+  }
+
+  /// Inputs are written, places of results poisoned: every page has been touched.
+  void prepare() const {
+    const auto own = ExactData::of_rank(rank_);
+    const bool gathers = collective_ == Collective::all_gather;
+    const bool receives_all = collective_ == Collective::broadcast && rank_ != 0;
+    (gathers || receives_all ? ExactData::poison() : own).fill(whole_);
+    (gathers ? own : ExactData::poison()).fill(other_);
+  }
+
+  void perform(ProcessGroup& group) const {
+    switch (collective_) {
+      case Collective::all_reduce:
+        return group.all_reduce(whole_);
+      case Collective::reduce_scatter:
+        return group.reduce_scatter(whole_, part_);
+      case Collective::all_gather:
+        return group.all_gather(part_, whole_);
+      case Collective::all_to_all:
+        return group.all_to_all(whole_, other_);
+      case Collective::broadcast:
+        return group.broadcast(whole_, 0);
+      case Collective::send_receive: {
+        auto receive = group.start_receive(other_, before(), 0);
+        auto send = group.start_send(whole_, (rank_ + 1) % ranks_, 0);
+        receive.wait();
+        return send.wait();
+      }
     }
   }
-}
+
+  /// Throws unless every result is the one that is due.
+  void check(const ProcessGroup& group) const {
+    switch (collective_) {
+      case Collective::all_reduce:
+        return check(group, whole_, ExactData::sum_of(ranks_), 0);
+      case Collective::reduce_scatter:
+        return check(group, part_, ExactData::sum_of(ranks_), rank_ * part_elements_);
+      case Collective::all_gather:
+        for (int peer = 0; peer < ranks_; ++peer) {
+          check(group, part_of(whole_, peer), ExactData::of_rank(peer), 0);
+        }
+        return;
+      case Collective::all_to_all:
+        for (int peer = 0; peer < ranks_; ++peer) {
+          check(group, part_of(other_, peer), ExactData::of_rank(peer), rank_ * part_elements_);
+        }
+        return;
+      case Collective::broadcast:
+        return check(group, whole_, ExactData::of_rank(0), 0);
+      case Collective::send_receive:
+        return check(group, other_, ExactData::of_rank(before()), 0);
+    }
+  }
+
+ private:
+  static std::int64_t part_elements(const MeasureOptions& options, int ranks) {
+    const auto part = options.bytes / device::size_of(options.dtype) / static_cast<unsigned>(ranks);
+    return static_cast<std::int64_t>(std::max<std::size_t>(1, part));
+  }
+  int before() const { return (rank_ + ranks_ - 1) % ranks_; }
+  Tensor part_of(const Tensor& x, int position) const {
+    return x.slice(0, position * part_elements_, part_elements_);
+  }
+
+  void check(const ProcessGroup& group, const Tensor& result, const ExactData& due,
+             std::int64_t first) const {
+    const auto difference = due.compare(result, first);
+    if (!difference) return;
+    throw base::Error(
+        base::ExitCode::peer,
+        base::format("{} over {} left {} at element {} of rank {} where {} is due (a collective "
+                     "that is wrong makes training wrong); use another comm.backend, and report "
+                     "this",
+                     name(collective_), group.backend(), difference->found, difference->index,
+                     rank_, difference->due));
+  }
+
+  Collective collective_;
+  int rank_;
+  int ranks_;
+  std::int64_t part_elements_;
+  device::Arena arena_;
+  Tensor whole_;
+  Tensor other_;
+  Tensor part_;
+};
 
 /// Of the slowest rank.
-double time_once(ProcessGroup& group, Collective collective, const Arrays& arrays) {
+double time_once(ProcessGroup& group, const Trial& trial) {
   group.barrier();
   const auto begin = std::chrono::steady_clock::now();
-  perform(group, collective, arrays);
+  trial.perform(group);
   const std::chrono::duration<float> own = std::chrono::steady_clock::now() - begin;
   float slowest = own.count();
   group.all_reduce({&slowest, DType::f32, {1}}, ReduceOp::max);
@@ -96,8 +175,8 @@ const char* name(Collective collective) {
       return "all_to_all";
     case Collective::broadcast:
       return "broadcast";
-    case Collective::ring:
-      return "ring";
+    case Collective::send_receive:
+      return "send_receive";
   }
   return "?";
 }
@@ -111,19 +190,21 @@ base::Result<Backend> backend_named(std::string_view name) {
 }
 
 std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options) {
-  const auto ranks = static_cast<std::size_t>(mpi.world_size());
-  const auto elements = static_cast<std::int64_t>(options.bytes / 4 / ranks * ranks);
-  const Arrays arrays(elements);
+  const int ranks = mpi.world_size();
+  const Trial trial(options, mpi.world_rank().value(), ranks);
   std::vector<std::unique_ptr<ProcessGroup>> groups;
   for (const auto backend : options.backends) {
     groups.push_back(mpi.make_world({backend, options.timeout_seconds}));
   }
   std::vector<std::vector<double>> seconds(groups.size());
-  for (int repeat = -2; repeat < options.repeats; ++repeat) {
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      // Sums must not run away: adding zeros costs what adding anything costs.
-      std::fill_n(arrays.whole.f32(), elements, 0.0F);
-      const auto spent = time_once(*groups[i], options.collective, arrays);
+  const int warm_up = warm_up_rounds(options.bytes);
+  for (int repeat = -warm_up; repeat < options.repeats; ++repeat) {
+    for (std::size_t turn = 0; turn < groups.size(); ++turn) {
+      // Nobody always comes after the same other one, whose traces lie in the caches.
+      const auto i = (turn + static_cast<std::size_t>(repeat + warm_up)) % groups.size();
+      trial.prepare();
+      const auto spent = time_once(*groups[i], trial);
+      trial.check(*groups[i]);
       if (repeat >= 0) seconds[i].push_back(spent);
     }
   }
@@ -131,9 +212,8 @@ std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options)
   for (std::size_t i = 0; i < groups.size(); ++i) {
     auto& times = seconds[i];
     std::sort(times.begin(), times.end());
-    results.push_back({options.collective, options.backends[i], mpi.world_size(),
-                       static_cast<std::size_t>(elements) * 4, times[times.size() / 2],
-                       times.front()});
+    results.push_back({options.collective, groups[i]->backend(), ranks,
+                       Trial::bytes(options, ranks), times[times.size() / 2], times.front()});
   }
   return results;
 }

@@ -5,11 +5,14 @@
 
 #include "arguments.hpp"
 #include "ordered_sum.hpp"
+#include "streaming_copy.hpp"
 
 #include <algorithm>
 
 namespace trireme::comm {
 namespace {
+
+constexpr std::size_t beyond_caches = std::size_t{4} << 20;
 
 const char* name(SharedPlan::Kind kind) {
   switch (kind) {
@@ -84,6 +87,15 @@ std::size_t SharedOperation::length_at(int position, std::size_t begin, std::siz
   return begin >= bytes ? 0 : std::min(piece, bytes - begin);
 }
 
+void SharedOperation::put(std::byte* to, const std::byte* from, std::size_t count) const {
+  // What no cache will hold until it is used need not be read into one before it is overwritten.
+  if (plan_.total_bytes >= beyond_caches) {
+    stream_bytes(to, from, count);
+  } else {
+    copy_bytes(to, from, count);
+  }
+}
+
 bool SharedOperation::send_exchange() {
   const auto round = first_.exchange + exchange_sent_;
   if (exchange_sent_ == plan_.exchange_rounds || !lanes_.may_send(Lane::exchange, round)) {
@@ -93,9 +105,9 @@ bool SharedOperation::send_exchange() {
   // Each rank begins with the next one, so that not all read the same memory at once.
   for (int distance = 1; distance < lanes_.size(); ++distance) {
     const int peer = (lanes_.self() + distance) % lanes_.size();
-    copy_bytes(lanes_.exchange_slot(lanes_.self(), round, peer),
-               plan_.from + plan_.begins[static_cast<std::size_t>(peer)] + begin,
-               length_at(peer, begin, plan_.exchange_piece));
+    stream_bytes(lanes_.exchange_slot(lanes_.self(), round, peer),
+                 plan_.from + plan_.begins[static_cast<std::size_t>(peer)] + begin,
+                 length_at(peer, begin, plan_.exchange_piece));
   }
   if (exchange_sent_ == 0) sign(Lane::exchange, round);
   lanes_.sent(Lane::exchange, round);
@@ -118,8 +130,8 @@ bool SharedOperation::take_exchange() {
     case SharedPlan::Arrival::place:
       for (int distance = 1; distance < lanes_.size(); ++distance) {
         const int peer = (lanes_.self() + distance) % lanes_.size();
-        copy_bytes(plan_.out + plan_.begins[static_cast<std::size_t>(peer)] + begin,
-                   lanes_.exchange_slot(peer, round, lanes_.self()), length);
+        put(plan_.out + plan_.begins[static_cast<std::size_t>(peer)] + begin,
+            lanes_.exchange_slot(peer, round, lanes_.self()), length);
       }
       break;
   }
@@ -145,9 +157,9 @@ bool SharedOperation::send_spread() {
   if (plan_.exchange_rounds > 0 && exchange_taken_ <= spread_sent_) return false;
   const auto begin = spread_sent_ * plan_.spread_piece;
   const auto self = lanes_.self();
-  copy_bytes(lanes_.spread_slot(self, round),
-             plan_.whole + plan_.begins[static_cast<std::size_t>(self)] + begin,
-             length_at(self, begin, plan_.spread_piece));
+  stream_bytes(lanes_.spread_slot(self, round),
+               plan_.whole + plan_.begins[static_cast<std::size_t>(self)] + begin,
+               length_at(self, begin, plan_.spread_piece));
   if (spread_sent_ == 0) sign(Lane::spread, round);
   lanes_.sent(Lane::spread, round);
   ++spread_sent_;
@@ -167,8 +179,8 @@ bool SharedOperation::take_spread() {
   } else {
     for (int distance = 1; distance < lanes_.size(); ++distance) {
       const int peer = (lanes_.self() + distance) % lanes_.size();
-      copy_bytes(plan_.whole + plan_.begins[static_cast<std::size_t>(peer)] + begin,
-                 lanes_.spread_slot(peer, round), length_at(peer, begin, plan_.spread_piece));
+      put(plan_.whole + plan_.begins[static_cast<std::size_t>(peer)] + begin,
+          lanes_.spread_slot(peer, round), length_at(peer, begin, plan_.spread_piece));
     }
   }
   lanes_.taken(Lane::spread, round);

@@ -74,6 +74,8 @@ class SharedOperation final : public PendingOperation {
   bool take_spread();
   void combine_small(std::uint64_t round);
   void reduce_pieces(std::uint64_t round, std::size_t begin, std::size_t length);
+  /// Puts what came to its place.
+  void put(std::byte* to, const std::byte* from, std::size_t count) const;
   void sign(Lane lane, std::uint64_t round);
   void check_signatures(Lane lane, std::uint64_t round) const;
   Signature own_signature() const;

@@ -14,7 +14,7 @@ enum class Collective {
   all_gather,
   all_to_all,
   broadcast,
-  ring  ///< every rank sends to the next and receives from the one before
+  send_receive  ///< every rank sends to the next and receives from the one before
 };
 /// "all_reduce", "reduce_scatter"…
 const char* name(Collective collective);
@@ -24,8 +24,10 @@ base::Result<Backend> backend_named(std::string_view name);
 
 struct MeasureOptions {
   Collective collective = Collective::all_reduce;
-  /// Of the whole array on one rank; rounded down to whole fp32 numbers for each rank.
+  /// Of the whole array on one rank; rounded down to whole numbers for each rank, at least one.
   std::size_t bytes = std::size_t{16} << 20;
+  /// f32 or bf16.
+  device::DType dtype = device::DType::f32;
   /// Measured turn about, so that a busy machine disturbs all alike.
   std::vector<Backend> backends{Backend::shared, Backend::mpi, Backend::library};
   int repeats = 30;
@@ -34,15 +36,18 @@ struct MeasureOptions {
 
 struct Measurement {
   Collective collective;
-  Backend backend;
+  /// What served: "shared", "mpi", "library", or "local" in a world of one.
+  std::string backend;
   int ranks;
+  /// Of the whole array on one rank.
   std::size_t bytes;
   /// Median and fastest over repeats, of the slowest rank in each.
   double seconds;
   double fastest_seconds;
 };
 
-/// Collective over the world; the same answer on every rank.
+/// Collective over the world; the same answer on every rank, one for each backend. Every result
+/// is compared with the one that is due: a wrong one ends in base::Error (ExitCode::peer).
 std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options);
 
 }  // namespace trireme::comm

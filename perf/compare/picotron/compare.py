@@ -2,11 +2,13 @@
 
 Layouts: one rank with all threads, then two and four ranks with one thread each. Both do the same
 work on random tokens: sequences of 256, micro-batches of 2, 4 of them for each data-parallel
-replica, AdamW, no clipping. Prints a table and, with --out, one JSON object a line.
+replica, AdamW, no clipping. picotron runs 1F1B with the update that its own train.py chooses on
+CPUs. Prints a table and, with --out, one JSON object a line.
 """
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -24,9 +26,13 @@ WARM_UP_STEPS = 2
 LAYOUTS = {  # name: (tensor, pipeline, data)
     "1": (1, 1, 1), "tp2": (2, 1, 1), "pp2": (1, 2, 1), "dp2": (1, 1, 2), "tp2xpp2": (2, 2, 1)}
 
+# What a user would choose here: two pieces a stage shorten the bubble of four micro-batches, and
+# the head is worth 1.3 layers. With four ranks on two cores, others fill the bubble.
+SCHEDULES = {"pp2": "schedule = interleaved\nvirtual_stages = 2\nstage_layers = 3,2,2,1"}
 
-def configuration(folder: Path, layout: tuple, precision: str, threads: int, steps: int) -> str:
-    tensor, pipeline, data = layout
+
+def configuration(folder: Path, name: str, precision: str, threads: int, steps: int) -> str:
+    tensor, pipeline, data = LAYOUTS[name]
     return f"""
 [model]
 architecture = llama
@@ -41,6 +47,7 @@ tie_word_embeddings = false
 tensor = {tensor}
 pipeline = {pipeline}
 data = {data}
+{SCHEDULES.get(name, "")}
 [train]
 steps = {steps}
 sequence_length = {SEQ}
@@ -59,13 +66,13 @@ directory = {folder / "run"}
 """
 
 
-def run_trireme(args, folder: Path, layout: tuple, precision: str, threads: int) -> list:
-    ranks = layout[0] * layout[1] * layout[2]
+def run_trireme(args, folder: Path, name: str, precision: str, threads: int) -> list:
+    ranks = math.prod(LAYOUTS[name])
     run = folder / "run"
     shutil.rmtree(run, ignore_errors=True)
     config = folder / "trireme.conf"
     steps = WARM_UP_STEPS + args.steps
-    config.write_text(configuration(folder, layout, precision, threads, steps), encoding="utf-8")
+    config.write_text(configuration(folder, name, precision, threads, steps), encoding="utf-8")
     launcher = args.mpirun.split() + ["-n", str(ranks)] if ranks > 1 else []
     environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
     done = subprocess.run([*launcher, *args.trireme.split(), str(config)], env=environment,
@@ -77,8 +84,9 @@ def run_trireme(args, folder: Path, layout: tuple, precision: str, threads: int)
     return seconds[WARM_UP_STEPS:]
 
 
-def run_picotron(args, _folder, layout: tuple, precision: str, threads: int) -> list:
-    ranks = layout[0] * layout[1] * layout[2]
+def run_picotron(args, _folder, name: str, precision: str, threads: int) -> list:
+    layout = LAYOUTS[name]
+    ranks = math.prod(layout)
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(ranks),
          str(HERE / "worker.py"), "--picotron", args.picotron, "--tensor", str(layout[0]),
@@ -118,8 +126,7 @@ def main() -> None:
                 for layout in args.layouts:
                     threads = args.cores if layout == "1" else 1
                     for who, run in contenders.items():
-                        seconds[who, layout] += run(args, folder, LAYOUTS[layout], precision,
-                                                    threads)
+                        seconds[who, layout] += run(args, folder, layout, precision, threads)
             show(args, precision, seconds)
 
 

@@ -89,9 +89,11 @@ def main() -> None:
     if args.pipeline > 1:
         model = PipelineParallel(model, config)
     model.to(dtype)
+    model.train()
     if args.data > 1:
         model = DataParallelBucket(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
+    # As picotron's train.py chooses: the fused update on GPUs only.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     batches = Batches()
     shapes = (args.micro_batch, args.seq, config.hidden_size)
 
