@@ -277,8 +277,8 @@ std::vector<std::string> advice(const Contract& contract, const Geometry& geomet
   }
   if (!geometry.in_allocation && !geometry.no_kill && geometry.nodes.value_or(1) > 1) {
     texts.push_back(
-        "without --no-kill the loss of one node ends the whole job, its script included (nothing "
-        "is left to say why); add --no-kill to let the script requeue or report");
+        "without --no-kill the loss of one node ends the whole job (nothing is left to say why, or "
+        "to requeue it); add --no-kill");
   }
   return texts;
 }
