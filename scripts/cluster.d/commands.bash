@@ -64,8 +64,9 @@ parse_up() {
   [[ $mode == namespaces || $mode == ports ]] ||
     fail_usage "--mode '$mode' is neither namespaces nor ports"
   if [[ -n $spank ]]; then
-    [[ -f $spank ]] || fail_usage "--spank '$spank' is no file"
-    spank=$(readlink -f "$spank")
+    local plugin=${spank%% *}
+    [[ -f $plugin ]] || fail_usage "--spank '$plugin' is no file"
+    spank=$(readlink -f "$plugin")${spank#"$plugin"}
   fi
 }
 

@@ -1,6 +1,29 @@
 #include "apps/config_arguments.hpp"
 
+#include "trireme/launch/contract.hpp"
+
 namespace trireme::apps {
+namespace {
+
+/// What the launch asks for, as values of keys.
+base::Result<std::vector<config::Launched>> launched_values(const base::Environment& environment) {
+  const auto contract = launch::read_contract(environment);
+  if (!contract) return contract.failure();
+  std::vector<config::Launched> values;
+  if (!contract->active()) return values;
+  for (const auto& given : contract->given()) {
+    if (given.term->is_setting) {
+      const auto equals = given.value.find('=');
+      values.push_back(
+          {given.value.substr(0, equals), given.value.substr(equals + 1), given.origin});
+    } else if (!given.term->key.empty()) {
+      values.push_back({std::string(given.term->key), given.value, given.origin});
+    }
+  }
+  return values;
+}
+
+}  // namespace
 
 std::shared_ptr<ConfigArguments> ConfigArguments::add_to(CLI::App& app) {
   auto arguments = std::make_shared<ConfigArguments>();
@@ -35,9 +58,12 @@ base::Result<config::Config> ConfigArguments::resolve(const base::Environment& e
   for (const auto& [key, value] : shortcuts) {
     if (!value.empty()) all_settings.push_back(key + "=" + value);
   }
+  auto launched = launched_values(environment);
+  if (!launched) return launched.failure();
   return config::Config::resolve({.files = {files.begin(), files.end()},
                                   .environment = environment,
-                                  .settings = all_settings});
+                                  .settings = all_settings,
+                                  .launched = *std::move(launched)});
 }
 
 }  // namespace trireme::apps

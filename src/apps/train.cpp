@@ -1,8 +1,9 @@
 // trireme train: argv to Trainer. Next: src/train/launch.cpp, src/train/trainer.cpp.
-#include "trireme/train/trainer.hpp"
-
 #include "trireme/base/error.hpp"
+#include "trireme/runtime/time_limit.hpp"
 #include "trireme/train/launch.hpp"
+#include "trireme/train/stop_signal.hpp"
+#include "trireme/train/trainer.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
@@ -15,11 +16,15 @@ Action prepare_train(CLI::App& app) {
   auto fresh = std::make_shared<bool>(false);
   app.add_flag("--fresh", *fresh, "Start anew; refuses a run directory that is not empty");
   return [arguments, fresh](Context& context) {
+    // From here on: a signal that lands while MPI starts must not be lost.
+    const train::StopSignal signal;
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
     const auto start = *fresh ? train::Start::fresh : train::Start::resume;
     const train::Failures failures{config::run_directory(config)};
+    // Before MPI starts: it asks Slurm in a process of its own.
+    const auto job_end = runtime::find_job_end(context.environment);
     return train::run_on_mesh(config, context.environment, failures, [&](train::Session& session) {
-      return train::Trainer(config, session.cluster, *session.kernels, start).run();
+      return train::Trainer(config, session.cluster, *session.kernels, start, job_end).run();
     });
   };
 }
@@ -30,8 +35,10 @@ Command train_command() {
   return {.name = "train",
           .summary = "Trains a model; continues by itself from the newest step of its run",
           .group = "Training",
-          .details = "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
-                     "or srun --mpi=pmix. SIGTERM and SIGUSR1 save and end with exit code 75.",
+          .details =
+              "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
+              "or srun --mpi=pmix. SIGTERM, SIGUSR1 and the nearing time limit of a Slurm "
+              "job save and end with exit code 75.",
           .prepare = prepare_train};
 }
 

@@ -38,6 +38,7 @@ std::string Origin::text() const {
       return "default";
     case Kind::file:
       return format("{}:{}", where, line);
+    case Kind::launch:
     case Kind::environment:
     case Kind::program:
       return where;

@@ -85,7 +85,26 @@ std::vector<Key> run_keys() {
            .name = "tags",
            .type = Type::texts,
            .documentation = "Words to find the run by, copied to versions.json."};
-  return {directory, name, tags};
+  Key binding{.section = "run",
+              .name = "binding",
+              .type = Type::choice,
+              .default_text = "auto",
+              .choices = {"auto", "none"},
+              .documentation =
+                  "Whether ranks are bound: auto gives each rank whole cores of its "
+                  "own, as many as the others; none leaves it where the launcher put "
+                  "it."};
+  Key signal_lead{.section = "run",
+                  .name = "signal_lead",
+                  .type = Type::seconds,
+                  .default_text = "auto",
+                  .unit = "seconds",
+                  .range = at_least(0),
+                  .auto_rule = "a minute, and three times the longest step and save so far",
+                  .documentation =
+                      "How long before the job's time limit the run saves and stops "
+                      "with exit code 75. 0 never stops for the limit."};
+  return {directory, name, tags, binding, signal_lead};
 }
 
 }  // namespace trireme::config

@@ -15,9 +15,11 @@ Every setting of a run is a key with a type, a default and an origin. Sources, w
 
 1. the defaults below,
 2. configuration files, left to right: `trireme train base.conf mine.conf`,
-3. environment variables `TRIREME_SECTION__KEY`, such as `TRIREME_TRAIN__STEPS=100`
+3. the launch: `srun --tensor-parallel=2`, or the same as `TRIREME_TENSOR_PARALLEL=2`
+   ([launch-contract.md](launch-contract.md)),
+4. environment variables `TRIREME_SECTION__KEY`, such as `TRIREME_TRAIN__STEPS=100`
    (a dot in a key becomes two underscores: `TRIREME_MODEL__ROPE_SCALING__FACTOR`),
-4. settings on the command line: `--set train.steps=100`, a later one wins.
+5. settings on the command line: `--set train.steps=100`, a later one wins.
 
 `trireme config show [FILE...]` prints the result, with `--origin` where each value comes from;
 `trireme config check` says whether it is right; `trireme config diff A B` compares.

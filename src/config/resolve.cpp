@@ -22,6 +22,9 @@ class Resolver {
       assign(assignment, assignment.origin.text());
     }
   }
+  void add_launched(const Launched& value) {
+    assign({value.key, value.text, {Origin::Kind::launch, value.origin, 0}}, value.origin);
+  }
   void add_environment(const base::Environment& environment);
   void add_setting(const std::string& setting);
   base::Result<Config> finish();
@@ -104,6 +107,7 @@ base::Result<Config> Resolver::finish() {
 base::Result<Config> Config::resolve(const Sources& sources) {
   Resolver resolver;
   for (const auto& path : sources.files) resolver.add_file(path);
+  for (const auto& value : sources.launched) resolver.add_launched(value);
   resolver.add_environment(sources.environment);
   for (const auto& setting : sources.settings) resolver.add_setting(setting);
   return resolver.finish();

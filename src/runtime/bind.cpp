@@ -51,20 +51,26 @@ base::Result<int> thread_count(const base::Environment& environment, int bound) 
   return threads;
 }
 
-Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world,
-                   const comm::GroupOptions& options, const base::Environment& environment) {
-  const auto node = mpi.make_group("node", mpi.node_ranks(), options);
+Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinOptions& options,
+                   const base::Environment& environment) {
+  const auto node =
+      mpi.make_group("node", mpi.node_ranks(), {options.backend, options.timeout_seconds});
   const auto machine = topology::discover();
   const auto masks = neighbour_masks(*node, machine.ok() ? machine->allowed : topology::CpuSet{});
   auto plan = agree(world, plan_for(machine, masks));
   const auto& slot = plan.slots[mpi.local_rank().index()];
-  agree(world, topology::apply(slot));
+  const bool binds = options.binding == BindingRule::automatic;
+  agree(world, binds ? topology::apply(slot) : base::Status{});
   const int threads =
       agree(world, thread_count(environment, static_cast<int>(slot.compute_pus.size())));
   if (mpi.local_rank().value() == 0) {
     for (const auto& warning : plan.warnings) {
       base::log::local::warning("runtime", "{}: {}", mpi.node_name(), warning);
     }
+  }
+  if (!binds) {
+    const auto cpus = machine.ok() ? machine->allowed.text() : std::string{};
+    return {threads, cpus, "not bound, as run.binding = none asks"};
   }
   base::log::local::debug("runtime", "bound to CPUs {} ({}), {} threads", slot.pus.text(),
                           slot.reason, threads);

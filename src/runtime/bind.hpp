@@ -6,8 +6,8 @@ namespace trireme::runtime {
 
 /// Collective over the world. Discovers the node, gives each local rank its cores, and binds
 /// this one. Before compute threads start: they inherit the mask.
-Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world,
-                   const comm::GroupOptions& options, const base::Environment& environment);
+Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinOptions& options,
+                   const base::Environment& environment);
 
 /// OMP_NUM_THREADS, or `bound` when it is not set; a list "4,2" counts by its first number.
 base::Result<int> thread_count(const base::Environment& environment, int bound);

@@ -88,7 +88,7 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
                   nullptr,
                   nullptr,
                   nullptr};
-  cluster.binding = bind_ranks(mpi, *cluster.world, group_options, environment);
+  cluster.binding = bind_ranks(mpi, *cluster.world, options, environment);
   make_groups(mpi, cluster, group_options);
   if (mpi.world_size() == 1) {
     base::log::info("runtime",

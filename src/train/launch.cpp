@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/launch/contract.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/failure.hpp"
 
@@ -24,7 +25,29 @@ base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
                                       "and there is no CUDA backend in it); use auto",
                                       backend)};
   }
+  if (config.text("run.binding") == "none") options.binding = runtime::BindingRule::none;
   return options;
+}
+
+/// What the launch asked for and this node or this version does not do.
+void report_launch(const base::Environment& environment, base::LocalRank local_rank) {
+  if (local_rank.value() == 0 && launch::plugin_is_absent_here(environment)) {
+    base::log::local::warning(
+        "launch",
+        "the job was submitted with Trireme's Slurm plugin, but node {} has not loaded it (limits "
+        "are not raised, and how tasks end is not recorded); install it there "
+        "(docs/install-slurm.md)",
+        environment.get("SLURMD_NODENAME").value_or("?"));
+  }
+  const auto contract = launch::read_contract(environment);
+  if (!contract.ok() || contract->off()) return;
+  const auto* order = contract->find("trireme-order");
+  if (order != nullptr && order->value == "topology") {
+    base::log::warning("launch",
+                       "{} = topology: ranks keep the order in which Slurm numbers them (this "
+                       "version does not reorder them)",
+                       order->origin);
+  }
 }
 
 }  // namespace
@@ -55,6 +78,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   }
   return mpi.run([&] {
     Session session{runtime::join(mpi, join, environment), nullptr};
+    report_launch(environment, mpi.local_rank());
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",
                          "start all ranks with the same files, environment and command line");

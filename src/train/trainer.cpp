@@ -14,6 +14,7 @@
 #include "peak.hpp"
 #include "setup.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trireme::train {
@@ -21,6 +22,9 @@ namespace trireme::train {
 using Clock = std::chrono::steady_clock;
 
 namespace {
+
+/// A reason to stop beside the numbers of signals.
+constexpr int time_limit = 1 << 16;
 
 /// The largest of all ranks' numbers.
 std::int32_t agree_largest(comm::ProcessGroup& world, std::int32_t mine) {
@@ -49,13 +53,14 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
 }  // namespace
 
 Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device::Kernels& kernels,
-                 Start start)
+                 Start start, std::optional<Clock::time_point> job_end)
     : config_(config),
       cluster_(cluster),
       kernels_(kernels),
       directory_(config::run_directory(config)),
       curve_(optim::curve_from(config)),
-      saved_at_(Clock::now()) {
+      saved_at_(Clock::now()),
+      job_end_(job_end) {
   auto& world = *cluster_.world;
   const auto model = runtime::agree(world, model_from(config));
   const auto options =
@@ -118,6 +123,7 @@ void Trainer::step() {
   record.seconds = seconds_since(begin);
   record.exposed_seconds = reduced.exposed_seconds;
   record.bubble_seconds = run.bubble_seconds;
+  longest_step_seconds_ = std::max(longest_step_seconds_, record.seconds);
   report_->step(record);
   if (!std::isfinite(run.loss) || !std::isfinite(reduced.gradient_norm)) {
     throw comm::AgreedError(
@@ -146,6 +152,7 @@ void Trainer::save() {
   const auto bytes = train::save(directory_, progress_, config_, *engine_, *cluster_.world);
   saved_step_ = progress_.step;
   saved_at_ = Clock::now();
+  longest_save_seconds_ = std::max(longest_save_seconds_, seconds_since(begin));
   report_->saved(progress_.step, bytes, seconds_since(begin));
   const auto keep = config_.count("checkpoint.keep_last");
   if (keep > 0 && is_first_rank()) {
@@ -160,29 +167,47 @@ void Trainer::save_if_due() {
   // Clocks differ between ranks: rank 0's opinion counts.
   const bool by_time =
       every_minutes > 0 &&
-      agree_largest(
-          *cluster_.world,
-          is_first_rank() && seconds_since(saved_at_) >= 60.0 * every_minutes ? 1 : 0) != 0;
+      agree_largest(*cluster_.world,
+                    is_first_rank() && seconds_since(saved_at_) >= 60.0 * every_minutes ? 1 : 0) !=
+          0;
   if (by_step || by_time) save();
 }
 
+double Trainer::lead_seconds() const {
+  if (!config_.automatic("run.signal_lead")) return config_.seconds("run.signal_lead");
+  return 60.0 + 3.0 * (longest_step_seconds_ + longest_save_seconds_);
+}
+
+int Trainer::stop_reason() const {
+  if (const int signal = StopSignal::received()) return signal;
+  const double lead = lead_seconds();
+  // Clocks differ between ranks: the first one's opinion counts.
+  const bool ends = is_first_rank() && job_end_ && lead > 0 && -seconds_since(*job_end_) <= lead;
+  return ends ? time_limit : 0;
+}
+
+base::ExitCode Trainer::stop_in_order(int reason) {
+  // Before the first step there is nothing to save.
+  if (progress_.step > 0 && saved_step_ != progress_.step) save();
+  report_->event("stop", progress_.step);
+  base::log::info("train", "stopped after step {} by {}; start again to continue", progress_.step,
+                  reason == time_limit ? std::string("the nearing time limit of the job")
+                                       : base::format("signal {}", reason));
+  return base::ExitCode::requeue;
+}
+
 base::ExitCode Trainer::run() {
-  const StopSignal signal;
   const auto steps = config_.integer("train.steps");
   const auto eval_every = config_.integer("train.eval_every");
   while (progress_.step < steps) {
+    if (const int reason = agree_largest(*cluster_.world, stop_reason())) {
+      return stop_in_order(reason);
+    }
     step();
     const bool evaluates = validation_data_ != nullptr && eval_every > 0 &&
                            (progress_.step % eval_every == 0 || progress_.step == steps);
     if (evaluates) evaluate();
     save_if_due();
-    if (const int stop = agree_largest(*cluster_.world, StopSignal::received())) {
-      if (saved_step_ != progress_.step) save();
-      report_->event("stop", progress_.step);
-      base::log::info("train", "stopped after step {} by signal {}; start again to continue",
-                      progress_.step, stop);
-      return base::ExitCode::requeue;
-    }
   }
   if (saved_step_ != progress_.step) save();
   report_->event("done", progress_.step);

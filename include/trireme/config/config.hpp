@@ -14,25 +14,34 @@
 
 namespace trireme::config {
 
-/// Where values come from, weakest first: default < files from left to right < environment
-/// TRIREME_SECTION__KEY < settings "section.key=value" (a later one wins).
+/// A value that the launch brought: "srun --tensor-parallel" says parallel.tensor = 2.
+struct Launched {
+  std::string key;
+  std::string text;
+  std::string origin;
+};
+
+/// Where values come from, weakest first: default < files from left to right < the launch <
+/// environment TRIREME_SECTION__KEY < settings "section.key=value" (a later one wins).
 struct Sources {
   std::vector<std::filesystem::path> files;
   base::Environment environment;
   std::vector<std::string> settings;
+  std::vector<Launched> launched = {};
 };
 
 /// Where one value comes from.
 struct Origin {
-  enum class Kind { standard, file, environment, command_line, program };
+  enum class Kind { standard, file, launch, environment, command_line, program };
   Kind kind = Kind::standard;
-  /// Path, name of the variable, or what the program says of itself.
+  /// Path, what launched, name of the variable, or what the program says of itself.
   std::string where;
   /// In a file, from 1.
   int line = 0;
 
   static Origin program(std::string who) { return {Kind::program, std::move(who), 0}; }
-  /// "default", "a.conf:3", "TRIREME_TRAIN__STEPS", "--set", "a program's own words".
+  /// "default", "a.conf:3", "srun --tensor-parallel", "TRIREME_TRAIN__STEPS", "--set", "a program's
+  /// own words".
   std::string text() const;
   bool operator==(const Origin&) const = default;
 };

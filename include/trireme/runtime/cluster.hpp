@@ -13,6 +13,9 @@
 
 namespace trireme::runtime {
 
+/// Whether ranks get cores of their own, or stay where the launcher put them.
+enum class BindingRule { automatic, none };
+
 /// The arrangement that the configuration asks for.
 struct JoinOptions {
   int pipeline = 1;
@@ -21,6 +24,7 @@ struct JoinOptions {
   std::optional<int> data;
   double timeout_seconds = 600;
   comm::Backend backend = comm::Backend::automatic;
+  BindingRule binding = BindingRule::automatic;
 };
 
 /// How a rank computes on its node.

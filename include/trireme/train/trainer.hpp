@@ -28,13 +28,14 @@ enum class Start {
 class Trainer {
  public:
   /// Collective over all ranks. Reads data and model, plans and takes memory, loads or
-  /// initialises. Users' mistakes end on all ranks with one text.
+  /// initialises. Users' mistakes end on all ranks with one text. `job_end`, which only the first
+  /// rank needs to know, is when the job's time limit ends it.
   Trainer(const config::Config& config, runtime::Cluster& cluster, device::Kernels& kernels,
-          Start start);
+          Start start, std::optional<std::chrono::steady_clock::time_point> job_end = {});
   ~Trainer();
 
-  /// Collective over all ranks. Until the last step, or until a signal asks to stop
-  /// (ExitCode::requeue, after a save).
+  /// Collective over all ranks. Until the last step, or until a signal (while a StopSignal lives)
+  /// or the nearing time limit asks to stop: ExitCode::requeue, after a save.
   base::ExitCode run();
 
  private:
@@ -43,6 +44,11 @@ class Trainer {
   void save();
   void save_if_due();
   void restore(Start start);
+  /// 0, the signal that came, or time_limit.
+  int stop_reason() const;
+  base::ExitCode stop_in_order(int reason);
+  /// The time before the limit at which the run must begin to stop.
+  double lead_seconds() const;
   bool is_first_rank() const { return cluster_.rank.value() == 0; }
 
   const config::Config& config_;
@@ -58,6 +64,9 @@ class Trainer {
   Progress progress_;
   std::int64_t saved_step_ = -1;
   std::chrono::steady_clock::time_point saved_at_;
+  std::optional<std::chrono::steady_clock::time_point> job_end_;
+  double longest_step_seconds_ = 0;
+  double longest_save_seconds_ = 0;
 };
 
 /// The model that the configuration describes, on this mesh, with a vocabulary from the tokenizer

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "trireme/base/environment.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/launch/terms.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::launch {
+
+/// What the submitting side hands on: one variable that holds the whole contract. Its name begins
+/// with SLURM_ because Slurm passes such variables on even under --export=NONE.
+inline constexpr std::string_view carrier_variable = "SLURM_TRIREME";
+/// Set by the plugin on each node to that node's name; what it leaves for the tasks beside.
+inline constexpr std::string_view node_variable = "TRIREME_LAUNCH_NODE";
+inline constexpr std::string_view version_variable = "TRIREME_LAUNCH_VERSION";
+inline constexpr std::string_view directory_variable = "TRIREME_LAUNCH_DIRECTORY";
+inline constexpr std::string_view record_variable = "TRIREME_LAUNCH_RECORD";
+
+/// One thing asked for, with who asked: "sbatch --tensor-parallel", "TRIREME_TENSOR_PARALLEL".
+struct Given {
+  const Term* term = nullptr;
+  std::string value;
+  std::string origin;
+  bool operator==(const Given&) const = default;
+};
+
+/// What a launch asks for. At most one value for each term, but settings, which keep their order.
+class Contract {
+ public:
+  const std::vector<Given>& given() const { return given_; }
+  const Given* find(std::string_view option) const;
+  /// The number of a term that is one; none when it is not given, or a word.
+  std::optional<int> number(std::string_view option) const;
+
+  /// Replaces what the same term had; a setting is added.
+  void put(Given given);
+  /// Forgets a term.
+  void drop(std::string_view option);
+  /// Lays another contract over this one. Its settings, if it has any, are added.
+  void put_all(const Contract& other);
+
+  /// Anything was asked for, and --trireme=off was not.
+  bool active() const;
+  bool off() const;
+
+  bool operator==(const Contract&) const = default;
+
+ private:
+  std::vector<Given> given_;
+};
+
+/// Text of the carrier: "1;tensor-parallel=2@srun%20--tensor-parallel;...".
+std::string encode(const Contract& contract);
+/// Strict: what encode() would not write is a failure (ExitCode::launch), as are a newer version
+/// and a text of more than 64 KiB or 1,000 terms.
+base::Result<Contract> decode(std::string_view carrier);
+
+/// The variables that tasks find, by name: those of the terms given, TRIREME_SET with one setting
+/// a line. Empty for --trireme=off but for TRIREME_LAUNCH.
+std::map<std::string, std::string, std::less<>> variables(const Contract& contract);
+
+/// Whether what an enclosing job asked for counts.
+enum class Inherit { yes, no };
+
+/// The contract of this environment: the carrier, and over it the variables that differ from what
+/// the carrier says, which somebody exported by hand. Without Inherit::yes only these.
+base::Result<Contract> read_contract(const base::Environment& environment,
+                                     Inherit inherit = Inherit::yes);
+
+/// The submitting side had the plugin, but this node has not: limits and records are missing, and
+/// variables were read from the carrier alone.
+bool plugin_is_absent_here(const base::Environment& environment);
+
+}  // namespace trireme::launch

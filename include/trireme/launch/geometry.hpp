@@ -1,0 +1,69 @@
+#pragma once
+
+#include "trireme/base/environment.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// How many tasks, nodes and GPUs a command line of Slurm asks for. SPANK does not tell a plugin
+/// before the job exists, so the options are read as srun, sbatch and salloc read them.
+namespace trireme::launch {
+
+enum class Command { srun, sbatch, salloc };
+const char* name(Command command);
+
+/// What was asked for; none where nothing was said, or where what was said leaves it open
+/// (--nodes=2-4).
+struct Geometry {
+  Command command = Command::srun;
+  std::optional<int> nodes;
+  std::optional<int> tasks;
+  std::optional<int> tasks_per_node;
+  std::optional<int> gpus;
+  std::optional<int> gpus_per_node;
+  std::optional<int> gpus_per_task;
+  std::optional<int> tasks_per_gpu;
+  std::optional<int> cpus_per_task;
+  std::optional<int> time_limit_seconds;
+  /// --mpi, --distribution, --gpu-bind as they were written; empty where they were not.
+  std::string mpi;
+  std::string distribution;
+  std::string gpu_bind;
+  bool no_kill = false;
+  bool kill_on_bad_exit = false;
+  bool quiet = false;
+  bool overlap = false;
+  /// srun that starts a step of a job that exists.
+  bool in_allocation = false;
+  /// Two or more components of a heterogeneous job: no numbers are known for all of it.
+  bool heterogeneous = false;
+  /// False after a word that could be an option's value or the command (options of other
+  /// plugins): what stands behind it was not read.
+  bool complete = true;
+  /// First word that is no option: the command, or sbatch's script.
+  std::string program;
+};
+
+/// Tasks that will start: as asked for, or as Slurm derives it; none where neither says.
+std::optional<int> task_count(const Geometry& geometry);
+/// The same on one node, where all nodes have as many.
+std::optional<int> tasks_on_a_node(const Geometry& geometry);
+std::optional<int> gpus_on_a_node(const Geometry& geometry);
+
+/// Words of the batch script that stand in its #SBATCH lines, before its first command.
+std::vector<std::string> batch_words(std::string_view script);
+
+/// The environment first, then the words of the script's #SBATCH lines, then the command line
+/// (without the command's own name): the later wins.
+Geometry read_geometry(Command command, const base::Environment& environment,
+                       std::span<const std::string> script_words,
+                       std::span<const std::string> arguments);
+
+/// Seconds of Slurm's times: "90", "1:30", "1:30:00", "2-12", "2-12:30", "2-12:30:00" (the first
+/// is minutes); none for UNLIMITED and for what is no time.
+std::optional<int> parse_slurm_time(std::string_view text);
+
+}  // namespace trireme::launch

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// How a task ended, as the node saw it: one JSON object a line, appended by the plugin to a record
+/// of the job on that node, and read by whoever tells the story of a failure.
+namespace trireme::launch {
+
+enum class OutOfMemory { no, likely, yes };
+const char* name(OutOfMemory value);
+
+struct TaskRecord {
+  /// Seconds since 1970.
+  std::int64_t time = 0;
+  std::uint32_t job = 0;
+  std::uint32_t step = 0;
+  std::uint32_t restart = 0;
+  std::string node;
+  std::uint32_t rank = 0;
+  std::uint32_t local_rank = 0;
+  std::int64_t process = 0;
+  /// As waitpid gives it.
+  int wait_status = 0;
+  OutOfMemory out_of_memory = OutOfMemory::no;
+
+  bool operator==(const TaskRecord&) const = default;
+  /// Of the task; none when a signal ended it.
+  std::optional<int> exit_code() const;
+  /// The signal that ended the task; none when it exited.
+  std::optional<int> signal() const;
+};
+
+/// "exit code 6", "signal SIGKILL, likely out of memory".
+std::string cause_text(const TaskRecord& record);
+/// "SIGKILL"; "signal 99" for one without a name.
+std::string signal_text(int signal);
+
+/// One line, without its line break.
+std::string record_line(const TaskRecord& record);
+/// Refuses lines that record_line() would not write.
+base::Result<TaskRecord> parse_record(std::string_view line);
+
+/// Counters that tell whether the kernel killed for lack of memory: of the step's cgroup (the text
+/// of memory.events or memory.oom_control) and of the whole node (of /proc/vmstat).
+struct MemoryKills {
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> node;
+};
+/// The number behind "oom_kill" in such a text.
+std::optional<std::int64_t> memory_kills_in(std::string_view text);
+/// A task ended by SIGKILL while the step's counter rose was killed for memory; while only the
+/// node's rose, it likely was.
+OutOfMemory judge_memory(int wait_status, const MemoryKills& before, const MemoryKills& after);
+
+}  // namespace trireme::launch

@@ -1,0 +1,141 @@
+#include "callbacks.hpp"
+
+#include "trireme/base/environment.hpp"
+#include "trireme/base/format.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace trireme::spank {
+namespace {
+
+/// Strings of the options, which Slurm keeps pointers to.
+std::vector<std::string>& texts() {
+  static std::vector<std::string> all;
+  return all;
+}
+
+void register_options(spank_t spank, spank_opt_cb_f note) {
+  if (texts().empty()) {
+    for (const auto& term : launch::terms()) {
+      for (const auto& text : {term.option, term.argument, term.usage}) texts().emplace_back(text);
+    }
+  }
+  for (std::size_t index = 0; index < launch::terms().size(); ++index) {
+    spank_option option{};
+    option.name = texts()[3 * index].data();
+    option.arginfo = texts()[3 * index + 1].data();
+    option.usage = texts()[3 * index + 2].data();
+    option.has_arg = 1;
+    option.val = static_cast<int>(index);
+    option.cb = note;
+    if (spank_option_register(spank, &option) != ESPANK_SUCCESS) {
+      slurm_error("trireme: Slurm does not take the option --%s", option.name);
+    }
+  }
+}
+
+bool submits(spank_context_t context) {
+  return context == S_CTX_LOCAL || context == S_CTX_ALLOCATOR;
+}
+
+/// Ends srun, sbatch or salloc before it asks for a job. A return value would not do: the commands
+/// ignore it from plugins that plugstack.conf calls optional. Nothing of theirs is under way yet,
+/// so nothing is undone here, least of all by running their exit handlers inside a callback.
+[[noreturn]] void leave() {
+  std::fflush(nullptr);
+  ::_exit(static_cast<int>(base::ExitCode::usage));
+}
+
+/// A variable of the job's environment; none when it is not there.
+std::optional<std::string> job_variable(spank_t spank, std::string_view name) {
+  std::string value(256, '\0');
+  const std::string variable(name);
+  for (;;) {
+    const auto status =
+        spank_getenv(spank, variable.c_str(), value.data(), static_cast<int>(value.size()));
+    if (status == ESPANK_SUCCESS) return std::string(value.c_str());
+    // A carrier is at most 64 KiB; what is longer is not one.
+    if (status != ESPANK_NOSPACE || value.size() > 128 * 1024) return std::nullopt;
+    value.assign(value.size() * 8, '\0');
+  }
+}
+
+}  // namespace
+
+int Callbacks::init(spank_t spank, int count, char** arguments, spank_opt_cb_f note) {
+  const auto context = spank_context();
+  if (!submits(context) && context != S_CTX_REMOTE) return ESPANK_SUCCESS;
+  settings_ = read_settings({arguments, arguments + count});
+  register_options(spank, note);
+  if (context == S_CTX_LOCAL) submission_.remember_inherited(base::Environment::capture(environ));
+  return ESPANK_SUCCESS;
+}
+
+int Callbacks::option(int term_index, const char* argument, bool remote) {
+  const auto all = launch::terms();
+  const auto index = static_cast<std::size_t>(term_index);
+  if (index >= all.size() || argument == nullptr) return ESPANK_SUCCESS;
+  if (!remote) {
+    submission_.note_option(all[index], argument);
+    return ESPANK_SUCCESS;
+  }
+  // Only needed where the variable of the contract did not arrive. A list arrives as its last
+  // entry, twice: putting it once is all that can be done.
+  const auto value = launch::parse_value(all[index], argument, all[index].option);
+  if (!value) return ESPANK_SUCCESS;
+  remote_options_.drop(all[index].option);
+  remote_options_.put({&all[index], *value, base::format("srun --{}", all[index].option)});
+  return ESPANK_SUCCESS;
+}
+
+int Callbacks::options_done(spank_t spank) {
+  if (submits(spank_context())) {
+    const auto command = spank_context() == S_CTX_LOCAL ? launch::Command::srun : allocator();
+    if (!submission_.judge(command)) leave();
+    return ESPANK_SUCCESS;
+  }
+  if (spank_context() != S_CTX_REMOTE) return ESPANK_SUCCESS;
+  auto contract = remote_options_;
+  if (const auto carrier = job_variable(spank, launch::carrier_variable)) {
+    auto decoded = launch::decode(*carrier);
+    if (!decoded) {
+      slurm_error("trireme: %s", decoded.failure().text.c_str());
+      return ESPANK_SUCCESS;
+    }
+    contract = *std::move(decoded);
+  }
+  if (!contract.given().empty()) node_.emplace(settings_, std::move(contract), spank);
+  return ESPANK_SUCCESS;
+}
+
+int Callbacks::raise_limits() {
+  if (node_) node_->raise_hard_limits();
+  return ESPANK_SUCCESS;
+}
+
+int Callbacks::prepare_task(spank_t spank) {
+  if (node_) node_->prepare_task(spank);
+  return ESPANK_SUCCESS;
+}
+
+int Callbacks::record_task(spank_t spank) {
+  if (node_) node_->record_task(spank);
+  return ESPANK_SUCCESS;
+}
+
+int Callbacks::end() {
+  node_.reset();
+  return ESPANK_SUCCESS;
+}
+
+int Callbacks::job_ended(spank_t spank, int count, char** arguments) {
+  std::uint32_t job = 0;
+  if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return ESPANK_SUCCESS;
+  remove_job_folder(read_settings({arguments, arguments + count}), job);
+  return ESPANK_SUCCESS;
+}
+
+}  // namespace trireme::spank

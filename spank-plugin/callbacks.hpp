@@ -1,0 +1,38 @@
+#pragma once
+
+#include "node.hpp"
+#include "site.hpp"
+#include "spank.hpp"
+#include "submission.hpp"
+
+#include <optional>
+
+namespace trireme::spank {
+
+/// What happens in one process of Slurm: srun, sbatch and salloc (the submitting side), slurmstepd
+/// (the node's side), slurmd and its epilog. Each loads the plugin for itself.
+class Callbacks {
+ public:
+  int init(spank_t spank, int count, char** arguments, spank_opt_cb_f note);
+  /// Called for inherited options, too, and on nodes twice a step.
+  int option(int term_index, const char* argument, bool remote);
+  /// The only callback that may refuse, and on the submitting side only.
+  int options_done(spank_t spank);
+
+  /// In each task's process, as root, then as the user.
+  int raise_limits();
+  int prepare_task(spank_t spank);
+  /// In slurmstepd, as root.
+  int record_task(spank_t spank);
+  int end();
+  int job_ended(spank_t spank, int count, char** arguments);
+
+ private:
+  Settings settings_;
+  Submission submission_;
+  /// Only where the job asks for Trireme: all else is a quick return.
+  std::optional<Node> node_;
+  launch::Contract remote_options_;
+};
+
+}  // namespace trireme::spank

@@ -1,0 +1,170 @@
+#include "node.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include "folders.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+namespace trireme::spank {
+namespace {
+
+using base::format;
+
+/// A job that starts steps without end shall not fill the node.
+constexpr off_t largest_record = off_t{1} << 20;
+
+template <typename Number>
+Number item(spank_t spank, spank_item_t which) {
+  Number number{};
+  return spank_get_item(spank, which, &number) == ESPANK_SUCCESS ? number : Number{};
+}
+
+std::string system_text(const std::string& path) {
+  const auto file = base::File::adopt(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return {};
+  std::string text(std::size_t{64} << 10, '\0');
+  const auto count = ::read(file.get(), text.data(), text.size());
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
+/// The file that counts kills in this step's cgroup; empty where there is none.
+std::string cgroup_counter() {
+  const auto groups = system_text("/proc/self/cgroup");
+  std::string_view rest = groups;
+  while (!rest.empty()) {
+    const auto end = rest.find('\n');
+    const auto line = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    const auto path_at = line.find(":/");
+    const auto step_at = line.find("/step_");
+    if (path_at == std::string_view::npos || step_at == std::string_view::npos) continue;
+    const auto step_end = line.find('/', step_at + 1);
+    const std::string step(line.substr(path_at + 1, step_end == std::string_view::npos
+                                                        ? std::string_view::npos
+                                                        : step_end - path_at - 1));
+    if (line.starts_with("0::")) return "/sys/fs/cgroup" + step + "/memory.events";
+    if (line.find(":memory:") != std::string_view::npos) {
+      return "/sys/fs/cgroup/memory" + step + "/memory.oom_control";
+    }
+  }
+  return {};
+}
+
+void set_limit(int resource, Settings::Limit wanted, const char* name) {
+  if (wanted == Settings::Limit::keep) return;
+  const rlim_t value = wanted == Settings::Limit::none ? 0 : RLIM_INFINITY;
+  const rlimit limit{value, value};
+  if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
+    // Not the user's business; the site sees it with SlurmdDebug=verbose.
+    slurm_verbose("trireme: the limit %s stays as it is: %s", name, std::strerror(errno));
+  }
+}
+
+/// Slurm lays the submitting shell's soft limits over what root has set.
+void raise_soft_limit(int resource, Settings::Limit wanted) {
+  if (wanted == Settings::Limit::keep) return;
+  rlimit limit{};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+}
+
+}  // namespace
+
+Node::Node(const Settings& settings, launch::Contract contract, spank_t spank)
+    : settings_(settings), contract_(std::move(contract)) {
+  if (!contract_.active()) return;
+  step_.job = item<std::uint32_t>(spank, S_JOB_ID);
+  step_.step = item<std::uint32_t>(spank, S_JOB_STEPID);
+  step_.restart = item<std::uint32_t>(spank, S_SLURM_RESTART_COUNT);
+  char host[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(host, sizeof host - 1) == 0) step_.node = host;
+  open_folders(spank);
+  kills_at_start_ = memory_kills();
+}
+
+void Node::open_folders(spank_t spank) {
+  const Owner owner{item<uid_t>(spank, S_JOB_UID), item<gid_t>(spank, S_JOB_GID)};
+  const auto base = open_base(settings_.base);
+  if (!base) {
+    slurm_error("trireme: %s", base.failure().text.c_str());
+    return;
+  }
+  const auto name = format("{}", step_.job);
+  if (const auto made = make_job_folder(*base, name, owner)) {
+    folder_ = format("{}/jobs/{}", settings_.base, name);
+  } else {
+    slurm_error("trireme: %s", made.failure().text.c_str());
+  }
+  auto record = open_record(*base, name);
+  if (!record) {
+    slurm_error("trireme: %s", record.failure().text.c_str());
+    return;
+  }
+  record_ = *std::move(record);
+  record_path_ = format("{}/records/{}.jsonl", settings_.base, name);
+}
+
+launch::MemoryKills Node::memory_kills() const {
+  const auto counter = cgroup_counter();
+  return {counter.empty() ? std::nullopt : launch::memory_kills_in(system_text(counter)),
+          launch::memory_kills_in(system_text("/proc/vmstat"))};
+}
+
+void Node::raise_hard_limits() const {
+  if (!contract_.active()) return;
+  set_limit(RLIMIT_MEMLOCK, settings_.memlock, "memlock");
+  set_limit(RLIMIT_CORE, settings_.core, "core");
+}
+
+void Node::prepare_task(spank_t spank) const {
+  const auto set = [&](std::string_view name, const std::string& value) {
+    const std::string variable(name);
+    if (value.empty()) {
+      spank_unsetenv(spank, variable.c_str());
+    } else {
+      spank_setenv(spank, variable.c_str(), value.c_str(), 1);
+    }
+  };
+  auto variables = launch::variables(contract_);
+  for (const auto& term : launch::terms())
+    set(term.variable, variables[std::string(term.variable)]);
+  if (!contract_.active()) return;
+  raise_soft_limit(RLIMIT_MEMLOCK, settings_.memlock);
+  raise_soft_limit(RLIMIT_CORE, settings_.core);
+  char node[HOST_NAME_MAX + 1] = {};
+  const bool named = spank_getenv(spank, "SLURMD_NODENAME", node, sizeof node) == ESPANK_SUCCESS;
+  set(launch::node_variable, named ? node : step_.node);
+  set(launch::version_variable, format("{}", launch::contract_version));
+  set(launch::carrier_variable, launch::encode(contract_));
+  set(launch::directory_variable, folder_);
+  set(launch::record_variable, record_path_);
+}
+
+void Node::record_task(spank_t spank) const {
+  struct stat facts {};
+  if (!record_ || ::fstat(record_.get(), &facts) != 0 || facts.st_size > largest_record) return;
+  auto record = step_;
+  record.time = std::time(nullptr);
+  record.rank = item<std::uint32_t>(spank, S_TASK_GLOBAL_ID);
+  record.local_rank = static_cast<std::uint32_t>(item<int>(spank, S_TASK_ID));
+  record.process = item<pid_t>(spank, S_TASK_PID);
+  record.wait_status = item<int>(spank, S_TASK_EXIT_STATUS) & 0xFFFF;
+  record.out_of_memory = launch::judge_memory(record.wait_status, kills_at_start_, memory_kills());
+  const auto line = launch::record_line(record) + "\n";
+  // One write in append mode: lines of several steps do not mix.
+  if (::write(record_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    slurm_error("trireme: the record %s takes no line: %s", record_path_.c_str(),
+                std::strerror(errno));
+  }
+}
+
+}  // namespace trireme::spank

@@ -1,0 +1,146 @@
+#include "site.hpp"
+
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+
+#include "spank.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <climits>
+#include <cstdlib>
+
+namespace trireme::spank {
+namespace {
+
+constexpr std::size_t longest_file = std::size_t{1} << 20;
+
+/// Up to a mebibyte of a regular file, from its beginning; empty for all else.
+std::string contents(const base::File& file) {
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
+  std::string text(std::min(longest_file, static_cast<std::size_t>(facts.st_size)), '\0');
+  // /proc says that its files are empty.
+  if (text.empty()) text.resize(longest_file);
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const auto count =
+        ::pread(file.get(), text.data() + length, text.size() - length, static_cast<off_t>(length));
+    if (count <= 0) break;
+    length += static_cast<std::size_t>(count);
+  }
+  text.resize(length);
+  return text;
+}
+
+std::string contents_of(const std::string& path) {
+  // A pipe in place of a file must not stop the command.
+  const auto file =
+      base::File::adopt(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  return contents(file);
+}
+
+bool set_limit(Settings::Limit& limit, std::string_view text) {
+  if (text == "keep") {
+    limit = Settings::Limit::keep;
+  } else if (text == "unlimited") {
+    limit = Settings::Limit::unlimited;
+  } else if (text == "none") {
+    limit = Settings::Limit::none;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool set_argument(Settings& settings, std::string_view argument) {
+  const auto equals = argument.find('=');
+  if (equals == std::string_view::npos) return false;
+  const auto name = argument.substr(0, equals);
+  const auto value = argument.substr(equals + 1);
+  if (name == "memlock") return set_limit(settings.memlock, value);
+  if (name == "core") return set_limit(settings.core, value);
+  if (name != "base" || !value.starts_with("/")) return false;
+  settings.base = value;
+  const auto mark = settings.base.find("%h");
+  if (mark == std::string::npos) return true;
+  char host[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(host, sizeof host - 1) != 0) return false;
+  settings.base.replace(mark, 2, host);
+  return true;
+}
+
+std::string lower(std::string_view text) {
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return small;
+}
+
+}  // namespace
+
+Settings read_settings(const std::vector<std::string>& arguments) {
+  Settings settings;
+  for (const auto& argument : arguments) {
+    if (set_argument(settings, argument)) continue;
+    slurm_error(
+        "trireme: plugstack.conf: '%s' is none of base=/FOLDER, memlock=unlimited|keep|none, "
+        "core=keep|none|unlimited (it is left out)",
+        argument.c_str());
+  }
+  return settings;
+}
+
+launch::Command allocator() {
+  return std::string_view(program_invocation_short_name).find("salloc") != std::string_view::npos
+             ? launch::Command::salloc
+             : launch::Command::sbatch;
+}
+
+std::vector<std::string> own_arguments() {
+  const auto text = contents_of("/proc/self/cmdline");
+  std::vector<std::string> words;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const auto end = rest.find('\0');
+    words.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  if (!words.empty()) words.erase(words.begin());
+  return words;
+}
+
+std::string batch_script(const std::string& program, const std::vector<std::string>& arguments) {
+  const bool wraps = std::any_of(arguments.begin(), arguments.end(), [](const std::string& word) {
+    return word.starts_with("--wrap");
+  });
+  if (wraps) return {};
+  if (!program.empty()) return contents_of(program);
+  const auto input = base::File::adopt(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  return contents(input);
+}
+
+std::string default_mpi(const std::string& slurm_conf) {
+  const std::vector<std::string> places{slurm_conf, "/etc/slurm/slurm.conf",
+                                        "/run/slurm/conf/slurm.conf"};
+  for (const auto& place : places) {
+    if (place.empty()) continue;
+    const auto text = lower(contents_of(place));
+    if (text.empty()) continue;
+    constexpr std::string_view key = "mpidefault=";
+    const auto at = ("\n" + text).find("\n" + std::string(key));
+    if (at != std::string::npos) {
+      const auto value = text.substr(at + key.size());
+      return value.substr(0, value.find_first_of(" \t\r\n#"));
+    }
+    // Slurm's own default, unless an included file says another.
+    return text.find("include ") == std::string::npos ? "none" : "";
+  }
+  return {};
+}
+
+}  // namespace trireme::spank

@@ -1,0 +1,129 @@
+#include "submission.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/launch/check.hpp"
+
+#include "site.hpp"
+#include "spank.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace trireme::spank {
+namespace {
+
+using base::format;
+using launch::Command;
+using launch::Contract;
+
+/// What is in force from outside of this command line.
+struct Surroundings {
+  base::Environment environment;
+  Contract contract;
+  std::vector<std::string> mistakes;
+};
+
+Surroundings surroundings(Command command) {
+  Surroundings found{base::Environment::capture(environ), {}, {}};
+  // sbatch and salloc start a job of its own, which inherits nothing from the one around it.
+  const auto inherit = command == Command::srun ? launch::Inherit::yes : launch::Inherit::no;
+  auto contract = launch::read_contract(found.environment, inherit);
+  if (contract) {
+    found.contract = *std::move(contract);
+  } else {
+    found.mistakes.push_back(contract.failure().text);
+  }
+  return found;
+}
+
+launch::Geometry geometry_of(Command command, const base::Environment& environment) {
+  const auto arguments = own_arguments();
+  auto geometry = launch::read_geometry(command, environment, {}, arguments);
+  if (command != Command::sbatch) return geometry;
+  const auto script = batch_script(geometry.program, arguments);
+  return launch::read_geometry(command, environment, launch::batch_words(script), arguments);
+}
+
+/// Tasks find the contract here even on nodes without the plugin.
+void hand_on(const Contract& contract) {
+  if (contract.given().empty()) {
+    ::unsetenv(std::string(launch::carrier_variable).c_str());
+  } else {
+    ::setenv(std::string(launch::carrier_variable).c_str(), launch::encode(contract).c_str(), 1);
+  }
+  const auto variables = launch::variables(contract);
+  for (const auto& term : launch::terms()) {
+    const std::string name(term.variable);
+    const auto found = variables.find(name);
+    if (found == variables.end()) {
+      ::unsetenv(name.c_str());
+    } else {
+      ::setenv(name.c_str(), found->second.c_str(), 1);
+    }
+  }
+}
+
+bool refuse(const std::vector<std::string>& mistakes) {
+  for (const auto& mistake : mistakes) slurm_error("trireme: %s", mistake.c_str());
+  return mistakes.empty();
+}
+
+}  // namespace
+
+void Submission::remember_inherited(const base::Environment& environment) {
+  for (const auto& term : launch::terms()) {
+    auto suffix = format("_SLURM_SPANK_OPTION_trireme_{}", term.option);
+    std::replace(suffix.begin(), suffix.end(), '-', '_');
+    for (const auto& [name, value] : environment.variables()) {
+      if (name.ends_with(suffix)) inherited_[&term] = value;
+    }
+  }
+}
+
+void Submission::note_option(const launch::Term& term, std::string_view text) {
+  const auto inherited = inherited_.find(&term);
+  if (inherited != inherited_.end()) {
+    const bool same = inherited->second == text;
+    inherited_.erase(inherited);
+    if (same) return;
+  }
+  noted_.push_back({&term, std::string(text)});
+}
+
+bool Submission::judge(Command command) {
+  auto [environment, contract, mistakes] = surroundings(command);
+  Contract explicitly;
+  for (const auto& [term, text] : noted_) {
+    auto value = launch::parse_value(*term, text, format("--{}", term->option));
+    if (value) {
+      explicitly.put(
+          {term, *std::move(value), format("{} --{}", launch::name(command), term->option)});
+    } else {
+      mistakes.push_back(value.failure().text);
+    }
+  }
+  if (!refuse(mistakes)) return false;
+  // Off takes away what is in force around this command, and contradicts what it says beside it.
+  if (explicitly.off()) contract = {};
+  contract.put_all(explicitly);
+  // What an enclosing job handed on must not reach another job.
+  const bool stale = environment.has(launch::carrier_variable);
+  if (contract.given().empty() && !stale) return true;
+  if (!contract.given().empty()) {
+    const auto geometry = geometry_of(command, environment);
+    // A step of any size may run inside a job: only what is asked of this step must fit it.
+    const bool judged = !geometry.in_allocation || !explicitly.given().empty();
+    if (judged && !refuse(launch::impossibilities(contract, geometry))) return false;
+    const launch::Site site{default_mpi(environment.get("SLURM_CONF").value_or("")),
+                            environment.get("SLURM_CPUS_PER_TASK").value_or("")};
+    for (const auto& text : launch::advice(contract, geometry, site)) {
+      slurm_info("trireme: %s", text.c_str());
+    }
+  }
+  hand_on(contract);
+  return true;
+}
+
+}  // namespace trireme::spank

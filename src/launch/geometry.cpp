@@ -1,0 +1,238 @@
+#include "trireme/launch/geometry.hpp"
+
+#include "slurm_options.hpp"
+#include "text.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace trireme::launch {
+namespace {
+
+/// "4", "4-4"; a range leaves it open.
+std::optional<int> exact_count(std::string_view text) {
+  const auto dash = text.find('-');
+  const auto low = parse_number(text.substr(0, dash));
+  if (dash == std::string_view::npos) return low;
+  return parse_number(text.substr(dash + 1)) == low ? low : std::nullopt;
+}
+
+/// "4", "a100:4"; several types are added up.
+std::optional<int> gpu_count(std::string_view text) {
+  std::int64_t sum = 0;
+  for (const auto part : split(text, ',')) {
+    const auto number = parse_number(part.substr(part.rfind(':') + 1));
+    if (!number) return std::nullopt;
+    sum += *number;
+  }
+  if (text.empty() || sum > 1 << 20) return std::nullopt;
+  return static_cast<int>(sum);
+}
+
+/// GPUs of --gres=gpu:a100:4,nvme:1.
+std::optional<int> gres_gpus(std::string_view text) {
+  std::optional<int> sum;
+  for (auto part : split(text, ',')) {
+    if (part.starts_with("gres/")) part.remove_prefix(5);
+    if (part == "gpu") sum = sum.value_or(0) + 1;
+    if (!part.starts_with("gpu:")) continue;
+    const auto count = gpu_count(part.substr(0, part.find('(')));
+    if (count) sum = sum.value_or(0) + *count;
+  }
+  return sum;
+}
+
+void apply(Geometry& geometry, std::string_view option, const std::string& value) {
+  if (option == "nodes") geometry.nodes = exact_count(value);
+  if (option == "ntasks") geometry.tasks = parse_number(value);
+  if (option == "ntasks-per-node") geometry.tasks_per_node = parse_number(value);
+  if (option == "ntasks-per-gpu") geometry.tasks_per_gpu = parse_number(value);
+  if (option == "gpus") geometry.gpus = gpu_count(value);
+  if (option == "gpus-per-node") geometry.gpus_per_node = gpu_count(value);
+  if (option == "gpus-per-task") geometry.gpus_per_task = gpu_count(value);
+  if (option == "gres" || option == "tres-per-node") {
+    if (const auto count = gres_gpus(value)) geometry.gpus_per_node = count;
+  }
+  if (option == "cpus-per-task") geometry.cpus_per_task = parse_number(value);
+  if (option == "time") geometry.time_limit_seconds = parse_slurm_time(value);
+  if (option == "mpi") geometry.mpi = value;
+  if (option == "distribution") geometry.distribution = value;
+  if (option == "gpu-bind" || option == "tres-bind") geometry.gpu_bind = value;
+  if (option == "no-kill") geometry.no_kill = value != "off";
+  if (option == "kill-on-bad-exit") geometry.kill_on_bad_exit = value != "0";
+  if (option == "quiet") geometry.quiet = true;
+  if (option == "overlap") geometry.overlap = true;
+  if (option == "jobid") geometry.in_allocation = true;
+}
+
+void apply_all(Geometry& geometry, const OptionWords& words) {
+  for (const auto& [name, value] : words.options) apply(geometry, name, value);
+  geometry.complete = geometry.complete && words.complete;
+  geometry.heterogeneous = geometry.heterogeneous || words.heterogeneous;
+}
+
+struct Variable {
+  std::string_view name;
+  std::string_view option;
+};
+
+/// Inside a job these hold what the job has. An srun outside of one takes them as wishes, too.
+constexpr std::array srun_variables{Variable{"SLURM_NNODES", "nodes"},
+                                    Variable{"SLURM_JOB_NUM_NODES", "nodes"},
+                                    Variable{"SLURM_NPROCS", "ntasks"},
+                                    Variable{"SLURM_NTASKS", "ntasks"},
+                                    Variable{"SLURM_NTASKS_PER_NODE", "ntasks-per-node"},
+                                    Variable{"SLURM_NTASKS_PER_GPU", "ntasks-per-gpu"},
+                                    Variable{"SLURM_GPUS", "gpus"},
+                                    Variable{"SLURM_GPUS_PER_NODE", "gpus-per-node"},
+                                    Variable{"SLURM_GPUS_PER_TASK", "gpus-per-task"},
+                                    Variable{"SLURM_GPU_BIND", "gpu-bind"},
+                                    Variable{"SLURM_MPI_TYPE", "mpi"},
+                                    Variable{"SLURM_DISTRIBUTION", "distribution"},
+                                    Variable{"SLURM_NO_KILL", "no-kill"},
+                                    Variable{"SLURM_KILL_BAD_EXIT", "kill-on-bad-exit"},
+                                    Variable{"SRUN_CPUS_PER_TASK", "cpus-per-task"},
+                                    Variable{"SLURM_TIMELIMIT", "time"}};
+constexpr std::array sbatch_variables{Variable{"SBATCH_GPUS", "gpus"},
+                                      Variable{"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
+                                      Variable{"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
+                                      Variable{"SBATCH_GPU_BIND", "gpu-bind"},
+                                      Variable{"SBATCH_GRES", "gres"},
+                                      Variable{"SBATCH_DISTRIBUTION", "distribution"},
+                                      Variable{"SBATCH_NO_KILL", "no-kill"},
+                                      Variable{"SBATCH_TIMELIMIT", "time"}};
+constexpr std::array salloc_variables{Variable{"SALLOC_GPUS", "gpus"},
+                                      Variable{"SALLOC_GPUS_PER_NODE", "gpus-per-node"},
+                                      Variable{"SALLOC_GPUS_PER_TASK", "gpus-per-task"},
+                                      Variable{"SALLOC_GPU_BIND", "gpu-bind"},
+                                      Variable{"SALLOC_GRES", "gres"},
+                                      Variable{"SALLOC_DISTRIBUTION", "distribution"},
+                                      Variable{"SALLOC_NO_KILL", "no-kill"},
+                                      Variable{"SALLOC_TIMELIMIT", "time"}};
+
+std::span<const Variable> variables_of(Command command) {
+  switch (command) {
+    case Command::srun:
+      return srun_variables;
+    case Command::sbatch:
+      return sbatch_variables;
+    case Command::salloc:
+      return salloc_variables;
+  }
+  return {};
+}
+
+std::optional<int> product(std::optional<int> a, std::optional<int> b) {
+  if (!a || !b || std::int64_t{*a} * *b > 1 << 30) return std::nullopt;
+  return *a * *b;
+}
+
+/// total / parts, where every part has as many.
+std::optional<int> even_share(std::optional<int> total, std::optional<int> parts) {
+  if (!total || !parts || *parts < 1 || *total % *parts != 0) return std::nullopt;
+  return *total / *parts;
+}
+
+}  // namespace
+
+const char* name(Command command) {
+  switch (command) {
+    case Command::srun:
+      return "srun";
+    case Command::sbatch:
+      return "sbatch";
+    case Command::salloc:
+      return "salloc";
+  }
+  return "?";
+}
+
+Geometry read_geometry(Command command, const base::Environment& environment,
+                       std::span<const std::string> script_words,
+                       std::span<const std::string> arguments) {
+  Geometry geometry;
+  geometry.command = command;
+  for (const auto& [variable, option] : variables_of(command)) {
+    if (const auto value = environment.get(variable)) apply(geometry, option, *value);
+  }
+  geometry.in_allocation = command == Command::srun && environment.has("SLURM_JOB_ID");
+  const Geometry job = geometry;
+  apply_all(geometry, read_options(command, script_words));
+  const auto words = read_options(command, arguments);
+  const auto says = [&](std::string_view option) {
+    return std::any_of(words.options.begin(), words.options.end(),
+                       [&](const OptionWord& word) { return word.name == option; });
+  };
+  // A step of its own size does not keep the job's number of tasks, and the reverse.
+  if (job.in_allocation && says("ntasks-per-node") && !says("ntasks")) geometry.tasks.reset();
+  if (job.in_allocation && says("ntasks") && !says("ntasks-per-node")) {
+    geometry.tasks_per_node.reset();
+  }
+  apply_all(geometry, words);
+  geometry.program = words.program;
+  if (environment.has("SLURM_HET_SIZE") && geometry.in_allocation) geometry.heterogeneous = true;
+  return geometry;
+}
+
+std::optional<int> task_count(const Geometry& geometry) {
+  if (geometry.heterogeneous || !geometry.complete) return std::nullopt;
+  if (geometry.tasks) return geometry.tasks;
+  if (geometry.tasks_per_node) {
+    return product(geometry.nodes ? geometry.nodes : std::optional<int>(1),
+                   geometry.tasks_per_node);
+  }
+  if (geometry.tasks_per_gpu) {
+    const auto gpus =
+        geometry.gpus ? geometry.gpus : product(geometry.nodes, geometry.gpus_per_node);
+    return product(gpus, geometry.tasks_per_gpu);
+  }
+  if (geometry.gpus_per_task && geometry.gpus) {
+    return even_share(geometry.gpus, geometry.gpus_per_task);
+  }
+  // srun starts one task a node. The scripts of sbatch and salloc may still say it.
+  if (geometry.command == Command::srun) return geometry.nodes.value_or(1);
+  return std::nullopt;
+}
+
+std::optional<int> tasks_on_a_node(const Geometry& geometry) {
+  if (geometry.heterogeneous || !geometry.complete) return std::nullopt;
+  const auto tasks = task_count(geometry);
+  if (geometry.tasks_per_node) {
+    return tasks ? std::min(*geometry.tasks_per_node, *tasks) : *geometry.tasks_per_node;
+  }
+  return even_share(tasks, geometry.nodes);
+}
+
+std::optional<int> gpus_on_a_node(const Geometry& geometry) {
+  if (geometry.heterogeneous || !geometry.complete) return std::nullopt;
+  if (geometry.gpus_per_node) return geometry.gpus_per_node;
+  if (const auto share = even_share(geometry.gpus, geometry.nodes)) return share;
+  return product(tasks_on_a_node(geometry), geometry.gpus_per_task);
+}
+
+std::optional<int> parse_slurm_time(std::string_view text) {
+  std::int64_t days = 0;
+  const auto dash = text.find('-');
+  if (dash != std::string_view::npos) {
+    const auto number = parse_number(text.substr(0, dash));
+    if (!number) return std::nullopt;
+    days = *number;
+    text.remove_prefix(dash + 1);
+  }
+  std::array<std::int64_t, 3> parts{};
+  const auto words = split(text, ':');
+  if (words.empty() || words.size() > parts.size()) return std::nullopt;
+  for (std::size_t index = 0; index < words.size(); ++index) {
+    const auto number = parse_number(words[index]);
+    if (!number) return std::nullopt;
+    parts[index] = *number;
+  }
+  // Behind days the first part is hours; without them "a" and "a:b" begin with minutes.
+  std::int64_t seconds = parts[0] * 3600 + parts[1] * 60 + parts[2];
+  if (dash == std::string_view::npos && words.size() < 3) seconds = parts[0] * 60 + parts[1];
+  seconds += days * 86400;
+  if (seconds > std::int64_t{1} << 30) return std::nullopt;
+  return static_cast<int>(seconds);
+}
+
+}  // namespace trireme::launch

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "trireme/launch/geometry.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Options of srun, sbatch and salloc as getopt_long reads them. Private to the room.
+namespace trireme::launch {
+
+/// One option with its value. Short options come under their long names.
+struct OptionWord {
+  std::string name;
+  std::string value;
+};
+
+struct OptionWords {
+  std::vector<OptionWord> options;
+  /// First word that is no option.
+  std::string program;
+  bool heterogeneous = false;
+  bool complete = true;
+};
+
+/// Reads options up to the command (srun and salloc, sbatch's script) as Slurm does; knows those of
+/// Slurm 22.05 to 24.11, and of other plugins those written with '='.
+OptionWords read_options(Command command, std::span<const std::string> words);
+
+}  // namespace trireme::launch

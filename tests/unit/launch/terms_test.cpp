@@ -1,0 +1,82 @@
+#include "trireme/launch/terms.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+#include <string>
+
+using namespace trireme;
+using launch::find_option;
+using launch::parse_value;
+
+namespace {
+
+std::string refusal(const char* option, std::string_view text) {
+  const auto value = parse_value(*find_option(option), text, std::string("--") + option);
+  return value.ok() ? "accepted as " + *value : value.failure().text;
+}
+
+std::string accepted(const char* option, std::string_view text) {
+  const auto value = parse_value(*find_option(option), text, option);
+  return value.ok() ? *value : "refused: " + value.failure().text;
+}
+
+}  // namespace
+
+TEST_CASE("every term has an option, a variable and a help text of its own") {
+  std::set<std::string_view> options;
+  std::set<std::string_view> variables;
+  for (const auto& term : launch::terms()) {
+    CHECK(options.insert(term.option).second);
+    CHECK(variables.insert(term.variable).second);
+    CHECK(term.variable.starts_with("TRIREME_"));
+    // Two underscores would make it a key of the configuration's own variables.
+    CHECK(term.variable.find("__") == std::string_view::npos);
+    CHECK_FALSE(term.usage.empty());
+    CHECK_FALSE(term.argument.empty());
+    CHECK(launch::find_option(term.option) == &term);
+    CHECK(launch::find_variable(term.variable) == &term);
+  }
+  CHECK(launch::find_option("tensor") == nullptr);
+  CHECK(launch::find_variable("TRIREME_TENSOR") == nullptr);
+}
+
+TEST_CASE("values are read strictly and written one way") {
+  CHECK(accepted("tensor-parallel", "8") == "8");
+  CHECK(accepted("tensor-parallel", " 008 ") == "8");
+  CHECK(accepted("data-parallel", "auto") == "auto");
+  CHECK(accepted("zero-level", "0") == "0");
+  CHECK(accepted("trireme-signal-lead", "0") == "0");
+  CHECK(accepted("trireme-set", " train.steps = 100 ") == "train.steps=100");
+  CHECK(accepted("trireme-set", "data.train=a:0.5, b=c") == "data.train=a:0.5, b=c");
+  CHECK(accepted("trireme-set", "run.tags=") == "run.tags=");
+}
+
+TEST_CASE("refusals name the value, the rule and the nearest choices") {
+  CHECK(refusal("zero-level", "4") ==
+        "--zero-level = 4 is not a number from 0 to 3 (what replicas divide among themselves); "
+        "try 0, 1, 2, 3");
+  CHECK(refusal("trireme-order", "toplogy") ==
+        "--trireme-order = toplogy is not topology or slurm (order of ranks: by the network, or as "
+        "Slurm numbers tasks); did you mean topology?");
+  CHECK(refusal("tensor-parallel", "99999999999999999999").find("; try 1048576") !=
+        std::string::npos);
+  CHECK(refusal("trireme-set", "steps=3").find("is not section.key=value") != std::string::npos);
+}
+
+TEST_CASE("no junk becomes a value") {
+  for (const char* text : {"", " ", "0", "-1", "+2", "2.0", "0x2", "2 2", "2a", "auto", "\n", "²",
+                           "4294967298", "1048577"}) {
+    CAPTURE(text);
+    CHECK(refusal("tensor-parallel", text).find("accepted") == std::string::npos);
+  }
+  for (const char* text : {"", "a", "a.b", ".b=1", "a.=1", "=1", "A.b=1", "a b.c=1", "a.b=1\n2"}) {
+    CAPTURE(text);
+    CHECK(refusal("trireme-set", text).find("accepted") == std::string::npos);
+  }
+  CHECK(refusal("trireme-set", "a.b=" + std::string(5000, 'x')).find("at most 4096") !=
+        std::string::npos);
+  CHECK(refusal("trireme", "yes").find("did you mean") == std::string::npos);
+  CHECK(refusal("tensor-parallel", std::string("2\0", 2)).find("control character") !=
+        std::string::npos);
+}
