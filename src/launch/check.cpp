@@ -267,6 +267,12 @@ std::vector<std::string> advice(const Contract& contract, const Geometry& geomet
                "export SRUN_CPUS_PER_TASK={0}",
                shown(site.job_cpus_per_task)));
   }
+  if (contract.number("tensor-parallel").value_or(1) > 1 && geometry.nodes.value_or(1) > 1 &&
+      geometry.tasks && !geometry.tasks_per_node) {
+    texts.push_back(
+        "Slurm may put unequal numbers of tasks on the nodes (tensor-parallel ranks would lie on "
+        "two of them); add --ntasks-per-node");
+  }
   const bool bound_gpus = geometry.gpu_bind.find("single") != std::string::npos ||
                           geometry.gpu_bind.find("per_task") != std::string::npos ||
                           geometry.gpu_bind.find("map_gpu") != std::string::npos;

@@ -52,6 +52,27 @@ TEST_CASE("a stronger source wins and every value knows where it comes from") {
   CHECK(config.cited("train.sequence_length") == "train.sequence_length = 5 (--set)");
 }
 
+TEST_CASE("the launch wins over files and loses to variables and settings") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("a.conf", "[parallel]\ntensor = 2\npipeline = 2\ndata = 2\n");
+  const auto config = base::value_or_throw(
+      Config::resolve({.files = {file},
+                       .environment = base::Environment({{"TRIREME_PARALLEL__PIPELINE", "3"}}),
+                       .settings = {"parallel.data=3"},
+                       .launched = {{"parallel.tensor", "4", "srun --tensor-parallel"},
+                                    {"parallel.pipeline", "4", "srun --pipeline-parallel"},
+                                    {"parallel.data", "4", "srun --data-parallel"}}}));
+  CHECK(config.cited("parallel.tensor") == "parallel.tensor = 4 (srun --tensor-parallel)");
+  CHECK(config.cited("parallel.pipeline") == "parallel.pipeline = 3 (TRIREME_PARALLEL__PIPELINE)");
+  CHECK(config.cited("parallel.data") == "parallel.data = 3 (--set)");
+  const auto wrong = Config::resolve({.files = {},
+                                      .environment = {},
+                                      .settings = {},
+                                      .launched = {{"train.stepz", "4", "srun --trireme-set"}}});
+  REQUIRE_FALSE(wrong.ok());
+  CHECK(wrong.failure().text.starts_with("srun --trireme-set: there is no key 'train.stepz'"));
+}
+
 TEST_CASE("accessors give each type its C++ type") {
   const auto config = resolved({"comm.timeout=1h30m", "parallel.bucket_bytes=1MiB",
                                 "parallel.pipeline=2", "parallel.stage_layers=3,4", "run.tags=a, b",

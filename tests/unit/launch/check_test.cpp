@@ -143,6 +143,11 @@ TEST_CASE("srun says what is missing and matters") {
               "use --gpus-per-node alone"));
   CHECK(holds(advices(Command::sbatch, {"-N4", "--trireme=on", "x"}), "--no-kill"));
   CHECK_FALSE(holds(advices(Command::sbatch, {"-N4", "-k", "--trireme=on", "x"}), "--no-kill"));
+  CHECK(holds(advices(Command::sbatch, {"-N2", "-n8", "--tensor-parallel=2", "x"}),
+              "add --ntasks-per-node"));
+  CHECK_FALSE(
+      holds(advices(Command::sbatch, {"-N2", "--ntasks-per-node=4", "--tensor-parallel=2", "x"}),
+            "--ntasks-per-node"));
   CHECK(advices(Command::srun, {"-Q", "-n4", "--trireme=on", "x"}, {"none", "4"}).empty());
   CHECK(advices(Command::srun, {"-n4", "x"}, {"none", "4"}).empty());
 }

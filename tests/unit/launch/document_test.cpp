@@ -19,10 +19,9 @@ std::string cell(std::string_view text) {
 std::string table() {
   std::string text = "| option | variable | value | key | meaning |\n|---|---|---|---|---|\n";
   for (const auto& term : launch::terms()) {
-    text += base::format("| `--{}={}` | `{}` | {} | {} | {} |\n", term.option,
-                         cell(term.argument), term.variable, launch::permitted_text(term),
-                         term.key.empty() ? "–" : base::format("`{}`", term.key),
-                         cell(term.usage));
+    text += base::format("| `--{}={}` | `{}` | {} | {} | {} |\n", term.option, cell(term.argument),
+                         term.variable, launch::permitted_text(term),
+                         term.key.empty() ? "–" : base::format("`{}`", term.key), cell(term.usage));
   }
   return text;
 }
