@@ -1,11 +1,11 @@
 // trireme train
-#include "trireme/train/trainer.hpp"
-
 #include "trireme/base/error.hpp"
 #include "trireme/train/launch.hpp"
+#include "trireme/train/trainer.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/version.hpp"
 
 namespace trireme::apps {
 namespace {
@@ -19,7 +19,9 @@ Action prepare_train(CLI::App& app) {
     const auto start = *fresh ? train::Start::fresh : train::Start::resume;
     const train::Failures failures{config::run_directory(config)};
     return train::run_on_mesh(config, context.environment, failures, [&](train::Session& session) {
-      return train::Trainer(config, session.cluster, *session.kernels, start).run();
+      train::Trainer trainer(config, session.cluster, *session.kernels, start);
+      if (session.cluster.rank.value() == 0) write_versions(failures.run_directory, config);
+      return trainer.run();
     });
   };
 }
@@ -30,8 +32,9 @@ Command train_command() {
   return {.name = "train",
           .summary = "Trains a model; continues by itself from the newest step of its run",
           .group = "Training",
-          .details = "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
-                     "or srun --mpi=pmix. SIGTERM and SIGUSR1 save and end with exit code 75.",
+          .details =
+              "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
+              "or srun --mpi=pmix. SIGTERM and SIGUSR1 save and end with exit code 75.",
           .prepare = prepare_train};
 }
 

@@ -31,6 +31,8 @@ class Trainer {
   /// initialises. Users' mistakes end on all ranks with one text.
   Trainer(const config::Config& config, runtime::Cluster& cluster, device::Kernels& kernels,
           Start start);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
   /// Collective over all ranks. Until the last step, or until a signal asks to stop
