@@ -16,6 +16,7 @@ class Output {
   explicit Output(int descriptor) : descriptor_(descriptor) {}
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
+  ~Output() = default;
 
   void write(std::string_view text);
   /// For output that a person waits for; the end of a command flushes by itself.

@@ -7,6 +7,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/version.hpp"
 
 namespace trireme::apps {
 namespace {
@@ -24,7 +25,9 @@ Action prepare_train(CLI::App& app) {
     // Before MPI starts: it asks Slurm in a process of its own.
     const auto job_end = runtime::find_job_end(context.environment);
     return train::run_on_mesh(config, context.environment, failures, [&](train::Session& session) {
-      return train::Trainer(config, session.cluster, *session.kernels, start, job_end).run();
+      train::Trainer trainer(config, session.cluster, *session.kernels, start, job_end);
+      if (session.cluster.rank.value() == 0) write_versions(failures.run_directory, config);
+      return trainer.run();
     });
   };
 }

@@ -1,6 +1,14 @@
 #include "apps/version.hpp"
 
+#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/checkpoint/versions.hpp"
+#include "trireme/comm/versions.hpp"
+#include "trireme/data/versions.hpp"
+#include "trireme/device/versions.hpp"
+#include "trireme/topology/discover.hpp"
+#include "trireme/topology/versions.hpp"
 
 #include "build_info.hpp"
 
@@ -14,25 +22,45 @@ namespace trireme::apps {
 namespace {
 
 using base::format;
-
-struct Running {
-  std::string name;
-  std::string state;
-};
+using base::Json;
+using base::LibraryVersion;
 
 /// What the machine gives at run time, which may differ from what was built against. A room with
-/// a foreign library has a function for the version that it runs with: list it here.
-std::vector<Running> running_parts() {
-  std::vector<Running> parts{{"C library", format("glibc {}", gnu_get_libc_version())}};
-  utsname kernel{};
-  if (::uname(&kernel) == 0) {
-    parts.push_back({"kernel", format("{} {} {}", kernel.sysname, kernel.release, kernel.machine)});
+/// foreign libraries has a function for the versions that it runs with: list it here.
+std::vector<LibraryVersion> running_libraries() {
+  std::vector<LibraryVersion> libraries{{"C library", format("glibc {}", gnu_get_libc_version())}};
+  for (const auto& room :
+       {comm::library_versions(), device::library_versions(), topology::library_versions(),
+        checkpoint::library_versions(), data::library_versions()}) {
+    libraries.insert(libraries.end(), room.begin(), room.end());
   }
-  return parts;
+  return libraries;
+}
+
+std::string kernel_text() {
+  utsname kernel{};
+  if (::uname(&kernel) != 0) return "unknown";
+  return format("{} {} {}", kernel.sysname, kernel.release, kernel.machine);
 }
 
 std::string row(std::string_view name, std::string_view state) {
   return format("  {:<22}{}\n", name, state);
+}
+
+Json cpu_json() {
+  Json cpu;
+  const auto machine = topology::discover();
+  const bool known = machine.ok() && !machine->packages.empty();
+  cpu["model"] = known ? Json(machine->packages.front().model) : Json(nullptr);
+  cpu["instruction_sets"] = device::cpu_instruction_sets();
+  return cpu;
+}
+
+Json run_json(const config::Config& config) {
+  Json run;
+  run["name"] = config.text("run.name");
+  run["tags"] = config.texts("run.tags");
+  return run;
 }
 
 }  // namespace
@@ -45,8 +73,28 @@ std::string version_text() {
   for (const auto& part : info::parts) text += row(part.name, part.state);
   text += row("CLI11", CLI11_VERSION);
   text += "at run time\n";
-  for (const auto& part : running_parts()) text += row(part.name, part.state);
+  for (const auto& running : running_libraries()) text += row(running.library, running.version);
+  text += row("kernel", kernel_text());
   return text;
+}
+
+void write_versions(const std::filesystem::path& run, const config::Config& config) {
+  namespace info = build_info;
+  Json json;
+  json["version"] = info::version;
+  json["commit"] = info::commit;
+  json["build_type"] = info::build_type;
+  json["compiler"] = info::compiler;
+  json["sanitizers"] = info::sanitizers;
+  for (const auto& part : info::parts) json["built_with"][std::string(part.name)] = part.state;
+  json["built_with"]["CLI11"] = CLI11_VERSION;
+  for (const auto& running : running_libraries()) {
+    json["libraries"][running.library] = running.version;
+  }
+  json["kernel"] = kernel_text();
+  json["cpu"] = cpu_json();
+  json["run"] = run_json(config);
+  base::write_file_durably(run / "versions.json", json.dump(2) + "\n");
 }
 
 }  // namespace trireme::apps

@@ -1,11 +1,18 @@
 #pragma once
 
+#include "trireme/config/config.hpp"
+
+#include <filesystem>
 #include <string>
 
 namespace trireme::apps {
 
 /// What --version prints: version, commit, and each part that a build may have or lack, with its
-/// version or the reason why it is absent.
+/// version or the reason why it is absent; then what this machine gives at run time.
 std::string version_text();
+
+/// RUN/versions.json: the same for programs, with the run's name and tags and the CPU. Throws
+/// Error (checkpoint) when it cannot be written.
+void write_versions(const std::filesystem::path& run, const config::Config& config);
 
 }  // namespace trireme::apps

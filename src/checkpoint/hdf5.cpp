@@ -293,7 +293,7 @@ std::vector<char> table_bytes(const std::vector<TableRow>& rows, std::size_t nam
   std::vector<char> bytes(table_row_bytes(name_bytes) * rows.size(), 0);
   char* out = bytes.data();
   for (const auto& row : rows) {
-    std::memcpy(out, row.tensor.data(), row.tensor.size());
+    std::copy(row.tensor.begin(), row.tensor.end(), out);
     out += name_bytes;
     std::memcpy(out, &row.first_element, sizeof(std::int64_t));
     out += sizeof(std::int64_t);

@@ -14,9 +14,9 @@ namespace trireme::checkpoint {
 
 /// What one stored box gives to one destination.
 struct Transfer {
-  const StoredTensor* tensor;
-  const StoredBox* stored;
-  const LoadItem* item;
+  const StoredTensor* tensor = nullptr;
+  const StoredBox* stored = nullptr;
+  const LoadItem* item = nullptr;
   BoxRuns runs;
 
   std::uint64_t element_bytes() const { return device::size_of(tensor->dtype); }
@@ -31,7 +31,7 @@ struct Transfer {
 
 /// What a rank reads of one file.
 struct FileReads {
-  std::size_t file;
+  std::size_t file = 0;
   std::vector<Transfer> transfers;    ///< ascending by stored byte
   std::vector<std::uint64_t> blocks;  ///< ascending; each holds something wanted
 };

@@ -224,7 +224,7 @@ base::Result<Manifest> parse_manifest(std::string_view text, std::string_view so
                      "of Trireme that wrote it, or a newer one",
                      version, Manifest::format_version));
   }
-  if (reader.failure_so_far()) return *reader.failure_so_far();
+  if (const auto& failed = reader.failure_so_far()) return *failed;
   Manifest manifest;
   manifest.step = reader.number(reader.member(*json, "step"), "step");
   manifest.tokens =
@@ -235,13 +235,13 @@ base::Result<Manifest> parse_manifest(std::string_view text, std::string_view so
   manifest.state = reader.member(*json, "state");
   for (const auto& file : reader.list(reader.member(*json, "files"), "files")) {
     manifest.files.push_back(file_of(reader, file));
-    if (reader.failure_so_far()) return *reader.failure_so_far();
+    if (const auto& failed = reader.failure_so_far()) return *failed;
   }
   for (const auto& tensor : reader.list(reader.member(*json, "tensors"), "tensors")) {
     manifest.tensors.push_back(tensor_of(reader, tensor));
-    if (reader.failure_so_far()) return *reader.failure_so_far();
+    if (const auto& failed = reader.failure_so_far()) return *failed;
   }
-  if (reader.failure_so_far()) return *reader.failure_so_far();
+  if (const auto& failed = reader.failure_so_far()) return *failed;
   if (auto status = check_manifest(manifest); !status) {
     return failure(base::format("{}: {}", source, status.failure().text));
   }

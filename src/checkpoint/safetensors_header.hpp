@@ -17,8 +17,8 @@ constexpr std::uint64_t max_safetensors_header_bytes = 100'000'000;
 /// A tensor and where its elements lie in its file's data.
 struct SafetensorsPlace {
   SafetensorsEntry entry;
-  std::uint64_t begin;
-  std::uint64_t end;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
 };
 
 struct SafetensorsHeader {

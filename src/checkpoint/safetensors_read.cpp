@@ -85,7 +85,7 @@ base::Result<std::map<std::string, std::string>> read_index(const fs::path& path
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : (*json)["weight_map"].items()) {
     const auto text = file.is_string() ? file.get<std::string>() : std::string{};
-    if (text.find('/') != text.npos || !text.ends_with(".safetensors")) {
+    if (text.find('/') != std::string::npos || !text.ends_with(".safetensors")) {
       return failure(
           base::format("'{}' names for tensor '{}' no file of its own folder that ends "
                        "in .safetensors",

@@ -13,7 +13,7 @@ namespace trireme::checkpoint {
 
 /// A box that this rank writes, and where it comes from.
 struct Piece {
-  const SaveItem* item;
+  const SaveItem* item = nullptr;
   layout::Box box;         ///< inside the item's box
   std::uint64_t byte = 0;  ///< where its elements begin in the file, once placed
 

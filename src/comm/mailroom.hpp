@@ -24,18 +24,18 @@ class Mailroom {
 
   /// A receive that waits for its message.
   struct Awaited {
-    int tag;
-    std::byte* to;
-    std::size_t bytes;
+    int tag = 0;
+    std::byte* to = nullptr;
+    std::size_t bytes = 0;
     bool arrived = false;
     /// Bytes of the message that came; another number than awaited is a defect.
     std::size_t arrived_bytes = 0;
   };
   /// A send that is not yet in the ring as a whole.
   struct Outgoing {
-    int tag;
-    const std::byte* from;
-    std::size_t bytes;
+    int tag = 0;
+    const std::byte* from = nullptr;
+    std::size_t bytes = 0;
     std::size_t written = 0;
     bool header_written = false;
     bool done() const { return header_written && written == bytes; }

@@ -86,6 +86,13 @@ std::string processor_name() {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
+std::string library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
 int tag_limit(MPI_Comm communicator) {
   int* limit = nullptr;
   int found = 0;

@@ -31,6 +31,8 @@ void finalize();
 int rank(MPI_Comm communicator);
 int size(MPI_Comm communicator);
 std::string processor_name();
+/// What the library calls itself; needs no initialisation.
+std::string library_version();
 /// The largest tag of a message.
 int tag_limit(MPI_Comm communicator);
 

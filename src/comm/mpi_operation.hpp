@@ -30,6 +30,8 @@ class MpiOperation final : public PendingOperation {
   };
   MpiOperation(Progress& progress, const OperationLabel& label, Route route,
                std::vector<Stage> stages, StagingPool::Lease staging);
+  MpiOperation(const MpiOperation&) = delete;
+  MpiOperation& operator=(const MpiOperation&) = delete;
   ~MpiOperation() override;
 
   bool advance() override;

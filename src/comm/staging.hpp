@@ -17,6 +17,8 @@ class StagingPool {
   class Lease {
    public:
     Lease() = default;
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
     Lease(Lease&& other) noexcept
         : pool_(std::exchange(other.pool_, nullptr)), buffer_(std::move(other.buffer_)) {}
     Lease& operator=(Lease&& other) noexcept {

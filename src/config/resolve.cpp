@@ -60,8 +60,8 @@ void Resolver::add_environment(const base::Environment& environment) {
   for (const auto& [name, text] : environment.variables()) {
     if (!name.starts_with(prefix) || name.find("__", prefix.size()) == std::string::npos) continue;
     const auto keys = schema();
-    const auto key = std::find_if(keys.begin(), keys.end(), [&name = name](const Key& candidate) {
-      return candidate.environment_name() == name;
+    const auto key = std::find_if(keys.begin(), keys.end(), [&wanted = name](const Key& candidate) {
+      return candidate.environment_name() == wanted;
     });
     if (key != keys.end()) {
       assign({key->full_name(), text, {Origin::Kind::environment, name, 0}}, name);

@@ -71,8 +71,8 @@ class WordEncoder {
   struct alignas(64) Cached {
     std::uint8_t bytes = 0;
     std::uint8_t ids = 0;
-    std::array<char, cached_bytes> word;
-    std::array<std::int32_t, cached_ids> id;
+    std::array<char, cached_bytes> word{};
+    std::array<std::int32_t, cached_ids> id{};
   };
   struct Symbol {
     std::int32_t id;  ///< -1 once merged into the one before

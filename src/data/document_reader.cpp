@@ -171,11 +171,11 @@ bool DocumentReader::open_next_file() {
 /// The next stretch of the current file, or of the next one; false when all is read.
 bool DocumentReader::load_next_block() {
   for (;;) {
-    if (file_ && gzip_ && is_json_ && load_lines_of_gzip()) return true;
+    if (file_ && gzip_ && is_json_ && load_lines_of_gzip(*gzip_)) return true;
     if (file_ && !whole_file_given_ && !(gzip_ && is_json_)) {
       whole_file_given_ = true;
       if (gzip_) {
-        load_text_of_gzip();
+        load_text_of_gzip(*gzip_);
       } else {
         const auto bytes = file_->bytes();
         block_ = {file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
@@ -186,9 +186,9 @@ bool DocumentReader::load_next_block() {
   }
 }
 
-void DocumentReader::load_text_of_gzip() {
+void DocumentReader::load_text_of_gzip(GzipReader& gzip) {
   auto text = std::make_shared<std::string>();
-  while (gzip_->append(*text, gzip_block_bytes)) {
+  while (gzip.append(*text, gzip_block_bytes)) {
     if (text->size() > most_gzip_text_bytes) {
       throw Error(ExitCode::checkpoint,
                   format("'{}' holds more than {} of text (it is decompressed in memory, to find "
@@ -199,12 +199,12 @@ void DocumentReader::load_text_of_gzip() {
   block_ = {text, *text};
 }
 
-bool DocumentReader::load_lines_of_gzip() {
+bool DocumentReader::load_lines_of_gzip(GzipReader& gzip) {
   auto text = std::make_shared<std::string>(std::move(unfinished_line_));
   unfinished_line_.clear();
   std::size_t searched = 0;
   for (;;) {
-    const bool more = gzip_->append(*text, gzip_block_bytes);
+    const bool more = gzip.append(*text, gzip_block_bytes);
     const auto end = std::string_view(*text).substr(searched).rfind('\n');
     if (end != std::string_view::npos) {
       unfinished_line_ = text->substr(searched + end + 1);

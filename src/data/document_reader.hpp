@@ -65,8 +65,8 @@ class DocumentReader {
   base::Status add_file(const std::filesystem::path& path);
   bool open_next_file();
   bool load_next_block();
-  void load_text_of_gzip();
-  bool load_lines_of_gzip();
+  void load_text_of_gzip(GzipReader& gzip);
+  bool load_lines_of_gzip(GzipReader& gzip);
   void take_text(DocumentBatch& batch);
   void take_lines(DocumentBatch& batch);
 

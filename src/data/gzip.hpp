@@ -16,6 +16,8 @@ bool is_gzip(std::span<const std::byte> bytes);
 class GzipReader {
  public:
   GzipReader(std::span<const std::byte> compressed, std::string source);
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
   GzipReader(GzipReader&&) noexcept;
   GzipReader& operator=(GzipReader&&) noexcept;
   ~GzipReader();

@@ -171,6 +171,27 @@ base::Status check_split(const Target& train, const std::optional<Target>& valid
   return {};
 }
 
+std::filesystem::path validation_prefix(const PrepareOptions& options) {
+  return with_suffix(options.out, ".validation");
+}
+
+/// Completes the files and says what is in them.
+PrepareReport finish(Sorter& sorter, const Tokenizer& tokenizer, std::int32_t end_of_text,
+                     const PrepareOptions& options) {
+  PrepareReport report;
+  report.repaired_documents = sorter.repaired_documents();
+  report.train = sorter.train().facts(tokenizer, end_of_text);
+  sorter.train().writer.finish();
+  write_facts(options.out, report.train);
+  if (auto& validation = sorter.validation()) {
+    const auto facts = validation->facts(tokenizer, end_of_text);
+    validation->writer.finish();
+    write_facts(validation_prefix(options), facts);
+    report.validation = facts;
+  }
+  return report;
+}
+
 }  // namespace
 
 base::Result<PrepareReport> prepare(const DocumentSources& sources, const Tokenizer& tokenizer,
@@ -194,10 +215,9 @@ base::Result<PrepareReport> prepare(const DocumentSources& sources, const Tokeni
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   auto train = IndexedTokensWriter::create(options.out, type);
   if (!train) return train.failure();
-  const auto validation_prefix = with_suffix(options.out, ".validation");
   std::optional<Target> validation;
   if (fraction > 0.0) {
-    auto writer = IndexedTokensWriter::create(validation_prefix, type);
+    auto writer = IndexedTokensWriter::create(validation_prefix(options), type);
     if (!writer) return writer.failure();
     validation.emplace(Target{std::move(writer).value()});
   }
@@ -218,17 +238,7 @@ base::Result<PrepareReport> prepare(const DocumentSources& sources, const Tokeni
   if (auto status = check_split(sorter.train(), sorter.validation(), fraction); !status) {
     return status.failure();
   }
-  PrepareReport report;
-  report.repaired_documents = sorter.repaired_documents();
-  report.train = sorter.train().facts(tokenizer, *end_of_text);
-  sorter.train().writer.finish();
-  write_facts(options.out, report.train);
-  if (sorter.validation()) {
-    report.validation = sorter.validation()->facts(tokenizer, *end_of_text);
-    sorter.validation()->writer.finish();
-    write_facts(validation_prefix, *report.validation);
-  }
-  return report;
+  return finish(sorter, tokenizer, *end_of_text, options);
 }
 
 base::Result<std::optional<TokenFileFacts>> read_facts(const std::filesystem::path& prefix) {

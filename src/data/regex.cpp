@@ -70,6 +70,15 @@ PCRE2_SPTR units(std::string_view text) {
 
 }  // namespace
 
+std::string regex_library_version() {
+  std::array<char, 64> text{};
+  // The number of characters with the end; the longest version so far has 20.
+  const auto length = pcre2_config(PCRE2_CONFIG_VERSION, nullptr);
+  if (length <= 0 || static_cast<std::size_t>(length) > text.size()) return "unknown";
+  pcre2_config(PCRE2_CONFIG_VERSION, text.data());
+  return text.data();
+}
+
 struct Regex::Code {
   base::UniqueHandle<CodeTraits> handle;
 };

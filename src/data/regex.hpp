@@ -38,10 +38,15 @@ class Regex {
 /// PCRE2's text for an Oniguruma pattern: \s, \p{L} and \p{N} mean what they mean there.
 base::Result<std::string> translate_oniguruma(std::string_view pattern);
 
+/// Version and date of PCRE2 as it runs.
+std::string regex_library_version();
+
 /// One thread's state for matching.
 class Matcher {
  public:
   explicit Matcher(Regex regex);
+  Matcher(const Matcher&) = delete;
+  Matcher& operator=(const Matcher&) = delete;
   Matcher(Matcher&&) noexcept;
   Matcher& operator=(Matcher&&) noexcept;
   ~Matcher();

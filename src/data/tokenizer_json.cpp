@@ -237,7 +237,7 @@ Json write_tokenizer_json(const TokenizerFile& file) {
     vocabulary.Container::emplace_back(file.vocabulary[id], id);
   }
   auto& merges = model["merges"];
-  for (const auto& [left, right] : file.merges) merges.push_back(left + " " + right);
+  for (const auto& [left, right] : file.merges) merges.push_back(format("{} {}", left, right));
   return json;
 }
 

@@ -209,7 +209,9 @@ BindingPlan plan_whole_cores(const Machine& machine, const std::vector<int>& cor
   const auto choice = choose_level(machine, cores, ranks);
   const auto counts = spread(machine, choice.groups, ranks, choice.cores_each);
   BindingPlan plan;
-  plan.notes = notes_of(cores.size(), static_cast<std::size_t>(choice.cores_each * ranks), slow);
+  plan.notes =
+      notes_of(cores.size(),
+               static_cast<std::size_t>(choice.cores_each) * static_cast<std::size_t>(ranks), slow);
   for (std::size_t group = 0; group < counts.size(); ++group) {
     const auto& members = choice.groups[group];
     for (int place = 0; place < counts[group]; ++place) {

@@ -1,5 +1,6 @@
 #include "trireme/train/report.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
@@ -20,6 +21,7 @@ Report::Report(const Settings& settings) : settings_(settings) {
 void Report::append(Json line) {
   line["run"] = settings_.run;
   line["restart"] = restart_;
+  TRIREME_EXPECT(metrics_.has_value(), "only a report that speaks has a file");
   metrics_->append(line);
 }
 

@@ -30,7 +30,7 @@ class TemporaryFolder {
 
   /// Writes a file (and the folders above it) and returns its path.
   std::filesystem::path write(const std::filesystem::path& name, std::string_view text) const {
-    const auto path = path_ / name;
+    auto path = path_ / name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
     return path;

@@ -70,7 +70,7 @@ class [[nodiscard]] Result<void> {
   bool ok() const { return !failure_.has_value(); }
   explicit operator bool() const { return ok(); }
   const Failure& failure() const {
-    TRIREME_EXPECT(!ok(), "failure() of a success");
+    TRIREME_EXPECT(failure_.has_value(), "failure() of a success");
     return *failure_;
   }
 

@@ -37,15 +37,15 @@ struct LoadItem {
 
 /// A part of a tensor that one writer will write.
 struct Assignment {
-  std::size_t item;  ///< index into that writer's items
-  layout::Box box;   ///< inside the item's box
+  std::size_t item = 0;  ///< index into that writer's items
+  layout::Box box;       ///< inside the item's box
 };
 
 /// What a rank holds, without the data: what ranks tell each other before a save.
 struct HeldBox {
   std::string name;
   layout::Shape shape;
-  device::DType dtype;
+  device::DType dtype = device::DType::f32;
   layout::Box box;
 };
 

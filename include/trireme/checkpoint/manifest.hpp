@@ -16,14 +16,14 @@ namespace trireme::checkpoint {
 /// A box of a tensor and where its elements lie: contiguous, row-major, little-endian.
 struct StoredBox {
   layout::Box box;
-  std::size_t file;    ///< index into Manifest::files
-  std::uint64_t byte;  ///< of the first element, from the file's start
+  std::size_t file = 0;    ///< index into Manifest::files
+  std::uint64_t byte = 0;  ///< of the first element, from the file's start
 };
 
 /// A logical tensor. Its boxes cover it and do not overlap.
 struct StoredTensor {
   std::string name;
-  device::DType dtype;
+  device::DType dtype = device::DType::f32;
   layout::Shape shape;
   std::vector<StoredBox> boxes;
 };
@@ -31,7 +31,7 @@ struct StoredTensor {
 /// A file of a step folder; every byte of it belongs to one block of Manifest::block_bytes.
 struct StoredFile {
   std::string name;
-  std::uint64_t bytes;
+  std::uint64_t bytes = 0;
   std::vector<std::uint32_t> crc32c;  ///< one per block
 };
 

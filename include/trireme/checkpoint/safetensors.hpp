@@ -37,6 +37,8 @@ class SafetensorsFolder {
   /// lacks.
   static base::Result<SafetensorsFolder> open(const std::filesystem::path& path);
 
+  SafetensorsFolder(const SafetensorsFolder&) = delete;
+  SafetensorsFolder& operator=(const SafetensorsFolder&) = delete;
   SafetensorsFolder(SafetensorsFolder&&) noexcept;
   SafetensorsFolder& operator=(SafetensorsFolder&&) noexcept;
   ~SafetensorsFolder();

@@ -90,6 +90,8 @@ class IndexedTokensWriter {
  public:
   static base::Result<IndexedTokensWriter> create(const std::filesystem::path& prefix,
                                                   TokenType type);
+  IndexedTokensWriter(const IndexedTokensWriter&) = delete;
+  IndexedTokensWriter& operator=(const IndexedTokensWriter&) = delete;
   IndexedTokensWriter(IndexedTokensWriter&&) noexcept;
   IndexedTokensWriter& operator=(IndexedTokensWriter&&) noexcept;
   ~IndexedTokensWriter();

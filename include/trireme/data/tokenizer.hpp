@@ -85,6 +85,8 @@ class Tokenizer {
 class Tokenizer::Encoder {
  public:
   explicit Encoder(const Tokenizer& tokenizer);
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
   Encoder(Encoder&&) noexcept;
   Encoder& operator=(Encoder&&) noexcept;
   ~Encoder();

@@ -33,6 +33,8 @@ class Arena {
   /// Host memory of exactly this many bytes, zeroed by the system when first touched.
   static Arena host(Purpose purpose, std::size_t capacity_bytes);
 
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
   Arena(Arena&&) noexcept;
   Arena& operator=(Arena&&) noexcept;
   ~Arena();

@@ -47,8 +47,8 @@ std::vector<Box> boxes_of_flat_range(const Box& outer, std::int64_t begin, std::
 
 /// How one axis cuts one dimension of a tensor.
 struct Cut {
-  Axis axis;
-  int dimension;
+  Axis axis = Axis::tensor;
+  int dimension = 0;
   /// Part boundaries fall on multiples of this many elements (a head, say).
   std::int64_t unit = 1;
   /// At most so many different parts; with more ranks on the axis, neighbours hold replicas

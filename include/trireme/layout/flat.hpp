@@ -43,9 +43,9 @@ FlatLayout flat_layout(std::span<const std::int64_t> tensor_sizes, int shards,
 
 /// A box of a tensor that lies in one run of the flat buffer.
 struct ShardPiece {
-  std::size_t tensor;       ///< index into FlatLayout::tensors
-  Box box;                  ///< in elements of the whole tensor
-  std::int64_t flat_begin;  ///< where the box's first element lies in the flat buffer
+  std::size_t tensor = 0;       ///< index into FlatLayout::tensors
+  Box box;                      ///< in elements of the whole tensor
+  std::int64_t flat_begin = 0;  ///< where the box's first element lies in the flat buffer
 };
 /// What shard number `shard` of all buckets holds, as boxes in the order of the buffer; padding
 /// is left out. boxes[t] is the part of tensor t that lies in this buffer, such as shard_box(...).

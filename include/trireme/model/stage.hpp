@@ -22,6 +22,8 @@ class Chunk {
   Chunk(const StageContext& context, const StageParameters& stage, const Role& role, int slots,
         device::Arena& activations, device::Arena& constants);
   ~Chunk();
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
   Chunk(Chunk&&) noexcept;
 
   /// input: [local_rows, hidden], unused by the first chunk; it must stay until backward.

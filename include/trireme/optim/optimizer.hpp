@@ -26,7 +26,7 @@ Rule rule_from(const config::Config& config);
 /// A run of elements that this rank updates: where they lie in the flat parameter and gradient
 /// buffers, and where their state begins in the state buffers.
 struct Segment {
-  layout::FlatRange flat;
+  layout::FlatRange flat{};
   std::int64_t state_begin = 0;
   bool decays = true;
 };

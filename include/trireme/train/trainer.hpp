@@ -32,6 +32,8 @@ class Trainer {
   /// rank needs to know, is when the job's time limit ends it.
   Trainer(const config::Config& config, runtime::Cluster& cluster, device::Kernels& kernels,
           Start start, std::optional<std::chrono::steady_clock::time_point> job_end = {});
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
   /// Collective over all ranks. Until the last step, or until a signal (while a StopSignal lives)

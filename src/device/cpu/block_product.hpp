@@ -54,6 +54,8 @@ Bf16Products bf16_products_of(Isa isa);
 class BlockProducts {
  public:
   explicit BlockProducts(Bf16Products bf16);
+  BlockProducts(const BlockProducts&) = delete;
+  BlockProducts& operator=(const BlockProducts&) = delete;
   BlockProducts(BlockProducts&&) noexcept;
   BlockProducts& operator=(BlockProducts&&) noexcept;
   ~BlockProducts();

@@ -113,7 +113,7 @@ class CpuKernels final : public Kernels {
   void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
              const Tensor& first_moment, const Tensor& second_moment,
              const Tensor& parameter) override {
-    cpu::adamw(context_, rule, gradient, master, first_moment, second_moment, parameter);
+    cpu::adamw(context_, rule, {gradient, master, first_moment, second_moment, parameter});
   }
   void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master, const Tensor& momentum,
            const Tensor& parameter) override {

@@ -54,8 +54,8 @@ SgdFactors factors_of(const Sgd& rule) {
 
 }  // namespace
 
-void adamw(const Context& context, const AdamW& rule, const Tensor& gradient, const Tensor& master,
-           const Tensor& first_moment, const Tensor& second_moment, const Tensor& parameter) {
+void adamw(const Context& context, const AdamW& rule, const AdamWOperands& operands) {
+  const auto& [gradient, master, first_moment, second_moment, parameter] = operands;
   const auto count = gradient.element_count();
   for (const auto* run : {&gradient, &master, &first_moment, &second_moment}) {
     expect_run(*run, count);

@@ -7,8 +7,14 @@
 /// See Kernels for arguments and meaning.
 namespace trireme::device::cpu {
 
-void adamw(const Context& context, const AdamW& rule, const Tensor& gradient, const Tensor& master,
-           const Tensor& first_moment, const Tensor& second_moment, const Tensor& parameter);
+struct AdamWOperands {
+  Tensor gradient;
+  Tensor master;
+  Tensor first_moment;
+  Tensor second_moment;
+  Tensor parameter;
+};
+void adamw(const Context& context, const AdamW& rule, const AdamWOperands& operands);
 void sgd(const Context& context, const Sgd& rule, const Tensor& gradient, const Tensor& master,
          const Tensor& momentum, const Tensor& parameter);
 

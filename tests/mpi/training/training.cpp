@@ -78,6 +78,8 @@ std::int32_t token(std::int64_t sequence, std::int64_t position, std::int64_t vo
                                    static_cast<std::uint32_t>(vocabulary));
 }
 
+}  // namespace
+
 void fill(engine::Engine& engine, int step) {
   const auto& options = engine.options();
   const int data = options.mesh.degree(Axis::data);
@@ -95,8 +97,6 @@ void fill(engine::Engine& engine, int step) {
     }
   }
 }
-
-}  // namespace
 
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
                             device::Kernels& kernels, int steps) {

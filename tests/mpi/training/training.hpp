@@ -27,6 +27,9 @@ OwnedGroups local_groups();
 /// scaled rotary frequencies, qwen3 has heads wider than hidden / heads.
 model::ModelConfig tiny(model::Architecture architecture);
 
+/// Made-up tokens of a step, which depend on the sample's global index alone.
+void fill(engine::Engine& engine, int step);
+
 /// What one step said; compared bit by bit or closely.
 struct Observed {
   double loss = 0;
@@ -34,8 +37,7 @@ struct Observed {
   bool operator==(const Observed&) const = default;
 };
 
-/// Trains on made-up tokens that depend on the sample's global index alone; checks that the run
-/// took exactly the memory that was measured for it.
+/// Trains on made-up tokens; checks that the run took exactly the memory that was measured for it.
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
                             device::Kernels& kernels, int steps);
 

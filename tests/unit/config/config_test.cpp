@@ -55,9 +55,11 @@ TEST_CASE("a stronger source wins and every value knows where it comes from") {
 TEST_CASE("the launch wins over files and loses to variables and settings") {
   const TemporaryFolder folder;
   const auto file = folder.write("a.conf", "[parallel]\ntensor = 2\npipeline = 2\ndata = 2\n");
+  const std::map<std::string, std::string, std::less<>> variables{
+      {"TRIREME_PARALLEL__PIPELINE", "3"}};
   const auto config = base::value_or_throw(
       Config::resolve({.files = {file},
-                       .environment = base::Environment({{"TRIREME_PARALLEL__PIPELINE", "3"}}),
+                       .environment = base::Environment(variables),
                        .settings = {"parallel.data=3"},
                        .launched = {{"parallel.tensor", "4", "srun --tensor-parallel"},
                                     {"parallel.pipeline", "4", "srun --pipeline-parallel"},

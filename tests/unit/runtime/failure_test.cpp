@@ -2,19 +2,13 @@
 
 #include "trireme/base/json.hpp"
 
+#include "support/temporary_folder.hpp"
+
 #include <catch2/catch.hpp>
-#include <unistd.h>
 
 using namespace trireme;
 
 namespace {
-
-struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("trireme-failure-" + std::to_string(::getpid()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 comm::RankFailure failure_of(int rank) {
   comm::RankFailure failure;
@@ -37,10 +31,10 @@ TEST_CASE("the last line names cause, first failing rank, host and log") {
 }
 
 TEST_CASE("failure.json holds the first cause, whoever comes later") {
-  const Folder folder;
-  runtime::write_failure(failure_of(2), {folder.path, "log/r0001.txt"});
-  runtime::write_failure(failure_of(3), {folder.path, ""});
-  const auto json = base::read_json_file(folder.path / "failure.json");
+  const tests::TemporaryFolder folder;
+  runtime::write_failure(failure_of(2), {folder.path(), "log/r0001.txt"});
+  runtime::write_failure(failure_of(3), {folder.path(), ""});
+  const auto json = base::read_json_file(folder.path() / "failure.json");
   REQUIRE(json.ok());
   CHECK((*json)["first_failing_rank"] == 2);
   CHECK((*json)["exit_code"] == 5);
@@ -51,15 +45,15 @@ TEST_CASE("failure.json holds the first cause, whoever comes later") {
   CHECK((*json)["collective"]["number"] == 7);
   CHECK((*json)["collective"]["missing_ranks"] == base::Json({2}));
   // Nothing else stays behind.
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
 TEST_CASE("a failure outside of any collective says null") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   comm::RankFailure failure;
   failure.cause = "rank 0 failed";
-  runtime::write_failure(failure, {folder.path, ""});
-  const auto json = base::read_json_file(folder.path / "failure.json");
+  runtime::write_failure(failure, {folder.path(), ""});
+  const auto json = base::read_json_file(folder.path() / "failure.json");
   REQUIRE(json.ok());
   CHECK((*json)["collective"].is_null());
   CHECK((*json)["exit_code"] == 70);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "trireme/base/library_version.hpp"
+
+#include <vector>
+
+namespace trireme::topology {
+
+/// The libraries of this room, as they are at run time.
+std::vector<base::LibraryVersion> library_versions();
+
+}  // namespace trireme::topology

@@ -1,0 +1,1 @@
+"""What scripts/lint checks, one module a check: check(root, selection, deep) -> finding lines."""

@@ -1,0 +1,171 @@
+"""Rules of the house that no other tool knows. A rule takes a path and its lines and yields
+(line number, text); where it must be broken, the exception stands here with its reason."""
+
+import ast
+import pathlib
+import re
+
+MOST_LINES = 400
+HAND_WRITTEN = {".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".py", ".bash", ".cmake", ""}
+HEADERS = {".hpp", ".h", ".cuh"}
+
+# Spelled so that this file does not break its own rule.
+UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+BANNED_NAME = re.compile(r"manager|helper|utils?(?=$|[_.-])|handler|common|misc(?=$|[_.-])")
+ENVIRONMENT = re.compile(r"\b(secure_getenv|getenv|setenv|putenv|environ)\b")
+CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif)\b")
+MACRO = re.compile(r"^\s*#\s*define\s+(\w+)")
+CASE_OF_ENUM = re.compile(r"^\s*case\s+(\w+::)*[A-Z]\w*::\w+\s*:")
+SWITCH = re.compile(r"\bswitch\s*\(")
+DEFAULT = re.compile(r"^\s*default\s*:")
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+# A backend's own files: their names or folders say so.
+BACKEND = re.compile(r"(^|[/_])(cuda|nccl|ucx|cpu|shared|mpi)([/_.]|$)")
+CONDITIONALS_ALLOWED = {
+    "src/comm/progress.cpp": "the instruction for a spinning wait has one name per architecture",
+}
+MACROS_ALLOWED = {
+    "include/trireme/base/contract.hpp": "contracts are the house's only macros",
+    "src/data/regex.cpp": "PCRE2 is told the width of its characters by a macro",
+}
+
+
+def is_product(path):
+    return path.parts[0] in {"src", "include", "spank-plugin"}
+
+
+def is_cpp(path):
+    return path.suffix in {".cpp", ".hpp", ".c", ".h", ".cu", ".cuh"}
+
+
+def long_files(path, lines):
+    if path.suffix in HAND_WRITTEN and len(lines) > MOST_LINES:
+        yield MOST_LINES + 1, (f"{len(lines)} lines (a file of over {MOST_LINES} is read by "
+                               "nobody); split it by what its parts do")
+
+
+def file_names(path, lines):
+    match = BANNED_NAME.search(path.name.lower())
+    if match:
+        yield 1, f"'{match[0]}' in a file's name says nothing; name what the file does"
+
+
+def unfinished_work(path, lines):
+    for number, line in enumerate(lines, start=1):
+        match = UNFINISHED.search(line)
+        if match:
+            yield number, f"'{match[0]}': finish it, or write an issue"
+
+
+def environment(path, lines):
+    if not is_product(path) or not is_cpp(path):
+        return
+    for number, line in enumerate(lines, start=1):
+        match = ENVIRONMENT.search(code_of(line))
+        if match:
+            yield number, (f"'{match[0]}' (only the entry point knows the environment); take a "
+                           "base::Environment as argument")
+
+
+def conditionals(path, lines):
+    if not is_product(path) or not is_cpp(path) or str(path) in CONDITIONALS_ALLOWED:
+        return
+    if BACKEND.search(str(path)):
+        return
+    for number, line in enumerate(lines, start=1):
+        if CONDITIONAL.match(line):
+            yield number, ("conditional compilation outside a backend's own file; make each "
+                           "variant a file and let CMake choose")
+
+
+def macros(path, lines):
+    if not is_product(path) or not is_cpp(path) or str(path) in MACROS_ALLOWED:
+        return
+    for number, line in enumerate(lines, start=1):
+        match = MACRO.match(line)
+        if match:
+            yield number, f"macro {match[1]} (macros are for contracts); write a function"
+
+
+def defaults_of_enums(path, lines):
+    """A default hides the enumerator that is added next year. Which switch it belongs to is told
+    by indentation: clang-format sees to that."""
+    if not is_cpp(path):
+        return
+    open_switches = []
+    for number, line in enumerate(lines, start=1):
+        indent = len(line) - len(line.lstrip())
+        while open_switches and line.strip() and indent <= open_switches[-1][0]:
+            open_switches.pop()
+        if SWITCH.search(code_of(line)):
+            open_switches.append([indent, False])
+        elif open_switches and CASE_OF_ENUM.match(line):
+            open_switches[-1][1] = True
+        elif open_switches and DEFAULT.match(line) and open_switches[-1][1]:
+            yield number, "default: in a switch over an enum; list the enumerators"
+
+
+def header_guards(path, lines):
+    if path.suffix in HEADERS and "#pragma once" not in lines[:3]:
+        yield 1, "no #pragma once in the first lines"
+
+
+def python_syntax(path, lines):
+    if path.suffix != ".py":
+        return
+    try:
+        ast.parse("\n".join(lines))
+    except SyntaxError as error:
+        yield error.lineno or 1, f"not Python: {error.msg}"
+
+
+def document_links(path, lines, exists):
+    if path.suffix != ".md":
+        return
+    for number, line in enumerate(lines, start=1):
+        for match in LINK.finditer(line):
+            target = match[1]
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            if not exists(path.parent / target):
+                yield number, f"the link to '{target}' leads nowhere"
+
+
+def decision_numbers(paths):
+    """Two decisions with one number cannot be told apart."""
+    seen = {}
+    for path in paths:
+        match = re.match(r"docs/decisions/(\d{4})-", str(path))
+        if match and seen.setdefault(match[1], path) != path:
+            yield f"{path}:1: number {match[1]} is that of {seen[match[1]].name}; take a free one"
+
+
+def code_of(line):
+    """Without comment and text in quotes."""
+    return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
+
+
+LINE_RULES = [long_files, file_names, unfinished_work, environment, conditionals, macros,
+              defaults_of_enums, header_guards, python_syntax]
+
+
+def check_text(path, text, exists):
+    """Findings of one file; `exists` tells whether a path relative to the root does."""
+    lines = text.splitlines()
+    found = []
+    for rule in LINE_RULES:
+        found += [(number, message) for number, message in rule(path, lines)]
+    found += list(document_links(path, lines, exists))
+    return [f"{path}:{number}: {message}" for number, message in sorted(found)]
+
+
+def check(root, selection, deep):
+    found = list(decision_numbers(selection.paths))
+    for path in selection.texts():
+        try:
+            text = (root / path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += check_text(path, text, lambda target: (root / target).exists())
+    return found

@@ -1,0 +1,19 @@
+#include "trireme/checkpoint/versions.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include <hdf5.h>
+#include <openssl/crypto.h>
+
+namespace trireme::checkpoint {
+
+std::vector<base::LibraryVersion> library_versions() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return {{"HDF5", base::format("{}.{}.{}", major, minor, release)},
+          {"OpenSSL", OpenSSL_version(OPENSSL_FULL_VERSION_STRING)}};
+}
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,16 @@
+#include "trireme/data/versions.hpp"
+
+#include "data/regex.hpp"
+
+#include <utf8proc.h>
+#include <zlib.h>
+
+namespace trireme::data {
+
+std::vector<base::LibraryVersion> library_versions() {
+  return {{"PCRE2", regex_library_version()},
+          {"utf8proc", utf8proc_version()},
+          {"zlib", zlibVersion()}};
+}
+
+}  // namespace trireme::data

@@ -1,0 +1,102 @@
+"""Each rule of scripts/lint finds what it is for, and nothing else."""
+
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts" / "python"))
+sys.dont_write_bytecode = True
+
+from lint import rules, tidy  # noqa: E402
+
+
+def found(name, text, exists=lambda target: True):
+    return rules.check_text(pathlib.Path(name), text, exists)
+
+
+class RulesTest(unittest.TestCase):
+    def finds(self, word, name, text):
+        lines = found(name, text)
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn(word, lines[0])
+
+    def passes(self, name, text):
+        self.assertEqual(found(name, text), [])
+
+    def test_a_file_of_401_lines_is_too_long(self):
+        self.finds("401 lines", "src/a/b.cpp", "int a;\n" * 401)
+        self.passes("src/a/b.cpp", "int a;\n" * 400)
+        self.passes("docs/a.md", "word\n" * 401)
+
+    def test_empty_names_are_refused(self):
+        for name in ["file_utils.cpp", "memory_manager.cpp", "helpers.cpp", "common.cpp"]:
+            self.finds("says nothing", f"src/a/{name}", "int a;\n")
+        self.passes("src/a/utilisation.cpp", "int a;\n")
+
+    def test_unfinished_work_is_found_in_any_text(self):
+        for name in ["src/a/b.cpp", "docs/a.md", "scripts/a"]:
+            self.finds("finish it", name, "text\n// TO" + "DO later\n")
+
+    def test_the_environment_is_the_entry_points(self):
+        self.finds("getenv", "src/a/b.cpp", 'auto x = std::getenv("X");\n')
+        self.passes("src/a/b.cpp", "// no getenv here\nspank_getenv(spank);\n")
+        self.passes("tests/a/b.cpp", 'auto x = std::getenv("X");\n')
+
+    def test_conditionals_belong_to_backends(self):
+        self.finds("conditional", "src/model/b.cpp", "#ifdef X\n#endif\n")
+        self.passes("src/device/cuda/b.cpp", "#if X\n#endif\n")
+        self.passes("src/comm/nccl_group.cpp", "#if X\n#endif\n")
+
+    def test_macros_are_for_contracts(self):
+        self.finds("macro X", "src/a/b.cpp", "#define X 1\n")
+        self.passes("include/trireme/base/contract.hpp", "#pragma once\n#define X 1\n")
+
+    def test_a_default_hides_enumerators(self):
+        enum = "switch (x) {\n  case Kind::one:\n    return 1;\n  default:\n    return 2;\n}\n"
+        number = "switch (x) {\n  case 1:\n    return 1;\n  default:\n    return 2;\n}\n"
+        self.finds("enumerators", "src/a/b.cpp", enum)
+        self.passes("src/a/b.cpp", number)
+        indented = "".join(f"    {line}\n" for line in number.splitlines())
+        inner = "switch (y) {\n  case Kind::one:\n" + indented + "}\n"
+        self.passes("src/a/b.cpp", inner)
+
+    def test_headers_are_included_once(self):
+        self.finds("pragma once", "include/trireme/a/b.hpp", "int a;\n")
+        self.passes("include/trireme/a/b.hpp", "#pragma once\nint a;\n")
+
+    def test_python_must_parse(self):
+        self.finds("not Python", "scripts/a.py", "def f(:\n")
+
+    def test_links_lead_somewhere(self):
+        text = "see [this](gone.md#part) and [that](https://example.org/x)\n"
+        self.assertEqual(len(found("docs/a.md", text, lambda target: False)), 1)
+        self.assertEqual(found("docs/a.md", text), [])
+
+    def test_decisions_have_numbers_of_their_own(self):
+        names = ["docs/decisions/0001-a.md", "docs/decisions/0001-b.md",
+                 "docs/decisions/0002-c.md"]
+        self.assertEqual(len(list(rules.decision_numbers(map(pathlib.Path, names)))), 1)
+
+
+class MemoryTest(unittest.TestCase):
+    def test_a_change_of_an_included_header_is_a_change_of_the_file(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name).resolve()
+            (folder / "a.cpp").write_text('#include "b.hpp"\n')
+            (folder / "b.hpp").write_text('#include "c.hpp"\n')
+            (folder / "c.hpp").write_text("int x;\n")
+            (folder / "d.hpp").write_text("int y;\n")
+            unit = tidy.Unit({"file": str(folder / "a.cpp"), "command": "g++ a.cpp"})
+            key = lambda: unit.key(tidy.Includes(folder), b"")  # noqa: E731
+            before = key()
+            (folder / "d.hpp").write_text("int z;\n")
+            self.assertEqual(key(), before)
+            (folder / "c.hpp").write_text("int z;\n")
+            self.assertNotEqual(key(), before)
+            self.assertNotEqual(unit.key(tidy.Includes(folder), b"other settings"), key())
+
+
+if __name__ == "__main__":
+    unittest.main()

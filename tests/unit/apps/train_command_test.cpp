@@ -1,0 +1,96 @@
+// `trireme train` as a plain process: a world of one.
+#include "trireme/base/error.hpp"
+#include "trireme/base/json.hpp"
+
+#include "support/temporary_folder.hpp"
+#include "unit/apps/trireme_program.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+using namespace trireme;
+using namespace trireme::tests;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Three steps on a text of numbered lines, in `folder`/run.
+void train_in(const fs::path& folder) {
+  const auto text = folder / "text.txt";
+  std::ofstream out(text);
+  for (int line = 0; line < 400; ++line) out << "line " << line << " of a text\n";
+  out.close();
+  const auto tokenizer = (folder / "tokenizer.json").string();
+  const auto prefix = (folder / "tokens").string();
+  const std::vector<std::vector<std::string>> commands{
+      {"tokenizer", "train", "--input", text.string(), "--vocab-size", "300", "--out", tokenizer},
+      {"data", "prepare", "--input", text.string(), "--tokenizer", tokenizer, "--out", prefix},
+      {"train", TRIREME_SOURCE_DIR "/configs/debug-tiny.conf", "--set", "data.train=" + prefix,
+       "--set", "train.steps=3", "--set", "run.directory=" + (folder / "run").string(), "--set",
+       "run.tags=quick, small"}};
+  for (const auto& command : commands) {
+    const auto end = run_trireme(command);
+    INFO(command.front() << ": " << end.err);
+    REQUIRE(end.exit_code == 0);
+  }
+}
+
+/// The value of a field of /proc/cpuinfo, of the first processor.
+std::string cpuinfo(const std::string& field) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(field)) return line.substr(line.find(": ") + 2);
+  }
+  return {};
+}
+
+std::set<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a run writes down what it ran with") {
+  const TemporaryFolder folder;
+  train_in(folder.path());
+  const auto json =
+      base::value_or_throw(base::read_json_file(folder.path() / "run" / "versions.json"));
+  const auto said = run_trireme({"--version"}).out;
+  CHECK(said.starts_with("trireme " + json.at("version").get<std::string>() + " (commit " +
+                         json.at("commit").get<std::string>() + ")\n"));
+  CHECK(contains(said, " by " + json.at("compiler").get<std::string>()));
+  for (const auto* name : {"MPI", "HDF5", "hwloc", "oneDNN", "PCRE2", "zlib", "OpenSSL"}) {
+    INFO(name);
+    const auto version = json.at("libraries").at(name).get<std::string>();
+    CHECK(version.find_first_of("0123456789") != std::string::npos);
+    CHECK(contains(said, version));
+  }
+  CHECK(json.at("libraries").at("MPI").get<std::string>().starts_with("Open MPI v"));
+  CHECK(json.at("built_with").contains("CUDA"));
+  CHECK(json.at("run").at("name") == "debug-tiny");
+  CHECK(json.at("run").at("tags") == base::Json::array({"quick", "small"}));
+}
+
+TEST_CASE("a run writes down its CPU as the kernel knows it") {
+  const TemporaryFolder folder;
+  train_in(folder.path());
+  const auto json =
+      base::value_or_throw(base::read_json_file(folder.path() / "run" / "versions.json"));
+  const auto& cpu = json.at("cpu");
+  CHECK(cpu.at("model") == cpuinfo("model name"));
+  const auto flags = words(cpuinfo("flags"));
+  const auto found = cpu.at("instruction_sets").get<std::set<std::string>>();
+  const std::vector<std::pair<std::string, std::string>> names{
+      {"avx2", "avx2"},         {"fma", "fma"},
+      {"avx512f", "avx512f"},   {"avx512bf16", "avx512_bf16"},
+      {"amx-tile", "amx_tile"}, {"amx-bf16", "amx_bf16"}};
+  for (const auto& [ours, the_kernels] : names) {
+    INFO(ours);
+    CHECK(found.contains(ours) == flags.contains(the_kernels));
+  }
+}
