@@ -53,9 +53,11 @@ TEST_CASE("a list of another length is named") {
   CHECK_THAT(refusal("[[1, 2], 5]"), Catch::Contains("list 1"));
 }
 
-TEST_CASE("sequences without a next token are refused") {
-  CHECK_THAT(refusal("[[1], [2]]"), Catch::Contains("at least 2"));
-  CHECK_THAT(refusal("[[], []]"), Catch::Contains("at least 2"));
+TEST_CASE("sequences of one token are taken, without any refused") {
+  const auto lists = base::value_or_throw(lists_of("[[1], [2]]"));
+  CHECK(lists.batch == 2);
+  CHECK(lists.sequence_length == 1);
+  CHECK_THAT(refusal("[[], []]"), Catch::Contains("empty"));
 }
 
 TEST_CASE("an id outside the vocabulary is named with its place and the range") {
