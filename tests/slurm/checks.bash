@@ -48,8 +48,9 @@ work=$(mktemp -d)
 instance=t$((BASHPID % 10000000))
 export TRIREME_CLUSTER_NAME=$instance
 
+# finish [STATUS]: STATUS where a trap of the test's own has run commands before
 finish() {
-  local status=$?
+  local status=${1:-$?}
   trap - EXIT
   "$cluster" down --name "$instance" >/dev/null 2>&1 || true
   "$cluster" down --name "${instance}b" >/dev/null 2>&1 || true
@@ -59,3 +60,6 @@ finish() {
   echo "all checks passed"
 }
 trap finish EXIT
+# A test that is stopped from outside has not passed.
+trap 'exit 143' TERM
+trap 'exit 130' INT

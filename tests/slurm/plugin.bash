@@ -8,7 +8,11 @@ program=${TRIREME_PROGRAM:?the trireme to test}
 
 shared=${1:-$PWD}/$(basename "$0")-$instance
 mkdir -p "$shared"
-remove_shared() { rm -rf "$shared"; finish; }
+remove_shared() {
+  local status=$?
+  rm -rf "$shared"
+  finish "$status"
+}
 trap remove_shared EXIT
 cd "$shared"
 
