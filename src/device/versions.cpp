@@ -8,8 +8,7 @@ namespace trireme::device {
 
 std::vector<base::LibraryVersion> library_versions() {
   const auto* version = dnnl_version();
-  return {{"oneDNN", base::format("{}.{}.{} ({})", version->major, version->minor, version->patch,
-                                  version->hash)}};
+  return {{"oneDNN", base::format("{}.{}.{}", version->major, version->minor, version->patch)}};
 }
 
 std::vector<std::string> cpu_instruction_sets() {
