@@ -149,6 +149,15 @@ std::string NodeWatch::describe(base::Rank rank) const {
   return base::format("rank {} (process {} on {}, {})", rank.value(), process, host_text, doing);
 }
 
+std::vector<base::Rank> NodeWatch::stopped() const {
+  std::vector<base::Rank> ranks;
+  for (int rank = 0; board_ && rank < board_->size(); ++rank) {
+    const base::LocalRank local(rank);
+    if (process_state(board_->process(local)) == 'T') ranks.push_back(board_->world_rank(local));
+  }
+  return ranks;
+}
+
 void NodeWatch::show_activity(std::string_view text) {
   if (board_) board_->set_activity(text);
 }

@@ -31,6 +31,7 @@ class NodeWatch final : public PeerWatch {
   void check(const PendingOperation& waiting) override;
   std::string describe(base::Rank rank) const override;
   std::string host(base::Rank rank) const override { return world_.hosts[rank.index()]; }
+  std::vector<base::Rank> stopped() const override;
   void show_activity(std::string_view text) override;
   std::uint32_t arm() override;
   void sleep(std::uint32_t armed, std::chrono::microseconds at_most) override;

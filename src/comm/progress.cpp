@@ -81,6 +81,10 @@ void Progress::wait(PendingOperation& operation) {
 
 void Progress::give_up(const PendingOperation& operation, double waited_seconds) const {
   auto missing = operation.missing();
+  // Who waits for a stopped rank holds up others in turn: the cause is where the chain begins.
+  if (const auto stopped = watch_ != nullptr ? watch_->stopped() : missing; !stopped.empty()) {
+    missing = stopped;
+  }
   std::sort(missing.begin(), missing.end());
   std::vector<std::string> who;
   for (const auto rank : missing) {

@@ -19,6 +19,8 @@ class PeerWatch {
   /// "rank 3 (process 4711 on n2, stopped by a signal)".
   virtual std::string describe(base::Rank rank) const = 0;
   virtual std::string host(base::Rank rank) const = 0;
+  /// Ranks of this node that a signal has stopped.
+  virtual std::vector<base::Rank> stopped() const { return {}; }
 
   /// Shown to peers that miss this rank; empty: it computes.
   virtual void show_activity(std::string_view text) = 0;
