@@ -27,7 +27,8 @@ SlurmctldPort=$port
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthType=auth/munge
-AuthInfo=socket=$dir/munge.socket
+# A requeued job waits as long as credentials last: 120 s by default.
+AuthInfo=socket=$dir/munge.socket,cred_expire=20
 CredType=cred/munge
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool/%n
