@@ -18,11 +18,12 @@ using device::DType;
 using device::Tensor;
 
 /// Rounds that are not counted: until every ring of shared memory has been filled once, whose
-/// pages the system gives at the first touch.
-int warm_up_rounds(std::size_t bytes) {
+/// pages the system gives at the first touch; fewer where few are counted.
+int warm_up_rounds(const MeasureOptions& options) {
   constexpr std::size_t largest_ring = std::size_t{2} << 20;
-  return static_cast<int>(
-      2 + std::min<std::size_t>(largest_ring / std::max<std::size_t>(bytes, 1), 600));
+  const auto rounds = largest_ring / std::max<std::size_t>(options.bytes, 1);
+  return 2 + static_cast<int>(
+                 std::min(rounds, 20 * static_cast<std::size_t>(std::max(options.repeats, 0))));
 }
 
 constexpr std::array all_collectives{Collective::all_reduce, Collective::reduce_scatter,
@@ -197,7 +198,7 @@ std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options)
     groups.push_back(mpi.make_world({backend, options.timeout_seconds}));
   }
   std::vector<std::vector<double>> seconds(groups.size());
-  const int warm_up = warm_up_rounds(options.bytes);
+  const int warm_up = warm_up_rounds(options);
   for (int repeat = -warm_up; repeat < options.repeats; ++repeat) {
     for (std::size_t turn = 0; turn < groups.size(); ++turn) {
       // Nobody always comes after the same other one, whose traces lie in the caches.

@@ -12,6 +12,8 @@
 namespace trireme::comm {
 namespace {
 
+/// What a core adds up and passes on at once.
+constexpr std::size_t nearest_cache = std::size_t{8} << 10;
 constexpr std::size_t beyond_caches = std::size_t{4} << 20;
 
 const char* name(SharedPlan::Kind kind) {
@@ -141,13 +143,31 @@ bool SharedOperation::take_exchange() {
 }
 
 void SharedOperation::reduce_pieces(std::uint64_t round, std::size_t begin, std::size_t length) {
-  for (int peer = 0; peer < lanes_.size(); ++peer) {
-    inputs_[static_cast<std::size_t>(peer)] = lanes_.exchange_slot(peer, round, lanes_.self());
-  }
   const auto self = static_cast<std::size_t>(lanes_.self());
-  inputs_[self] = plan_.from + plan_.begins[self] + begin;
-  reduce_in_order(plan_.op, plan_.dtype, inputs_, plan_.out + begin,
-                  static_cast<std::int64_t>(length / device::size_of(plan_.dtype)));
+  const auto spread = first_.spread + spread_sent_;
+  // Sums go to the slot that spreads them while they are in the nearest cache, if it is free.
+  const bool spreads = spread_sent_ == exchange_taken_ && spread_sent_ < plan_.spread_rounds &&
+                       lanes_.may_send(Lane::spread, spread);
+  const auto step = spreads ? nearest_cache : length;
+  for (std::size_t at = 0; at < length; at += step) {
+    for (int peer = 0; peer < lanes_.size(); ++peer) {
+      inputs_[static_cast<std::size_t>(peer)] =
+          lanes_.exchange_slot(peer, round, lanes_.self()) + at;
+    }
+    inputs_[self] = plan_.from + plan_.begins[self] + begin + at;
+    auto* const sums = plan_.out + begin + at;
+    const auto bytes = std::min(step, length - at);
+    reduce_in_order(plan_.op, plan_.dtype, inputs_, sums,
+                    static_cast<std::int64_t>(bytes / device::size_of(plan_.dtype)));
+    if (spreads) stream_bytes(lanes_.spread_slot(lanes_.self(), spread) + at, sums, bytes);
+  }
+  if (spreads) tell_spread(spread);
+}
+
+void SharedOperation::tell_spread(std::uint64_t round) {
+  if (spread_sent_ == 0) sign(Lane::spread, round);
+  lanes_.sent(Lane::spread, round);
+  ++spread_sent_;
 }
 
 bool SharedOperation::send_spread() {
@@ -160,9 +180,7 @@ bool SharedOperation::send_spread() {
   stream_bytes(lanes_.spread_slot(self, round),
                plan_.whole + plan_.begins[static_cast<std::size_t>(self)] + begin,
                length_at(self, begin, plan_.spread_piece));
-  if (spread_sent_ == 0) sign(Lane::spread, round);
-  lanes_.sent(Lane::spread, round);
-  ++spread_sent_;
+  tell_spread(round);
   return true;
 }
 

@@ -73,6 +73,7 @@ class SharedOperation final : public PendingOperation {
   bool send_spread();
   bool take_spread();
   void combine_small(std::uint64_t round);
+  void tell_spread(std::uint64_t round);
   void reduce_pieces(std::uint64_t round, std::size_t begin, std::size_t length);
   /// Puts what came to its place.
   void put(std::byte* to, const std::byte* from, std::size_t count) const;

@@ -49,10 +49,23 @@ struct Chunk::Parts {
     return slot;
   }
 
+  /// A chunk without layers or head: parallel.stage_layers may give a position none.
+  void hand_on(const MicroBatch& batch, const Tensor& input, const Tensor& output) const {
+    if (embedding) {
+      embedding->forward(batch, output);
+    } else {
+      context.kernels.copy(input, output);
+    }
+  }
+
   /// Embedding, if any, and all layers; the last boundary is the head's input.
   const Slot& run_layers(const MicroBatch& batch, int slot, const Tensor& input,
                          const Tensor& output) {
     auto& held = slots[static_cast<std::size_t>(slot)];
+    if (layers.empty() && !role.last) {
+      hand_on(batch, input, output);
+      return held;
+    }
     if (embedding) {
       embedding->forward(batch, held.boundaries[0]);
     } else {
@@ -122,6 +135,7 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, con
     parts_->context.progress();
     d_out = d_x;
   }
+  if (count == 0 && d_input) parts_->context.kernels.copy(d_out, d_input);
   if (parts_->embedding) {
     parts_->embedding->backward(batch, d_out);
     completed({Place::Kind::embedding, 0});

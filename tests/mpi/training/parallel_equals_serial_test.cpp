@@ -33,6 +33,7 @@ struct Variant {
   int zero_level = 0;
   Recompute recompute = Recompute::none;
   float dropout = 0.0F;
+  std::vector<int> stage_layers = {};
 };
 
 /// The whole batch is 24 sequences of 24 tokens, whatever the mesh.
@@ -51,6 +52,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.sequence_length = 24;
   options.sequence_parallel = variant.sequence;
   options.zero_level = variant.zero_level;
+  options.stage_layers = variant.stage_layers;
   options.recompute = variant.recompute;
   options.bucket_bytes = 64 << 10;
   options.clip_norm = 1.0;
@@ -112,8 +114,23 @@ bool can_interleave(const layout::Mesh& mesh) {
   return pipeline > 1 && pipeline <= 3 && micro_batches % pipeline == 0;
 }
 
+/// Positions of the model that hold no layer: first, between, last.
+void compare_empty_positions(Comparison& comparison, int layers,
+                             const std::vector<Observed>& plain) {
+  const auto interleaved = ScheduleKind::interleaved;
+  comparison.must_be_same({.name = "all layers first", .stage_layers = {layers, 0}}, plain);
+  comparison.must_be_same({.name = "all layers last", .stage_layers = {0, layers}}, plain);
+  comparison.must_be_same({.name = "empty first and last",
+                           .schedule = interleaved,
+                           .stage_layers = {0, 1, layers - 1, 0}},
+                          plain);
+  comparison.must_be_same(
+      {.name = "empty between", .schedule = interleaved, .stage_layers = {1, 0, 0, layers - 1}},
+      plain);
+}
+
 /// Everything that must not change a bit, one at a time.
-void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh,
+void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, int layers,
                             const std::vector<Observed>& plain) {
   comparison.must_be_same({.name = "again"}, plain);
   comparison.must_be_same({.name = "recompute layer", .recompute = Recompute::layer}, plain);
@@ -124,6 +141,9 @@ void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh,
   }
   if (can_interleave(mesh)) {
     comparison.must_be_same({.name = "interleaved", .schedule = ScheduleKind::interleaved}, plain);
+  }
+  if (mesh.degree(Axis::pipeline) == 2 && can_interleave(mesh)) {
+    compare_empty_positions(comparison, layers, plain);
   }
   if (mesh.degree(Axis::data) > 1) {
     comparison.must_be_same({.name = "zero 1", .zero_level = 1}, plain);
@@ -162,7 +182,7 @@ void compare_all(Architecture architecture) {
       comparison.must_be_close({}, plain, serial);
     }
     if (mpi().world_size() <= 4) {
-      compare_variants_apart(comparison, mesh, plain);
+      compare_variants_apart(comparison, mesh, tiny(architecture).num_hidden_layers, plain);
     } else {
       compare_variants_together(comparison, mesh, plain);
     }
