@@ -94,11 +94,6 @@ base::Status check(const EngineOptions& options) {
         options.sequence_length, options.model.max_position_embeddings,
         options.model.max_position_embeddings));
   }
-  if (std::count(options.stage_layers.begin(), options.stage_layers.end(), 0) > 0) {
-    return base::usage_failure(
-        "parallel.stage_layers gives a position no layer (a stage without one passes nothing on); "
-        "give each at least 1");
-  }
   auto schedule = schedule_of(options);
   if (!schedule) return schedule.failure();
   auto layers = layout::assign_layers(options.model.num_hidden_layers, stages,
