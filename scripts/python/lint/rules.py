@@ -28,6 +28,7 @@ CONDITIONALS_ALLOWED = {
 ENVIRONMENT_ALLOWED = {
     "spank-plugin/callbacks.cpp": "a plugin's entry points: Slurm's commands have no other way in",
     "spank-plugin/submission.cpp": "likewise; what tasks inherit is set where the command runs",
+    "src/comm/nccl_net/plugin.cpp": "likewise: NCCL loads the plugin into any program",
     "src/runtime/time_limit.cpp": "squeue inherits the environment, as any child does",
 }
 MACROS_ALLOWED = {

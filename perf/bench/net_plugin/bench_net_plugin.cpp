@@ -1,0 +1,91 @@
+// Bandwidth of NCCL's network plugin between two processes: messages of one size, several under
+// way. usage: TRIREME_NET_PLUGIN=FILE bench_net_plugin BYTES MESSAGES [WINDOW]
+// UCX_TLS chooses transports; prints gigabytes a second.
+#include "netplugin/plugin_driver.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <string>
+
+using namespace trireme::testing;
+
+namespace {
+
+struct Work {
+  std::size_t bytes = 0;
+  int messages = 0;
+  int window = 16;
+};
+
+/// Keeps the window full; each message has memory of its own, as NCCL's steps have.
+template <typename Post>
+void pump(Peer& peer, const Work& work, int messages, const Post& post) {
+  std::deque<void*> under_way;
+  for (int begun = 0; begun < messages || !under_way.empty();) {
+    if (begun < messages && static_cast<int>(under_way.size()) < work.window) {
+      if (auto* request = post(begun % work.window)) {
+        under_way.push_back(request);
+        ++begun;
+        continue;
+      }
+    }
+    peer.wait(under_way.front());
+    under_way.pop_front();
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 3) {
+    std::fprintf(stderr, "usage: bench_net_plugin BYTES MESSAGES [WINDOW]\n");
+    return 2;
+  }
+  Work work{std::stoul(arguments[1]), std::stoi(arguments[2])};
+  if (count > 3) work.window = std::stoi(arguments[3]);
+  const auto room = work.bytes * static_cast<std::size_t>(work.window);
+  const int warm_up = std::max(work.messages / 10, work.window);
+  Case test;
+  if (const char* transports = std::getenv("UCX_TLS")) test.transports = transports;
+  test.sender = [&](Peer& peer) {
+    auto* connection = peer.send_side();
+    auto data = pattern(room, 1);
+    const auto post = [&](int slot) {
+      void* request = nullptr;
+      peer.plugin.send(connection, data.data() + static_cast<std::size_t>(slot) * work.bytes,
+                       work.bytes, 0, &request);
+      return request;
+    };
+    pump(peer, work, warm_up, post);
+    peer.meet();
+    const auto begin = std::chrono::steady_clock::now();
+    pump(peer, work, work.messages, post);
+    peer.meet();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    std::printf("%.4f\n", static_cast<double>(work.bytes) * work.messages / seconds.count() / 1e9);
+    std::fflush(stdout);
+    peer.plugin.table().close_send(connection);
+  };
+  test.receiver = [&](Peer& peer) {
+    auto* connection = peer.receive_side();
+    std::vector<std::byte> data(room);
+    const auto post = [&](int slot) {
+      void* place = data.data() + static_cast<std::size_t>(slot) * work.bytes;
+      std::size_t bytes = work.bytes;
+      int tag = 0;
+      void* request = nullptr;
+      peer.plugin.receive(connection, 1, &place, &bytes, &tag, &request);
+      return request;
+    };
+    pump(peer, work, warm_up, post);
+    peer.meet();
+    pump(peer, work, work.messages, post);
+    peer.meet();
+    peer.plugin.table().close_receive(connection);
+  };
+  const auto wrong = run_case(test, 300);
+  if (!wrong.empty()) std::fprintf(stderr, "bench_net_plugin: %s\n", wrong.c_str());
+  return wrong.empty() ? 0 : 1;
+}

@@ -1,0 +1,476 @@
+#include "comm/nccl_net/devices.hpp"
+#include "netplugin/plugin_driver.hpp"
+
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <thread>
+
+using namespace trireme::testing;
+using trireme::comm::nccl_net::DeviceChoice;
+using trireme::comm::nccl_net::find_devices;
+using trireme::comm::nccl_net::list_takes;
+namespace net = trireme::comm::nccl_net;
+
+namespace {
+
+const std::vector<std::size_t> sizes{0, 1, 7, 4096, 65537, 1U << 20, (16U << 20) + 3};
+
+Case transfer_of(const std::vector<std::size_t>& lengths) {
+  Case test;
+  test.sender = [lengths](Peer& peer) {
+    auto* connection = peer.send_side();
+    for (const auto length : lengths) {
+      auto data = pattern(length, static_cast<unsigned>(length));
+      peer.send_all(connection, data);
+    }
+    expect(peer.plugin.table().close_send(connection) == net::Result::success, "it closes");
+  };
+  test.receiver = [lengths](Peer& peer) {
+    auto* connection = peer.receive_side();
+    for (const auto length : lengths) {
+      // More room than is sent: the size that is told must be the sender's.
+      const auto data = peer.receive_all(connection, length + 64);
+      expect(data == pattern(length, static_cast<unsigned>(length)),
+             std::to_string(length) + " bytes arrive as they were sent");
+    }
+    expect(peer.plugin.table().close_receive(connection) == net::Result::success, "it closes");
+  };
+  return test;
+}
+
+std::vector<int> shuffled(int count, unsigned seed) {
+  std::vector<int> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+  return order;
+}
+
+std::size_t length_of(int index) {
+  return 1 + static_cast<std::size_t>(index) * index * 977 % 300'000;
+}
+
+}  // namespace
+
+TEST_CASE("messages of every size arrive as they were sent, in every version of the interface") {
+  for (const int version : {9, 10, 11}) {
+    for (const char* transports : {"tcp,self", "posix,sysv,cma,self,tcp"}) {
+      auto test = transfer_of(sizes);
+      test.version = version;
+      test.transports = transports;
+      CAPTURE(version, transports);
+      CHECK(run_case(test) == "");
+    }
+  }
+}
+
+TEST_CASE("a message of one gigabyte arrives as it was sent") {
+  CHECK(run_case(transfer_of({std::size_t{1} << 30}), 120) == "");
+}
+
+TEST_CASE("devices tell who they are, and ones that are not there are refused") {
+  Case test;
+  test.sender = [](Peer& peer) {
+    expect(peer.plugin.device_count() >= 1, "there is a device");
+    const auto found = peer.plugin.properties(0);
+    expect(found.name != nullptr && *found.name != 0, "it has a name");
+    expect((found.pointer_support & net::pointer_host) != 0, "it sends memory of the host");
+    expect(found.megabits_per_second > 0 && found.max_receives == 8, "its figures make sense");
+    Handle handle{};
+    void* listener = nullptr;
+    expect(peer.plugin.listen(77, handle.data(), &listener) == net::Result::invalid_usage,
+           "device 77 is refused");
+    expect(NetPlugin::log().find("no such device: 77") != std::string::npos, "in words");
+    int whole = -1;
+    expect(peer.plugin.make_virtual_device(&whole, {}) == net::Result::invalid_usage,
+           "a device of nothing is refused");
+  };
+  test.receiver = [](Peer&) {};
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("requests end in any order, and more of them than can be held wait for room") {
+  constexpr int count = 32;
+  Case test;
+  test.sender = [](Peer& peer) {
+    auto* connection = peer.send_side();
+    std::vector<std::vector<std::byte>> data;
+    std::vector<void*> requests;
+    for (const int tag : shuffled(count, 5)) {
+      data.push_back(pattern(length_of(tag), static_cast<unsigned>(tag)));
+      void* request = nullptr;
+      peer.plugin.send(connection, data.back().data(), data.back().size(), tag, &request);
+      expect(request != nullptr, "32 sends fit");
+      requests.push_back(request);
+    }
+    for (const int index : shuffled(count, 6)) peer.wait(requests[static_cast<std::size_t>(index)]);
+    peer.meet();
+    peer.plugin.table().close_send(connection);
+  };
+  test.receiver = [](Peer& peer) {
+    auto* connection = peer.receive_side();
+    std::vector<std::vector<std::byte>> data(count, std::vector<std::byte>(300'001));
+    std::vector<void*> requests(count);
+    const auto post = [&](int tag) {
+      auto& place = data[static_cast<std::size_t>(tag % count)];
+      void* address = place.data();
+      std::size_t room = place.size();
+      void* request = nullptr;
+      expect(peer.plugin.receive(connection, 1, &address, &room, &tag, &request) ==
+                 net::Result::success,
+             "it receives");
+      return request;
+    };
+    for (int tag = count - 1; tag >= 0; --tag) requests[static_cast<std::size_t>(tag)] = post(tag);
+    std::vector<void*> surplus;
+    while (auto* request = post(1000 + static_cast<int>(surplus.size()))) {
+      surplus.push_back(request);
+      expect(surplus.size() < 1000, "there is an end of requests");
+    }
+    for (const int tag : shuffled(count, 7)) {
+      const auto index = static_cast<std::size_t>(tag);
+      const auto got = peer.wait(requests[index]).front();
+      expect(static_cast<std::size_t>(got) == length_of(tag), "the length is told");
+      data[index].resize(length_of(tag));
+      // The surplus receives share the memory, but nothing is sent to them.
+      expect(data[index] == pattern(length_of(tag), static_cast<unsigned>(tag)), "data fits tag");
+    }
+    expect(post(5000) != nullptr, "there is room again");
+    peer.meet();
+    peer.plugin.table().close_receive(connection);
+  };
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("a group of receives takes each message by its tag") {
+  constexpr int count = 8;
+  Case test;
+  test.sender = [](Peer& peer) {
+    auto* connection = peer.send_side();
+    for (unsigned round = 0; round < 5; ++round) {
+      for (const int tag : shuffled(count, round)) {
+        auto data = pattern(length_of(tag * 13), static_cast<unsigned>(tag) + round);
+        peer.send_all(connection, data, tag);
+      }
+    }
+    peer.plugin.table().close_send(connection);
+  };
+  test.receiver = [](Peer& peer) {
+    auto* connection = peer.receive_side();
+    for (unsigned round = 0; round < 5; ++round) {
+      std::vector<std::vector<std::byte>> data(count, std::vector<std::byte>(300'001));
+      std::array<void*, count> places{};
+      std::array<std::size_t, count> rooms{};
+      std::array<int, count> tags{};
+      for (int i = 0; i < count; ++i) {
+        const auto index = static_cast<std::size_t>(i);
+        places[index] = data[index].data();
+        rooms[index] = data[index].size();
+        tags[index] = i;
+      }
+      void* request = nullptr;
+      peer.plugin.receive(connection, count, places.data(), rooms.data(), tags.data(), &request);
+      const auto got = peer.wait(request, count);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto tag = static_cast<int>(i);
+        data[i].resize(static_cast<std::size_t>(got[i]));
+        expect(data[i] == pattern(length_of(tag * 13), static_cast<unsigned>(i) + round),
+               "each part has its message");
+      }
+    }
+    peer.plugin.table().close_receive(connection);
+  };
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("64 connections between two processes do not mix") {
+  constexpr std::size_t count = 64;
+  Case test;
+  test.sender = [](Peer& peer) {
+    std::vector<void*> connections;
+    for (std::size_t i = 0; i < count; ++i) connections.push_back(peer.send_side());
+    for (std::size_t i = count; i-- > 0;) {
+      auto data = pattern(10'000 + i, static_cast<unsigned>(i));
+      peer.send_all(connections[i], data);
+    }
+    for (auto* each : connections) peer.plugin.table().close_send(each);
+  };
+  test.receiver = [](Peer& peer) {
+    std::vector<void*> connections;
+    for (std::size_t i = 0; i < count; ++i) connections.push_back(peer.receive_side());
+    for (std::size_t i = 0; i < count; ++i) {
+      expect(
+          peer.receive_all(connections[i], 20'000) == pattern(10'000 + i, static_cast<unsigned>(i)),
+          "each connection has its message");
+    }
+    for (auto* each : connections) peer.plugin.table().close_receive(each);
+  };
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("a receiver learns that its peer was killed") {
+  Case test;
+  test.sender_is_killed = true;
+  test.sender = [](Peer& peer) {
+    peer.send_side();
+    peer.meet();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::raise(SIGKILL);
+  };
+  test.receiver = [](Peer& peer) {
+    auto* connection = peer.receive_side();
+    std::vector<std::byte> data(1000);
+    void* place = data.data();
+    std::size_t room = data.size();
+    int tag = 0;
+    void* request = nullptr;
+    peer.plugin.receive(connection, 1, &place, &room, &tag, &request);
+    peer.meet();
+    expect(peer.wait_for_failure(request, 10) == net::Result::remote_error, "it is told");
+    expect(NetPlugin::log().find("is gone while connection") != std::string::npos, "in words");
+    expect(peer.plugin.table().close_receive(connection) == net::Result::success, "it can close");
+  };
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("a sender learns that its peer was killed") {
+  Case test;
+  test.receiver_is_killed = true;
+  test.receiver = [](Peer& peer) {
+    peer.receive_side();
+    peer.meet();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::raise(SIGKILL);
+  };
+  test.sender = [](Peer& peer) {
+    auto* connection = peer.send_side();
+    auto data = pattern(64U << 20, 1);
+    void* request = nullptr;
+    peer.plugin.send(connection, data.data(), data.size(), 0, &request);
+    peer.meet();
+    expect(peer.wait_for_failure(request, 20) == net::Result::remote_error, "it is told");
+    expect(peer.plugin.table().close_send(connection) == net::Result::success, "it can close");
+  };
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("whoever dies amid a stream of messages, the other side learns of it") {
+  for (const char* transports : {"tcp,self", "posix,sysv,cma,self,tcp"}) {
+    for (const bool sender_dies : {true, false}) {
+      Case test;
+      test.transports = transports;
+      test.sender_is_killed = sender_dies;
+      test.receiver_is_killed = !sender_dies;
+      // Until one side is killed or the other fails.
+      const auto stream = [](Peer& peer, void* connection, bool sends) {
+        auto data = pattern(4U << 20, 1);
+        auto result = net::Result::success;
+        const auto begin = std::chrono::steady_clock::now();
+        while (result == net::Result::success) {
+          void* place = data.data();
+          std::size_t room = data.size();
+          int tag = 0;
+          void* request = nullptr;
+          result = sends ? peer.plugin.send(connection, place, room, tag, &request)
+                         : peer.plugin.receive(connection, 1, &place, &room, &tag, &request);
+          if (request != nullptr) result = peer.wait_for_failure(request, 20);
+          expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30),
+                 "it is told in time");
+        }
+        expect(result == net::Result::remote_error, "it is told what happened");
+      };
+      const auto live = [stream](bool sends) {
+        return [stream, sends](Peer& peer) {
+          auto* connection = sends ? peer.send_side() : peer.receive_side();
+          stream(peer, connection, sends);
+          const auto& table = peer.plugin.table();
+          expect(
+              (sends ? table.close_send : table.close_receive)(connection) == net::Result::success,
+              "it can close");
+        };
+      };
+      const auto die = [stream](bool sends) {
+        return [stream, sends](Peer& peer) {
+          auto* connection = sends ? peer.send_side() : peer.receive_side();
+          std::thread([] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            std::raise(SIGKILL);
+          }).detach();
+          stream(peer, connection, sends);
+        };
+      };
+      test.sender = sender_dies ? std::function<void(Peer&)>(die(true)) : live(true);
+      test.receiver = sender_dies ? std::function<void(Peer&)>(live(false)) : die(false);
+      CAPTURE(transports, sender_dies);
+      CHECK(run_case(test) == "");
+    }
+  }
+}
+
+TEST_CASE("what was sent before a goodbye still arrives") {
+  Case test;
+  test.sender = [](Peer& peer) {
+    auto* connection = peer.send_side();
+    // UCX wires up while both sides work; from then on a short message leaves at once.
+    for (const unsigned seed : {1U, 2U}) {
+      auto data = pattern(3000, seed);
+      peer.send_all(connection, data);
+    }
+    peer.plugin.table().close_send(connection);
+    peer.meet();
+  };
+  test.receiver = [](Peer& peer) {
+    auto* connection = peer.receive_side();
+    expect(peer.receive_all(connection, 5000) == pattern(3000, 1), "the first arrives");
+    peer.meet();
+    expect(peer.receive_all(connection, 5000) == pattern(3000, 2), "and the last");
+    peer.plugin.table().close_receive(connection);
+  };
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("a caller without the secret is turned away, and the true sender still comes") {
+  Case test;
+  test.sender = [](Peer& peer) {
+    Handle handle{};
+    peer.hear(handle.data(), handle.size());
+    auto forged = handle;
+    forged[12] ^= std::byte{1};
+    void* connection = nullptr;
+    auto result = net::Result::success;
+    const auto begin = std::chrono::steady_clock::now();
+    while (result == net::Result::success && connection == nullptr &&
+           std::chrono::steady_clock::now() - begin < std::chrono::seconds(15)) {
+      result = peer.plugin.connect(0, forged.data(), &connection);
+    }
+    expect(result == net::Result::remote_error && connection == nullptr, "it is turned away");
+    Handle foreign{};
+    expect(peer.plugin.connect(0, foreign.data(), &connection) == net::Result::invalid_usage,
+           "a handle of somebody else is refused");
+    expect(NetPlugin::log().find("another network plugin") != std::string::npos, "in words");
+    while (connection == nullptr) {
+      expect(peer.plugin.connect(0, handle.data(), &connection) == net::Result::success,
+             "the true one connects");
+    }
+    auto data = pattern(100, 1);
+    peer.send_all(connection, data);
+    peer.plugin.table().close_send(connection);
+  };
+  test.receiver = [](Peer& peer) {
+    auto* connection = peer.receive_side();
+    expect(peer.receive_all(connection, 100) == pattern(100, 1), "its message arrives");
+    peer.plugin.table().close_receive(connection);
+  };
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("memory is registered once for ranges that lie in each other, and can be read back") {
+  Case test;
+  test.sender = [](Peer& peer) {
+    auto* connection = peer.send_side();
+    auto data = pattern(1U << 20, 9);
+    peer.send_all(connection, data);
+    peer.plugin.table().close_send(connection);
+  };
+  test.receiver = [](Peer& peer) {
+    auto* connection = peer.receive_side();
+    const auto& table = peer.plugin.table();
+    std::vector<std::byte> memory(2U << 20);
+    void* whole = nullptr;
+    void* part = nullptr;
+    void* other = nullptr;
+    std::vector<std::byte> elsewhere(4096);
+    const auto enter = [&](std::byte* at, std::size_t size, void** mr) {
+      expect(table.register_memory(connection, at, size, net::pointer_host, mr) ==
+                 net::Result::success,
+             "memory is registered");
+    };
+    enter(memory.data(), memory.size(), &whole);
+    enter(memory.data() + 4096, 4096, &part);
+    enter(elsewhere.data(), elsewhere.size(), &other);
+    expect(whole == part && whole != other, "what lies in it shares it");
+    expect(table.deregister_memory(connection, part) == net::Result::success, "one user leaves");
+    void* place = memory.data();
+    std::size_t room = memory.size();
+    int tag = 0;
+    void* request = nullptr;
+    peer.plugin.receive(connection, 1, &place, &room, &tag, &request);
+    int got = peer.wait(request).front();
+    expect(table.flush(connection, 1, &place, &got, &whole, &request) == net::Result::success,
+           "a flush begins");
+    peer.wait(request);
+    memory.resize(static_cast<std::size_t>(got));
+    expect(memory == pattern(1U << 20, 9), "the data is there");
+    for (auto* mr : {whole, other}) {
+      expect(table.deregister_memory(connection, mr) == net::Result::success, "it is forgotten");
+    }
+    table.close_receive(connection);
+  };
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("two devices as one carry a message together") {
+  if (std::getenv("TRIREME_SENDER_NETNS") == nullptr) {
+    WARN("TRIREME_SKIP: only in namespaces that have two devices (netplugin.namespaces)");
+    return;
+  }
+  auto test = transfer_of({1, 1000, 8U << 20});
+  const auto in_one = [](const std::function<void(Peer&)>& act) {
+    return [act](Peer& peer) {
+      expect(peer.plugin.device_count() >= 2, "there are two devices");
+      expect(peer.plugin.make_virtual_device(&peer.device, {0, 1}) == net::Result::success,
+             "they become one");
+      const auto whole = peer.plugin.properties(peer.device);
+      expect(std::string(whole.name).find('+') != std::string::npos, "it is named after both");
+      act(peer);
+    };
+  };
+  test.sender = in_one(test.sender);
+  test.receiver = in_one(test.receiver);
+  CHECK(run_case(test) == "");
+}
+
+TEST_CASE("lists of devices take names as NCCL's variables do") {
+  CHECK(list_takes("", "eth0"));
+  CHECK(list_takes("all", "eth0"));
+  CHECK(list_takes("mlx5_0,mlx5_3", "mlx5_3"));
+  CHECK(list_takes("mlx5", "mlx5_3"));
+  CHECK(!list_takes("=mlx5", "mlx5_3"));
+  CHECK(!list_takes("^docker,lo", "docker0"));
+  CHECK(list_takes("^docker,lo", "eth0"));
+  CHECK(!list_takes("mlx5_1", "mlx5_0"));
+}
+
+TEST_CASE("active ports are devices with the rate and the chip that the system tells") {
+  const auto sys =
+      std::filesystem::temp_directory_path() / ("trireme-sys-" + std::to_string(::getpid()));
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((sys / path).parent_path());
+    std::ofstream(sys / path) << text << "\n";
+  };
+  for (const char* card : {"mlx5_0", "mlx5_1", "mlx5_2"}) {
+    const auto base = std::string("class/infiniband/") + card;
+    write(base + "/node_guid", "a088:c203:00ab:10cd");
+    write(base + "/ports/1/state", std::string(card) == "mlx5_1" ? "1: DOWN" : "4: ACTIVE");
+    write(base + "/ports/1/rate", "400 Gb/sec (4X NDR)");
+  }
+  const auto all = find_devices({}, {"eth0"}, sys);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].name == "mlx5_0:1");
+  CHECK(all[1].name == "mlx5_2:1");
+  CHECK(all[0].megabits_per_second == 400'000);
+  CHECK(all[0].guid == 0xa088c20300ab10cdULL);
+  CHECK(find_devices({"mlx5_2", "", "", ""}, {}, sys).front().name == "mlx5_2:1");
+  // Nothing active is left: interfaces serve.
+  CHECK(find_devices({"mlx5_1", "", "", ""}, {"eth0"}, sys).front().name == "eth0");
+  const auto both = net::joined(all);
+  CHECK(both.ucx_name == "mlx5_0:1,mlx5_2:1");
+  CHECK(both.megabits_per_second == 800'000);
+  std::filesystem::remove_all(sys);
+}
