@@ -28,6 +28,7 @@ base::Json to_json(const comm::RankFailure& failure, const std::string& log_file
   json["cause"] = failure.cause;
   json["exit_code"] = static_cast<int>(failure.code);
   json["first_failing_rank"] = failure.first.value();
+  if (failure.first_task >= 0) json["first_failing_task"] = failure.first_task;
   json["host"] = failure.host;
   json["collective"] = nullptr;
   if (!failure.absence.operation.empty()) {
@@ -51,8 +52,12 @@ base::Json to_json(const comm::RankFailure& failure, const std::string& log_file
 std::string last_line(const comm::RankFailure& failure, const std::string& log_file) {
   auto cause = failure.cause;
   std::replace(cause.begin(), cause.end(), '\n', ' ');
+  auto rank = base::format("{}", failure.first.value());
+  if (failure.first_task >= 0 && failure.first_task != failure.first.value()) {
+    rank += base::format(" (task {})", failure.first_task);
+  }
   return base::format("trireme: failed with exit code {}: {}; first failing rank {} on {}; log: {}",
-                      static_cast<int>(failure.code), cause, failure.first.value(), failure.host,
+                      static_cast<int>(failure.code), cause, rank, failure.host,
                       log_file.empty() ? "stderr" : log_file);
 }
 

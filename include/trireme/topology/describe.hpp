@@ -3,6 +3,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/topology/binding.hpp"
 #include "trireme/topology/machine.hpp"
+#include "trireme/topology/placement.hpp"
 
 #include <string>
 
@@ -17,5 +18,10 @@ base::Json to_json(const Machine& machine);
 /// One line per local rank with its reason, then notes and warnings.
 std::string plan_text(const BindingPlan& plan);
 base::Json to_json(const BindingPlan& plan);
+
+/// A table with one line for each local rank, then the reasons by rank, notes and warnings.
+std::string placement_text(const Machine& machine, const Placement& placement);
+/// The same for programs.
+base::Json to_json(const Machine& machine, const Placement& placement);
 
 }  // namespace trireme::topology

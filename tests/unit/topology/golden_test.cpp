@@ -13,3 +13,9 @@ TEST_CASE("the trees and binding tables of generated machines are the committed 
     check_golden(spec.name, topology::tree_text(machine) + binding_tables(machine));
   }
 }
+
+TEST_CASE("the placements on generated machines are the committed ones") {
+  for (const auto& spec : all_machines()) {
+    check_golden("placement/" + spec.name, placement_tables(load(spec)));
+  }
+}
