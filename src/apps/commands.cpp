@@ -15,6 +15,7 @@ std::vector<Command> commands() {
       layout_command(),
       plan_command(),
       topology_command(),
+      why_command(),
       bench_command(),
       completion_command(),
       man_command(),

@@ -1,6 +1,7 @@
 #include "trireme/runtime/failure.hpp"
 
 #include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
 
@@ -76,6 +77,19 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
     ::unlink(own.c_str());
   } catch (const std::exception& error) {
     base::log::local::warning("runtime", "cannot write '{}': {}", path.string(), error.what());
+  }
+}
+
+void put_failure_aside(const std::filesystem::path& run_directory) {
+  constexpr int most_kept = 100;
+  const auto path = run_directory / "failure.json";
+  std::error_code error;
+  if (run_directory.empty() || !std::filesystem::exists(path, error)) return;
+  for (int number = 1; number <= most_kept; ++number) {
+    const auto aside = run_directory / base::format("failure-{}.json", number);
+    if (number < most_kept && std::filesystem::exists(aside, error)) continue;
+    std::filesystem::rename(path, aside, error);
+    return;
   }
 }
 

@@ -58,17 +58,34 @@ std::string reason_of(const Machine& machine, const PlacementSlot& slot, int sha
   return text;
 }
 
+/// Slots by how near their nearest card is: whoever has one near takes it first, and those to whom
+/// all are equally far take what is left.
+std::vector<PlacementSlot*> nearest_first(const Machine& machine, const std::vector<int>& fabric,
+                                          std::vector<PlacementSlot>& slots) {
+  std::vector<std::pair<Distance, PlacementSlot*>> order;
+  for (auto& slot : slots) {
+    Distance nearest;
+    for (const int nic : fabric) nearest = std::min(nearest, distance_of(machine, slot, nic));
+    order.emplace_back(nearest, &slot);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  std::vector<PlacementSlot*> result;
+  for (const auto& [distance, slot] : order) result.push_back(slot);
+  return result;
+}
+
 /// The nearest card for each slot, the least used among equals.
 std::vector<int> take_one_each(const Machine& machine, const std::vector<int>& fabric,
                                std::vector<PlacementSlot>& slots) {
   std::vector<int> uses(machine.nics.size(), 0);
-  for (auto& slot : slots) {
+  for (auto* slot : nearest_first(machine, fabric, slots)) {
     const auto cost = [&](int nic) {
-      return std::pair(distance_of(machine, slot, nic), uses[static_cast<std::size_t>(nic)]);
+      return std::pair(distance_of(machine, *slot, nic), uses[static_cast<std::size_t>(nic)]);
     };
     const int best = *std::min_element(fabric.begin(), fabric.end(),
                                        [&](int one, int other) { return cost(one) < cost(other); });
-    slot.nics = {best};
+    slot->nics = {best};
     ++uses[static_cast<std::size_t>(best)];
   }
   return uses;

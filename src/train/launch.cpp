@@ -6,6 +6,7 @@
 #include "trireme/launch/contract.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/failure.hpp"
+#include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/runtime/rank_order.hpp"
 
@@ -65,6 +66,10 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
                            const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body) {
   const auto join = base::value_or_throw(join_options(config));
+  const auto identity = runtime::identify(environment);
+  if (identity.ok() && identity->announced_rank.value_or(0) == 0) {
+    runtime::put_failure_aside(failures.run_directory);
+  }
   const auto exported = runtime::export_network(environment, join.gpus);
   runtime::RankOrdering ordering(join, environment);
   comm::MpiRuntime mpi(comm::ThreadLevel::funneled, ordering.numbering());

@@ -23,5 +23,8 @@ base::Json to_json(const BindingPlan& plan);
 std::string placement_text(const Machine& machine, const Placement& placement);
 /// The same for programs.
 base::Json to_json(const Machine& machine, const Placement& placement);
+/// A picture (SVG): NUMA nodes with their ranks, below each rank its GPU and network cards, a frame
+/// around what shares a PCIe switch, and what nobody uses.
+std::string placement_svg(const Machine& machine, const Placement& placement);
 
 }  // namespace trireme::topology

@@ -113,6 +113,19 @@ TEST_CASE("a card whose port is down carries nothing") {
   CHECK(placement.slots[0].nic_reason.find("4 ranks share it") != std::string::npos);
 }
 
+TEST_CASE("a rank far from all cards leaves the near one to the rank that has it near") {
+  auto machine = load(four_pcie_gpus());
+  // A second card that is up, on the second package; GPU 0's own package has none left.
+  machine.nics[1].pci.numa_nodes = {1};
+  machine.nics[1].pci.bridge = machine.gpus[2].pci.bridge;
+  machine.nics[1].active_port = 1;
+  machine.nics[0].pci.numa_nodes = {1};
+  machine.nics[0].pci.bridge = machine.gpus[3].pci.bridge;
+  const auto placement = placed(machine, 2);
+  CHECK(gpus_of(placement) == std::vector{0, 2});
+  CHECK(nics_of(machine, placement) == Texts{"mlx5_0", "mlx5_1"});
+}
+
 TEST_CASE("cards of one kind only are a fabric") {
   auto machine = load(paired_switches());
   // A RoCE card on the first GPU's own switch, nearer than any other: InfiniBand cannot reach it.
