@@ -102,7 +102,7 @@ void draw_nodes(Canvas& canvas, const Machine& machine,
       ++end;
     }
     const int width = static_cast<int>(end - begin) * (column + gap) - gap;
-    canvas.box({column_x(begin) - 6, node_top, width + 12, rank_top + rank_height + 8 - node_top},
+    canvas.box({column_x(begin) - 4, node_top, width + 8, rank_top + rank_height + 8 - node_top},
                R"(fill="#eef3fa" stroke="#8aa4c8")");
     canvas.text(column_x(begin) + width / 2, node_top + 21, bold,
                 node_title(machine, order[begin]->cpus.numa_nodes));
@@ -184,7 +184,7 @@ void draw_switches(Canvas& canvas, const Machine& machine,
       const int height =
           (card_on_switch(machine, *order[begin]) ? nic_top + nic_height : gpu_top + gpu_height) +
           8 - (gpu_top - 22);
-      canvas.box({column_x(begin) - 5, gpu_top - 22, width + 10, height},
+      canvas.box({column_x(begin) - 4, gpu_top - 22, width + 8, height},
                  R"(fill="none" stroke="#999" stroke-dasharray="5 4")");
       canvas.text(column_x(begin) + 2, gpu_top - 8, R"(font-size="10" fill="#777")", "PCIe switch");
     }
