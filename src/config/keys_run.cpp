@@ -107,7 +107,7 @@ std::vector<Key> run_keys() {
   Key job_comment{.section = "run",
                   .name = "job_comment",
                   .type = Type::seconds,
-                  .default_text = "60",
+                  .default_text = "1min",
                   .unit = "seconds",
                   .range = at_least(0),
                   .documentation =
