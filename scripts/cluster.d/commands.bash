@@ -49,12 +49,12 @@ check_number() { # OPTION VALUE LOWEST HIGHEST
 parse_up() {
   while (($# > 0)); do
     case "$1" in
-      --nodes | --gpus | --cpus | --mode | --spank | --name)
+      --nodes | --gpus | --cpus | --mode | --spank | --switches | --name)
         (($# > 1)) || fail_usage "$1 needs a value"
         if [[ $1 == --name ]]; then choose_instance "$2"; else printf -v "${1#--}" '%s' "$2"; fi
         shift ;;
       --accounting) accounting=yes ;;
-      *) fail_usage "up: unknown argument '$1'; try --nodes, --gpus, --cpus, --mode, --spank, --accounting, --name" ;;
+      *) fail_usage "up: unknown argument '$1'; try --nodes, --gpus, --cpus, --mode, --spank, --switches, --accounting, --name" ;;
     esac
     shift
   done
@@ -63,6 +63,8 @@ parse_up() {
   check_number --cpus "$cpus" 1 1024
   [[ $mode == namespaces || $mode == ports ]] ||
     fail_usage "--mode '$mode' is neither namespaces nor ports"
+  [[ $switches =~ ^[][n0-9,\ -]*$ ]] ||
+    fail_usage "--switches '$switches' must be lists of nodes, one for each switch, as in 'n[1,3] n[2,4]'"
   if [[ -n $spank ]]; then
     local plugin=${spank%% *}
     [[ -f $plugin ]] || fail_usage "--spank '$plugin' is no file"

@@ -17,9 +17,10 @@ nodes=4
 gpus=4
 cpus=8
 spank=''
+switches=''
 accounting=no
 base_port=0
-facts=(mode nodes gpus cpus spank accounting base_port)
+facts=(mode nodes gpus cpus spank switches accounting base_port)
 
 # Sets the name and the folder; refuses names that would not do as part of an interface's name.
 choose_instance() {

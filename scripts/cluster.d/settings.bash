@@ -53,6 +53,7 @@ ReturnToService=2
 END
     [[ $mode == ports ]] && echo "CommunicationParameters=NoInAddrAny"
     ((gpus > 0)) && echo "GresTypes=gpu"
+    [[ -z $switches ]] || echo "TopologyPlugin=topology/tree"
     accounting_lines
     node_lines
     echo "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
@@ -87,6 +88,17 @@ write_gres_conf() {
   echo "NodeName=n[1-$nodes] Name=gpu File=$devices" >>"$dir/gres.conf"
 }
 
+# Leaf switches s1, s2... with the nodes of each, and one above them all.
+write_topology_conf() {
+  [[ -n $switches ]] || return 0
+  local list index=0
+  for list in $switches; do
+    index=$((index + 1))
+    echo "SwitchName=s$index Nodes=$list"
+  done >"$dir/topology.conf"
+  echo "SwitchName=core Switches=s[1-$index]" >>"$dir/topology.conf"
+}
+
 # Slurm 22.05's default, a tree for barriers, lets ranks leave MPI_Init before others have entered
 # it: Open MPI's TCP transport then calls a null function, in one start of twenty when the machine
 # is busy. The ring waits for all.
@@ -112,6 +124,7 @@ write_settings() {
   (umask 077 && head -c 128 /dev/urandom >"$dir/munge.key")
   write_slurm_conf
   write_gres_conf
+  write_topology_conf
   write_mpi_conf
   write_hosts
   echo "include $dir/plugstack.conf.d/*.conf" >"$dir/plugstack.conf"

@@ -25,6 +25,7 @@ Command probe_command();
 Command tokenizer_command();
 Command topology_command();
 Command train_command();
+Command why_command();
 
 /// All commands, in the order in which help shows them.
 std::vector<Command> commands();

@@ -13,12 +13,42 @@ namespace {
 struct TopologyOptions {
   std::string xml;
   int local_ranks = 0;
+  bool plan = false;
+  int ranks = 0;
+  std::string devices = "auto";
+  bool svg = false;
   bool json = false;
 };
+
+/// Where ranks belong on the machine: as many as --ranks says, else one for each GPU, else one.
+base::ExitCode show_plan(const TopologyOptions& options, const topology::Machine& machine,
+                         Context& context) {
+  const bool on_gpus = options.devices != "cpu" && !machine.gpus.empty();
+  if (options.devices == "gpu" && machine.gpus.empty()) {
+    throw base::Error(
+        base::ExitCode::topology,
+        "--devices gpu: this machine has no GPU; leave it out, or take another --xml");
+  }
+  int ranks = options.ranks;
+  if (ranks == 0) ranks = on_gpus ? static_cast<int>(machine.gpus.size()) : 1;
+  const auto placement = base::value_or_throw(topology::place_ranks(
+      machine, ranks, on_gpus ? topology::GpuUse::one_each : topology::GpuUse::none));
+  if (options.json) {
+    auto json = topology::to_json(machine);
+    json["placement"] = topology::to_json(machine, placement);
+    context.out.write(json.dump(2) + "\n");
+  } else if (options.svg) {
+    context.out.write(topology::placement_svg(machine, placement));
+  } else {
+    context.out.write(topology::placement_text(machine, placement));
+  }
+  return base::ExitCode::done;
+}
 
 base::ExitCode show_topology(const TopologyOptions& options, Context& context) {
   const auto machine = base::value_or_throw(options.xml.empty() ? topology::discover()
                                                                 : topology::from_xml(options.xml));
+  if (options.plan) return show_plan(options, machine, context);
   topology::BindingPlan plan;
   if (options.local_ranks != 0) {
     plan = base::value_or_throw(topology::plan_binding(machine, options.local_ranks));
@@ -44,7 +74,22 @@ Action prepare_topology(CLI::App& app) {
                  "Also says which CPUs this many ranks on the node would be bound to, and why")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16).description(""));
-  app.add_flag("--json", options->json, "One JSON object: the machine, and the binding if asked");
+  auto* plan =
+      app.add_flag("--plan", options->plan,
+                   "Which GPU, CPUs and network cards each rank on the node gets, and why");
+  app.add_option("--ranks", options->ranks,
+                 "With --plan: ranks on the node; without, one for each GPU, or one")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 16).description(""))
+      ->needs(plan);
+  app.add_option("--devices", options->devices,
+                 "With --plan: what ranks compute on; auto is GPUs where there are any")
+      ->type_name("auto|cpu|gpu")
+      ->check(CLI::IsMember({"auto", "cpu", "gpu"}).description(""))
+      ->needs(plan);
+  app.add_flag("--svg", options->svg, "With --plan: a picture instead of the table")->needs(plan);
+  app.add_flag("--json", options->json,
+               "One JSON object: the machine, and the binding or the placement if asked");
   return [options](Context& context) { return show_topology(*options, context); };
 }
 

@@ -27,6 +27,7 @@ Action prepare_train(CLI::App& app) {
     return train::run_on_mesh(config, context.environment, failures, [&](train::Session& session) {
       train::Trainer trainer(config, session.cluster, *session.kernels, start, job_end);
       if (session.cluster.rank.value() == 0) write_versions(failures.run_directory, config);
+      trainer.comment_job(context.environment);
       return trainer.run();
     });
   };
@@ -41,7 +42,8 @@ Command train_command() {
           .details =
               "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
               "or srun --mpi=pmix. SIGTERM, SIGUSR1 and the nearing time limit of a Slurm "
-              "job save and end with exit code 75.",
+              "job save and end with exit code 75; a file STOP in the run directory saves and "
+              "ends with 0.",
           .prepare = prepare_train};
 }
 

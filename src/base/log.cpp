@@ -28,14 +28,24 @@ State& state() {
 constexpr std::array<const char*, 4> names{"debug", "info", "warning", "error"};
 constexpr std::array<const char*, 4> colours{"\033[2m", "", "\033[33m", "\033[31m"};
 
-std::string time_text() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
+std::string time_text(const timespec& now, const tm& parts, const char* pattern) {
+  std::array<char, 32> text{};
+  const auto length = std::strftime(text.data(), text.size(), pattern, &parts);
+  return format("{}.{:03}", std::string_view(text.data(), length), now.tv_nsec / 1'000'000);
+}
+
+/// For people at a terminal, who know the day and where they are.
+std::string local_time(const timespec& now) {
   tm parts{};
   localtime_r(&now.tv_sec, &parts);
-  std::array<char, 32> text{};
-  const auto length = std::strftime(text.data(), text.size(), "%H:%M:%S", &parts);
-  return format("{}.{:03}", std::string_view(text.data(), length), now.tv_nsec / 1'000'000);
+  return time_text(now, parts, "%H:%M:%S");
+}
+
+/// For files, which are read later and elsewhere, and merged with those of other ranks.
+std::string universal_time(const timespec& now) {
+  tm parts{};
+  gmtime_r(&now.tv_sec, &parts);
+  return time_text(now, parts, "%Y-%m-%dT%H:%M:%S") + "Z";
 }
 
 /// One write call per line, so that lines of several ranks do not mix.
@@ -53,15 +63,17 @@ void write_to(Level level, std::string_view room, std::string_view message, bool
   const auto& settings = log.settings;
   if (level < settings.threshold && log.file < 0) return;
   const auto index = static_cast<std::size_t>(level);
-  const auto line =
-      format("{} {:<7} r{:04}/{:04} {} {}: {}", time_text(), names[index], settings.identity.rank,
-             settings.identity.world_size, settings.identity.node, room, message);
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const auto said = format("{:<7} r{:04}/{:04} {} {}: {}", names[index], settings.identity.rank,
+                           settings.identity.world_size, settings.identity.node, room, message);
   const std::lock_guard lock(log.mutex);
   if (to_stderr && level >= settings.threshold) {
+    const auto line = format("{} {}", local_time(now), said);
     const bool paint = settings.colour && *colours[index] != '\0';
     emit(STDERR_FILENO, paint ? format("{}{}\033[0m\n", colours[index], line) : line + "\n");
   }
-  if (log.file >= 0) emit(log.file, line + "\n");
+  if (log.file >= 0) emit(log.file, format("{} {}\n", universal_time(now), said));
 }
 
 }  // namespace

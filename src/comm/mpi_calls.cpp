@@ -107,6 +107,12 @@ Communicator duplicate(MPI_Comm parent) {
   return owned(raw);
 }
 
+Communicator renumber(MPI_Comm parent, int key) {
+  MPI_Comm raw = MPI_COMM_NULL;
+  check(MPI_Comm_split(parent, 0, key, &raw), "MPI_Comm_split");
+  return owned(raw);
+}
+
 Communicator split_shared(MPI_Comm parent) {
   MPI_Comm raw = MPI_COMM_NULL;
   check(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &raw),

@@ -38,6 +38,8 @@ int tag_limit(MPI_Comm communicator);
 
 /// Collective over `parent`. Errors are returned, not fatal, on every communicator made here.
 Communicator duplicate(MPI_Comm parent);
+/// Collective over `parent`: all of its ranks, in the order of their keys.
+Communicator renumber(MPI_Comm parent, int key);
 /// Collective over `parent`: the ranks that share memory with this one.
 Communicator split_shared(MPI_Comm parent);
 /// Collective over the members only.

@@ -48,7 +48,7 @@ const char* name(Backend backend) {
   return "?";
 }
 
-MpiRuntime::MpiRuntime(ThreadLevel level) {
+MpiRuntime::MpiRuntime(ThreadLevel level, const Numbering& numbering) {
   TRIREME_EXPECT(!mpi::initialized(), "MPI starts once in a process");
   const int wanted = mpi_level(level);
   const int provided = mpi::init_thread(wanted);
@@ -60,7 +60,7 @@ MpiRuntime::MpiRuntime(ThreadLevel level) {
                      "library built with thread support",
                      level_name(provided), level_name(wanted)));
   }
-  state_ = std::make_unique<State>();
+  state_ = std::make_unique<State>(numbering);
   outlive_termination_request();
 }
 
@@ -80,6 +80,9 @@ base::Rank MpiRuntime::world_rank() const {
 }
 int MpiRuntime::world_size() const {
   return state_->world_size;
+}
+int MpiRuntime::task_of(base::Rank rank) const {
+  return state_->watch().world().tasks[rank.index()];
 }
 base::LocalRank MpiRuntime::local_rank() const {
   return state_->local_rank;
@@ -172,6 +175,7 @@ void abort_elsewhere(base::ExitCode code) {
 base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
   auto failure = describe(error, world_rank(), node_name());
   failure.host = state_->watch().host(failure.first);
+  failure.first_task = task_of(failure.first);
   const bool orderly = world_size() == 1 || is_orderly(error, world_size());
   if (!orderly) {
     // The launcher begins to end all ranks as soon as one is gone: each still says its line.

@@ -71,6 +71,11 @@ std::vector<base::Rank> NodeWatch::World::neighbours() const {
   return ranks;
 }
 
+std::string NodeWatch::World::task_text(base::Rank rank) const {
+  const int task = tasks[rank.index()];
+  return task == rank.value() ? std::string{} : base::format("task {}, ", task);
+}
+
 std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
   for (int local = 0; board_ && local < board_->size(); ++local) {
     if (board_->world_rank(base::LocalRank(local)) == rank) return base::LocalRank(local);
@@ -90,10 +95,10 @@ std::optional<Board::Verdict> NodeWatch::dead_neighbour() const {
     const auto activity = board_->activity(rank);
     return Board::Verdict{
         culprit, world_.hosts[culprit.index()],
-        base::format("rank {} (process {} on {}) died without a word, {} (killed by a signal or "
+        base::format("rank {} ({}process {} on {}) died without a word, {} (killed by a signal or "
                      "by the system, perhaps for its memory)",
-                     culprit.value(), board_->process(rank), world_.hosts[culprit.index()],
-                     activity.empty() ? "computing" : activity)};
+                     culprit.value(), world_.task_text(culprit), board_->process(rank),
+                     world_.hosts[culprit.index()], activity.empty() ? "computing" : activity)};
   }
   return std::nullopt;
 }
@@ -136,7 +141,8 @@ void NodeWatch::check(const PendingOperation& waiting) {
 std::string NodeWatch::describe(base::Rank rank) const {
   const auto host_text = host(rank);
   const auto local = neighbour(rank);
-  if (!local) return base::format("rank {} (on {})", rank.value(), host_text);
+  const auto task = world_.task_text(rank);
+  if (!local) return base::format("rank {} ({}on {})", rank.value(), task, host_text);
   const int process = board_->process(*local);
   std::string doing = board_->activity(*local);
   if (board_->state(*local) == RankState::left) {
@@ -146,7 +152,8 @@ std::string NodeWatch::describe(base::Rank rank) const {
   } else if (doing.empty()) {
     doing = "in no wait of its own";
   }
-  return base::format("rank {} (process {} on {}, {})", rank.value(), process, host_text, doing);
+  return base::format("rank {} ({}process {} on {}, {})", rank.value(), task, process, host_text,
+                      doing);
 }
 
 std::vector<base::Rank> NodeWatch::stopped() const {

@@ -20,10 +20,14 @@ class NodeWatch final : public PeerWatch {
     base::Rank self;
     /// Node of each world rank.
     std::vector<std::string> hosts;
+    /// The launcher's number of each world rank.
+    std::vector<int> tasks;
     /// Lowest world rank on the node of each world rank: tells nodes apart.
     std::vector<int> leaders;
     /// World ranks of this node, by local rank.
     std::vector<base::Rank> neighbours() const;
+    /// "task 5, " where the launcher calls the rank something else; else nothing.
+    std::string task_text(base::Rank rank) const;
   };
   /// Without a board (memory cannot be shared) only notices and deadlines tell of lost peers.
   NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control);

@@ -39,17 +39,56 @@ int usable_cpus() {
 /// What every rank tells all others at the start.
 struct Introduction {
   std::int32_t leader;
-  std::array<char, 60> host;
+  std::int32_t task;
+  std::array<char, 56> host;
 };
+
+/// What every process tells all others before ranks are numbered.
+struct Word {
+  std::array<char, 56> node{};
+  std::array<char, Numbering::longest_word + 1> text{};
+};
+
+template <std::size_t N>
+void put(std::array<char, N>& place, const std::string& text) {
+  std::memcpy(place.data(), text.data(), std::min(text.size(), N - 1));
+}
+
+bool is_permutation(std::vector<int> order, int size) {
+  std::sort(order.begin(), order.end());
+  for (int index = 0; index < size; ++index) {
+    if (static_cast<int>(order.size()) != size || order[static_cast<std::size_t>(index)] != index) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The world with its ranks numbered as asked.
+mpi::Communicator number_world(const Numbering& numbering) {
+  if (!numbering.order) return mpi::duplicate(MPI_COMM_WORLD);
+  const int size = mpi::size(MPI_COMM_WORLD);
+  Word mine;
+  put(mine.node, mpi::processor_name());
+  if (numbering.word.size() <= Numbering::longest_word) put(mine.text, numbering.word);
+  std::vector<Word> all(static_cast<std::size_t>(size));
+  mpi::library_all_gather(&mine, all.data(), sizeof mine, MPI_COMM_WORLD);
+  std::vector<LaunchedProcess> processes;
+  for (const auto& one : all) processes.push_back({one.node.data(), one.text.data()});
+  const auto order = numbering.order(processes);
+  if (!is_permutation(order, size)) return mpi::duplicate(MPI_COMM_WORLD);
+  const auto place = std::find(order.begin(), order.end(), mpi::rank(MPI_COMM_WORLD));
+  return mpi::renumber(MPI_COMM_WORLD, static_cast<int>(place - order.begin()));
+}
 
 }  // namespace
 
-MpiRuntime::State::State()
-    : world_rank(mpi::rank(MPI_COMM_WORLD)),
-      world_size(mpi::size(MPI_COMM_WORLD)),
-      node_name(mpi::processor_name()),
-      control_(mpi::duplicate(MPI_COMM_WORLD)),
-      node_(mpi::split_shared(MPI_COMM_WORLD)) {
+MpiRuntime::State::State(const Numbering& numbering)
+    : node_name(mpi::processor_name()),
+      control_(number_world(numbering)),
+      node_(mpi::split_shared(control_.get())) {
+  world_rank = base::Rank(mpi::rank(control_.get()));
+  world_size = mpi::size(control_.get());
   local_rank = base::LocalRank(mpi::rank(node_.get()));
   local_size = mpi::size(node_.get());
   if (local_size > usable_cpus()) {
@@ -66,9 +105,9 @@ MpiRuntime::State::State()
 
 NodeWatch::World MpiRuntime::State::learn_world() {
   // The lowest world rank of a node stands for the node.
-  Introduction mine{world_rank.value(), {}};
+  Introduction mine{world_rank.value(), mpi::rank(MPI_COMM_WORLD), {}};
   mpi::library_broadcast(&mine.leader, sizeof mine.leader, 0, node_.get());
-  std::memcpy(mine.host.data(), node_name.data(), std::min(node_name.size(), mine.host.size() - 1));
+  put(mine.host, node_name);
   std::vector<Introduction> all(static_cast<std::size_t>(world_size));
   mpi::library_all_gather(&mine, all.data(), sizeof mine, control_.get());
   NodeWatch::World world;
@@ -76,6 +115,7 @@ NodeWatch::World MpiRuntime::State::learn_world() {
   for (const auto& one : all) {
     world.leaders.push_back(one.leader);
     world.hosts.emplace_back(one.host.data());
+    world.tasks.push_back(one.task);
   }
   auto leaders = world.leaders;
   std::sort(leaders.begin(), leaders.end());

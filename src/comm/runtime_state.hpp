@@ -12,7 +12,7 @@ namespace trireme::comm {
 class MpiRuntime::State {
  public:
   /// Collective over the world.
-  State();
+  explicit State(const Numbering& numbering);
 
   /// See MpiRuntime::make_group.
   std::unique_ptr<ProcessGroup> make_group(std::string group_name, std::vector<base::Rank> ranks,

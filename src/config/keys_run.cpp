@@ -94,6 +94,26 @@ std::vector<Key> run_keys() {
                   "Whether ranks are bound: auto gives each rank whole cores of its "
                   "own, as many as the others; none leaves it where the launcher put "
                   "it."};
+  Key order{.section = "run",
+            .name = "order",
+            .type = Type::choice,
+            .default_text = "auto",
+            .choices = {"auto", "topology", "slurm"},
+            .documentation =
+                "Which process becomes which rank: topology follows the network (tensor "
+                "parallelism inside a node, rings of data parallelism inside a switch, stages "
+                "near one another), slurm keeps the launcher's numbers; auto is topology, unless "
+                "tasks were dealt out by hand (srun --distribution)."};
+  Key job_comment{.section = "run",
+                  .name = "job_comment",
+                  .type = Type::seconds,
+                  .default_text = "1min",
+                  .unit = "seconds",
+                  .range = at_least(0),
+                  .documentation =
+                      "How often, at most, step and loss are written into the comment of the "
+                      "Slurm job (squeue -o %k). 0 never; nothing is written outside of a job, "
+                      "or over somebody else's comment."};
   Key signal_lead{.section = "run",
                   .name = "signal_lead",
                   .type = Type::seconds,
@@ -104,7 +124,7 @@ std::vector<Key> run_keys() {
                   .documentation =
                       "How long before the job's time limit the run saves and stops "
                       "with exit code 75. 0 never stops for the limit."};
-  return {directory, name, tags, binding, signal_lead};
+  return {directory, name, tags, binding, order, job_comment, signal_lead};
 }
 
 }  // namespace trireme::config

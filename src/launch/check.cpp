@@ -204,7 +204,7 @@ void Judge::against_distribution() {
   if (geometry_.nodes == 1 || contract_.find("trireme-order") != nullptr) return;
   refuse(
       "{} does not go with --distribution = {} (neighbouring ranks, which share every matrix, "
-      "would lie on different nodes); use --distribution=block",
+      "would lie on different nodes); use --distribution=block, or --trireme-order=topology",
       cited(*given), shown(order));
 }
 

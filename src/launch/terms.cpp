@@ -65,6 +65,7 @@ void add_running(std::vector<Term>& all) {
                  .usage = "sequences of one forward"});
   all.push_back({.option = "trireme-order",
                  .variable = "TRIREME_ORDER",
+                 .key = "run.order",
                  .words = {"topology", "slurm"},
                  .argument = "topology|slurm",
                  .usage = "order of ranks: by the network, or as Slurm numbers tasks"});

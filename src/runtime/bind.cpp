@@ -25,12 +25,12 @@ base::Result<std::vector<topology::CpuSet>> neighbour_masks(comm::ProcessGroup& 
   return masks;
 }
 
-base::Result<topology::BindingPlan> plan_for(
-    const base::Result<topology::Machine>& machine,
-    const base::Result<std::vector<topology::CpuSet>>& masks) {
+base::Result<topology::Placement> plan_for(const base::Result<topology::Machine>& machine,
+                                           const base::Result<std::vector<topology::CpuSet>>& masks,
+                                           topology::GpuUse gpus) {
   if (!machine.ok()) return machine.failure();
   if (!masks.ok()) return masks.failure();
-  return topology::plan_binding(*machine, *masks);
+  return topology::place_ranks(*machine, *masks, gpus);
 }
 
 }  // namespace
@@ -57,8 +57,11 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
       mpi.make_group("node", mpi.node_ranks(), {options.backend, options.timeout_seconds});
   const auto machine = topology::discover();
   const auto masks = neighbour_masks(*node, machine.ok() ? machine->allowed : topology::CpuSet{});
-  auto plan = agree(world, plan_for(machine, masks));
-  const auto& slot = plan.slots[mpi.local_rank().index()];
+  const auto plan = agree(world, plan_for(machine, masks, options.gpus));
+  const auto& place = plan.slots[mpi.local_rank().index()];
+  const auto& slot = place.cpus;
+  const auto gpu =
+      place.gpu < 0 ? std::string{} : machine->gpus[static_cast<std::size_t>(place.gpu)].pci.bus_id;
   const bool binds = options.binding == BindingRule::automatic;
   agree(world, binds ? topology::apply(slot) : base::Status{});
   const int threads =
@@ -70,11 +73,11 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
   }
   if (!binds) {
     const auto cpus = machine.ok() ? machine->allowed.text() : std::string{};
-    return {threads, cpus, "not bound, as run.binding = none asks"};
+    return {threads, cpus, "not bound, as run.binding = none asks", gpu};
   }
   base::log::local::debug("runtime", "bound to CPUs {} ({}), {} threads", slot.pus.text(),
                           slot.reason, threads);
-  return {threads, slot.pus.text(), slot.reason};
+  return {threads, slot.pus.text(), slot.reason, gpu};
 }
 
 }  // namespace trireme::runtime

@@ -1,6 +1,7 @@
 #include "trireme/runtime/failure.hpp"
 
 #include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
 
@@ -28,6 +29,7 @@ base::Json to_json(const comm::RankFailure& failure, const std::string& log_file
   json["cause"] = failure.cause;
   json["exit_code"] = static_cast<int>(failure.code);
   json["first_failing_rank"] = failure.first.value();
+  if (failure.first_task >= 0) json["first_failing_task"] = failure.first_task;
   json["host"] = failure.host;
   json["collective"] = nullptr;
   if (!failure.absence.operation.empty()) {
@@ -51,8 +53,12 @@ base::Json to_json(const comm::RankFailure& failure, const std::string& log_file
 std::string last_line(const comm::RankFailure& failure, const std::string& log_file) {
   auto cause = failure.cause;
   std::replace(cause.begin(), cause.end(), '\n', ' ');
+  auto rank = base::format("{}", failure.first.value());
+  if (failure.first_task >= 0 && failure.first_task != failure.first.value()) {
+    rank += base::format(" (task {})", failure.first_task);
+  }
   return base::format("trireme: failed with exit code {}: {}; first failing rank {} on {}; log: {}",
-                      static_cast<int>(failure.code), cause, failure.first.value(), failure.host,
+                      static_cast<int>(failure.code), cause, rank, failure.host,
                       log_file.empty() ? "stderr" : log_file);
 }
 
@@ -71,6 +77,19 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
     ::unlink(own.c_str());
   } catch (const std::exception& error) {
     base::log::local::warning("runtime", "cannot write '{}': {}", path.string(), error.what());
+  }
+}
+
+void put_failure_aside(const std::filesystem::path& run_directory) {
+  constexpr int most_kept = 100;
+  const auto path = run_directory / "failure.json";
+  std::error_code error;
+  if (run_directory.empty() || !std::filesystem::exists(path, error)) return;
+  for (int number = 1; number <= most_kept; ++number) {
+    const auto aside = run_directory / base::format("failure-{}.json", number);
+    if (number < most_kept && std::filesystem::exists(aside, error)) continue;
+    std::filesystem::rename(path, aside, error);
+    return;
   }
 }
 

@@ -42,6 +42,7 @@ std::string nic_text(const Machine& machine, int nic) {
   auto text = base::format("NIC {}  {}  {}", nic, device.pci.bus_id, name_of(device.kind));
   if (!device.verbs_name.empty()) text += "  " + device.verbs_name;
   if (!device.interface_name.empty()) text += "  " + device.interface_name;
+  if (device.active_port == 0) text += "  down";
   return joined(text, device.pci.name);
 }
 

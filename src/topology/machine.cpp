@@ -24,6 +24,11 @@ bool has_rdma(NicKind kind) {
   return kind != NicKind::ethernet;
 }
 
+std::string name_of(const Nic& nic) {
+  if (!nic.verbs_name.empty()) return nic.verbs_name;
+  return nic.interface_name.empty() ? nic.pci.bus_id : nic.interface_name;
+}
+
 CpuSet all_pus(const Machine& machine) {
   std::vector<int> pus;
   for (const auto& core : machine.cores) {

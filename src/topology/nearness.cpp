@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 
@@ -34,11 +35,6 @@ int package_of(const Machine& machine, const PciLocation& device) {
   return package;
 }
 
-std::string name_of_nic(const Nic& nic) {
-  if (!nic.verbs_name.empty()) return nic.verbs_name;
-  return nic.interface_name.empty() ? nic.pci.bus_id : nic.interface_name;
-}
-
 NicChoice choose_nic(const Machine& machine, int gpu, const std::vector<int>& candidates,
                      const std::vector<int>& uses) {
   const auto& location = machine.gpus[static_cast<std::size_t>(gpu)].pci;
@@ -54,9 +50,8 @@ NicChoice choose_nic(const Machine& machine, int gpu, const std::vector<int>& ca
     found = true;
   }
   const auto& chosen = machine.nics[static_cast<std::size_t>(best.nic)];
-  best.reason =
-      base::format("GPU {} ({}) uses {} ({}): {}", gpu, location.bus_id, name_of_nic(chosen),
-                   name_of(chosen.kind), text_of(best.distance.nearness));
+  best.reason = base::format("GPU {} ({}) uses {} ({}): {}", gpu, location.bus_id, name_of(chosen),
+                             name_of(chosen.kind), text_of(best.distance.nearness));
   if (best.distance.bridge_hops > 0) {
     best.reason += base::format(", {} bridge{} on the way", best.distance.bridge_hops,
                                 best.distance.bridge_hops == 1 ? "" : "s");
@@ -115,12 +110,20 @@ std::uint64_t distance_to_numa_node(const Machine& machine, const PciLocation& d
 }
 
 std::vector<int> fabric_nics(const Machine& machine) {
-  std::vector<int> all(machine.nics.size());
-  std::iota(all.begin(), all.end(), 0);
-  std::vector<int> fabric;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(fabric),
-               [&](int nic) { return has_rdma(machine.nics[static_cast<std::size_t>(nic)].kind); });
-  return fabric.empty() ? all : fabric;
+  constexpr std::array preference{NicKind::infiniband,     NicKind::omni_path, NicKind::slingshot,
+                                  NicKind::elastic_fabric, NicKind::roce,      NicKind::ethernet};
+  for (const auto kind : preference) {
+    std::vector<int> alike;
+    std::vector<int> up;
+    for (std::size_t nic = 0; nic < machine.nics.size(); ++nic) {
+      if (machine.nics[nic].kind != kind) continue;
+      alike.push_back(static_cast<int>(nic));
+      if (machine.nics[nic].active_port != 0) up.push_back(static_cast<int>(nic));
+    }
+    if (!up.empty()) return up;
+    if (!alike.empty()) return alike;
+  }
+  return {};
 }
 
 std::optional<NicChoice> nearest_nic(const Machine& machine, int gpu) {

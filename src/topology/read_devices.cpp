@@ -104,8 +104,23 @@ PciLocation location_of(hwloc_topology_t topology, const Machine& machine,
 struct SystemDevices {
   std::string network;
   std::string verbs;
+  std::optional<int> active_port;
   bool compute = false;
 };
+
+/// From what hwloc notes of each port of a verbs device: 4 is "active" (InfiniBand Architecture
+/// Specification, PortState).
+std::optional<int> active_port_of(hwloc_obj_t device) {
+  constexpr int most_ports = 16;
+  std::optional<int> active;
+  for (int port = 1; port <= most_ports; ++port) {
+    const auto state = info_of(device, base::format("Port{}State", port).c_str());
+    if (state.empty()) break;
+    if (state == "4") return port;
+    active = 0;
+  }
+  return active;
+}
 
 void collect_system_devices(hwloc_obj_t parent, SystemDevices& found) {
   for (hwloc_obj_t child = parent->io_first_child; child != nullptr; child = child->next_sibling) {
@@ -113,7 +128,10 @@ void collect_system_devices(hwloc_obj_t parent, SystemDevices& found) {
     const std::string name = child->name != nullptr ? child->name : "";
     const int type = number_of(child->attr->osdev.type);
     if (type == HWLOC_OBJ_OSDEV_NETWORK && found.network.empty()) found.network = name;
-    if (type == HWLOC_OBJ_OSDEV_OPENFABRICS && found.verbs.empty()) found.verbs = name;
+    if (type == HWLOC_OBJ_OSDEV_OPENFABRICS && found.verbs.empty()) {
+      found.verbs = name;
+      found.active_port = active_port_of(child);
+    }
     if (type == HWLOC_OBJ_OSDEV_COPROC) found.compute = true;
   }
 }
@@ -160,7 +178,8 @@ void read_devices(hwloc_topology_t topology, Machine& machine) {
       machine.gpus.push_back({location_of(topology, machine, bridges, object)});
     } else if ((unsigned{pci.class_id} >> 8) == base_network) {
       machine.nics.push_back({location_of(topology, machine, bridges, object),
-                              nic_kind(pci, system), system.verbs, system.network});
+                              nic_kind(pci, system), system.verbs, system.network,
+                              system.active_port});
     }
   }
   sort_by_bus(machine.gpus);

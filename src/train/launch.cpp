@@ -6,6 +6,9 @@
 #include "trireme/launch/contract.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/failure.hpp"
+#include "trireme/runtime/identity.hpp"
+#include "trireme/runtime/network_exports.hpp"
+#include "trireme/runtime/rank_order.hpp"
 
 namespace trireme::train {
 namespace {
@@ -25,11 +28,15 @@ base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
                                       "and there is no CUDA backend in it); use auto",
                                       backend)};
   }
+  const auto& order = config.text("run.order");
+  if (order == "topology") options.order = runtime::OrderRule::topology;
+  if (order == "slurm") options.order = runtime::OrderRule::launcher;
+  if (config.text("numerics.backend") == "cuda") options.gpus = topology::GpuUse::one_each;
   if (config.text("run.binding") == "none") options.binding = runtime::BindingRule::none;
   return options;
 }
 
-/// What the launch asked for and this node or this version does not do.
+/// What this node lacks of what the launch asked for.
 void report_launch(const base::Environment& environment, base::LocalRank local_rank) {
   if (local_rank.value() == 0 && launch::plugin_is_absent_here(environment)) {
     base::log::local::warning(
@@ -38,15 +45,6 @@ void report_launch(const base::Environment& environment, base::LocalRank local_r
         "are not raised, and how tasks end is not recorded); install it there "
         "(docs/install-slurm.md)",
         environment.get("SLURMD_NODENAME").value_or("?"));
-  }
-  const auto contract = launch::read_contract(environment);
-  if (!contract.ok() || contract->off()) return;
-  const auto* order = contract->find("trireme-order");
-  if (order != nullptr && order->value == "topology") {
-    base::log::warning("launch",
-                       "{} = topology: ranks keep the order in which Slurm numbers them (this "
-                       "version does not reorder them)",
-                       order->origin);
   }
 }
 
@@ -68,7 +66,13 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
                            const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body) {
   const auto join = base::value_or_throw(join_options(config));
-  comm::MpiRuntime mpi;
+  const auto identity = runtime::identify(environment);
+  if (identity.ok() && identity->announced_rank.value_or(0) == 0) {
+    runtime::put_failure_aside(failures.run_directory);
+  }
+  const auto exported = runtime::export_network(environment, join.gpus);
+  runtime::RankOrdering ordering(join, environment);
+  comm::MpiRuntime mpi(comm::ThreadLevel::funneled, ordering.numbering());
   auto log = base::log::settings();
   log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
   base::log::configure(log);
@@ -79,6 +83,9 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   return mpi.run([&] {
     Session session{runtime::join(mpi, join, environment), nullptr};
     report_launch(environment, mpi.local_rank());
+    for (const auto& text : {ordering.sentence(), exported}) {
+      if (!text.empty()) base::log::info("runtime", "{}", text);
+    }
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",
                          "start all ranks with the same files, environment and command line");

@@ -23,8 +23,18 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// A reason to stop beside the numbers of signals.
+/// Reasons to stop beside the numbers of signals; where several hold, the largest counts.
 constexpr int time_limit = 1 << 16;
+constexpr int stop_file = 1 << 17;
+
+/// How often the run directory is asked for a file STOP: shared file systems are slow to answer.
+constexpr double stop_file_seconds = 1.0;
+
+std::string reason_text(int reason) {
+  if (reason == time_limit) return "the nearing time limit of the job";
+  if (reason == stop_file) return "the file STOP in the run directory";
+  return base::format("signal {}", reason);
+}
 
 /// The largest of all ranks' numbers.
 std::int32_t agree_largest(comm::ProcessGroup& world, std::int32_t mine) {
@@ -76,9 +86,29 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   restore(start);
   report_->started(progress_.step + 1, model::parameter_count(model));
+  say_where();
 }
 
 Trainer::~Trainer() = default;
+
+void Trainer::comment_job(const base::Environment& environment) {
+  const std::chrono::duration<double> interval(config_.seconds("run.job_comment"));
+  if (!is_first_rank()) return;
+  comment_ = std::make_unique<runtime::JobComment>(
+      environment, std::chrono::duration_cast<std::chrono::milliseconds>(interval));
+}
+
+void Trainer::say_where() const {
+  const auto& binding = cluster_.binding;
+  // Into every rank's log file, where people look for the rank that Slurm calls task 5.
+  base::log::write_once(
+      base::log::Level::debug, "runtime",
+      base::format("rank {} is task {} of {}{}; CPUs {} ({}){}", cluster_.rank.value(),
+                   cluster_.task, runtime::name(cluster_.identity.launcher),
+                   cluster_.identity.job.empty() ? "" : " in job " + cluster_.identity.job,
+                   binding.cpus, binding.reason,
+                   binding.gpu_bus_id.empty() ? "" : ", GPU " + binding.gpu_bus_id));
+}
 
 void Trainer::restore(Start start) {
   const auto begin = Clock::now();
@@ -125,6 +155,10 @@ void Trainer::step() {
   record.bubble_seconds = run.bubble_seconds;
   longest_step_seconds_ = std::max(longest_step_seconds_, record.seconds);
   report_->step(record);
+  if (comment_) {
+    comment_->offer(base::format("step {}/{}, loss {:.4f}", record.step,
+                                 config_.integer("train.steps"), record.loss));
+  }
   if (!std::isfinite(run.loss) || !std::isfinite(reduced.gradient_norm)) {
     throw comm::AgreedError(
         {base::ExitCode::checkpoint,
@@ -178,10 +212,21 @@ double Trainer::lead_seconds() const {
   return 60.0 + 3.0 * (longest_step_seconds_ + longest_save_seconds_);
 }
 
-int Trainer::stop_reason() const {
+bool Trainer::finds_stop_file() {
+  if (!is_first_rank() ||
+      (looked_for_stop_ && seconds_since(*looked_for_stop_) < stop_file_seconds)) {
+    return false;
+  }
+  looked_for_stop_ = Clock::now();
+  std::error_code ignored;
+  return std::filesystem::exists(directory_ / "STOP", ignored);
+}
+
+int Trainer::stop_reason() {
+  if (finds_stop_file()) return stop_file;
   if (const int signal = StopSignal::received()) return signal;
   const double lead = lead_seconds();
-  // Clocks differ between ranks: the first one's opinion counts.
+  // Clocks and views of a file system differ between ranks: the first one's opinion counts.
   const bool ends = is_first_rank() && job_end_ && lead > 0 && -seconds_since(*job_end_) <= lead;
   return ends ? time_limit : 0;
 }
@@ -190,10 +235,11 @@ base::ExitCode Trainer::stop_in_order(int reason) {
   // Before the first step there is nothing to save.
   if (progress_.step > 0 && saved_step_ != progress_.step) save();
   report_->event("stop", progress_.step);
-  base::log::info("train", "stopped after step {} by {}; start again to continue", progress_.step,
-                  reason == time_limit ? std::string("the nearing time limit of the job")
-                                       : base::format("signal {}", reason));
-  return base::ExitCode::requeue;
+  const bool for_good = reason == stop_file;
+  base::log::info("train", "stopped after step {} by {}; {}start again to continue", progress_.step,
+                  reason_text(reason), for_good ? "remove it and " : "");
+  // A job that requeues itself on 75 would find the file again, and again.
+  return for_good ? base::ExitCode::done : base::ExitCode::requeue;
 }
 
 base::ExitCode Trainer::run() {

@@ -148,6 +148,25 @@ def check_report(check, arguments, folder):
         check(victim in collective["missing_ranks"], f"the victim is not missing: {report}")
 
 
+def check_story(check, arguments, folder):
+    """What `trireme why` makes of the run that the fault left behind."""
+    victim, number, words, _ = FAULTS[arguments.fault]
+    answer = subprocess.run([arguments.trireme, "why", folder / "run", "--no-slurm", "--json"],
+                            capture_output=True, text=True)
+    check(answer.returncode == 0, f"trireme why ends with {answer.returncode}: {answer.stderr}")
+    if answer.returncode != 0:
+        return
+    story = json.loads(answer.stdout)
+    check(story["ending"] == "failed", f"the story's ending: {story}")
+    check(story["cause"]["rank"] == victim, f"the story names another rank: {story}")
+    check(bool(story["advice"]), f"the story has no advice: {story}")
+    if number is None:
+        return
+    others = {event["who"].split(" on ")[0] for event in story["events"]}
+    wanted = {f"rank {rank}" for rank in range(RANKS) if rank != victim}
+    check(wanted <= others, f"the story is silent of {wanted - others}: {story}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ["--mpirun", "--trireme", "--config"]:
@@ -173,6 +192,7 @@ def main():
         check(not processes_with(name), f"still running: {processes_with(name)}")
         check_ranks(check, arguments, folder, fault_time)
         check_report(check, arguments, folder)
+        check_story(check, arguments, folder)
         print(f"{arguments.fault}: mpirun ended {ended - fault_time:.1f} s after the fault")
         if check.failures:
             print(said)

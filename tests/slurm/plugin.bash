@@ -18,9 +18,11 @@ trap remove_shared EXIT
 cd "$shared"
 
 cluster_folder=${TRIREME_CLUSTER_ROOT:-/run/trireme-cluster}/$instance
+# More for `scripts/cluster up`; a test sets it before it sources this file.
+[[ -v cluster_options ]] || cluster_options=()
 # The plugin's folder on a node.
 base_of() { echo "$cluster_folder/spool/$1/trireme"; }
-"$cluster" up --spank "$plugin base=$cluster_folder/spool/%h/trireme core=none" 2>up.log || {
+"$cluster" up "${cluster_options[@]}" --spank "$plugin base=$cluster_folder/spool/%h/trireme core=none" 2>up.log || {
   cat up.log
   exit 1
 }

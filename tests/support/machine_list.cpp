@@ -1,46 +1,32 @@
-#include "trireme/base/format.hpp"
-
-#include "machines.hpp"
+#include "machine_parts.hpp"
 
 namespace trireme::tests {
-namespace {
 
 using base::format;
-using Kind = PciSpec::Kind;
 
-constexpr const char* connectx7 = "15b3:1021";
-constexpr const char* hopper = "10de:2330";
+namespace {
 
-PciSpec bridge(std::string bus_id, std::string buses, std::vector<PciSpec> children) {
-  return {Kind::bridge, std::move(bus_id), std::move(buses), {}, {}, std::move(children)};
+/// "mlx5_3", "mlx5_4"...: `count` cards, whose ports say nothing of their state.
+std::vector<PciSpec> cards(int first, int count) {
+  std::vector<PciSpec> all;
+  for (int card = first; card < first + count; ++card)
+    all.push_back(nic({}, format("mlx5_{}", card)));
+  return all;
 }
 
-HostBridgeSpec host(int numa_node, std::string buses, std::vector<PciSpec> children) {
-  return {numa_node, bridge({}, std::move(buses), std::move(children))};
-}
+}  // namespace
 
-PciSpec gpu(std::string bus_id) {
-  return {Kind::gpu, std::move(bus_id), {}, hopper, {}, {}};
-}
-
-PciSpec nic(std::string bus_id, std::string system_name) {
-  return {Kind::nic, std::move(bus_id), {}, connectx7, std::move(system_name), {}};
-}
-
-/// A root port with a switch below it that has `gpus` GPUs and as many NICs, numbered from
-/// `first`: buses base (root port), base + 1 (switch), base + 2... (its ports' devices).
-HostBridgeSpec switch_with(int numa_node, int base, int first, int gpus) {
-  const int last = base + 2 + 2 * gpus;
+HostBridgeSpec switch_with(int numa_node, int base, const std::vector<PciSpec>& nics) {
+  const int last = base + 2 + 2 * static_cast<int>(nics.size());
   std::vector<PciSpec> ports;
-  for (int index = 0; index < gpus; ++index) {
-    const int nic_bus = base + 3 + 2 * index;
-    const int gpu_bus = nic_bus + 1;
-    ports.push_back(bridge(
-        format("0000:{:02x}:{:02x}.0", base + 2, 2 * index), format("{0:02x}-{0:02x}", nic_bus),
-        {nic(format("0000:{:02x}:00.0", nic_bus), format("mlx5_{}", first + index))}));
-    ports.push_back(bridge(format("0000:{:02x}:{:02x}.0", base + 2, 2 * index + 1),
-                           format("{0:02x}-{0:02x}", gpu_bus),
-                           {gpu(format("0000:{:02x}:00.0", gpu_bus))}));
+  int slot = 0;
+  for (auto card : nics) {
+    const int nic_bus = base + 3 + slot;
+    card.bus_id = format("0000:{:02x}:00.0", nic_bus);
+    ports.push_back(behind_port(base + 2, slot, nic_bus, std::move(card)));
+    ports.push_back(
+        behind_port(base + 2, slot + 1, nic_bus + 1, gpu(format("0000:{:02x}:00.0", nic_bus + 1))));
+    slot += 2;
   }
   auto upstream = bridge(format("0000:{:02x}:00.0", base + 1),
                          format("{:02x}-{:02x}", base + 2, last), std::move(ports));
@@ -49,14 +35,12 @@ HostBridgeSpec switch_with(int numa_node, int base, int first, int gpus) {
   return host(numa_node, format("{:02x}-{:02x}", base, last), {std::move(root_port)});
 }
 
-}  // namespace
-
 MachineSpec laptop() {
   MachineSpec spec;
   spec.name = "laptop";
   spec.threads_per_core = 2;
   spec.memory_per_numa_bytes = std::uint64_t{16} << 30;
-  PciSpec graphics{Kind::graphics, "0000:00:02.0", {}, "8086:9a49", {}, {}};
+  PciSpec graphics{PciSpec::Kind::graphics, "0000:00:02.0", {}, "8086:9a49", {}, {}};
   spec.host_bridges = {host(0, "00-02", {graphics, nic("0000:00:14.3", "wlan0")})};
   return spec;
 }
@@ -117,7 +101,7 @@ MachineSpec rails() {
   spec.threads_per_core = 2;
   spec.memory_per_numa_bytes = std::uint64_t{1} << 40;
   for (int index = 0; index < 8; ++index) {
-    spec.host_bridges.push_back(switch_with(index / 4, 0x10 + 0x10 * index, index, 1));
+    spec.host_bridges.push_back(switch_with(index / 4, 0x10 + 0x10 * index, cards(index, 1)));
   }
   spec.host_bridges.push_back(host(0, "00-01", {nic("0000:00:1f.6", "eth0")}));
   return spec;
@@ -128,7 +112,7 @@ MachineSpec shared_switches() {
   spec.name = "shared-switches";
   spec.host_bridges.clear();
   for (int index = 0; index < 4; ++index) {
-    spec.host_bridges.push_back(switch_with(index / 2, 0x10 + 0x20 * index, 2 * index, 2));
+    spec.host_bridges.push_back(switch_with(index / 2, 0x10 + 0x20 * index, cards(2 * index, 2)));
   }
   return spec;
 }
@@ -144,8 +128,10 @@ MachineSpec small_cgroup() {
 }
 
 std::vector<MachineSpec> all_machines() {
-  return {laptop(), two_socket_server(), smt_server(),  sub_numa_clusters(), hybrid(), no_numa(),
-          rails(),  shared_switches(),   small_cgroup()};
+  return {laptop(),         two_socket_server(), smt_server(),      sub_numa_clusters(),
+          hybrid(),         no_numa(),           rails(),           shared_switches(),
+          small_cgroup(),   paired_switches(),   grace_blackwell(), dies_with_nics(),
+          four_pcie_gpus(), asymmetric()};
 }
 
 }  // namespace trireme::tests

@@ -31,6 +31,13 @@ std::set<int> up_to(int count) {
   return numbers;
 }
 
+/// "0008:[00-03]".
+std::string bridge_range(const PciSpec& bridge) {
+  const auto colon = bridge.buses.find(':');
+  if (colon == std::string::npos) return format("0000:[{}]", bridge.buses);
+  return format("{}:[{}]", bridge.buses.substr(0, colon), bridge.buses.substr(colon + 1));
+}
+
 /// Writes elements; every object gets a number of its own, as hwloc wants.
 class Writer {
  public:
@@ -184,14 +191,14 @@ void Writer::write_pci(const PciSpec& device, int depth) {
   switch (device.kind) {
     case PciSpec::Kind::bridge:
       if (device.bus_id.empty()) {
-        open(format("type=\"Bridge\" bridge_type=\"0-1\" depth=\"{}\" bridge_pci=\"0000:[{}]\"",
-                    depth, device.buses));
+        open(format("type=\"Bridge\" bridge_type=\"0-1\" depth=\"{}\" bridge_pci=\"{}\"", depth,
+                    bridge_range(device)));
       } else {
         open(
-            format("type=\"Bridge\" bridge_type=\"1-1\" depth=\"{}\" bridge_pci=\"0000:[{}]\" "
+            format("type=\"Bridge\" bridge_type=\"1-1\" depth=\"{}\" bridge_pci=\"{}\" "
                    "pci_busid=\"{}\" pci_type=\"0604 [1000:c030] [0000:0000] 00\" "
                    "pci_link_speed=\"63.0\"",
-                   depth, device.buses, device.bus_id));
+                   depth, bridge_range(device), device.bus_id));
       }
       break;
     case PciSpec::Kind::gpu:
@@ -209,6 +216,9 @@ void Writer::write_pci(const PciSpec& device, int depth) {
                  device.bus_id, verbs ? "0207" : "0200", device.ids));
       open(format("type=\"OSDev\" name=\"{}\" osdev_type=\"{}\"", device.system_name,
                   verbs ? 3 : 2));
+      if (!device.port_state.empty()) {
+        text_ += format("<info name=\"Port1State\" value=\"{}\"/>\n", device.port_state);
+      }
       close();
       break;
     }
@@ -255,7 +265,7 @@ Writer::Writer(const MachineSpec& spec) : spec_(spec) {
   const auto pus = pus_of(up_to(core_count()));
   auto allowed = pus;
   for (const int pu : spec_.forbidden_pus) allowed.erase(pu);
-  const auto nodes = up_to(numa_count());
+  const auto nodes = up_to(numa_count() + spec_.gpu_memories);
   text_ = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<topology version=\"2.0\">\n";
   open(format("type=\"Machine\" os_index=\"0\" {} allowed_cpuset=\"{}\" allowed_nodeset=\"{}\"",
               sets(pus, nodes), bitmap(allowed), bitmap(nodes)));
@@ -263,6 +273,9 @@ Writer::Writer(const MachineSpec& spec) : spec_(spec) {
   if (spec_.numa_per_package == 0) write_memory(0, up_to(core_count()));
   for (int package = 0; package < spec_.packages; ++package) write_package(package);
   if (spec_.numa_per_package == 0) write_host_bridges(0);
+  for (int memory = 0; memory < spec_.gpu_memories; ++memory) {
+    write_memory(numa_count() + memory, {});
+  }
   write_host_bridges(-1);
   close();
   write_distances();

@@ -11,10 +11,11 @@ struct PciSpec {
   enum class Kind { bridge, gpu, nic, graphics };
   Kind kind = Kind::bridge;
   std::string bus_id;       ///< "0000:18:00.0"; empty for a host bridge
-  std::string buses;        ///< of a bridge: "18-1b"
+  std::string buses;        ///< of a bridge: "18-1b", or with its domain "0008:18-1b"
   std::string ids;          ///< "10de:2330"
   std::string system_name;  ///< of a NIC: its verbs device ("mlx5_0"), or interface ("eth0")
   std::vector<PciSpec> children;
+  std::string port_state = {};  ///< of a verbs device: "4" is up, "1" down; empty: not said
 };
 
 /// A host bridge and the processors that it is near to.
@@ -40,6 +41,7 @@ struct MachineSpec {
   PuNumbering numbering = PuNumbering::siblings_last;
   std::uint64_t memory_per_numa_bytes = std::uint64_t{64} << 30;
   std::vector<int> forbidden_pus;  ///< taken away by a cgroup
+  int gpu_memories = 0;            ///< memories of GPUs that are NUMA nodes, without cores
   std::vector<HostBridgeSpec> host_bridges;
 };
 
@@ -54,6 +56,18 @@ MachineSpec no_numa();            ///< 2 packages, one memory
 MachineSpec rails();              ///< 2 x 56 cores, 8 GPUs, each with a NIC on its PCIe switch
 MachineSpec shared_switches();    ///< 8 GPUs and 8 NICs, two of each on one PCIe switch
 MachineSpec small_cgroup();       ///< two_socket_server with all but 5 cores forbidden
+/// Like a DGX H100: 2 x 56 cores, 8 GPUs and 8 NICs in pairs on four switches, numbered across; two
+/// storage cards beside, one of them down, and Ethernet.
+MachineSpec paired_switches();
+/// Like a GB200 NVL node: 2 Grace packages of 72 cores, 4 GPUs whose memories are NUMA nodes, 4
+/// NICs in PCI domains of their own.
+MachineSpec grace_blackwell();
+/// Like an MI250X node: 4 NUMA nodes, 8 GPU dies in pairs, numbered against the nodes, with a
+/// Slingshot NIC behind every second one.
+MachineSpec dies_with_nics();
+MachineSpec
+four_pcie_gpus();          ///< 2 x 32 cores, 2 GPUs on each, one NIC with a port up and one down
+MachineSpec asymmetric();  ///< 2 packages: all 4 GPUs on one, both NICs on the other
 
 std::vector<MachineSpec> all_machines();
 

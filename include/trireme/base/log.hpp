@@ -23,7 +23,7 @@ struct Settings {
   Level threshold = Level::info;
   /// ANSI colours on stderr; the entry point decides (terminal, NO_COLOR).
   bool colour = false;
-  /// Every line of this rank is appended here too, when not empty.
+  /// Every line of this rank is appended here too, when not empty, with date and time in UTC.
   std::string file;
 };
 

@@ -29,6 +29,23 @@ struct GroupOptions {
   double timeout_seconds = 600;
 };
 
+/// A process as its launcher numbered it, with its own word about itself.
+struct LaunchedProcess {
+  std::string node;
+  std::string word;
+};
+
+/// How processes become ranks; as the launcher numbered them, unless asked otherwise.
+struct Numbering {
+  /// At most longest_word bytes; what is longer counts as empty.
+  std::string word;
+  /// By rank: which process becomes it. Gets all processes in the launcher's order, and must answer
+  /// alike on all of them; what is no permutation changes nothing.
+  std::function<std::vector<int>(const std::vector<LaunchedProcess>&)> order;
+
+  static constexpr std::size_t longest_word = 511;
+};
+
 /// How a rank failed, for whoever writes it down.
 struct RankFailure {
   base::ExitCode code = base::ExitCode::internal;
@@ -39,6 +56,9 @@ struct RankFailure {
   /// The rank that failed first, as far as this one knows; itself when nobody else did.
   base::Rank first;
   std::string host;
+  /// What the launcher calls that rank (Slurm's task): the same number unless ranks were reordered;
+  /// -1 when it is not known.
+  int first_task = -1;
   /// Operation and group when a collective failed.
   Absence absence;
 };
@@ -48,7 +68,7 @@ struct RankFailure {
 class MpiRuntime {
  public:
   /// Throws base::Error (ExitCode::launch) when MPI gives a lower thread level.
-  explicit MpiRuntime(ThreadLevel level = ThreadLevel::funneled);
+  explicit MpiRuntime(ThreadLevel level = ThreadLevel::funneled, const Numbering& numbering = {});
   MpiRuntime(const MpiRuntime&) = delete;
   MpiRuntime& operator=(const MpiRuntime&) = delete;
   /// Finalizes, but not while unwinding: peers may be waiting elsewhere.
@@ -56,6 +76,8 @@ class MpiRuntime {
 
   base::Rank world_rank() const;
   int world_size() const;
+  /// The launcher's number of a rank: another one where Numbering::order changed it.
+  int task_of(base::Rank rank) const;
   /// Position among the ranks of this node, and their number.
   base::LocalRank local_rank() const;
   int local_size() const;

@@ -5,6 +5,7 @@
 #include "trireme/comm/process_group.hpp"
 #include "trireme/layout/mesh.hpp"
 #include "trireme/runtime/identity.hpp"
+#include "trireme/topology/placement.hpp"
 
 #include <memory>
 #include <optional>
@@ -16,6 +17,13 @@ namespace trireme::runtime {
 /// Whether ranks get cores of their own, or stay where the launcher put them.
 enum class BindingRule { automatic, none };
 
+/// Whether ranks follow the network or the launcher's numbers.
+enum class OrderRule {
+  automatic,  ///< the network, unless tasks were dealt out by hand (srun --distribution)
+  topology,
+  launcher
+};
+
 /// The arrangement that the configuration asks for.
 struct JoinOptions {
   int pipeline = 1;
@@ -25,6 +33,8 @@ struct JoinOptions {
   double timeout_seconds = 600;
   comm::Backend backend = comm::Backend::automatic;
   BindingRule binding = BindingRule::automatic;
+  OrderRule order = OrderRule::automatic;
+  topology::GpuUse gpus = topology::GpuUse::none;
 };
 
 /// How a rank computes on its node.
@@ -35,6 +45,8 @@ struct Binding {
   std::string cpus;
   /// Why, in words.
   std::string reason;
+  /// PCI bus id of the GPU that this rank computes on; empty without one.
+  std::string gpu_bus_id;
 };
 
 /// A rank's place among all ranks, and how it reaches them. Groups die before MPI does.
@@ -42,6 +54,8 @@ struct Cluster {
   Identity identity;
   layout::Mesh mesh;
   base::Rank rank;
+  /// What the launcher calls this rank (Slurm's task).
+  int task = 0;
   Binding binding;
 
   std::unique_ptr<comm::ProcessGroup> world;

@@ -23,6 +23,10 @@ std::string last_line(const comm::RankFailure& failure, const std::string& log_f
 /// Never throws: what cannot be written is logged.
 void write_failure(const comm::RankFailure& failure, const FailureReport& report);
 
+/// Puts failure.json of an earlier start aside as failure-1.json, failure-2.json…, so that this
+/// start can leave its own. To be called by one process, before MPI starts.
+void put_failure_aside(const std::filesystem::path& run_directory);
+
 /// Does both when a run fails. Call once, early; `report` may be completed by calling again.
 void report_failures(comm::MpiRuntime& mpi, FailureReport report);
 

@@ -3,6 +3,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/topology/binding.hpp"
 #include "trireme/topology/machine.hpp"
+#include "trireme/topology/placement.hpp"
 
 #include <string>
 
@@ -17,5 +18,13 @@ base::Json to_json(const Machine& machine);
 /// One line per local rank with its reason, then notes and warnings.
 std::string plan_text(const BindingPlan& plan);
 base::Json to_json(const BindingPlan& plan);
+
+/// A table with one line for each local rank, then the reasons by rank, notes and warnings.
+std::string placement_text(const Machine& machine, const Placement& placement);
+/// The same for programs.
+base::Json to_json(const Machine& machine, const Placement& placement);
+/// A picture (SVG): NUMA nodes with their ranks, below each rank its GPU and network cards, a frame
+/// around what shares a PCIe switch, and what nobody uses.
+std::string placement_svg(const Machine& machine, const Placement& placement);
 
 }  // namespace trireme::topology

@@ -3,6 +3,7 @@
 #include "trireme/topology/cpu_set.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,12 @@ struct Nic {
   NicKind kind = NicKind::ethernet;
   std::string verbs_name;      ///< "mlx5_0", for UCX_NET_DEVICES and NCCL_IB_HCA; may be empty
   std::string interface_name;  ///< "eth0", "ib0"; may be empty
+  /// The lowest of its verbs ports that is up, from 1; 0 when all are down; none when the system
+  /// does not say.
+  std::optional<int> active_port;
 };
+/// "mlx5_0", else "hsn0", else the bus id.
+std::string name_of(const Nic& nic);
 
 struct Machine {
   std::string name;  ///< host or product name; may be empty

@@ -34,7 +34,9 @@ struct NicChoice {
   std::string reason;
 };
 
-/// Network cards worth using for a GPU's traffic: those with RDMA, or all when none has it.
+/// Network cards that ranks of different nodes can meet on: of one kind, because an InfiniBand card
+/// does not reach a RoCE one. InfiniBand before Omni-Path, Slingshot, Elastic Fabric, RoCE and
+/// Ethernet; a card whose ports are all down counts only where no card of its kind is up.
 std::vector<int> fabric_nics(const Machine& machine);
 
 /// The nearest of fabric_nics() (the first by bus order among equals); none without a NIC.

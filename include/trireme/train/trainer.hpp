@@ -7,6 +7,7 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/optim/curve.hpp"
 #include "trireme/runtime/cluster.hpp"
+#include "trireme/runtime/job_comment.hpp"
 #include "trireme/train/checkpoints.hpp"
 #include "trireme/train/report.hpp"
 
@@ -40,14 +41,21 @@ class Trainer {
   /// or the nearing time limit asks to stop: ExitCode::requeue, after a save.
   base::ExitCode run();
 
+  /// From now on step and loss go into the comment of the Slurm job (run.job_comment). To be called
+  /// before run(); does nothing outside of a job, and on all ranks but the first.
+  void comment_job(const base::Environment& environment);
+
  private:
   void step();
   void evaluate();
   void save();
   void save_if_due();
   void restore(Start start);
-  /// 0, the signal that came, or time_limit.
-  int stop_reason() const;
+  /// 0, the signal that came, time_limit or stop_file.
+  int stop_reason();
+  /// Somebody has made a file STOP in the run directory; asked at most once a second.
+  bool finds_stop_file();
+  void say_where() const;
   base::ExitCode stop_in_order(int reason);
   /// The time before the limit at which the run must begin to stop.
   double lead_seconds() const;
@@ -67,6 +75,8 @@ class Trainer {
   std::int64_t saved_step_ = -1;
   std::chrono::steady_clock::time_point saved_at_;
   std::optional<std::chrono::steady_clock::time_point> job_end_;
+  std::optional<std::chrono::steady_clock::time_point> looked_for_stop_;
+  std::unique_ptr<runtime::JobComment> comment_;
   double longest_step_seconds_ = 0;
   double longest_save_seconds_ = 0;
 };

@@ -29,7 +29,8 @@ ENVIRONMENT_ALLOWED = {
     "spank-plugin/callbacks.cpp": "a plugin's entry points: Slurm's commands have no other way in",
     "spank-plugin/submission.cpp": "likewise; what tasks inherit is set where the command runs",
     "src/comm/nccl_net/plugin.cpp": "likewise: NCCL loads the plugin into any program",
-    "src/runtime/time_limit.cpp": "squeue inherits the environment, as any child does",
+    "src/runtime/network_exports.cpp": "UCX and NCCL read theirs from the process's environment",
+    "src/runtime/slurm_command.cpp": "a child inherits the environment, as any child does",
 }
 MACROS_ALLOWED = {
     "include/trireme/base/contract.hpp": "contracts are the house's only macros",

@@ -30,6 +30,31 @@ TEST_CASE("the last line names cause, first failing rank, host and log") {
         "on n1; log: runs/a/log/r0001.txt");
 }
 
+TEST_CASE("failure.json of an earlier start is put aside, so that this one can leave its own") {
+  const tests::TemporaryFolder folder;
+  const auto cause_of = [&](const char* name) {
+    return (*base::read_json_file(folder.path() / name))["first_failing_rank"].get<int>();
+  };
+  runtime::put_failure_aside(folder.path());
+  runtime::write_failure(failure_of(2), {folder.path(), ""});
+  runtime::put_failure_aside(folder.path());
+  runtime::write_failure(failure_of(1), {folder.path(), ""});
+  CHECK(cause_of("failure-1.json") == 2);
+  CHECK(cause_of("failure.json") == 1);
+  runtime::put_failure_aside(folder.path());
+  CHECK(cause_of("failure-2.json") == 1);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "failure.json"));
+}
+
+TEST_CASE("the last line names the task where the launcher numbers ranks otherwise") {
+  auto failure = failure_of(2);
+  failure.first_task = 2;
+  CHECK(runtime::last_line(failure, "l").find("first failing rank 2 on n1") != std::string::npos);
+  failure.first_task = 5;
+  CHECK(runtime::last_line(failure, "l").find("first failing rank 2 (task 5) on n1") !=
+        std::string::npos);
+}
+
 TEST_CASE("failure.json holds the first cause, whoever comes later") {
   const tests::TemporaryFolder folder;
   runtime::write_failure(failure_of(2), {folder.path(), "log/r0001.txt"});

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace trireme::tests {
 
@@ -17,6 +18,23 @@ inline std::string binding_tables(const topology::Machine& machine) {
   for (const int ranks : {1, 2, 3, 4, 6, 8}) {
     text += base::format("\n{} local rank{}\n", ranks, ranks == 1 ? "" : "s");
     text += topology::plan_text(topology::plan_binding(machine, ranks).value());
+  }
+  return text;
+}
+
+/// Placements for as many ranks as GPUs, half as many, one, and one too many; on machines without
+/// GPUs for one rank and four.
+inline std::string placement_tables(const topology::Machine& machine) {
+  std::set<int> counts{1, 4};
+  if (const int gpus = static_cast<int>(machine.gpus.size()); gpus > 0) {
+    counts = {1, std::max(1, gpus / 2), gpus, gpus + 1};
+  }
+  std::string text;
+  for (const int ranks : counts) {
+    text +=
+        base::format("{}{} local rank{}\n", text.empty() ? "" : "\n", ranks, ranks == 1 ? "" : "s");
+    const auto placement = topology::place_ranks(machine, ranks, topology::GpuUse::one_each);
+    text += topology::placement_text(machine, placement.value());
   }
   return text;
 }

@@ -64,3 +64,9 @@ TEST_CASE("binding tables and nearest NICs of recorded machines are the committe
     check_golden("recorded/" + file.stem().string(), text + binding_tables(machine));
   }
 }
+
+TEST_CASE("placements on recorded machines are the committed ones") {
+  for (const auto& file : recorded_machines()) {
+    check_golden("placement/recorded/" + file.stem().string(), placement_tables(load_file(file)));
+  }
+}

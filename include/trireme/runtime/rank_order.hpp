@@ -1,0 +1,40 @@
+#pragma once
+
+#include "trireme/base/environment.hpp"
+#include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/layout/rank_order.hpp"
+#include "trireme/runtime/cluster.hpp"
+
+#include <optional>
+#include <string>
+
+namespace trireme::runtime {
+
+/// The switches above this node, from the root down, as Slurm's topology plugins tell them
+/// (SLURM_TOPOLOGY_ADDR "core.rack2.n17", SLURM_TOPOLOGY_ADDR_PATTERN "switch.switch.node"); empty
+/// where Slurm says nothing, or what it says does not fit together.
+layout::NetworkPath switches_above(const base::Environment& environment);
+
+/// Decides which process becomes which rank, at the moment when MPI starts. Must outlive the
+/// MpiRuntime that was started with its numbering().
+class RankOrdering {
+ public:
+  RankOrdering(const JoinOptions& options, const base::Environment& environment);
+
+  /// Processes that differ in rule or mesh (a mistake that is named later) keep their order.
+  comm::Numbering numbering();
+
+  /// What was decided, in a sentence; empty when there was nothing to decide.
+  const std::string& sentence() const { return sentence_; }
+
+ private:
+  std::vector<int> order(const std::vector<comm::LaunchedProcess>& processes);
+
+  JoinOptions options_;
+  /// The launcher's order was asked for: by run.order, or by srun --distribution.
+  bool keeps_ = false;
+  std::string word_;
+  std::string sentence_;
+};
+
+}  // namespace trireme::runtime

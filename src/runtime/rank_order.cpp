@@ -1,0 +1,102 @@
+#include "trireme/runtime/rank_order.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace trireme::runtime {
+namespace {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const auto end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// A word is a head that all processes must share, a line break, and the switches.
+std::string_view head_of(const std::string& word) {
+  return std::string_view(word).substr(0, word.find('\n'));
+}
+
+layout::NetworkPath path_of(const comm::LaunchedProcess& process) {
+  layout::NetworkPath path;
+  const auto line_break = process.word.find('\n');
+  if (line_break != std::string::npos && line_break + 1 < process.word.size()) {
+    path = split(std::string_view(process.word).substr(line_break + 1), '\n');
+  }
+  path.push_back(process.node);
+  return path;
+}
+
+std::string cost_text(const layout::NetworkCost& cost) {
+  return base::format("tp {}, dp {}, pp {}", cost.tensor, cost.data, cost.pipeline);
+}
+
+}  // namespace
+
+layout::NetworkPath switches_above(const base::Environment& environment) {
+  const auto address = environment.get("SLURM_TOPOLOGY_ADDR");
+  const auto pattern = environment.get("SLURM_TOPOLOGY_ADDR_PATTERN");
+  if (!address || !pattern) return {};
+  auto names = split(*address, '.');
+  const auto kinds = split(*pattern, '.');
+  // A switch or node with a dot in its name: which part is what cannot be told.
+  if (names.size() != kinds.size() || kinds.back() != "node") return {};
+  if (std::any_of(kinds.begin(), kinds.end() - 1,
+                  [](const std::string& kind) { return kind != "switch"; })) {
+    return {};
+  }
+  names.pop_back();
+  return names;
+}
+
+RankOrdering::RankOrdering(const JoinOptions& options, const base::Environment& environment)
+    : options_(options) {
+  // Whoever deals tasks out by hand means it.
+  const auto dealt = environment.get("SLURM_DISTRIBUTION").value_or("");
+  const bool by_hand = !dealt.empty() && dealt != "block";
+  keeps_ =
+      options.order == OrderRule::launcher || (options.order == OrderRule::automatic && by_hand);
+  word_ = base::format("{} {} {} {}", keeps_ ? "keep" : "order", options.pipeline,
+                       options.data.value_or(0), options.tensor);
+  for (const auto& name : switches_above(environment)) word_ += "\n" + name;
+}
+
+comm::Numbering RankOrdering::numbering() {
+  return {word_,
+          [this](const std::vector<comm::LaunchedProcess>& processes) { return order(processes); }};
+}
+
+std::vector<int> RankOrdering::order(const std::vector<comm::LaunchedProcess>& processes) {
+  std::vector<int> kept(processes.size());
+  std::iota(kept.begin(), kept.end(), 0);
+  const bool alike = std::all_of(processes.begin(), processes.end(), [&](const auto& process) {
+    return head_of(process.word) == head_of(word_);
+  });
+  const bool one_node = std::all_of(processes.begin(), processes.end(), [&](const auto& process) {
+    return process.node == processes.front().node;
+  });
+  const auto mesh = make_mesh(options_, static_cast<int>(processes.size()));
+  if (keeps_ || !alike || one_node || !mesh.ok()) return kept;
+  std::vector<layout::NetworkPath> paths;
+  for (const auto& process : processes) paths.push_back(path_of(process));
+  auto order = layout::order_ranks(*mesh, paths);
+  sentence_ = order.changed()
+                  ? base::format(
+                        "ranks are ordered by the network, not as launched: hops between "
+                        "neighbours {} instead of {} (run.order = slurm keeps the launcher's "
+                        "order)",
+                        cost_text(order.cost), cost_text(order.as_launched))
+                  : base::format(
+                        "the launcher's order of ranks suits the network: hops between "
+                        "neighbours {}",
+                        cost_text(order.cost));
+  return std::move(order.launched);
+}
+
+}  // namespace trireme::runtime

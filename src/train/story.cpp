@@ -1,0 +1,261 @@
+#include "trireme/train/story.hpp"
+
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/checkpoint/folders.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <set>
+
+namespace trireme::train {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Json;
+
+constexpr std::size_t largest_small_file = std::size_t{1} << 20;
+constexpr std::size_t largest_records = std::size_t{64} << 20;
+constexpr std::size_t most_events = 1000;
+
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string{};
+}
+
+std::optional<std::int64_t> number_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+std::optional<int> small_number(const Json& json, const char* key) {
+  const auto number = number_of(json, key);
+  if (!number || *number < 0 || *number > 1'000'000'000) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+/// "2026-11-21T09:37:34Z" of failure.json.
+std::int64_t time_of(const std::string& text) {
+  tm parts{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return end != nullptr && *end == '\0' ? std::int64_t{timegm(&parts)} * 1000 : 0;
+}
+
+std::string collective_text(const Json& json) {
+  const auto found = json.find("collective");
+  if (found == json.end() || !found->is_object()) return {};
+  std::vector<std::string> missing;
+  if (const auto ranks = found->find("missing_ranks"); ranks != found->end() && ranks->is_array()) {
+    for (const auto& rank : *ranks) {
+      if (rank.is_number_integer()) missing.push_back(rank.dump());
+    }
+  }
+  auto text = base::format("{} number {} of process group '{}'", text_of(*found, "operation"),
+                           number_of(*found, "number").value_or(0), text_of(*found, "group"));
+  if (!missing.empty()) text += base::format(", missing ranks: {}", base::join(missing, ", "));
+  return text;
+}
+
+void read_failure(Story& story) {
+  const auto path = story.run / "failure.json";
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  const auto json = base::read_json_file(path, base::ExitCode::usage, largest_small_file);
+  if (!json.ok() || !json->is_object()) {
+    story.notes.push_back(json.ok() ? "failure.json is no object" : json.failure().text);
+    return;
+  }
+  FirstCause cause;
+  cause.text = text_of(*json, "cause");
+  cause.rank = small_number(*json, "first_failing_rank");
+  cause.task = small_number(*json, "first_failing_task");
+  cause.host = text_of(*json, "host");
+  cause.time_ms = time_of(text_of(*json, "time"));
+  cause.log = text_of(*json, "log");
+  cause.collective = collective_text(*json);
+  story.exit_code = small_number(*json, "exit_code");
+  story.cause = std::move(cause);
+  story.ending = Ending::failed;
+}
+
+/// Progress, and how the run said that it ended, from metrics.jsonl.
+void read_metrics(Story& story) {
+  const auto text = base::read_text_file(story.run / "metrics.jsonl");
+  if (!text.ok()) {
+    story.notes.push_back("no metrics.jsonl: no step was begun");
+    return;
+  }
+  std::string last_event;
+  for (std::string_view rest = *text; !rest.empty();) {
+    const auto end = rest.find('\n');
+    const auto line = base::parse_json(rest.substr(0, end), "metrics.jsonl");
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (!line.ok() || !line->is_object()) continue;
+    const auto kind = text_of(*line, "kind");
+    if (kind == "train") {
+      story.last_step = number_of(*line, "step").value_or(story.last_step);
+      const auto loss = line->find("loss");
+      if (loss != line->end() && loss->is_number()) story.last_loss = loss->get<double>();
+    }
+    if (kind != "event") continue;
+    last_event = text_of(*line, "event");
+    if (last_event == "start") ++story.starts;
+  }
+  if (story.ending == Ending::failed) return;
+  if (last_event == "done") story.ending = Ending::finished;
+  if (last_event == "stop") story.ending = Ending::stopped;
+}
+
+std::vector<launch::TaskRecord> read_records(const Story& story, const Witnesses& witnesses,
+                                             std::vector<std::string>& notes) {
+  auto files = witnesses.records;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(story.run / "log", error)) {
+    const auto file = entry.path().filename().string();
+    if (file.starts_with("tasks") && file.ends_with(".jsonl")) files.push_back(entry.path());
+  }
+  std::vector<launch::TaskRecord> records;
+  for (const auto& file : files) {
+    const auto text = base::read_text_file(file, base::ExitCode::usage, largest_records);
+    if (!text.ok()) {
+      notes.push_back(text.failure().text);
+      continue;
+    }
+    for (std::string_view rest = *text; !rest.empty();) {
+      const auto end = rest.find('\n');
+      const auto record = launch::parse_record(rest.substr(0, end));
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+      if (record.ok()) records.push_back(*record);
+    }
+  }
+  return records;
+}
+
+/// Of the last step of the last start, in the order of time.
+void keep_last_start(std::vector<launch::TaskRecord>& records, const std::string& job) {
+  std::erase_if(records, [&](const launch::TaskRecord& record) {
+    return !job.empty() && base::format("{}.{}", record.job, record.step) != job;
+  });
+  std::uint32_t last = 0;
+  for (const auto& record : records) last = std::max(last, record.restart);
+  std::erase_if(records, [&](const launch::TaskRecord& record) { return record.restart != last; });
+  std::stable_sort(records.begin(), records.end(),
+                   [](const auto& one, const auto& other) { return one.time < other.time; });
+}
+
+bool went_wrong(const launch::TaskRecord& record) {
+  const auto code = record.exit_code();
+  return !code || (*code != 0 && *code != static_cast<int>(base::ExitCode::requeue));
+}
+
+/// What the records add to the cause, or the cause itself where no rank could say one.
+void use_records(Story& story, const std::vector<launch::TaskRecord>& records) {
+  const auto first = std::find_if(records.begin(), records.end(), went_wrong);
+  if (!story.cause && story.ending != Ending::finished && story.ending != Ending::stopped &&
+      first != records.end()) {
+    story.ending = Ending::failed;
+    story.cause = FirstCause{};
+    story.cause->text = base::format("task {} on {} ended by {}, and no rank said why", first->rank,
+                                     first->node, launch::cause_text(*first));
+    story.cause->task = static_cast<int>(first->rank);
+    story.cause->host = first->node;
+    story.cause->time_ms = first->time * 1000;
+    story.exit_code = first->exit_code();
+  }
+  // Slurm counts tasks; without reordering they are the ranks.
+  int culprit = -1;
+  if (story.cause) culprit = story.cause->task.value_or(story.cause->rank.value_or(-1));
+  for (const auto& record : records) {
+    const auto end = launch::cause_text(record);
+    if (culprit >= 0 && culprit == static_cast<int>(record.rank)) {
+      story.cause->end_of_task = end;
+    } else if (story.events.size() < most_events) {
+      story.events.push_back(
+          {record.time * 1000, base::format("task {} on {}", record.rank, record.node), end});
+    }
+  }
+}
+
+/// Errors and warnings of all ranks since the last start; of ranks that say the same, each.
+void use_logs(Story& story, const std::vector<LogLine>& lines) {
+  std::set<int> spoken;
+  for (const auto& line : lines) {
+    if (line.level != "error" && line.level != "warning") continue;
+    const bool is_error = line.level == "error";
+    if (is_error && !story.cause && story.ending == Ending::unknown) {
+      story.ending = Ending::failed;
+      story.cause = FirstCause{};
+      story.cause->text = line.text;
+      story.cause->rank = line.rank;
+      story.cause->host = line.node;
+      story.cause->time_ms = line.time_ms;
+    }
+    // Of each rank its first error: what follows it is its end.
+    if (is_error && !spoken.insert(line.rank).second) continue;
+    if (story.events.size() < most_events) {
+      story.events.push_back({line.time_ms, base::format("rank {} on {}", line.rank, line.node),
+                              base::format("{}: {}", line.level, line.text)});
+    }
+  }
+}
+
+void refine_time(Story& story) {
+  if (!story.cause) return;
+  // failure.json counts whole seconds: the first error in a log is more exact.
+  for (const auto& event : story.events) {
+    const bool is_error = event.what.starts_with("error");
+    if (is_error && std::abs(event.time_ms - story.cause->time_ms) < 2000) {
+      story.cause->time_ms = event.time_ms;
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+const char* name(Ending ending) {
+  switch (ending) {
+    case Ending::finished:
+      return "finished";
+    case Ending::stopped:
+      return "stopped";
+    case Ending::failed:
+      return "failed";
+    case Ending::unknown:
+      return "unknown";
+  }
+  return "?";
+}
+
+base::Result<Story> tell_story(const fs::path& run, const Witnesses& witnesses) {
+  std::error_code error;
+  const bool known =
+      fs::exists(run / "config.resolved.conf", error) || fs::exists(run / "metrics.jsonl", error) ||
+      fs::exists(run / "failure.json", error) || fs::is_directory(run / "log", error);
+  if (!known) {
+    return base::usage_failure(base::format(
+        "'{}' is no run directory (it has no config.resolved.conf, metrics.jsonl, failure.json or "
+        "log); name the folder that run.directory named",
+        run.string()));
+  }
+  Story story;
+  story.run = run;
+  story.slurm = witnesses.slurm;
+  story.job = job_of_run(run);
+  read_failure(story);
+  read_metrics(story);
+  auto records = read_records(story, witnesses, story.notes);
+  keep_last_start(records, story.job);
+  use_records(story, records);
+  use_logs(story, read_logs(run, Attempts::last, story.notes));
+  std::stable_sort(story.events.begin(), story.events.end(),
+                   [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
+  refine_time(story);
+  const auto steps = checkpoint::list(checkpoint::checkpoints_of_run(run));
+  if (!steps.empty()) story.newest_checkpoint = steps.front().step;
+  story.advice = advice_for(story);
+  return story;
+}
+
+}  // namespace trireme::train

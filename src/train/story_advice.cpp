@@ -1,0 +1,127 @@
+#include "trireme/base/exit_code.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/train/story.hpp"
+
+#include <array>
+
+namespace trireme::train {
+namespace {
+
+/// A row of docs/failure-guide.md: what the texts of a story hold, and what to do.
+struct Remedy {
+  std::string_view sign;
+  std::string_view advice;
+};
+
+/// The first that fits the cause counts.
+constexpr std::array remedies{
+    Remedy{"out of memory",
+           "the kernel killed it for memory: ask for more (--mem), start fewer ranks on a node, or "
+           "use a smaller train.micro_batch or train.activation_checkpointing; `trireme plan` "
+           "counts the bytes"},
+    Remedy{"No space left", "the disk is full: make room, or lower checkpoint.keep_last"},
+    Remedy{"not finite",
+           "training diverged: lower optimizer.learning_rate or set optimizer.clip_norm, and go on "
+           "from the checkpoint before"},
+    Remedy{"MPI sees",
+           "start with srun --mpi=pmix, or with the mpirun that trireme was built with"},
+    Remedy{"died without a word",
+           "look at that rank's log and at the system's on its node (memory first); then start "
+           "again: it goes on from the newest checkpoint"},
+    Remedy{"stopped by a signal",
+           "somebody stopped that process (SIGSTOP, a debugger): continue or end it, and start "
+           "again"},
+    Remedy{"did not come",
+           "those ranks hang or are slow: see their logs; raise comm.timeout only if they are slow "
+           "for a reason"},
+    Remedy{"signal SIGKILL",
+           "somebody or the system killed that task: the system's log on its node says who "
+           "(memory first); then start again"},
+    Remedy{"signal SIGSEGV", "a defect: please report it with versions.json and that rank's log"},
+};
+
+std::string_view by_exit_code(int code) {
+  switch (static_cast<base::ExitCode>(code)) {
+    case base::ExitCode::done:
+    case base::ExitCode::requeue:
+      return {};
+    case base::ExitCode::usage:
+      return "mend what the text names, and start again";
+    case base::ExitCode::launch:
+      return "start as many ranks as the mesh has, all with the same configuration";
+    case base::ExitCode::topology:
+      return "see `trireme topology --plan` on that node, and the backends that `trireme "
+             "--version` "
+             "names";
+    case base::ExitCode::peer:
+      return "see the log of the rank that failed first; then start again: it goes on from the "
+             "newest checkpoint";
+    case base::ExitCode::checkpoint:
+      return "see `trireme checkpoint verify` of the run; the text names file and remedy";
+    case base::ExitCode::internal:
+      return "a defect: please report it with versions.json and that rank's log";
+  }
+  return {};
+}
+
+/// For what Slurm did to the job.
+std::string_view by_state(std::string_view state) {
+  if (state == "OUT_OF_MEMORY") return remedies.front().advice;
+  if (state == "NODE_FAIL") return "a node failed: submit again; Slurm chooses another";
+  if (state == "TIMEOUT") {
+    return "the time limit ended the job before it could save: raise run.signal_lead, and let "
+           "slurm/train.sbatch requeue it";
+  }
+  if (state == "CANCELLED") return "the job was cancelled: submit again to go on";
+  if (state == "PREEMPTED") return "the job was preempted: submit again with --requeue";
+  return {};
+}
+
+std::string where_it_goes_on(const Story& story) {
+  if (story.newest_checkpoint) {
+    return base::format("starting again goes on after step {}", *story.newest_checkpoint);
+  }
+  return story.last_step > 0 ? "no checkpoint was committed: starting again begins anew; set "
+                               "checkpoint.every_steps or every_minutes"
+                             : "";
+}
+
+}  // namespace
+
+std::vector<std::string> advice_for(const Story& story) {
+  std::vector<std::string> advice;
+  const auto add = [&](std::string_view text) {
+    if (!text.empty()) advice.emplace_back(text);
+  };
+  switch (story.ending) {
+    case Ending::finished:
+      add("nothing: all steps are done");
+      return advice;
+    case Ending::stopped:
+      add("nothing: the run stopped in good order");
+      add(where_it_goes_on(story));
+      return advice;
+    case Ending::failed:
+    case Ending::unknown:
+      break;
+  }
+  add(by_state(story.slurm.state));
+  if (story.cause) {
+    const auto said = story.cause->end_of_task + "\n" + story.cause->text;
+    for (const auto& remedy : remedies) {
+      if (said.find(remedy.sign) == std::string::npos) continue;
+      if (advice.empty() || advice.front() != remedy.advice) add(remedy.advice);
+      break;
+    }
+  }
+  if (advice.empty() && story.exit_code) add(by_exit_code(*story.exit_code));
+  if (advice.empty() && story.ending == Ending::unknown) {
+    add("no rank left a word and no end was noted: the run is under way, or all of it was killed "
+        "at "
+        "once (see `sacct -j JOB`, and the system's log on its nodes)");
+  }
+  add(where_it_goes_on(story));
+  return advice;
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,190 @@
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/train/story.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+
+namespace trireme::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t longest_tail = std::size_t{4} << 20;
+constexpr std::size_t most_files = 100'000;
+constexpr std::size_t longest_text = std::size_t{16} << 10;
+/// With this the log of a rank begins anew at each start (Trainer::say_where).
+constexpr std::string_view start_mark = " is task ";
+
+/// Takes `count` digits.
+bool take_number(std::string_view& text, std::size_t count, int& number) {
+  if (text.size() < count) return false;
+  const auto parsed = std::from_chars(text.data(), text.data() + count, number);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + count || number < 0) return false;
+  text.remove_prefix(count);
+  return true;
+}
+
+bool take(std::string_view& text, std::string_view expected) {
+  if (!text.starts_with(expected)) return false;
+  text.remove_prefix(expected.size());
+  return true;
+}
+
+std::string_view take_word(std::string_view& text) {
+  const auto end = text.find(' ');
+  const auto word = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return word;
+}
+
+/// "2026-11-21T09:37:34.123Z ".
+bool take_time(std::string_view& text, std::int64_t& time_ms) {
+  tm parts{};
+  int milliseconds = 0;
+  const bool whole = take_number(text, 4, parts.tm_year) && take(text, "-") &&
+                     take_number(text, 2, parts.tm_mon) && take(text, "-") &&
+                     take_number(text, 2, parts.tm_mday) && take(text, "T") &&
+                     take_number(text, 2, parts.tm_hour) && take(text, ":") &&
+                     take_number(text, 2, parts.tm_min) && take(text, ":") &&
+                     take_number(text, 2, parts.tm_sec) && take(text, ".") &&
+                     take_number(text, 3, milliseconds) && take(text, "Z ");
+  if (!whole) return false;
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  time_ms = std::int64_t{timegm(&parts)} * 1000 + milliseconds;
+  return true;
+}
+
+bool is_rank_log(const fs::path& path) {
+  const auto name = path.filename().string();
+  return name.size() >= 6 && name[0] == 'r' && name.ends_with(".txt") &&
+         std::all_of(name.begin() + 1, name.end() - 4,
+                     [](char letter) { return letter >= '0' && letter <= '9'; });
+}
+
+/// The end of a file, from the beginning of a line.
+std::string read_tail(const fs::path& path, std::vector<std::string>& notes) {
+  const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC);
+  struct stat facts {};
+  if (!file.ok() || ::fstat(file->get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    notes.push_back(base::format("cannot read '{}'", path.string()));
+    return {};
+  }
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  const auto begin = size > longest_tail ? size - longest_tail : 0;
+  std::string text(size - begin, '\0');
+  try {
+    base::read_at(*file, std::as_writable_bytes(std::span(text)), begin, path);
+  } catch (const std::exception& error) {
+    notes.push_back(error.what());
+    return {};
+  }
+  if (begin == 0) return text;
+  notes.push_back(base::format("of '{}' only the last 4 MiB are read", path.string()));
+  const auto line_break = text.find('\n');
+  return line_break == std::string::npos ? std::string{} : text.substr(line_break + 1);
+}
+
+bool is_start(const LogLine& line) {
+  return line.room == "runtime" && line.text.starts_with("rank ") &&
+         line.text.find(start_mark) != std::string::npos;
+}
+
+std::vector<LogLine> read_file(const fs::path& path, Attempts attempts,
+                               std::vector<std::string>& notes) {
+  const auto text = read_tail(path, notes);
+  std::vector<LogLine> lines;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto end = rest.find('\n');
+    const auto one = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (auto line = parse_log_line(one); line.ok()) {
+      if (attempts == Attempts::last && is_start(*line)) lines.clear();
+      lines.push_back(std::move(line).value());
+    } else if (!lines.empty() && lines.back().text.size() + one.size() < longest_text) {
+      // A message of several lines.
+      lines.back().text += "\n";
+      lines.back().text += one;
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+base::Result<LogLine> parse_log_line(std::string_view line) {
+  const auto refused = base::Failure{base::ExitCode::usage, "no line of a rank's log"};
+  LogLine parsed;
+  auto rest = line;
+  if (!take_time(rest, parsed.time_ms)) return refused;
+  parsed.level = take_word(rest);
+  const auto levels = {"debug", "info", "warning", "error"};
+  if (std::find(levels.begin(), levels.end(), parsed.level) == levels.end()) return refused;
+  rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(' ')));
+  if (!take(rest, "r")) return refused;
+  const auto slash = rest.find('/');
+  int world_size = 0;
+  if (slash == std::string_view::npos || slash < 4 || slash > 9 ||
+      !take_number(rest, slash, parsed.rank) || !take(rest, "/")) {
+    return refused;
+  }
+  const auto size_text = take_word(rest);
+  auto digits = size_text;
+  if (digits.empty() || digits.size() > 9 || !take_number(digits, digits.size(), world_size)) {
+    return refused;
+  }
+  parsed.node = take_word(rest);
+  const auto colon = rest.find(": ");
+  if (colon == std::string_view::npos) return refused;
+  parsed.room = rest.substr(0, colon);
+  parsed.text = rest.substr(colon + 2, longest_text);
+  return parsed;
+}
+
+std::vector<LogLine> read_logs(const fs::path& run, Attempts attempts,
+                               std::vector<std::string>& notes) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run / "log", error)) {
+    if (is_rank_log(entry.path()) && files.size() < most_files) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<LogLine> all;
+  for (const auto& file : files) {
+    auto lines = read_file(file, attempts, notes);
+    all.insert(all.end(), std::make_move_iterator(lines.begin()),
+               std::make_move_iterator(lines.end()));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const LogLine& one, const LogLine& other) {
+    return one.time_ms < other.time_ms;
+  });
+  return all;
+}
+
+std::string job_of_run(const fs::path& run) {
+  std::vector<std::string> ignored;
+  constexpr std::string_view mark = " in job ";
+  for (const auto& line : read_logs(run, Attempts::last, ignored)) {
+    const auto found = is_start(line) ? line.text.find(mark) : std::string::npos;
+    if (found == std::string::npos) continue;
+    const auto begin = found + mark.size();
+    return line.text.substr(begin, line.text.find_first_not_of("0123456789.", begin) - begin);
+  }
+  return {};
+}
+
+std::string utc_text(std::int64_t time_ms) {
+  const auto seconds = static_cast<time_t>(time_ms / 1000);
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  const auto length = std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return base::format("{}.{:03}", std::string_view(text, length), time_ms % 1000);
+}
+
+}  // namespace trireme::train

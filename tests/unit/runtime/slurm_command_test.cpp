@@ -1,0 +1,47 @@
+#include "trireme/runtime/slurm_command.hpp"
+
+#include "trireme/runtime/job_comment.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <thread>
+#include <vector>
+
+using namespace trireme;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::optional<runtime::CommandAnswer> run(const std::vector<std::string>& words,
+                                          std::chrono::milliseconds patience = 10s) {
+  return runtime::run_slurm_command(words, patience);
+}
+
+}  // namespace
+
+TEST_CASE("a command's words are handed over as they are, by no shell") {
+  const auto answer = run({"printf", "%s", "$(touch /); 'a b'"});
+  REQUIRE(answer);
+  CHECK(answer->output == "$(touch /); 'a b'");
+  CHECK(answer->exit_code == 0);
+  CHECK(run({"false"})->exit_code == 1);
+}
+
+TEST_CASE("a command that is not there, dies, hangs or floods is no answer") {
+  CHECK_FALSE(run({"no-such-command-of-slurm"}).has_value());
+  CHECK_FALSE(run({"sh", "-c", "kill -9 $$"}).has_value());
+  CHECK_FALSE(run({"sleep", "60"}, 50ms).has_value());
+  CHECK_FALSE(run({"yes"}).has_value());
+  CHECK_FALSE(run({}).has_value());
+}
+
+TEST_CASE("a job's comment is plain, short and marked as ours") {
+  CHECK(runtime::comment_value("step 3/9, loss 1.5") == "trireme: step 3/9, loss 1.5");
+  CHECK(runtime::comment_value("a\n'b'\"\x80") == "trireme: a??b???");
+  CHECK(runtime::comment_value(std::string(5000, 'x')).size() == 209);
+}
+
+TEST_CASE("outside of a job a comment is nobody's") {
+  runtime::JobComment comment(base::Environment{}, 1s);
+  comment.offer("step 1");
+}

@@ -1,0 +1,262 @@
+#include "trireme/train/story.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <csignal>
+#include <fstream>
+
+using namespace trireme;
+using train::Attempts;
+using train::Ending;
+using train::Story;
+
+namespace {
+
+/// A run directory made by hand.
+class HandMadeRun {
+ public:
+  HandMadeRun() { std::filesystem::create_directories(path() / "log"); }
+  std::filesystem::path path() const { return folder_.path() / "run"; }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path() / name).parent_path());
+    std::ofstream(path() / name, std::ios::app) << text;
+  }
+  /// A line of a rank's log at so many seconds after 09:37.
+  void say(int rank, double second, const std::string& level, const std::string& text) const {
+    write(base::format("log/r{:04}.txt", rank),
+          base::format("2026-11-21T09:37:{:06.3f}Z {:<7} r{:04}/0004 n{} {}\n", second, level, rank,
+                       rank / 2, text));
+  }
+  void start(int rank, double second, int task) const {
+    say(rank, second, "debug",
+        base::format("runtime: rank {} is task {} of srun in job 12.0; CPUs 0-3 (why)", rank,
+                     task));
+  }
+  void step(int number, double loss) const {
+    write("metrics.jsonl",
+          base::format("{{\"kind\":\"train\",\"step\":{},\"loss\":{}}}\n", number, loss));
+  }
+  void event(const std::string& name) const {
+    write("metrics.jsonl", base::format("{{\"kind\":\"event\",\"event\":\"{}\"}}\n", name));
+  }
+  Story story(const train::SlurmView& slurm = {}) const {
+    auto told = train::tell_story(path(), {{}, slurm});
+    REQUIRE(told.ok());
+    return std::move(told).value();
+  }
+
+ private:
+  tests::TemporaryFolder folder_;
+};
+
+launch::TaskRecord record_of(std::uint32_t rank, int wait_status, std::int64_t time) {
+  launch::TaskRecord record;
+  record.time = time;
+  record.job = 12;
+  record.node = base::format("n{}", rank / 2);
+  record.rank = rank;
+  record.process = 100 + rank;
+  record.wait_status = wait_status;
+  return record;
+}
+
+/// 2026-11-21 09:37:00 UTC.
+constexpr std::int64_t minute = 1795253820;
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const char* const killed = R"json({
+  "cause": "rank 2 (process 4711 on n1) died without a word, computing (killed by a signal)",
+  "exit_code": 5, "first_failing_rank": 2, "first_failing_task": 1, "host": "n1",
+  "collective": {"operation": "all_reduce", "group": "tp", "number": 7, "missing_ranks": [2]},
+  "log": "run/log/r0003.txt", "time": "2026-11-21T09:37:34Z"})json";
+
+}  // namespace
+
+TEST_CASE("a killed rank's story has cause, who, when, what others did, and what to do") {
+  const HandMadeRun run;
+  run.event("start");
+  run.step(1, 5.5);
+  run.step(2, 5.25);
+  run.write("failure.json", killed);
+  for (int rank = 0; rank < 4; ++rank) run.start(rank, 30, rank == 2 ? 1 : rank);
+  run.say(3, 34.25, "error", "comm: all_reduce number 7 of process group 'tp' cannot finish");
+  run.say(0, 34.5, "error", "comm: receive from rank 2 cannot finish");
+  run.say(0, 34.6, "error", "comm: a second word is its end");
+  auto memory = record_of(1, SIGKILL, minute + 34);
+  memory.out_of_memory = launch::OutOfMemory::likely;
+  run.write("log/tasks.n1.jsonl", launch::record_line(memory) + "\nno record\n" +
+                                      launch::record_line(record_of(0, 5 << 8, minute + 35)) +
+                                      "\n");
+  std::filesystem::create_directories(run.path() / "checkpoints/step-000000001");
+
+  const auto story = run.story();
+  CHECK(story.ending == Ending::failed);
+  CHECK(story.exit_code == 5);
+  CHECK(story.job == "12.0");
+  REQUIRE(story.cause);
+  CHECK(story.cause->rank == 2);
+  CHECK(story.cause->task == 1);
+  CHECK(story.cause->host == "n1");
+  CHECK(story.cause->end_of_task == "signal SIGKILL, likely out of memory");
+  CHECK(story.cause->time_ms == minute * 1000 + 34250);
+  REQUIRE(story.events.size() == 3);
+  CHECK(story.events[0].who == "rank 3 on n1");
+  CHECK(story.events[1].who == "rank 0 on n0");
+  CHECK(story.events[2].what == "exit code 5");
+  CHECK(story.last_step == 2);
+  CHECK(story.newest_checkpoint == 1);
+  REQUIRE(story.advice.size() == 2);
+  CHECK(holds(story.advice[0], "killed it for memory"));
+  CHECK(holds(story.advice[1], "goes on after step 1"));
+
+  const auto text = train::story_text(story);
+  CHECK(holds(text, "failed with exit code 5"));
+  CHECK(holds(text, "rank 2 (task 1) on n1"));
+  CHECK(holds(text, "all_reduce number 7 of process group 'tp', missing ranks: 2"));
+  CHECK(holds(text, "+0.250 s  rank 0 on n0"));
+  const auto json = train::to_json(story);
+  CHECK(json["cause"]["rank"] == 2);
+  CHECK(json["events"].size() == 3);
+}
+
+TEST_CASE("where no rank could speak, the plugin's records name the first task that went wrong") {
+  const HandMadeRun run;
+  run.event("start");
+  run.start(0, 1, 0);
+  run.write("log/tasks.jsonl", launch::record_line(record_of(3, SIGSEGV, minute + 20)) + "\n" +
+                                   launch::record_line(record_of(0, SIGKILL, minute + 22)) + "\n");
+  const auto story = run.story();
+  CHECK(story.ending == Ending::failed);
+  REQUIRE(story.cause);
+  CHECK(story.cause->task == 3);
+  CHECK(holds(story.cause->text, "signal SIGSEGV"));
+  CHECK(holds(story.advice.front(), "a defect"));
+}
+
+TEST_CASE("records of earlier starts and of other jobs are another story") {
+  const HandMadeRun run;
+  run.event("start");
+  run.event("start");
+  run.start(0, 1, 0);
+  auto other = record_of(1, SIGKILL, minute);
+  other.job = 11;
+  auto last = record_of(0, SIGTERM, minute + 9);
+  last.restart = 1;
+  run.write("log/tasks.jsonl", launch::record_line(other) + "\n" +
+                                   launch::record_line(record_of(3, SIGKILL, minute)) + "\n" +
+                                   launch::record_line(last) + "\n");
+  const auto story = run.story();
+  REQUIRE(story.cause);
+  CHECK(story.cause->task == 0);
+  CHECK(story.starts == 2);
+}
+
+TEST_CASE("runs that finished or stopped say so, and errors of earlier starts do not count") {
+  const HandMadeRun run;
+  run.start(0, 1, 0);
+  run.say(0, 2, "error", "comm: long ago");
+  run.start(0, 10, 0);
+  run.event("start");
+  run.step(9, 1.5);
+  run.event("stop");
+  auto story = run.story();
+  CHECK(story.ending == Ending::stopped);
+  CHECK(story.events.empty());
+  CHECK(holds(train::story_text(story), "stopped in good order"));
+  run.event("start");
+  run.event("done");
+  CHECK(run.story().ending == Ending::finished);
+}
+
+TEST_CASE("a run that left no word is told from what Slurm says") {
+  const HandMadeRun run;
+  run.event("start");
+  run.step(3, 2.0);
+  run.start(0, 1, 0);
+  const auto timeout = run.story({"TIMEOUT", "TIMEOUT, exit code 0:0, nodes n1"});
+  CHECK(timeout.ending == Ending::unknown);
+  CHECK(holds(timeout.advice.front(), "run.signal_lead"));
+  CHECK(holds(train::story_text(timeout), "job 12.0: TIMEOUT"));
+  CHECK(holds(run.story().advice.front(), "under way, or all of it was killed"));
+}
+
+TEST_CASE("the first error in a log is the cause where there is no failure.json") {
+  const HandMadeRun run;
+  run.start(1, 1, 1);
+  run.say(1, 3, "error", "train: loss nan at step 3 is not finite");
+  run.write("log/r0001.txt", "and a second line\n");
+  run.say(0, 4, "warning", "comm: slow");
+  const auto story = run.story();
+  REQUIRE(story.cause);
+  CHECK(story.cause->rank == 1);
+  CHECK(holds(story.cause->text, "a second line"));
+  CHECK(holds(story.advice.front(), "optimizer.clip_norm"));
+}
+
+TEST_CASE("logs of all ranks are one, in the order of time") {
+  const HandMadeRun run;
+  run.say(1, 1.5, "info", "train: b");
+  run.say(0, 1.25, "info", "train: a");
+  run.say(0, 1.5, "info", "train: c, in the order of ranks where times are equal");
+  run.start(0, 2, 0);
+  run.say(0, 3, "info", "train: d");
+  std::vector<std::string> notes;
+  const auto all = train::read_logs(run.path(), Attempts::all, notes);
+  REQUIRE(all.size() == 5);
+  CHECK(all[0].text == "a");
+  CHECK(all[1].rank == 0);
+  CHECK(all[2].text == "b");
+  CHECK(train::read_logs(run.path(), Attempts::last, notes).size() == 3);
+  CHECK(notes.empty());
+}
+
+TEST_CASE("lines that no rank wrote are refused") {
+  const std::string good = "2026-11-21T09:37:34.123Z info    r0003/0064 n7 comm: hello: you";
+  const auto line = train::parse_log_line(good);
+  REQUIRE(line.ok());
+  CHECK(line->time_ms == minute * 1000 + 34123);
+  CHECK(line->rank == 3);
+  CHECK(line->node == "n7");
+  CHECK(line->room == "comm");
+  CHECK(line->text == "hello: you");
+  CHECK(train::utc_text(line->time_ms) == "2026-11-21 09:37:34.123");
+  for (std::size_t length = 0; length < good.find("comm") + 6; ++length) {
+    CHECK_FALSE(train::parse_log_line(good.substr(0, length)).ok());
+  }
+  CHECK_FALSE(train::parse_log_line("2026-11-21T09:37:34.123Z loud    r0003/0064 n7 c: x").ok());
+  CHECK_FALSE(train::parse_log_line("2026-11-21T09:37:34.123Z info r99999999999/1 n7 c: x").ok());
+}
+
+TEST_CASE("what is broken in a run directory is noted, and the rest is told") {
+  const HandMadeRun run;
+  run.write("failure.json", "{\"cause\": ");
+  run.write("metrics.jsonl", "garbage\n{\"kind\":7}\n[]\n");
+  std::filesystem::create_directories(run.path() / "log/r0007.txt");
+  const auto story = run.story();
+  CHECK(story.ending == Ending::unknown);
+  CHECK(story.notes.size() == 2);
+  run.write("log/r0000.txt", "\x1b[2J\xff\n");
+  CHECK_FALSE(train::tell_story(run.path() / "no-such", {}).ok());
+}
+
+TEST_CASE("a terminal is shown no control characters of others") {
+  const HandMadeRun run;
+  run.write("failure.json", R"({"cause": "a\u001b[2Jb", "exit_code": 5, "host": "n1"})");
+  CHECK(holds(train::story_text(run.story()), "a?[2Jb"));
+}
+
+TEST_CASE("sacct's answer is read by its first line") {
+  const auto view = train::parse_sacct("12|CANCELLED by 1000|0:15|n[1-2]\n12.0|FAILED|1:0|n1\n");
+  CHECK(view.state == "CANCELLED");
+  CHECK(view.detail == "CANCELLED by 1000, exit code 0:15, nodes n[1-2]");
+  CHECK(train::parse_sacct("").state.empty());
+  CHECK(train::parse_sacct("a|b").state.empty());
+}
