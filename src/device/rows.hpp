@@ -22,13 +22,20 @@ class Rows {
   std::int64_t count() const { return count_; }
   std::int64_t width() const { return width_; }
   /// Elements from the first element of the tensor to the first of a row.
-  std::int64_t offset(std::int64_t row) const {
+  constexpr std::int64_t offset(std::int64_t row) const {
     std::int64_t elements = 0;
     for (std::size_t index = 0; index + 1 < levels_; ++index) {
       elements += row % dims_[index] * strides_[index];
       row /= dims_[index];
     }
     return levels_ == 0 ? 0 : elements + row * strides_[levels_ - 1];
+  }
+  /// Does every row begin a multiple of `elements` after the first?
+  bool spaced_by_multiples_of(std::int64_t elements) const {
+    for (std::size_t index = 0; index < levels_; ++index) {
+      if (strides_[index] % elements != 0) return false;
+    }
+    return true;
   }
   /// One stride between all neighbouring rows; the row count does not matter when it is one.
   bool evenly_spaced() const { return levels_ <= 1; }
