@@ -28,8 +28,7 @@ class MeasuringKernels final : public Kernels {
   void cross_entropy_stats(const Tensor&, const Tensor&, std::int64_t, const Tensor&) override {}
   void cross_entropy_gradient(const Tensor&, const Tensor&, std::int64_t, const Tensor&,
                               float) override {}
-  void cross_entropy_combine(const Tensor&, const Tensor&, const Tensor&,
-                             const Tensor&) override {}
+  void cross_entropy_combine(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
   void fill(const Tensor&, float) override {}
   void copy(const Tensor&, const Tensor&) override {}
   void add(const Tensor&, const Tensor&, const Tensor&) override {}

@@ -22,7 +22,7 @@ class Rows {
   std::int64_t count() const { return count_; }
   std::int64_t width() const { return width_; }
   /// Elements from the first element of the tensor to the first of a row.
-  constexpr std::int64_t offset(std::int64_t row) const {
+  std::int64_t offset(std::int64_t row) const {
     std::int64_t elements = 0;
     for (std::size_t index = 0; index + 1 < levels_; ++index) {
       elements += row % dims_[index] * strides_[index];
@@ -30,6 +30,10 @@ class Rows {
     }
     return levels_ == 0 ? 0 : elements + row * strides_[levels_ - 1];
   }
+  /// Neighbouring dimensions that do not follow each other in memory, innermost first.
+  std::size_t levels() const { return levels_; }
+  std::int64_t level_length(std::size_t level) const { return dims_[level]; }
+  std::int64_t level_stride(std::size_t level) const { return strides_[level]; }
   /// Does every row begin a multiple of `elements` after the first?
   bool spaced_by_multiples_of(std::int64_t elements) const {
     for (std::size_t index = 0; index < levels_; ++index) {

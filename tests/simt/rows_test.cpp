@@ -79,6 +79,25 @@ TEST_CASE("executed bias gradients equal the reference on odd shapes") {
   }
 }
 
+TEST_CASE("executed biases of another type than the result equal the reference on odd shapes") {
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape :
+       {Shape{1, 1}, Shape{37, 7}, Shape{30, 40}, Shape{5, 1032}, Shape{33, 515}}) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    compare(DType::f32, [&](Kernels& kernels) {
+      TestTensor x(DType::bf16, {shape.rows, 3});
+      TestTensor w(DType::bf16, {shape.width, 3});
+      TestTensor bias(DType::bf16, {shape.width});
+      TestTensor y(DType::f32, {shape.rows, shape.width}, spread);
+      x.randomise(1);
+      w.randomise(2);
+      bias.randomise(3);
+      kernels.linear_forward(x, w, bias, y);
+      return all({y});
+    });
+  }
+}
+
 TEST_CASE("executed embeddings equal the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);

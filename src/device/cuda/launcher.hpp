@@ -39,13 +39,12 @@ class Launcher {
   }
   void* take(std::size_t bytes);
   /// Waits for the stream.
-  double read_back(const simt::Global<double>& result) { return read(address_of(result)); }
+  template <typename T>
+  double read_back(const simt::Global<T>& result) {
+    return read(result.host());
+  }
 
  private:
-  template <typename T>
-  static const T* address_of(const simt::Global<T>& memory) {
-    return memory.host();
-  }
   void start(const char* name, const void* kernel, const Grid& grid, void** arguments);
   double read(const double* result);
 

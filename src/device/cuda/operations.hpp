@@ -25,6 +25,9 @@ void norm_backward(L& launcher, const NormBackward& norm);
 /// sums += column sums of x: the gradient of a bias.
 template <typename L>
 void add_column_sums(L& launcher, const Tensor& x, const Tensor& sums);
+/// y += bias in every row, for results of another type than the bias.
+template <typename L>
+void add_bias(L& launcher, const Tensor& bias, const Tensor& y);
 
 /// The tables of a rotary embedding and where its rows begin in them.
 struct RotaryTables {

@@ -25,7 +25,13 @@ void ExecutedKernels::run(const char* operation, std::initializer_list<Operand> 
 
 void ExecutedKernels::linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                                      const Tensor& y) {
-  products_->linear_forward(x, w, bias, y);
+  if (!bias || bias.dtype() == y.dtype()) {
+    products_->linear_forward(x, w, bias, y);
+    return;
+  }
+  products_->linear_forward(x, w, {}, y);
+  run("add_bias", {{"bias", bias, input}, {"y", y, in_out}},
+      [&](HostLauncher& launcher) { cuda::add_bias(launcher, bias, y); });
 }
 
 void ExecutedKernels::linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,

@@ -120,7 +120,7 @@ struct Rotate {
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const auto position = first_position + row / heads % seq;
+    const auto position = first_position + divide(divide(row, heads).whole, seq).rest;
     const auto c = load_floats<N>(cosine.row(position), column);
     const auto s = load_floats<N>(sine.row(position), column);
     const auto head = x.row(row);

@@ -75,8 +75,8 @@ __global__ void __launch_bounds__(256)
   const auto end = begin + sum_chunk < count ? begin + sum_chunk : count;
   double total[1] = {0.0};
   for (auto index = begin + simt::thread(); index < end; index += simt::threads()) {
-    const auto row = width == count ? 0 : index / width;
-    const auto value = static_cast<double>(x.row(row).load(index - row * width));
+    const auto place = width == count ? Quotient{0, index} : divide(index, width);
+    const auto value = static_cast<double>(x.row(place.whole).load(place.rest));
     total[0] += squares ? value * value : value;
   }
   block_sums(total);
@@ -103,6 +103,8 @@ double sum_of(L& launcher, const Tensor& x) {
   const auto chunks = ceil_div(count, sum_chunk);
   auto partials = launcher.template workspace<double>(chunks);
   auto result = launcher.template workspace<double>(1);
+  TRIREME_EXPECT(x.contiguous() || count <= largest_dividend,
+                 "a sum over strided rows takes at most 2^32 numbers");
   const auto from = matrix_of<const float>(launcher, as_run(x, x.contiguous()));
   launcher.launch("sum_chunks", &sum_chunks<squares>, Grid{chunks, 256}, from, count, partials);
   launcher.launch("sum_partials", &sum_partials<256>, Grid{1, 256}, partials, chunks, result);
@@ -145,8 +147,8 @@ void copy(L& launcher, const Tensor& from, const Tensor& to) {
   const Tensor place = as_run(to, flat);
   if (from.dtype() == DType::i32) {
     TRIREME_EXPECT(to.dtype() == DType::i32, "integers are copied to integers");
-    const Matrix<const std::int32_t> integers{tokens_of(launcher, source), Rows(source)};
-    const Matrix<std::int32_t> copies{simt::Global<std::int32_t>(place.i32()), Rows(place)};
+    const Matrix<const std::int32_t> integers{tokens_of(launcher, source), RowMap(Rows(source))};
+    const Matrix<std::int32_t> copies{simt::Global<std::int32_t>(place.i32()), RowMap(Rows(place))};
     run_elements<4>(launcher, "copy", elements_of(4, source, place),
                     CopyRows<std::int32_t, std::int32_t>{integers, copies});
     return;

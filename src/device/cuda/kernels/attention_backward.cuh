@@ -27,15 +27,15 @@ struct AttentionBackwardOperands {
 
 /// A warp takes a query of a head.
 template <typename T>
-__global__ void __launch_bounds__(attention_threads)
+__global__ void __launch_bounds__(attention_threads, 1)
     attention_delta(AttentionShape shape, Heads<const T> out, Heads<const T> d_out,
                     simt::Global<float> delta) {
   const auto index = simt::block() * attention_warps + simt::warp();
   if (index >= shape.batch * shape.heads * shape.queries) return;
-  const auto query = index % shape.queries;
-  const auto pair = index / shape.queries;
-  const auto a = out.row(pair / shape.heads, query, pair % shape.heads);
-  const auto b = d_out.row(pair / shape.heads, query, pair % shape.heads);
+  const auto row = divide(index, shape.queries);
+  const auto pair = divide(row.whole, shape.heads);
+  const auto a = out.row(pair.whole, row.rest, pair.rest);
+  const auto b = d_out.row(pair.whole, row.rest, pair.rest);
   float sum[1] = {0.0F};
   for (std::int64_t c = simt::lane(); c < shape.head_dim; c += simt::warp_size) {
     sum[0] += simt::widen(a.load(c)) * simt::widen(b.load(c));
@@ -84,7 +84,7 @@ __device__ inline float mask_factor(const AttentionShape& shape, const Attention
 
 /// A warp keeps R queries and passes over the keys that they see.
 template <typename T, int D, int R>
-__global__ void __launch_bounds__(attention_threads)
+__global__ void __launch_bounds__(attention_threads, 1)
     attention_backward_queries(AttentionBackwardOperands<T> a) {
   constexpr int block_queries = attention_warps * R;
   constexpr int columns = D / simt::warp_size;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(attention_threads)
   __shared__ simt::Shared<float, block_queries * tile_rows> gradients;
   const auto& shape = a.shape;
   const auto place = attention_place(shape.heads, shape.queries, block_queries);
-  const auto kv_head = place.head / (shape.heads / shape.kv_heads);
+  const auto kv_head = divide(place.head, shape.group).whole;
   load_tile<D, block_queries>(q, shape, a.q, place, shape.queries);
   load_tile<D, block_queries>(d_out, shape, a.d_out, place, shape.queries);
   float dq[R][columns];
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(attention_threads)
 
 /// A warp keeps R keys and passes over the queries of its group that see any of the block's.
 template <typename T, int D, int R>
-__global__ void __launch_bounds__(attention_threads)
+__global__ void __launch_bounds__(attention_threads, 1)
     attention_backward_keys(AttentionBackwardOperands<T> a) {
   constexpr int block_keys = attention_warps * R;
   constexpr int columns = D / simt::warp_size;
@@ -151,10 +151,9 @@ __global__ void __launch_bounds__(attention_threads)
   for (int r = 0; r < R; ++r) {
     for (int i = 0; i < columns; ++i) dk[r][i] = dv[r][i] = 0.0F;
   }
-  const auto group = shape.heads / shape.kv_heads;
   const auto earliest = shape.causal ? own.first + shape.queries - shape.keys : 0;
   const auto begin = earliest > 0 ? earliest / tile_rows * tile_rows : 0;
-  for (auto head = own.head * group; head < (own.head + 1) * group; ++head) {
+  for (auto head = own.head * shape.group; head < (own.head + 1) * shape.group; ++head) {
     for (auto first = begin; first < shape.queries; first += tile_rows) {
       const AttentionPlace place{own.sequence, head, first};
       simt::sync();  // the former tile has been read

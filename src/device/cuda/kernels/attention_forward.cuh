@@ -43,7 +43,7 @@ struct RunningSoftmax {
 
 /// Flash attention (Dao 2023): scores live in registers, 32 keys at a time. A warp keeps R queries.
 template <typename T, int D, int R>
-__global__ void __launch_bounds__(attention_threads)
+__global__ void __launch_bounds__(attention_threads, 1)
     attention_forward_tiles(AttentionForwardOperands<T> a) {
   constexpr int block_queries = attention_warps * R;
   constexpr int columns = D / simt::warp_size;
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(attention_threads)
   __shared__ simt::Shared<float, block_queries * tile_rows> weights;
   const auto& shape = a.shape;
   const auto place = attention_place(shape.heads, shape.queries, block_queries);
-  const auto kv_head = place.head / (shape.heads / shape.kv_heads);
+  const auto kv_head = divide(place.head, shape.group).whole;
   load_tile<D, block_queries>(q, shape, a.q, place, shape.queries);
 
   RunningSoftmax softmax[R];

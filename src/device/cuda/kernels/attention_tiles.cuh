@@ -45,6 +45,8 @@ struct AttentionShape {
   std::int64_t batch = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
+  /// Heads that share a key-value head.
+  std::int64_t group = 1;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
   std::int64_t head_dim = 0;
@@ -88,9 +90,9 @@ struct AttentionPlace {
 __device__ inline AttentionPlace attention_place(std::int64_t heads, std::int64_t rows,
                                                  int rows_per_block) {
   const auto runs = (rows + rows_per_block - 1) / rows_per_block;
-  const auto pair = simt::block() / runs;
-  const auto run = runs - 1 - (simt::block() - pair * runs);
-  return {pair / heads, pair % heads, run * rows_per_block};
+  const auto place = divide(simt::block(), runs);
+  const auto pair = divide(place.whole, heads);
+  return {pair.whole, pair.rest, (runs - 1 - place.rest) * rows_per_block};
 }
 
 /// Copies `rows` rows from position `first` on into shared memory, as floats; zeros beyond the
@@ -174,6 +176,7 @@ inline AttentionShape shape_of(const Attention& attention, std::int64_t pack) {
   shape.batch = q.dim(0);
   shape.heads = q.dim(2);
   shape.kv_heads = k.dim(2);
+  shape.group = shape.heads / shape.kv_heads;
   shape.queries = q.dim(1);
   shape.keys = k.dim(1);
   shape.head_dim = q.dim(3);

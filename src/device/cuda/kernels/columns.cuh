@@ -21,23 +21,29 @@ struct RowChunks {
   std::int64_t count = 0;
 };
 
+struct ColumnCut {
+  std::int64_t rows_of_a_chunk = 0;
+  /// Blocks side by side.
+  std::int64_t tiles = 0;
+};
+
 /// partials[chunk][s][column] = sum s of body over the chunk's rows. body.add<N>(row, column,
 /// sums) adds one row's share; Body::count sums each have `width` columns. A block takes one chunk
 /// of as many packs of columns as it has threads.
 template <int N, typename Body>
 __global__ void __launch_bounds__(128)
-    column_partials(Body body, std::int64_t rows, std::int64_t width, std::int64_t per_chunk,
+    column_partials(Body body, std::int64_t rows, std::int64_t width, ColumnCut cut,
                     simt::Global<float> partials) {
-  const auto tiles = (width + simt::threads() * N - 1) / (simt::threads() * N);
-  const auto chunk = simt::block() / tiles;
-  const auto column = ((simt::block() - chunk * tiles) * simt::threads() + simt::thread()) * N;
+  const auto place = divide(simt::block(), cut.tiles);
+  const auto chunk = place.whole;
+  const auto column = (place.rest * simt::threads() + simt::thread()) * N;
   if (column >= width) return;
   Floats<N> sums[Body::count];
   for (int s = 0; s < Body::count; ++s) {
     for (int i = 0; i < N; ++i) sums[s][i] = 0.0F;
   }
-  const auto begin = chunk * per_chunk;
-  const auto end = begin + per_chunk < rows ? begin + per_chunk : rows;
+  const auto begin = chunk * cut.rows_of_a_chunk;
+  const auto end = begin + cut.rows_of_a_chunk < rows ? begin + cut.rows_of_a_chunk : rows;
   for (auto row = begin; row < end; ++row) body.template add<N>(row, column, sums);
   for (int s = 0; s < Body::count; ++s) {
     for (int i = 0; i < N; ++i) {
@@ -80,13 +86,14 @@ void add_columns(L& launcher, const char* name, const Body& body, const Elements
   auto partials = launcher.template workspace<float>(chunks.count * Body::count * elements.width);
   const bool packed = elements.packed && elements.width % N == 0;
   const auto tiles = ceil_div(elements.width, packed ? threads * N : threads);
+  const ColumnCut cut{chunks.per_chunk, tiles};
   const Grid grid{chunks.count * tiles, threads};
   if (packed) {
-    launcher.launch(name, &column_partials<N, Body>, grid, body, elements.rows, elements.width,
-                    chunks.per_chunk, partials);
+    launcher.launch(name, &column_partials<N, Body>, grid, body, elements.rows, elements.width, cut,
+                    partials);
   } else {
-    launcher.launch(name, &column_partials<1, Body>, grid, body, elements.rows, elements.width,
-                    chunks.per_chunk, partials);
+    launcher.launch(name, &column_partials<1, Body>, grid, body, elements.rows, elements.width, cut,
+                    partials);
   }
   for (int s = 0; s < count; ++s) {
     if (!targets[s]) continue;
@@ -119,6 +126,34 @@ void add_column_sums(L& launcher, const Tensor& x, const Tensor& sums) {
     add_columns<pack_size<T>>(launcher, "column_sums",
                               PlainColumns<T>{matrix_of<const T>(launcher, x)},
                               {rows.count(), rows.width(), packable(x, pack_size<T>)}, {sums});
+  });
+}
+
+template <typename T>
+struct AddBias {
+  simt::Global<const T> bias;
+  Matrix<float> y;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const auto offset = load_floats<N>(bias, column);
+    auto v = load_floats<N>(y.row(row), column);
+    for (int i = 0; i < N; ++i) v[i] += offset[i];
+    store_floats<N>(y.row(row), column, v);
+  }
+};
+
+template <typename L>
+void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
+  const Rows rows(y);
+  TRIREME_EXPECT(bias.contiguous() && bias.element_count() == rows.width(),
+                 "bias " + bias.text() + " of " + y.text());
+  with_type(bias.dtype(), [&](auto element) {
+    using T = decltype(element);
+    constexpr int pack = 4;  // the result holds floats
+    run_elements<pack>(
+        launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
+        AddBias<T>{memory_of<const T>(launcher, bias), matrix_of<float>(launcher, y)});
   });
 }
 

@@ -17,13 +17,16 @@ struct Exponentials {
     if (value > largest) {
       sum = sum * expf(largest - value) + 1.0F;
       largest = value;
-    } else if (largest > -INFINITY) {
-      sum += expf(value - largest);
+    } else if (value != -INFINITY || largest != -INFINITY) {
+      sum += expf(value - largest);  // a NaN stays
     }
   }
   __device__ void join(const Exponentials& other) {
     const float both = other.largest > largest ? other.largest : largest;
-    if (both == -INFINITY) return;
+    if (both == -INFINITY) {
+      sum += other.sum;  // nothing, or a NaN
+      return;
+    }
     sum = sum * expf(largest - both) + other.sum * expf(other.largest - both);
     largest = both;
   }

@@ -35,7 +35,7 @@ struct AddPositions {
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     auto v = load_floats<N>(x.row(row), column);
-    const auto p = load_floats<N>(table.row(first_position + row % seq), column);
+    const auto p = load_floats<N>(table.row(first_position + divide(row, seq).rest), column);
     for (int i = 0; i < N; ++i) v[i] += p[i];
     store_floats<N>(x.row(row), column, v);
   }

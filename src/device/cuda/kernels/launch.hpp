@@ -34,7 +34,7 @@ simt::Global<const std::int32_t> tokens_of(Launcher&, const Tensor& tensor) {
 }
 template <typename T, typename Launcher>
 Matrix<T> matrix_of(Launcher& launcher, const Tensor& tensor) {
-  return {memory_of<T>(launcher, tensor), Rows(tensor)};
+  return {memory_of<T>(launcher, tensor), RowMap(Rows(tensor))};
 }
 
 /// Can `elements` neighbours be moved together in every row?
@@ -67,8 +67,9 @@ __global__ void __launch_bounds__(256)
   const auto step = simt::blocks() * simt::threads();
   auto index = simt::block() * simt::threads() + simt::thread();
   for (; index < rows * packs; index += step) {
-    const auto row = rows == 1 ? 0 : index / packs;
-    const auto column = (index - row * packs) * N;
+    const auto place = rows == 1 ? Quotient{0, index} : divide(index, packs);
+    const auto row = place.whole;
+    const auto column = place.rest * N;
     if (column + N <= width) {
       body.template run<N>(row, column);
     } else {
@@ -90,6 +91,8 @@ void run_elements(Launcher& launcher, const char* name, const Elements& elements
   if (elements.rows == 0 || elements.width == 0) return;
   constexpr int threads = 256;
   const auto per_row = elements.packed ? ceil_div(elements.width, N) : elements.width;
+  TRIREME_EXPECT(elements.rows == 1 || elements.rows * per_row <= largest_dividend,
+                 "a kernel's rows have at most 2^32 packs");
   const auto grid = grid_for(launcher, elements.rows * per_row, threads, threads);
   if (elements.packed) {
     launcher.launch(name, &for_each_pack<N, Body>, grid, body, elements.rows, elements.width);

@@ -6,6 +6,8 @@
 
 #include "device/cuda/kernels/views.cuh"
 
+#include <array>
+
 namespace trireme::device::cuda {
 
 /// The numbers of device::DropoutMask, for kernels.
@@ -24,7 +26,7 @@ class Mask {
   /// 0, or 1 / (1 - rate), for the element with this number.
   __device__ float factor(std::int64_t index) const {
     const auto number = static_cast<std::uint64_t>(index);
-    return factor_of(base::philox(seed_, stream_, number / 4)[number % 4]);
+    return factor_of(base::philox(seed_, stream_, number / 4), number % 4);
   }
 
   /// Multiplies neighbours from number `index` on; four of them share a counter.
@@ -34,13 +36,16 @@ class Mask {
     auto bits = base::philox(seed_, stream_, number / 4);
     for (int i = 0; i < N; ++i, ++number) {
       if (i > 0 && number % 4 == 0) bits = base::philox(seed_, stream_, number / 4);
-      values[i] *= factor_of(bits[number % 4]);
+      values[i] *= factor_of(bits, number % 4);
     }
   }
 
  private:
-  __device__ float factor_of(std::uint32_t bits) const {
-    return base::uniform_from_bits(bits) >= rate_ ? kept_factor_ : 0.0F;
+  /// Chosen, not indexed: an index that is no constant would move the numbers out of registers.
+  __device__ float factor_of(const std::array<std::uint32_t, 4>& bits, std::uint64_t which) const {
+    const auto low = which % 2 == 0 ? bits[0] : bits[1];
+    const auto high = which % 2 == 0 ? bits[2] : bits[3];
+    return base::uniform_from_bits(which < 2 ? low : high) >= rate_ ? kept_factor_ : 0.0F;
   }
 
   float rate_;

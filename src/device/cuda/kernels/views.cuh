@@ -8,11 +8,60 @@
 
 namespace trireme::device::cuda {
 
+/// a / b and a % b of numbers below 2^32: a few instructions, where 64 bits take a call.
+struct Quotient {
+  std::int64_t whole;
+  std::int64_t rest;
+};
+__device__ inline Quotient divide(std::int64_t a, std::int64_t b) {
+  const auto number = static_cast<std::uint32_t>(a);
+  const auto by = static_cast<std::uint32_t>(b);
+  return {number / by, number % by};
+}
+constexpr std::int64_t largest_dividend = 0xFFFFFFFF;
+
+/// device::Rows for kernels: at most 2^32 rows.
+class RowMap {
+ public:
+  RowMap() = default;
+  explicit RowMap(const Rows& rows)
+      : count_(rows.count()), width_(rows.width()), levels_(static_cast<int>(rows.levels())) {
+    TRIREME_EXPECT(count_ <= largest_dividend, "a kernel's tensors have at most 2^32 rows");
+    for (std::size_t level = 0; level < rows.levels(); ++level) {
+      lengths_[level] = rows.level_length(level);
+      strides_[level] = rows.level_stride(level);
+    }
+  }
+
+  __device__ std::int64_t count() const { return count_; }
+  __device__ std::int64_t width() const { return width_; }
+  /// Elements from the first of the tensor to the first of a row.
+  __device__ std::int64_t offset(std::int64_t row) const {
+    if (levels_ == 0) return 0;
+    std::int64_t elements = 0;
+    for (int level = 0; level + 1 < most_levels; ++level) {
+      if (level + 1 >= levels_) return elements + row * strides_[level];
+      const auto place = divide(row, lengths_[level]);
+      elements += place.rest * strides_[level];
+      row = place.whole;
+    }
+    return elements + row * strides_[most_levels - 1];
+  }
+
+ private:
+  static constexpr int most_levels = Tensor::max_rank - 1;
+  std::int64_t count_ = 0;
+  std::int64_t width_ = 0;
+  int levels_ = 0;
+  std::int64_t lengths_[most_levels]{};
+  std::int64_t strides_[most_levels]{};
+};
+
 /// The rows of a tensor, as a kernel sees them; an absent operand has no data.
 template <typename T>
 struct Matrix {
   simt::Global<T> data;
-  Rows rows{Tensor()};
+  RowMap rows;
 
   __device__ simt::Global<T> row(std::int64_t index) const { return data.from(rows.offset(index)); }
 };
