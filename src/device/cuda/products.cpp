@@ -63,10 +63,10 @@ struct Products::Shape {
 };
 
 struct Products::Plan {
-  cublasLtMatmulDesc_opaque operation{};
-  cublasLtMatrixLayout_opaque a{};
-  cublasLtMatrixLayout_opaque b{};
-  cublasLtMatrixLayout_opaque d{};
+  cublasLtMatmulDescOpaque_t operation{};
+  cublasLtMatrixLayoutOpaque_t a{};
+  cublasLtMatrixLayoutOpaque_t b{};
+  cublasLtMatrixLayoutOpaque_t d{};
   cublasLtMatmulAlgo_t algorithm{};
 };
 
@@ -101,7 +101,7 @@ Products::Plan& Products::plan_for(const Shape& shape) {
   set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (shape.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-  const auto layout = [&](cublasLtMatrixLayout_opaque& matrix, DType dtype, bool transposed,
+  const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, bool transposed,
                           std::int64_t rows, std::int64_t columns, std::int64_t stride) {
     if (transposed) std::swap(rows, columns);
     check(
@@ -113,7 +113,7 @@ Products::Plan& Products::plan_for(const Shape& shape) {
   layout(plan.b, shape.in, shape.transpose_b, shape.k, shape.n, shape.stride_b);
   layout(plan.d, shape.out, false, shape.m, shape.n, shape.stride_d);
 
-  cublasLtMatmulPreference_opaque preference{};
+  cublasLtMatmulPreferenceOpaque_t preference{};
   check(blas_.init_preference(&preference, sizeof(preference)), "cublasLtMatmulPreferenceInit");
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     check(blas_.set_preference(&preference, attribute, &value, sizeof(value)),

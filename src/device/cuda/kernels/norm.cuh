@@ -28,7 +28,7 @@ struct NormForwardOperands {
 /// variance is that of the differences from the mean, in a pass of its own. `Real` is double for
 /// narrow rows, whose gradients are small differences.
 template <typename T, int N, typename Real, bool whole_block>
-__global__ void __launch_bounds__(256) norm_forward_rows(NormForwardOperands<T> norm) {
+__global__ void __launch_bounds__(256, 2) norm_forward_rows(NormForwardOperands<T> norm) {
   using Row = Team<whole_block>;
   const auto count = static_cast<Real>(norm.width);
   const auto begin = std::int64_t{Row::rank()} * N;
@@ -130,7 +130,7 @@ __device__ RowStatistics<Real> row_statistics(const NormBackwardOperands<T>& nor
 /// With g = dy * weight and h the normalised row, dx = rstd * (g - mean(g) - h * mean(g * h)) +
 /// d_residual; RMS norm lacks the first mean.
 template <typename T, int N, typename Real, bool whole_block>
-__global__ void __launch_bounds__(256) norm_backward_rows(NormBackwardOperands<T> norm) {
+__global__ void __launch_bounds__(256, 2) norm_backward_rows(NormBackwardOperands<T> norm) {
   using Row = Team<whole_block>;
   const auto count = static_cast<Real>(norm.width);
   const auto begin = std::int64_t{Row::rank()} * N;
