@@ -10,4 +10,21 @@ const char* __asan_default_options() {
 const char* __ubsan_default_options() {
   return "print_stacktrace=1";
 }
+
+// What hwloc, Open MPI and PMIx keep until the process ends.
+const char* __lsan_default_suppressions() {
+  return "leak:libhwloc\n"
+         "leak:hwloc_\n"
+         "leak:libmpi\n"
+         "leak:libopen-rte\n"
+         "leak:libopen-pal\n"
+         "leak:mca_\n"
+         "leak:libpmix\n"
+         "leak:libevent\n";
+}
+
+// Their plug-ins would be gone when leaks are reported, and could not be told from ours.
+int dlclose(void*) {
+  return 0;
+}
 }

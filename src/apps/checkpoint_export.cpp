@@ -37,8 +37,9 @@ Action prepare_export(CLI::App& app) {
 Command checkpoint_export_command() {
   return {.name = "export",
           .summary = "Writes the weights of a step as a Hugging Face folder",
-          .details = "config.json, safetensors in fp32 and tokenizer.json, as transformers 4 and 5 "
-                     "read them.",
+          .details =
+              "config.json, safetensors in fp32 and tokenizer.json, as transformers 4 and 5 "
+              "read them.",
           .prepare = prepare_export};
 }
 

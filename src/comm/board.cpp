@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -11,7 +12,7 @@ namespace trireme::comm {
 
 void SharedText::set(std::string_view text) {
   std::array<char, sizeof words_> bytes{};
-  std::memcpy(bytes.data(), text.data(), std::min(text.size(), bytes.size() - 1));
+  std::copy_n(text.begin(), std::min(text.size(), bytes.size() - 1), bytes.begin());
   for (std::size_t i = 0; i < words_.size(); ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + i * sizeof word, sizeof word);

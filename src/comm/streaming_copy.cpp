@@ -3,9 +3,7 @@
 #include "arguments.hpp"
 #include "ordered_sum.hpp"
 
-#if defined(__x86_64__)
 #include <emmintrin.h>
-#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -13,13 +11,11 @@
 namespace trireme::comm {
 namespace {
 
-#if defined(__x86_64__)
-
 constexpr std::size_t line = 64;
 /// Below, the way to memory and back takes longer than moving modified lines.
 constexpr std::size_t shortest = std::size_t{4} << 10;
 
-/// Every processor of this kind has these.
+/// Every x86-64 processor has these.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t count) {
   for (std::size_t at = 0; at < count; at += line) {
     const auto* source = reinterpret_cast<const __m128i*>(from + at);
@@ -37,12 +33,9 @@ void stream_lines(std::byte* to, const std::byte* from, std::size_t count) {
   _mm_sfence();
 }
 
-#endif
-
 }  // namespace
 
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t count) {
-#if defined(__x86_64__)
   if (count >= shortest) {
     const auto into_line = reinterpret_cast<std::uintptr_t>(to) % line;
     const auto head = into_line == 0 ? 0 : line - into_line;
@@ -56,7 +49,6 @@ void stream_bytes(std::byte* to, const std::byte* from, std::size_t count) {
     copy_bytes(to + head + body, from + head + body, count - head - body);
     return;
   }
-#endif
   copy_bytes(to, from, count);
 }
 

@@ -259,13 +259,17 @@ ScheduleOutcome Engine::run_schedule() {
       [&](int index) { return parts.training_batch(index, static_cast<float>(1.0 / tokens)); },
       [&](const model::Place& place) { parts.reducer->completed(place); });
   outcome.bubble_seconds = run.waited_seconds;
+  // Collectives of a group end in the order of their start: else the sum of losses would wait for
+  // gradients, and their time would be nobody's.
+  parts.reducer->wait();
   outcome.loss = parts.whole_loss_sum(run.loss_sum) / tokens;
   return outcome;
 }
 
 ReduceOutcome Engine::reduce_gradients() {
   ReduceOutcome outcome;
-  outcome.exposed_seconds = parts_->reducer->finish();
+  parts_->reducer->finish();
+  outcome.exposed_seconds = parts_->reducer->exposed_seconds();
   outcome.gradient_norm = parts_->reducer->global_norm();
   parts_->gradient_norm = outcome.gradient_norm;
   return outcome;

@@ -12,9 +12,20 @@ using device::Tensor;
 
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
+/// Adds the seconds of a scope.
+class Timed {
+ public:
+  explicit Timed(double& seconds) : seconds_(seconds) {}
+  ~Timed() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 /// Elements of the exchange buffer: for each partial piece, room for every rank's part.
 std::int64_t exchange_size(const model::StageParameters& stage) {
@@ -51,6 +62,7 @@ GradientReducer::GradientReducer(const EngineOptions& options, const Groups& gro
 void GradientReducer::begin_step(const Tensor& flat) {
   flat_ = flat;
   slabs_missing_ = slabs_of_bucket_;
+  exposed_seconds_ = 0;
   kernels_.fill(flat, 0.0F);
 }
 
@@ -67,6 +79,7 @@ void GradientReducer::completed(const model::Place& place) {
 
 void GradientReducer::start(std::size_t bucket) {
   if (groups_.data->size() == 1) return;
+  const Timed timed(exposed_seconds_);
   const auto range = stage_.flat().buckets[bucket];
   const auto whole = flat_.slice(0, range.begin, range.size());
   if (options_.zero_level == 0) {
@@ -79,8 +92,16 @@ void GradientReducer::start(std::size_t bucket) {
 }
 
 void GradientReducer::poll() {
+  if (under_way_.empty()) return;
+  const Timed timed(exposed_seconds_);
   // In order: groups complete collectives in the order of their start.
   while (!under_way_.empty() && under_way_.front().poll()) under_way_.erase(under_way_.begin());
+}
+
+void GradientReducer::wait() {
+  const Timed timed(exposed_seconds_);
+  for (auto& work : under_way_) work.wait();
+  under_way_.clear();
 }
 
 /// Sums pieces of which each tensor-parallel rank has one term. Ranks that hold different boxes
@@ -113,16 +134,16 @@ void GradientReducer::add_tied_terms() {
   }
 }
 
-double GradientReducer::finish() {
-  const auto begin = std::chrono::steady_clock::now();
-  add_partial_terms();
-  add_tied_terms();
+void GradientReducer::finish() {
+  {
+    const Timed timed(exposed_seconds_);
+    add_partial_terms();
+    add_tied_terms();
+  }
   for (auto bucket = stage_.first_late_bucket(); bucket < stage_.flat().buckets.size(); ++bucket) {
     start(bucket);
   }
-  for (auto& work : under_way_) work.wait();
-  under_way_.clear();
-  return seconds_since(begin);
+  wait();
 }
 
 double GradientReducer::global_norm() {

@@ -23,8 +23,14 @@ class GradientReducer {
   void completed(const model::Place& place);
   /// Progress without waiting.
   void poll();
-  /// Reduces what is late and waits for everything; returns the seconds waited.
-  double finish();
+  /// For what has been started.
+  void wait();
+  /// Reduces what is late and waits for everything.
+  void finish();
+  /// Of this step so far: what the computing thread gave to reductions, be it to start them, to
+  /// move them along or to wait. On CPUs that is all of their work; a device that moves data by
+  /// itself leaves only what computation did not hide.
+  double exposed_seconds() const { return exposed_seconds_; }
 
   /// Global norm of the reduced gradients. Collective over all ranks; each distinct parameter
   /// counts once, and the sum is taken in the order of the parameters.
@@ -44,6 +50,7 @@ class GradientReducer {
   std::vector<int> slabs_missing_;  // [bucket]
   std::vector<int> slabs_of_bucket_;
   std::vector<comm::Work> under_way_;
+  double exposed_seconds_ = 0;
 };
 
 }  // namespace trireme::engine

@@ -8,8 +8,8 @@
 namespace trireme::model {
 
 /// The last norm, the projection to the vocabulary and the cross-entropy, over a
-/// vocabulary-parallel matrix. Forward and backward happen at once and in parts of the rows:
-/// logits of a whole micro-batch never exist, and never a second copy of any.
+/// vocabulary-parallel matrix. Forward and backward happen at once and in parts of at most
+/// 1024 rows, whose logits alone exist, and never a second copy of any.
 class Head {
  public:
   Head(const StageContext& context, const StageParameters& stage);

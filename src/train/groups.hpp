@@ -7,8 +7,7 @@ namespace trireme::train {
 
 /// The process groups that an engine needs of a cluster.
 inline engine::Groups groups_of(const runtime::Cluster& cluster) {
-  return {cluster.tp.get(), cluster.pp.get(), cluster.dp.get(),
-          cluster.embedding.get()};
+  return {cluster.tp.get(), cluster.pp.get(), cluster.dp.get(), cluster.embedding.get()};
 }
 
 }  // namespace trireme::train

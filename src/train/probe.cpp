@@ -227,7 +227,8 @@ void probe(const ProbeRequest& request, const config::Config& config, Session& s
   auto model = runtime::agree(world, model_of_weights(request.weights));
   model.dropout = 0.0F;
   const auto json = runtime::agree(world, base::read_json_file(request.tokens));
-  const auto tokens = runtime::agree(world, token_lists(json, model.vocab_size, request.tokens.string()));
+  const auto tokens =
+      runtime::agree(world, token_lists(json, model.vocab_size, request.tokens.string()));
   const auto options =
       runtime::agree(world, probe_options(config, model, tokens, request.with_gradients, cluster));
   Prober prober(options, tokens, session);

@@ -1,5 +1,6 @@
 # A cluster of four nodes with the plugin loaded, and a folder that all of them see. Each node keeps
 # the plugin's folders in a place of its own, because nodes share /run.
+# shellcheck source=tests/slurm/checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/checks.bash"
 
 plugin=${TRIREME_SPANK_PLUGIN:?the SPANK plugin to test}

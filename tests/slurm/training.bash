@@ -17,4 +17,5 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 losses() {
   sed -n 's/.*"kind":"train","step":\([0-9]*\),"loss":\([^,]*\),.*/\1 \2/p' "$1/metrics.jsonl"
 }
+# shellcheck disable=SC2034  # for the tests that source this
 pmix=(srun -Q --mpi=pmix --kill-on-bad-exit=1)

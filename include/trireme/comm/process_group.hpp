@@ -45,9 +45,10 @@ class Work {
 
 /// Ordered ranks of one axis and how they talk. All members call the same collectives in the
 /// same order. Reductions of bf16 add in fp32 and round once; every sum is taken in the order
-/// of the ranks (0 + 1 + 2 …) whatever the backend, so backends agree bitwise, and a
-/// reduce-scatter followed by an all-gather equals an all-reduce bitwise. Tensors are
-/// contiguous and stay untouched by the caller until the Work is done.
+/// of the ranks (0 + 1 + 2 …) whatever the backend (but `library`, the MPI library's own, which
+/// exists to be compared with), so backends agree bitwise, and a reduce-scatter followed by an
+/// all-gather equals an all-reduce bitwise. Tensors are contiguous and stay untouched by the
+/// caller until the Work is done.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;

@@ -79,7 +79,7 @@ struct ScheduleOutcome {
 struct ReduceOutcome {
   /// Over all distinct parameters once; the same bits on every rank.
   double gradient_norm = 0;
-  /// Waiting for reductions that computation did not hide.
+  /// What the computing thread gave to reductions: starting them, moving them along, waiting.
   double exposed_seconds = 0;
 };
 

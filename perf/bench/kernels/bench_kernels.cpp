@@ -6,8 +6,8 @@
 
 #include "trireme/base/format.hpp"
 
-#include "kernel_work.hpp"
 #include "device/cpu/cpu_kernels.hpp"
+#include "kernel_work.hpp"
 
 #include <chrono>
 #include <cstdlib>

@@ -65,8 +65,7 @@ Tiles tiles_of(const BlockForm& whole) {
     const bool can_cut_columns = whole.columns > tiles.column_count * column_grain;
     if (!can_cut_rows && !can_cut_columns) break;
     const bool rows_are_longer = whole.rows / tiles.row_count >= whole.columns / tiles.column_count;
-    const bool prefers_rows =
-        rows_are_longer || whole.rows >= enough_rows * (tiles.row_count + 1);
+    const bool prefers_rows = rows_are_longer || whole.rows >= enough_rows * (tiles.row_count + 1);
     auto& cut =
         can_cut_rows && (prefers_rows || !can_cut_columns) ? tiles.row_count : tiles.column_count;
     ++cut;

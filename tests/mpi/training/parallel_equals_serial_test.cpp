@@ -34,6 +34,7 @@ struct Variant {
   Recompute recompute = Recompute::none;
   float dropout = 0.0F;
   std::vector<int> stage_layers = {};
+  optim::RuleKind rule = optim::RuleKind::adamw;
 };
 
 /// The whole batch is 24 sequences of 24 tokens, whatever the mesh.
@@ -54,6 +55,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.zero_level = variant.zero_level;
   options.stage_layers = variant.stage_layers;
   options.recompute = variant.recompute;
+  options.rule.kind = variant.rule;
   options.bucket_bytes = 64 << 10;
   options.clip_norm = 1.0;
   options.seed = 7;
@@ -223,5 +225,23 @@ TEST_CASE("dropout draws the same numbers in every layout") {
       if (mesh.degree(Axis::tensor) == 1 && variant.sequence == SequenceParallel::on) continue;
       comparison.must_be_close(variant, comparison.run(variant, short_run), serial);
     }
+  }
+}
+
+TEST_CASE("every layout trains with momentum sgd as one rank does") {
+  const Variant plain{.name = "sgd", .rule = optim::RuleKind::sgd};
+  const Variant sharded{.name = "sgd, zero 1", .zero_level = 1, .rule = optim::RuleKind::sgd};
+  const auto kernels = device::make_reference_kernels();
+  const auto one = layout::Mesh::of(1, 1, 1);
+  const auto serial =
+      train_serially(options_for(Architecture::llama, one, plain), *kernels, short_run);
+  const auto other = train_serially(options_for(Architecture::llama, one, {}), *kernels, 2);
+  CHECK(serial[1].loss != other[1].loss);
+  for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::llama)) {
+    CAPTURE(mesh.text());
+    Comparison comparison(Architecture::llama, mesh);
+    const auto observed = comparison.run(plain, short_run);
+    comparison.must_be_close(plain, observed, serial);
+    if (mesh.degree(Axis::data) > 1) comparison.must_be_same(sharded, observed);
   }
 }

@@ -83,7 +83,8 @@ TEST_CASE("bench comm has a table for people and says local for one rank") {
 
 TEST_CASE("bench comm refuses what it cannot measure before MPI starts") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
-      {{"--collective", "all_reduse"}, "unknown collective 'all_reduse'; did you mean 'all_reduce'?"},
+      {{"--collective", "all_reduse"},
+       "unknown collective 'all_reduse'; did you mean 'all_reduce'?"},
       {{"--backend", "shmem"}, "unknown backend 'shmem'"},
       {{"--bytes", "16M"}, "write 16MB or 16MiB"},
       {{"--bytes", "0"}, "one number has 4 bytes"},

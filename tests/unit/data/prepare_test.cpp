@@ -72,7 +72,7 @@ std::string many_documents(std::size_t large_bytes) {
     for (int line = 0; line < i % 17; ++line) text += "  of line " + std::to_string(line) + ".\n";
     text += "\n";
   }
-  for (int i = 0; text.size() < large_bytes; ++i) text += "Line " + std::to_string(i * i) + ".\n";
+  for (long i = 0; text.size() < large_bytes; ++i) text += "Line " + std::to_string(i * i) + ".\n";
   return text;
 }
 

@@ -38,14 +38,12 @@ class RowMap {
   /// Elements from the first of the tensor to the first of a row.
   __device__ std::int64_t offset(std::int64_t row) const {
     if (levels_ == 0) return 0;
-    std::int64_t elements = 0;
-    for (int level = 0; level + 1 < most_levels; ++level) {
-      if (level + 1 >= levels_) return elements + row * strides_[level];
-      const auto place = divide(row, lengths_[level]);
-      elements += place.rest * strides_[level];
-      row = place.whole;
-    }
-    return elements + row * strides_[most_levels - 1];
+    // Indices that are constants: others would move the lengths from registers to memory.
+    if (levels_ == 1) return row * strides_[0];
+    const auto inner = divide(row, lengths_[0]);
+    if (levels_ == 2) return inner.rest * strides_[0] + inner.whole * strides_[1];
+    const auto middle = divide(inner.whole, lengths_[1]);
+    return inner.rest * strides_[0] + middle.rest * strides_[1] + middle.whole * strides_[2];
   }
 
  private:
