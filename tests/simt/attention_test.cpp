@@ -68,13 +68,13 @@ void compare_attention(DType dtype, const Shape& s, bool causal, float rate) {
 
 }  // namespace
 
-TEST_CASE("executed attention equals the reference on odd shapes") {
+TEST_CASE("own kernels: attention equals the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto causal = GENERATE(true, false);
   for (const auto& shape : shapes) compare_attention(dtype, shape, causal, 0.0F);
 }
 
-TEST_CASE("executed attention drops what the reference drops") {
+TEST_CASE("own kernels: attention drops what the reference drops") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   compare_attention(dtype, shapes[3], true, 0.25F);
 }

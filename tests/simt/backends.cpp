@@ -1,5 +1,6 @@
 #include "unit/device/backends.hpp"
 
+#include "simt/compare.hpp"
 #include "support/simt/kernels.hpp"
 
 namespace trireme::device::test {
@@ -10,6 +11,10 @@ const std::vector<Backend>& backends() {
   static const std::vector<Backend> all{
       {"simt", std::make_shared<simt::ExecutedKernels>(run_seed())}};
   return all;
+}
+
+std::unique_ptr<Kernels> kernels_under_test(std::uint64_t seed) {
+  return std::make_unique<simt::ExecutedKernels>(seed);
 }
 
 }  // namespace trireme::device::test

@@ -17,7 +17,7 @@ constexpr std::array<Shape, 5> shapes{{{1, 1}, {3, 7}, {29, 64}, {61, 40}, {13, 
 
 }  // namespace
 
-TEST_CASE("executed activations equal the reference on odd shapes") {
+TEST_CASE("own kernels: activations equal the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& shape : shapes) {
@@ -44,7 +44,7 @@ TEST_CASE("executed activations equal the reference on odd shapes") {
   }
 }
 
-TEST_CASE("executed dropout takes the reference's masks") {
+TEST_CASE("own kernels: dropout takes the reference's masks") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& shape : shapes) {
@@ -57,12 +57,11 @@ TEST_CASE("executed dropout takes the reference's masks") {
       kernels.dropout(x, mask, y);
       return all({y});
     };
-    simt::ExecutedKernels executed(run_seed());
-    CHECK((work(executed) == work(*make_reference_kernels())));
+    CHECK((work(*kernels_under_test(run_seed())) == work(*make_reference_kernels())));
   }
 }
 
-TEST_CASE("executed rotary embeddings equal the reference on odd shapes") {
+TEST_CASE("own kernels: rotary embeddings equal the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto inverse = GENERATE(false, true);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
@@ -81,7 +80,7 @@ TEST_CASE("executed rotary embeddings equal the reference on odd shapes") {
   }
 }
 
-TEST_CASE("executed arithmetic equals the reference on odd shapes") {
+TEST_CASE("own kernels: arithmetic equals the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& shape : shapes) {
@@ -118,7 +117,7 @@ TEST_CASE("executed arithmetic equals the reference on odd shapes") {
   }
 }
 
-TEST_CASE("executed sums in double equal the reference") {
+TEST_CASE("own kernels: sums in double equal the reference") {
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& shape :
        {Shape{1, 1}, Shape{3, 77}, Shape{1, 16'384}, Shape{1, 16'385}, Shape{7, 6'001}}) {
@@ -126,17 +125,16 @@ TEST_CASE("executed sums in double equal the reference") {
     TestTensor x(DType::f32, {shape.rows, shape.width}, spread);
     x.randomise(1);
     const auto reference = make_reference_kernels();
-    simt::ExecutedKernels one(run_seed());
-    simt::ExecutedKernels two(run_seed() + 1);
-    const double squares = one.sum_of_squares(x);
+    const auto one = kernels_under_test(run_seed());
+    const double squares = one->sum_of_squares(x);
     CHECK(squares == Approx(reference->sum_of_squares(x)).epsilon(1e-12));
-    CHECK(one.sum(x) == Approx(reference->sum(x)).epsilon(1e-10));
-    CHECK(std::bit_cast<std::uint64_t>(two.sum_of_squares(x)) ==
+    CHECK(one->sum(x) == Approx(reference->sum(x)).epsilon(1e-10));
+    CHECK(std::bit_cast<std::uint64_t>(kernels_under_test(run_seed() + 1)->sum_of_squares(x)) ==
           std::bit_cast<std::uint64_t>(squares));
   }
 }
 
-TEST_CASE("executed optimizers equal the reference over several steps") {
+TEST_CASE("own kernels: optimizers equal the reference over several steps") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   for (const std::int64_t count : {1, 3, 64, 1'023, 10'007}) {
     INFO("count " << count);

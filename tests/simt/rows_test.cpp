@@ -19,7 +19,7 @@ constexpr std::array<Shape, 7> shapes{
 
 }  // namespace
 
-TEST_CASE("executed norms equal the reference on odd shapes") {
+TEST_CASE("own kernels: norms equal the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto kind = GENERATE(NormKind::rms, NormKind::layer);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
@@ -58,7 +58,7 @@ TEST_CASE("executed norms equal the reference on odd shapes") {
   }
 }
 
-TEST_CASE("executed bias gradients equal the reference on odd shapes") {
+TEST_CASE("own kernels: bias gradients equal the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& shape :
@@ -79,7 +79,7 @@ TEST_CASE("executed bias gradients equal the reference on odd shapes") {
   }
 }
 
-TEST_CASE("executed biases of another type than the result equal the reference on odd shapes") {
+TEST_CASE("own kernels: biases of another type than the result equal the reference on odd shapes") {
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& shape :
        {Shape{1, 1}, Shape{37, 7}, Shape{30, 40}, Shape{5, 1032}, Shape{33, 515}}) {
@@ -98,7 +98,7 @@ TEST_CASE("executed biases of another type than the result equal the reference o
   }
 }
 
-TEST_CASE("executed embeddings equal the reference on odd shapes") {
+TEST_CASE("own kernels: embeddings equal the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& shape :
@@ -125,7 +125,7 @@ TEST_CASE("executed embeddings equal the reference on odd shapes") {
   }
 }
 
-TEST_CASE("executed cross-entropy equals the reference on odd shapes") {
+TEST_CASE("own kernels: cross-entropy equals the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const std::int64_t columns : {1, 5, 333, 2048, 5007}) {

@@ -2,6 +2,7 @@
 
 #include "trireme/device/tensor.hpp"
 
+#include "support/device/operand_kernels.hpp"
 #include "support/simt/marks.hpp"
 
 #include <cstddef>
@@ -20,9 +21,7 @@ class Fault : public std::runtime_error {
 
 enum class Access { read, write };
 
-/// What a launch may do with a tensor. An output must be written everywhere and may be read only
-/// where it has been written.
-enum class Role { input, output, in_out };
+using test::Role;
 
 /// Memory that kernels may touch: one run of elements of equal size, with what is known of each.
 class Allocation {
