@@ -55,21 +55,23 @@ const char* name(Purpose purpose) {
   return "?";
 }
 
-Arena::Arena(Purpose purpose, std::byte* block, std::size_t capacity_bytes)
-    : purpose_(purpose), block_(block), capacity_bytes_(capacity_bytes) {}
+Arena::Arena(Purpose purpose, std::byte* block, std::size_t capacity_bytes, Release give_back)
+    : purpose_(purpose), block_(block), give_back_(give_back), capacity_bytes_(capacity_bytes) {}
 
 Arena Arena::measuring(Purpose purpose) {
-  return {purpose, nullptr, 0};
+  return {purpose, nullptr, 0, nullptr};
 }
 
 Arena Arena::host(Purpose purpose, std::size_t capacity_bytes) {
   // An empty arena still is a real one: at least one page.
-  return {purpose, map_memory(purpose, std::max<std::size_t>(capacity_bytes, 1)), capacity_bytes};
+  return {purpose, map_memory(purpose, std::max<std::size_t>(capacity_bytes, 1)), capacity_bytes,
+          [](std::byte* block, std::size_t bytes) { ::munmap(block, bytes); }};
 }
 
 Arena::Arena(Arena&& other) noexcept
     : purpose_(other.purpose_),
       block_(std::exchange(other.block_, nullptr)),
+      give_back_(other.give_back_),
       capacity_bytes_(std::exchange(other.capacity_bytes_, 0)),
       used_bytes_(std::exchange(other.used_bytes_, 0)),
       peak_bytes_(std::exchange(other.peak_bytes_, 0)) {}
@@ -77,6 +79,7 @@ Arena::Arena(Arena&& other) noexcept
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(purpose_, other.purpose_);
   std::swap(block_, other.block_);
+  std::swap(give_back_, other.give_back_);
   std::swap(capacity_bytes_, other.capacity_bytes_);
   std::swap(used_bytes_, other.used_bytes_);
   std::swap(peak_bytes_, other.peak_bytes_);
@@ -84,7 +87,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
 }
 
 Arena::~Arena() {
-  if (block_ != nullptr) ::munmap(block_, std::max<std::size_t>(capacity_bytes_, 1));
+  if (block_ != nullptr) give_back_(block_, std::max<std::size_t>(capacity_bytes_, 1));
 }
 
 Tensor Arena::allocate(DType dtype, std::initializer_list<std::int64_t> shape) {

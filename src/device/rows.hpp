@@ -30,6 +30,17 @@ class Rows {
     }
     return levels_ == 0 ? 0 : elements + row * strides_[levels_ - 1];
   }
+  /// Neighbouring dimensions that do not follow each other in memory, innermost first.
+  std::size_t levels() const { return levels_; }
+  std::int64_t level_length(std::size_t level) const { return dims_[level]; }
+  std::int64_t level_stride(std::size_t level) const { return strides_[level]; }
+  /// Does every row begin a multiple of `elements` after the first?
+  bool spaced_by_multiples_of(std::int64_t elements) const {
+    for (std::size_t index = 0; index < levels_; ++index) {
+      if (strides_[index] % elements != 0) return false;
+    }
+    return true;
+  }
   /// One stride between all neighbouring rows; the row count does not matter when it is one.
   bool evenly_spaced() const { return levels_ <= 1; }
   std::int64_t stride() const { return levels_ == 0 ? width_ : strides_[0]; }

@@ -25,7 +25,7 @@ base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
   if (backend == "nccl" || backend == "staged") {
     return base::Failure{base::ExitCode::topology,
                          base::format("comm.backend = {} is not in this build (it moves GPU memory "
-                                      "and there is no CUDA backend in it); use auto",
+                                      "and no group of this build does); use auto",
                                       backend)};
   }
   const auto& order = config.text("run.order");
@@ -55,9 +55,12 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
   const auto& backend = config.text("numerics.backend");
   if (backend == "reference") return device::make_reference_kernels();
   if (backend == "cuda") {
-    return base::Failure{base::ExitCode::topology,
-                         "numerics.backend = cuda is not in this build (there is no CUDA backend "
-                         "in it); use cpu, or auto"};
+    auto kernels = device::make_cuda_kernels(0);
+    if (!kernels.ok()) return kernels;
+    return base::Failure{
+        base::ExitCode::topology,
+        "numerics.backend = cuda cannot train yet (the engine keeps its tensors in "
+        "host memory, which the kernels of a card cannot reach); use cpu, or auto"};
   }
   return device::make_cpu_kernels(threads);
 }

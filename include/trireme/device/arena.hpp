@@ -32,6 +32,11 @@ class Arena {
   static Arena measuring(Purpose purpose);
   /// Host memory of exactly this many bytes, zeroed by the system when first touched.
   static Arena host(Purpose purpose, std::size_t capacity_bytes);
+  /// Memory of the current card, by one allocation of exactly this many bytes. Hosts cannot
+  /// follow its tensors. Throws base::Error of ExitCode::topology without a card.
+  static Arena cuda(Purpose purpose, std::size_t capacity_bytes);
+  /// Host memory that cards copy from and to at full speed. Throws like cuda().
+  static Arena pinned(Purpose purpose, std::size_t capacity_bytes);
 
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -54,10 +59,13 @@ class Arena {
   std::size_t capacity_bytes() const { return capacity_bytes_; }
 
  private:
-  Arena(Purpose purpose, std::byte* block, std::size_t capacity_bytes);
+  /// Gives a block back.
+  using Release = void (*)(std::byte* block, std::size_t bytes);
+  Arena(Purpose purpose, std::byte* block, std::size_t capacity_bytes, Release give_back);
 
   Purpose purpose_;
   std::byte* block_ = nullptr;
+  Release give_back_ = nullptr;
   std::size_t capacity_bytes_ = 0;
   std::size_t used_bytes_ = 0;
   std::size_t peak_bytes_ = 0;

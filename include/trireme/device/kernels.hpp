@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trireme/base/result.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <cstdint>
@@ -219,6 +220,9 @@ class Kernels {
 std::unique_ptr<Kernels> make_reference_kernels();
 /// OpenMP threads, oneDNN products, AVX2 or AVX-512 chosen at run time.
 std::unique_ptr<Kernels> make_cpu_kernels(int threads);
+/// A card of this node, by its number as CUDA counts; own kernels and cuBLASLt on one stream.
+/// Tensors lie in Arena::cuda. A failure (ExitCode::topology) says what this build or node lacks.
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card);
 /// Does nothing: with measuring arenas, a whole step costs microseconds and touches no memory.
 std::unique_ptr<Kernels> make_measuring_kernels();
 

@@ -45,6 +45,12 @@ class Tensor {
   Tensor reshape(std::initializer_list<std::int64_t> shape) const;
   /// Splits dimension `dimension` of length n into [n / inner, inner]; works on slices too.
   Tensor split(int dimension, std::int64_t inner) const;
+  /// The same shape and strides elsewhere: a copy on another device.
+  Tensor moved_to(void* data) const {
+    Tensor other = *this;
+    other.data_ = data;
+    return other;
+  }
   /// "bf16 [8, 128]".
   std::string text() const;
 

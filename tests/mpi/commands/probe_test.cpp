@@ -49,6 +49,19 @@ bool all_zero(const std::vector<float>& values) {
 
 }  // namespace
 
+TEST_CASE("a backend that this node or build lacks ends in exit code 4 and says what to do") {
+  const TemporaryFolder folder;
+  const auto in = folder.path() / "tokens.json";
+  base::write_file_durably(in, "[[5, 6, 7]]");
+  const auto end = on_ranks(
+      1, {"probe", "--weights", golden_model("llama-grouped-scaled").string(), "--tokens",
+          in.string(), "--out", (folder.path() / "out.safetensors").string(), "--backend", "cuda"});
+  CHECK(end.exit_code == 4);
+  INFO(end.err);
+  CHECK(says(end.err, "numerics.backend = cuda"));
+  CHECK(says(end.err, "use "));
+}
+
 TEST_CASE("probe takes sequences of one token, whose loss is the mean of nothing") {
   for (const char* backend : {"cpu", "reference"}) {
     const Probed probed(backend, "[[5], [6], [7]]");

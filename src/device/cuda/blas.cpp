@@ -1,0 +1,77 @@
+#include "device/cuda/blas.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <vector>
+
+namespace trireme::device::cuda {
+namespace {
+
+/// Never closed: the library keeps threads and device memory until the process ends.
+class Library {
+ public:
+  base::Status open() {
+    const std::array<std::string, 2> places{
+        base::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
+        base::format("{}/libcublasLt.so.{}", TRIREME_CUDA_LIBRARY_FOLDER, CUBLAS_VER_MAJOR)};
+    std::vector<std::string> reasons;
+    for (const auto& place : places) {
+      handle_ = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_ != nullptr) return {};
+      reasons.emplace_back(::dlerror());
+    }
+    return base::Failure{base::ExitCode::topology,
+                         base::format("cannot load cuBLASLt (it multiplies matrices on cards): {}; "
+                                      "install CUDA {}'s libraries or add their folder to "
+                                      "LD_LIBRARY_PATH",
+                                      base::join(reasons, "; "), CUBLAS_VER_MAJOR)};
+  }
+
+  template <typename Function>
+  void find(const char* symbol, Function*& function) {
+    function = reinterpret_cast<Function*>(::dlsym(handle_, symbol));
+    if (function == nullptr) missing_.emplace_back(symbol);
+  }
+  const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  void* handle_ = nullptr;
+  std::vector<std::string> missing_;
+};
+
+base::Result<Blas> load() {
+  Library library;
+  if (auto status = library.open(); !status.ok()) return status.failure();
+  Blas blas;
+  library.find("cublasLtCreate", blas.create);
+  library.find("cublasLtDestroy", blas.destroy);
+  library.find("cublasLtGetVersion", blas.version);
+  library.find("cublasLtGetStatusString", blas.status_text);
+  library.find("cublasLtMatmul", blas.matmul);
+  library.find("cublasLtMatmulDescInit_internal", blas.init_operation);
+  library.find("cublasLtMatmulDescSetAttribute", blas.set_operation);
+  library.find("cublasLtMatrixLayoutInit_internal", blas.init_layout);
+  library.find("cublasLtMatmulPreferenceInit_internal", blas.init_preference);
+  library.find("cublasLtMatmulPreferenceSetAttribute", blas.set_preference);
+  library.find("cublasLtMatmulAlgoGetHeuristic", blas.heuristic);
+  if (!library.missing().empty()) {
+    return base::Failure{base::ExitCode::topology,
+                         base::format("cuBLASLt lacks {} (another version than {}?); install the "
+                                      "one that this program was built with",
+                                      base::join(library.missing(), ", "), CUBLAS_VER_MAJOR)};
+  }
+  return blas;
+}
+
+}  // namespace
+
+base::Result<const Blas*> load_blas() {
+  static const base::Result<Blas> loaded = load();
+  if (!loaded.ok()) return loaded.failure();
+  return &loaded.value();
+}
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+
+#include <cublasLt.h>
+
+#include <memory>
+#include <string>
+
+namespace trireme::device::cuda {
+
+/// The functions of cuBLASLt that products use. The library is opened when a card is set up, not
+/// linked: it is half a gigabyte that no other run should load, and may lie beside other
+/// programs' libraries.
+struct Blas {
+  decltype(&cublasLtCreate) create = nullptr;
+  decltype(&cublasLtDestroy) destroy = nullptr;
+  decltype(&cublasLtGetVersion) version = nullptr;
+  decltype(&cublasLtGetStatusString) status_text = nullptr;
+  decltype(&cublasLtMatmul) matmul = nullptr;
+  decltype(&cublasLtMatmulDescInit_internal) init_operation = nullptr;
+  decltype(&cublasLtMatmulDescSetAttribute) set_operation = nullptr;
+  decltype(&cublasLtMatrixLayoutInit_internal) init_layout = nullptr;
+  decltype(&cublasLtMatmulPreferenceInit_internal) init_preference = nullptr;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference = nullptr;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
+};
+
+/// The library, once for the process; a failure says where it was looked for.
+base::Result<const Blas*> load_blas();
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,147 @@
+#pragma once
+
+#include "trireme/device/dtype.hpp"
+
+#include <cuda_bf16.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// The words that kernels are written in, on a card: each is an instruction or two. The tests'
+/// executor (tests/support/simt/host/simt.hpp) defines the same words with checks; which of the
+/// two a kernel sees is a matter of the include path.
+namespace trireme::device::simt {
+
+constexpr int warp_size = 32;
+
+/// Neighbouring elements that are moved together, at a multiple of their whole size.
+template <typename T, int N>
+struct alignas(sizeof(T) * N) Pack {
+  T values[N];
+
+  __device__ T& operator[](int index) { return values[index]; }
+  __device__ const T& operator[](int index) const { return values[index]; }
+};
+
+// Where a thread stands. Blocks have one dimension and whole warps.
+
+__device__ inline int thread() {
+  return static_cast<int>(threadIdx.x);
+}
+__device__ inline int threads() {
+  return static_cast<int>(blockDim.x);
+}
+__device__ inline std::int64_t block() {
+  return blockIdx.x;
+}
+__device__ inline std::int64_t blocks() {
+  return gridDim.x;
+}
+__device__ inline int lane() {
+  return thread() % warp_size;
+}
+__device__ inline int warp() {
+  return thread() / warp_size;
+}
+
+// Meetings. All threads of the block, or of the warp, come to the same one. Shared and global
+// memory written before `sync` and `sync_warp` is seen after them; the others order nothing.
+
+__device__ inline void sync() {
+  __syncthreads();
+}
+/// Also orders memory, as `sync` does.
+__device__ inline bool block_any(bool condition) {
+  return __syncthreads_or(condition ? 1 : 0) != 0;
+}
+__device__ inline void sync_warp() {
+  __syncwarp();
+}
+template <typename T>
+__device__ T shuffle_xor(T value, int mask) {
+  return __shfl_xor_sync(0xFFFFFFFFU, value, mask);
+}
+template <typename T>
+__device__ T shuffle(T value, int from) {
+  return __shfl_sync(0xFFFFFFFFU, value, from);
+}
+/// Bit l says what lane l thinks.
+__device__ inline std::uint32_t ballot(bool condition) {
+  return __ballot_sync(0xFFFFFFFFU, condition ? 1 : 0);
+}
+
+/// Memory of the card, from some element on.
+template <typename T>
+class Global {
+ public:
+  using Element = std::remove_const_t<T>;
+
+  Global() = default;
+  explicit Global(T* data) : data_(data) {}
+  /// The same memory, only to be read.
+  template <typename U>
+  requires std::is_same_v<const U, T> Global(
+      const Global<U>& other)  // NOLINT(google-explicit-constructor)
+      : data_(other.host()) {}
+  /// The address, which the host cannot follow.
+  T* host() const { return data_; }
+
+  __device__ explicit operator bool() const { return data_ != nullptr; }
+  __device__ Global from(std::int64_t offset) const { return Global(data_ + offset, 0); }
+
+  __device__ Element load(std::int64_t index) const { return data_[index]; }
+  __device__ void store(std::int64_t index, Element value) const { data_[index] = value; }
+  template <int N>
+  __device__ Pack<Element, N> load_pack(std::int64_t index) const {
+    return *reinterpret_cast<const Pack<Element, N>*>(data_ + index);
+  }
+  template <int N>
+  __device__ void store_pack(std::int64_t index, const Pack<Element, N>& pack) const {
+    *reinterpret_cast<Pack<Element, N>*>(data_ + index) = pack;
+  }
+
+ private:
+  __device__ Global(T* data, int) : data_(data) {}
+
+  T* data_ = nullptr;
+};
+
+/// Memory of a block: declared `__shared__` inside a kernel.
+template <typename T, int count>
+class Shared {
+ public:
+  __device__ T load(int index) const { return data_[index]; }
+  __device__ void store(int index, T value) { data_[index] = value; }
+  template <int N>
+  __device__ Pack<T, N> load_pack(int index) const {
+    return *reinterpret_cast<const Pack<T, N>*>(data_ + index);
+  }
+  template <int N>
+  __device__ void store_pack(int index, const Pack<T, N>& pack) {
+    *reinterpret_cast<Pack<T, N>*>(data_ + index) = pack;
+  }
+
+ private:
+  alignas(16) T data_[count];
+};
+
+__device__ inline float widen(float value) {
+  return value;
+}
+__device__ inline float widen(Bf16 value) {
+  return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
+}
+
+template <typename T>
+__device__ T narrow(float value);
+template <>
+__device__ inline float narrow<float>(float value) {
+  return value;
+}
+template <>
+__device__ inline Bf16 narrow<Bf16>(float value) {
+  return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
+}
+
+}  // namespace trireme::device::simt

@@ -1,0 +1,84 @@
+#include "trireme/base/format.hpp"
+#include "trireme/device/kernels.hpp"
+
+#include "device/cuda/blas.hpp"
+#include "device/cuda/launcher.hpp"
+#include "device/cuda/own_kernels.hpp"
+#include "device/cuda/products.hpp"
+#include "device/cuda/stream.hpp"
+
+namespace trireme::device {
+namespace {
+
+class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
+ public:
+  CudaKernels(int card, const cuda::Blas& blas)
+      : card_(card),
+        stream_(cuda::Stream::make()),
+        launcher_(stream_.view()),
+        products_(blas, stream_.view()) {}
+  const char* name() const override { return "cuda"; }
+
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
+                             bool accumulate) override {
+    use_card();
+    products_.backward_input(dy, w, dx, accumulate);
+  }
+  void synchronize() override { stream_.view().synchronize(); }
+
+ private:
+  /// Whatever card the calling thread used before.
+  void use_card() const { cuda::check(cudaSetDevice(card_), "cudaSetDevice"); }
+  cuda::Launcher& start() override {
+    use_card();
+    launcher_.reset();
+    return launcher_;
+  }
+  void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
+                        const Tensor& y) override {
+    use_card();
+    products_.forward(x, w, bias, y);
+  }
+  void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
+    use_card();
+    products_.backward_weight(dy, x, dw);
+  }
+
+  int card_;
+  cuda::Stream stream_;
+  cuda::Launcher launcher_;
+  cuda::Products products_;
+};
+
+base::Failure no_card(const std::string& reason) {
+  return {base::ExitCode::topology,
+          base::format("numerics.backend = cuda finds no card ({}); run on a node with an NVIDIA "
+                       "GPU and its driver, or use cpu",
+                       reason)};
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card) {
+  int count = 0;
+  if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
+    return no_card(cuda::failure_text("cudaGetDeviceCount", code));
+  }
+  if (card < 0 || card >= count) {
+    return no_card(base::format("number {} is asked for and there are {}", card, count));
+  }
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDeviceProperties(&properties, card), "cudaGetDeviceProperties");
+  if (properties.major < 8) {
+    return no_card(
+        base::format("card {}, {}, has compute capability {}.{}, and 8.0 is the oldest "
+                     "that can multiply bf16",
+                     card, properties.name, properties.major, properties.minor));
+  }
+  const auto blas = cuda::load_blas();
+  if (!blas.ok()) return blas.failure();
+  cuda::check(cudaSetDevice(card), "cudaSetDevice");
+  return std::unique_ptr<Kernels>(std::make_unique<CudaKernels>(card, **blas));
+}
+
+}  // namespace trireme::device

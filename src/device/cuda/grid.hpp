@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace trireme::device::simt {
+
+template <typename T>
+class Global;
+
+}  // namespace trireme::device::simt
+
+namespace trireme::device::cuda {
+
+/// Blocks of so many threads each.
+struct Grid {
+  std::int64_t blocks = 0;
+  int threads = 0;
+};
+
+}  // namespace trireme::device::cuda

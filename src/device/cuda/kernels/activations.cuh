@@ -1,0 +1,251 @@
+#pragma once
+
+#include "device/cuda/kernels/launch.hpp"
+#include "device/cuda/kernels/mask.cuh"
+#include "device/cuda/operations.hpp"
+
+#include <cmath>
+
+namespace trireme::device::cuda {
+
+__device__ inline float sigmoid(float x) {
+  return 1.0F / (1.0F + expf(-x));
+}
+
+/// y = silu(gate) * up.
+template <typename T>
+struct SwigluForward {
+  Matrix<const T> gate;
+  Matrix<const T> up;
+  Matrix<T> y;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const auto g = load_floats<N>(gate.row(row), column);
+    auto u = load_floats<N>(up.row(row), column);
+    for (int i = 0; i < N; ++i) u[i] *= g[i] * sigmoid(g[i]);
+    store_floats<N>(y.row(row), column, u);
+  }
+};
+
+template <typename T>
+struct SwigluBackward {
+  Matrix<const T> dy;
+  Matrix<const T> gate;
+  Matrix<const T> up;
+  Matrix<T> d_gate;
+  Matrix<T> d_up;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const auto d = load_floats<N>(dy.row(row), column);
+    auto g = load_floats<N>(gate.row(row), column);
+    auto u = load_floats<N>(up.row(row), column);
+    for (int i = 0; i < N; ++i) {
+      const float x = g[i];
+      const float s = sigmoid(x);
+      g[i] = d[i] * u[i] * s * (1.0F + x * (1.0F - s));
+      u[i] = d[i] * x * s;
+    }
+    store_floats<N>(d_gate.row(row), column, g);
+    store_floats<N>(d_up.row(row), column, u);
+  }
+};
+
+constexpr float gelu_slope = 0.7978845608F;  // sqrt(2 / pi)
+constexpr float gelu_cubic = 0.044715F;
+
+template <typename T>
+struct GeluForward {
+  Matrix<const T> x;
+  Matrix<T> y;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    auto v = load_floats<N>(x.row(row), column);
+    for (int i = 0; i < N; ++i) {
+      const float inner = gelu_slope * (v[i] + gelu_cubic * v[i] * v[i] * v[i]);
+      v[i] = 0.5F * v[i] * (1.0F + tanhf(inner));
+    }
+    store_floats<N>(y.row(row), column, v);
+  }
+};
+
+template <typename T>
+struct GeluBackward {
+  Matrix<const T> dy;
+  Matrix<const T> x;
+  Matrix<T> dx;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const auto d = load_floats<N>(dy.row(row), column);
+    auto v = load_floats<N>(x.row(row), column);
+    for (int i = 0; i < N; ++i) {
+      const float square = v[i] * v[i];
+      const float t = tanhf(gelu_slope * (v[i] + gelu_cubic * square * v[i]));
+      const float slope = gelu_slope * (1.0F + 3.0F * gelu_cubic * square);
+      v[i] = d[i] * (0.5F * (1.0F + t) + 0.5F * v[i] * (1.0F - t * t) * slope);
+    }
+    store_floats<N>(dx.row(row), column, v);
+  }
+};
+
+template <typename T>
+struct DropoutRows {
+  Matrix<const T> x;
+  Matrix<T> y;
+  Mask mask;
+  Dropout where;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    auto v = load_floats<N>(x.row(row), column);
+    const auto first = (where.first_row + row) * where.width + where.first_column + column;
+    if (mask.active()) mask.apply(first, v);
+    store_floats<N>(y.row(row), column, v);
+  }
+};
+
+/// The pair (i, i + half) of every head; columns run over half a head.
+template <typename T>
+struct Rotate {
+  Matrix<T> x;
+  Matrix<const float> cosine;
+  Matrix<const float> sine;
+  std::int64_t heads;
+  std::int64_t seq;
+  std::int64_t first_position;
+  float direction;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const auto position = first_position + divide(divide(row, heads).whole, seq).rest;
+    const auto c = load_floats<N>(cosine.row(position), column);
+    const auto s = load_floats<N>(sine.row(position), column);
+    const auto head = x.row(row);
+    const auto half = x.rows.width() / 2;
+    auto a = load_floats<N>(head, column);
+    auto b = load_floats<N>(head, column + half);
+    for (int i = 0; i < N; ++i) {
+      const float turn = s[i] * direction;
+      const float kept = a[i];
+      a[i] = kept * c[i] - b[i] * turn;
+      b[i] = b[i] * c[i] + kept * turn;
+    }
+    store_floats<N>(head, column, a);
+    store_floats<N>(head, column + half, b);
+  }
+};
+
+/// Extent of tensors of one shape that are worked on element by element.
+template <typename... Tensors>
+Elements elements_of(std::int64_t pack, const Tensor& first, const Tensors&... others) {
+  const Rows rows(first);
+  return {rows.count(), rows.width(), all_packable(pack, first, others...)};
+}
+
+template <typename L>
+void swiglu_forward(L& launcher, const Tensor& gate, const Tensor& up, const Tensor& y) {
+  expect_same_shape(gate, up);
+  expect_same_shape(gate, y);
+  const bool flat = all_contiguous(gate, up, y);
+  const Tensor g = as_run(gate, flat);
+  const Tensor u = as_run(up, flat);
+  const Tensor to = as_run(y, flat);
+  with_type(gate.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(
+        launcher, "swiglu_forward", elements_of(pack_size<T>, g, u, to),
+        SwigluForward<T>{matrix_of<const T>(launcher, g), matrix_of<const T>(launcher, u),
+                         matrix_of<T>(launcher, to)});
+  });
+}
+
+template <typename L>
+void swiglu_backward(L& launcher, const Tensor& dy, const Tensor& gate, const Tensor& up,
+                     const Tensor& d_gate, const Tensor& d_up) {
+  for (const auto* other : {&gate, &up, &d_gate, &d_up}) expect_same_shape(dy, *other);
+  const bool flat = all_contiguous(dy, gate, up, d_gate, d_up);
+  const Tensor d = as_run(dy, flat);
+  const Tensor g = as_run(gate, flat);
+  const Tensor u = as_run(up, flat);
+  const Tensor dg = as_run(d_gate, flat);
+  const Tensor du = as_run(d_up, flat);
+  with_type(dy.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(
+        launcher, "swiglu_backward", elements_of(pack_size<T>, d, g, u, dg, du),
+        SwigluBackward<T>{matrix_of<const T>(launcher, d), matrix_of<const T>(launcher, g),
+                          matrix_of<const T>(launcher, u), matrix_of<T>(launcher, dg),
+                          matrix_of<T>(launcher, du)});
+  });
+}
+
+template <typename L>
+void gelu_forward(L& launcher, const Tensor& x, const Tensor& y) {
+  expect_same_shape(x, y);
+  const bool flat = all_contiguous(x, y);
+  const Tensor from = as_run(x, flat);
+  const Tensor to = as_run(y, flat);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(
+        launcher, "gelu_forward", elements_of(pack_size<T>, from, to),
+        GeluForward<T>{matrix_of<const T>(launcher, from), matrix_of<T>(launcher, to)});
+  });
+}
+
+template <typename L>
+void gelu_backward(L& launcher, const Tensor& dy, const Tensor& x, const Tensor& dx) {
+  expect_same_shape(dy, x);
+  expect_same_shape(dy, dx);
+  const bool flat = all_contiguous(dy, x, dx);
+  const Tensor d = as_run(dy, flat);
+  const Tensor from = as_run(x, flat);
+  const Tensor to = as_run(dx, flat);
+  with_type(dy.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(
+        launcher, "gelu_backward", elements_of(pack_size<T>, d, from, to),
+        GeluBackward<T>{matrix_of<const T>(launcher, d), matrix_of<const T>(launcher, from),
+                        matrix_of<T>(launcher, to)});
+  });
+}
+
+template <typename L>
+void dropout(L& launcher, const Tensor& x, const Dropout& mask, const Tensor& y) {
+  expect_same_shape(x, y);
+  TRIREME_EXPECT(mask.rate == 0.0F || mask.first_column + Rows(x).width() <= mask.width,
+                 "dropout: the tensor is wider than its mask");
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(launcher, "dropout", elements_of(pack_size<T>, x, y),
+                               DropoutRows<T>{matrix_of<const T>(launcher, x),
+                                              matrix_of<T>(launcher, y), Mask(mask), mask});
+  });
+}
+
+template <typename L>
+void rotary(L& launcher, const Tensor& x, const RotaryTables& tables) {
+  const auto half = x.dim(3) / 2;
+  TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && tables.cos_table.dim(1) == half &&
+                     tables.first_position >= 0 &&
+                     tables.first_position + x.dim(1) <= tables.cos_table.dim(0),
+                 "rotary: x " + x.text() + ", table " + tables.cos_table.text());
+  expect_same_shape(tables.cos_table, tables.sin_table);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    // Four pairs: the tables hold floats.
+    constexpr int pack = 4;
+    const bool packed =
+        half % pack == 0 && all_packable(pack, x, tables.cos_table, tables.sin_table);
+    run_elements<pack>(
+        launcher, "rotary", {Rows(x).count(), half, packed},
+        Rotate<T>{matrix_of<T>(launcher, x), matrix_of<const float>(launcher, tables.cos_table),
+                  matrix_of<const float>(launcher, tables.sin_table), x.dim(2), x.dim(1),
+                  tables.first_position, tables.inverse ? -1.0F : 1.0F});
+  });
+}
+
+}  // namespace trireme::device::cuda

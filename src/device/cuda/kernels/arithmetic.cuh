@@ -1,0 +1,204 @@
+#pragma once
+
+#include "device/cuda/kernels/activations.cuh"
+#include "device/cuda/kernels/reduce.cuh"
+
+namespace trireme::device::cuda {
+
+template <typename T>
+struct FillRows {
+  Matrix<T> x;
+  float value;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    Floats<N> values;
+    for (int i = 0; i < N; ++i) values[i] = value;
+    store_floats<N>(x.row(row), column, values);
+  }
+};
+
+template <typename From, typename To>
+struct CopyRows {
+  Matrix<const From> from;
+  Matrix<To> to;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    if constexpr (std::is_same_v<From, To>) {
+      // Bits, not numbers: i32 passes too.
+      to.row(row).template store_pack<N>(column, from.row(row).template load_pack<N>(column));
+    } else {
+      store_floats<N>(to.row(row), column, load_floats<N>(from.row(row), column));
+    }
+  }
+};
+
+/// z = x + y; `Sum` is float for accumulation.
+template <typename T, typename Sum>
+struct AddRows {
+  Matrix<const T> x;
+  Matrix<const Sum> y;
+  Matrix<Sum> z;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    auto v = load_floats<N>(x.row(row), column);
+    const auto other = load_floats<N>(y.row(row), column);
+    for (int i = 0; i < N; ++i) v[i] += other[i];
+    store_floats<N>(z.row(row), column, v);
+  }
+};
+
+template <typename T>
+struct ScaleRows {
+  Matrix<T> x;
+  float factor;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    auto v = load_floats<N>(x.row(row), column);
+    for (int i = 0; i < N; ++i) v[i] *= factor;
+    store_floats<N>(x.row(row), column, v);
+  }
+};
+
+/// Elements of one partial sum, whatever the card.
+constexpr std::int64_t sum_chunk = 16384;
+
+/// partials[block] = sum over the block's chunk of x, or of its squares.
+template <bool squares>
+__global__ void __launch_bounds__(256)
+    sum_chunks(Matrix<const float> x, std::int64_t count, simt::Global<double> partials) {
+  const auto width = x.rows.width();
+  const auto begin = simt::block() * sum_chunk;
+  const auto end = begin + sum_chunk < count ? begin + sum_chunk : count;
+  double total[1] = {0.0};
+  for (auto index = begin + simt::thread(); index < end; index += simt::threads()) {
+    const auto place = width == count ? Quotient{0, index} : divide(index, width);
+    const auto value = static_cast<double>(x.row(place.whole).load(place.rest));
+    total[0] += squares ? value * value : value;
+  }
+  block_sums(total);
+  if (simt::thread() == 0) partials.store(simt::block(), total[0]);
+}
+
+/// One block.
+template <int threads>
+__global__ void __launch_bounds__(threads)
+    sum_partials(simt::Global<const double> partials, std::int64_t count,
+                 simt::Global<double> result) {
+  double total[1] = {0.0};
+  for (std::int64_t i = simt::thread(); i < count; i += simt::threads()) {
+    total[0] += partials.load(i);
+  }
+  block_sums(total);
+  if (simt::thread() == 0) result.store(0, total[0]);
+}
+
+template <bool squares, typename L>
+double sum_of(L& launcher, const Tensor& x) {
+  const auto count = x.element_count();
+  if (count == 0) return 0.0;
+  const auto chunks = ceil_div(count, sum_chunk);
+  auto partials = launcher.template workspace<double>(chunks);
+  auto result = launcher.template workspace<double>(1);
+  TRIREME_EXPECT(x.contiguous() || count <= largest_dividend,
+                 "a sum over strided rows takes at most 2^32 numbers");
+  const auto from = matrix_of<const float>(launcher, as_run(x, x.contiguous()));
+  launcher.launch("sum_chunks", &sum_chunks<squares>, Grid{chunks, 256}, from, count, partials);
+  launcher.launch("sum_partials", &sum_partials<256>, Grid{1, 256}, partials, chunks, result);
+  return launcher.read_back(result);
+}
+
+template <typename L>
+double sum_of_squares(L& launcher, const Tensor& x) {
+  return sum_of<true>(launcher, x);
+}
+
+template <typename L>
+double sum(L& launcher, const Tensor& x) {
+  return sum_of<false>(launcher, x);
+}
+
+template <typename L>
+void fill(L& launcher, const Tensor& x, float value) {
+  const Tensor to = as_run(x, all_contiguous(x));
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(launcher, "fill", elements_of(pack_size<T>, to),
+                               FillRows<T>{matrix_of<T>(launcher, to), value});
+  });
+}
+
+template <typename From, typename To, typename L>
+void copy_as(L& launcher, const Tensor& from, const Tensor& to) {
+  constexpr int pack = pack_size<From> < pack_size<To> ? pack_size<From> : pack_size<To>;
+  run_elements<pack>(
+      launcher, "copy", elements_of(pack, from, to),
+      CopyRows<From, To>{matrix_of<const From>(launcher, from), matrix_of<To>(launcher, to)});
+}
+
+template <typename L>
+void copy(L& launcher, const Tensor& from, const Tensor& to) {
+  expect_same_shape(from, to);
+  const bool flat = all_contiguous(from, to);
+  const Tensor source = as_run(from, flat);
+  const Tensor place = as_run(to, flat);
+  if (from.dtype() == DType::i32) {
+    TRIREME_EXPECT(to.dtype() == DType::i32, "integers are copied to integers");
+    const Matrix<const std::int32_t> integers{tokens_of(launcher, source), RowMap(Rows(source))};
+    const Matrix<std::int32_t> copies{simt::Global<std::int32_t>(place.i32()), RowMap(Rows(place))};
+    run_elements<4>(launcher, "copy", elements_of(4, source, place),
+                    CopyRows<std::int32_t, std::int32_t>{integers, copies});
+    return;
+  }
+  with_type(from.dtype(), [&](auto in) {
+    with_type(to.dtype(),
+              [&](auto out) { copy_as<decltype(in), decltype(out)>(launcher, source, place); });
+  });
+}
+
+template <typename L>
+void add(L& launcher, const Tensor& x, const Tensor& y, const Tensor& z) {
+  expect_same_shape(x, y);
+  expect_same_shape(x, z);
+  const bool flat = all_contiguous(x, y, z);
+  const Tensor a = as_run(x, flat);
+  const Tensor b = as_run(y, flat);
+  const Tensor to = as_run(z, flat);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(
+        launcher, "add", elements_of(pack_size<T>, a, b, to),
+        AddRows<T, T>{matrix_of<const T>(launcher, a), matrix_of<const T>(launcher, b),
+                      matrix_of<T>(launcher, to)});
+  });
+}
+
+template <typename L>
+void accumulate(L& launcher, const Tensor& x, const Tensor& sum) {
+  expect_same_shape(x, sum);
+  const bool flat = all_contiguous(x, sum);
+  const Tensor from = as_run(x, flat);
+  const Tensor to = as_run(sum, flat);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<4>(
+        launcher, "accumulate", elements_of(4, from, to),
+        AddRows<T, float>{matrix_of<const T>(launcher, from), matrix_of<const float>(launcher, to),
+                          matrix_of<float>(launcher, to)});
+  });
+}
+
+template <typename L>
+void scale(L& launcher, const Tensor& x, float factor) {
+  const Tensor to = as_run(x, all_contiguous(x));
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(launcher, "scale", elements_of(pack_size<T>, to),
+                               ScaleRows<T>{matrix_of<T>(launcher, to), factor});
+  });
+}
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,160 @@
+#pragma once
+
+#include "device/cuda/kernels/launch.hpp"
+#include "device/cuda/kernels/reduce.cuh"
+#include "device/cuda/operations.hpp"
+
+/// Sums over the rows of a matrix, one for each column: gradients of biases and of norms' weights.
+/// Rows are cut into chunks by their number alone; chunks are added in a fixed order.
+namespace trireme::device::cuda {
+
+/// The chunks of a sum over rows: at most two for each multiprocessor of the largest card that
+/// this was tuned for, of at least 16 rows.
+struct RowChunks {
+  explicit RowChunks(std::int64_t rows) {
+    constexpr std::int64_t most = 264;
+    constexpr std::int64_t fewest_rows = 16;
+    per_chunk = ceil_div(rows, most) < fewest_rows ? fewest_rows : ceil_div(rows, most);
+    count = ceil_div(rows, per_chunk);
+  }
+  std::int64_t per_chunk = 0;
+  std::int64_t count = 0;
+};
+
+struct ColumnCut {
+  std::int64_t rows_of_a_chunk = 0;
+  /// Blocks side by side.
+  std::int64_t tiles = 0;
+};
+
+/// partials[chunk][s][column] = sum s of body over the chunk's rows. body.add<N>(row, column,
+/// sums) adds one row's share; Body::count sums each have `width` columns. A block takes one chunk
+/// of as many packs of columns as it has threads.
+template <int N, typename Body>
+__global__ void __launch_bounds__(128)
+    column_partials(Body body, std::int64_t rows, std::int64_t width, ColumnCut cut,
+                    simt::Global<float> partials) {
+  const auto place = divide(simt::block(), cut.tiles);
+  const auto chunk = place.whole;
+  const auto column = (place.rest * simt::threads() + simt::thread()) * N;
+  if (column >= width) return;
+  Floats<N> sums[Body::count];
+  for (int s = 0; s < Body::count; ++s) {
+    for (int i = 0; i < N; ++i) sums[s][i] = 0.0F;
+  }
+  const auto begin = chunk * cut.rows_of_a_chunk;
+  const auto end = begin + cut.rows_of_a_chunk < rows ? begin + cut.rows_of_a_chunk : rows;
+  for (auto row = begin; row < end; ++row) body.template add<N>(row, column, sums);
+  for (int s = 0; s < Body::count; ++s) {
+    for (int i = 0; i < N; ++i) {
+      partials.store((chunk * Body::count + s) * width + column + i, sums[s][i]);
+    }
+  }
+}
+
+/// target[column] += sum over chunks of partials[chunk * pitch + column]. A block takes 32 columns;
+/// each of its 8 warps every eighth chunk.
+template <int threads>
+__global__ void __launch_bounds__(threads)
+    add_partials(simt::Global<const float> partials, std::int64_t chunks, std::int64_t pitch,
+                 std::int64_t width, simt::Global<float> target) {
+  constexpr int warps = threads / simt::warp_size;
+  __shared__ simt::Shared<float, warps * simt::warp_size> sums;
+  const auto column = simt::block() * simt::warp_size + simt::lane();
+  float sum = 0.0F;
+  if (column < width) {
+    for (std::int64_t chunk = simt::warp(); chunk < chunks; chunk += warps) {
+      sum += partials.load(chunk * pitch + column);
+    }
+  }
+  sums.store(simt::thread(), sum);
+  simt::sync();
+  if (simt::warp() != 0 || column >= width) return;
+  float total = 0.0F;
+  for (int w = 0; w < warps; ++w) total += sums.load(w * simt::warp_size + simt::lane());
+  target.store(column, target.load(column) + total);
+}
+
+/// targets[s] += sum s of body over all rows; an empty target is left out.
+template <int N, typename L, typename Body, int count>
+void add_columns(L& launcher, const char* name, const Body& body, const Elements& elements,
+                 const Tensor (&targets)[count]) {
+  static_assert(count == Body::count);
+  if (elements.rows == 0 || elements.width == 0) return;
+  constexpr int threads = 128;
+  const RowChunks chunks(elements.rows);
+  auto partials = launcher.template workspace<float>(chunks.count * Body::count * elements.width);
+  const bool packed = elements.packed && elements.width % N == 0;
+  const auto tiles = ceil_div(elements.width, packed ? threads * N : threads);
+  const ColumnCut cut{chunks.per_chunk, tiles};
+  const Grid grid{chunks.count * tiles, threads};
+  if (packed) {
+    launcher.launch(name, &column_partials<N, Body>, grid, body, elements.rows, elements.width, cut,
+                    partials);
+  } else {
+    launcher.launch(name, &column_partials<1, Body>, grid, body, elements.rows, elements.width, cut,
+                    partials);
+  }
+  for (int s = 0; s < count; ++s) {
+    if (!targets[s]) continue;
+    TRIREME_EXPECT(targets[s].contiguous() && targets[s].element_count() == elements.width,
+                   "column sums: " + targets[s].text());
+    launcher.launch("add_partials", &add_partials<256>,
+                    Grid{ceil_div(elements.width, simt::warp_size), 256},
+                    partials.from(s * elements.width), chunks.count, Body::count * elements.width,
+                    elements.width, memory_of<float>(launcher, targets[s]));
+  }
+}
+
+template <typename T>
+struct PlainColumns {
+  static constexpr int count = 1;
+  Matrix<const T> x;
+
+  template <int N>
+  __device__ void add(std::int64_t row, std::int64_t column, Floats<N> (&sums)[1]) const {
+    const auto values = load_floats<N>(x.row(row), column);
+    for (int i = 0; i < N; ++i) sums[0][i] += values[i];
+  }
+};
+
+template <typename L>
+void add_column_sums(L& launcher, const Tensor& x, const Tensor& sums) {
+  const Rows rows(x);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    add_columns<pack_size<T>>(launcher, "column_sums",
+                              PlainColumns<T>{matrix_of<const T>(launcher, x)},
+                              {rows.count(), rows.width(), packable(x, pack_size<T>)}, {sums});
+  });
+}
+
+template <typename T>
+struct AddBias {
+  simt::Global<const T> bias;
+  Matrix<float> y;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const auto offset = load_floats<N>(bias, column);
+    auto v = load_floats<N>(y.row(row), column);
+    for (int i = 0; i < N; ++i) v[i] += offset[i];
+    store_floats<N>(y.row(row), column, v);
+  }
+};
+
+template <typename L>
+void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
+  const Rows rows(y);
+  TRIREME_EXPECT(bias.contiguous() && bias.element_count() == rows.width(),
+                 "bias " + bias.text() + " of " + y.text());
+  with_type(bias.dtype(), [&](auto element) {
+    using T = decltype(element);
+    constexpr int pack = 4;  // the result holds floats
+    run_elements<pack>(
+        launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
+        AddBias<T>{memory_of<const T>(launcher, bias), matrix_of<float>(launcher, y)});
+  });
+}
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "device/cuda/grid.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace trireme::device::cuda {
+
+class StreamView;
+
+/// Starts kernels on one stream of the current card, and lends them memory. What it is made of
+/// is hidden: CUDA's compiler, which reads this, cannot read everything that the host's does.
+class Launcher {
+ public:
+  explicit Launcher(StreamView stream);
+  ~Launcher();
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  StreamView stream() const;
+  int multiprocessors() const { return multiprocessors_; }
+  /// A new operation: former workspaces may be handed out again. Work on one stream, in order, may
+  /// share them.
+  void reset();
+
+  template <typename... Parameters>
+  void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid,
+              std::type_identity_t<Parameters>... arguments) {
+    void* addresses[] = {&arguments...};
+    start(name, reinterpret_cast<const void*>(kernel), grid, addresses);
+  }
+
+  /// `count` elements until reset(), at a multiple of 256 bytes.
+  template <typename T>
+  simt::Global<T> workspace(std::int64_t count) {
+    return simt::Global<T>(static_cast<T*>(take(static_cast<std::size_t>(count) * sizeof(T))));
+  }
+  void* take(std::size_t bytes);
+  /// Waits for the stream.
+  template <typename T>
+  double read_back(const simt::Global<T>& result) {
+    return read(result.host());
+  }
+
+ private:
+  void start(const char* name, const void* kernel, const Grid& grid, void** arguments);
+  double read(const double* result);
+
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+  int multiprocessors_ = 0;
+};
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,49 @@
+#include "device/cuda/stream.hpp"
+
+namespace trireme::device::cuda {
+
+DeviceMemory allocate_device(std::size_t bytes) {
+  void* raw = nullptr;
+  check(cudaMalloc(&raw, bytes), "cudaMalloc");
+  return DeviceMemory::adopt(raw);
+}
+
+PinnedMemory allocate_pinned(std::size_t bytes) {
+  void* raw = nullptr;
+  check(cudaHostAlloc(&raw, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+  return PinnedMemory::adopt(raw);
+}
+
+void EventView::wait() const {
+  check(cudaEventSynchronize(raw_), "cudaEventSynchronize");
+}
+
+Event Event::make() {
+  cudaEvent_t raw = nullptr;
+  check(cudaEventCreateWithFlags(&raw, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  Event event;
+  event.handle_ = base::UniqueHandle<EventTraits>::adopt(raw);
+  return event;
+}
+
+void StreamView::record(EventView event) const {
+  check(cudaEventRecord(event.raw(), raw_), "cudaEventRecord");
+}
+
+void StreamView::wait_for(EventView event) const {
+  check(cudaStreamWaitEvent(raw_, event.raw(), 0), "cudaStreamWaitEvent");
+}
+
+void StreamView::synchronize() const {
+  check(cudaStreamSynchronize(raw_), "cudaStreamSynchronize");
+}
+
+Stream Stream::make() {
+  cudaStream_t raw = nullptr;
+  check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  Stream stream;
+  stream.handle_ = base::UniqueHandle<StreamTraits>::adopt(raw);
+  return stream;
+}
+
+}  // namespace trireme::device::cuda

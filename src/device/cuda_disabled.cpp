@@ -1,0 +1,27 @@
+#include "trireme/base/error.hpp"
+#include "trireme/device/arena.hpp"
+#include "trireme/device/kernels.hpp"
+
+/// The cuda backend of a build without CUDA.
+namespace trireme::device {
+namespace {
+
+constexpr const char* missing =
+    "CUDA is not in this build; configure with -DTRIREME_ENABLE_CUDA=ON where its toolkit is "
+    "installed, or use numerics.backend = cpu";
+
+}  // namespace
+
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int) {
+  return base::Failure{base::ExitCode::topology, missing};
+}
+
+Arena Arena::cuda(Purpose, std::size_t) {
+  throw base::Error(base::ExitCode::topology, missing);
+}
+
+Arena Arena::pinned(Purpose, std::size_t) {
+  throw base::Error(base::ExitCode::topology, missing);
+}
+
+}  // namespace trireme::device

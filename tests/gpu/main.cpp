@@ -1,0 +1,14 @@
+#define CATCH_CONFIG_RUNNER
+#include "trireme/device/kernels.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <iostream>
+
+int main(int argc, char** argv) {
+  if (const auto kernels = trireme::device::make_cuda_kernels(0); !kernels.ok()) {
+    std::cout << "TRIREME_SKIP: " << kernels.failure().text << '\n';
+    return 0;
+  }
+  return Catch::Session().run(argc, argv);
+}

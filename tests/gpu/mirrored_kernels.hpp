@@ -1,0 +1,26 @@
+#pragma once
+
+#include "support/device/operand_kernels.hpp"
+
+#include <memory>
+
+namespace trireme::device::test {
+
+/// Kernels of a card for tests whose tensors lie in host memory: each operation's operands, and the
+/// memory between their rows, are copied to the card before it, and those that it may write back
+/// after it.
+class MirroredKernels final : public OperandKernels {
+ public:
+  explicit MirroredKernels(std::unique_ptr<Kernels> inner) : inner_(std::move(inner)) {}
+
+  const char* name() const override { return inner_->name(); }
+  void synchronize() override { inner_->synchronize(); }
+
+ private:
+  void run(const char* operation, std::initializer_list<Operand> operands,
+           const Body& body) override;
+
+  std::unique_ptr<Kernels> inner_;
+};
+
+}  // namespace trireme::device::test

@@ -1,0 +1,170 @@
+#include "simt/compare.hpp"
+
+#include <array>
+#include <bit>
+
+using namespace trireme::device;
+using namespace trireme::device::test;
+
+namespace {
+
+struct Shape {
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+constexpr std::array<Shape, 5> shapes{{{1, 1}, {3, 7}, {29, 64}, {61, 40}, {13, 333}}};
+
+}  // namespace
+
+TEST_CASE("own kernels: activations equal the reference on odd shapes") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape : shapes) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    compare(dtype, [&](Kernels& kernels) {
+      const auto like = [&] { return TestTensor(dtype, {shape.rows, shape.width}, spread); };
+      auto x = like();
+      auto up = like();
+      auto dy = like();
+      auto gelu = like();
+      auto gelu_dx = like();
+      auto swiglu = like();
+      auto d_gate = like();
+      auto d_up = like();
+      x.randomise(1, 3.0F);
+      up.randomise(2);
+      dy.randomise(3);
+      kernels.gelu_forward(x, gelu);
+      kernels.gelu_backward(dy, x, gelu_dx);
+      kernels.swiglu_forward(x, up, swiglu);
+      kernels.swiglu_backward(dy, x, up, d_gate, d_up);
+      return all({gelu, gelu_dx, swiglu, d_gate, d_up});
+    });
+  }
+}
+
+TEST_CASE("own kernels: dropout takes the reference's masks") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape : shapes) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    const Dropout mask{0.3F, run_seed(), 11, 5, 2, 400};
+    const auto work = [&](Kernels& kernels) {
+      TestTensor x(dtype, {shape.rows, shape.width}, spread);
+      TestTensor y(dtype, {shape.rows, shape.width}, spread);
+      x.randomise(1);
+      kernels.dropout(x, mask, y);
+      return all({y});
+    };
+    CHECK((work(*kernels_under_test(run_seed())) == work(*make_reference_kernels())));
+  }
+}
+
+TEST_CASE("own kernels: rotary embeddings equal the reference on odd shapes") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto inverse = GENERATE(false, true);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const std::int64_t head_dim : {2, 24, 64, 66, 128}) {
+    INFO("head_dim " << head_dim);
+    compare(dtype, [&](Kernels& kernels) {
+      TestTensor x(dtype, {2, 13, 3, head_dim}, spread);
+      TestTensor cosine(DType::f32, {30, head_dim / 2});
+      TestTensor sine(DType::f32, {30, head_dim / 2});
+      x.randomise(1);
+      cosine.randomise(2);
+      sine.randomise(3);
+      kernels.rotary(x, cosine, sine, 9, inverse);
+      return all({x});
+    });
+  }
+}
+
+TEST_CASE("own kernels: arithmetic equals the reference on odd shapes") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape : shapes) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    compare(dtype, [&](Kernels& kernels) {
+      const auto like = [&](DType type) {
+        return TestTensor(type, {shape.rows, 3, shape.width}, spread);
+      };
+      auto x = like(dtype);
+      auto y = like(dtype);
+      auto z = like(dtype);
+      auto sum = like(DType::f32);
+      auto filled = like(dtype);
+      auto other = like(dtype == DType::f32 ? DType::bf16 : DType::f32);
+      auto same = like(dtype);
+      TestTensor integers(DType::i32, {shape.rows, shape.width}, spread);
+      TestTensor copies(DType::i32, {shape.rows, shape.width}, spread);
+      x.randomise(1);
+      y.randomise(2);
+      sum.randomise(3);
+      const auto tokens = some_tokens(shape.rows * shape.width, 1 << 30);
+      integers.set_integers(tokens);
+      kernels.add(x, y, z);
+      kernels.accumulate(x, sum);
+      kernels.scale(y, 0.37F);
+      kernels.fill(filled, 0.0F);
+      kernels.fill(filled.view().slice(1, 1, 2), 1.25F);
+      kernels.copy(x, other);
+      kernels.copy(x, same);
+      kernels.copy(integers, copies);
+      CHECK(copies.written_exactly());
+      return all({z, sum, y, filled, other, same});
+    });
+  }
+}
+
+TEST_CASE("own kernels: sums in double equal the reference") {
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape :
+       {Shape{1, 1}, Shape{3, 77}, Shape{1, 16'384}, Shape{1, 16'385}, Shape{7, 6'001}}) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    TestTensor x(DType::f32, {shape.rows, shape.width}, spread);
+    x.randomise(1);
+    const auto reference = make_reference_kernels();
+    const auto one = kernels_under_test(run_seed());
+    const double squares = one->sum_of_squares(x);
+    CHECK(squares == Approx(reference->sum_of_squares(x)).epsilon(1e-12));
+    CHECK(one->sum(x) == Approx(reference->sum(x)).epsilon(1e-10));
+    CHECK(std::bit_cast<std::uint64_t>(kernels_under_test(run_seed() + 1)->sum_of_squares(x)) ==
+          std::bit_cast<std::uint64_t>(squares));
+  }
+}
+
+TEST_CASE("own kernels: optimizers equal the reference over several steps") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  for (const std::int64_t count : {1, 3, 64, 1'023, 10'007}) {
+    INFO("count " << count);
+    compare(DType::f32, [&](Kernels& kernels) {
+      TestTensor gradient(DType::f32, {count});
+      TestTensor master(DType::f32, {count});
+      TestTensor first(DType::f32, {count});
+      TestTensor second(DType::f32, {count});
+      TestTensor parameter(dtype, {count});
+      master.randomise(1);
+      kernels.fill(first, 0.0F);
+      kernels.fill(second, 0.0F);
+      for (std::int64_t step = 1; step <= 3; ++step) {
+        gradient.randomise(static_cast<std::uint64_t>(10 + step));
+        kernels.adamw({1e-2F, 0.9F, 0.95F, 1e-8F, 0.1F, 0.7F, step}, gradient, master, first,
+                      second, parameter);
+      }
+      auto results = all({master, first, second});
+      // The rounded copy follows its own master exactly.
+      const auto masters = master.values();
+      const auto copies = parameter.values();
+      for (std::size_t i = 0; i < masters.size(); ++i) {
+        const float rounded = dtype == DType::f32 ? masters[i] : to_float(to_bf16(masters[i]));
+        if (copies[i] != rounded) FAIL("parameter " << i << " is not its master");
+      }
+      for (int step = 0; step < 3; ++step) {
+        kernels.sgd({1e-2F, 0.9F, 0.1F, 0.7F}, gradient, master, first, master);
+      }
+      for (auto& result : all({master, first})) results.push_back(result);
+      return results;
+    });
+  }
+}

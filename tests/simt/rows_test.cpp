@@ -1,0 +1,156 @@
+#include "simt/compare.hpp"
+
+#include <array>
+#include <cmath>
+
+using namespace trireme::device;
+using namespace trireme::device::test;
+
+namespace {
+
+struct Shape {
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+/// Widths of a warp and of a block, whole packs and none, wider than a block's packs, narrow.
+constexpr std::array<Shape, 7> shapes{
+    {{1, 1}, {37, 7}, {19, 33}, {70, 64}, {5, 1000}, {3, 1032}, {2, 2309}}};
+
+}  // namespace
+
+TEST_CASE("own kernels: norms equal the reference on odd shapes") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto kind = GENERATE(NormKind::rms, NormKind::layer);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape : shapes) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    compare(dtype, [&](Kernels& kernels) {
+      const auto like = [&] { return TestTensor(dtype, {shape.rows, shape.width}, spread); };
+      auto x = like();
+      auto residual = like();
+      auto sum = like();
+      auto y = like();
+      auto dy = like();
+      auto dx = like();
+      TestTensor weight(dtype, {shape.width});
+      TestTensor bias(dtype, {shape.width});
+      TestTensor mean(DType::f32, {shape.rows});
+      TestTensor rstd(DType::f32, {shape.rows});
+      TestTensor d_weight(DType::f32, {shape.width});
+      TestTensor d_bias(DType::f32, {shape.width});
+      x.randomise(1);
+      residual.randomise(2);
+      dy.randomise(3);
+      weight.randomise(4);
+      bias.randomise(5);
+      d_weight.randomise(6);
+      d_bias.randomise(7);
+      kernels.fill(mean, 0.0F);
+      const bool layer = kind == NormKind::layer;
+      const Tensor none;
+      kernels.norm_forward({kind, x, residual, sum, weight, layer ? bias.view() : none, y,
+                            layer ? mean.view() : none, rstd, 1e-5F});
+      kernels.norm_backward({kind, dy, sum, weight, layer ? mean.view() : none, rstd, residual, dx,
+                             d_weight, layer ? d_bias.view() : none});
+      return all({sum, y, dx, mean, rstd, d_weight, d_bias});
+    });
+  }
+}
+
+TEST_CASE("own kernels: bias gradients equal the reference on odd shapes") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape :
+       {Shape{1, 1}, Shape{37, 7}, Shape{300, 40}, Shape{5, 1032}, Shape{33, 515}}) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    compare(dtype, [&](Kernels& kernels) {
+      TestTensor dy(dtype, {shape.rows, shape.width}, spread);
+      TestTensor x(dtype, {shape.rows, 2});
+      TestTensor dw(DType::f32, {shape.width, 2});
+      TestTensor d_bias(DType::f32, {shape.width});
+      dy.randomise(1);
+      x.randomise(2);
+      dw.randomise(3);
+      d_bias.randomise(4);
+      kernels.linear_backward_weight(dy, x, dw, d_bias);
+      return all({d_bias});
+    });
+  }
+}
+
+TEST_CASE("own kernels: biases of another type than the result equal the reference on odd shapes") {
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape :
+       {Shape{1, 1}, Shape{37, 7}, Shape{30, 40}, Shape{5, 1032}, Shape{33, 515}}) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    compare(DType::f32, [&](Kernels& kernels) {
+      TestTensor x(DType::bf16, {shape.rows, 3});
+      TestTensor w(DType::bf16, {shape.width, 3});
+      TestTensor bias(DType::bf16, {shape.width});
+      TestTensor y(DType::f32, {shape.rows, shape.width}, spread);
+      x.randomise(1);
+      w.randomise(2);
+      bias.randomise(3);
+      kernels.linear_forward(x, w, bias, y);
+      return all({y});
+    });
+  }
+}
+
+TEST_CASE("own kernels: embeddings equal the reference on odd shapes") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& shape :
+       {Shape{1, 1}, Shape{149, 33}, Shape{300, 8}, Shape{20, 264}, Shape{70, 301}}) {
+    INFO("rows " << shape.rows << ", width " << shape.width);
+    compare(dtype, [&](Kernels& kernels) {
+      TestTensor tokens(DType::i32, {shape.rows});
+      TestTensor table(dtype, {41, shape.width}, spread);
+      TestTensor positions(dtype, {60, shape.width}, spread);
+      TestTensor x(dtype, {shape.rows, shape.width}, spread);
+      TestTensor d_table(DType::f32, {41, shape.width}, spread);
+      TestTensor d_positions(DType::f32, {60, shape.width}, spread);
+      tokens.set_integers(some_tokens(shape.rows, 50));
+      table.randomise(1);
+      positions.randomise(2);
+      d_table.randomise(3);
+      d_positions.randomise(4);
+      kernels.embedding_forward(tokens, table, 5, x);
+      kernels.add_positions(x, positions, 50, 3);
+      kernels.embedding_backward(tokens, x, 5, d_table);
+      kernels.add_positions_backward(x, 50, d_positions);
+      return all({x, d_table, d_positions});
+    });
+  }
+}
+
+TEST_CASE("own kernels: cross-entropy equals the reference on odd shapes") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const std::int64_t columns : {1, 5, 333, 2048, 5007}) {
+    INFO("columns " << columns);
+    compare(dtype, [&](Kernels& kernels) {
+      TestTensor logits(dtype, {7, columns}, spread);
+      TestTensor targets(DType::i32, {7});
+      TestTensor stats(DType::f32, {3, 7});
+      TestTensor parts(DType::f32, {2, 3, 7});
+      TestTensor lse(DType::f32, {7});
+      TestTensor losses(DType::f32, {7});
+      logits.randomise(1, 4.0F);
+      auto ids = some_tokens(7, columns + 9);
+      ids[3] = -100;
+      targets.set_integers(ids);
+      kernels.cross_entropy_stats(logits, targets, 7, stats);
+      // This rank's part and another's, which knows none of the targets.
+      auto numbers = stats.values();
+      for (std::size_t i = 0; i < 21; ++i) {
+        numbers.push_back(i < 7 ? 0.5F : (i < 14 ? 3.25F : 0.0F));
+      }
+      parts.set(numbers);
+      kernels.cross_entropy_combine(parts, targets, lse, losses);
+      kernels.cross_entropy_gradient(logits, targets, 7, lse, 0.01F);
+      return all({stats, lse, losses, logits});
+    });
+  }
+}

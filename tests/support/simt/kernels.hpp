@@ -1,0 +1,27 @@
+#pragma once
+
+#include "support/device/operand_kernels.hpp"
+#include "support/simt/executor.hpp"
+
+#include <memory>
+
+namespace trireme::device::simt {
+
+/// The own kernels of the cuda backend on the executor: device::Kernels whose every access to
+/// memory is checked, and whose every output must be written. Products, which a library computes on
+/// a card, are those of the reference.
+class ExecutedKernels final : public test::OperandKernels {
+ public:
+  explicit ExecutedKernels(std::uint64_t seed) : executor_(seed) {}
+
+  const char* name() const override { return "simt"; }
+  void synchronize() override {}
+
+ private:
+  void run(const char* operation, std::initializer_list<test::Operand> operands,
+           const Body& body) override;
+
+  Executor executor_;
+};
+
+}  // namespace trireme::device::simt

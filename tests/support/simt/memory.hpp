@@ -1,0 +1,85 @@
+#pragma once
+
+#include "trireme/device/tensor.hpp"
+
+#include "support/device/operand_kernels.hpp"
+#include "support/simt/marks.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace trireme::device::simt {
+
+/// What a kernel did that it may not; the text names kernel, block, thread and line.
+class Fault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+enum class Access { read, write };
+
+using test::Role;
+
+/// Memory that kernels may touch: one run of elements of equal size, with what is known of each.
+class Allocation {
+ public:
+  Allocation(std::byte* base, std::size_t element_bytes, std::size_t count);
+
+  /// The address of elements [index, index + count) of `bytes` each, seen from `origin`, after all
+  /// checks; `origin` lies in this allocation.
+  void* check(const void* origin, std::int64_t index, int count, std::size_t bytes, Access access,
+              const Place& where);
+
+  bool contains(const void* address) const;
+  std::byte* base() const { return base_; }
+  std::size_t element_bytes() const { return element_bytes_; }
+  std::size_t count() const { return states_.size(); }
+  void grant(std::size_t index, Role role);
+  /// The first element that should have been written and was not; count() if there is none.
+  std::size_t first_unwritten() const;
+
+ private:
+  enum State : std::uint8_t { inside = 1, written = 2, writable = 4, owed = 8 };
+
+  std::byte* base_;
+  std::size_t element_bytes_;
+  std::vector<std::uint8_t> states_;
+  std::vector<Marks> marks_;
+};
+
+/// The global memory of one operation: the tensors that it was given, and its workspace. Anything
+/// else is out of bounds.
+class Memory {
+ public:
+  /// Before the first find(). Views of the same memory may overlap.
+  void declare(std::string name, const Tensor& tensor, Role role);
+  /// Memory that nobody has written; lives as long as this.
+  void* workspace(std::size_t element_bytes, std::size_t count);
+
+  /// Where the address lies; throws if nowhere.
+  Allocation* find(const void* address);
+  /// "element 3 of 'dx' (f32 [2, 8])": what lies there.
+  std::string describe(const void* address) const;
+  /// Throws if an output has an element that was never written.
+  void expect_written(const std::string& operation);
+
+ private:
+  struct Declared {
+    std::string name;
+    Tensor tensor;
+    Role role;
+    std::byte* begin;
+    std::byte* end;
+  };
+  void settle();
+
+  std::vector<Declared> declared_;
+  std::vector<std::unique_ptr<Allocation>> allocations_;
+  std::vector<std::unique_ptr<std::byte[]>> workspaces_;
+  bool settled_ = false;
+};
+
+}  // namespace trireme::device::simt
