@@ -68,7 +68,9 @@ pid_t start(const Case& test, bool sends, int read_end, int write_end) {
   if (child != 0) return child;
   try {
     enter_namespace(sends ? "TRIREME_SENDER_NETNS" : "TRIREME_RECEIVER_NETNS");
-    ::setenv("UCX_TLS", test.transports.c_str(), 1);
+    // Namespaces stand for nodes, which share no memory.
+    const bool apart = std::getenv("TRIREME_SENDER_NETNS") != nullptr;
+    ::setenv("UCX_TLS", apart ? "tcp,self" : test.transports.c_str(), 1);
     ::setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
     Peer peer(test.version, read_end, write_end);
     (sends ? test.sender : test.receiver)(peer);
