@@ -11,6 +11,10 @@ const char* __ubsan_default_options() {
   return "print_stacktrace=1";
 }
 
+const char* __lsan_default_options() {
+  return "print_suppressions=0";
+}
+
 // What hwloc, Open MPI and PMIx keep until the process ends. Their callers of vasprintf leave no
 // frames behind it; Trireme has none.
 const char* __lsan_default_suppressions() {

@@ -7,8 +7,8 @@ namespace trireme::device {
 namespace {
 
 constexpr const char* missing =
-    "CUDA is not in this build; configure with -DTRIREME_ENABLE_CUDA=ON where its toolkit is "
-    "installed, or use numerics.backend = cpu";
+    "numerics.backend = cuda is not in this build (it was made without CUDA); configure with "
+    "-DTRIREME_ENABLE_CUDA=ON where the toolkit is installed, or use cpu";
 
 }  // namespace
 

@@ -62,8 +62,9 @@ TEST_CASE("whoever dies amid a stream of messages, the other side learns of it")
       test.sender_is_killed = sender_dies;
       test.receiver_is_killed = !sender_dies;
       // Until one side is killed or the other fails.
-      const auto stream = [](Peer& peer, void* connection, bool sends) {
-        auto data = pattern(4U << 20, 1);
+      // The memory outlives the connection, whose transfers may still write into it.
+      const auto stream = [](Peer& peer, void* connection, bool sends,
+                             std::vector<std::byte>& data) {
         auto result = net::Result::success;
         const auto begin = std::chrono::steady_clock::now();
         while (result == net::Result::success) {
@@ -81,8 +82,9 @@ TEST_CASE("whoever dies amid a stream of messages, the other side learns of it")
       };
       const auto live = [stream](bool sends) {
         return [stream, sends](Peer& peer) {
+          auto data = pattern(4U << 20, 1);
           auto* connection = sends ? peer.send_side() : peer.receive_side();
-          stream(peer, connection, sends);
+          stream(peer, connection, sends, data);
           const auto& table = peer.plugin.table();
           expect(
               (sends ? table.close_send : table.close_receive)(connection) == net::Result::success,
@@ -96,7 +98,8 @@ TEST_CASE("whoever dies amid a stream of messages, the other side learns of it")
             std::this_thread::sleep_for(std::chrono::milliseconds(300));
             std::raise(SIGKILL);
           }).detach();
-          stream(peer, connection, sends);
+          auto data = pattern(4U << 20, 1);
+          stream(peer, connection, sends, data);
         };
       };
       test.sender = sender_dies ? std::function<void(Peer&)>(die(true)) : live(true);
