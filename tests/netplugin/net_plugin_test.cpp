@@ -28,7 +28,7 @@ Case transfer_of(const std::vector<std::size_t>& lengths) {
       auto data = pattern(length, static_cast<unsigned>(length));
       peer.send_all(connection, data);
     }
-    expect(peer.plugin.table().close_send(connection) == net::Result::success, "it closes");
+    expect(peer.plugin.completion().close_send(connection) == net::Result::success, "it closes");
   };
   test.receiver = [lengths](Peer& peer) {
     auto* connection = peer.receive_side();
@@ -38,7 +38,7 @@ Case transfer_of(const std::vector<std::size_t>& lengths) {
       expect(data == pattern(length, static_cast<unsigned>(length)),
              std::to_string(length) + " bytes arrive as they were sent");
     }
-    expect(peer.plugin.table().close_receive(connection) == net::Result::success, "it closes");
+    expect(peer.plugin.completion().close_receive(connection) == net::Result::success, "it closes");
   };
   return test;
 }
@@ -109,7 +109,7 @@ TEST_CASE("requests end in any order, and more of them than can be held wait for
     }
     for (const int index : shuffled(count, 6)) peer.wait(requests[static_cast<std::size_t>(index)]);
     peer.meet();
-    peer.plugin.table().close_send(connection);
+    peer.plugin.completion().close_send(connection);
   };
   test.receiver = [](Peer& peer) {
     auto* connection = peer.receive_side();
@@ -141,7 +141,7 @@ TEST_CASE("requests end in any order, and more of them than can be held wait for
     }
     expect(post(5000) != nullptr, "there is room again");
     peer.meet();
-    peer.plugin.table().close_receive(connection);
+    peer.plugin.completion().close_receive(connection);
   };
   CHECK(run_case(test) == "");
 }
@@ -157,7 +157,7 @@ TEST_CASE("a group of receives takes each message by its tag") {
         peer.send_all(connection, data, tag);
       }
     }
-    peer.plugin.table().close_send(connection);
+    peer.plugin.completion().close_send(connection);
   };
   test.receiver = [](Peer& peer) {
     auto* connection = peer.receive_side();
@@ -182,7 +182,7 @@ TEST_CASE("a group of receives takes each message by its tag") {
                "each part has its message");
       }
     }
-    peer.plugin.table().close_receive(connection);
+    peer.plugin.completion().close_receive(connection);
   };
   CHECK(run_case(test) == "");
 }
@@ -197,7 +197,7 @@ TEST_CASE("64 connections between two processes do not mix") {
       auto data = pattern(10'000 + i, static_cast<unsigned>(i));
       peer.send_all(connections[i], data);
     }
-    for (auto* each : connections) peer.plugin.table().close_send(each);
+    for (auto* each : connections) peer.plugin.completion().close_send(each);
   };
   test.receiver = [](Peer& peer) {
     std::vector<void*> connections;
@@ -207,7 +207,7 @@ TEST_CASE("64 connections between two processes do not mix") {
           peer.receive_all(connections[i], 20'000) == pattern(10'000 + i, static_cast<unsigned>(i)),
           "each connection has its message");
     }
-    for (auto* each : connections) peer.plugin.table().close_receive(each);
+    for (auto* each : connections) peer.plugin.completion().close_receive(each);
   };
   CHECK(run_case(test) == "");
 }
@@ -218,11 +218,11 @@ TEST_CASE("memory is registered once for ranges that lie in each other, and can 
     auto* connection = peer.send_side();
     auto data = pattern(1U << 20, 9);
     peer.send_all(connection, data);
-    peer.plugin.table().close_send(connection);
+    peer.plugin.completion().close_send(connection);
   };
   test.receiver = [](Peer& peer) {
     auto* connection = peer.receive_side();
-    const auto& table = peer.plugin.table();
+    const auto& table = peer.plugin.memory();
     std::vector<std::byte> memory(2U << 20);
     void* whole = nullptr;
     void* part = nullptr;
@@ -244,7 +244,8 @@ TEST_CASE("memory is registered once for ranges that lie in each other, and can 
     void* request = nullptr;
     peer.plugin.receive(connection, 1, &place, &room, &tag, &request);
     int got = peer.wait(request).front();
-    expect(table.flush(connection, 1, &place, &got, &whole, &request) == net::Result::success,
+    expect(peer.plugin.completion().flush(connection, 1, &place, &got, &whole, &request) ==
+               net::Result::success,
            "a flush begins");
     peer.wait(request);
     memory.resize(static_cast<std::size_t>(got));
@@ -252,7 +253,7 @@ TEST_CASE("memory is registered once for ranges that lie in each other, and can 
     for (auto* mr : {whole, other}) {
       expect(table.deregister_memory(connection, mr) == net::Result::success, "it is forgotten");
     }
-    table.close_receive(connection);
+    peer.plugin.completion().close_receive(connection);
   };
   CHECK(run_case(test) == "");
 }

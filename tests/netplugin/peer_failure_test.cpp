@@ -28,7 +28,8 @@ TEST_CASE("a receiver learns that its peer was killed") {
     peer.meet();
     expect(peer.wait_for_failure(request, 10) == net::Result::remote_error, "it is told");
     expect(NetPlugin::log().find("is gone while connection") != std::string::npos, "in words");
-    expect(peer.plugin.table().close_receive(connection) == net::Result::success, "it can close");
+    expect(peer.plugin.completion().close_receive(connection) == net::Result::success,
+           "it can close");
   };
   CHECK(run_case(test) == "");
 }
@@ -49,7 +50,7 @@ TEST_CASE("a sender learns that its peer was killed") {
     peer.plugin.send(connection, data.data(), data.size(), 0, &request);
     peer.meet();
     expect(peer.wait_for_failure(request, 20) == net::Result::remote_error, "it is told");
-    expect(peer.plugin.table().close_send(connection) == net::Result::success, "it can close");
+    expect(peer.plugin.completion().close_send(connection) == net::Result::success, "it can close");
   };
   CHECK(run_case(test) == "");
 }
@@ -85,10 +86,10 @@ TEST_CASE("whoever dies amid a stream of messages, the other side learns of it")
           auto data = pattern(4U << 20, 1);
           auto* connection = sends ? peer.send_side() : peer.receive_side();
           stream(peer, connection, sends, data);
-          const auto& table = peer.plugin.table();
-          expect(
-              (sends ? table.close_send : table.close_receive)(connection) == net::Result::success,
-              "it can close");
+          const auto& functions = peer.plugin.completion();
+          expect((sends ? functions.close_send : functions.close_receive)(connection) ==
+                     net::Result::success,
+                 "it can close");
         };
       };
       const auto die = [stream](bool sends) {
@@ -119,7 +120,7 @@ TEST_CASE("what was sent before a goodbye still arrives") {
       auto data = pattern(3000, seed);
       peer.send_all(connection, data);
     }
-    peer.plugin.table().close_send(connection);
+    peer.plugin.completion().close_send(connection);
     peer.meet();
   };
   test.receiver = [](Peer& peer) {
@@ -127,7 +128,7 @@ TEST_CASE("what was sent before a goodbye still arrives") {
     expect(peer.receive_all(connection, 5000) == pattern(3000, 1), "the first arrives");
     peer.meet();
     expect(peer.receive_all(connection, 5000) == pattern(3000, 2), "and the last");
-    peer.plugin.table().close_receive(connection);
+    peer.plugin.completion().close_receive(connection);
   };
   CHECK(run_case(test) == "");
 }
@@ -157,12 +158,12 @@ TEST_CASE("a caller without the secret is turned away, and the true sender still
     }
     auto data = pattern(100, 1);
     peer.send_all(connection, data);
-    peer.plugin.table().close_send(connection);
+    peer.plugin.completion().close_send(connection);
   };
   test.receiver = [](Peer& peer) {
     auto* connection = peer.receive_side();
     expect(peer.receive_all(connection, 100) == pattern(100, 1), "its message arrives");
-    peer.plugin.table().close_receive(connection);
+    peer.plugin.completion().close_receive(connection);
   };
   CHECK(run_case(test) == "");
 }

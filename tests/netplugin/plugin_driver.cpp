@@ -45,14 +45,8 @@ void* symbol(const char* name) {
 template <typename Table>
 void copy_common(const Table& from, net::NetV9& to) {
   to.devices = from.devices;
-  to.accept = from.accept;
-  to.register_memory = from.register_memory;
-  to.deregister_memory = from.deregister_memory;
-  to.flush = from.flush;
-  to.test = from.test;
-  to.close_send = from.close_send;
-  to.close_receive = from.close_receive;
-  to.close_listener = from.close_listener;
+  to.memory = from.memory;
+  to.completion = from.completion;
 }
 
 void enter_namespace(const char* variable) {
@@ -160,7 +154,7 @@ net::Properties NetPlugin::properties(int device) {
 net::Result NetPlugin::make_virtual_device(int* device, std::vector<int> parts) {
   net::VirtualDevice wanted{static_cast<int>(parts.size()), {}};
   std::copy(parts.begin(), parts.end(), std::begin(wanted.devices));
-  return v11_->make_virtual_device(device, &wanted);
+  return v11_->completion.make_virtual_device(device, &wanted);
 }
 
 net::Result NetPlugin::listen(int device, void* handle, void** listener) {
@@ -223,11 +217,12 @@ void* Peer::receive_side() {
   void* connection = nullptr;
   const auto begin = Clock::now();
   while (connection == nullptr) {
-    expect(plugin.table().accept(listener, &connection, nullptr) == net::Result::success,
+    expect(plugin.memory().accept(listener, &connection, nullptr) == net::Result::success,
            "it accepts");
     expect(seconds_since(begin) < 20, "a sender comes");
   }
-  expect(plugin.table().close_listener(listener) == net::Result::success, "it stops listening");
+  expect(plugin.completion().close_listener(listener) == net::Result::success,
+         "it stops listening");
   return connection;
 }
 
@@ -248,7 +243,7 @@ std::vector<int> Peer::wait(void* request, int parts) {
   std::vector<int> sizes(static_cast<std::size_t>(parts), -1);
   int done = 0;
   while (done == 0) {
-    expect(plugin.table().test(request, &done, sizes.data()) == net::Result::success,
+    expect(plugin.completion().test(request, &done, sizes.data()) == net::Result::success,
            "a transfer goes on");
   }
   return sizes;
@@ -259,7 +254,7 @@ net::Result Peer::wait_for_failure(void* request, double seconds) {
   int done = 0;
   auto result = net::Result::success;
   while (result == net::Result::success && done == 0 && seconds_since(begin) < seconds) {
-    result = plugin.table().test(request, &done, nullptr);
+    result = plugin.completion().test(request, &done, nullptr);
   }
   return result;
 }

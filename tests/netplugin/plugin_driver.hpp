@@ -35,7 +35,8 @@ class NetPlugin {
                       void** request);
 
   /// What is the same in all versions.
-  const net::NetV9& table() const { return common_; }
+  const net::Memory& memory() const { return common_.memory; }
+  const net::Completion& completion() const { return common_.completion; }
   /// Everything that the plugin has logged.
   static std::string& log();
 

@@ -65,7 +65,7 @@ int main(int count, char** arguments) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     std::printf("%.4f\n", static_cast<double>(work.bytes) * work.messages / seconds.count() / 1e9);
     std::fflush(stdout);
-    peer.plugin.table().close_send(connection);
+    peer.plugin.completion().close_send(connection);
   };
   test.receiver = [&](Peer& peer) {
     auto* connection = peer.receive_side();
@@ -82,7 +82,7 @@ int main(int count, char** arguments) {
     peer.meet();
     pump(peer, work, work.messages, post);
     peer.meet();
-    peer.plugin.table().close_receive(connection);
+    peer.plugin.completion().close_receive(connection);
   };
   const auto wrong = run_case(test, 300);
   if (!wrong.empty()) std::fprintf(stderr, "bench_net_plugin: %s\n", wrong.c_str());

@@ -65,8 +65,6 @@ struct Configuration {
   int traffic_class;
 };
 
-/// What versions 9 to 11 have in common, from `accept` to `make_virtual_device`. P is the type of
-/// properties, Profiled whether sends and receives carry handles of NCCL's profiler.
 using Accept = Result (*)(void* listener, void** connection, void** offload);
 using Register = Result (*)(void* connection, void* data, std::size_t size, int type, void** mr);
 using RegisterDmaBuf = Result (*)(void* connection, void* data, std::size_t size, int type,
@@ -89,19 +87,15 @@ using Consumed = Result (*)(void* connection, int count, void* request);
 using MakeVirtualDevice = Result (*)(int* device, VirtualDevice* parts);
 using Devices = Result (*)(int* count);
 
-struct NetV9 {
-  const char* name;
-  Result (*init)(Logger logger);
-  Devices devices;
-  Result (*get_properties)(int device, Properties* properties);
-  Result (*listen)(int device, void* handle, void** listener);
-  Result (*connect)(int device, void* handle, void** connection, void** offload);
+/// What lies in every table between `connect` and `send`, and what lies behind `receive`. Tables
+/// are rows of pointers: a part of one lies as its pointers would.
+struct Memory {
   Accept accept;
   Register register_memory;
   RegisterDmaBuf register_dma_buf;
   Deregister deregister_memory;
-  Send send;
-  Receive receive;
+};
+struct Completion {
   Flush flush;
   Test test;
   Close close_send;
@@ -110,6 +104,19 @@ struct NetV9 {
   DeviceRegistration device_registration;
   Consumed consumed;
   MakeVirtualDevice make_virtual_device;
+};
+
+struct NetV9 {
+  const char* name;
+  Result (*init)(Logger logger);
+  Devices devices;
+  Result (*get_properties)(int device, Properties* properties);
+  Result (*listen)(int device, void* handle, void** listener);
+  Result (*connect)(int device, void* handle, void** connection, void** offload);
+  Memory memory;
+  Send send;
+  Receive receive;
+  Completion completion;
 };
 
 struct NetV10 {
@@ -120,20 +127,10 @@ struct NetV10 {
   Result (*listen)(int device, void* handle, void** listener);
   Result (*connect)(int device, Configuration* configuration, void* handle, void** connection,
                     void** offload);
-  Accept accept;
-  Register register_memory;
-  RegisterDmaBuf register_dma_buf;
-  Deregister deregister_memory;
+  Memory memory;
   ProfiledSend send;
   ProfiledReceive receive;
-  Flush flush;
-  Test test;
-  Close close_send;
-  Close close_receive;
-  Close close_listener;
-  DeviceRegistration device_registration;
-  Consumed consumed;
-  MakeVirtualDevice make_virtual_device;
+  Completion completion;
 };
 
 struct NetV11 {
@@ -144,22 +141,14 @@ struct NetV11 {
   Result (*get_properties)(int device, PropertiesV11* properties);
   Result (*listen)(void* context, int device, void* handle, void** listener);
   Result (*connect)(void* context, int device, void* handle, void** connection, void** offload);
-  Accept accept;
-  Register register_memory;
-  RegisterDmaBuf register_dma_buf;
-  Deregister deregister_memory;
+  Memory memory;
   ProfiledSend send;
   ProfiledReceive receive;
-  Flush flush;
-  Test test;
-  Close close_send;
-  Close close_receive;
-  Close close_listener;
-  DeviceRegistration device_registration;
-  Consumed consumed;
-  MakeVirtualDevice make_virtual_device;
+  Completion completion;
   Result (*finalize)(void* context);
   Result (*set_attributes)(void* context, void* attributes);
 };
+static_assert(sizeof(NetV9) == 20 * sizeof(void*) && sizeof(NetV10) == sizeof(NetV9) &&
+              sizeof(NetV11) == 22 * sizeof(void*));
 
 }  // namespace trireme::comm::nccl_net

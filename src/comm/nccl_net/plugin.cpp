@@ -1,8 +1,10 @@
+#include "trireme/base/environment.hpp"
 #include "trireme/base/error.hpp"
 
 #include "network.hpp"
 
-#include <cstdlib>
+#include <unistd.h>
+
 #include <cstring>
 #include <exception>
 
@@ -57,19 +59,16 @@ Result guarded(Act&& act) noexcept {
   }
 }
 
-/// The plugin is loaded into any program: here is its entry.
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 std::shared_ptr<Network> open_network(Logger logger) {
   const std::lock_guard lock(state_mutex);
   log_function = logger;
   if (!network) {
+    // The plugin is loaded into any program: this is its entry.
+    const auto environment = base::Environment::capture(environ);
+    const auto text = [&](const char* name) { return environment.get(name).value_or(""); };
     network = std::make_shared<Network>(
-        DeviceChoice{variable("NCCL_IB_HCA"), variable("NCCL_SOCKET_IFNAME"),
-                     variable("UCX_NET_DEVICES"), variable("UCX_TCP_RX_SEG_SIZE")});
+        DeviceChoice{text("NCCL_IB_HCA"), text("NCCL_SOCKET_IFNAME"), text("UCX_NET_DEVICES"),
+                     text("UCX_TCP_RX_SEG_SIZE")});
   }
   return network;
 }
@@ -232,72 +231,30 @@ Result make_virtual_device(int* index, VirtualDevice* parts) {
   });
 }
 
+constexpr Memory memory{accept, register_memory, register_dma_buf, deregister_memory};
+constexpr Completion completion{flush,
+                                test,
+                                close_connection,
+                                close_connection,
+                                close_listener,
+                                device_registration,
+                                consumed,
+                                make_virtual_device};
+
 }  // namespace
 }  // namespace trireme::comm::nccl_net
 
 namespace net = trireme::comm::nccl_net;
 
 extern "C" {
-extern const net::NetV9 ncclNetPlugin_v9 = {net::plugin_name,
-                                            net::init_v9,
-                                            net::devices,
-                                            net::get_properties,
-                                            net::listen_shared,
-                                            net::connect_v9,
-                                            net::accept,
-                                            net::register_memory,
-                                            net::register_dma_buf,
-                                            net::deregister_memory,
-                                            net::send,
-                                            net::receive,
-                                            net::flush,
-                                            net::test,
-                                            net::close_connection,
-                                            net::close_connection,
-                                            net::close_listener,
-                                            net::device_registration,
-                                            net::consumed,
-                                            net::make_virtual_device};
-extern const net::NetV10 ncclNetPlugin_v10 = {net::plugin_name,
-                                              net::init_v10,
-                                              net::devices,
-                                              net::get_properties,
-                                              net::listen_shared,
-                                              net::connect_v10,
-                                              net::accept,
-                                              net::register_memory,
-                                              net::register_dma_buf,
-                                              net::deregister_memory,
-                                              net::send_profiled,
-                                              net::receive_profiled,
-                                              net::flush,
-                                              net::test,
-                                              net::close_connection,
-                                              net::close_connection,
-                                              net::close_listener,
-                                              net::device_registration,
-                                              net::consumed,
-                                              net::make_virtual_device};
-extern const net::NetV11 ncclNetPlugin_v11 = {net::plugin_name,
-                                              net::init_v11,
-                                              net::devices,
-                                              net::get_properties_v11,
-                                              net::listen_v11,
-                                              net::connect_v11,
-                                              net::accept,
-                                              net::register_memory,
-                                              net::register_dma_buf,
-                                              net::deregister_memory,
-                                              net::send_profiled,
-                                              net::receive_profiled,
-                                              net::flush,
-                                              net::test,
-                                              net::close_connection,
-                                              net::close_connection,
-                                              net::close_listener,
-                                              net::device_registration,
-                                              net::consumed,
-                                              net::make_virtual_device,
-                                              net::finalize,
-                                              net::set_attributes};
+extern const net::NetV9 ncclNetPlugin_v9 = {
+    net::plugin_name, net::init_v9, net::devices, net::get_properties, net::listen_shared,
+    net::connect_v9,  net::memory,  net::send,    net::receive,        net::completion};
+extern const net::NetV10 ncclNetPlugin_v10 = {
+    net::plugin_name, net::init_v10, net::devices,       net::get_properties,   net::listen_shared,
+    net::connect_v10, net::memory,   net::send_profiled, net::receive_profiled, net::completion};
+extern const net::NetV11 ncclNetPlugin_v11 = {
+    net::plugin_name,      net::init_v11,    net::devices,  net::get_properties_v11,
+    net::listen_v11,       net::connect_v11, net::memory,   net::send_profiled,
+    net::receive_profiled, net::completion,  net::finalize, net::set_attributes};
 }
