@@ -62,7 +62,9 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
         "numerics.backend = cuda cannot train yet (the engine keeps its tensors in "
         "host memory, which the kernels of a card cannot reach); use cpu, or auto"};
   }
-  return device::make_cpu_kernels(threads);
+  return device::make_cpu_kernels(threads, config.flag("numerics.deterministic")
+                                               ? device::Tiling::by_shape
+                                               : device::Tiling::for_threads);
 }
 
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,

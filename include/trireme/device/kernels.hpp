@@ -218,8 +218,13 @@ class Kernels {
 
 /// Plain loops: the oracle of every other backend.
 std::unique_ptr<Kernels> make_reference_kernels();
+/// How products are cut for threads (`numerics.deterministic`).
+enum class Tiling {
+  for_threads,  ///< as many tiles as keep the threads busy: the fastest
+  by_shape,     ///< the same tiles for any number of threads, which so changes no bit
+};
 /// OpenMP threads, oneDNN products, AVX2 or AVX-512 chosen at run time.
-std::unique_ptr<Kernels> make_cpu_kernels(int threads);
+std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling = Tiling::for_threads);
 /// A card of this node, by its number as CUDA counts; own kernels and cuBLASLt on one stream.
 /// Tensors lie in Arena::cuda. A failure (ExitCode::topology) says what this build or node lacks.
 base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "trireme/device/kernels.hpp"
+
 #include "device/cpu/isa.hpp"
 
 #include <cstddef>
@@ -12,6 +14,7 @@ namespace trireme::device::cpu {
 struct Context {
   int threads = 1;
   Isa isa = Isa::avx2;
+  Tiling tiling = Tiling::for_threads;
   /// Partial sums of fixed chunks; grows to the largest need and stays.
   std::vector<float> partials = {};
 

@@ -21,7 +21,7 @@ class CpuKernels final : public Kernels {
  public:
   explicit CpuKernels(const cpu::Context& context)
       : context_(context),
-        products_(context.threads, cpu::bf16_products_of(context.isa)),
+        products_(context.threads, cpu::bf16_products_of(context.isa), context.tiling),
         attention_(context) {
     flush_denormals();
   }
@@ -130,14 +130,14 @@ class CpuKernels final : public Kernels {
 
 }  // namespace
 
-std::unique_ptr<Kernels> cpu::make_kernels(int threads, Isa isa) {
+std::unique_ptr<Kernels> cpu::make_kernels(int threads, Isa isa, Tiling tiling) {
   TRIREME_EXPECT(threads >= 1, base::format("{} threads of kernels", threads));
   TRIREME_EXPECT(runs(isa), base::format("this CPU does not run {}", cpu::name(isa)));
-  return std::make_unique<CpuKernels>(Context{threads, isa});
+  return std::make_unique<CpuKernels>(Context{threads, isa, tiling});
 }
 
-std::unique_ptr<Kernels> make_cpu_kernels(int threads) {
-  return cpu::make_kernels(threads, cpu::best_isa());
+std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling) {
+  return cpu::make_kernels(threads, cpu::best_isa(), tiling);
 }
 
 }  // namespace trireme::device

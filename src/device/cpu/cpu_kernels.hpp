@@ -9,7 +9,7 @@
 namespace trireme::device::cpu {
 
 /// Kernels of a chosen instruction set, which this CPU must have: so that tests compare all of
-/// them on one machine. make_cpu_kernels(threads) takes the widest.
-std::unique_ptr<Kernels> make_kernels(int threads, Isa isa);
+/// them on one machine. make_cpu_kernels takes the widest.
+std::unique_ptr<Kernels> make_kernels(int threads, Isa isa, Tiling tiling = Tiling::for_threads);
 
 }  // namespace trireme::device::cpu

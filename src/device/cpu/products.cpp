@@ -31,10 +31,10 @@ struct MatrixView {
   std::int64_t stride = 0;
 };
 
-/// How a result is cut. Large tiles share packed operands; a multiple of four keeps two, four or
-/// more threads equally busy. Whole rows multiply faster than pieces of them: rows are cut first,
-/// as long as a tile keeps enough. The sizes come from measurements on Zen 4, where these tiles
-/// reach 90 to 95 % of the peak (docs/performance.md).
+/// How a result is cut. Every tile packs its operands anew, so large ones are best; a multiple of
+/// the threads (`together`) keeps all busy. Whole rows multiply faster than pieces of them: rows
+/// are cut first, as long as a tile keeps enough. The sizes come from measurements on Zen 4, where
+/// these tiles reach 90 to 95 % of the peak (docs/performance.md).
 struct Tiles {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -43,15 +43,23 @@ struct Tiles {
   std::int64_t count() const { return row_count * column_count; }
 };
 
-Tiles tiles_of(const BlockForm& whole) {
-  constexpr std::int64_t most_rows = 512;
+/// What the number of tiles should be a multiple of.
+std::int64_t tiles_together(int threads, Tiling tiling) {
+  if (tiling == Tiling::by_shape) return 4;  // suits two threads, four, and more
+  // With two tiles for each of a few threads, one that is held up hands work to the others.
+  constexpr int few = 4;
+  return threads > 1 && threads < few ? 2 * threads : threads;
+}
+
+Tiles tiles_of(const BlockForm& whole, std::int64_t together) {
+  // The rows of a transposed operand lie apart: longer pieces of them are worth more.
+  const std::int64_t most_rows = whole.a_transposed ? 1024 : 512;
   constexpr std::int64_t most_columns = 768;
   constexpr std::int64_t enough_rows = 128;
   constexpr std::int64_t row_grain = 32;
   constexpr std::int64_t column_grain = 64;
   /// From here on the last tiles of a product cost little time to wait for.
-  constexpr std::int64_t plenty = 16;
-  constexpr std::int64_t wanted_multiple = 4;
+  const auto plenty = 4 * together;
   /// About 10 us: what a tile should at least be worth.
   constexpr std::int64_t least_operations = 2'000'000;
 
@@ -60,7 +68,7 @@ Tiles tiles_of(const BlockForm& whole) {
   tiles.column_count = ceiling(whole.columns, most_columns);
   const auto operations = 2 * whole.rows * whole.columns * whole.inner;
   const auto affordable = std::max<std::int64_t>(1, operations / least_operations);
-  while (tiles.count() < std::min(plenty, affordable) && tiles.count() % wanted_multiple != 0) {
+  while (tiles.count() < std::min(plenty, affordable) && tiles.count() % together != 0) {
     const bool can_cut_rows = whole.rows > tiles.row_count * row_grain;
     const bool can_cut_columns = whole.columns > tiles.column_count * column_grain;
     if (!can_cut_rows && !can_cut_columns) break;
@@ -106,7 +114,8 @@ BlockOperands tile_operands(const BlockForm& whole, const BlockOperands& operand
 
 }  // namespace
 
-Products::Products(int threads, Bf16Products bf16) {
+Products::Products(int threads, Bf16Products bf16, Tiling tiling)
+    : together_(tiles_together(threads, tiling)) {
   TRIREME_EXPECT(threads > 0, "products need a thread");
   for (int thread = 0; thread < threads; ++thread) threads_.emplace_back(bf16);
 }
@@ -164,7 +173,7 @@ void Products::linear_backward_weight(const Tensor& dy, const Tensor& x, const T
 void Products::multiply(const BlockForm& whole, const BlockOperands& operands) {
   if (whole.rows == 0 || whole.columns == 0 || (whole.inner == 0 && whole.accumulate)) return;
   TRIREME_EXPECT(whole.inner > 0, "a product over nothing");
-  const auto tiles = tiles_of(whole);
+  const auto tiles = tiles_of(whole, together_);
   const auto threads =
       static_cast<std::size_t>(std::min(tiles.count(), static_cast<std::int64_t>(threads_.size())));
   // Compiling may fail, so it happens here and not where threads cannot throw.

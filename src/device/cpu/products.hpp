@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trireme/device/kernels.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include "device/cpu/block_product.hpp"
@@ -9,12 +10,13 @@
 
 namespace trireme::device::cpu {
 
-/// The three products of a linear layer. The result is cut into tiles by its shape alone; threads
-/// take tiles in turn, so no sum depends on how many there are. Arguments are those of `Kernels`,
-/// the gradient of the bias apart; rows of any operand may lie in wider matrices.
+/// The three products of a linear layer. The result is cut into tiles, which threads take in turn.
+/// The bits of a result depend on the tiles: two runs on as many threads are equal, and with
+/// Tiling::by_shape any two. Arguments are those of `Kernels`, the gradient of the bias apart; rows
+/// of any operand may lie in wider matrices.
 class Products {
  public:
-  explicit Products(int threads, Bf16Products bf16);
+  Products(int threads, Bf16Products bf16, Tiling tiling);
 
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
@@ -27,6 +29,8 @@ class Products {
   void multiply(const BlockForm& whole, const BlockOperands& operands);
 
   std::vector<BlockProducts> threads_;
+  /// Tiles of a product come in multiples of it.
+  std::int64_t together_;
 };
 
 }  // namespace trireme::device::cpu
