@@ -69,22 +69,10 @@ std::vector<Key> checkpoint_keys() {
   };
 }
 
-std::vector<Key> run_keys() {
-  Key directory{.section = "run",
-                .name = "directory",
-                .default_text = "auto",
-                .auto_rule = "runs/<run.name>",
-                .documentation =
-                    "Run directory: configuration, metrics, logs and checkpoints. "
-                    "A run resumes from its own directory."};
-  Key name{.section = "run",
-           .name = "name",
-           .default_text = "run",
-           .documentation = "Name of the run in metrics and as its folder under runs/."};
-  Key tags{.section = "run",
-           .name = "tags",
-           .type = Type::texts,
-           .documentation = "Words to find the run by, copied to versions.json."};
+namespace {
+
+/// Where ranks go.
+std::vector<Key> place_keys() {
   Key binding{.section = "run",
               .name = "binding",
               .type = Type::choice,
@@ -104,6 +92,11 @@ std::vector<Key> run_keys() {
                 "parallelism inside a node, rings of data parallelism inside a switch, stages "
                 "near one another), slurm keeps the launcher's numbers; auto is topology, unless "
                 "tasks were dealt out by hand (srun --distribution)."};
+  return {binding, order};
+}
+
+/// How a run deals with the job around it.
+std::vector<Key> job_keys() {
   Key job_comment{.section = "run",
                   .name = "job_comment",
                   .type = Type::seconds,
@@ -124,7 +117,31 @@ std::vector<Key> run_keys() {
                   .documentation =
                       "How long before the job's time limit the run saves and stops "
                       "with exit code 75. 0 never stops for the limit."};
-  return {directory, name, tags, binding, order, job_comment, signal_lead};
+  return {job_comment, signal_lead};
+}
+
+}  // namespace
+
+std::vector<Key> run_keys() {
+  Key directory{.section = "run",
+                .name = "directory",
+                .default_text = "auto",
+                .auto_rule = "runs/<run.name>",
+                .documentation =
+                    "Run directory: configuration, metrics, logs and checkpoints. "
+                    "A run resumes from its own directory."};
+  Key name{.section = "run",
+           .name = "name",
+           .default_text = "run",
+           .documentation = "Name of the run in metrics and as its folder under runs/."};
+  Key tags{.section = "run",
+           .name = "tags",
+           .type = Type::texts,
+           .documentation = "Words to find the run by, copied to versions.json."};
+  std::vector<Key> keys{directory, name, tags};
+  for (auto& key : place_keys()) keys.push_back(std::move(key));
+  for (auto& key : job_keys()) keys.push_back(std::move(key));
+  return keys;
 }
 
 }  // namespace trireme::config

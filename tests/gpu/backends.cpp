@@ -3,17 +3,29 @@
 #include "trireme/base/error.hpp"
 
 #include "gpu/mirrored_kernels.hpp"
-#include "simt/compare.hpp"
+#include "unit/device/compare.hpp"
 
 namespace trireme::device::test {
+namespace {
+
+std::shared_ptr<Kernels> on_card() {
+  return std::make_shared<MirroredKernels>(base::value_or_throw(make_cuda_kernels(0)));
+}
+
+}  // namespace
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all{{"cuda", kernels_under_test(0)}};
+  static const std::vector<Backend> all{{"cuda", on_card()}};
   return all;
 }
 
-std::unique_ptr<Kernels> kernels_under_test(std::uint64_t) {
-  return std::make_unique<MirroredKernels>(base::value_or_throw(make_cuda_kernels(0)));
+const std::vector<Variants>& variants_under_test() {
+  static const std::vector<Variants> all{{"cuda", {on_card(), on_card()}}};
+  return all;
+}
+
+bool take_large_shapes() {
+  return true;
 }
 
 }  // namespace trireme::device::test

@@ -1,7 +1,7 @@
 #include "unit/device/backends.hpp"
 
-#include "simt/compare.hpp"
 #include "support/simt/kernels.hpp"
+#include "unit/device/compare.hpp"
 
 namespace trireme::device::test {
 
@@ -13,8 +13,17 @@ const std::vector<Backend>& backends() {
   return all;
 }
 
-std::unique_ptr<Kernels> kernels_under_test(std::uint64_t seed) {
-  return std::make_unique<simt::ExecutedKernels>(seed);
+/// In two orders of threads, warps and blocks.
+const std::vector<Variants>& variants_under_test() {
+  static const std::vector<Variants> all{
+      {"simt",
+       {std::make_shared<simt::ExecutedKernels>(run_seed()),
+        std::make_shared<simt::ExecutedKernels>(run_seed() + 1)}}};
+  return all;
+}
+
+bool take_large_shapes() {
+  return false;
 }
 
 }  // namespace trireme::device::test

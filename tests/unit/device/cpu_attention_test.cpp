@@ -1,4 +1,4 @@
-#include "unit/device/cpu_compare.hpp"
+#include "unit/device/compare.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -9,7 +9,7 @@ using namespace trireme::device::test;
 
 namespace {
 
-struct Shape {
+struct Heads {
   std::int64_t batch;
   std::int64_t query_seq;
   std::int64_t key_seq;
@@ -17,7 +17,7 @@ struct Shape {
   std::int64_t kv_heads;
   std::int64_t head_dim;
 };
-const Shape shapes[] = {
+const Heads shapes[] = {
     {2, 140, 140, 2, 2, 64},  // several blocks of queries, with a rest
     {1, 70, 530, 4, 2, 40},   // several blocks of keys, most of them from a cache
     {1, 90, 33, 2, 1, 72},    // queries that see no key
@@ -27,7 +27,7 @@ const Shape shapes[] = {
 
 /// Columns of one matrix, as a linear layer leaves them.
 struct Fused {
-  Fused(DType dtype, const Shape& s, Spread spread)
+  Fused(DType dtype, const Heads& s, Spread spread)
       : q(dtype, {s.batch, s.query_seq, s.heads * s.head_dim}, spread),
         kv(dtype, {s.batch, s.key_seq, 2 * s.kv_heads * s.head_dim}, spread),
         width(s.kv_heads * s.head_dim),
@@ -43,7 +43,7 @@ struct Fused {
   std::int64_t head_dim;
 };
 
-Results work(Kernels& kernels, DType dtype, const Shape& shape, const Attention& options) {
+Results work(Kernels& kernels, DType dtype, const Heads& shape, const Attention& options) {
   const auto spread = Spread::strided;
   Fused in(dtype, shape, spread);
   Fused gradients(dtype, shape, spread);
@@ -98,7 +98,7 @@ TEST_CASE("cpu attention drops the same weights as the reference") {
 
 TEST_CASE("cpu attention forgets nothing when scores grow from one block of keys to the next") {
   // The largest score comes last: every earlier sum must be brought down to it.
-  const Shape shape{1, 8, 1200, 1, 1, 16};
+  const Heads shape{1, 8, 1200, 1, 1, 16};
   compare(DType::f32, [&](Kernels& kernels) {
     Fused in(DType::f32, shape, Spread::contiguous);
     in.q.randomise(1);

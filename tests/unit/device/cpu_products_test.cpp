@@ -1,5 +1,5 @@
-#include "device/cpu/products.hpp"
-#include "unit/device/cpu_compare.hpp"
+#include "device/cpu/cpu_kernels.hpp"
+#include "unit/device/compare.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,12 +8,12 @@ using namespace trireme::device::test;
 
 namespace {
 
-struct Shape {
+struct Lengths {
   std::int64_t rows;
   std::int64_t in;
   std::int64_t out;
 };
-const Shape shapes[] = {
+const Lengths shapes[] = {
     {530, 40, 520},  // several tiles each way, with rests
     {259, 67, 301},  // nothing divides anything
     {2048, 16, 24},  // one tile, a long sum for the weights

@@ -137,3 +137,18 @@ TEST_CASE("logits of any size give finite statistics, and a NaN shows") {
     CHECK(std::isnan(stats.at(3)));
   });
 }
+
+TEST_CASE("cross-entropy takes rows that begin with minus infinity") {
+  for_each_backend([](Kernels& kernels) {
+    TestTensor logits(DType::f32, {1, 5000});
+    TestTensor targets(DType::i32, {1});
+    TestTensor stats(DType::f32, {3, 1});
+    std::vector<float> values(5000, -INFINITY);
+    values[4000] = -7.0F;
+    values[4999] = -7.0F;
+    logits.set(values);
+    targets.set_integers({4000});
+    kernels.cross_entropy_stats(logits, targets, 0, stats);
+    CHECK(stats.values() == std::vector<float>{-7, 2, -7});
+  });
+}

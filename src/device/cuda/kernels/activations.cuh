@@ -4,7 +4,9 @@
 #include "device/cuda/kernels/mask.cuh"
 #include "device/cuda/operations.hpp"
 
+#include <array>
 #include <cmath>
+#include <utility>
 
 namespace trireme::device::cuda {
 
@@ -145,72 +147,51 @@ Elements elements_of(std::int64_t pack, const Tensor& first, const Tensors&... o
   return {rows.count(), rows.width(), all_packable(pack, first, others...)};
 }
 
+/// Runs Op<T>{inputs, outputs} over tensors of one shape and type T.
+template <template <typename> class Op, typename L, std::size_t... I, std::size_t... O>
+void run_alike(L& launcher, const char* name, const std::array<Tensor, sizeof...(I)>& inputs,
+               const std::array<Tensor, sizeof...(O)>& outputs, std::index_sequence<I...>,
+               std::index_sequence<O...>) {
+  const Tensor& first = inputs[0];
+  (expect_same_shape(first, inputs[I]), ...);
+  (expect_same_shape(first, outputs[O]), ...);
+  const bool flat = all_contiguous(inputs[I]..., outputs[O]...);
+  with_type(first.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const auto extent =
+        elements_of(pack_size<T>, as_run(inputs[I], flat)..., as_run(outputs[O], flat)...);
+    run_elements<pack_size<T>>(launcher, name, extent,
+                               Op<T>{matrix_of<const T>(launcher, as_run(inputs[I], flat))...,
+                                     matrix_of<T>(launcher, as_run(outputs[O], flat))...});
+  });
+}
+template <template <typename> class Op, typename L, std::size_t In, std::size_t Out>
+void run_alike(L& launcher, const char* name, const std::array<Tensor, In>& inputs,
+               const std::array<Tensor, Out>& outputs) {
+  run_alike<Op>(launcher, name, inputs, outputs, std::make_index_sequence<In>(),
+                std::make_index_sequence<Out>());
+}
+
 template <typename L>
 void swiglu_forward(L& launcher, const Tensor& gate, const Tensor& up, const Tensor& y) {
-  expect_same_shape(gate, up);
-  expect_same_shape(gate, y);
-  const bool flat = all_contiguous(gate, up, y);
-  const Tensor g = as_run(gate, flat);
-  const Tensor u = as_run(up, flat);
-  const Tensor to = as_run(y, flat);
-  with_type(gate.dtype(), [&](auto element) {
-    using T = decltype(element);
-    run_elements<pack_size<T>>(
-        launcher, "swiglu_forward", elements_of(pack_size<T>, g, u, to),
-        SwigluForward<T>{matrix_of<const T>(launcher, g), matrix_of<const T>(launcher, u),
-                         matrix_of<T>(launcher, to)});
-  });
+  run_alike<SwigluForward>(launcher, "swiglu_forward", std::array{gate, up}, std::array{y});
 }
 
 template <typename L>
 void swiglu_backward(L& launcher, const Tensor& dy, const Tensor& gate, const Tensor& up,
                      const Tensor& d_gate, const Tensor& d_up) {
-  for (const auto* other : {&gate, &up, &d_gate, &d_up}) expect_same_shape(dy, *other);
-  const bool flat = all_contiguous(dy, gate, up, d_gate, d_up);
-  const Tensor d = as_run(dy, flat);
-  const Tensor g = as_run(gate, flat);
-  const Tensor u = as_run(up, flat);
-  const Tensor dg = as_run(d_gate, flat);
-  const Tensor du = as_run(d_up, flat);
-  with_type(dy.dtype(), [&](auto element) {
-    using T = decltype(element);
-    run_elements<pack_size<T>>(
-        launcher, "swiglu_backward", elements_of(pack_size<T>, d, g, u, dg, du),
-        SwigluBackward<T>{matrix_of<const T>(launcher, d), matrix_of<const T>(launcher, g),
-                          matrix_of<const T>(launcher, u), matrix_of<T>(launcher, dg),
-                          matrix_of<T>(launcher, du)});
-  });
+  run_alike<SwigluBackward>(launcher, "swiglu_backward", std::array{dy, gate, up},
+                            std::array{d_gate, d_up});
 }
 
 template <typename L>
 void gelu_forward(L& launcher, const Tensor& x, const Tensor& y) {
-  expect_same_shape(x, y);
-  const bool flat = all_contiguous(x, y);
-  const Tensor from = as_run(x, flat);
-  const Tensor to = as_run(y, flat);
-  with_type(x.dtype(), [&](auto element) {
-    using T = decltype(element);
-    run_elements<pack_size<T>>(
-        launcher, "gelu_forward", elements_of(pack_size<T>, from, to),
-        GeluForward<T>{matrix_of<const T>(launcher, from), matrix_of<T>(launcher, to)});
-  });
+  run_alike<GeluForward>(launcher, "gelu_forward", std::array{x}, std::array{y});
 }
 
 template <typename L>
 void gelu_backward(L& launcher, const Tensor& dy, const Tensor& x, const Tensor& dx) {
-  expect_same_shape(dy, x);
-  expect_same_shape(dy, dx);
-  const bool flat = all_contiguous(dy, x, dx);
-  const Tensor d = as_run(dy, flat);
-  const Tensor from = as_run(x, flat);
-  const Tensor to = as_run(dx, flat);
-  with_type(dy.dtype(), [&](auto element) {
-    using T = decltype(element);
-    run_elements<pack_size<T>>(
-        launcher, "gelu_backward", elements_of(pack_size<T>, d, from, to),
-        GeluBackward<T>{matrix_of<const T>(launcher, d), matrix_of<const T>(launcher, from),
-                        matrix_of<T>(launcher, to)});
-  });
+  run_alike<GeluBackward>(launcher, "gelu_backward", std::array{dy, x}, std::array{dx});
 }
 
 template <typename L>

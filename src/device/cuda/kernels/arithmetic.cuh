@@ -159,21 +159,12 @@ void copy(L& launcher, const Tensor& from, const Tensor& to) {
   });
 }
 
+template <typename T>
+using AddAlike = AddRows<T, T>;
+
 template <typename L>
 void add(L& launcher, const Tensor& x, const Tensor& y, const Tensor& z) {
-  expect_same_shape(x, y);
-  expect_same_shape(x, z);
-  const bool flat = all_contiguous(x, y, z);
-  const Tensor a = as_run(x, flat);
-  const Tensor b = as_run(y, flat);
-  const Tensor to = as_run(z, flat);
-  with_type(x.dtype(), [&](auto element) {
-    using T = decltype(element);
-    run_elements<pack_size<T>>(
-        launcher, "add", elements_of(pack_size<T>, a, b, to),
-        AddRows<T, T>{matrix_of<const T>(launcher, a), matrix_of<const T>(launcher, b),
-                      matrix_of<T>(launcher, to)});
-  });
+  run_alike<AddAlike>(launcher, "add", std::array{x, y}, std::array{z});
 }
 
 template <typename L>

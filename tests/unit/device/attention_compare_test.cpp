@@ -1,4 +1,4 @@
-#include "simt/compare.hpp"
+#include "unit/device/compare.hpp"
 
 #include <array>
 #include <cmath>
@@ -8,7 +8,7 @@ using namespace trireme::device::test;
 
 namespace {
 
-struct Shape {
+struct Heads {
   std::int64_t batch;
   std::int64_t queries;
   std::int64_t keys;
@@ -18,7 +18,7 @@ struct Shape {
 };
 
 /// Grouped heads, tiles that are not full, more keys than queries and the reverse.
-constexpr std::array<Shape, 7> shapes{{{1, 1, 1, 1, 1, 64},
+constexpr std::array<Heads, 7> shapes{{{1, 1, 1, 1, 1, 64},
                                        {2, 37, 37, 2, 2, 64},
                                        {1, 45, 45, 4, 2, 128},
                                        {1, 19, 70, 3, 1, 64},
@@ -26,7 +26,7 @@ constexpr std::array<Shape, 7> shapes{{{1, 1, 1, 1, 1, 64},
                                        {1, 33, 33, 1, 1, 50},
                                        {1, 5, 34, 2, 1, 128}}};
 
-void compare_attention(DType dtype, const Shape& s, bool causal, float rate) {
+void compare_attention(DType dtype, const Heads& s, bool causal, float rate) {
   INFO("batch " << s.batch << ", queries " << s.queries << ", keys " << s.keys << ", heads "
                 << s.heads << "/" << s.kv_heads << " of " << s.head_dim << ", causal " << causal);
   const auto spread = s.head_dim == 64 ? Spread::strided : Spread::contiguous;
@@ -68,13 +68,13 @@ void compare_attention(DType dtype, const Shape& s, bool causal, float rate) {
 
 }  // namespace
 
-TEST_CASE("own kernels: attention equals the reference on odd shapes") {
+TEST_CASE("attention equals the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto causal = GENERATE(true, false);
   for (const auto& shape : shapes) compare_attention(dtype, shape, causal, 0.0F);
 }
 
-TEST_CASE("own kernels: attention drops what the reference drops") {
+TEST_CASE("attention drops what the reference drops") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   compare_attention(dtype, shapes[3], true, 0.25F);
 }

@@ -1,6 +1,5 @@
-#include "simt/compare.hpp"
+#include "unit/device/compare.hpp"
 
-#include <array>
 #include <bit>
 
 using namespace trireme::device;
@@ -8,19 +7,16 @@ using namespace trireme::device::test;
 
 namespace {
 
-struct Shape {
-  std::int64_t rows;
-  std::int64_t width;
-};
-
-constexpr std::array<Shape, 5> shapes{{{1, 1}, {3, 7}, {29, 64}, {61, 40}, {13, 333}}};
+std::vector<Shape> shapes() {
+  return shapes_of({{1, 1}, {3, 7}, {29, 64}, {61, 40}, {13, 333}}, {149, 333});
+}
 
 }  // namespace
 
-TEST_CASE("own kernels: activations equal the reference on odd shapes") {
+TEST_CASE("activations equal the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
-  for (const auto& shape : shapes) {
+  for (const auto& shape : shapes()) {
     INFO("rows " << shape.rows << ", width " << shape.width);
     compare(dtype, [&](Kernels& kernels) {
       const auto like = [&] { return TestTensor(dtype, {shape.rows, shape.width}, spread); };
@@ -44,24 +40,23 @@ TEST_CASE("own kernels: activations equal the reference on odd shapes") {
   }
 }
 
-TEST_CASE("own kernels: dropout takes the reference's masks") {
+TEST_CASE("dropout takes the reference's masks") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
-  for (const auto& shape : shapes) {
+  for (const auto& shape : shapes()) {
     INFO("rows " << shape.rows << ", width " << shape.width);
     const Dropout mask{0.3F, run_seed(), 11, 5, 2, 400};
-    const auto work = [&](Kernels& kernels) {
+    compare_exactly([&](Kernels& kernels) {
       TestTensor x(dtype, {shape.rows, shape.width}, spread);
       TestTensor y(dtype, {shape.rows, shape.width}, spread);
       x.randomise(1);
       kernels.dropout(x, mask, y);
       return all({y});
-    };
-    CHECK((work(*kernels_under_test(run_seed())) == work(*make_reference_kernels())));
+    });
   }
 }
 
-TEST_CASE("own kernels: rotary embeddings equal the reference on odd shapes") {
+TEST_CASE("rotary embeddings equal the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto inverse = GENERATE(false, true);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
@@ -80,10 +75,10 @@ TEST_CASE("own kernels: rotary embeddings equal the reference on odd shapes") {
   }
 }
 
-TEST_CASE("own kernels: arithmetic equals the reference on odd shapes") {
+TEST_CASE("arithmetic equals the reference on odd shapes") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
-  for (const auto& shape : shapes) {
+  for (const auto& shape : shapes()) {
     INFO("rows " << shape.rows << ", width " << shape.width);
     compare(dtype, [&](Kernels& kernels) {
       const auto like = [&](DType type) {
@@ -117,26 +112,34 @@ TEST_CASE("own kernels: arithmetic equals the reference on odd shapes") {
   }
 }
 
-TEST_CASE("own kernels: sums in double equal the reference") {
+TEST_CASE("sums in double equal the reference") {
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& shape :
-       {Shape{1, 1}, Shape{3, 77}, Shape{1, 16'384}, Shape{1, 16'385}, Shape{7, 6'001}}) {
+       shapes_of({{1, 1}, {3, 77}, {1, 16'384}, {1, 16'385}, {7, 6'001}}, {5, 50'021})) {
     INFO("rows " << shape.rows << ", width " << shape.width);
     TestTensor x(DType::f32, {shape.rows, shape.width}, spread);
     x.randomise(1);
     const auto reference = make_reference_kernels();
-    const auto one = kernels_under_test(run_seed());
-    const double squares = one->sum_of_squares(x);
-    CHECK(squares == Approx(reference->sum_of_squares(x)).epsilon(1e-12));
-    CHECK(one->sum(x) == Approx(reference->sum(x)).epsilon(1e-10));
-    CHECK(std::bit_cast<std::uint64_t>(kernels_under_test(run_seed() + 1)->sum_of_squares(x)) ==
-          std::bit_cast<std::uint64_t>(squares));
+    for (const auto& variants : variants_under_test()) {
+      INFO(variants.name << ", --rng-seed " << run_seed());
+      const double squares = variants.kernels.front()->sum_of_squares(x);
+      const double sum = variants.kernels.front()->sum(x);
+      CHECK(squares == Approx(reference->sum_of_squares(x)).epsilon(1e-12));
+      CHECK(sum == Approx(reference->sum(x)).epsilon(1e-10));
+      for (const auto& kernels : variants.kernels) {
+        CHECK(std::bit_cast<std::uint64_t>(kernels->sum_of_squares(x)) ==
+              std::bit_cast<std::uint64_t>(squares));
+        CHECK(std::bit_cast<std::uint64_t>(kernels->sum(x)) == std::bit_cast<std::uint64_t>(sum));
+      }
+    }
   }
 }
 
-TEST_CASE("own kernels: optimizers equal the reference over several steps") {
+TEST_CASE("optimizers equal the reference over several steps") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
-  for (const std::int64_t count : {1, 3, 64, 1'023, 10'007}) {
+  for (const auto& shape :
+       shapes_of({{1, 1}, {1, 3}, {1, 64}, {1, 1'023}, {1, 10'007}}, {1, 40'003})) {
+    const auto count = shape.width;
     INFO("count " << count);
     compare(DType::f32, [&](Kernels& kernels) {
       TestTensor gradient(DType::f32, {count});
