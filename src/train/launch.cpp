@@ -70,6 +70,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
                            const std::function<base::ExitCode(Session&)>& body) {
   const auto join = base::value_or_throw(join_options(config));
   const auto identity = runtime::identify(environment);
+  if (identity.ok()) runtime::die_with_slurmstepd(*identity);
   if (identity.ok() && identity->announced_rank.value_or(0) == 0) {
     runtime::put_failure_aside(failures.run_directory);
   }
