@@ -16,12 +16,13 @@ namespace trireme::runtime {
 namespace {
 
 std::string time_text() {
-  const auto now = std::time(nullptr);
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
   std::tm parts{};
-  ::gmtime_r(&now, &parts);
+  ::gmtime_r(&now.tv_sec, &parts);
   char text[32];
-  const auto length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text, length};
+  const auto length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  return base::format("{}.{:03}Z", std::string_view(text, length), now.tv_nsec / 1'000'000);
 }
 
 base::Json to_json(const comm::RankFailure& failure, const std::string& log_file) {

@@ -4,11 +4,14 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/launch/contract.hpp"
+#include "trireme/launch/task_record.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/runtime/rank_order.hpp"
+
+#include <charconv>
 
 namespace trireme::train {
 namespace {
@@ -45,6 +48,27 @@ void report_launch(const base::Environment& environment, base::LocalRank local_r
         "are not raised, and how tasks end is not recorded); install it there "
         "(docs/install-slurm.md)",
         environment.get("SLURMD_NODENAME").value_or("?"));
+  }
+}
+
+/// Lets the node's plugin copy its records of this step into the run, where `trireme why` looks.
+void offer_log_folder(const base::Environment& environment, const std::filesystem::path& run) {
+  const auto folder = environment.get(launch::directory_variable);
+  const auto step_text = environment.get("SLURM_STEP_ID").value_or("");
+  std::uint32_t step = 0;
+  const auto* const end = step_text.data() + step_text.size();
+  const bool is_step =
+      std::from_chars(step_text.data(), end, step).ptr == end && !step_text.empty();
+  if (!folder || !is_step || run.empty()) return;
+  const auto link = std::filesystem::path(*folder) / launch::records_link(step);
+  std::error_code error;
+  std::filesystem::remove(link, error);
+  std::filesystem::create_symlink(std::filesystem::absolute(run / "log", error), link, error);
+  if (error) {
+    base::log::local::warning("launch",
+                              "cannot make '{}': {} (how tasks of this node end is not copied into "
+                              "the run)",
+                              link.string(), error.message());
   }
 }
 
@@ -87,6 +111,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   return mpi.run([&] {
     Session session{runtime::join(mpi, join, environment), nullptr};
     report_launch(environment, mpi.local_rank());
+    if (mpi.local_rank().value() == 0) offer_log_folder(environment, failures.run_directory);
     for (const auto& text : {ordering.sentence(), exported}) {
       if (!text.empty()) base::log::info("runtime", "{}", text);
     }
