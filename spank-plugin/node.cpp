@@ -2,8 +2,6 @@
 
 #include "trireme/base/format.hpp"
 
-#include "folders.hpp"
-
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -93,6 +91,12 @@ Node::Node(const Settings& settings, launch::Contract contract, spank_t spank)
 
 void Node::open_folders(spank_t spank) {
   const Owner owner{item<uid_t>(spank, S_JOB_UID), item<gid_t>(spank, S_JOB_GID)};
+  user_ = {owner, {}};
+  gid_t* groups = nullptr;
+  int count = 0;
+  if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) == ESPANK_SUCCESS) {
+    user_.groups.assign(groups, groups + count);
+  }
   const auto base = open_base(settings_.base);
   if (!base) {
     slurm_error("trireme: %s", base.failure().text.c_str());
@@ -153,7 +157,9 @@ void Node::record_task(spank_t spank) const {
   struct stat facts {};
   if (!record_ || ::fstat(record_.get(), &facts) != 0 || facts.st_size > largest_record) return;
   auto record = step_;
-  record.time = std::time(nullptr);
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  record.time_ms = std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
   record.rank = item<std::uint32_t>(spank, S_TASK_GLOBAL_ID);
   record.local_rank = static_cast<std::uint32_t>(item<int>(spank, S_TASK_ID));
   record.process = item<pid_t>(spank, S_TASK_PID);
@@ -165,6 +171,10 @@ void Node::record_task(spank_t spank) const {
     slurm_error("trireme: the record %s takes no line: %s", record_path_.c_str(),
                 std::strerror(errno));
   }
+  if (folder_.empty()) return;
+  append_as_user(
+      user_, format("{}/{}/tasks.{}.jsonl", folder_, launch::records_link(step_.step), record.node),
+      line);
 }
 
 }  // namespace trireme::spank

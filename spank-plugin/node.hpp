@@ -4,8 +4,10 @@
 #include "trireme/launch/contract.hpp"
 #include "trireme/launch/task_record.hpp"
 
+#include "folders.hpp"
 #include "site.hpp"
 #include "spank.hpp"
+#include "user_copy.hpp"
 
 #include <string>
 
@@ -29,6 +31,7 @@ class Node {
   Settings settings_;
   launch::Contract contract_;
   launch::TaskRecord step_;
+  User user_;
   std::string folder_;
   std::string record_path_;
   base::File record_;

@@ -50,6 +50,9 @@ SlurmctldTimeout=10
 InactiveLimit=0
 KillWait=5
 ReturnToService=2
+# As long as there is one partition nothing is preempted; tests add another.
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 END
     [[ $mode == ports ]] && echo "CommunicationParameters=NoInAddrAny"
     ((gpus > 0)) && echo "GresTypes=gpu"

@@ -10,6 +10,7 @@ namespace trireme::apps {
 base::ExitCode run_on_ranks(Context& context,
                             const std::function<base::ExitCode(comm::MpiRuntime&)>& body) {
   const auto identity = base::value_or_throw(runtime::identify(context.environment));
+  runtime::die_with_slurmstepd(identity);
   comm::MpiRuntime mpi;
   auto log = base::log::settings();
   log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};

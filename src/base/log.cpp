@@ -17,6 +17,8 @@ namespace {
 struct State {
   Settings settings;
   int file = -1;
+  /// The file did not take all of the last line.
+  bool torn = false;
   std::mutex mutex;
 };
 
@@ -48,14 +50,26 @@ std::string universal_time(const timespec& now) {
   return time_text(now, parts, "%Y-%m-%dT%H:%M:%S") + "Z";
 }
 
-/// One write call per line, so that lines of several ranks do not mix.
-void emit(int descriptor, std::string_view line) {
+/// One write call per line, so that lines of several ranks do not mix. Whether all was taken.
+bool emit(int descriptor, std::string_view line) {
   while (!line.empty()) {
     const auto count = ::write(descriptor, line.data(), line.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
+    if (count <= 0) return false;
     line.remove_prefix(static_cast<std::size_t>(count));
   }
+  return true;
+}
+
+/// Into the rank's file, where there is room.
+void emit_to_file(State& log, const std::string& line) {
+  // What was taken of the line before must not run into this one.
+  const bool taken = emit(log.file, log.torn ? "\n" + line : line);
+  if (!taken && !log.torn) {
+    emit(STDERR_FILENO, format("cannot write to log '{}': {}; lines are missing there\n",
+                               log.settings.file, std::strerror(errno)));
+  }
+  log.torn = !taken;
 }
 
 void write_to(Level level, std::string_view room, std::string_view message, bool to_stderr) {
@@ -73,7 +87,7 @@ void write_to(Level level, std::string_view room, std::string_view message, bool
     const bool paint = settings.colour && *colours[index] != '\0';
     emit(STDERR_FILENO, paint ? format("{}{}\033[0m\n", colours[index], line) : line + "\n");
   }
-  if (log.file >= 0) emit(log.file, format("{} {}\n", universal_time(now), said));
+  if (log.file >= 0) emit_to_file(log, format("{} {}\n", universal_time(now), said));
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ struct alignas(128) Board::Slot {
   std::atomic<std::int32_t> process;
   std::atomic<std::int32_t> world_rank;
   SharedText activity;
+  /// One more than each rank; 0 ends the list. A reader may see parts of two lists, as with texts.
+  std::array<std::atomic<std::int32_t>, 8> awaited;
 };
 
 struct alignas(128) Board::Header {
@@ -116,6 +118,23 @@ std::string Board::activity(base::LocalRank rank) const {
 
 void Board::set_activity(std::string_view text) {
   slot(place_.self).activity.set(text);
+}
+
+std::vector<base::Rank> Board::awaited(base::LocalRank rank) const {
+  std::vector<base::Rank> ranks;
+  for (const auto& one : slot(rank).awaited) {
+    const auto number = one.load(std::memory_order_relaxed);
+    if (number == 0) break;
+    ranks.emplace_back(number - 1);
+  }
+  return ranks;
+}
+
+void Board::set_awaited(const std::vector<base::Rank>& ranks) {
+  auto& list = slot(place_.self).awaited;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    list[i].store(i < ranks.size() ? ranks[i].value() + 1 : 0, std::memory_order_relaxed);
+  }
 }
 
 bool Board::fail(const Verdict& verdict) {

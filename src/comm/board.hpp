@@ -57,6 +57,9 @@ class Board {
   /// "computing", "waits in …".
   std::string activity(base::LocalRank rank) const;
   void set_activity(std::string_view text);
+  /// World ranks that a rank waits for, the first few; none while it waits for nobody.
+  std::vector<base::Rank> awaited(base::LocalRank rank) const;
+  void set_awaited(const std::vector<base::Rank>& ranks);
 
   struct Verdict {
     base::Rank culprit;

@@ -163,6 +163,16 @@ bool is_orderly(const std::exception_ptr& error, int world_size) {
   }
 }
 
+/// How long a failed rank may take to say so: its log may lie where nothing can be written now.
+constexpr std::chrono::seconds last_words{5};
+
+void end_soon(base::ExitCode code) {
+  std::thread([code] {
+    std::this_thread::sleep_for(last_words);
+    std::_Exit(static_cast<int>(code));
+  }).detach();
+}
+
 /// MPI_Abort makes the launcher end ranks of other nodes that cannot end themselves, but it does
 /// not come back; this rank ends with its own exit code unless the launcher is faster.
 void abort_elsewhere(base::ExitCode code) {
@@ -180,6 +190,7 @@ base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
   if (!orderly) {
     // The launcher begins to end all ranks as soon as one is gone: each still says its line.
     std::signal(SIGTERM, SIG_IGN);
+    end_soon(failure.code);
   }
   base::log::local::error("comm", "{}", failure.text);
   if (state_->listener) state_->listener(failure);

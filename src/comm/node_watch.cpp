@@ -3,13 +3,13 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
+#include "notice.hpp"
+
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
-#include <cstring>
 #include <thread>
 
 namespace trireme::comm {
@@ -18,27 +18,14 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds look_interval{5};
+/// Between a neighbour's death and the word that it was the first to go.
+constexpr milliseconds moment_of_death{50};
+/// How long ranks may take to answer: those that wait do so at once.
+constexpr milliseconds patience_of_inquiry{1500};
 /// Below the second that mpirun waits between asking ranks to end and killing them.
 constexpr milliseconds farewell{400};
 /// Groups use tags below (mpi_runtime.cpp).
 constexpr int notice_tag = 32000;
-
-/// A verdict in one small message, which MPI delivers without the receiver's help.
-struct Notice {
-  std::int32_t culprit = -1;
-  std::array<char, 64> host{};
-  std::array<char, 512> cause{};
-};
-
-template <std::size_t N>
-void put(std::array<char, N>& place, const std::string& text) {
-  std::memcpy(place.data(), text.data(), std::min(text.size(), N - 1));
-}
-
-template <std::size_t N>
-std::string get(const std::array<char, N>& place) {
-  return {place.data(), ::strnlen(place.data(), N)};
-}
 
 /// The state letter of proc(5), '?' when the process cannot be seen.
 char process_state(int process) {
@@ -53,7 +40,11 @@ char process_state(int process) {
 }  // namespace
 
 NodeWatch::NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control)
-    : board_(std::move(board)), world_(std::move(world)), control_(control) {
+    : board_(std::move(board)),
+      world_(std::move(world)),
+      control_(control),
+      lines_(Lifelines::create(world_, control)),
+      inquiry_(world_, control, [this](base::Rank rank) { return look(rank); }) {
   if (!board_) return;
   for (int rank = 0; rank < board_->size(); ++rank) {
     const base::LocalRank local(rank);
@@ -61,19 +52,6 @@ NodeWatch::NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control
         local == board_->self() ? -1L : ::syscall(SYS_pidfd_open, board_->process(local), 0);
     processes_.push_back(base::File::adopt(static_cast<int>(raw)));
   }
-}
-
-std::vector<base::Rank> NodeWatch::World::neighbours() const {
-  std::vector<base::Rank> ranks;
-  for (std::size_t rank = 0; rank < leaders.size(); ++rank) {
-    if (leaders[rank] == leaders[self.index()]) ranks.emplace_back(static_cast<int>(rank));
-  }
-  return ranks;
-}
-
-std::string NodeWatch::World::task_text(base::Rank rank) const {
-  const int task = tasks[rank.index()];
-  return task == rank.value() ? std::string{} : base::format("task {}, ", task);
 }
 
 std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
@@ -87,10 +65,14 @@ bool NodeWatch::is_dead(base::LocalRank rank) const {
   return processes_[rank.index()] && has_ended(rank) && board_->state(rank) == RankState::running;
 }
 
-std::optional<Board::Verdict> NodeWatch::dead_neighbour() const {
+std::optional<Board::Verdict> NodeWatch::dead_neighbour() {
   for (int local = 0; board_ && local < board_->size(); ++local) {
     const base::LocalRank rank(local);
     if (rank == board_->self() || !is_dead(rank)) continue;
+    const auto now = Clock::now();
+    // Where the launcher kills all ranks, this one dies before the moment is over.
+    if (!death_seen_) death_seen_ = now;
+    if (now - *death_seen_ < moment_of_death) return std::nullopt;
     const auto culprit = board_->world_rank(rank);
     const auto activity = board_->activity(rank);
     return Board::Verdict{
@@ -110,7 +92,7 @@ std::optional<Board::Verdict> NodeWatch::notice() const {
   auto request = mpi::ireceive(&notice, sizeof notice, *source, notice_tag, control_);
   while (!mpi::test(request, nullptr)) {
   }
-  return Board::Verdict{base::Rank(notice.culprit), get(notice.host), get(notice.cause)};
+  return notice.verdict();
 }
 
 std::optional<Board::Verdict> NodeWatch::lost_peer() {
@@ -118,55 +100,78 @@ std::optional<Board::Verdict> NodeWatch::lost_peer() {
     if (auto verdict = board_->verdict()) return verdict;
     if (auto verdict = dead_neighbour()) return verdict;
   }
-  return notice();
+  if (auto verdict = notice()) return verdict;
+  return lines_ ? lines_->lost_peer() : std::nullopt;
+}
+
+void NodeWatch::give_up(const PendingOperation& waiting, const Board::Verdict& verdict) {
+  const auto& label = waiting.label();
+  throw PeerError(base::format("{} cannot finish: {}", waiting.text(), verdict.cause),
+                  {std::string(label.operation),
+                   std::string(label.group),
+                   label.number,
+                   {verdict.culprit},
+                   verdict.host,
+                   0,
+                   verdict.cause});
 }
 
 void NodeWatch::check(const PendingOperation& waiting) {
   const auto now = Clock::now();
   if (now < next_look_) return;
   next_look_ = now + look_interval;
-  const auto verdict = lost_peer();
-  if (!verdict) return;
-  const auto& label = waiting.label();
-  throw PeerError(base::format("{} cannot finish: {}", waiting.text(), verdict->cause),
-                  {std::string(label.operation),
-                   std::string(label.group),
-                   label.number,
-                   {verdict->culprit},
-                   verdict->host,
-                   0,
-                   verdict->cause});
+  if (const auto verdict = lost_peer()) give_up(waiting, *verdict);
+  awaited_ = waiting.missing();
+  if (board_) board_->set_awaited(awaited_);
+  inquiry_.answer();
 }
 
-std::string NodeWatch::describe(base::Rank rank) const {
-  const auto host_text = host(rank);
+Blame NodeWatch::find_blame(const PendingOperation& waiting) {
+  const auto until = Clock::now() + patience_of_inquiry;
+  inquiry_.begin(waiting.missing());
+  while (!inquiry_.settled() && Clock::now() < until) {
+    if (const auto verdict = lost_peer()) give_up(waiting, *verdict);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return inquiry_.conclude();
+}
+
+Sighting NodeWatch::look(base::Rank rank) const {
+  using State = Sighting::State;
+  const auto self = world_.text(world_.self);
+  if (rank == world_.self) {
+    return {awaited_.empty() ? State::computing : State::waiting, awaited_, self};
+  }
   const auto local = neighbour(rank);
-  const auto task = world_.task_text(rank);
-  if (!local) return base::format("rank {} ({}on {})", rank.value(), task, host_text);
-  const int process = board_->process(*local);
-  std::string doing = board_->activity(*local);
-  if (board_->state(*local) == RankState::left) {
+  if (!local) return {};
+  const bool halted = board_->state(*local) == RankState::left || has_ended(*local) ||
+                      process_state(board_->process(*local)) == 'T';
+  auto awaited = board_->awaited(*local);
+  auto state = awaited.empty() ? State::computing : State::waiting;
+  if (halted) state = State::halted;
+  return {state, std::move(awaited), describe(*local)};
+}
+
+std::string NodeWatch::describe(base::LocalRank rank) const {
+  const auto world_rank = board_->world_rank(rank);
+  const int process = board_->process(rank);
+  std::string doing = board_->activity(rank);
+  if (board_->state(rank) == RankState::left) {
     doing = "has left the run";
   } else if (process_state(process) == 'T') {
     doing = "stopped by a signal";
   } else if (doing.empty()) {
     doing = "in no wait of its own";
   }
-  return base::format("rank {} ({}process {} on {}, {})", rank.value(), task, process, host_text,
-                      doing);
-}
-
-std::vector<base::Rank> NodeWatch::stopped() const {
-  std::vector<base::Rank> ranks;
-  for (int rank = 0; board_ && rank < board_->size(); ++rank) {
-    const base::LocalRank local(rank);
-    if (process_state(board_->process(local)) == 'T') ranks.push_back(board_->world_rank(local));
-  }
-  return ranks;
+  return base::format("rank {} ({}process {} on {}, {})", world_rank.value(),
+                      world_.task_text(world_rank), process, host(world_rank), doing);
 }
 
 void NodeWatch::show_activity(std::string_view text) {
-  if (board_) board_->set_activity(text);
+  if (text.empty()) awaited_.clear();
+  if (!board_) return;
+  board_->set_activity(text);
+  if (text.empty()) board_->set_awaited({});
 }
 
 std::uint32_t NodeWatch::arm() {
@@ -186,10 +191,7 @@ void NodeWatch::disarm() {
 }
 
 void NodeWatch::send_notices(const Board::Verdict& verdict, Clock::time_point until) const {
-  Notice notice;
-  notice.culprit = verdict.culprit.value();
-  put(notice.host, verdict.host);
-  put(notice.cause, verdict.cause);
+  const Notice notice(verdict);
   std::vector<MPI_Request> requests;
   const auto own_leader = world_.leaders[world_.self.index()];
   for (std::size_t rank = 0; rank < world_.leaders.size(); ++rank) {
@@ -236,6 +238,7 @@ void NodeWatch::linger(const Board::Verdict& verdict, Role role, Clock::time_poi
 NodeWatch::Role NodeWatch::announce(const Board::Verdict& verdict) {
   const auto until = Clock::now() + farewell;
   const auto role = !board_ || board_->fail(verdict) ? Role::first : Role::follower;
+  if (lines_) lines_->announce(verdict);
   try {
     if (role == Role::first) send_notices(verdict, until);
   } catch (const base::Error& error) {
@@ -256,6 +259,7 @@ void NodeWatch::end_culprit(const Board::Verdict& verdict) const {
 
 void NodeWatch::leave() {
   if (board_) board_->leave();
+  if (lines_) lines_->leave();
 }
 
 }  // namespace trireme::comm

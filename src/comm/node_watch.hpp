@@ -3,8 +3,11 @@
 #include "trireme/base/file.hpp"
 
 #include "board.hpp"
+#include "inquiry.hpp"
+#include "lifelines.hpp"
 #include "mpi_calls.hpp"
 #include "progress.hpp"
+#include "world.hpp"
 
 #include <chrono>
 #include <optional>
@@ -13,29 +16,18 @@
 namespace trireme::comm {
 
 /// Looks after all peers: those of this node through the board and their process descriptors,
-/// those of other nodes through notices that a failing rank sends.
+/// those of other nodes through notices that a failing rank sends and through lifelines.
 class NodeWatch final : public PeerWatch {
  public:
-  struct World {
-    base::Rank self;
-    /// Node of each world rank.
-    std::vector<std::string> hosts;
-    /// The launcher's number of each world rank.
-    std::vector<int> tasks;
-    /// Lowest world rank on the node of each world rank: tells nodes apart.
-    std::vector<int> leaders;
-    /// World ranks of this node, by local rank.
-    std::vector<base::Rank> neighbours() const;
-    /// "task 5, " where the launcher calls the rank something else; else nothing.
-    std::string task_text(base::Rank rank) const;
-  };
-  /// Without a board (memory cannot be shared) only notices and deadlines tell of lost peers.
+  /// Collective over the world. Without a board (memory cannot be shared) only notices, lifelines
+  /// and deadlines tell of lost peers.
   NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control);
+  NodeWatch(const NodeWatch&) = delete;
+  NodeWatch& operator=(const NodeWatch&) = delete;
 
   void check(const PendingOperation& waiting) override;
-  std::string describe(base::Rank rank) const override;
+  Blame find_blame(const PendingOperation& waiting) override;
   std::string host(base::Rank rank) const override { return world_.hosts[rank.index()]; }
-  std::vector<base::Rank> stopped() const override;
   void show_activity(std::string_view text) override;
   std::uint32_t arm() override;
   void sleep(std::uint32_t armed, std::chrono::microseconds at_most) override;
@@ -59,8 +51,12 @@ class NodeWatch final : public PeerWatch {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::optional<Board::Verdict> dead_neighbour() const;
+  std::optional<Board::Verdict> dead_neighbour();
   std::optional<Board::Verdict> notice() const;
+  /// Of a rank of this node.
+  Sighting look(base::Rank rank) const;
+  std::string describe(base::LocalRank rank) const;
+  [[noreturn]] static void give_up(const PendingOperation& waiting, const Board::Verdict& verdict);
   void send_notices(const Board::Verdict& verdict, Clock::time_point until) const;
   void linger(const Board::Verdict& verdict, Role role, Clock::time_point until) const;
   void end_culprit(const Board::Verdict& verdict) const;
@@ -73,9 +69,15 @@ class NodeWatch final : public PeerWatch {
   std::unique_ptr<Board> board_;
   World world_;
   MPI_Comm control_;
+  /// Where this rank holds one to another node.
+  std::unique_ptr<Lifelines> lines_;
+  Inquiry inquiry_;
+  /// Whom this rank waits for.
+  std::vector<base::Rank> awaited_;
   /// By local rank; empty for this rank.
   std::vector<base::File> processes_;
   Clock::time_point next_look_;
+  std::optional<Clock::time_point> death_seen_;
 };
 
 }  // namespace trireme::comm

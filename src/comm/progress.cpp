@@ -79,32 +79,44 @@ void Progress::wait(PendingOperation& operation) {
   if (shown) watch_->show_activity({});
 }
 
-void Progress::give_up(const PendingOperation& operation, double waited_seconds) const {
-  auto missing = operation.missing();
-  // Who waits for a stopped rank holds up others in turn: the cause is where the chain begins.
-  if (const auto stopped = watch_ != nullptr ? watch_->stopped() : missing; !stopped.empty()) {
-    missing = stopped;
+Blame Progress::blame(const PendingOperation& operation) const {
+  if (watch_ != nullptr) return watch_->find_blame(operation);
+  Blame blame{operation.missing(), {}, {}};
+  std::sort(blame.ranks.begin(), blame.ranks.end());
+  for (const auto rank : blame.ranks) {
+    blame.texts.push_back(base::format("rank {}", rank.value()));
   }
-  std::sort(missing.begin(), missing.end());
-  std::vector<std::string> who;
-  for (const auto rank : missing) {
-    who.push_back(watch_ != nullptr ? watch_->describe(rank)
-                                    : base::format("rank {}", rank.value()));
+  return blame;
+}
+
+void Progress::give_up(const PendingOperation& operation, double waited_seconds) const {
+  const auto missing = operation.missing();
+  const auto blame = this->blame(operation);
+  const auto is_missing = [&](base::Rank rank) {
+    return std::find(missing.begin(), missing.end(), rank) != missing.end();
+  };
+  const auto limit = base::duration_text(operation.label().timeout_seconds);
+  const auto who = list_text(blame.texts);
+  std::string cause;
+  if (!blame.cut_off.empty()) {
+    cause = base::format("{} ({} waited {})", blame.cut_off, operation.text(), limit);
+  } else if (std::all_of(blame.ranks.begin(), blame.ranks.end(), is_missing)) {
+    cause = base::format("{} did not come to {} within {}", who, operation.text(), limit);
+  } else {
+    // Whom this rank misses waits itself.
+    cause = base::format("{} did not come, and {} waited {} in turn", who, operation.text(), limit);
   }
   std::vector<int> members;
   for (const auto rank : operation.label().members) members.push_back(rank.value());
   const auto host =
-      watch_ != nullptr && !missing.empty() ? watch_->host(missing.front()) : std::string{};
-  const auto cause =
-      base::format("{} did not come to {} within {}", list_text(who), operation.text(),
-                   base::duration_text(operation.label().timeout_seconds));
+      watch_ != nullptr && !blame.ranks.empty() ? watch_->host(blame.ranks.front()) : std::string{};
   throw PeerError(
       base::format("{} (ranks {}) waited {} for {} (no rank of the group can go on without them; "
                    "comm.timeout = {}); read their logs, or raise comm.timeout if they were busy",
                    operation.text(), base::join(members, ", "), base::duration_text(waited_seconds),
-                   list_text(who), base::duration_text(operation.label().timeout_seconds)),
+                   who, limit),
       {std::string(operation.label().operation), std::string(operation.label().group),
-       operation.label().number, missing, host, waited_seconds, cause});
+       operation.label().number, blame.ranks, host, waited_seconds, cause});
 }
 
 }  // namespace trireme::comm

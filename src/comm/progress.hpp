@@ -2,6 +2,7 @@
 
 #include "trireme/comm/peer_error.hpp"
 
+#include "blame.hpp"
 #include "operation.hpp"
 
 #include <chrono>
@@ -16,11 +17,10 @@ class PeerWatch {
   virtual ~PeerWatch() = default;
   /// Throws PeerError when a peer is known to have died or failed.
   virtual void check(const PendingOperation& waiting) = 0;
-  /// "rank 3 (process 4711 on n2, stopped by a signal)".
-  virtual std::string describe(base::Rank rank) const = 0;
+  /// Who is to blame for a wait that reached its deadline, after a moment of asking around: not
+  /// those that wait themselves, but where the chain begins. Throws as check() does.
+  virtual Blame find_blame(const PendingOperation& waiting) = 0;
   virtual std::string host(base::Rank rank) const = 0;
-  /// Ranks of this node that a signal has stopped.
-  virtual std::vector<base::Rank> stopped() const { return {}; }
 
   /// Shown to peers that miss this rank; empty: it computes.
   virtual void show_activity(std::string_view text) = 0;
@@ -61,6 +61,7 @@ class Progress {
   /// Sleeps unless something moved.
   bool sleep();
   [[noreturn]] void give_up(const PendingOperation& operation, double waited_seconds) const;
+  Blame blame(const PendingOperation& operation) const;
 
   std::vector<PendingOperation*> operations_;
   PeerWatch* watch_ = nullptr;

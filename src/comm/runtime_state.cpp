@@ -103,14 +103,14 @@ MpiRuntime::State::State(const Numbering& numbering)
   progress_.use(watch_.get());
 }
 
-NodeWatch::World MpiRuntime::State::learn_world() {
+World MpiRuntime::State::learn_world() {
   // The lowest world rank of a node stands for the node.
   Introduction mine{world_rank.value(), mpi::rank(MPI_COMM_WORLD), {}};
   mpi::library_broadcast(&mine.leader, sizeof mine.leader, 0, node_.get());
   put(mine.host, node_name);
   std::vector<Introduction> all(static_cast<std::size_t>(world_size));
   mpi::library_all_gather(&mine, all.data(), sizeof mine, control_.get());
-  NodeWatch::World world;
+  World world;
   world.self = world_rank;
   for (const auto& one : all) {
     world.leaders.push_back(one.leader);
@@ -126,7 +126,7 @@ NodeWatch::World MpiRuntime::State::learn_world() {
   return world;
 }
 
-std::unique_ptr<Board> MpiRuntime::State::make_board(const NodeWatch::World& world) {
+std::unique_ptr<Board> MpiRuntime::State::make_board(const World& world) {
   if (local_size == 1) return nullptr;
   MpiGroup node("node", world.neighbours(),
                 {&progress_, mpi::duplicate(node_.get()), mpi::duplicate(node_.get()),

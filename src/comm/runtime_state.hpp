@@ -30,8 +30,8 @@ class MpiRuntime::State {
   NodeWatch& watch() { return *watch_; }
 
  private:
-  NodeWatch::World learn_world();
-  std::unique_ptr<Board> make_board(const NodeWatch::World& world);
+  World learn_world();
+  std::unique_ptr<Board> make_board(const World& world);
   void await_members(const std::string& group_name, const std::vector<base::Rank>& ranks, int tag,
                      double timeout_seconds);
   MpiGroup::Wiring wire(const std::vector<base::Rank>& ranks, int tag, const GroupOptions& options);

@@ -253,10 +253,11 @@ std::vector<std::string> advice(const Contract& contract, const Geometry& geomet
                                                     "site's default"
                                                   : "--mpi=" + shown(mpi) + " is no PMIx"));
     }
-    if (!geometry.kill_on_bad_exit) {
+    if (!geometry.kill_on_bad_exit && !geometry.waits) {
       texts.push_back(
-          "without --kill-on-bad-exit=1 a rank that dies leaves the others waiting until "
-          "comm.timeout (srun does not end them); add it, or export SLURM_KILL_BAD_EXIT=1");
+          "without --wait=10 a rank that dies while MPI starts leaves the others waiting (srun "
+          "does "
+          "not end them); add it, or export SLURM_WAIT=10");
     }
   }
   if (geometry.command == Command::srun && !site.job_cpus_per_task.empty() &&

@@ -60,6 +60,7 @@ void apply(Geometry& geometry, std::string_view option, const std::string& value
   if (option == "gpu-bind" || option == "tres-bind") geometry.gpu_bind = value;
   if (option == "no-kill") geometry.no_kill = value != "off";
   if (option == "kill-on-bad-exit") geometry.kill_on_bad_exit = value != "0";
+  if (option == "wait") geometry.waits = parse_number(value).value_or(0) > 0;
   if (option == "quiet") geometry.quiet = true;
   if (option == "overlap") geometry.overlap = true;
   if (option == "jobid") geometry.in_allocation = true;
@@ -91,6 +92,7 @@ constexpr std::array srun_variables{Variable{"SLURM_NNODES", "nodes"},
                                     Variable{"SLURM_DISTRIBUTION", "distribution"},
                                     Variable{"SLURM_NO_KILL", "no-kill"},
                                     Variable{"SLURM_KILL_BAD_EXIT", "kill-on-bad-exit"},
+                                    Variable{"SLURM_WAIT", "wait"},
                                     Variable{"SRUN_CPUS_PER_TASK", "cpus-per-task"},
                                     Variable{"SLURM_TIMELIMIT", "time"}};
 constexpr std::array sbatch_variables{Variable{"SBATCH_GPUS", "gpus"},

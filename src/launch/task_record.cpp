@@ -102,13 +102,17 @@ std::string cause_text(const TaskRecord& record) {
   return text;
 }
 
+std::string records_link(std::uint32_t step) {
+  return format("records-of-step-{}", step);
+}
+
 std::string record_line(const TaskRecord& record) {
   const auto signal = record.signal();
   const auto code = record.exit_code();
   return format(
-      R"({{"time":{},"job":{},"step":{},"restart":{},"node":"{}","rank":{},"local_rank":{},)"
+      R"({{"time_ms":{},"job":{},"step":{},"restart":{},"node":"{}","rank":{},"local_rank":{},)"
       R"("process":{},"wait_status":{},"exit_code":{},"signal":{},"out_of_memory":"{}"}})",
-      record.time, record.job, record.step, record.restart, clean(record.node), record.rank,
+      record.time_ms, record.job, record.step, record.restart, clean(record.node), record.rank,
       record.local_rank, record.process, record.wait_status, code ? format("{}", *code) : "null",
       signal ? format("\"{}\"", signal_text(*signal)) : "null", name(record.out_of_memory));
 }
@@ -121,7 +125,7 @@ base::Result<TaskRecord> parse_record(std::string_view line) {
   constexpr std::int64_t i64 = std::numeric_limits<std::int64_t>::max();
   TaskRecord record;
   const auto& object = *json;
-  if (!object.is_object() || !read_number(object, "time", i64, record.time) ||
+  if (!object.is_object() || !read_number(object, "time_ms", i64, record.time_ms) ||
       !read_number(object, "job", u32, record.job) ||
       !read_number(object, "step", u32, record.step) ||
       !read_number(object, "restart", u32, record.restart) ||

@@ -16,12 +16,13 @@ namespace trireme::runtime {
 namespace {
 
 std::string time_text() {
-  const auto now = std::time(nullptr);
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
   std::tm parts{};
-  ::gmtime_r(&now, &parts);
+  ::gmtime_r(&now.tv_sec, &parts);
   char text[32];
-  const auto length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text, length};
+  const auto length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  return base::format("{}.{:03}Z", std::string_view(text, length), now.tv_nsec / 1'000'000);
 }
 
 base::Json to_json(const comm::RankFailure& failure, const std::string& log_file) {
@@ -62,19 +63,54 @@ std::string last_line(const comm::RankFailure& failure, const std::string& log_f
                       log_file.empty() ? "stderr" : log_file);
 }
 
+namespace {
+
+constexpr std::size_t kept_room_bytes = std::size_t{16} << 10;
+
+std::filesystem::path kept_room(const std::filesystem::path& run_directory) {
+  return run_directory / ".room-for-failure";
+}
+
+/// Complete under a name of its own, then linked: link() refuses when another rank was first.
+void write_once(const std::string& text, const std::filesystem::path& path,
+                const std::string& host) {
+  const auto own = path.string() + base::format(".{}.{}", host, ::getpid());
+  try {
+    const auto file =
+        base::value_or_throw(base::open_file(own, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC));
+    base::write_at(file, std::as_bytes(std::span(text)), 0, own);
+  } catch (...) {
+    ::unlink(own.c_str());
+    throw;
+  }
+  [[maybe_unused]] const int linked = ::link(own.c_str(), path.c_str());
+  ::unlink(own.c_str());
+}
+
+}  // namespace
+
+void keep_room_for_failure(const std::filesystem::path& run_directory) {
+  const auto path = kept_room(run_directory);
+  const auto file = base::open_file(path, O_WRONLY | O_CREAT | O_CLOEXEC);
+  // Without it only the verdict on stderr and in the logs would be left of a full disk.
+  if (!file.ok() || ::posix_fallocate(file->get(), 0, kept_room_bytes) != 0) {
+    base::log::local::warning("runtime", "no room is kept for failure.json in '{}'",
+                              run_directory.string());
+  }
+}
+
 void write_failure(const comm::RankFailure& failure, const FailureReport& report) {
   const auto path = report.run_directory / "failure.json";
+  const auto text = to_json(failure, report.log_file).dump(2) + "\n";
+  const auto host = base::log::settings().identity.node;
   try {
-    const auto text = to_json(failure, report.log_file).dump(2) + "\n";
-    // Complete under a name of its own, then linked: link() refuses when another rank was first.
-    const auto own = path.string() + base::format(".{}", ::getpid());
-    {
-      const auto file =
-          base::value_or_throw(base::open_file(own, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC));
-      base::write_at(file, std::as_bytes(std::span(text)), 0, own);
-    }
-    [[maybe_unused]] const int linked = ::link(own.c_str(), path.c_str());
-    ::unlink(own.c_str());
+    write_once(text, path, host);
+    return;
+  } catch (const std::exception&) {
+    ::unlink(kept_room(report.run_directory).c_str());
+  }
+  try {
+    write_once(text, path, host);
   } catch (const std::exception& error) {
     base::log::local::warning("runtime", "cannot write '{}': {}", path.string(), error.what());
   }

@@ -1,8 +1,13 @@
 #include "trireme/runtime/identity.hpp"
 
+#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <charconv>
+#include <csignal>
 
 namespace trireme::runtime {
 namespace {
@@ -108,6 +113,17 @@ base::Status check_world(const Identity& identity, int world_size) {
       base::format("{} started {} tasks, but MPI sees {} ranks (the mesh would "
                    "not be the one asked for); {}",
                    name(identity.launcher), tasks, world_size, how_to_start(identity))};
+}
+
+void die_with_slurmstepd(const Identity& identity) {
+  if (identity.launcher != Launcher::srun) return;
+  const auto parent = ::getppid();
+  const auto name = base::read_text_file(base::format("/proc/{}/comm", parent));
+  // Behind a script of the user's, the script is the task.
+  if (!name.ok() || *name != "slurmstepd\n") return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // It may have died before.
+  if (::getppid() != parent) std::raise(SIGKILL);
 }
 
 }  // namespace trireme::runtime

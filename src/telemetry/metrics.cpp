@@ -42,7 +42,11 @@ base::Result<MetricsFile> MetricsFile::open(const std::filesystem::path& path) {
 }
 
 void MetricsFile::append(const base::Json& line) {
-  write_line(file_, line.dump() + "\n", path_);
+  // Until the line stands, its end is missing.
+  const auto text = base::format("{}{}\n", torn_ ? "\n" : "", line.dump());
+  torn_ = true;
+  write_line(file_, text, path_);
+  torn_ = false;
 }
 
 std::int64_t start_count(const std::filesystem::path& path) {

@@ -4,11 +4,14 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/launch/contract.hpp"
+#include "trireme/launch/task_record.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/runtime/rank_order.hpp"
+
+#include <charconv>
 
 namespace trireme::train {
 namespace {
@@ -48,6 +51,27 @@ void report_launch(const base::Environment& environment, base::LocalRank local_r
   }
 }
 
+/// Lets the node's plugin copy its records of this step into the run, where `trireme why` looks.
+void offer_log_folder(const base::Environment& environment, const std::filesystem::path& run) {
+  const auto folder = environment.get(launch::directory_variable);
+  const auto step_text = environment.get("SLURM_STEP_ID").value_or("");
+  std::uint32_t step = 0;
+  const auto* const end = step_text.data() + step_text.size();
+  const bool is_step =
+      std::from_chars(step_text.data(), end, step).ptr == end && !step_text.empty();
+  if (!folder || !is_step || run.empty()) return;
+  const auto link = std::filesystem::path(*folder) / launch::records_link(step);
+  std::error_code error;
+  std::filesystem::remove(link, error);
+  std::filesystem::create_symlink(std::filesystem::absolute(run / "log", error), link, error);
+  if (error) {
+    base::log::local::warning("launch",
+                              "cannot make '{}': {} (how tasks of this node end is not copied into "
+                              "the run)",
+                              link.string(), error.message());
+  }
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config& config,
@@ -72,6 +96,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
                            const std::function<base::ExitCode(Session&)>& body) {
   const auto join = base::value_or_throw(join_options(config));
   const auto identity = runtime::identify(environment);
+  if (identity.ok()) runtime::die_with_slurmstepd(*identity);
   if (identity.ok() && identity->announced_rank.value_or(0) == 0) {
     runtime::put_failure_aside(failures.run_directory);
   }
@@ -88,6 +113,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   return mpi.run([&] {
     Session session{runtime::join(mpi, join, environment), nullptr};
     report_launch(environment, mpi.local_rank());
+    if (mpi.local_rank().value() == 0) offer_log_folder(environment, failures.run_directory);
     for (const auto& text : {ordering.sentence(), exported}) {
       if (!text.empty()) base::log::info("runtime", "{}", text);
     }

@@ -22,7 +22,24 @@ void Report::append(Json line) {
   line["run"] = settings_.run;
   line["restart"] = restart_;
   TRIREME_EXPECT(metrics_.has_value(), "only a report that speaks has a file");
-  metrics_->append(line);
+  try {
+    if (lost_lines_ > 0) {
+      metrics_->append(Json{{"kind", "event"},
+                            {"event", "lines lost"},
+                            {"lines", lost_lines_},
+                            {"run", settings_.run},
+                            {"restart", restart_}});
+      base::log::warning("train", "there is room for metrics again; {} lines are missing before",
+                         lost_lines_);
+      lost_lines_ = 0;
+    }
+    metrics_->append(line);
+  } catch (const base::Error& error) {
+    if (lost_lines_++ > 0) return;
+    base::log::warning("train",
+                       "{} (training goes on, but its steps are not written down); make room",
+                       error.what());
+  }
 }
 
 void Report::event(const std::string& name, std::int64_t step) {
@@ -84,6 +101,15 @@ void Report::saved(std::int64_t step, std::uint64_t bytes, double seconds) {
   append({{"kind", "save"}, {"step", step}, {"bytes", bytes}, {"seconds", seconds}});
   base::log::info("train", "step {:>6}/{}  saved {} in {}", step, settings_.steps,
                   base::bytes_text(bytes), base::duration_text(seconds));
+}
+
+void Report::not_saved(std::int64_t step, const std::string& why) {
+  if (!settings_.speaks) return;
+  append({{"kind", "event"}, {"event", "not saved"}, {"step", step}, {"why", why}});
+  base::log::warning("train",
+                     "step {} is not saved: {} (training goes on; it is tried again when the next "
+                     "save is due)",
+                     step, why);
 }
 
 void Report::loaded(std::int64_t step, double seconds) {

@@ -5,8 +5,11 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/data/tokenizer.hpp"
+#include "trireme/runtime/failure.hpp"
 #include "trireme/train/launch.hpp"
 #include "trireme/train/weights.hpp"
+
+#include "attempt.hpp"
 
 #include <algorithm>
 
@@ -78,7 +81,11 @@ base::Result<fs::path> prepare_directory(const config::Config& config, Start sta
   log.file = rank_log(directory, rank).string();
   base::log::configure(log);
   if (rank.value() == 0) {
-    base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
+    const auto written = attempt([&] {
+      base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
+    });
+    if (!written.ok()) return written.failure();
+    runtime::keep_room_for_failure(directory);
   }
   return directory;
 }

@@ -5,6 +5,7 @@
 #include "trireme/checkpoint/folders.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <set>
 
@@ -35,11 +36,18 @@ std::optional<int> small_number(const Json& json, const char* key) {
   return static_cast<int>(*number);
 }
 
-/// "2026-11-21T09:37:34Z" of failure.json.
+/// "2026-11-21T09:37:34.250Z" of failure.json; whole seconds were once enough.
 std::int64_t time_of(const std::string& text) {
   tm parts{};
-  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return end != nullptr && *end == '\0' ? std::int64_t{timegm(&parts)} * 1000 : 0;
+  const char* const seconds_end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  if (seconds_end == nullptr) return 0;
+  const std::string_view rest(seconds_end);
+  int milliseconds = 0;
+  const bool exact =
+      rest.size() == 5 && rest.front() == '.' && rest.back() == 'Z' &&
+      std::from_chars(rest.data() + 1, rest.data() + 4, milliseconds).ptr == rest.data() + 4;
+  if (!exact && rest != "Z") return 0;
+  return std::int64_t{timegm(&parts)} * 1000 + milliseconds;
 }
 
 std::string collective_text(const Json& json) {
@@ -141,7 +149,7 @@ void keep_last_start(std::vector<launch::TaskRecord>& records, const std::string
   for (const auto& record : records) last = std::max(last, record.restart);
   std::erase_if(records, [&](const launch::TaskRecord& record) { return record.restart != last; });
   std::stable_sort(records.begin(), records.end(),
-                   [](const auto& one, const auto& other) { return one.time < other.time; });
+                   [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
 }
 
 bool went_wrong(const launch::TaskRecord& record) {
@@ -149,8 +157,44 @@ bool went_wrong(const launch::TaskRecord& record) {
   return !code || (*code != 0 && *code != static_cast<int>(base::ExitCode::requeue));
 }
 
+/// "rank 4 is task 5 of srun in job 12.0" of the logs; tasks are the ranks where no log says so.
+int rank_of(int task, const std::vector<LogLine>& lines) {
+  for (const auto& line : lines) {
+    const auto start = base::format("rank {} is task {} of ", line.rank, task);
+    if (line.text.starts_with(start)) return line.rank;
+  }
+  return task;
+}
+
+/// Where the launcher kills all ranks because one has died, a survivor may blame another that was
+/// killed before it. A node's record is written before the launcher can know of the death: the
+/// oldest death of all that is older than the verdict is the first.
+void correct_by_records(Story& story, const std::vector<launch::TaskRecord>& records,
+                        const std::vector<LogLine>& lines) {
+  if (!story.cause || story.cause->time_ms == 0) return;
+  const auto first = std::find_if(records.begin(), records.end(),
+                                  [](const auto& record) { return record.signal().has_value(); });
+  if (first == records.end() || first->time_ms >= story.cause->time_ms) return;
+  const int blamed = story.cause->task.value_or(story.cause->rank.value_or(-1));
+  const bool at_once = std::any_of(first, records.end(), [&](const auto& record) {
+    return record.time_ms == first->time_ms && static_cast<int>(record.rank) == blamed;
+  });
+  if (at_once) return;
+  story.notes.push_back(base::format("failure.json says otherwise: {}", story.cause->text));
+  FirstCause cause;
+  cause.task = static_cast<int>(first->rank);
+  cause.rank = rank_of(*cause.task, lines);
+  cause.host = first->node;
+  cause.time_ms = first->time_ms;
+  cause.text = base::format("rank {} (process {} on {}) ended by {} before all others", *cause.rank,
+                            first->process, first->node, launch::cause_text(*first));
+  cause.log = (story.run / "log" / base::format("r{:04}.txt", *cause.rank)).string();
+  story.cause = std::move(cause);
+}
+
 /// What the records add to the cause, or the cause itself where no rank could say one.
-void use_records(Story& story, const std::vector<launch::TaskRecord>& records) {
+void use_records(Story& story, const std::vector<launch::TaskRecord>& records,
+                 const std::vector<LogLine>& lines) {
   const auto first = std::find_if(records.begin(), records.end(), went_wrong);
   if (!story.cause && story.ending != Ending::finished && story.ending != Ending::stopped &&
       first != records.end()) {
@@ -159,8 +203,9 @@ void use_records(Story& story, const std::vector<launch::TaskRecord>& records) {
     story.cause->text = base::format("task {} on {} ended by {}, and no rank said why", first->rank,
                                      first->node, launch::cause_text(*first));
     story.cause->task = static_cast<int>(first->rank);
+    story.cause->rank = rank_of(*story.cause->task, lines);
     story.cause->host = first->node;
-    story.cause->time_ms = first->time * 1000;
+    story.cause->time_ms = first->time_ms;
     story.exit_code = first->exit_code();
   }
   // Slurm counts tasks; without reordering they are the ranks.
@@ -172,7 +217,7 @@ void use_records(Story& story, const std::vector<launch::TaskRecord>& records) {
       story.cause->end_of_task = end;
     } else if (story.events.size() < most_events) {
       story.events.push_back(
-          {record.time * 1000, base::format("task {} on {}", record.rank, record.node), end});
+          {record.time_ms, base::format("task {} on {}", record.rank, record.node), end});
     }
   }
 }
@@ -247,8 +292,10 @@ base::Result<Story> tell_story(const fs::path& run, const Witnesses& witnesses) 
   read_metrics(story);
   auto records = read_records(story, witnesses, story.notes);
   keep_last_start(records, story.job);
-  use_records(story, records);
-  use_logs(story, read_logs(run, Attempts::last, story.notes));
+  const auto lines = read_logs(run, Attempts::last, story.notes);
+  correct_by_records(story, records, lines);
+  use_records(story, records, lines);
+  use_logs(story, lines);
   std::stable_sort(story.events.begin(), story.events.end(),
                    [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
   refine_time(story);

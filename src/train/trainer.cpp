@@ -188,9 +188,27 @@ void Trainer::save() {
   saved_at_ = Clock::now();
   longest_save_seconds_ = std::max(longest_save_seconds_, seconds_since(begin));
   report_->saved(progress_.step, bytes, seconds_since(begin));
+  prune();
+}
+
+void Trainer::prune() const {
   const auto keep = config_.count("checkpoint.keep_last");
-  if (keep > 0 && is_first_rank()) {
+  if (keep <= 0 || !is_first_rank()) return;
+  try {
     checkpoint::prune(checkpoint::checkpoints_of_run(directory_), keep);
+  } catch (const base::Error& error) {
+    base::log::warning("train", "old steps are not removed: {}", error.what());
+  }
+}
+
+void Trainer::save_or_go_on() {
+  try {
+    save();
+  } catch (const comm::AgreedError& error) {
+    // Hours of work are worth more than one save: the disk may have room again at the next.
+    if (error.code() != base::ExitCode::checkpoint) throw;
+    saved_at_ = Clock::now();
+    report_->not_saved(progress_.step, error.what());
   }
 }
 
@@ -204,7 +222,8 @@ void Trainer::save_if_due() {
       agree_largest(*cluster_.world,
                     is_first_rank() && seconds_since(saved_at_) >= 60.0 * every_minutes ? 1 : 0) !=
           0;
-  if (by_step || by_time) save();
+  // The last step is saved by run(), which does not go on without.
+  if ((by_step || by_time) && progress_.step < config_.integer("train.steps")) save_or_go_on();
 }
 
 double Trainer::lead_seconds() const {

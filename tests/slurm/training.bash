@@ -18,4 +18,4 @@ losses() {
   sed -n 's/.*"kind":"train","step":\([0-9]*\),"loss":\([^,]*\),.*/\1 \2/p' "$1/metrics.jsonl"
 }
 # shellcheck disable=SC2034  # for the tests that source this
-pmix=(srun -Q --mpi=pmix --kill-on-bad-exit=1)
+pmix=(srun -Q --mpi=pmix --kill-on-bad-exit=0 --wait=10)

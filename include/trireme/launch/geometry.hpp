@@ -34,6 +34,8 @@ struct Geometry {
   std::string gpu_bind;
   bool no_kill = false;
   bool kill_on_bad_exit = false;
+  /// srun ends all tasks some time after the first has ended.
+  bool waits = false;
   bool quiet = false;
   bool overlap = false;
   /// srun that starts a step of a job that exists.

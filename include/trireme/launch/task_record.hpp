@@ -15,8 +15,8 @@ enum class OutOfMemory { no, likely, yes };
 const char* name(OutOfMemory value);
 
 struct TaskRecord {
-  /// Seconds since 1970.
-  std::int64_t time = 0;
+  /// Milliseconds since 1970.
+  std::int64_t time_ms = 0;
   std::uint32_t job = 0;
   std::uint32_t step = 0;
   std::uint32_t restart = 0;
@@ -39,6 +39,10 @@ struct TaskRecord {
 std::string cause_text(const TaskRecord& record);
 /// "SIGKILL"; "signal 99" for one without a name.
 std::string signal_text(int signal);
+
+/// Name of a link in the job's folder on a node, made by a rank of a step: to the folder of the run
+/// that is to have the node's records of this step, too. The copy is tasks.NODE.jsonl.
+std::string records_link(std::uint32_t step);
 
 /// One line, without its line break.
 std::string record_line(const TaskRecord& record);

@@ -23,6 +23,9 @@ std::string last_line(const comm::RankFailure& failure, const std::string& log_f
 /// Never throws: what cannot be written is logged.
 void write_failure(const comm::RankFailure& failure, const FailureReport& report);
 
+/// Takes some room in the run directory that write_failure() gives back when the disk is full.
+void keep_room_for_failure(const std::filesystem::path& run_directory);
+
 /// Puts failure.json of an earlier start aside as failure-1.json, failure-2.json…, so that this
 /// start can leave its own. To be called by one process, before MPI starts.
 void put_failure_aside(const std::filesystem::path& run_directory);

@@ -36,4 +36,8 @@ base::Result<Identity> identify(const base::Environment& environment);
 /// (ExitCode::launch) says how to start instead.
 base::Status check_world(const Identity& identity, int world_size);
 
+/// A task of srun that outlived the slurmstepd which looks after it would be nobody's: from now on
+/// this process is killed when its own parent is a slurmstepd that dies. On the first thread, once.
+void die_with_slurmstepd(const Identity& identity);
+
 }  // namespace trireme::runtime

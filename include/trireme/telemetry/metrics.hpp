@@ -13,7 +13,8 @@ class MetricsFile {
   /// Opens for appending; a last line that a crash left unfinished is ended first.
   static base::Result<MetricsFile> open(const std::filesystem::path& path);
 
-  /// One line, in one write. Throws Error (ExitCode::checkpoint) when the disk refuses it.
+  /// One line, in one write. Throws Error (ExitCode::checkpoint) when the disk refuses it; what it
+  /// took of the line then stands on a line of its own, which readers pass over.
   void append(const base::Json& line);
 
  private:
@@ -22,6 +23,8 @@ class MetricsFile {
 
   base::File file_;
   std::filesystem::path path_;
+  /// The disk refused the end of a line.
+  bool torn_ = false;
 };
 
 /// How often the run of this metrics file has been started: the number of its start events.

@@ -45,15 +45,19 @@ class Report {
   void step(const StepRecord& record);
   void evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds);
   void saved(std::int64_t step, std::uint64_t bytes, double seconds);
+  /// The step was not saved, and training goes on.
+  void not_saved(std::int64_t step, const std::string& why);
   void loaded(std::int64_t step, double seconds);
   void event(const std::string& name, std::int64_t step);
 
  private:
+  /// A line that the disk does not take is lost, and said to be: training goes on.
   void append(base::Json line);
 
   Settings settings_;
   std::int64_t restart_ = 0;
   std::optional<telemetry::MetricsFile> metrics_;
+  std::int64_t lost_lines_ = 0;
 };
 
 }  // namespace trireme::train

@@ -50,6 +50,10 @@ class Trainer {
   void evaluate();
   void save();
   void save_if_due();
+  /// A save that fails on all ranks alike is said aloud, and training goes on.
+  void save_or_go_on();
+  /// Removes the oldest steps; what cannot be removed stays.
+  void prune() const;
   void restore(Start start);
   /// 0, the signal that came, time_limit or stop_file.
   int stop_reason();

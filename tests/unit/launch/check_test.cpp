@@ -134,8 +134,9 @@ TEST_CASE("srun says what is missing and matters") {
   CHECK_FALSE(holds(advices(Command::srun, words), "--mpi"));
   CHECK(holds(advices(Command::srun, {"-n4", "--mpi=pmi2", "--trireme=on", "x"}, {"pmix", ""}),
               "--mpi=pmi2 is no PMIx"));
-  CHECK(holds(advices(Command::srun, words), "--kill-on-bad-exit=1"));
-  CHECK_FALSE(holds(advices(Command::srun, {"-K", "-n4", "--trireme=on", "x"}), "kill-on-bad"));
+  CHECK(holds(advices(Command::srun, words), "--wait=10"));
+  CHECK_FALSE(holds(advices(Command::srun, {"-K", "-n4", "--trireme=on", "x"}), "--wait"));
+  CHECK_FALSE(holds(advices(Command::srun, {"-W", "5", "-n4", "--trireme=on", "x"}), "--wait"));
   CHECK(holds(advices(Command::srun, words, {"pmix", "4"}), "export SRUN_CPUS_PER_TASK=4"));
   CHECK_FALSE(holds(advices(Command::srun, {"-c4", "-n4", "--trireme=on", "x"}, {"pmix", "4"}),
                     "SRUN_CPUS"));

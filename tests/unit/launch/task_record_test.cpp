@@ -14,7 +14,7 @@ namespace {
 
 TaskRecord killed() {
   TaskRecord record;
-  record.time = 1'700'000'000;
+  record.time_ms = 1'700'000'000'123;
   record.job = 12;
   record.step = 3;
   record.restart = 1;
@@ -31,10 +31,11 @@ TaskRecord killed() {
 
 TEST_CASE("a record is one line that reads back as it was") {
   const auto line = launch::record_line(killed());
-  CHECK(line ==
-        R"({"time":1700000000,"job":12,"step":3,"restart":1,"node":"n2","rank":5,"local_rank":1,)"
-        R"("process":4321,"wait_status":9,"exit_code":null,"signal":"SIGKILL",)"
-        R"("out_of_memory":"likely"})");
+  CHECK(
+      line ==
+      R"({"time_ms":1700000000123,"job":12,"step":3,"restart":1,"node":"n2","rank":5,"local_rank":1,)"
+      R"("process":4321,"wait_status":9,"exit_code":null,"signal":"SIGKILL",)"
+      R"("out_of_memory":"likely"})");
   const auto parsed = launch::parse_record(line);
   REQUIRE(parsed.ok());
   CHECK(*parsed == killed());

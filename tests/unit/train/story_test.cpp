@@ -56,7 +56,7 @@ class HandMadeRun {
 
 launch::TaskRecord record_of(std::uint32_t rank, int wait_status, std::int64_t time) {
   launch::TaskRecord record;
-  record.time = time;
+  record.time_ms = time * 1000;
   record.job = 12;
   record.node = base::format("n{}", rank / 2);
   record.rank = rank;
@@ -125,6 +125,36 @@ TEST_CASE("a killed rank's story has cause, who, when, what others did, and what
   const auto json = train::to_json(story);
   CHECK(json["cause"]["rank"] == 2);
   CHECK(json["events"].size() == 3);
+}
+
+TEST_CASE("a task that died before the verdict and before all others is the first cause") {
+  const auto story_with = [](std::initializer_list<launch::TaskRecord> records) {
+    const HandMadeRun run;
+    run.event("start");
+    run.write("failure.json", killed);
+    for (int rank = 0; rank < 4; ++rank) run.start(rank, 30, rank == 2 ? 1 : rank == 1 ? 2 : rank);
+    for (const auto& record : records) {
+      run.write("log/tasks.n1.jsonl", launch::record_line(record) + "\n");
+    }
+    return run.story();
+  };
+  const auto blamed = record_of(1, SIGKILL, minute + 33);
+  auto first = record_of(2, SIGKILL, minute + 33);
+  first.time_ms -= 200;
+  const auto late = record_of(3, SIGKILL, minute + 35);
+
+  const auto corrected = story_with({blamed, first, late});
+  REQUIRE(corrected.cause);
+  CHECK(corrected.cause->rank == 1);
+  CHECK(corrected.cause->task == 2);
+  CHECK(corrected.cause->host == "n1");
+  CHECK(corrected.cause->end_of_task == "signal SIGKILL");
+  CHECK(holds(corrected.notes.back(), "failure.json says otherwise: rank 2"));
+
+  // Deaths that follow the verdict are its consequence.
+  const auto kept = story_with({late});
+  REQUIRE(kept.cause);
+  CHECK(kept.cause->rank == 2);
 }
 
 TEST_CASE("where no rank could speak, the plugin's records name the first task that went wrong") {

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "board.hpp"
+
+#include <array>
+#include <cstring>
+
+namespace trireme::comm {
+
+/// A verdict as one small message of plain bytes.
+struct Notice {
+  std::int32_t culprit = -1;
+  std::array<char, 64> host{};
+  std::array<char, 512> cause{};
+
+  Notice() = default;
+  explicit Notice(const Board::Verdict& verdict) : culprit(verdict.culprit.value()) {
+    put(host, verdict.host);
+    put(cause, verdict.cause);
+  }
+  Board::Verdict verdict() const { return {base::Rank(culprit), get(host), get(cause)}; }
+
+ private:
+  template <std::size_t N>
+  static void put(std::array<char, N>& place, const std::string& text) {
+    std::memcpy(place.data(), text.data(), std::min(text.size(), N - 1));
+  }
+  template <std::size_t N>
+  static std::string get(const std::array<char, N>& place) {
+    return {place.data(), ::strnlen(place.data(), N)};
+  }
+};
+
+}  // namespace trireme::comm
