@@ -104,6 +104,10 @@ One C++20 executable, started on every rank by srun or mpirun, runs data,
 tensor and pipeline parallel training with sharded HDF5 checkpoints that any
 other layout can load. Templates for Slurm are in /usr/share/trireme/slurm.")
 set(CPACK_DEBIAN_TRIREME_PACKAGE_RECOMMENDS "openmpi-bin")
+if(TARGET nccl_net_trireme)
+  file(WRITE "${PROJECT_BINARY_DIR}/package/triggers" "activate-noawait ldconfig\n")
+  set(CPACK_DEBIAN_TRIREME_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/package/triggers")
+endif()
 set(CPACK_DEBIAN_TRIREME_PACKAGE_SUGGESTS "trireme-slurm${TRIREME_SLURM_VERSION}")
 if(TARGET spank_trireme)
   set(CPACK_DEBIAN_SLURM_PACKAGE_NAME "trireme-slurm${TRIREME_SLURM_VERSION}")

@@ -18,7 +18,7 @@ cd "$shared"
 
 run() { "$cluster" run "$@"; }
 # shellcheck source=tests/slurm/jobs.bash
-source "$(dirname "${BASH_SOURCE[0]}")/jobs.bash"
+source "$source_folder/tests/slurm/jobs.bash"
 
 queue_empty() { [[ -z $(run squeue --noheader) ]]; }
 finish() {

@@ -27,4 +27,4 @@ cluster_folder=${TRIREME_CLUSTER_ROOT:-/run/trireme-cluster}/$instance
 
 run() { "$cluster" run "$@"; }
 # shellcheck source=tests/slurm/jobs.bash
-source "$(dirname "${BASH_SOURCE[0]}")/jobs.bash"
+source "$source_folder/tests/slurm/jobs.bash"
