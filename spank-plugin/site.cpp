@@ -2,6 +2,7 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/launch/system_text.hpp"
 #include "trireme/launch/vocabulary.hpp"
 
 #include "spank.hpp"
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <climits>
 #include <cstdlib>
 
@@ -68,13 +68,6 @@ bool set_argument(Settings& settings, std::string_view argument) {
   return true;
 }
 
-std::string lower(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return small;
-}
-
 }  // namespace
 
 Settings read_settings(const std::vector<std::string>& arguments) {
@@ -125,16 +118,8 @@ std::string default_mpi(const std::string& slurm_conf) {
                                         "/run/slurm/conf/slurm.conf"};
   for (const auto& place : places) {
     if (place.empty()) continue;
-    const auto text = lower(contents_of(place));
-    if (text.empty()) continue;
-    constexpr std::string_view key = "mpidefault=";
-    const auto at = ("\n" + text).find("\n" + std::string(key));
-    if (at != std::string::npos) {
-      const auto value = text.substr(at + key.size());
-      return value.substr(0, value.find_first_of(" \t\r\n#"));
-    }
-    // Slurm's own default, unless an included file says another.
-    return text.find("include ") == std::string::npos ? "none" : "";
+    const auto text = contents_of(place);
+    if (!text.empty()) return launch::default_mpi_in(text);
   }
   return {};
 }
