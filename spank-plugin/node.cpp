@@ -1,6 +1,7 @@
 #include "node.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/launch/system_text.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,29 +32,6 @@ std::string system_text(const std::string& path) {
   const auto count = ::read(file.get(), text.data(), text.size());
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   return text;
-}
-
-/// The file that counts kills in this step's cgroup; empty where there is none.
-std::string cgroup_counter() {
-  const auto groups = system_text("/proc/self/cgroup");
-  std::string_view rest = groups;
-  while (!rest.empty()) {
-    const auto end = rest.find('\n');
-    const auto line = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    const auto path_at = line.find(":/");
-    const auto step_at = line.find("/step_");
-    if (path_at == std::string_view::npos || step_at == std::string_view::npos) continue;
-    const auto step_end = line.find('/', step_at + 1);
-    const std::string step(line.substr(path_at + 1, step_end == std::string_view::npos
-                                                        ? std::string_view::npos
-                                                        : step_end - path_at - 1));
-    if (line.starts_with("0::")) return "/sys/fs/cgroup" + step + "/memory.events";
-    if (line.find(":memory:") != std::string_view::npos) {
-      return "/sys/fs/cgroup/memory" + step + "/memory.oom_control";
-    }
-  }
-  return {};
 }
 
 void set_limit(int resource, Settings::Limit wanted, const char* name) {
@@ -118,8 +96,8 @@ void Node::open_folders(spank_t spank) {
 }
 
 launch::MemoryKills Node::memory_kills() const {
-  const auto counter = cgroup_counter();
-  return {counter.empty() ? std::nullopt : launch::memory_kills_in(system_text(counter)),
+  const auto counter = launch::kill_counter_in(system_text("/proc/self/cgroup"));
+  return {counter ? launch::memory_kills_in(system_text(*counter)) : std::nullopt,
           launch::memory_kills_in(system_text("/proc/vmstat"))};
 }
 
