@@ -69,13 +69,14 @@ struct Decoder::Parts {
   std::vector<layout::Box> vocabulary;
   Tensor flat_parameters;
   Tensor tokens;  // i32 [rows_at_once]
-  Tensor chosen;  // i32 [slots]
   Tensor hidden;  // [rows_at_once, hidden]
   // Of the last stage alone.
   Tensor ends;        // [slots, hidden]: the last row of each part
   Tensor logits;      // f32 [slots * vocabulary]
   Tensor own_logits;  // f32 [slots * widest part], tensor parallel
   Tensor all_logits;  // f32 [tp * slots * widest part], tensor parallel
+  /// The logits of a step where the host finds them.
+  std::vector<float> host_logits;
   std::optional<model::DecoderStage> stage;
 
   Parts(const DecoderOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
@@ -83,6 +84,7 @@ struct Decoder::Parts {
   void make_buffers();
   std::int64_t widest() const;
   Tensor whole_logits(std::int64_t count);
+  Tensor on_host(const Tensor& values);
 };
 
 Decoder::Parts::Parts(const DecoderOptions& given, const Groups& their_groups,
@@ -107,12 +109,11 @@ Decoder::Parts::Parts(const DecoderOptions& given, const Groups& their_groups,
 
 void Decoder::Parts::make_buffers() {
   const auto width = options.model.hidden_size;
-  const std::int64_t slots = options.capacity.slots;
   tokens = memory.of(Purpose::batch).allocate(device::DType::i32, {options.rows_at_once});
-  chosen = memory.of(Purpose::batch).allocate(device::DType::i32, {slots});
   hidden = memory.of(Purpose::communication).allocate(options.dtype, {options.rows_at_once, width});
   if (!role.last) return;
   auto& arena = memory.of(Purpose::activations);
+  const std::int64_t slots = options.capacity.slots;
   ends = arena.allocate(options.dtype, {slots, width});
   logits = arena.allocate(device::DType::f32, {slots * options.model.vocab_size});
   if (groups.tensor->size() == 1) return;
@@ -152,6 +153,15 @@ Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   return whole;
 }
 
+Tensor Decoder::Parts::on_host(const Tensor& values) {
+  auto& device = kernels.device();
+  if (device.is_host()) return values;
+  host_logits.resize(static_cast<std::size_t>(values.element_count()));
+  device.copy_out(values, host_logits.data());
+  device.synchronize();
+  return values.moved_to(host_logits.data());
+}
+
 Decoder::Decoder(const DecoderOptions& options, const Groups& groups, device::Kernels& kernels,
                  Memory& memory)
     : parts_(new Parts(options, groups, kernels, memory)) {}
@@ -174,7 +184,8 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
   const auto hidden = parts.hidden.slice(0, 0, rows);
   const auto local_tokens = parts.tokens.slice(0, 0, rows);
   if (!parts.memory.of(Purpose::batch).is_measuring()) {
-    std::copy(tokens.begin(), tokens.end(), local_tokens.i32());
+    parts.kernels.device().copy_in(tokens.data(), local_tokens);
+    parts.kernels.device().synchronize();
   }
   if (!parts.role.first) pipeline.receive(hidden, pipeline.rank() - 1, hidden_tag);
   parts.stage->run(sequences, local_tokens, hidden);
@@ -188,17 +199,17 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
                        parts.ends.slice(0, index++, 1));
   }
   const auto logits = parts.whole_logits(index);
+  if (parts.memory.of(Purpose::activations).is_measuring()) return logits;
   parts.kernels.synchronize();
-  return logits;
+  return parts.on_host(logits);
 }
 
 void Decoder::share(std::span<std::int32_t> chosen) {
   auto& pipeline = *parts_->groups.pipeline;
   if (pipeline.size() == 1) return;
-  const auto buffer = parts_->chosen.slice(0, 0, static_cast<std::int64_t>(chosen.size()));
-  std::copy(chosen.begin(), chosen.end(), buffer.i32());
-  pipeline.broadcast(buffer, pipeline.size() - 1);
-  std::copy_n(buffer.i32(), chosen.size(), chosen.begin());
+  const auto count = static_cast<std::int64_t>(chosen.size());
+  pipeline.host_group().broadcast(device::Tensor(chosen.data(), device::DType::i32, {count}),
+                                  pipeline.size() - 1);
 }
 
 }  // namespace trireme::engine

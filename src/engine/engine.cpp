@@ -132,6 +132,10 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     auto ownership = ownership_of(options, stage, groups.data->rank());
     optimizer.emplace(options.rule, std::move(ownership.segments), ownership.state_size,
                       flat_parameters, arena);
+    // Zero on the host as it comes; on a device it may be anything.
+    if (!kernels.device().is_host()) {
+      for (const auto& state : optimizer->states()) kernels.fill(state.values, 0.0F);
+    }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
   }
   executor.emplace(PipelineExecutor::Stage{chunks, messages, slots}, kernels);
@@ -171,11 +175,26 @@ void Engine::Parts::make_chunks() {
 
 void Engine::Parts::make_batches() {
   auto& arena = memory.of(Purpose::batch);
-  const auto rows = context.rows();
+  auto* staging = memory.batch_staging();
+  const auto allocate = [rows = context.rows()](device::Arena& from) {
+    return TokenBuffers{from.allocate(device::DType::i32, {rows}),
+                        from.allocate(device::DType::i32, {rows})};
+  };
   for (int index = 0; index < options.micro_batches; ++index) {
-    batches.push_back({arena.allocate(device::DType::i32, {rows}),
-                       arena.allocate(device::DType::i32, {rows}), 0});
+    const auto there = allocate(arena);
+    device_batches.push_back({there.tokens, there.targets});
+    batches.push_back(staging != nullptr ? allocate(*staging) : there);
   }
+}
+
+void Engine::Parts::upload_batches() {
+  if (memory.batch_staging() == nullptr) return;
+  auto& device = kernels.device();
+  for (std::size_t index = 0; index < batches.size(); ++index) {
+    device.copy_in(batches[index].tokens.raw(), device_batches[index].tokens);
+    device.copy_in(batches[index].targets.raw(), device_batches[index].targets);
+  }
+  uploaded = device.record();
 }
 
 model::MicroBatch Engine::Parts::training_batch(int index, float loss_scale) const {
@@ -186,8 +205,9 @@ model::MicroBatch Engine::Parts::training_batch(int index, float loss_scale) con
 }
 
 model::MicroBatch Engine::Parts::evaluation_batch(int index) const {
-  const auto& batch = batches[static_cast<std::size_t>(index)];
-  return {batch.tokens, batch.targets, batch.first_sequence, 1.0F, 0.0F};
+  auto batch = device_batches[static_cast<std::size_t>(index)];
+  batch.first_sequence = batches[static_cast<std::size_t>(index)].first_sequence;
+  return batch;
 }
 
 /// Targets of all data-parallel ranks that are not left out.
@@ -232,8 +252,10 @@ Engine::~Engine() = default;
 
 void Engine::initialise() {
   for (const auto& segment : parts_->optimizer->segments()) {
+    device::HostMirror mirror(device());
     model::initialise(parts_->stage, parts_->options.seed, segment.flat,
-                      parts_->optimizer->master(segment));
+                      mirror.of(parts_->optimizer->master(segment)));
+    mirror.store();
   }
   state_changed();
 }
@@ -244,12 +266,14 @@ void Engine::state_changed() {
 }
 
 TokenBuffers& Engine::batch(int index) {
+  parts_->uploaded.wait();
   return parts_->batches[static_cast<std::size_t>(index)];
 }
 
 ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
   ScheduleOutcome outcome;
+  parts.upload_batches();
   outcome.tokens = parts.counted_tokens();
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
   parts.reducer->begin_step(parts.flat_gradients);
@@ -287,6 +311,7 @@ void Engine::update(double learning_rate, std::int64_t step) {
 
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
+  parts.upload_batches();
   const auto run = parts.executor->run_forward_only(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       [&parts](int index) { return parts.evaluation_batch(index); }, seen);
@@ -319,6 +344,10 @@ const layout::Schedule& Engine::schedule() const {
 
 const EngineOptions& Engine::options() const {
   return parts_->options;
+}
+
+device::Device& Engine::device() const {
+  return parts_->kernels.device();
 }
 
 }  // namespace trireme::engine

@@ -7,8 +7,8 @@
 
 namespace trireme::engine {
 
-/// Collective over the group. Host-blocking: yes. Element-wise sums of doubles in the order of
-/// the ranks: the same bits on every rank.
+/// Collective over the group. Host-blocking: yes. Element-wise sums of doubles of the host in
+/// the order of the ranks: the same bits on every rank.
 void ordered_sum(comm::ProcessGroup& group, std::span<double> values);
 
 }  // namespace trireme::engine

@@ -16,10 +16,14 @@ Memory Memory::measuring() {
   return memory;
 }
 
-Memory Memory::host(const MemoryUse& capacity_bytes) {
+Memory Memory::on(device::Device& device, const MemoryUse& capacity_bytes) {
   Memory memory;
   for (std::size_t index = 0; index < all_purposes.size(); ++index) {
-    memory.arenas_.push_back(device::Arena::host(all_purposes[index], capacity_bytes[index]));
+    memory.arenas_.push_back(device.arena(all_purposes[index], capacity_bytes[index]));
+  }
+  if (!device.is_host()) {
+    const auto batch = static_cast<std::size_t>(device::Purpose::batch);
+    memory.staging_ = device.staging(device::Purpose::batch, capacity_bytes[batch]);
   }
   return memory;
 }

@@ -25,7 +25,10 @@ struct Engine::Parts {
   std::vector<model::Chunk> chunks;
   std::vector<ChunkMessages> messages;
   std::vector<int> slots;
-  std::vector<TokenBuffers> batches;
+  std::vector<TokenBuffers> batches;  // host memory
+  /// The same tokens where kernels find them, and when the host may write new ones.
+  std::vector<model::MicroBatch> device_batches;
+  device::Event uploaded;
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
   std::optional<optim::Optimizer> optimizer;
@@ -40,6 +43,7 @@ struct Engine::Parts {
   void make_parameters();
   void make_chunks();
   void make_batches();
+  void upload_batches();
   model::MicroBatch training_batch(int index, float loss_scale) const;
   model::MicroBatch evaluation_batch(int index) const;
   double whole_loss_sum(double local);

@@ -36,7 +36,7 @@ DecoderStage::DecoderStage(const StageContext& context, const StageParameters& s
   auto& own = parts_->context;
   own.recompute = Recompute::none;
   if (own.config.has_rotary()) {
-    parts_->rotary = make_rotary_tables(own.config, capacity.positions, constants);
+    parts_->rotary = make_rotary_tables(own, capacity.positions, constants);
   }
   if (role.first) parts_->embedding.emplace(own, stage);
   for (int layer = role.layers.begin; layer < role.layers.end; ++layer) {

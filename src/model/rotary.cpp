@@ -47,13 +47,17 @@ void fill(const ModelConfig& config, const RotaryTables& tables) {
 
 }  // namespace
 
-RotaryTables make_rotary_tables(const ModelConfig& config, std::int64_t positions,
+RotaryTables make_rotary_tables(const StageContext& context, std::int64_t positions,
                                 device::Arena& arena) {
+  const auto& config = context.config;
   const auto table = [&] {
     return arena.allocate(device::DType::f32, {positions, config.head_dim / 2});
   };
   const RotaryTables tables{table(), table()};
-  if (!arena.is_measuring()) fill(config, tables);
+  if (arena.is_measuring()) return tables;
+  device::HostMirror mirror(context.kernels.device());
+  fill(config, {mirror.of(tables.cosines), mirror.of(tables.sines)});
+  mirror.store();
   return tables;
 }
 

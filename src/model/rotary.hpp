@@ -1,7 +1,6 @@
 #pragma once
 
-#include "trireme/device/arena.hpp"
-#include "trireme/model/model_config.hpp"
+#include "trireme/model/stage_context.hpp"
 
 namespace trireme::model {
 
@@ -14,7 +13,7 @@ struct RotaryTables {
 /// Frequencies theta^(-2 i / head_dim) (Su et al. 2021), stretched as the configuration says
 /// (llama3: wavelengths beyond the original context are scaled, short ones are not, a ramp
 /// between), times positions 0, 1, 2…; fp32 as the published implementations compute them.
-RotaryTables make_rotary_tables(const ModelConfig& config, std::int64_t positions,
+RotaryTables make_rotary_tables(const StageContext& context, std::int64_t positions,
                                 device::Arena& arena);
 
 }  // namespace trireme::model

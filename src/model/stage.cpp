@@ -86,7 +86,7 @@ Chunk::Chunk(const StageContext& context, const StageParameters& stage, const Ro
     : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}}) {
   const auto& config = context.config;
   if (config.has_rotary()) {
-    parts_->rotary = make_rotary_tables(config, context.sequence_length, constants);
+    parts_->rotary = make_rotary_tables(context, context.sequence_length, constants);
   }
   if (role.first) parts_->embedding.emplace(context, stage);
   for (int layer = role.layers.begin; layer < role.layers.end; ++layer) {

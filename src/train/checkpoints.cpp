@@ -30,12 +30,13 @@ base::Json state_json(const Progress& progress, const config::Config& config,
 
 /// Moments that the checkpoint never had begin at zero, as they stand in a new engine.
 std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
-                                         const checkpoint::Manifest& manifest) {
+                                         const checkpoint::Manifest& manifest,
+                                         device::HostMirror& mirror) {
   const bool fresh = has_fresh_optimizer(manifest);
   std::vector<checkpoint::LoadItem> items;
   for (const auto& part : engine.state_parts()) {
     if (fresh && is_moment(part.name)) continue;
-    items.push_back({part.name, part.shape, part.box, part.values});
+    items.push_back({part.name, part.shape, part.box, mirror.of(part.values)});
   }
   return items;
 }
@@ -67,19 +68,28 @@ std::uint64_t save(const std::filesystem::path& run, const Progress& progress,
   request.tokens = progress.tokens;
   request.tool_version = "trireme";
   request.state = state_json(progress, config, engine.options());
+  device::HostMirror snapshot(engine.device());
   for (const auto& part : engine.state_parts()) {
     // Copies on other tensor-parallel ranks or stages may be cut at other places.
-    if (part.primary) request.items.push_back({part.name, part.shape, part.box, part.values});
+    if (!part.primary) continue;
+    request.items.push_back({part.name, part.shape, part.box, snapshot.of(part.values)});
   }
+  snapshot.fetch();
   return checkpoint::save(request, world).payload_bytes;
 }
 
 std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine& engine,
                                comm::ProcessGroup& world) {
+  // Anew for each step that is tried.
+  std::optional<device::HostMirror> mirror;
   const auto report = checkpoint::load_newest(
       checkpoint::checkpoints_of_run(run),
-      [&engine](const checkpoint::Manifest& manifest) { return wanted(engine, manifest); }, world);
+      [&](const checkpoint::Manifest& manifest) {
+        return wanted(engine, manifest, mirror.emplace(engine.device()));
+      },
+      world);
   if (!report) return std::nullopt;
+  mirror->store();
   engine.state_changed();
   return progress_of(*report);
 }
@@ -88,8 +98,10 @@ Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
                      comm::ProcessGroup& world) {
   const auto step = runtime::agree(world, checkpoint::find_step(path));
   const auto manifest = runtime::agree(world, checkpoint::read_manifest(step.path));
-  const auto items = wanted(engine, manifest);
+  device::HostMirror mirror(engine.device());
+  const auto items = wanted(engine, manifest, mirror);
   const auto report = checkpoint::load(step.path, items, world);
+  mirror.store();
   engine.state_changed();
   return progress_of(report);
 }

@@ -105,7 +105,7 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
   const auto dataset = runtime::agree(world, open_dataset(config, "data.validation", model));
   const auto bytes =
       runtime::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
-  auto memory = engine::Memory::host(engine::measure(options));
+  auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));
   engine::Engine engine(options, groups_of(session.cluster), *session.kernels, memory);
   load_parameters(evaluation.weights, engine, world);
   evaluation.step = step_of(evaluation.weights);

@@ -140,7 +140,7 @@ std::vector<DecodedSequence> gather(std::vector<DecodedSequence> all,
     return device::Tensor(values.data(), device::DType::i32,
                           {static_cast<std::int64_t>(values.size())});
   };
-  data.all_gather(tensor(own), tensor(everybodys));
+  data.host_group().all_gather(tensor(own), tensor(everybodys));
   for (std::size_t index = 0; index < all.size(); ++index) {
     const auto* record = everybodys.data() + (index % replicas * share + index / replicas) * width;
     all[index].ids.insert(all[index].ids.end(), record + 2, record + 2 + record[0]);
@@ -174,9 +174,10 @@ void generate(const GenerateRequest& request, const config::Config& config, Sess
   const auto options = decoder_options(request, config, model, cluster, prompts);
   runtime::agree(world, engine::check(options));
 
-  auto memory = engine::Memory::host(engine::measure(options));
+  auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));
   engine::Decoder decoder(options, groups_of(cluster), *session.kernels, memory);
-  load_parameters(request.weights, model, decoder.parameter_parts(), world);
+  load_parameters(request.weights, model, {session.kernels->device(), decoder.parameter_parts()},
+                  world);
 
   const DecodingLimits limits{options.capacity.slots, options.rows_at_once, request.max_tokens,
                               tokenizer.vocab_size(), tokenizer.stop_tokens()};

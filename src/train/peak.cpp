@@ -13,7 +13,7 @@ constexpr std::int64_t side = 768;
 constexpr int repetitions = 4;
 
 double measured_flops(device::Kernels& kernels, device::DType dtype) {
-  auto arena = device::Arena::host(device::Purpose::workspace, 3 * side * side * sizeof(float));
+  auto arena = kernels.device().arena(device::Purpose::workspace, 3 * side * side * sizeof(float));
   const auto x = arena.allocate(dtype, {side, side});
   const auto w = arena.allocate(dtype, {side, side});
   const auto y = arena.allocate(dtype, {side, side});

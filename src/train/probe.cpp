@@ -83,8 +83,9 @@ class Prober {
       : options_(options),
         tokens_(tokens),
         world_(*session.cluster.world),
-        memory_(engine::Memory::host(engine::measure(options))),
-        engine_(options, groups_of(session.cluster), *session.kernels, memory_) {
+        memory_(engine::Memory::on(session.kernels->device(), engine::measure(options))),
+        engine_(options, groups_of(session.cluster), *session.kernels, memory_),
+        gradients_(engine_.device()) {
     per_rank_ = options.micro_batch * options.micro_batches;
     data_rank_ = options.mesh.coordinate(Axis::data, options.rank);
     for (int index = 0; index < options.micro_batches; ++index) fill(index);
@@ -134,7 +135,9 @@ class Prober {
   }
 
   void keep_logits(int index) {
-    const auto logits = engine_.logits();
+    device::HostMirror mirror(engine_.device());
+    const auto logits = mirror.of(engine_.logits());
+    mirror.fetch();
     const auto rows = logits.dim(0);
     const auto columns = logits.dim(1);
     logits_.resize(static_cast<std::size_t>(options_.micro_batches * rows * columns));
@@ -167,6 +170,7 @@ class Prober {
   comm::ProcessGroup& world_;
   engine::Memory memory_;
   engine::Engine engine_;
+  device::HostMirror gradients_;
   std::int64_t per_rank_ = 0;
   std::int64_t data_rank_ = 0;
   double loss_ = 0;
@@ -209,8 +213,9 @@ void Prober::add_gradients(std::vector<SpreadTensor>& results) {
     // One of all replicas speaks.
     if (data_rank_ != 0 || !part.primary) continue;
     const auto& place = places.at(part.name);
-    parts[place.name].push_back({place, part.box, part.gradient});
+    parts[place.name].push_back({place, part.box, gradients_.of(part.gradient)});
   }
+  gradients_.fetch();
   for (const auto& [name, shape] : shapes) {
     results.push_back({"grad/" + name, shape,
                        [mine = parts[name]](std::int64_t begin, std::int64_t end, float* zeros) {

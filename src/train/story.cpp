@@ -124,6 +124,8 @@ std::vector<launch::TaskRecord> read_records(const Story& story, const Witnesses
     if (file.starts_with("tasks") && file.ends_with(".jsonl")) files.push_back(entry.path());
   }
   std::vector<launch::TaskRecord> records;
+  // The plugin, a template and a user's own hands may each have brought the same record.
+  std::set<std::string, std::less<>> seen;
   for (const auto& file : files) {
     const auto text = base::read_text_file(file, base::ExitCode::usage, largest_records);
     if (!text.ok()) {
@@ -132,9 +134,11 @@ std::vector<launch::TaskRecord> read_records(const Story& story, const Witnesses
     }
     for (std::string_view rest = *text; !rest.empty();) {
       const auto end = rest.find('\n');
-      const auto record = launch::parse_record(rest.substr(0, end));
+      const auto line = rest.substr(0, end);
+      const auto record = launch::parse_record(line);
+      const bool is_new = seen.emplace(line).second;
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-      if (record.ok()) records.push_back(*record);
+      if (record.ok() && is_new) records.push_back(*record);
     }
   }
   return records;

@@ -80,7 +80,8 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
     validation_data_ = runtime::agree(world, open_dataset(config, "data.validation", model));
   }
   runtime::agree(world, prepare_directory(config, start, cluster.rank));
-  memory_ = std::make_unique<engine::Memory>(engine::Memory::host(engine::measure(options)));
+  memory_ = std::make_unique<engine::Memory>(
+      engine::Memory::on(kernels.device(), engine::measure(options)));
   engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   const auto peak = find_peak(config, kernels, options.dtype, world);
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));

@@ -26,25 +26,26 @@ struct Wanted {
   device::Tensor values;
 };
 
-std::vector<Wanted> wanted_of(const std::vector<engine::ParameterPart>& parts) {
+std::vector<Wanted> wanted_of(const std::vector<engine::ParameterPart>& parts,
+                              device::HostMirror& mirror) {
   std::vector<Wanted> wanted;
   for (const auto& part : parts) {
-    wanted.push_back({part.name, part.shape, part.box, part.values});
+    wanted.push_back({part.name, part.shape, part.box, mirror.of(part.values)});
   }
   return wanted;
 }
 
-std::vector<Wanted> wanted_parts(engine::Engine& engine) {
+std::vector<Wanted> wanted_parts(engine::Engine& engine, device::HostMirror& mirror) {
   std::vector<Wanted> wanted;
   if (engine.options().use == engine::Use::training) {
     for (const auto& part : engine.state_parts()) {
       if (!is_moment(part.name)) {
-        wanted.push_back({part.name, part.shape, part.box, part.values});
+        wanted.push_back({part.name, part.shape, part.box, mirror.of(part.values)});
       }
     }
     return wanted;
   }
-  return wanted_of(engine.parameter_parts());
+  return wanted_of(engine.parameter_parts(), mirror);
 }
 
 base::Result<base::Json> state_of_step(const fs::path& path) {
@@ -89,13 +90,17 @@ bool is_huggingface(const fs::path& path) {
 }
 
 void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
-  read_wanted(path, engine.options().model, wanted_parts(engine), world);
+  device::HostMirror mirror(engine.device());
+  read_wanted(path, engine.options().model, wanted_parts(engine, mirror), world);
+  mirror.store();
   if (engine.options().use == engine::Use::training) engine.state_changed();
 }
 
 void load_parameters(const fs::path& path, const model::ModelConfig& model,
-                     const std::vector<engine::ParameterPart>& parts, comm::ProcessGroup& world) {
-  read_wanted(path, model, wanted_of(parts), world);
+                     const DeviceParts& parts, comm::ProcessGroup& world) {
+  device::HostMirror mirror(parts.device);
+  read_wanted(path, model, wanted_of(parts.parts, mirror), world);
+  mirror.store();
 }
 
 fs::path tokenizer_of_weights(const fs::path& path) {

@@ -60,8 +60,11 @@ class ProcessGroup {
   int size() const { return static_cast<int>(ranks_.size()); }
   /// This process's position.
   int rank() const { return rank_; }
-  /// "local", "dry-run", "mpi", "shared".
+  /// "local", "dry-run", "mpi", "shared", "staged".
   virtual const char* backend() const = 0;
+  /// The same members for tensors in host memory: this group, unless its tensors lie on a device.
+  /// Its collectives and this group's have one order.
+  virtual ProcessGroup& host_group() { return *this; }
 
   /// Collective over the group. Host-blocking: no. In place.
   virtual Work start_all_reduce(const device::Tensor& x, ReduceOp op) = 0;

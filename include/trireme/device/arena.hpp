@@ -37,6 +37,13 @@ class Arena {
   static Arena cuda(Purpose purpose, std::size_t capacity_bytes);
   /// Host memory that cards copy from and to at full speed. Throws like cuda().
   static Arena pinned(Purpose purpose, std::size_t capacity_bytes);
+  /// Gives a block back.
+  using Release = void (*)(std::byte* block, std::size_t bytes);
+  /// Memory that somebody else took and knows how to give back.
+  static Arena adopt(Purpose purpose, std::byte* block, std::size_t capacity_bytes,
+                     Release give_back) {
+    return {purpose, block, capacity_bytes, give_back};
+  }
 
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -59,8 +66,6 @@ class Arena {
   std::size_t capacity_bytes() const { return capacity_bytes_; }
 
  private:
-  /// Gives a block back.
-  using Release = void (*)(std::byte* block, std::size_t bytes);
   Arena(Purpose purpose, std::byte* block, std::size_t capacity_bytes, Release give_back);
 
   Purpose purpose_;

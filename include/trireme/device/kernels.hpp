@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
+#include "trireme/device/device.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <cstdint>
@@ -106,6 +107,8 @@ class Kernels {
   virtual ~Kernels() = default;
   /// "reference", "cpu", "cuda", "measuring".
   virtual const char* name() const = 0;
+  /// Where tensors lie, and the order in which everything here runs.
+  virtual Device& device() { return host_device(); }
 
   // Products. Weights are [out, in], as Hugging Face's linear layers are.
 
@@ -226,7 +229,8 @@ enum class Tiling {
 /// OpenMP threads, oneDNN products, AVX2 or AVX-512 chosen at run time.
 std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling = Tiling::for_threads);
 /// A card of this node, by its number as CUDA counts; own kernels and cuBLASLt on one stream.
-/// Tensors lie in Arena::cuda. A failure (ExitCode::topology) says what this build or node lacks.
+/// Tensors lie in arenas of its device(). A failure (ExitCode::topology) says what this build or
+/// node lacks.
 base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card);
 /// Does nothing: with measuring arenas, a whole step costs microseconds and touches no memory.
 std::unique_ptr<Kernels> make_measuring_kernels();

@@ -38,12 +38,12 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// What this rank has of the parameters: for the caller to fill.
+  /// What this rank has of the parameters, on its device: for the caller to fill.
   std::vector<ParameterPart> parameter_parts();
 
   /// Collective over the replica. tokens: those of all parts, row after row. On the last stage:
-  /// f32 [1, parts, vocabulary], the logits after the last token of each part, the same bits on
-  /// every tensor-parallel rank; valid until the next call. Empty on other stages.
+  /// f32 [1, parts, vocabulary] in host memory, the logits after the last token of each part, the
+  /// same bits on every tensor-parallel rank; valid until the next call. Empty on other stages.
   device::Tensor run(std::span<const model::SequencePart> parts,
                      std::span<const std::int32_t> tokens);
   bool is_last_stage() const;

@@ -59,7 +59,8 @@ struct Groups {
   comm::ProcessGroup* embedding = nullptr;
 };
 
-/// Tokens of one micro-batch for the caller to fill. i32 [micro_batch * sequence_length] each.
+/// Tokens of one micro-batch for the caller to fill: host memory, whatever the device. i32
+/// [micro_batch * sequence_length] each.
 struct TokenBuffers {
   device::Tensor tokens;
   device::Tensor targets;
@@ -88,7 +89,8 @@ struct EvaluationOutcome {
   std::int64_t tokens = 0;
 };
 
-/// State of training that a checkpoint must hold: a part of a logical tensor, fp32.
+/// State of training that a checkpoint must hold: a part of a logical tensor, fp32. Like all
+/// tensors of an engine, its values lie on the engine's device.
 struct StatePart {
   /// "layers.0.attention.q.weight", or "adamw.first_moment/layers.0.attention.q.weight".
   std::string name;
@@ -125,7 +127,8 @@ class Engine {
 
   /// Initial values from the seed.
   void initialise();
-  /// Where the caller puts the tokens of micro-batch `index` before a step or an evaluation.
+  /// Where the caller puts the tokens of micro-batch `index` before a step or an evaluation; once
+  /// this returns, former tokens are no longer needed.
   TokenBuffers& batch(int index);
 
   // A training step is these three, in this order; each is collective over all ranks.
@@ -159,6 +162,8 @@ class Engine {
 
   const layout::Schedule& schedule() const;
   const EngineOptions& options() const;
+  /// Where its tensors lie.
+  device::Device& device() const;
 
  private:
   struct Parts;

@@ -1,9 +1,10 @@
 #pragma once
 
-#include "trireme/device/arena.hpp"
+#include "trireme/device/device.hpp"
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace trireme::engine {
@@ -18,17 +19,24 @@ inline constexpr std::array all_purposes{
 using MemoryUse = std::array<std::size_t, all_purposes.size()>;
 std::size_t total_bytes(const MemoryUse& use);
 
-/// One arena per purpose.
+/// One arena per purpose, all on one device.
 class Memory {
  public:
   static Memory measuring();
-  static Memory host(const MemoryUse& capacity_bytes);
+  static Memory on(device::Device& device, const MemoryUse& capacity_bytes);
+  static Memory host(const MemoryUse& capacity_bytes) {
+    return on(device::host_device(), capacity_bytes);
+  }
 
   device::Arena& of(device::Purpose purpose) { return arenas_[static_cast<std::size_t>(purpose)]; }
+  /// Host memory as large as Purpose::batch, which is filled from it; null where the host fills
+  /// batches itself.
+  device::Arena* batch_staging() { return staging_ ? &*staging_ : nullptr; }
   MemoryUse peak_bytes() const;
 
  private:
   std::vector<device::Arena> arenas_;
+  std::optional<device::Arena> staging_;
 };
 
 }  // namespace trireme::engine

@@ -4,6 +4,7 @@
 #include "trireme/engine/engine.hpp"
 
 #include <filesystem>
+#include <vector>
 
 namespace trireme::train {
 
@@ -17,9 +18,14 @@ bool is_huggingface(const std::filesystem::path& path);
 void load_parameters(const std::filesystem::path& path, engine::Engine& engine,
                      comm::ProcessGroup& world);
 
+/// Parts of parameters, and where their values lie.
+struct DeviceParts {
+  device::Device& device;
+  std::vector<engine::ParameterPart> parts;
+};
 /// The same for parts of parameters, in f32 or the type that the products use.
 void load_parameters(const std::filesystem::path& path, const model::ModelConfig& model,
-                     const std::vector<engine::ParameterPart>& parts, comm::ProcessGroup& world);
+                     const DeviceParts& parts, comm::ProcessGroup& world);
 
 /// The tokenizer.json that belongs to weights, when it still is where it was: that of the Hugging
 /// Face folder, or the one that the run was trained with. Empty when there is none.

@@ -3,6 +3,7 @@
 #include "trireme/base/philox.hpp"
 #include "trireme/comm/process_group.hpp"
 
+#include "support/detached/group.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -13,21 +14,70 @@
 
 namespace trireme::testing {
 
-using comm::Backend;
 using comm::ProcessGroup;
 using comm::ReduceOp;
 using device::Bf16;
 using device::DType;
 using device::Tensor;
 
+/// What serves a group: a backend of host memory, or copies from and to a detached device over one.
+enum class Backend { mpi, shared, library, staged_mpi, staged_shared };
+
+inline const char* name(Backend backend) {
+  switch (backend) {
+    case Backend::mpi:
+      return "mpi";
+    case Backend::shared:
+      return "shared";
+    case Backend::library:
+      return "library";
+    case Backend::staged_mpi:
+      return "staged over mpi";
+    case Backend::staged_shared:
+      return "staged over shared";
+  }
+  return "?";
+}
+
 /// What every backend must do alike.
-inline constexpr std::array<Backend, 3> all_backends{Backend::mpi, Backend::shared,
-                                                     Backend::library};
+inline constexpr std::array all_backends{Backend::mpi, Backend::shared, Backend::library,
+                                         Backend::staged_mpi, Backend::staged_shared};
 /// Those whose sums are in the order of ranks.
-inline constexpr std::array<Backend, 2> ordered_backends{Backend::mpi, Backend::shared};
+inline constexpr std::array ordered_backends{Backend::mpi, Backend::shared, Backend::staged_mpi,
+                                             Backend::staged_shared};
+/// Those of host memory.
+inline constexpr std::array host_backends{comm::Backend::mpi, comm::Backend::shared,
+                                          comm::Backend::library};
+
+/// Pieces of this size cut the larger ones of edge_counts().
+inline constexpr std::size_t staged_piece_bytes = 50000;
+
+inline std::unique_ptr<ProcessGroup> group_of(const std::string& group_name,
+                                              const std::vector<base::Rank>& ranks, Backend backend,
+                                              double timeout_seconds = 30) {
+  const auto make = [&](comm::Backend host) {
+    return mpi().make_group(group_name, ranks, {host, timeout_seconds});
+  };
+  const Haste haste{Haste::Kind::mixed, static_cast<std::uint64_t>(mpi().world_rank().value())};
+  switch (backend) {
+    case Backend::mpi:
+      return make(comm::Backend::mpi);
+    case Backend::shared:
+      return make(comm::Backend::shared);
+    case Backend::library:
+      return make(comm::Backend::library);
+    case Backend::staged_mpi:
+      return make_detached_group(make(comm::Backend::mpi), haste, staged_piece_bytes);
+    case Backend::staged_shared:
+      return make_detached_group(make(comm::Backend::shared), haste, staged_piece_bytes);
+  }
+  return nullptr;
+}
 
 inline std::unique_ptr<ProcessGroup> world_of(Backend backend, double timeout_seconds = 30) {
-  return mpi().make_world({backend, timeout_seconds});
+  std::vector<base::Rank> everybody;
+  for (int rank = 0; rank < mpi().world_size(); ++rank) everybody.emplace_back(rank);
+  return group_of("world", everybody, backend, timeout_seconds);
 }
 
 /// Element counts at the edges of every path: nothing, less than a rank each, not divisible,

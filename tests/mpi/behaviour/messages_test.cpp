@@ -18,7 +18,7 @@ TEST_CASE("messages around a ring arrive whole, at every size") {
   for (const auto backend : all_backends) {
     const auto group = world_of(backend);
     for (const auto count : edge_counts()) {
-      CAPTURE(comm::name(backend), count);
+      CAPTURE(name(backend), count);
       auto mine = exact_values(group->rank(), count);
       std::vector<float> theirs(mine.size(), -1.0F);
       auto send = group->start_send(tensor_of(mine), after(*group), 3);
@@ -33,7 +33,7 @@ TEST_CASE("messages around a ring arrive whole, at every size") {
 TEST_CASE("messages of one tag arrive in order, whatever is waited for first") {
   for (const auto backend : all_backends) {
     const auto group = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     constexpr int messages = 12;
     std::vector<std::vector<std::int32_t>> out;
     std::vector<std::vector<std::int32_t>> in(messages);
@@ -61,7 +61,7 @@ TEST_CASE("messages of one tag arrive in order, whatever is waited for first") {
 TEST_CASE("tags keep messages apart when they are received in another order") {
   for (const auto backend : all_backends) {
     const auto group = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     std::vector<std::int32_t> first(40000, group->rank());
     std::vector<std::int32_t> second(3, group->rank() + 1000);
     std::vector<std::int32_t> heard_first(first.size());

@@ -9,7 +9,7 @@ TEST_CASE("an all-gather puts every part into its place") {
     for (const auto count : edge_counts()) {
       for (const bool in_place : {false, true}) {
         if (in_place && backend == Backend::library) continue;
-        CAPTURE(comm::name(backend), count, in_place);
+        CAPTURE(name(backend), count, in_place);
         std::vector<float> expected;
         for (int rank = 0; rank < group->size(); ++rank) {
           const auto part = exact_values(rank, count);
@@ -35,7 +35,7 @@ TEST_CASE("an all-to-all transposes parts and ranks") {
     const auto group = world_of(backend);
     const auto size = group->size();
     for (const auto count : edge_counts()) {
-      CAPTURE(comm::name(backend), count);
+      CAPTURE(name(backend), count);
       std::vector<std::int32_t> from;
       std::vector<std::int32_t> expected;
       for (int peer = 0; peer < size; ++peer) {
@@ -57,7 +57,7 @@ TEST_CASE("a broadcast reaches every rank from any root") {
     const auto group = world_of(backend);
     for (int root = 0; root < group->size(); ++root) {
       for (const auto count : edge_counts()) {
-        CAPTURE(comm::name(backend), count, root);
+        CAPTURE(name(backend), count, root);
         auto values = exact_values(group->rank(), count);
         group->broadcast(tensor_of(values), root);
         CHECK(first_difference(values, exact_values(root, count)) == -1);
@@ -69,7 +69,7 @@ TEST_CASE("a broadcast reaches every rank from any root") {
 TEST_CASE("nobody leaves a barrier before the last rank has come") {
   for (const auto backend : all_backends) {
     const auto group = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     // The last to come announces itself; whoever has passed must find the announcement waiting.
     for (int late = 0; late < group->size(); ++late) {
       std::vector<std::int32_t> word{late};

@@ -8,7 +8,7 @@ using namespace trireme::testing;
 TEST_CASE("collectives under way at once finish in whatever order ranks wait for them") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     const std::vector<std::int64_t> counts{70001, 3, 300007, 0, 4099, 64, 150000};
     std::vector<std::vector<float>> values;
     for (const auto count : counts) values.push_back(rough_values(group->rank(), count));
@@ -34,7 +34,7 @@ TEST_CASE("many small collectives under way at once keep their own numbers") {
   // still waits for somebody to look.
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     for (int repetition = 0; repetition < 20; ++repetition) {
       std::vector<std::vector<float>> values;
       for (std::int64_t count = 1; count <= 16; ++count) {
@@ -60,7 +60,7 @@ TEST_CASE("many small collectives under way at once keep their own numbers") {
 TEST_CASE("polling alone brings a collective to its end") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     auto values = exact_values(group->rank(), 300007);
     auto work = group->start_all_reduce(tensor_of(values), ReduceOp::max);
     while (!work.poll()) {
@@ -73,7 +73,7 @@ TEST_CASE("two groups of the same ranks can be waited for in opposite orders") {
   for (const auto backend : ordered_backends) {
     const auto one = world_of(backend);
     const auto other = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     auto a = exact_values(one->rank(), 300007);
     auto b = exact_values(one->rank(), 70001);
     auto work_a = one->start_all_reduce(tensor_of(a), ReduceOp::max);
@@ -93,7 +93,7 @@ TEST_CASE("two groups of the same ranks can be waited for in opposite orders") {
 TEST_CASE("messages and collectives mix") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     const int next = (group->rank() + 1) % group->size();
     const int last = (group->rank() + group->size() - 1) % group->size();
     for (int round = 0; round < 5; ++round) {

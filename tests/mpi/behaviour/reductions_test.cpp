@@ -24,7 +24,7 @@ TEST_CASE("an all-reduce gives every rank the sum, at every size") {
   for (const auto backend : all_backends) {
     const auto group = world_of(backend);
     for (const auto count : edge_counts()) {
-      CAPTURE(comm::name(backend), count);
+      CAPTURE(name(backend), count);
       auto values = exact_values(group->rank(), count);
       group->all_reduce(tensor_of(values));
       CHECK(first_difference(values, exact_sums(*group, count)) == -1);
@@ -36,7 +36,7 @@ TEST_CASE("an all-reduce adds in the order of ranks, bit for bit") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
     for (const auto count : edge_counts()) {
-      CAPTURE(comm::name(backend), count);
+      CAPTURE(name(backend), count);
       auto values = rough_values(group->rank(), count);
       std::vector<float> expected;
       for (std::int64_t i = 0; i < count; ++i) expected.push_back(ordered_sum(group->ranks(), i));
@@ -53,7 +53,7 @@ TEST_CASE("a reduce-scatter gives each rank its part, in place or elsewhere") {
       for (const bool in_place : {false, true}) {
         // Open MPI's own refuses overlapping buffers.
         if (in_place && backend == Backend::library) continue;
-        CAPTURE(comm::name(backend), count, in_place);
+        CAPTURE(name(backend), count, in_place);
         auto values = exact_values(group->rank(), count * group->size());
         auto expected = exact_sums(*group, count * group->size());
         std::vector<float> own(static_cast<std::size_t>(count), -1.0F);
@@ -73,7 +73,7 @@ TEST_CASE("a reduce-scatter and an all-gather make an all-reduce, bit for bit") 
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
     for (const auto count : edge_counts()) {
-      CAPTURE(comm::name(backend), count);
+      CAPTURE(name(backend), count);
       auto once = rough_values(group->rank(), count * group->size());
       auto twice = once;
       group->all_reduce(tensor_of(once));
@@ -90,7 +90,7 @@ TEST_CASE("bf16 is added in fp32 and rounded once") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
     for (const auto count : edge_counts()) {
-      CAPTURE(comm::name(backend), count);
+      CAPTURE(name(backend), count);
       std::vector<Bf16> values;
       std::vector<Bf16> expected;
       for (std::int64_t i = 0; i < count; ++i) {
@@ -111,7 +111,7 @@ TEST_CASE("a maximum over ranks keeps a NaN of any rank") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
     for (const auto count : {std::int64_t{5}, std::int64_t{70001}}) {
-      CAPTURE(comm::name(backend), count);
+      CAPTURE(name(backend), count);
       auto values = exact_values(group->rank(), count);
       const auto spoilt = static_cast<std::size_t>(group->size() % count);
       if (group->rank() == 0) values[spoilt] = std::numeric_limits<float>::quiet_NaN();
@@ -127,7 +127,7 @@ TEST_CASE("a maximum over ranks keeps a NaN of any rank") {
 TEST_CASE("whole numbers are reduced as whole numbers") {
   for (const auto backend : all_backends) {
     const auto group = world_of(backend);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     std::vector<std::int32_t> values{group->rank() + 16777217, -group->rank()};
     auto largest = values;
     group->all_reduce(tensor_of(values));

@@ -19,8 +19,8 @@ void check_rows_and_columns(Backend backend, Plane plane) {
   std::vector<base::Rank> column_ranks;
   for (int i = 0; i < plane.columns; ++i) row_ranks.emplace_back(row * plane.columns + i);
   for (int i = 0; i < plane.rows; ++i) column_ranks.emplace_back(i * plane.columns + column);
-  const auto rows = mpi().make_group("tp", row_ranks, {backend, 30});
-  const auto columns = mpi().make_group("dp", column_ranks, {backend, 30});
+  const auto rows = group_of("tp", row_ranks, backend);
+  const auto columns = group_of("dp", column_ranks, backend);
   CHECK(rows->rank() == column);
   CHECK(columns->rank() == row);
   CHECK(columns->ranks() == column_ranks);
@@ -44,7 +44,7 @@ TEST_CASE("rows and columns of 2 x 3 and 3 x 2 ranks reduce apart") {
   if (mpi().world_size() != 6) return;
   for (const auto backend : ordered_backends) {
     for (const Plane plane : {Plane{2, 3}, Plane{3, 2}, Plane{1, 6}, Plane{6, 1}}) {
-      CAPTURE(comm::name(backend), plane.rows, plane.columns);
+      CAPTURE(name(backend), plane.rows, plane.columns);
       check_rows_and_columns(backend, plane);
     }
   }
@@ -52,11 +52,11 @@ TEST_CASE("rows and columns of 2 x 3 and 3 x 2 ranks reduce apart") {
 
 TEST_CASE("positions follow the order given, not the order of world ranks") {
   for (const auto backend : ordered_backends) {
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     const int size = mpi().world_size();
     std::vector<base::Rank> reversed;
     for (int rank = size - 1; rank >= 0; --rank) reversed.emplace_back(rank);
-    const auto group = mpi().make_group("reversed", reversed, {backend, 30});
+    const auto group = group_of("reversed", reversed, backend);
     CHECK(group->rank() == size - 1 - mpi().world_rank().value());
     auto values = rough_values(mpi().world_rank().value(), 1023);
     group->all_reduce(tensor_of(values));
@@ -69,12 +69,12 @@ TEST_CASE("positions follow the order given, not the order of world ranks") {
 TEST_CASE("groups of other ranks than this one need nothing from it") {
   if (mpi().world_size() < 3) return;
   for (const auto backend : ordered_backends) {
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     const int size = mpi().world_size();
     std::vector<base::Rank> all_but_last;
     for (int rank = 0; rank + 1 < size; ++rank) all_but_last.emplace_back(rank);
     if (mpi().world_rank().value() == size - 1) continue;
-    const auto group = mpi().make_group("some", all_but_last, {backend, 30});
+    const auto group = group_of("some", all_but_last, backend);
     std::vector<std::int32_t> one{1};
     group->all_reduce(tensor_of(one));
     CHECK(one[0] == size - 1);

@@ -40,7 +40,7 @@ TEST_CASE("a message of another size than awaited is refused") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
     const auto meeting = world_of(Backend::mpi);
-    CAPTURE(comm::name(backend));
+    CAPTURE(name(backend));
     std::vector<std::int32_t> three{1, 2, 3};
     std::vector<std::int32_t> four(4);
     if (group->rank() == 0) group->send(tensor_of(three), 1, 2);

@@ -101,7 +101,7 @@ void fill(engine::Engine& engine, int step) {
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
                             device::Kernels& kernels, int steps) {
   const auto measured = engine::measure(options);
-  auto memory = engine::Memory::host(measured);
+  auto memory = engine::Memory::on(kernels.device(), measured);
   engine::Engine engine(options, groups, kernels, memory);
   engine.initialise();
   std::vector<Observed> observed;

@@ -22,14 +22,14 @@ Attention moved_attention(const Attention& attention, const OperandKernels::Plac
 void OperandKernels::linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                                     const Tensor& y) {
   run("linear_forward", {{"x", x, input}, {"w", w, input}, {"bias", bias, input}, {"y", y, output}},
-      [&](Kernels& k, const Placement& at) { k.linear_forward(at(x), at(w), at(bias), at(y)); });
+      [=](Kernels& k, const Placement& at) { k.linear_forward(at(x), at(w), at(bias), at(y)); });
 }
 
 void OperandKernels::linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                                            bool accumulate) {
   run("linear_backward_input",
       {{"dy", dy, input}, {"w", w, input}, {"dx", dx, accumulate ? in_out : output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.linear_backward_input(at(dy), at(w), at(dx), accumulate);
       });
 }
@@ -38,7 +38,7 @@ void OperandKernels::linear_backward_weight(const Tensor& dy, const Tensor& x, c
                                             const Tensor& d_bias) {
   run("linear_backward_weight",
       {{"dy", dy, input}, {"x", x, input}, {"dw", dw, in_out}, {"d_bias", d_bias, in_out}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.linear_backward_weight(at(dy), at(x), at(dw), at(d_bias));
       });
 }
@@ -47,7 +47,7 @@ void OperandKernels::embedding_forward(const Tensor& tokens, const Tensor& table
                                        std::int64_t first_token, const Tensor& out) {
   run("embedding_forward",
       {{"tokens", tokens, input}, {"table", table, input}, {"out", out, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.embedding_forward(at(tokens), at(table), first_token, at(out));
       });
 }
@@ -56,7 +56,7 @@ void OperandKernels::embedding_backward(const Tensor& tokens, const Tensor& d_ou
                                         std::int64_t first_token, const Tensor& d_table) {
   run("embedding_backward",
       {{"tokens", tokens, input}, {"d_out", d_out, input}, {"d_table", d_table, in_out}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.embedding_backward(at(tokens), at(d_out), first_token, at(d_table));
       });
 }
@@ -64,7 +64,7 @@ void OperandKernels::embedding_backward(const Tensor& tokens, const Tensor& d_ou
 void OperandKernels::add_positions(const Tensor& x, const Tensor& table, std::int64_t seq,
                                    std::int64_t first_position) {
   run("add_positions", {{"x", x, in_out}, {"table", table, input}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.add_positions(at(x), at(table), seq, first_position);
       });
 }
@@ -72,7 +72,7 @@ void OperandKernels::add_positions(const Tensor& x, const Tensor& table, std::in
 void OperandKernels::add_positions_backward(const Tensor& dx, std::int64_t seq,
                                             const Tensor& d_table) {
   run("add_positions_backward", {{"dx", dx, input}, {"d_table", d_table, in_out}},
-      [&](Kernels& k, const Placement& at) { k.add_positions_backward(at(dx), seq, at(d_table)); });
+      [=](Kernels& k, const Placement& at) { k.add_positions_backward(at(dx), seq, at(d_table)); });
 }
 
 void OperandKernels::norm_forward(const NormForward& norm) {
@@ -86,7 +86,7 @@ void OperandKernels::norm_forward(const NormForward& norm) {
        {"y", norm.y, output},
        {"mean", norm.mean, output},
        {"rstd", norm.rstd, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         NormForward moved = norm;
         moved.x = at(norm.x);
         moved.residual = at(norm.residual);
@@ -112,7 +112,7 @@ void OperandKernels::norm_backward(const NormBackward& norm) {
        {"dx", norm.dx, output},
        {"d_weight", norm.d_weight, in_out},
        {"d_bias", norm.d_bias, in_out}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         NormBackward moved = norm;
         moved.dy = at(norm.dy);
         moved.x = at(norm.x);
@@ -131,7 +131,7 @@ void OperandKernels::rotary(const Tensor& x, const Tensor& cos_table, const Tens
                             std::int64_t first_position, bool inverse) {
   run("rotary",
       {{"x", x, in_out}, {"cos_table", cos_table, input}, {"sin_table", sin_table, input}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.rotary(at(x), at(cos_table), at(sin_table), first_position, inverse);
       });
 }
@@ -143,7 +143,7 @@ void OperandKernels::attention_forward(const Attention& attention) {
        {"v", attention.v, input},
        {"out", attention.out, output},
        {"lse", attention.lse, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.attention_forward(moved_attention(attention, at));
       });
 }
@@ -160,7 +160,7 @@ void OperandKernels::attention_backward(const AttentionBackward& backward) {
        {"dq", backward.dq, output},
        {"dk", backward.dk, output},
        {"dv", backward.dv, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.attention_backward({moved_attention(backward.forward, at), at(backward.d_out),
                               at(backward.dq), at(backward.dk), at(backward.dv)});
       });
@@ -168,7 +168,7 @@ void OperandKernels::attention_backward(const AttentionBackward& backward) {
 
 void OperandKernels::swiglu_forward(const Tensor& gate, const Tensor& up, const Tensor& y) {
   run("swiglu_forward", {{"gate", gate, input}, {"up", up, input}, {"y", y, output}},
-      [&](Kernels& k, const Placement& at) { k.swiglu_forward(at(gate), at(up), at(y)); });
+      [=](Kernels& k, const Placement& at) { k.swiglu_forward(at(gate), at(up), at(y)); });
 }
 
 void OperandKernels::swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up,
@@ -179,31 +179,31 @@ void OperandKernels::swiglu_backward(const Tensor& dy, const Tensor& gate, const
        {"up", up, input},
        {"d_gate", d_gate, output},
        {"d_up", d_up, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.swiglu_backward(at(dy), at(gate), at(up), at(d_gate), at(d_up));
       });
 }
 
 void OperandKernels::gelu_forward(const Tensor& x, const Tensor& y) {
   run("gelu_forward", {{"x", x, input}, {"y", y, output}},
-      [&](Kernels& k, const Placement& at) { k.gelu_forward(at(x), at(y)); });
+      [=](Kernels& k, const Placement& at) { k.gelu_forward(at(x), at(y)); });
 }
 
 void OperandKernels::gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx) {
   run("gelu_backward", {{"dy", dy, input}, {"x", x, input}, {"dx", dx, output}},
-      [&](Kernels& k, const Placement& at) { k.gelu_backward(at(dy), at(x), at(dx)); });
+      [=](Kernels& k, const Placement& at) { k.gelu_backward(at(dy), at(x), at(dx)); });
 }
 
 void OperandKernels::dropout(const Tensor& x, const Dropout& mask, const Tensor& y) {
   run("dropout", {{"x", x, input}, {"y", y, output}},
-      [&](Kernels& k, const Placement& at) { k.dropout(at(x), mask, at(y)); });
+      [=](Kernels& k, const Placement& at) { k.dropout(at(x), mask, at(y)); });
 }
 
 void OperandKernels::cross_entropy_stats(const Tensor& logits, const Tensor& targets,
                                          std::int64_t first_token, const Tensor& stats) {
   run("cross_entropy_stats",
       {{"logits", logits, input}, {"targets", targets, input}, {"stats", stats, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.cross_entropy_stats(at(logits), at(targets), first_token, at(stats));
       });
 }
@@ -213,7 +213,7 @@ void OperandKernels::cross_entropy_gradient(const Tensor& logits, const Tensor& 
                                             float scale) {
   run("cross_entropy_gradient",
       {{"logits", logits, in_out}, {"targets", targets, input}, {"lse", lse, input}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.cross_entropy_gradient(at(logits), at(targets), first_token, at(lse), scale);
       });
 }
@@ -225,33 +225,33 @@ void OperandKernels::cross_entropy_combine(const Tensor& stats, const Tensor& ta
        {"targets", targets, input},
        {"lse", lse, output},
        {"losses", losses, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.cross_entropy_combine(at(stats), at(targets), at(lse), at(losses));
       });
 }
 
 void OperandKernels::fill(const Tensor& x, float value) {
-  run("fill", {{"x", x, output}}, [&](Kernels& k, const Placement& at) { k.fill(at(x), value); });
+  run("fill", {{"x", x, output}}, [=](Kernels& k, const Placement& at) { k.fill(at(x), value); });
 }
 
 void OperandKernels::copy(const Tensor& from, const Tensor& to) {
   run("copy", {{"from", from, input}, {"to", to, output}},
-      [&](Kernels& k, const Placement& at) { k.copy(at(from), at(to)); });
+      [=](Kernels& k, const Placement& at) { k.copy(at(from), at(to)); });
 }
 
 void OperandKernels::add(const Tensor& x, const Tensor& y, const Tensor& z) {
   run("add", {{"x", x, input}, {"y", y, input}, {"z", z, output}},
-      [&](Kernels& k, const Placement& at) { k.add(at(x), at(y), at(z)); });
+      [=](Kernels& k, const Placement& at) { k.add(at(x), at(y), at(z)); });
 }
 
 void OperandKernels::accumulate(const Tensor& x, const Tensor& sum) {
   run("accumulate", {{"x", x, input}, {"sum", sum, in_out}},
-      [&](Kernels& k, const Placement& at) { k.accumulate(at(x), at(sum)); });
+      [=](Kernels& k, const Placement& at) { k.accumulate(at(x), at(sum)); });
 }
 
 void OperandKernels::scale(const Tensor& x, float factor) {
   run("scale", {{"x", x, in_out}},
-      [&](Kernels& k, const Placement& at) { k.scale(at(x), factor); });
+      [=](Kernels& k, const Placement& at) { k.scale(at(x), factor); });
 }
 
 double OperandKernels::sum_of_squares(const Tensor& x) {
@@ -278,7 +278,7 @@ void OperandKernels::adamw(const AdamW& rule, const Tensor& gradient, const Tens
        {"first_moment", first_moment, in_out},
        {"second_moment", second_moment, in_out},
        {"parameter", separate ? parameter : none, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.adamw(rule, at(gradient), at(master), at(first_moment), at(second_moment),
                 at(separate ? parameter : none));
       });
@@ -293,7 +293,7 @@ void OperandKernels::sgd(const Sgd& rule, const Tensor& gradient, const Tensor& 
        {"master", master, in_out},
        {"momentum", momentum, in_out},
        {"parameter", separate ? parameter : none, output}},
-      [&](Kernels& k, const Placement& at) {
+      [=](Kernels& k, const Placement& at) {
         k.sgd(rule, at(gradient), at(master), at(momentum), at(separate ? parameter : none));
       });
 }

@@ -23,6 +23,7 @@ class OperandKernels : public Kernels {
  public:
   /// Where the inner kernels find a tensor; an empty tensor stays empty.
   using Placement = std::function<Tensor(const Tensor&)>;
+  /// Of all but sums it may be kept and called later: it holds what it needs.
   using Body = std::function<void(Kernels& inner, const Placement& at)>;
 
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,

@@ -1,0 +1,150 @@
+// Training on a device whose memory the host cannot reach, whose stream does its work as late as it
+// may: the bits are those of the same kernels on host memory at the same layout. A copy or a wait
+// that is missing anywhere ends this test, or changes a number.
+#include "mpi/training/training.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/comm/staged.hpp"
+
+#include "support/detached/device.hpp"
+#include "support/mpi/world.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+using namespace trireme;
+using namespace trireme::testing;
+using layout::Axis;
+using layout::ScheduleKind;
+using model::Architecture;
+using model::SequenceParallel;
+
+namespace {
+
+constexpr int steps = 4;
+/// So small that most collectives are cut.
+constexpr std::size_t piece_bytes = 3000;
+
+/// The tiny models with fewer layers: bits that differ at all differ at once.
+engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
+  engine::EngineOptions options;
+  options.model = tiny(architecture);
+  options.model.num_hidden_layers = 4;
+  options.mesh = mesh;
+  options.rank = mpi().world_rank();
+  const int data = mesh.degree(Axis::data);
+  options.micro_batch = 1;
+  options.micro_batches = 8 / data;
+  options.sequence_length = 16;
+  options.bucket_bytes = 16 << 10;
+  options.clip_norm = 0.5;
+  options.seed = 7;
+  return options;
+}
+
+OwnedGroups staged(OwnedGroups groups, device::Device& device) {
+  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
+    if (*group) *group = comm::make_staged_group(std::move(*group), device, piece_bytes);
+  }
+  return groups;
+}
+
+/// What the host's own memory gives, and what the device's gives.
+void compare(const engine::EngineOptions& options, Haste haste) {
+  still_going(options.mesh.text());
+  CAPTURE(options.mesh.text(), model::name(options.model.architecture), options.zero_level,
+          device::name(options.dtype));
+  const auto plain = device::make_cpu_kernels(1);
+  const auto expected = train(options, mpi_groups(options.mesh).views(), *plain, steps);
+  DetachedKernels kernels(device::make_cpu_kernels(1), haste);
+  const auto groups = staged(mpi_groups(options.mesh), kernels.device());
+  CHECK(train(options, groups.views(), kernels, steps) == expected);
+  CHECK(expected.back().loss < expected.front().loss);
+}
+
+std::vector<layout::Mesh> meshes() {
+  switch (mpi().world_size()) {
+    case 2:
+      return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1), layout::Mesh::of(1, 1, 2)};
+    case 4:
+      return {layout::Mesh::of(2, 2, 1), layout::Mesh::of(1, 2, 2), layout::Mesh::of(2, 1, 2)};
+    case 8:
+      return {layout::Mesh::of(2, 2, 2)};
+    default:
+      return {layout::Mesh::of(1, mpi().world_size(), 1)};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("training on a detached device gives the host's bits, whatever its haste") {
+  const auto kind = GENERATE(Haste::Kind::lazy, Haste::Kind::eager, Haste::Kind::mixed);
+  const Haste haste{kind, static_cast<std::uint64_t>(mpi().world_rank().value())};
+  for (const auto& mesh : meshes()) compare(options_for(Architecture::llama, mesh), haste);
+}
+
+TEST_CASE("tied embeddings, sharded states and split rows give the host's bits") {
+  for (const auto& mesh : meshes()) {
+    auto options = options_for(Architecture::gpt2, mesh);
+    options.zero_level = 1;
+    options.model.dropout = 0.1F;
+    if (mesh.degree(Axis::tensor) > 1) options.sequence_parallel = SequenceParallel::on;
+    if (mesh.degree(Axis::pipeline) > 1) {
+      options.schedule = ScheduleKind::interleaved;
+      options.virtual_stages = 2;
+    }
+    compare(options, {Haste::Kind::lazy});
+  }
+}
+
+TEST_CASE("bf16 with masters of its own gives the host's bits") {
+  for (const auto& mesh : meshes()) {
+    auto options = options_for(Architecture::qwen3, mesh);
+    options.dtype = device::DType::bf16;
+    options.recompute = model::Recompute::layer;
+    options.zero_level = 1;
+    compare(options, {Haste::Kind::lazy});
+  }
+}
+
+namespace {
+
+/// Forgets every wait.
+class Hasty final : public device::Device {
+ public:
+  explicit Hasty(device::Device& inner) : inner_(inner) {}
+  const char* name() const override { return inner_.name(); }
+  bool is_host() const override { return false; }
+  device::Arena arena(device::Purpose purpose, std::size_t bytes) override {
+    return inner_.arena(purpose, bytes);
+  }
+  device::Arena staging(device::Purpose purpose, std::size_t bytes) override {
+    return inner_.staging(purpose, bytes);
+  }
+  void copy_in(const void* from, const device::Tensor& to) override { inner_.copy_in(from, to); }
+  void copy_out(const device::Tensor& from, void* to) override { inner_.copy_out(from, to); }
+  device::Event record() override { return {}; }
+  void synchronize() override {}
+
+ private:
+  device::Device& inner_;
+};
+
+}  // namespace
+
+TEST_CASE("groups that do not wait for the device are found out") {
+  if (mpi().world_size() == 1) return;
+  for (const auto& mesh : meshes()) {
+    CAPTURE(mesh.text());
+    const auto options = options_for(Architecture::llama, mesh);
+    const auto plain = device::make_cpu_kernels(1);
+    const auto expected = train(options, mpi_groups(mesh).views(), *plain, 1);
+    DetachedKernels kernels(device::make_cpu_kernels(1));
+    Hasty hasty(kernels.device());
+    const auto groups = staged(mpi_groups(mesh), hasty);
+    const auto observed = train(options, groups.views(), kernels, 1);
+    CHECK(!(observed == expected));
+    kernels.synchronize();
+  }
+}

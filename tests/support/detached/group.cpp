@@ -1,0 +1,146 @@
+#include "support/detached/group.hpp"
+
+#include "trireme/comm/staged.hpp"
+
+#include "support/detached/device.hpp"
+
+#include <functional>
+#include <optional>
+#include <utility>
+
+namespace trireme::testing {
+namespace {
+
+using comm::ReduceOp;
+using comm::Work;
+using device::Tensor;
+
+/// Tensors of one operation on the device; one may lie inside the other.
+class Moved {
+ public:
+  Moved(device::Device& device, const Tensor& outer, const Tensor& inner)
+      : device_(device),
+        outer_(outer),
+        inner_(inner),
+        arena_(
+            device.arena(device::Purpose::communication,
+                         outer.byte_count() + inner.byte_count() + 2 * device::Arena::alignment)),
+        there_(arena_.allocate(outer.dtype(), {outer.element_count()})) {
+    device_.copy_in(outer_.raw(), there_);
+    const auto* begin = static_cast<const std::byte*>(outer.raw());
+    const auto* at = static_cast<const std::byte*>(inner.raw());
+    inside_ = at != nullptr && at >= begin && at < begin + outer.byte_count();
+    if (inside_) {
+      inner_there_ = inner.moved_to(static_cast<std::byte*>(there_.raw()) + (at - begin));
+    } else {
+      inner_there_ = arena_.allocate(inner.dtype(), {inner.element_count()});
+      device_.copy_in(inner.raw(), inner_there_);
+    }
+  }
+
+  const Tensor& outer() const { return there_; }
+  const Tensor& inner() const { return inner_there_; }
+  void bring_back() {
+    device_.copy_out(there_, outer_.raw());
+    if (!inside_) device_.copy_out(inner_there_, inner_.raw());
+    device_.synchronize();
+  }
+
+ private:
+  device::Device& device_;
+  Tensor outer_;
+  Tensor inner_;
+  device::Arena arena_;
+  Tensor there_;
+  Tensor inner_there_;
+  bool inside_ = false;
+};
+
+class MovedOperation final : public Work::Operation {
+ public:
+  MovedOperation(std::unique_ptr<Moved> moved, Work work)
+      : moved_(std::move(moved)), work_(std::move(work)) {}
+
+  bool poll() override {
+    if (!work_.poll()) return false;
+    moved_->bring_back();
+    return true;
+  }
+  void wait() override {
+    work_.wait();
+    moved_->bring_back();
+  }
+
+ private:
+  std::unique_ptr<Moved> moved_;
+  Work work_;
+};
+
+class DetachedGroup final : public comm::ProcessGroup {
+ public:
+  DetachedGroup(std::unique_ptr<comm::ProcessGroup> host, Haste haste, std::size_t piece_bytes)
+      : ProcessGroup(host->name(), host->ranks(), host->rank()),
+        device_(haste),
+        staged_(comm::make_staged_group(std::move(host), device_, piece_bytes)) {}
+
+  const char* backend() const override { return staged_->backend(); }
+
+  Work start_all_reduce(const Tensor& x, ReduceOp op) override {
+    return start(x, {}, [&](const Tensor& there, const Tensor&) {
+      return staged_->start_all_reduce(there, op);
+    });
+  }
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
+    return start(whole, part, [&](const Tensor& whole_there, const Tensor& part_there) {
+      return staged_->start_reduce_scatter(whole_there, part_there);
+    });
+  }
+  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
+    return start(whole, part, [&](const Tensor& whole_there, const Tensor& part_there) {
+      return staged_->start_all_gather(part_there, whole_there);
+    });
+  }
+  Work start_all_to_all(const Tensor& from, const Tensor& to) override {
+    return start(from, to, [&](const Tensor& from_there, const Tensor& to_there) {
+      return staged_->start_all_to_all(from_there, to_there);
+    });
+  }
+  Work start_broadcast(const Tensor& x, int root) override {
+    return start(x, {}, [&](const Tensor& there, const Tensor&) {
+      return staged_->start_broadcast(there, root);
+    });
+  }
+  Work start_send(const Tensor& x, int peer, int tag) override {
+    return start(x, {}, [&](const Tensor& there, const Tensor&) {
+      return staged_->start_send(there, peer, tag);
+    });
+  }
+  Work start_receive(const Tensor& x, int peer, int tag) override {
+    return start(x, {}, [&](const Tensor& there, const Tensor&) {
+      return staged_->start_receive(there, peer, tag);
+    });
+  }
+  void barrier() override { staged_->barrier(); }
+
+ private:
+  Work start(const Tensor& outer, const Tensor& inner,
+             const std::function<Work(const Tensor&, const Tensor&)>& begin) {
+    auto moved = std::make_unique<Moved>(device_, outer, inner);
+    auto work = begin(moved->outer(), moved->inner());
+    auto operation = std::make_unique<MovedOperation>(std::move(moved), std::move(work));
+    if (operation->poll()) return {};
+    return Work(std::move(operation));
+  }
+
+  DetachedDevice device_;
+  std::unique_ptr<comm::ProcessGroup> staged_;
+};
+
+}  // namespace
+
+std::unique_ptr<comm::ProcessGroup> make_detached_group(std::unique_ptr<comm::ProcessGroup> host,
+                                                        Haste haste, std::size_t piece_bytes) {
+  return std::make_unique<DetachedGroup>(std::move(host), haste, piece_bytes);
+}
+
+}  // namespace trireme::testing

@@ -1,0 +1,183 @@
+// The device that is not there must catch what a card would not forgive.
+#include "trireme/device/device.hpp"
+#include "trireme/device/kernels.hpp"
+
+#include "support/detached/device.hpp"
+#include "support/detached/memory.hpp"
+
+#include <catch2/catch.hpp>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+using namespace trireme;
+using namespace trireme::testing;
+using Catch::Matchers::Contains;
+using device::DType;
+using device::Purpose;
+using device::Tensor;
+
+namespace {
+
+constexpr Haste lazy{Haste::Kind::lazy};
+constexpr Haste eager{Haste::Kind::eager};
+
+std::vector<float> counting(std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+/// How a child process that does this ends, and what it says on stderr.
+struct End {
+  int signal = 0;
+  std::string words;
+};
+
+End end_of(const std::function<void()>& deed) {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  const auto child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    ::signal(SIGSEGV, SIG_DFL);
+    deed();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  End end;
+  std::array<char, 256> piece{};
+  for (ssize_t count = 1; count > 0;) {
+    count = ::read(ends[0], piece.data(), piece.size());
+    if (count > 0) end.words.append(piece.data(), static_cast<std::size_t>(count));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("a host that reads a device's memory dies at once, and hears what it touched") {
+  const auto end = end_of([] {
+    DetachedDevice device(eager);
+    auto arena = device.arena(Purpose::gradients, 4096);
+    arena.allocate(DType::f32, {16});
+    const auto tensor = arena.allocate(DType::f32, {16});
+    volatile float seen = tensor.f32()[3];
+    static_cast<void>(seen);
+  });
+  CHECK(end.signal == SIGSEGV);
+  CHECK_THAT(end.words, Contains("touched byte 76 of 4096 of 'gradients'"));
+}
+
+TEST_CASE("a host that writes a device's memory dies at once") {
+  const auto end = end_of([] {
+    DetachedDevice device(lazy);
+    auto arena = device.arena(Purpose::batch, 64);
+    arena.allocate(DType::i32, {1}).i32()[0] = 1;
+  });
+  CHECK(end.signal == SIGSEGV);
+  CHECK_THAT(end.words, Contains("'batch'"));
+}
+
+TEST_CASE("what nobody waited for is not there") {
+  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+  auto arena = kernels.device().arena(Purpose::workspace, 256);
+  const auto x = arena.allocate(DType::f32, {8});
+  kernels.fill(x, 2.0F);
+  std::vector<float> seen(8, -1.0F);
+  kernels.device().copy_out(x, seen.data());
+  auto copied = kernels.device().record();
+  CHECK(!copied.passed());
+  CHECK(seen == std::vector<float>(8, -1.0F));
+  copied.wait();
+  CHECK(seen == std::vector<float>(8, 2.0F));
+}
+
+TEST_CASE("host memory that is given away too early spoils what is copied from it") {
+  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+  auto arena = kernels.device().arena(Purpose::batch, 256);
+  const auto x = arena.allocate(DType::f32, {4});
+  auto values = counting(4);
+  kernels.device().copy_in(values.data(), x);
+  values[2] = 100.0F;
+  CHECK(kernels.sum(x) == 1.0 + 2.0 + 100.0 + 4.0);
+}
+
+TEST_CASE("work that is done at once leaves out what the host gives after its issue") {
+  DetachedKernels kernels(device::make_reference_kernels(), eager);
+  auto arena = kernels.device().arena(Purpose::batch, 256);
+  const auto x = arena.allocate(DType::f32, {4});
+  auto values = counting(4);
+  kernels.device().copy_in(values.data(), x);
+  values[2] = 100.0F;
+  CHECK(kernels.sum(x) == 10.0);
+}
+
+TEST_CASE("fresh memory of a detached device is poisoned") {
+  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+  auto arena = kernels.device().arena(Purpose::activations, 256);
+  CHECK(std::isnan(kernels.sum(arena.allocate(DType::f32, {3}))));
+}
+
+TEST_CASE("kernels of a detached device take its memory alone, and all of it") {
+  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+  auto arena = kernels.device().arena(Purpose::activations, 64);
+  const auto x = arena.allocate(DType::f32, {16});
+  auto values = counting(16);
+  const Tensor of_host(values.data(), DType::f32, {16});
+  CHECK_THROWS_WITH(kernels.copy(of_host, x),
+                    Contains("copy: from (f32 [16]) lies in host memory"));
+  const Tensor too_long(x.raw(), DType::f32, {17});
+  CHECK_THROWS_WITH(kernels.fill(too_long, 0.0F), Contains("leaves the 64 bytes of 'activations'"));
+  CHECK_THROWS_AS(kernels.device().copy_in(x.raw(), x), DetachedFault);
+}
+
+TEST_CASE(
+    "kernels of a detached device compute what their own backend does, in the stream's order") {
+  const auto kind = GENERATE(Haste::Kind::lazy, Haste::Kind::eager, Haste::Kind::mixed);
+  DetachedKernels kernels(device::make_reference_kernels(), {kind, 5});
+  auto arena = kernels.device().arena(Purpose::activations, 4096);
+  const auto x = arena.allocate(DType::f32, {4, 6});
+  const auto w = arena.allocate(DType::f32, {5, 6});
+  const auto y = arena.allocate(DType::f32, {4, 5});
+  auto x_values = counting(24);
+  auto w_values = counting(30);
+  device::HostMirror mirror(kernels.device());
+  std::copy(x_values.begin(), x_values.end(), mirror.of(x).f32());
+  std::copy(w_values.begin(), w_values.end(), mirror.of(w).f32());
+  mirror.store();
+  kernels.linear_forward(x, w, {}, y);
+  kernels.scale(y, 0.5F);
+  device::HostMirror result(kernels.device());
+  const auto here = result.of(y);
+  result.fetch();
+  std::vector<float> expected(20);
+  const Tensor y_expected(expected.data(), DType::f32, {4, 5});
+  const auto reference = device::make_reference_kernels();
+  reference->linear_forward(Tensor(x_values.data(), DType::f32, {4, 6}),
+                            Tensor(w_values.data(), DType::f32, {5, 6}), {}, y_expected);
+  reference->scale(y_expected, 0.5F);
+  CHECK(std::vector<float>(here.f32(), here.f32() + 20) == expected);
+}
+
+TEST_CASE("a mirror of host memory is the memory itself") {
+  auto arena = device::host_device().arena(Purpose::workspace, 256);
+  const auto x = arena.allocate(DType::f32, {3});
+  device::HostMirror mirror(device::host_device());
+  CHECK(mirror.of(x).raw() == x.raw());
+  CHECK(!mirror.of(Tensor{}));
+  mirror.store();
+  mirror.fetch();
+}
