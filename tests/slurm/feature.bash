@@ -5,6 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/assertions.bash"
 
 plugin=${TRIREME_SPANK_PLUGIN:?the SPANK plugin to test}
+# shellcheck disable=SC2034 # for the tests
 program=${TRIREME_PROGRAM:?the trireme to test}
 [[ -f $plugin ]] || skip "no SPANK plugin was built (no slurm/spank.h)"
 : "${TRIREME_CLUSTER_NAME:?the cluster that slurm.cluster_up has started}"

@@ -4,6 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/checks.bash"
 
 plugin=${TRIREME_SPANK_PLUGIN:?the SPANK plugin to test}
+# shellcheck disable=SC2034 # for the tests that source this file
 program=${TRIREME_PROGRAM:?the trireme to test}
 [[ -f $plugin ]] || skip "no SPANK plugin was built (no slurm/spank.h)"
 
