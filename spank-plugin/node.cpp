@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstring>
 #include <ctime>
@@ -23,6 +24,18 @@ template <typename Number>
 Number item(spank_t spank, spank_item_t which) {
   Number number{};
   return spank_get_item(spank, which, &number) == ESPANK_SUCCESS ? number : Number{};
+}
+
+/// How often the job was put back into the queue. Slurm tells slurmstepd itself of batch scripts
+/// alone; steps find it in their environment.
+std::uint32_t restarts(spank_t spank) {
+  char text[16] = {};
+  if (spank_getenv(spank, "SLURM_RESTART_COUNT", text, sizeof text) != ESPANK_SUCCESS) {
+    return item<std::uint32_t>(spank, S_SLURM_RESTART_COUNT);
+  }
+  std::uint32_t count = 0;
+  std::from_chars(text, text + ::strnlen(text, sizeof text), count);
+  return count;
 }
 
 std::string system_text(const std::string& path) {
@@ -60,7 +73,7 @@ Node::Node(const Settings& settings, launch::Contract contract, spank_t spank)
   if (!contract_.active()) return;
   step_.job = item<std::uint32_t>(spank, S_JOB_ID);
   step_.step = item<std::uint32_t>(spank, S_JOB_STEPID);
-  step_.restart = item<std::uint32_t>(spank, S_SLURM_RESTART_COUNT);
+  step_.restart = restarts(spank);
   char host[HOST_NAME_MAX + 1] = {};
   if (::gethostname(host, sizeof host - 1) == 0) step_.node = host;
   open_folders(spank);

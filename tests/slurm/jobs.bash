@@ -13,7 +13,7 @@ batch() { # LINES [ARGUMENT OF SBATCH...]
 # Jobs that are neither over nor ending.
 no_job() { equal "" "$(run squeue --noheader --states=all --format='%i %T' | grep -v COMPLET || true)"; }
 # Every node can take jobs.
-no_drain() { equal "" "$(run sinfo --noheader --Node --format='%N %t' | grep -vE 'idle|comp|mix' || true)"; }
+no_drain() { equal "" "$(run sinfo --noheader --Node --format='%N %t' | grep -vE 'idle|comp|mix|plnd' || true)"; }
 
 # wait_for SECONDS COMMAND...
 wait_for() {
