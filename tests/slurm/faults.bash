@@ -24,7 +24,7 @@ submit() {
   shift
   local setting
   for setting in "$@"; do settings+=(--set "$setting"); done
-  TRIREME=$program run sbatch --parsable --no-requeue --trireme=on -o "$name.out" "${options[@]}" \
+  TRIREME=$program run sbatch --parsable --no-requeue --trireme=on -o "$(basename "$name").out" "${options[@]}" \
     "$source_folder/slurm/train.sbatch" tiny.conf --set run.directory="$name" "${settings[@]}" \
     2>>submit.log
 }
@@ -57,7 +57,7 @@ gone_within() {
 # blames NAME RANK NODE WORDS: what ranks said, failure.json and the story agree.
 blames() {
   local said
-  cat "$1.out"
+  grep -v " train: step " "$1.out"
   said=$(sed -n 's/^trireme: failed with exit code 5: .*; first failing \(rank .*\); log: .*/\1/p' \
     "$1.out" | sort -u)
   equal "rank $2 on $3" "$said"
@@ -95,7 +95,7 @@ continues() {
   newest=$(newest_checkpoint "$name")
   job=$(submit "$name" "$@" -- train.global_batch=8 train.steps=$((newest + 2)))
   wait_for 60 ended "$job"
-  cat "$name.out"
+  grep -v " train: step " "$(basename "$name").out" || true
   equal COMPLETED "$(job_field "$job" JobState)"
   grep "\"kind\":\"load\",\"step\":$newest," "$name/metrics.jsonl"
   equal "$((newest + 1)) $((newest + 2))" "$(losses "$name" | tail -n 2 | cut -d' ' -f1 | paste -sd' ')"
