@@ -56,6 +56,8 @@ MpiRuntime::MpiRuntime(ThreadLevel level, const Numbering& numbering) {
   const auto passed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
+  // Before any other thread is there to take the signal.
+  outlive_termination_request();
   const int provided = mpi::init_thread(wanted);
   init_seconds_ = passed();
   if (provided < wanted) {
@@ -67,7 +69,6 @@ MpiRuntime::MpiRuntime(ThreadLevel level, const Numbering& numbering) {
                      level_name(provided), level_name(wanted)));
   }
   state_ = std::make_unique<State>(numbering);
-  outlive_termination_request();
   start_seconds_ = passed();
 }
 
