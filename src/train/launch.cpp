@@ -94,6 +94,7 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,
                            const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body) {
+  runtime::StartUp start_up;
   const auto join = base::value_or_throw(join_options(config));
   const auto identity = runtime::identify(environment);
   if (identity.ok()) runtime::die_with_slurmstepd(*identity);
@@ -102,7 +103,9 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   }
   const auto exported = runtime::export_network(environment, join.gpus);
   runtime::RankOrdering ordering(join, environment);
+  start_up.reached("program");
   comm::MpiRuntime mpi(comm::ThreadLevel::funneled, ordering.numbering());
+  start_up.reached("MPI_Init", "meeting", mpi.start_seconds() - mpi.init_seconds());
   auto log = base::log::settings();
   log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
   base::log::configure(log);
@@ -111,7 +114,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
         mpi, {failures.run_directory, rank_log(failures.run_directory, mpi.world_rank()).string()});
   }
   return mpi.run([&] {
-    Session session{runtime::join(mpi, join, environment), nullptr};
+    Session session{runtime::join(mpi, join, environment, std::move(start_up)), nullptr};
     report_launch(environment, mpi.local_rank());
     if (mpi.local_rank().value() == 0) offer_log_folder(environment, failures.run_directory);
     for (const auto& text : {ordering.sentence(), exported}) {
@@ -123,6 +126,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     const int threads = config.count_or("numerics.threads", session.cluster.binding.threads);
     session.kernels = runtime::agree(world, make_kernels(config, threads));
     base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(), threads);
+    session.cluster.start_up.reached("backend");
     return body(session);
   });
 }

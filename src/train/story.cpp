@@ -8,6 +8,7 @@
 #include <charconv>
 #include <ctime>
 #include <set>
+#include <tuple>
 
 namespace trireme::train {
 namespace {
@@ -152,8 +153,12 @@ void keep_last_start(std::vector<launch::TaskRecord>& records, const std::string
   std::uint32_t last = 0;
   for (const auto& record : records) last = std::max(last, record.restart);
   std::erase_if(records, [&](const launch::TaskRecord& record) { return record.restart != last; });
-  std::stable_sort(records.begin(), records.end(),
-                   [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
+  std::stable_sort(records.begin(), records.end(), [](const auto& one, const auto& other) {
+    return std::tie(one.time_ms, one.rank, one.process) <
+           std::tie(other.time_ms, other.rank, other.process);
+  });
+  // What the plugin copied may have been gathered once more by the batch script.
+  records.erase(std::unique(records.begin(), records.end()), records.end());
 }
 
 bool went_wrong(const launch::TaskRecord& record) {

@@ -12,11 +12,17 @@ shared=${1:-$PWD}/$(basename "$0")-$instance
 mkdir -p "$shared"
 remove_shared() {
   local status=$?
-  rm -rf "$shared"
+  if declare -F after_down >/dev/null; then
+    "$cluster" down --name "$instance" >/dev/null 2>&1 || true
+    after_down || true
+  fi
+  rm -rf --one-file-system "$shared"
   finish "$status"
 }
 trap remove_shared EXIT
 cd "$shared"
+# A test may make something there that nodes see only if it is there before they start.
+if declare -F before_up >/dev/null; then before_up; fi
 
 cluster_folder=${TRIREME_CLUSTER_ROOT:-/run/trireme-cluster}/$instance
 # More for `scripts/cluster up`; a test sets it before it sources this file.
