@@ -81,13 +81,9 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   }
   cluster_.start_up.reached("data");
   runtime::agree(world, prepare_directory(config, start, cluster.rank));
-<<<<<<< HEAD
+  cluster_.start_up.reached("run directory");
   memory_ = std::make_unique<engine::Memory>(
       engine::Memory::on(kernels.device(), engine::measure(options)));
-=======
-  cluster_.start_up.reached("run directory");
-  memory_ = std::make_unique<engine::Memory>(engine::Memory::host(engine::measure(options)));
->>>>>>> s4-faults
   engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   cluster_.start_up.reached("arenas");
   const auto peak = find_peak(config, kernels, options.dtype, world);
