@@ -96,12 +96,15 @@ def command_for(root, deep):
 
 
 def openmp_header(root):
-    """A folder with g++'s omp.h alone: clang has none, and the headers beside it are not for it."""
+    """A folder with g++'s omp.h alone: clang has none, and the headers beside it are not for it.
+
+    clang's attribute malloc takes no name of the function that frees."""
     folder = root / BUILD / "openmp"
     folder.mkdir(exist_ok=True)
     found = subprocess.run(["g++", "-print-file-name=include/omp.h"], stdout=subprocess.PIPE,
                            text=True, check=True)
-    (folder / "omp.h").write_text(pathlib.Path(found.stdout.strip()).read_text())
+    text = pathlib.Path(found.stdout.strip()).read_text()
+    (folder / "omp.h").write_text(re.sub(r"__malloc__ \(omp_free\),\s*", "", text))
     return folder
 
 
