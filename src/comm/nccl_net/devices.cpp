@@ -1,5 +1,7 @@
 #include "devices.hpp"
 
+#include "trireme/base/format.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
