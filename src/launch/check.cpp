@@ -233,6 +233,22 @@ void Judge::against_batch() {
                                                            : *global));
 }
 
+/// Program, MPI and the smallest models fit into less; what people train does not.
+constexpr std::int64_t little_memory_mib = 1024;
+
+/// Slurm's default memory is often that of one core, and the step is killed only once it computes.
+std::optional<std::string> memory_advice(const Geometry& geometry) {
+  const auto memory = memory_of_a_task(geometry);
+  if (!memory || *memory >= little_memory_mib) return std::nullopt;
+  return format(
+      "{} leaves {} MiB for each rank (Slurm kills the step when it takes more); ask for more, for "
+      "example --mem=0 for all of a node: trireme plan CONFIG --world N tells what a rank needs",
+      geometry.cpu_memory    ? format("--mem-per-cpu={}M", *geometry.cpu_memory)
+      : geometry.node_memory ? format("--mem={}M", *geometry.node_memory)
+                             : format("--mem-per-gpu={}M", *geometry.gpu_memory),
+      *memory);
+}
+
 }  // namespace
 
 std::vector<std::string> impossibilities(const Contract& contract, const Geometry& geometry) {
@@ -282,6 +298,7 @@ std::vector<std::string> advice(const Contract& contract, const Geometry& geomet
         "GPUs are given to single tasks (ranks of a node then cannot reach each other's memory); "
         "use --gpus-per-node alone, each rank takes its own");
   }
+  if (auto text = memory_advice(geometry)) texts.push_back(*std::move(text));
   if (!geometry.in_allocation && !geometry.no_kill && geometry.nodes.value_or(1) > 1) {
     texts.emplace_back(
         "without --no-kill the loss of one node ends the whole job (nothing is left to say why, or "
