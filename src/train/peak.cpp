@@ -9,23 +9,29 @@ namespace trireme::train {
 namespace {
 
 /// Large enough to leave the caches' edge effects behind, small enough for tens of milliseconds.
-constexpr std::int64_t side = 768;
+std::int64_t side_for(const device::Device& device) {
+  return device.is_host() ? 768 : 4096;
+}
 constexpr int repetitions = 4;
 
 double measured_flops(device::Kernels& kernels, device::DType dtype) {
-  auto arena = kernels.device().arena(device::Purpose::workspace, 3 * side * side * sizeof(float));
+  const auto side = side_for(kernels.device());
+  auto arena = kernels.device().arena(device::Purpose::workspace,
+                                      3 * static_cast<std::size_t>(side * side) * sizeof(float));
   const auto x = arena.allocate(dtype, {side, side});
   const auto w = arena.allocate(dtype, {side, side});
   const auto y = arena.allocate(dtype, {side, side});
   kernels.fill(x, 0.5F);
   kernels.fill(w, 0.25F);
+  kernels.synchronize();
   double best = 0;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     const auto begin = std::chrono::steady_clock::now();
     kernels.linear_forward(x, w, {}, y);
     kernels.synchronize();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    best = std::max(best, 2.0 * side * side * side / took.count());
+    const auto length = static_cast<double>(side);
+    best = std::max(best, 2.0 * length * length * length / took.count());
   }
   return best;
 }
