@@ -1,11 +1,13 @@
 #include "node.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/launch/system_text.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstring>
 #include <ctime>
@@ -24,6 +26,18 @@ Number item(spank_t spank, spank_item_t which) {
   return spank_get_item(spank, which, &number) == ESPANK_SUCCESS ? number : Number{};
 }
 
+/// How often the job was put back into the queue. Slurm tells slurmstepd itself of batch scripts
+/// alone; steps find it in their environment.
+std::uint32_t restarts(spank_t spank) {
+  char text[16] = {};
+  if (spank_getenv(spank, "SLURM_RESTART_COUNT", text, sizeof text) != ESPANK_SUCCESS) {
+    return item<std::uint32_t>(spank, S_SLURM_RESTART_COUNT);
+  }
+  std::uint32_t count = 0;
+  std::from_chars(text, text + ::strnlen(text, sizeof text), count);
+  return count;
+}
+
 std::string system_text(const std::string& path) {
   const auto file = base::File::adopt(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file) return {};
@@ -31,29 +45,6 @@ std::string system_text(const std::string& path) {
   const auto count = ::read(file.get(), text.data(), text.size());
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   return text;
-}
-
-/// The file that counts kills in this step's cgroup; empty where there is none.
-std::string cgroup_counter() {
-  const auto groups = system_text("/proc/self/cgroup");
-  std::string_view rest = groups;
-  while (!rest.empty()) {
-    const auto end = rest.find('\n');
-    const auto line = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    const auto path_at = line.find(":/");
-    const auto step_at = line.find("/step_");
-    if (path_at == std::string_view::npos || step_at == std::string_view::npos) continue;
-    const auto step_end = line.find('/', step_at + 1);
-    const std::string step(line.substr(path_at + 1, step_end == std::string_view::npos
-                                                        ? std::string_view::npos
-                                                        : step_end - path_at - 1));
-    if (line.starts_with("0::")) return "/sys/fs/cgroup" + step + "/memory.events";
-    if (line.find(":memory:") != std::string_view::npos) {
-      return "/sys/fs/cgroup/memory" + step + "/memory.oom_control";
-    }
-  }
-  return {};
 }
 
 void set_limit(int resource, Settings::Limit wanted, const char* name) {
@@ -82,7 +73,7 @@ Node::Node(const Settings& settings, launch::Contract contract, spank_t spank)
   if (!contract_.active()) return;
   step_.job = item<std::uint32_t>(spank, S_JOB_ID);
   step_.step = item<std::uint32_t>(spank, S_JOB_STEPID);
-  step_.restart = item<std::uint32_t>(spank, S_SLURM_RESTART_COUNT);
+  step_.restart = restarts(spank);
   char host[HOST_NAME_MAX + 1] = {};
   if (::gethostname(host, sizeof host - 1) == 0) step_.node = host;
   open_folders(spank);
@@ -118,8 +109,8 @@ void Node::open_folders(spank_t spank) {
 }
 
 launch::MemoryKills Node::memory_kills() const {
-  const auto counter = cgroup_counter();
-  return {counter.empty() ? std::nullopt : launch::memory_kills_in(system_text(counter)),
+  const auto counter = launch::kill_counter_in(system_text("/proc/self/cgroup"));
+  return {counter ? launch::memory_kills_in(system_text(*counter)) : std::nullopt,
           launch::memory_kills_in(system_text("/proc/vmstat"))};
 }
 

@@ -2,6 +2,8 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/launch/system_text.hpp"
+#include "trireme/launch/vocabulary.hpp"
 
 #include "spank.hpp"
 
@@ -10,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <climits>
 #include <cstdlib>
 
@@ -44,27 +45,20 @@ std::string contents_of(const std::string& path) {
   return contents(file);
 }
 
-bool set_limit(Settings::Limit& limit, std::string_view text) {
-  if (text == "keep") {
-    limit = Settings::Limit::keep;
-  } else if (text == "unlimited") {
-    limit = Settings::Limit::unlimited;
-  } else if (text == "none") {
-    limit = Settings::Limit::none;
-  } else {
-    return false;
-  }
-  return true;
+Settings::Limit limit_of(std::string_view word) {
+  if (word == "unlimited") return Settings::Limit::unlimited;
+  return word == "none" ? Settings::Limit::none : Settings::Limit::keep;
 }
 
+/// Of an argument that the table of launch knows.
 bool set_argument(Settings& settings, std::string_view argument) {
+  if (!launch::is_site_argument(argument)) return false;
   const auto equals = argument.find('=');
-  if (equals == std::string_view::npos) return false;
   const auto name = argument.substr(0, equals);
   const auto value = argument.substr(equals + 1);
-  if (name == "memlock") return set_limit(settings.memlock, value);
-  if (name == "core") return set_limit(settings.core, value);
-  if (name != "base" || !value.starts_with("/")) return false;
+  if (name == "memlock") settings.memlock = limit_of(value);
+  if (name == "core") settings.core = limit_of(value);
+  if (name != "base") return true;
   settings.base = value;
   const auto mark = settings.base.find("%h");
   if (mark == std::string::npos) return true;
@@ -74,23 +68,18 @@ bool set_argument(Settings& settings, std::string_view argument) {
   return true;
 }
 
-std::string lower(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return small;
-}
-
 }  // namespace
 
 Settings read_settings(const std::vector<std::string>& arguments) {
   Settings settings;
   for (const auto& argument : arguments) {
     if (set_argument(settings, argument)) continue;
-    slurm_error(
-        "trireme: plugstack.conf: '%s' is none of base=/FOLDER, memlock=unlimited|keep|none, "
-        "core=keep|none|unlimited (it is left out)",
-        argument.c_str());
+    std::vector<std::string> permitted;
+    for (const auto& known : launch::site_arguments()) {
+      permitted.push_back(launch::permitted_text(known));
+    }
+    slurm_error("trireme: plugstack.conf: '%s' is none of %s (it is left out)", argument.c_str(),
+                base::format("{}", base::join(permitted, ", ")).c_str());
   }
   return settings;
 }
@@ -129,16 +118,8 @@ std::string default_mpi(const std::string& slurm_conf) {
                                         "/run/slurm/conf/slurm.conf"};
   for (const auto& place : places) {
     if (place.empty()) continue;
-    const auto text = lower(contents_of(place));
-    if (text.empty()) continue;
-    constexpr std::string_view key = "mpidefault=";
-    const auto at = ("\n" + text).find("\n" + std::string(key));
-    if (at != std::string::npos) {
-      const auto value = text.substr(at + key.size());
-      return value.substr(0, value.find_first_of(" \t\r\n#"));
-    }
-    // Slurm's own default, unless an included file says another.
-    return text.find("include ") == std::string::npos ? "none" : "";
+    const auto text = contents_of(place);
+    if (!text.empty()) return launch::default_mpi_in(text);
   }
   return {};
 }

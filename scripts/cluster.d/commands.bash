@@ -198,7 +198,8 @@ command_restart_controller() {
   load_instance
   local process
   process=$(cat "$dir/slurmctld.pid")
-  kill "$process"
+  # It may have died before.
+  kill "$process" 2>/dev/null || true
   wait_until 20 test ! -e "/proc/$process"
   start_controller
   wait_until 30 nodes_ready || fail "the controller does not come back; see $dir/log"

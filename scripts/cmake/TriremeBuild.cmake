@@ -52,6 +52,13 @@ if(TRIREME_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${TRIREME_CCACHE}")
 endif()
 
+# Debian's libraries lie in a folder of their architecture under any prefix.
+include(GNUInstallDirs)
+set(TRIREME_INSTALL_LIBDIR "${CMAKE_INSTALL_LIBDIR}")
+if(EXISTS /etc/debian_version AND CMAKE_LIBRARY_ARCHITECTURE)
+  set(TRIREME_INSTALL_LIBDIR "lib/${CMAKE_LIBRARY_ARCHITECTURE}")
+endif()
+
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)

@@ -47,15 +47,31 @@ Json json_of(const config::Config& config) {
 struct ShowOptions {
   bool origin = false;
   bool json = false;
+  std::string get;
 };
+
+/// One value, as scripts want it. The run directory is the one that a run takes.
+std::string value_text(const config::Config& config, const std::string& name) {
+  if (config::find_key(name) == nullptr) {
+    throw base::Error(base::ExitCode::usage,
+                      format("--get: there is no key '{}'{}", name, config::key_suggestion(name)));
+  }
+  return name == "run.directory" ? config::run_directory(config).string() : config.shown(name);
+}
 
 Action prepare_show(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto options = std::make_shared<ShowOptions>();
   app.add_flag("--origin", options->origin, "Says behind each value where it comes from");
   app.add_flag("--json", options->json, "One JSON object: key to value, text and origin");
+  app.add_option("--get", options->get, "The value of one key alone, for scripts")
+      ->type_name("SECTION.KEY");
   return [arguments, options](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    if (!options->get.empty()) {
+      context.out.write(value_text(config, options->get) + "\n");
+      return ExitCode::done;
+    }
     using Origins = config::Config::Origins;
     context.out.write(
         options->json ? json_of(config).dump(2) + "\n"

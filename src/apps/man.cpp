@@ -1,4 +1,5 @@
-// trireme man: the manual page, from the command tree and the table of configuration keys.
+// trireme man: the manual pages. The first is made here, from the command tree and the table of
+// configuration keys; those of the launch in man_launch.cpp.
 #include "trireme/base/format.hpp"
 #include "trireme/config/reference.hpp"
 #include "trireme/config/schema.hpp"
@@ -6,37 +7,16 @@
 #include "apps/cli_tree.hpp"
 #include "apps/commands.hpp"
 #include "apps/exit_codes.hpp"
+#include "apps/man_pages.hpp"
 #include "apps/program.hpp"
 #include "build_info.hpp"
+
+#include <memory>
 
 namespace trireme::apps {
 namespace {
 
 using base::format;
-
-/// Text that roff prints as it stands: no escapes, no hyphens turned to dashes, no requests at
-/// the start of a line.
-std::string roff(std::string_view text) {
-  std::string escaped;
-  for (const char letter : text) {
-    const bool at_line_start = escaped.empty() || escaped.back() == '\n';
-    if (at_line_start && (letter == '.' || letter == '\'')) escaped += "\\&";
-    if (letter == '\\') {
-      escaped += "\\e";
-    } else if (letter == '-') {
-      escaped += "\\-";
-    } else if (letter == '\n') {
-      escaped += "\n.br\n";
-    } else if (letter != '`') {  // Markdown's mark for code
-      escaped += letter;
-    }
-  }
-  return escaped;
-}
-
-std::string item(std::string_view title, std::string_view text) {
-  return format(".TP\n.B {}\n{}\n", roff(title), roff(text));
-}
 
 std::string command_section(const CommandText& command) {
   std::string text;
@@ -89,21 +69,36 @@ std::string manual_page() {
   text += ".SH ENVIRONMENT\n";
   text += item("TRIREME_SECTION__KEY", "Sets a configuration key over files.");
   text += item("NO_COLOR", "When not empty, the log has no colours.");
+  text += format(".SH SEE ALSO\n{}\n", roff("trireme-launch(7), spank_trireme(8)"));
   return text;
+}
+
+/// As CLI::IsMember lists them.
+constexpr const char* pages[] = {"trireme", "trireme-launch", "spank_trireme"};
+
+std::string page_text(const std::string& page) {
+  if (page == pages[1]) return launch_page();
+  return page == pages[2] ? plugin_page() : manual_page();
 }
 
 }  // namespace
 
 Command man_command() {
-  return {.name = "man",
-          .summary = "Prints the manual page (trireme man | man -l -)",
-          .group = "Documentation",
-          .prepare = [](CLI::App& /*app*/) -> Action {
-            return [](Context& context) {
-              context.out.write(manual_page());
-              return base::ExitCode::done;
-            };
-          }};
+  return {
+      .name = "man",
+      .summary = "Prints a manual page (trireme man | man -l -)",
+      .group = "Documentation",
+      .prepare = [](CLI::App& app) -> Action {
+        auto page = std::make_shared<std::string>(pages[0]);
+        app.add_option("PAGE", *page,
+                       "trireme (the default), trireme-launch (how a request reaches the "
+                       "ranks) or spank_trireme (the Slurm plugin)")
+            ->check(CLI::IsMember(std::vector<std::string>(std::begin(pages), std::end(pages))));
+        return [page](Context& context) {
+          context.out.write(page_text(*page));
+          return base::ExitCode::done;
+        };
+      }};
 }
 
 }  // namespace trireme::apps

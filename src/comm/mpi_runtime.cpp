@@ -6,6 +6,7 @@
 #include "runtime_state.hpp"
 #include "termination.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -51,7 +52,14 @@ const char* name(Backend backend) {
 MpiRuntime::MpiRuntime(ThreadLevel level, const Numbering& numbering) {
   TRIREME_EXPECT(!mpi::initialized(), "MPI starts once in a process");
   const int wanted = mpi_level(level);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  // Before any other thread is there to take the signal.
+  outlive_termination_request();
   const int provided = mpi::init_thread(wanted);
+  init_seconds_ = passed();
   if (provided < wanted) {
     mpi::finalize();
     throw base::Error(
@@ -61,7 +69,7 @@ MpiRuntime::MpiRuntime(ThreadLevel level, const Numbering& numbering) {
                      level_name(provided), level_name(wanted)));
   }
   state_ = std::make_unique<State>(numbering);
-  outlive_termination_request();
+  start_seconds_ = passed();
 }
 
 MpiRuntime::~MpiRuntime() {

@@ -73,7 +73,7 @@ base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size)
 }
 
 Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
-             const base::Environment& environment) {
+             const base::Environment& environment, StartUp start_up) {
   const comm::GroupOptions group_options{options.backend, options.timeout_seconds};
   const auto identity = identify(environment);
   // A singleton has no peers to agree with: this comes before anything else.
@@ -89,9 +89,13 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
                   nullptr,
                   nullptr,
                   nullptr,
-                  nullptr};
+                  nullptr,
+                  std::move(start_up)};
+  cluster.start_up.reached("agreement");
   cluster.binding = bind_ranks(mpi, *cluster.world, options, environment);
+  cluster.start_up.reached("binding");
   make_groups(mpi, cluster, group_options);
+  cluster.start_up.reached("groups");
   if (mpi.world_size() == 1) {
     base::log::info("runtime",
                     "a world of one rank, {} threads (start with mpirun -n N or srun "

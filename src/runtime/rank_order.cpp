@@ -39,22 +39,6 @@ std::string cost_text(const layout::NetworkCost& cost) {
 
 }  // namespace
 
-layout::NetworkPath switches_above(const base::Environment& environment) {
-  const auto address = environment.get("SLURM_TOPOLOGY_ADDR");
-  const auto pattern = environment.get("SLURM_TOPOLOGY_ADDR_PATTERN");
-  if (!address || !pattern) return {};
-  auto names = split(*address, '.');
-  const auto kinds = split(*pattern, '.');
-  // A switch or node with a dot in its name: which part is what cannot be told.
-  if (names.size() != kinds.size() || kinds.back() != "node") return {};
-  if (std::any_of(kinds.begin(), kinds.end() - 1,
-                  [](const std::string& kind) { return kind != "switch"; })) {
-    return {};
-  }
-  names.pop_back();
-  return names;
-}
-
 RankOrdering::RankOrdering(const JoinOptions& options, const base::Environment& environment)
     : options_(options) {
   // Whoever deals tasks out by hand means it.

@@ -100,6 +100,7 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,
                            const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body) {
+  runtime::StartUp start_up;
   auto join = base::value_or_throw(join_options(config));
   const auto identity = runtime::identify(environment);
   if (identity.ok()) runtime::die_with_slurmstepd(*identity);
@@ -108,7 +109,9 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   }
   const auto exported = runtime::export_network(environment, join.gpus);
   runtime::RankOrdering ordering(join, environment);
+  start_up.reached("program");
   comm::MpiRuntime mpi(comm::ThreadLevel::funneled, ordering.numbering());
+  start_up.reached("MPI_Init", "meeting", mpi.start_seconds() - mpi.init_seconds());
   auto log = base::log::settings();
   log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
   base::log::configure(log);
@@ -119,7 +122,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   return mpi.run([&] {
     // Not before MPI: a node that lacks a card is not every rank's mistake.
     if (join.gpus == topology::GpuUse::one_each) join.visible_gpus = device::card_bus_ids();
-    Session session{nullptr, runtime::join(mpi, join, environment)};
+    Session session{nullptr, runtime::join(mpi, join, environment, std::move(start_up))};
     report_launch(environment, mpi.local_rank());
     if (mpi.local_rank().value() == 0) offer_log_folder(environment, failures.run_directory);
     for (const auto& text : {ordering.sentence(), exported}) {
@@ -139,6 +142,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
                       session.cluster.tp->backend());
       base::log::local::debug("runtime", "computes on {}", session.kernels->device().name());
     }
+    session.cluster.start_up.reached("backend");
     return body(session);
   });
 }

@@ -8,11 +8,16 @@
 namespace trireme::train {
 namespace {
 
-/// Large enough to leave the caches' edge effects behind, small enough for tens of milliseconds.
+/// Large enough to leave the caches' edge effects behind (on a card, to fill it), small enough for
+/// tens of milliseconds.
 std::int64_t side_for(const device::Device& device) {
   return device.is_host() ? 768 : 4096;
 }
-constexpr int repetitions = 4;
+/// The first product warms up. More than one other are measured while they are quick: where ranks
+/// share cores they are not, and every start waits for the slowest rank.
+constexpr int least_products = 2;
+constexpr int most_products = 4;
+constexpr std::chrono::milliseconds patience{25};
 
 double measured_flops(device::Kernels& kernels, device::DType dtype) {
   const auto side = side_for(kernels.device());
@@ -25,8 +30,10 @@ double measured_flops(device::Kernels& kernels, device::DType dtype) {
   kernels.fill(w, 0.25F);
   kernels.synchronize();
   double best = 0;
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int product = 0; product < most_products; ++product) {
     const auto begin = std::chrono::steady_clock::now();
+    if (product >= least_products && begin - start > patience) break;
     kernels.linear_forward(x, w, {}, y);
     kernels.synchronize();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

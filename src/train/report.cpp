@@ -57,6 +57,15 @@ void Report::started(std::int64_t first_step, std::int64_t parameters) {
           {"peak_source", settings_.peak_source}});
 }
 
+void Report::started_up(std::int64_t step, const std::vector<runtime::StartUp::Phase>& phases) {
+  if (!settings_.speaks) return;
+  Json seconds;
+  for (const auto& phase : phases) seconds[phase.name] = phase.seconds;
+  append({{"kind", "event"}, {"event", "first step"}, {"step", step}, {"seconds", seconds}});
+  base::log::info("train", "first step after {} (of each part the slowest rank)",
+                  runtime::text(phases));
+}
+
 void Report::step(const StepRecord& record) {
   if (!settings_.speaks) return;
   const double per_second = static_cast<double>(record.step_tokens) / record.seconds;

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <ctime>
 #include <set>
+#include <tuple>
 
 namespace trireme::train {
 namespace {
@@ -124,6 +125,8 @@ std::vector<launch::TaskRecord> read_records(const Story& story, const Witnesses
     if (file.starts_with("tasks") && file.ends_with(".jsonl")) files.push_back(entry.path());
   }
   std::vector<launch::TaskRecord> records;
+  // The plugin, a template and a user's own hands may each have brought the same record.
+  std::set<std::string, std::less<>> seen;
   for (const auto& file : files) {
     const auto text = base::read_text_file(file, base::ExitCode::usage, largest_records);
     if (!text.ok()) {
@@ -132,9 +135,11 @@ std::vector<launch::TaskRecord> read_records(const Story& story, const Witnesses
     }
     for (std::string_view rest = *text; !rest.empty();) {
       const auto end = rest.find('\n');
-      const auto record = launch::parse_record(rest.substr(0, end));
+      const auto line = rest.substr(0, end);
+      const auto record = launch::parse_record(line);
+      const bool is_new = seen.emplace(line).second;
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-      if (record.ok()) records.push_back(*record);
+      if (record.ok() && is_new) records.push_back(*record);
     }
   }
   return records;
@@ -148,8 +153,12 @@ void keep_last_start(std::vector<launch::TaskRecord>& records, const std::string
   std::uint32_t last = 0;
   for (const auto& record : records) last = std::max(last, record.restart);
   std::erase_if(records, [&](const launch::TaskRecord& record) { return record.restart != last; });
-  std::stable_sort(records.begin(), records.end(),
-                   [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
+  std::stable_sort(records.begin(), records.end(), [](const auto& one, const auto& other) {
+    return std::tie(one.time_ms, one.rank, one.process) <
+           std::tie(other.time_ms, other.rank, other.process);
+  });
+  // What the plugin copied may have been gathered once more by the batch script.
+  records.erase(std::unique(records.begin(), records.end()), records.end());
 }
 
 bool went_wrong(const launch::TaskRecord& record) {

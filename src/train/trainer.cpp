@@ -79,15 +79,20 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   if (!config.weighted_texts("data.validation").empty()) {
     validation_data_ = runtime::agree(world, open_dataset(config, "data.validation", model));
   }
+  cluster_.start_up.reached("data");
   runtime::agree(world, prepare_directory(config, start, cluster.rank));
+  cluster_.start_up.reached("run directory");
   memory_ = std::make_unique<engine::Memory>(
       engine::Memory::on(kernels.device(), engine::measure(options)));
   engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
+  cluster_.start_up.reached("arenas");
   const auto peak = find_peak(config, kernels, options.dtype, world);
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
+  cluster_.start_up.reached("peak");
   restore(start);
   report_->started(progress_.step + 1, model::parameter_count(model));
   say_where();
+  cluster_.start_up.reached("state");
 }
 
 Trainer::~Trainer() = default;
@@ -147,6 +152,11 @@ void Trainer::step() {
   engine_->update(record.learning_rate, record.step);
   progress_.next_sample += static_cast<std::uint64_t>(global_batch(engine_->options()));
   progress_.tokens += static_cast<std::uint64_t>(run.tokens);
+  if (!started_) {
+    started_ = true;
+    cluster_.start_up.reached("first step");
+    report_->started_up(record.step, cluster_.start_up.slowest(*cluster_.world));
+  }
   record.loss = run.loss;
   record.gradient_norm = reduced.gradient_norm;
   record.step_tokens = run.tokens;

@@ -4,6 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/checks.bash"
 
 plugin=${TRIREME_SPANK_PLUGIN:?the SPANK plugin to test}
+# shellcheck disable=SC2034 # for the tests that source this file
 program=${TRIREME_PROGRAM:?the trireme to test}
 [[ -f $plugin ]] || skip "no SPANK plugin was built (no slurm/spank.h)"
 
@@ -11,31 +12,26 @@ shared=${1:-$PWD}/$(basename "$0")-$instance
 mkdir -p "$shared"
 remove_shared() {
   local status=$?
-  rm -rf "$shared"
+  if declare -F after_down >/dev/null; then
+    "$cluster" down --name "$instance" >/dev/null 2>&1 || true
+    after_down || true
+  fi
+  rm -rf --one-file-system "$shared"
   finish "$status"
 }
 trap remove_shared EXIT
 cd "$shared"
+# A test may make something there that nodes see only if it is there before they start.
+if declare -F before_up >/dev/null; then before_up; fi
 
 cluster_folder=${TRIREME_CLUSTER_ROOT:-/run/trireme-cluster}/$instance
 # More for `scripts/cluster up`; a test sets it before it sources this file.
 [[ -v cluster_options ]] || cluster_options=()
-# The plugin's folder on a node.
-base_of() { echo "$cluster_folder/spool/$1/trireme"; }
 "$cluster" up "${cluster_options[@]}" --spank "$plugin base=$cluster_folder/spool/%h/trireme core=none" 2>up.log || {
   cat up.log
   exit 1
 }
 
 run() { "$cluster" run "$@"; }
-# A batch script of the lines given; runs it to its end and prints what it wrote.
-batch() { # LINES [ARGUMENT OF SBATCH...]
-  printf '#!/bin/bash\n%s\n' "$1" >job.sh
-  shift
-  rm -f batch.out
-  run sbatch --wait -o batch.out "$@" job.sh >sbatch.log 2>&1 || { cat sbatch.log; }
-  cat batch.out
-}
-no_job() { equal "" "$(run squeue --noheader --states=all --format='%i %T' | grep -v COMPLET || true)"; }
-# Every node can take jobs.
-no_drain() { equal "" "$(run sinfo --noheader --Node --format='%N %t' | grep -vE 'idle|comp|mix' || true)"; }
+# shellcheck source=tests/slurm/jobs.bash
+source "$source_folder/tests/slurm/jobs.bash"

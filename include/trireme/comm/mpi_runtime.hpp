@@ -74,6 +74,10 @@ class MpiRuntime {
   /// Finalizes, but not while unwinding: peers may be waiting elsewhere.
   ~MpiRuntime();
 
+  /// How long this object took to start, and MPI_Init alone.
+  double start_seconds() const { return start_seconds_; }
+  double init_seconds() const { return init_seconds_; }
+
   base::Rank world_rank() const;
   int world_size() const;
   /// The launcher's number of a rank: another one where Numbering::order changed it.
@@ -117,6 +121,8 @@ class MpiRuntime {
   base::ExitCode end_in_failure(const std::exception_ptr& error);
 
   std::unique_ptr<State> state_;
+  double start_seconds_ = 0;
+  double init_seconds_ = 0;
 };
 
 }  // namespace trireme::comm

@@ -6,6 +6,7 @@
 #include "trireme/device/device.hpp"
 #include "trireme/layout/mesh.hpp"
 #include "trireme/runtime/identity.hpp"
+#include "trireme/runtime/start_up.hpp"
 #include "trireme/topology/placement.hpp"
 
 #include <memory>
@@ -71,6 +72,7 @@ struct Cluster {
   /// First and last stage of this rank's pipeline, which share tied embeddings; null on the
   /// stages between, and when there is one stage.
   std::unique_ptr<comm::ProcessGroup> embedding;
+  StartUp start_up;
 
   int coordinate(layout::Axis axis) const { return mesh.coordinate(axis, rank); }
 };
@@ -80,9 +82,10 @@ base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size)
 
 /// Collective over the world. Host-blocking: yes. From a started MPI to a rank that knows its
 /// place: refuses silent singletons and impossible meshes, binds to cores, makes the groups.
-/// What any rank cannot do, all throw together (comm::AgreedError).
+/// What any rank cannot do, all throw together (comm::AgreedError). `start_up` goes on in the
+/// cluster.
 Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
-             const base::Environment& environment);
+             const base::Environment& environment, StartUp start_up = {});
 
 /// From now on the groups of layers (tp, pp, dp, embedding) take tensors of `device`, which
 /// outlives them; world and replica stay the host's. On the host's own memory nothing changes.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/json.hpp"
+#include "trireme/runtime/start_up.hpp"
 #include "trireme/telemetry/metrics.hpp"
 
 #include <chrono>
@@ -42,6 +43,8 @@ class Report {
   explicit Report(const Settings& settings);
 
   void started(std::int64_t first_step, std::int64_t parameters);
+  /// How long each part of the start took, its first step included.
+  void started_up(std::int64_t step, const std::vector<runtime::StartUp::Phase>& phases);
   void step(const StepRecord& record);
   void evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds);
   void saved(std::int64_t step, std::uint64_t bytes, double seconds);

@@ -81,6 +81,8 @@ class Trainer {
   std::optional<std::chrono::steady_clock::time_point> job_end_;
   std::optional<std::chrono::steady_clock::time_point> looked_for_stop_;
   std::unique_ptr<runtime::JobComment> comment_;
+  /// The first step of this start is done.
+  bool started_ = false;
   double longest_step_seconds_ = 0;
   double longest_save_seconds_ = 0;
 };

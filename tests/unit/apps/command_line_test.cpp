@@ -118,9 +118,12 @@ TEST_CASE("missing, surplus and wrong arguments are usage errors") {
                     "trireme: trireme config needs one of its commands: show, check, reference, "
                     "diff\n"
                     "trireme: see: trireme config --help\n");
+  check_usage_error({"config", "reference", "again"},
+                    "trireme: trireme config reference does not take 'again' (usage: trireme "
+                    "config reference [OPTION...])\n"
+                    "trireme: see: trireme config reference --help\n");
   check_usage_error({"man", "config"},
-                    "trireme: trireme man does not take 'config' (usage: trireme man "
-                    "[OPTION...])\n"
+                    "trireme: PAGE: config not in {trireme,trireme-launch,spank_trireme}\n"
                     "trireme: see: trireme man --help\n");
   check_usage_error({"config", "diff", "a"},
                     "trireme: B is required\n"

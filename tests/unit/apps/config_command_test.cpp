@@ -42,6 +42,19 @@ TEST_CASE("config show --origin says where each value comes from") {
   CHECK(contains(end.out, "micro_batch = 1                          # default\n"));
 }
 
+TEST_CASE("config show --get prints one value, and the run directory that a run takes") {
+  const auto one =
+      run_trireme({"config", "show", "--get", "train.steps", "--set", "train.steps=7"});
+  CHECK(one.exit_code == 0);
+  CHECK(one.out == "7\n");
+  const auto run =
+      run_trireme({"config", "show", "--get", "run.directory", "--set", "run.name=a b"});
+  CHECK(run.out == "runs/a b\n");
+  const auto wrong = run_trireme({"config", "show", "--get", "train.step"});
+  CHECK(wrong.exit_code == 2);
+  CHECK(contains(wrong.err, "train.steps"));
+}
+
 TEST_CASE("config show --json gives every key with its type and origin") {
   const auto end = run_trireme({"config", "show", "--json", "--set", "data.train=a:0.5"});
   CHECK(end.exit_code == 0);

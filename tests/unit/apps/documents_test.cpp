@@ -1,5 +1,7 @@
 // The completion script and the manual page are read by the programs that they are made for.
 #include "trireme/config/schema.hpp"
+#include "trireme/launch/terms.hpp"
+#include "trireme/launch/vocabulary.hpp"
 
 #include "support/temporary_folder.hpp"
 #include "unit/apps/trireme_program.hpp"
@@ -71,21 +73,56 @@ TEST_CASE("the manual page has every key and option, in macros that are known") 
   }
 }
 
-TEST_CASE("man formats the manual page without a warning") {
+TEST_CASE("the pages of the launch have every option, variable and argument") {
+  const auto escaped = [](std::string_view text) {
+    std::string page_text;
+    for (const char letter : text) page_text += letter == '-' ? "\\-" : std::string(1, letter);
+    return page_text;
+  };
+  for (const char* page : {"trireme-launch", "spank_trireme"}) {
+    const auto end = run_trireme({"man", page});
+    REQUIRE(end.exit_code == 0);
+    for (const auto& term : trireme::launch::terms()) {
+      INFO(term.option);
+      const auto title = "--" + std::string(term.option) + "=" + std::string(term.argument);
+      CHECK(contains(end.out, "\n.B " + escaped(title) + "\n"));
+      CHECK(contains(end.out, "\nVariable " + std::string(term.variable)));
+      CHECK(contains(end.out, escaped(trireme::launch::permitted_text(term))));
+    }
+  }
+  const auto launch_page = run_trireme({"man", "trireme-launch"}).out;
+  for (const auto& each : trireme::launch::handed_on()) {
+    CHECK(contains(launch_page, "\n.B " + std::string(each.variable) + "\n"));
+  }
+  const auto plugin_page = run_trireme({"man", "spank_trireme"}).out;
+  for (const auto& argument : trireme::launch::site_arguments()) {
+    CHECK(contains(plugin_page, "\n.B " + trireme::launch::permitted_text(argument) + "\n"));
+  }
+}
+
+TEST_CASE("man formats the manual pages without a warning") {
   if (std::string_view(TRIREME_MAN).empty()) {
     WARN("TRIREME_SKIP: man was not found when this was configured");
     return;
   }
   const TemporaryFolder folder;
-  const auto page = folder.write("trireme.1", run_trireme({"man"}).out);
-  const auto end = run_program({.program = TRIREME_MAN,
-                                .arguments = {"--warnings", "-l", page.string()},
-                                .environment = {{"PATH", "/usr/bin:/bin"},
-                                                {"LC_ALL", "C.UTF-8"},
-                                                {"MANWIDTH", "80"},
-                                                {"HOME", folder.path().string()}}});
-  CHECK(end.exit_code == 0);
-  CHECK(end.err.empty());
-  CHECK(contains(end.out, "EXIT STATUS"));
-  CHECK(contains(end.out, "train.steps"));
+  const auto formatted = [&](const std::string& name) {
+    const auto page = folder.write(name + ".roff", run_trireme({"man", name}).out);
+    const auto end = run_program({.program = TRIREME_MAN,
+                                  .arguments = {"--warnings", "-l", page.string()},
+                                  .environment = {{"PATH", "/usr/bin:/bin"},
+                                                  {"LC_ALL", "C.UTF-8"},
+                                                  {"MANWIDTH", "80"},
+                                                  {"HOME", folder.path().string()}}});
+    INFO(name);
+    CHECK(end.exit_code == 0);
+    CHECK(end.err.empty());
+    return end.out;
+  };
+  const auto first = formatted("trireme");
+  CHECK(contains(first, "EXIT STATUS"));
+  CHECK(contains(first, "train.steps"));
+  CHECK(contains(formatted("trireme-launch"), "--tensor-parallel=N"));
+  CHECK(contains(formatted("spank_trireme"), "memlock=unlimited|keep|none"));
+  CHECK(run_trireme({"man", "other"}).exit_code == 2);
 }

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// What the plugin reads in files of the system: pure functions over their texts.
+namespace trireme::launch {
+
+/// MpiDefault of a slurm.conf; "none", Slurm's own default, where it says none; empty where an
+/// included file could say another.
+std::string default_mpi_in(std::string_view slurm_conf);
+
+/// The file that counts kills for lack of memory in the cgroup of a job step, found in the text of
+/// /proc/self/cgroup; none outside of such a cgroup.
+std::optional<std::string> kill_counter_in(std::string_view cgroups);
+
+}  // namespace trireme::launch
