@@ -1,10 +1,10 @@
 #include "device/cuda/blas.hpp"
 
+#include "trireme/base/cuda_libraries.hpp"
 #include "trireme/base/format.hpp"
 
 #include <dlfcn.h>
 
-#include <array>
 #include <vector>
 
 namespace trireme::device::cuda {
@@ -14,9 +14,10 @@ namespace {
 class Library {
  public:
   base::Status open() {
-    const std::array<std::string, 2> places{
-        base::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
-        base::format("{}/libcublasLt.so.{}", TRIREME_CUDA_LIBRARY_FOLDER, CUBLAS_VER_MAJOR)};
+    const auto file = base::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
+    auto places = base::places_of_cuda_library(file);
+    // Where this program was built, whatever is on PATH there.
+    places.push_back(base::format("{}/{}", TRIREME_CUDA_LIBRARY_FOLDER, file));
     std::vector<std::string> reasons;
     for (const auto& place : places) {
       handle_ = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -25,8 +26,8 @@ class Library {
     }
     return base::Failure{base::ExitCode::topology,
                          base::format("cannot load cuBLASLt (it multiplies matrices on cards): {}; "
-                                      "install CUDA {}'s libraries or add their folder to "
-                                      "LD_LIBRARY_PATH",
+                                      "install CUDA {}'s libraries, set CUDA_HOME, or add "
+                                      "their folder to LD_LIBRARY_PATH",
                                       base::join(reasons, "; "), CUBLAS_VER_MAJOR)};
   }
 

@@ -1,0 +1,123 @@
+#include "trireme/base/cuda_libraries.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace trireme::base {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder's entries whose names begin so, sorted: the order in a folder is nobody's.
+std::vector<fs::path> entries_of(const fs::path& folder, std::string_view beginning = {}) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (auto at =
+           fs::directory_iterator(folder, fs::directory_options::skip_permission_denied, error);
+       !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (at->path().filename().native().starts_with(beginning)) entries.push_back(at->path());
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+std::vector<fs::path> folders_in(const std::string& list) {
+  std::vector<fs::path> folders;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const auto end = std::min(list.find(':', begin), list.size());
+    // An empty entry means the current folder to others: no libraries are taken from there.
+    if (end > begin) folders.emplace_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return folders;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+class Places {
+ public:
+  Places(std::string_view file, const Environment& environment, const fs::path& root)
+      : file_(file), environment_(environment), root_(root), path_(of_variable("PATH")) {
+    found_.emplace_back(file);
+  }
+
+  std::vector<std::string> all() {
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+      for (const auto& folder : of_variable(variable)) add_toolkit(folder);
+    }
+    for (const auto& folder : path_) {
+      if (is_there(folder / "nvcc")) add_toolkit(folder.parent_path());
+    }
+    for (const auto& folder : entries_of(root_ / "usr/local", "cuda")) add_toolkit(folder);
+    add_toolkit(root_ / "opt/cuda");
+    add_wheels_of_interpreters();
+    return std::move(found_);
+  }
+
+ private:
+  std::vector<fs::path> of_variable(std::string_view name) const {
+    return folders_in(environment_.get(name).value_or(""));
+  }
+
+  void add(const fs::path& folder) {
+    const auto path = (folder / file_).lexically_normal().string();
+    if (!is_there(path) || std::find(found_.begin(), found_.end(), path) != found_.end()) return;
+    found_.push_back(path);
+  }
+
+  void add_toolkit(const fs::path& folder) {
+    for (const char* part : {"lib64", "lib", "targets/x86_64-linux/lib"}) add(folder / part);
+  }
+
+  /// `packages` is a folder such as site-packages.
+  void add_wheels(const fs::path& packages) {
+    for (const auto& package : entries_of(packages / "nvidia")) add(package / "lib");
+  }
+
+  /// `prefix` is the folder above an interpreter's bin.
+  void add_prefix(const fs::path& prefix) {
+    for (const char* library : {"lib", "lib64"}) {
+      for (const auto& python : entries_of(prefix / library, "python3")) {
+        add_wheels(python / "site-packages");
+        add_wheels(python / "dist-packages");
+      }
+    }
+  }
+
+  void add_wheels_of_interpreters() {
+    for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+      for (const auto& folder : of_variable(variable)) add_prefix(folder);
+    }
+    for (const auto& folder : of_variable("PYTHONPATH")) add_wheels(folder);
+    for (const auto& folder : path_) {
+      if (is_there(folder / "python3")) add_prefix(folder.parent_path());
+    }
+    for (const auto& folder : of_variable("HOME")) add_prefix(folder / ".local");
+    add_prefix(root_ / "usr/local");
+    add_prefix(root_ / "usr");
+  }
+
+  fs::path file_;
+  const Environment& environment_;
+  fs::path root_;
+  std::vector<fs::path> path_;
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> places_of_cuda_library(std::string_view file,
+                                                const Environment& environment,
+                                                const std::filesystem::path& system_root) {
+  return Places(file, environment, system_root).all();
+}
+
+std::vector<std::string> places_of_cuda_library(std::string_view file) {
+  return places_of_cuda_library(file, Environment::capture(environ));
+}
+
+}  // namespace trireme::base
