@@ -1,4 +1,5 @@
-// bench_kernels: how near each bandwidth-bound kernel of the cpu backend comes to copying.
+// bench_kernels: how near each bandwidth-bound kernel of the cpu backend comes to copying; with
+// --backend cuda the same on a card (card_kernels.hpp).
 //
 // Every kernel runs in turn with a copy of as many bytes, so that both meet the same neighbours
 // on a shared machine; the best time of each counts. 100 % means: as fast as reading half of the
@@ -6,6 +7,7 @@
 
 #include "trireme/base/format.hpp"
 
+#include "card_kernels.hpp"
 #include "device/cpu/cpu_kernels.hpp"
 #include "kernel_work.hpp"
 
@@ -23,11 +25,12 @@ struct Options {
   int calls = 100;
   device::cpu::Isa isa = device::cpu::best_isa();
   std::string only;
+  bool on_card = false;
 };
 
 constexpr const char* usage =
     "usage: bench_kernels [--threads N] [--calls N] [--isa avx2|avx512|avx512_bf16] [--only "
-    "TEXT]\n";
+    "TEXT]\n       bench_kernels --backend cuda [--only TEXT]\n";
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -37,6 +40,7 @@ Options parse(int argc, char** argv) {
     if (key == "--threads") options.threads = std::stoi(value);
     if (key == "--calls") options.calls = std::stoi(value);
     if (key == "--only") options.only = value;
+    if (key == "--backend") options.on_card = value == "cuda";
     if (key == "--isa") {
       for (const auto isa : device::cpu::all_isas) {
         if (value == device::cpu::name(isa)) options.isa = isa;
@@ -105,6 +109,7 @@ void measure(const bench::KernelWork& work, Copier& copier, const Options& optio
 
 int main(int argc, char** argv) {
   const auto options = parse(argc, argv);
+  if (options.on_card) return bench::measure_on_card(options.only);
   const auto kernels = device::cpu::make_kernels(options.threads, options.isa);
   const bench::Shapes shapes;
   constexpr std::int64_t footprint = std::int64_t{256} << 20;

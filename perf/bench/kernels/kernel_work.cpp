@@ -21,6 +21,10 @@ class Ring {
     const auto one = rows * width * static_cast<std::int64_t>(device::size_of(dtype));
     count_ = std::max<std::int64_t>(2, memory.footprint_bytes / one);
     all_ = memory.arena.allocate(dtype, {count_ * rows, width});
+    if (!kernels.device().is_host()) {
+      fill_card(kernels);
+      return;
+    }
     // Different numbers in each row, cheaply: results must not be all alike.
     for (std::int64_t row = 0; row < count_ * rows; ++row) {
       kernels.fill(all_.slice(0, row, 1),
@@ -32,6 +36,12 @@ class Ring {
   std::int64_t bytes() const { return static_cast<std::int64_t>(at(0).byte_count()); }
 
  private:
+  /// A launch for each row would take seconds.
+  void fill_card(Kernels& kernels) const {
+    set_random(kernels, at(0), 1);
+    for (std::int64_t index = 1; index < count_; ++index) kernels.copy(at(0), at(index));
+  }
+
   std::int64_t rows_;
   std::int64_t count_ = 0;
   Tensor all_;
@@ -44,12 +54,15 @@ Tensor filled(Kernels& kernels, Memory& memory, DType dtype,
   return tensor;
 }
 
-Tensor tokens_of(Memory& memory, std::int64_t rows, std::int64_t vocabulary) {
-  auto tokens = memory.arena.allocate(DType::i32, {rows});
+Tensor tokens_of(Kernels& kernels, Memory& memory, std::int64_t rows, std::int64_t vocabulary) {
+  const auto tokens = memory.arena.allocate(DType::i32, {rows});
+  std::vector<std::int32_t> values;
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto bits = base::philox(3, 4, static_cast<std::uint64_t>(row))[0];
-    tokens.i32()[row] = static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(vocabulary));
+    values.push_back(static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(vocabulary)));
   }
+  kernels.device().copy_in(values.data(), tokens);
+  kernels.device().synchronize();
   return tokens;
 }
 
@@ -145,7 +158,7 @@ void add_positional(std::vector<KernelWork>& list, Kernels& kernels, Memory& mem
   const auto d_positions = filled(kernels, memory, DType::f32, {shapes.rows, shapes.hidden}, 0.0F);
   const auto table = filled(kernels, memory, dtype, {shapes.vocabulary, shapes.hidden}, 1.0F);
   const auto d_table = filled(kernels, memory, DType::f32, {shapes.vocabulary, shapes.hidden}, 0);
-  const auto tokens = tokens_of(memory, shapes.rows, shapes.vocabulary);
+  const auto tokens = tokens_of(kernels, memory, shapes.rows, shapes.vocabulary);
   const auto one = ring.bytes();
   const auto in_f32 = shapes.rows * shapes.hidden * 4;
   const auto heads = shapes.heads;
@@ -170,6 +183,17 @@ void add_positional(std::vector<KernelWork>& list, Kernels& kernels, Memory& mem
 
 }  // namespace
 
+Shapes shapes_of_a_card() {
+  Shapes shapes;
+  shapes.rows = 16384;
+  shapes.hidden = 2048;
+  shapes.intermediate = 5632;
+  shapes.heads = 16;
+  shapes.logit_rows = 4096;
+  shapes.parameters = std::int64_t{64} << 20;
+  return shapes;
+}
+
 std::vector<KernelWork> activation_work(Kernels& kernels, Memory& memory, DType dtype,
                                         const Shapes& shapes) {
   std::vector<KernelWork> list;
@@ -187,7 +211,7 @@ std::vector<KernelWork> activation_work(Kernels& kernels, Memory& memory, DType 
 std::vector<KernelWork> logit_work(Kernels& kernels, Memory& memory, DType dtype,
                                    const Shapes& shapes) {
   const Ring logits(kernels, memory, dtype, shapes.logit_rows, shapes.vocabulary);
-  const auto targets = tokens_of(memory, shapes.logit_rows, shapes.vocabulary);
+  const auto targets = tokens_of(kernels, memory, shapes.logit_rows, shapes.vocabulary);
   const auto stats = filled(kernels, memory, DType::f32, {3, shapes.logit_rows}, 0.0F);
   const auto lse = filled(kernels, memory, DType::f32, {shapes.logit_rows}, 12.0F);
   const auto one = logits.bytes();

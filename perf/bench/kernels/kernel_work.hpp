@@ -10,17 +10,20 @@
 
 namespace trireme::bench {
 
-/// One kernel at the shapes of GPT-2 124M, with enough sets of tensors that each call finds its
+/// One kernel at the shapes of a model, with enough sets of tensors that each call finds its
 /// inputs in memory, as in training, and not in a cache.
 struct KernelWork {
   std::string name;
   device::DType dtype = device::DType::f32;
-  /// Bytes that must come from and go to memory at least: each tensor once.
+  /// Bytes that must come from and go to memory at least: each tensor once. 0: `operations` bound
+  /// it.
   std::int64_t bytes = 0;
   std::function<void(std::int64_t call)> run;
+  /// Multiplications and additions.
+  double operations = 0;
 };
 
-/// Micro-batch of GPT-2 124M: 1024 tokens.
+/// By default a micro-batch of GPT-2 124M of 1024 tokens.
 struct Shapes {
   std::int64_t rows = 1024;
   std::int64_t hidden = 768;
@@ -32,6 +35,11 @@ struct Shapes {
   std::int64_t logit_rows = 32;
   std::int64_t parameters = 1 << 20;
 };
+/// What fills a card: 16 Ki tokens of a model of 1.3B, and parameters by the tens of millions.
+Shapes shapes_of_a_card();
+
+/// Random numbers of [-1, 1), each element its own: constants would be kind to a processor's clock.
+void set_random(device::Kernels& kernels, const device::Tensor& tensor, std::uint64_t seed);
 
 /// Memory that a set of kernels runs over; it must outlive them.
 struct Memory {
@@ -49,5 +57,9 @@ std::vector<KernelWork> logit_work(device::Kernels& kernels, Memory& memory, dev
 /// Kernels over runs of parameters; dtype is that of the parameters.
 std::vector<KernelWork> parameter_work(device::Kernels& kernels, Memory& memory,
                                        device::DType dtype, const Shapes& shapes);
+/// Attention at the shapes of GPT-2 124M and of a Llama with grouped heads, causal. Operations are
+/// those that the mask leaves: 2 products of [seq, seq] / 2 by head_dim forward, 5 backward.
+std::vector<KernelWork> attention_work(device::Kernels& kernels, Memory& memory,
+                                       device::DType dtype);
 
 }  // namespace trireme::bench

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace trireme::bench {
+
+/// Bytes a second, read and written, of the driver's own copy inside a card: the fastest of several
+/// rounds over arrays of `bytes` that no cache holds. What kernels bound by memory are held
+/// against.
+double card_copy_rate(std::int64_t bytes);
+
+}  // namespace trireme::bench

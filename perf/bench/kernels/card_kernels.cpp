@@ -1,0 +1,128 @@
+#include "card_kernels.hpp"
+
+#include "trireme/base/json.hpp"
+
+#include "card_copy.hpp"
+#include "kernel_work.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <map>
+
+namespace trireme::bench {
+namespace {
+
+using device::DType;
+using device::Kernels;
+
+constexpr int skipped = 77;
+/// Several times what a card's caches hold.
+constexpr std::int64_t footprint_bytes = std::int64_t{1} << 30;
+constexpr std::size_t arena_bytes = std::size_t{24} << 30;
+
+/// The fastest of several rounds. A round is long enough that the host's calls, which run ahead of
+/// the card, and the wait at its end do not count.
+double seconds_of(Kernels& kernels, const std::function<void(std::int64_t)>& run, int calls) {
+  constexpr int rounds = 5;
+  double best = 1e9;
+  // The first round chooses algorithms and wakes the card.
+  for (int round = -1; round < rounds; ++round) {
+    kernels.synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int call = 0; call < calls; ++call) run(call);
+    kernels.synchronize();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    if (round >= 0) best = std::min(best, took.count() / calls);
+  }
+  return best;
+}
+
+void write(base::Json line) {
+  std::cout << line.dump() << std::endl;
+}
+
+class Card {
+ public:
+  explicit Card(Kernels& kernels)
+      : kernels_(kernels),
+        memory_{kernels.device().arena(device::Purpose::workspace, arena_bytes), footprint_bytes} {}
+
+  void measure_ceilings() {
+    copy_rate_ = card_copy_rate(footprint_bytes);
+    write({{"ceiling", "copy"}, {"bytes_per_second", copy_rate_}});
+    for (const auto dtype : {DType::bf16, DType::f32}) {
+      const device::ArenaScope scope(memory_.arena);
+      const std::int64_t side = dtype == DType::bf16 ? 8192 : 4096;
+      const auto x = memory_.arena.allocate(dtype, {side, side});
+      const auto w = memory_.arena.allocate(dtype, {side, side});
+      const auto y = memory_.arena.allocate(dtype, {side, side});
+      set_random(kernels_, x, 1);
+      set_random(kernels_, w, 2);
+      const auto seconds = seconds_of(
+          kernels_, [&](auto) { kernels_.linear_forward(x, w, {}, y); }, 10);
+      const auto length = static_cast<double>(side);
+      product_rate_[dtype] = 2 * length * length * length / seconds;
+      write({{"ceiling", "product"},
+             {"type", device::name(dtype)},
+             {"side", side},
+             {"flops_per_second", product_rate_[dtype]}});
+    }
+  }
+
+  void measure(const KernelWork& work) {
+    const auto seconds = seconds_of(kernels_, work.run, 20);
+    base::Json line{
+        {"kernel", work.name}, {"type", device::name(work.dtype)}, {"seconds", seconds}};
+    if (work.bytes > 0) {
+      const auto rate = static_cast<double>(work.bytes) / seconds;
+      line["bytes"] = work.bytes;
+      line["bytes_per_second"] = rate;
+      line["share"] = rate / copy_rate_;
+    } else {
+      line["flops"] = work.operations;
+      line["flops_per_second"] = work.operations / seconds;
+      line["share"] = work.operations / seconds / product_rate_[work.dtype];
+    }
+    write(std::move(line));
+  }
+
+  void measure_kernels(const std::string& only) {
+    const auto shapes = shapes_of_a_card();
+    const std::vector<std::function<std::vector<KernelWork>(DType)>> makers{
+        [&](DType dtype) { return activation_work(kernels_, memory_, dtype, shapes); },
+        [&](DType dtype) { return logit_work(kernels_, memory_, dtype, shapes); },
+        [&](DType dtype) { return parameter_work(kernels_, memory_, dtype, shapes); },
+        [&](DType dtype) { return attention_work(kernels_, memory_, dtype); }};
+    for (const auto dtype : {DType::bf16, DType::f32}) {
+      for (const auto& make : makers) {
+        const device::ArenaScope scope(memory_.arena);
+        for (const auto& work : make(dtype)) {
+          if (work.name.find(only) != std::string::npos) measure(work);
+        }
+      }
+    }
+  }
+
+ private:
+  Kernels& kernels_;
+  Memory memory_;
+  double copy_rate_ = 0;
+  std::map<DType, double> product_rate_;
+};
+
+}  // namespace
+
+int measure_on_card(const std::string& only) {
+  const auto kernels = device::make_cuda_kernels(0);
+  if (!kernels.ok()) {
+    std::cout << "TRIREME_SKIP: " << kernels.failure().text << '\n';
+    return skipped;
+  }
+  Card card(*kernels.value());
+  card.measure_ceilings();
+  card.measure_kernels(only);
+  return 0;
+}
+
+}  // namespace trireme::bench

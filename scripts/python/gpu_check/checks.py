@@ -1,0 +1,55 @@
+"""Stages that prove: kernels against the reference, training against the CPU, sanitizers."""
+
+import re
+
+from .programs import LAUNCH, find_tool
+from .stages import Failed, Skipped, must_succeed, run
+
+# Catch2 with --durations yes: "0.123 s: a test's name".
+CASE = re.compile(r"^\d+\.\d+ s: ", re.MULTILINE)
+# compute-sanitizer's lines about a fault, unlike its head and its sum.
+FAULT = re.compile(r"^========= (?!COMPUTE-SANITIZER|ERROR SUMMARY: 0|RACECHECK SUMMARY: 0|$).*",
+                   re.MULTILINE)
+
+
+class Checks:
+    def __init__(self, programs, folder):
+        self.programs, self.folder = programs, folder
+
+    def kernels(self, limit):
+        program = self.programs.find("gpu_kernels")
+        result = must_succeed(run([program, "--durations", "yes"], limit, self.folder), limit)
+        return f"{len(CASE.findall(result.text))} cases equal the reference backend"
+
+    def training(self, ranks):
+        def work(limit):
+            program = self.programs.find("gpu_training")
+            command = [*self.programs.launcher(ranks), program]
+            result = must_succeed(run(command, limit, self.folder, LAUNCH), limit)
+            rows = re.findall(r"^(\w+ +(?:fp32|f32|bf16) .*?) +([0-9.]+e[-+]\d+)$", result.text,
+                              re.MULTILINE)
+            if not rows:
+                raise Failed(f"no comparison was made:\n{result.tail()}")
+            worst = max(rows, key=lambda row: float(row[1]))
+            return f"{len(rows)} comparisons, furthest {worst[1]} ({' '.join(worst[0].split())})"
+        return work
+
+    def sanitizer(self, tool):
+        """A random part of the kernel tests, as large as the time allows."""
+        def work(limit):
+            program = self.programs.find("gpu_kernels")
+            sanitizer = find_tool("compute-sanitizer")
+            if sanitizer is None:
+                raise Skipped("there is no compute-sanitizer (it comes with CUDA's toolkit)")
+            result = run([sanitizer, "--tool", tool, "--target-processes", "all",
+                          "--error-exitcode", "9", program, "--durations", "yes",
+                          "--order", "rand", "--rng-seed", "time"], limit, self.folder)
+            cases = len(CASE.findall(result.text))
+            faults = FAULT.findall(result.text)
+            if result.code is not None:
+                must_succeed(result, limit)
+            elif faults or not cases:
+                raise Failed(f"{cases} cases in {limit:.0f} s, and: {' '.join(faults[:3])}")
+            part = "all" if result.code is not None else "as many as there was time for"
+            return f"{cases} cases without a finding ({part})"
+        return work

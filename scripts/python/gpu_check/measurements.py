@@ -1,0 +1,147 @@
+"""Stages that measure: ceilings and kernels, whole steps beside the memory plan, PyTorch."""
+
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+
+from .models import MODELS, data_sheet_flops, write_tokens
+from .programs import LAUNCH
+from .stages import Failed, Skipped, must_succeed, run
+
+WARM_UP_STEPS = 5
+STEPS = 15
+
+
+def lines_of(text):
+    """The lines of a program's output that are JSON objects."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+class Measurements:
+    def __init__(self, programs, root, folder, backend="cuda"):
+        self.programs, self.root, self.folder, self.backend = programs, root, folder, backend
+        self.card = {}
+        self.ceilings, self.kernels, self.steps, self.torch = [], [], [], []
+        write_tokens(folder / "tokens")
+
+    @contextlib.contextmanager
+    def watch(self):
+        """What the card's memory held before (a context of the watcher's in it) and at most."""
+        seen = {}
+        watcher = subprocess.Popen([str(self.programs.find("bench_card_memory"))], text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   start_new_session=True)
+        try:
+            first = watcher.stdout.readline()
+            if not first.startswith("{"):
+                raise Skipped(first.partition("TRIREME_SKIP:")[2].strip() or
+                              f"the card's memory cannot be read: {first.strip()}")
+            seen.update(json.loads(first))
+            yield seen
+            rest, _ = watcher.communicate(timeout=10)
+            seen.update(json.loads(rest))
+        finally:
+            watcher.kill()
+            watcher.communicate()
+
+    def look_at_card(self, _limit):
+        with self.watch() as seen:
+            pass
+        self.card = seen
+        return (f"{seen['card']}, {seen['total_bytes'] / 2**30:.0f} GiB, "
+                f"{seen['multiprocessors']} multiprocessors")
+
+    def measure_kernels(self, limit):
+        program = self.programs.find("bench_kernels")
+        result = run([program, "--backend", "cuda"], limit, self.folder)
+        # What was measured before the end of the time counts as well.
+        rows = lines_of(result.text)
+        self.ceilings = [row for row in rows if "ceiling" in row]
+        self.kernels = [row for row in rows if "kernel" in row]
+        must_succeed(result, limit)
+        if not self.kernels:
+            raise Failed("no kernel was measured")
+        low = min(self.kernels, key=lambda row: row["share"])
+        return f"{len(self.kernels)} kernels, lowest {low['share']:.0%} of its ceiling: {low['kernel']}"
+
+    def ceiling(self, kind, key):
+        """0 where it was not measured."""
+        return next((row[key] for row in self.ceilings
+                     if row["ceiling"] == kind and row.get("type", "bf16") == "bf16"), 0)
+
+    def peak_flops(self):
+        sheet = data_sheet_flops(self.card.get("card", ""))
+        if sheet:
+            return sheet, "data sheet, dense bf16"
+        measured = self.ceiling("product", "flops_per_second")
+        if measured:
+            return measured, "largest product of random numbers measured here"
+        raise Skipped("no ceiling: this card's data sheet is not known, and kernels were not measured")
+
+    def step_of(self, model):
+        def work(limit):
+            trireme = self.programs.find("trireme")
+            config = self.folder / f"{model.name}.conf"
+            config.write_text(model.configuration(self.folder, WARM_UP_STEPS + STEPS, self.backend))
+            plan = must_succeed(run([trireme, "plan", config, "--world", "1", "--json"], 30,
+                                    self.folder), 30)
+            plan = json.loads(plan.text[plan.text.index("{"):])
+            peak, source = self.peak_flops()
+            directory = self.folder / f"run-{model.name}"
+            with self.watch() as seen:
+                must_succeed(run([*self.programs.launcher(1), trireme, "train", config, "--set",
+                                  f"run.directory={directory}", "--set", "checkpoint.every_steps=0",
+                                  "--set", f"numerics.peak_flops={peak:.0f}"],
+                                 limit, self.folder, LAUNCH), limit)
+            return self.step_row(model, plan, directory, seen, (peak, source))
+        return work
+
+    def step_row(self, model, plan, directory, seen, peak):
+        """Reads what the run wrote down of its steps."""
+        steps = [line for line in lines_of((directory / "metrics.jsonl").read_text())
+                 if line["kind"] == "train"][WARM_UP_STEPS:]
+        if len(steps) != STEPS:
+            raise Failed(f"{len(steps)} steps were written down, not {STEPS}")
+        seconds = statistics.median(line["step_ms"] for line in steps) / 1000
+        rate = model.tokens / seconds
+        product = self.ceiling("product", "flops_per_second")
+        flops = rate * model.flops_per_token(plan["parameters"])
+        row = {"model": model.name, "batch": model.batch, "seq": model.seq,
+               "parameters": plan["parameters"], "tokens_per_second": rate,
+               "flops_per_token": model.flops_per_token(plan["parameters"]),
+               "mfu": flops / peak[0], "peak_flops": peak[0], "peak_source": peak[1],
+               "share_of_measured_product": flops / product if product else None,
+               "planned_bytes": plan["largest"]["total"],
+               "taken_bytes": seen["most_taken_bytes"] - seen["taken_bytes"]}
+        self.steps.append(row)
+        return f"{rate:,.0f} tokens/s, MFU {row['mfu']:.1%} of {peak[0] / 1e12:.0f} TFLOP/s ({peak[1]})"
+
+    def compare_torch(self, model):
+        def work(limit):
+            ours = next((row for row in self.steps if row["model"] == model.name), None)
+            worker = self.root / "perf/compare/pytorch/worker.py"
+            probe = run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 60,
+                        self.folder)
+            if probe.code != 0:
+                raise Skipped(f"{sys.executable} has no torch with a card: {probe.tail(1)}")
+            shape = {"architecture": model.architecture, "hidden": model.hidden,
+                     "layers": model.layers, "heads": model.heads, "kv_heads": model.kv_heads,
+                     "intermediate": model.intermediate, "vocabulary": model.vocabulary}
+            result = must_succeed(run(
+                [sys.executable, worker, "--device", "cuda", "--batch", model.batch, "--seq",
+                 model.seq, "--precision", "bf16", "--mode", "compile", "--model",
+                 json.dumps(shape), "--orders", f"{WARM_UP_STEPS},{STEPS}"], limit, self.folder), limit)
+            answer = lines_of(result.text)[-1]
+            rate = model.tokens / statistics.median(answer["seconds"])
+            row = {"model": model.name, "tokens_per_second": rate, "torch": answer["torch"],
+                   "peak_bytes": answer["peak_card_bytes"]}
+            row["ratio"] = ours["tokens_per_second"] / rate if ours else None
+            self.torch.append(row)
+            against = f"ours is {row['ratio']:.2f} times that" if ours else "ours was not measured"
+            return f"torch.compile {rate:,.0f} tokens/s; {against}"
+        return work
+
+    def models(self):
+        return MODELS

@@ -1,0 +1,84 @@
+"""What a call found, as JSON and Markdown named by date and card."""
+
+import datetime
+import json
+import re
+
+FORMULAS = """\
+Share of a kernel bound by memory: bytes that must move at least (each tensor once) by time, over the
+card's own copy (bytes read and written). Share of others: multiplications and additions that the mask leaves,
+over the product of 8192 x 8192 x 8192 random numbers. MFU: tokens a second x (6 N + 12 L h s) over the
+peak that the row names; nothing is taken off for the mask, nothing added for recomputation. Memory
+planned: what the measuring arenas count; taken: the card's own figure, before and at most during the run;
+between them lie CUDA's context and the workspaces of its libraries."""
+
+
+def gib(count):
+    return f"{count / 2**30:.2f} GiB"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def kernel_rows(kernels):
+    for row in kernels:
+        rate = (f"{row['bytes_per_second'] / 1e9:.0f} GB/s" if "bytes" in row
+                else f"{row['flops_per_second'] / 1e12:.1f} TFLOP/s")
+        yield [row["kernel"], row["type"], f"{row['seconds'] * 1e6:.1f}", rate, f"{row['share']:.0%}"]
+
+
+def step_rows(steps):
+    for row in steps:
+        yield [row["model"], f"{row['batch']} x {row['seq']}", f"{row['tokens_per_second']:,.0f}",
+               f"{row['mfu']:.1%} of {row['peak_flops'] / 1e12:.0f} TFLOP/s ({row['peak_source']})",
+               gib(row["planned_bytes"]), gib(row["taken_bytes"]),
+               gib(row["taken_bytes"] - row["planned_bytes"])]
+
+
+def ceiling_text(row):
+    if row["ceiling"] == "copy":
+        return f"- copy inside the card: {row['bytes_per_second'] / 1e9:.0f} GB/s read and written"
+    return (f"- product of {row['side']} x {row['side']} x {row['side']} random numbers, {row['type']}: "
+            f"{row['flops_per_second'] / 1e12:.1f} TFLOP/s")
+
+
+def markdown(session, measured, when):
+    card = measured.card.get("card", "no card")
+    parts = [f"# gpu-check, {card}, {when:%Y-%m-%d %H:%M} UTC\n", session.summary() + "\n",
+             table(["stage", "state", "s", "what was found"],
+                   [[outcome.stage, outcome.state, f"{outcome.seconds:.0f}",
+                     outcome.reason.splitlines()[0] if outcome.reason else ""]
+                    for outcome in session.outcomes])]
+    if measured.ceilings:
+        parts += ["## Ceilings\n", "\n".join(map(ceiling_text, measured.ceilings)) + "\n"]
+    if measured.kernels:
+        parts += ["## Kernels\n", table(["kernel", "type", "us", "rate", "share of the ceiling"],
+                                        kernel_rows(measured.kernels))]
+    if measured.steps:
+        parts += ["## Whole steps, bf16\n",
+                  table(["model", "tokens", "tokens/s", "MFU", "planned", "taken", "between"],
+                        step_rows(measured.steps))]
+    if measured.torch:
+        parts += ["## torch.compile\n",
+                  table(["model", "torch", "tokens/s", "ours over it", "its peak memory"],
+                        [[row["model"], row["torch"], f"{row['tokens_per_second']:,.0f}",
+                          f"{row['ratio']:.2f}" if row["ratio"] else "-", gib(row["peak_bytes"])]
+                         for row in measured.torch])]
+    return "\n".join([*parts, "## What divides what\n", FORMULAS + "\n"])
+
+
+def write(session, measured, folder):
+    """Returns the files' common name."""
+    when = datetime.datetime.now(datetime.timezone.utc)
+    card = re.sub(r"[^a-z0-9]+", "-", measured.card.get("card", "no card").lower()).strip("-")
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / f"gpu-check-{when:%Y-%m-%d-%H%M}-{card}"
+    stem.with_suffix(".json").write_text(json.dumps({
+        "date": when.isoformat(timespec="seconds"), "card": measured.card,
+        "stages": [vars(outcome) for outcome in session.outcomes], "ceilings": measured.ceilings,
+        "kernels": measured.kernels, "steps": measured.steps, "torch": measured.torch},
+        indent=1) + "\n")
+    stem.with_suffix(".md").write_text(markdown(session, measured, when))
+    return stem

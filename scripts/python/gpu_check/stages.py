@@ -1,0 +1,116 @@
+"""Stages with time limits: each ends as PASS, FAIL or SKIP with a reason, and the next one starts."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import time
+
+PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
+SKIP_MARK = "TRIREME_SKIP:"
+
+
+class Skipped(Exception):
+    """The stage cannot run here; the text says why."""
+
+
+class Failed(Exception):
+    """What the stage looked at is wrong; the text says what."""
+
+
+@dataclasses.dataclass
+class Outcome:
+    stage: str
+    state: str
+    reason: str
+    seconds: float
+
+
+@dataclasses.dataclass
+class Result:
+    """How a command ended. `code` is None where it was killed because its time was up."""
+    code: int | None
+    text: str
+    seconds: float
+
+    def tail(self, lines=12):
+        return "\n".join(self.text.strip().splitlines()[-lines:])
+
+
+def run(command, seconds, folder, environment=None):
+    """Runs a command and all that it starts for so many seconds at most."""
+    begin = time.monotonic()
+    # A file, not a pipe: what was said before the end is there, whoever still holds it open.
+    log = folder / f"{len(list(folder.iterdir())):03d}-{os.path.basename(command[0])}.log"
+    with open(log, "wb") as out:
+        child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
+                                 stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+                                 env={**os.environ, **(environment or {})})
+        try:
+            code = child.wait(timeout=max(seconds, 0.1))
+        except subprocess.TimeoutExpired:
+            code = None
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    return Result(code, log.read_text(errors="replace"), time.monotonic() - begin)
+
+
+def must_succeed(result, limit):
+    """The result of a command that must end with 0 in time and not have skipped its work."""
+    for line in result.text.splitlines():
+        if SKIP_MARK in line:
+            raise Skipped(line.split(SKIP_MARK, 1)[1].strip())
+    if result.code is None:
+        raise Failed(f"still ran after {limit:.0f} s:\n{result.tail()}")
+    if result.code != 0:
+        raise Failed(f"exit code {result.code}:\n{result.tail()}")
+    return result
+
+
+class Session:
+    """Runs stages one after the other until the time of all of them is up."""
+
+    def __init__(self, seconds, say=print):
+        self.deadline = time.monotonic() + seconds
+        self.say = say
+        self.outcomes = []
+
+    def left(self):
+        return self.deadline - time.monotonic()
+
+    def stage(self, name, limit, work):
+        """`work(seconds)` returns a line about what it found, or raises. Returns whether it passed."""
+        begin = time.monotonic()
+        limit = min(limit, self.left())
+        try:
+            if limit < 1:
+                raise Skipped("no time is left")
+            state, reason = PASS, work(limit) or ""
+        except Skipped as why:
+            state, reason = SKIP, str(why)
+        except Failed as why:
+            state, reason = FAIL, str(why)
+        except (OSError, ValueError, KeyError, IndexError) as error:
+            # A program that is gone, or that writes something else than it did: a finding, too.
+            state, reason = FAIL, f"{type(error).__name__}: {error}"
+        outcome = Outcome(name, state, reason, time.monotonic() - begin)
+        self.outcomes.append(outcome)
+        first, *rest = (reason or "-").splitlines()
+        self.say(f"{state}  {name:<22} {outcome.seconds:6.1f} s  {first}")
+        for line in rest:
+            self.say(f"      {line}")
+        return state == PASS
+
+    def summary(self):
+        count = {state: sum(outcome.state == state for outcome in self.outcomes)
+                 for state in (PASS, FAIL, SKIP)}
+        seconds = sum(outcome.seconds for outcome in self.outcomes)
+        return (f"{count[PASS]} passed, {count[FAIL]} failed, {count[SKIP]} skipped "
+                f"in {seconds:.0f} s")
+
+    def exit_code(self):
+        """1: something failed. 77: nothing failed, but what is asked for was not shown."""
+        states = [outcome.state for outcome in self.outcomes]
+        if FAIL in states:
+            return 1
+        return 77 if SKIP in states else 0
