@@ -137,8 +137,9 @@ std::vector<Key> numerics_keys() {
               .default_text = "auto",
               .choices = {"auto", "reference", "cpu", "cuda"},
               .documentation =
-                  "What runs the kernels. `reference` is plain loops, the oracle of "
-                  "the others."};
+                  "What runs the kernels. `auto` is `cpu`. `cuda` computes on one card a rank, the "
+                  "nearest to its cores; ranks share cards where there are fewer. `reference` is "
+                  "plain loops, the oracle of the others."};
   Key deterministic{.section = "numerics",
                     .name = "deterministic",
                     .type = Type::flag,

@@ -16,6 +16,10 @@ base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int) {
   return base::Failure{base::ExitCode::topology, missing};
 }
 
+base::Result<std::vector<std::string>> card_bus_ids() {
+  return base::Failure{base::ExitCode::topology, missing};
+}
+
 Arena Arena::cuda(Purpose, std::size_t) {
   throw base::Error(base::ExitCode::topology, missing);
 }

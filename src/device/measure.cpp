@@ -65,8 +65,9 @@ std::vector<ProductTime> measure_products(Kernels& kernels, DType dtype, const P
   TRIREME_EXPECT(repeats > 0, "a measurement needs a repeat");
   auto measuring = Arena::measuring(Purpose::workspace);
   const Operands measured(measuring, dtype, shape);
-  auto arena = Arena::host(Purpose::workspace, measuring.used_bytes());
+  auto arena = kernels.device().arena(Purpose::workspace, measuring.used_bytes());
   const Operands operands(arena, dtype, shape);
+  kernels.fill(operands.dw, 0);
   set_rows(kernels, operands.w, 1);
   std::vector<ProductTime> results;
   for (const auto product : all_products) {
@@ -75,6 +76,7 @@ std::vector<ProductTime> measure_products(Kernels& kernels, DType dtype, const P
     for (int repeat = -1; repeat < repeats; ++repeat) {
       set_rows(kernels, operands.x, 2);
       if (product != Product::forward) set_rows(kernels, operands.y, 3);
+      kernels.synchronize();
       const auto begin = std::chrono::steady_clock::now();
       multiply(kernels, product, operands);
       kernels.synchronize();

@@ -25,6 +25,33 @@ base::Result<std::vector<topology::CpuSet>> neighbour_masks(comm::ProcessGroup& 
   return masks;
 }
 
+/// The cards that this rank may choose from; none when ranks compute on the CPU.
+std::vector<std::string> visible_gpus(comm::ProcessGroup& world, const JoinOptions& options) {
+  if (options.gpus == topology::GpuUse::none) return {};
+  return agree(world, options.visible_gpus);
+}
+
+/// This node with these cards alone. Where its PCI devices cannot be seen (some virtual machines
+/// and containers hide them), it is a node without cards, which are then dealt out by number.
+base::Result<topology::Machine> machine_with(const std::vector<std::string>& visible) {
+  auto machine = topology::discover();
+  if (!machine.ok() || visible.empty()) return machine;
+  auto narrowed = topology::with_gpus(*machine, visible);
+  if (narrowed.ok()) return narrowed;
+  base::log::local::warning("runtime", "{} (cards are dealt out by number, wherever they are)",
+                            narrowed.failure().text);
+  machine->gpus.clear();
+  return machine;
+}
+
+std::string gpu_of(const topology::PlacementSlot& place,
+                   const base::Result<topology::Machine>& machine,
+                   const std::vector<std::string>& visible, base::LocalRank rank) {
+  if (visible.empty()) return {};
+  if (place.gpu < 0) return visible[rank.index() % visible.size()];
+  return machine->gpus[static_cast<std::size_t>(place.gpu)].pci.bus_id;
+}
+
 base::Result<topology::Placement> plan_for(const base::Result<topology::Machine>& machine,
                                            const base::Result<std::vector<topology::CpuSet>>& masks,
                                            topology::GpuUse gpus) {
@@ -55,13 +82,13 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
                    const base::Environment& environment) {
   const auto node =
       mpi.make_group("node", mpi.node_ranks(), {options.backend, options.timeout_seconds});
-  const auto machine = topology::discover();
+  const auto visible = visible_gpus(world, options);
+  const auto machine = machine_with(visible);
   const auto masks = neighbour_masks(*node, machine.ok() ? machine->allowed : topology::CpuSet{});
   const auto plan = agree(world, plan_for(machine, masks, options.gpus));
   const auto& place = plan.slots[mpi.local_rank().index()];
   const auto& slot = place.cpus;
-  const auto gpu =
-      place.gpu < 0 ? std::string{} : machine->gpus[static_cast<std::size_t>(place.gpu)].pci.bus_id;
+  const auto gpu = gpu_of(place, machine, visible, mpi.local_rank());
   const bool binds = options.binding == BindingRule::automatic;
   agree(world, binds ? topology::apply(slot) : base::Status{});
   const int threads =

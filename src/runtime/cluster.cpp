@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/comm/staged.hpp"
 #include "trireme/runtime/agree.hpp"
 
 #include "bind.hpp"
@@ -105,6 +106,13 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
                     mpi.node_count() == 1 ? "node" : "nodes", cluster.mesh.text());
   }
   return cluster;
+}
+
+void compute_on(device::Device& device, Cluster& cluster) {
+  if (device.is_host()) return;
+  for (auto* group : {&cluster.tp, &cluster.pp, &cluster.dp, &cluster.embedding}) {
+    if (*group) *group = comm::make_staged_group(std::move(*group), device);
+  }
 }
 
 }  // namespace trireme::runtime

@@ -11,6 +11,7 @@
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/runtime/rank_order.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace trireme::train {
@@ -25,16 +26,22 @@ base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
   const auto& backend = config.text("comm.backend");
   if (backend == "mpi") options.backend = comm::Backend::mpi;
   if (backend == "shared") options.backend = comm::Backend::shared;
-  if (backend == "nccl" || backend == "staged") {
-    return base::Failure{base::ExitCode::topology,
-                         base::format("comm.backend = {} is not in this build (it moves GPU memory "
-                                      "and no group of this build does); use auto",
-                                      backend)};
+  const bool on_cards = config.text("numerics.backend") == "cuda";
+  if (backend == "nccl") {
+    return base::Failure{
+        base::ExitCode::topology,
+        "comm.backend = nccl is not in this build (no group of it calls NCCL); use "
+        "auto or staged, which move GPU memory through the host"};
+  }
+  if (backend == "staged" && !on_cards) {
+    return base::usage_failure(
+        "comm.backend = staged does not go with numerics.backend = auto, which computes on CPUs "
+        "(it moves GPU memory); use comm.backend = auto or numerics.backend = cuda");
   }
   const auto& order = config.text("run.order");
   if (order == "topology") options.order = runtime::OrderRule::topology;
   if (order == "slurm") options.order = runtime::OrderRule::launcher;
-  if (config.text("numerics.backend") == "cuda") options.gpus = topology::GpuUse::one_each;
+  if (on_cards) options.gpus = topology::GpuUse::one_each;
   if (config.text("run.binding") == "none") options.binding = runtime::BindingRule::none;
   return options;
 }
@@ -75,27 +82,26 @@ void offer_log_folder(const base::Environment& environment, const std::filesyste
 }  // namespace
 
 base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config& config,
-                                                            int threads) {
+                                                            const runtime::Binding& binding) {
   const auto& backend = config.text("numerics.backend");
   if (backend == "reference") return device::make_reference_kernels();
   if (backend == "cuda") {
-    auto kernels = device::make_cuda_kernels(0);
-    if (!kernels.ok()) return kernels;
-    return base::Failure{
-        base::ExitCode::topology,
-        "numerics.backend = cuda cannot train yet (the engine keeps its tensors in "
-        "host memory, which the kernels of a card cannot reach); use cpu, or auto"};
+    const auto cards = device::card_bus_ids();
+    if (!cards.ok()) return cards.failure();
+    const auto card = std::find(cards->begin(), cards->end(), binding.gpu_bus_id);
+    return device::make_cuda_kernels(static_cast<int>(card - cards->begin()));
   }
-  return device::make_cpu_kernels(threads, config.flag("numerics.deterministic")
-                                               ? device::Tiling::by_shape
-                                               : device::Tiling::for_threads);
+  return device::make_cpu_kernels(config.count_or("numerics.threads", binding.threads),
+                                  config.flag("numerics.deterministic")
+                                      ? device::Tiling::by_shape
+                                      : device::Tiling::for_threads);
 }
 
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,
                            const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body) {
   runtime::StartUp start_up;
-  const auto join = base::value_or_throw(join_options(config));
+  auto join = base::value_or_throw(join_options(config));
   const auto identity = runtime::identify(environment);
   if (identity.ok()) runtime::die_with_slurmstepd(*identity);
   if (identity.ok() && identity->announced_rank.value_or(0) == 0) {
@@ -114,7 +120,9 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
         mpi, {failures.run_directory, rank_log(failures.run_directory, mpi.world_rank()).string()});
   }
   return mpi.run([&] {
-    Session session{runtime::join(mpi, join, environment, std::move(start_up)), nullptr};
+    // Not before MPI: a node that lacks a card is not every rank's mistake.
+    if (join.gpus == topology::GpuUse::one_each) join.visible_gpus = device::card_bus_ids();
+    Session session{nullptr, runtime::join(mpi, join, environment, std::move(start_up))};
     report_launch(environment, mpi.local_rank());
     if (mpi.local_rank().value() == 0) offer_log_folder(environment, failures.run_directory);
     for (const auto& text : {ordering.sentence(), exported}) {
@@ -123,9 +131,17 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",
                          "start all ranks with the same files, environment and command line");
-    const int threads = config.count_or("numerics.threads", session.cluster.binding.threads);
-    session.kernels = runtime::agree(world, make_kernels(config, threads));
-    base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(), threads);
+    auto& binding = session.cluster.binding;
+    session.kernels = runtime::agree(world, make_kernels(config, binding));
+    runtime::compute_on(session.kernels->device(), session.cluster);
+    if (session.kernels->device().is_host()) {
+      base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
+                      config.count_or("numerics.threads", binding.threads));
+    } else {
+      base::log::info("runtime", "{} backend; process groups are {}", session.kernels->name(),
+                      session.cluster.tp->backend());
+      base::log::local::debug("runtime", "computes on {}", session.kernels->device().name());
+    }
     session.cluster.start_up.reached("backend");
     return body(session);
   });

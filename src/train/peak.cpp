@@ -8,8 +8,11 @@
 namespace trireme::train {
 namespace {
 
-/// Large enough to leave the caches' edge effects behind, small enough for tens of milliseconds.
-constexpr std::int64_t side = 768;
+/// Large enough to leave the caches' edge effects behind (on a card, to fill it), small enough for
+/// tens of milliseconds.
+std::int64_t side_for(const device::Device& device) {
+  return device.is_host() ? 768 : 4096;
+}
 /// The first product warms up. More than one other are measured while they are quick: where ranks
 /// share cores they are not, and every start waits for the slowest rank.
 constexpr int least_products = 2;
@@ -17,12 +20,15 @@ constexpr int most_products = 4;
 constexpr std::chrono::milliseconds patience{25};
 
 double measured_flops(device::Kernels& kernels, device::DType dtype) {
-  auto arena = kernels.device().arena(device::Purpose::workspace, 3 * side * side * sizeof(float));
+  const auto side = side_for(kernels.device());
+  auto arena = kernels.device().arena(device::Purpose::workspace,
+                                      3 * static_cast<std::size_t>(side * side) * sizeof(float));
   const auto x = arena.allocate(dtype, {side, side});
   const auto w = arena.allocate(dtype, {side, side});
   const auto y = arena.allocate(dtype, {side, side});
   kernels.fill(x, 0.5F);
   kernels.fill(w, 0.25F);
+  kernels.synchronize();
   double best = 0;
   const auto start = std::chrono::steady_clock::now();
   for (int product = 0; product < most_products; ++product) {
@@ -31,7 +37,8 @@ double measured_flops(device::Kernels& kernels, device::DType dtype) {
     kernels.linear_forward(x, w, {}, y);
     kernels.synchronize();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    best = std::max(best, 2.0 * side * side * side / took.count());
+    const auto length = static_cast<double>(side);
+    best = std::max(best, 2.0 * length * length * length / took.count());
   }
   return best;
 }

@@ -4,3 +4,8 @@ if(TARGET trireme_engine)
     SOURCES detached/training_test.cpp training/training.cpp
     LINK trireme::engine trireme_detached)
 endif()
+if(TARGET trireme_train)
+  trireme_add_mpi_test(detached_runs RANKS 1 2 4 8 TIMEOUT 300
+    SOURCES detached/run_test.cpp
+    LINK trireme::train trireme_detached)
+endif()

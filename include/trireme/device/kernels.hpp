@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace trireme::device {
 
@@ -232,6 +234,9 @@ std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling = Tiling::f
 /// Tensors lie in arenas of its device(). A failure (ExitCode::topology) says what this build or
 /// node lacks.
 base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card);
+/// PCI bus ids of the cards that this process may use, by their numbers: "0000:1b:00.0". Fails like
+/// make_cuda_kernels().
+base::Result<std::vector<std::string>> card_bus_ids();
 /// Does nothing: with measuring arenas, a whole step costs microseconds and touches no memory.
 std::unique_ptr<Kernels> make_measuring_kernels();
 

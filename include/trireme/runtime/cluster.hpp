@@ -3,6 +3,7 @@
 #include "trireme/base/environment.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
 #include "trireme/comm/process_group.hpp"
+#include "trireme/device/device.hpp"
 #include "trireme/layout/mesh.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/start_up.hpp"
@@ -36,6 +37,8 @@ struct JoinOptions {
   BindingRule binding = BindingRule::automatic;
   OrderRule order = OrderRule::automatic;
   topology::GpuUse gpus = topology::GpuUse::none;
+  /// With GpuUse::one_each: PCI bus ids of those that this process may use, or why there are none.
+  base::Result<std::vector<std::string>> visible_gpus = std::vector<std::string>{};
 };
 
 /// How a rank computes on its node.
@@ -83,5 +86,9 @@ base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size)
 /// cluster.
 Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
              const base::Environment& environment, StartUp start_up = {});
+
+/// From now on the groups of layers (tp, pp, dp, embedding) take tensors of `device`, which
+/// outlives them; world and replica stay the host's. On the host's own memory nothing changes.
+void compute_on(device::Device& device, Cluster& cluster);
 
 }  // namespace trireme::runtime

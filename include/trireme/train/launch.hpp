@@ -11,14 +11,16 @@
 
 namespace trireme::train {
 
-/// The backend of `numerics.backend`, with that many threads.
+/// The backend of `numerics.backend`: with the binding's threads unless `numerics.threads` says
+/// otherwise, or on its card.
 base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config& config,
-                                                            int threads);
+                                                            const runtime::Binding& binding);
 
 /// What a command computes with once its ranks have found each other.
 struct Session {
-  runtime::Cluster cluster;
+  /// Outlives the cluster, whose groups may move its device's tensors.
   std::unique_ptr<device::Kernels> kernels;
+  runtime::Cluster cluster;
 };
 
 /// Where a run that fails leaves failure.json and its last line.

@@ -2,6 +2,7 @@
 #include "trireme/device/kernels.hpp"
 
 #include "device/cuda/blas.hpp"
+#include "device/cuda/cuda_device.hpp"
 #include "device/cuda/launcher.hpp"
 #include "device/cuda/own_kernels.hpp"
 #include "device/cuda/products.hpp"
@@ -13,22 +14,19 @@ namespace {
 class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
  public:
   CudaKernels(int card, const cuda::Blas& blas)
-      : card_(card),
-        stream_(cuda::Stream::make()),
-        launcher_(stream_.view()),
-        products_(blas, stream_.view()) {}
+      : device_(card), launcher_(device_.stream()), products_(blas, device_.stream()) {}
   const char* name() const override { return "cuda"; }
+  Device& device() override { return device_; }
 
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                              bool accumulate) override {
     use_card();
     products_.backward_input(dy, w, dx, accumulate);
   }
-  void synchronize() override { stream_.view().synchronize(); }
+  void synchronize() override { device_.synchronize(); }
 
  private:
-  /// Whatever card the calling thread used before.
-  void use_card() const { cuda::check(cudaSetDevice(card_), "cudaSetDevice"); }
+  void use_card() const { device_.use(); }
   cuda::Launcher& start() override {
     use_card();
     launcher_.reset();
@@ -44,8 +42,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     products_.backward_weight(dy, x, dw);
   }
 
-  int card_;
-  cuda::Stream stream_;
+  cuda::CudaDevice device_;
   cuda::Launcher launcher_;
   cuda::Products products_;
 };
@@ -58,6 +55,16 @@ base::Failure no_card(const std::string& reason) {
 }
 
 }  // namespace
+
+base::Result<std::vector<std::string>> card_bus_ids() {
+  int count = 0;
+  if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
+    return no_card(cuda::failure_text("cudaGetDeviceCount", code));
+  }
+  std::vector<std::string> ids;
+  for (int card = 0; card < count; ++card) ids.push_back(cuda::bus_id_of(card));
+  return ids;
+}
 
 base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card) {
   int count = 0;

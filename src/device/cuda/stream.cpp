@@ -14,6 +14,13 @@ PinnedMemory allocate_pinned(std::size_t bytes) {
   return PinnedMemory::adopt(raw);
 }
 
+bool EventView::passed() const {
+  const auto code = cudaEventQuery(raw_);
+  if (code == cudaErrorNotReady) return false;
+  check(code, "cudaEventQuery");
+  return true;
+}
+
 void EventView::wait() const {
   check(cudaEventSynchronize(raw_), "cudaEventSynchronize");
 }

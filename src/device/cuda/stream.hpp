@@ -53,7 +53,9 @@ class EventView {
  public:
   explicit EventView(cudaEvent_t raw) : raw_(raw) {}
   cudaEvent_t raw() const { return raw_; }
-  /// Blocks the host until the recorded work is done.
+  /// Whether the recorded work is done.
+  bool passed() const;
+  /// Blocks the host until it is.
   void wait() const;
 
  private:

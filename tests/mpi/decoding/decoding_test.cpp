@@ -3,6 +3,7 @@
 #include "trireme/engine/decoder.hpp"
 
 #include "mpi/training/training.hpp"
+#include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
 #include "train/replica_decoding.hpp"
 
@@ -69,11 +70,15 @@ class Oracle {
     return ids;
   }
 
-  void copy_to(const engine::ParameterPart& part) const {
+  void copy_to(const engine::ParameterPart& part,
+               device::Device& device = device::host_device()) const {
     const auto& from = whole_.at(part.name).values;
+    device::HostMirror mirror(device);
+    const auto to = mirror.of(part.values);
     for (const auto& run : layout::copy_runs(layout::whole(part.shape), part.box)) {
-      std::copy_n(from.f32() + run.source, run.count, part.values.f32() + run.destination);
+      std::copy_n(from.f32() + run.source, run.count, to.f32() + run.destination);
     }
+    mirror.store();
   }
 
  private:
@@ -121,11 +126,11 @@ void check_memory(const engine::DecoderOptions& options, engine::Memory& memory)
 
 void check_layout(const model::ModelConfig& model, const layout::Mesh& mesh, Oracle& oracle,
                   device::Kernels& kernels) {
-  const auto groups = mpi_groups(mesh);
+  const auto groups = staged(mpi_groups(mesh), kernels.device());
   const auto options = decoder_options(model, mesh);
-  auto memory = engine::Memory::host(engine::measure(options));
+  auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
   engine::Decoder decoder(options, groups.views(), kernels, memory);
-  for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part);
+  for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part, kernels.device());
   const train::DecodingLimits limits{2, options.rows_at_once, new_tokens, model.vocab_size, {}};
   train::ReplicaDecoding decoding(decoder, limits, {}, made_up_prompts(model.vocab_size),
                                   [](const DecodedSequence&, std::int32_t) {});
@@ -163,6 +168,16 @@ TEST_CASE("greedy decoding with a cache gives what whole sequences give, on ever
   const auto kernels = device::make_cpu_kernels(1);
   Oracle oracle(model, *kernels);
   for (const auto& mesh : meshes_for(model)) check_layout(model, mesh, oracle, *kernels);
+}
+
+TEST_CASE("decoding on a device whose memory the host cannot reach gives what the host gives") {
+  const auto model = sharp(model::Architecture::llama);
+  const auto kernels = device::make_cpu_kernels(1);
+  Oracle oracle(model, *kernels);
+  for (const auto& mesh : meshes_for(model)) {
+    DetachedKernels detached(device::make_cpu_kernels(1));
+    check_layout(model, mesh, oracle, detached);
+  }
 }
 
 TEST_CASE("logits of a step are those of the whole sequence") {

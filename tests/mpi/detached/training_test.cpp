@@ -4,7 +4,6 @@
 #include "mpi/training/training.hpp"
 
 #include "trireme/base/format.hpp"
-#include "trireme/comm/staged.hpp"
 
 #include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
@@ -23,8 +22,6 @@ using model::SequenceParallel;
 namespace {
 
 constexpr int steps = 4;
-/// So small that most collectives are cut.
-constexpr std::size_t piece_bytes = 3000;
 
 /// The tiny models with fewer layers: bits that differ at all differ at once.
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
@@ -41,13 +38,6 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.clip_norm = 0.5;
   options.seed = 7;
   return options;
-}
-
-OwnedGroups staged(OwnedGroups groups, device::Device& device) {
-  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
-    if (*group) *group = comm::make_staged_group(std::move(*group), device, piece_bytes);
-  }
-  return groups;
 }
 
 /// What the host's own memory gives, and what the device's gives.

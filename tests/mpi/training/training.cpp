@@ -1,6 +1,7 @@
 #include "mpi/training/training.hpp"
 
 #include "trireme/base/philox.hpp"
+#include "trireme/comm/staged.hpp"
 
 #include "support/mpi/world.hpp"
 
@@ -35,6 +36,15 @@ OwnedGroups local_groups() {
   groups.tensor = comm::make_local_group("tp", base::Rank{0});
   groups.pipeline = comm::make_local_group("pp", base::Rank{0});
   groups.data = comm::make_local_group("dp", base::Rank{0});
+  return groups;
+}
+
+OwnedGroups staged(OwnedGroups groups, device::Device& device) {
+  constexpr std::size_t piece_bytes = 3000;
+  if (device.is_host()) return groups;
+  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
+    if (*group) *group = comm::make_staged_group(std::move(*group), device, piece_bytes);
+  }
   return groups;
 }
 
@@ -99,7 +109,7 @@ void fill(engine::Engine& engine, int step) {
 }
 
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
-                            device::Kernels& kernels, int steps) {
+                            device::Kernels& kernels, int steps, double learning_rate) {
   const auto measured = engine::measure(options);
   auto memory = engine::Memory::on(kernels.device(), measured);
   engine::Engine engine(options, groups, kernels, memory);
@@ -109,7 +119,7 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
     fill(engine, step);
     const auto outcome = engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
-    engine.update(3e-3, step + 1);
+    engine.update(learning_rate, step + 1);
     observed.push_back({outcome.loss, reduced.gradient_norm});
   }
   for (std::size_t index = 0; index < measured.size(); ++index) {

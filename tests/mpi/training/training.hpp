@@ -22,6 +22,9 @@ struct OwnedGroups {
 };
 OwnedGroups mpi_groups(const layout::Mesh& mesh);
 OwnedGroups local_groups();
+/// The same groups for tensors of the device, in pieces so small that most collectives are cut; as
+/// they were for the host's own memory.
+OwnedGroups staged(OwnedGroups groups, device::Device& device);
 
 /// Tiny models of the three families; gpt2 ties its embeddings, llama has grouped heads and
 /// scaled rotary frequencies, qwen3 has heads wider than hidden / heads.
@@ -39,7 +42,7 @@ struct Observed {
 
 /// Trains on made-up tokens; checks that the run took exactly the memory that was measured for it.
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
-                            device::Kernels& kernels, int steps);
+                            device::Kernels& kernels, int steps, double learning_rate = 3e-3);
 
 /// What rank 0 alone observes, told to all ranks: the other ranks' cores are worth more to it.
 std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,

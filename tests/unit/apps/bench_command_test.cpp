@@ -138,3 +138,13 @@ TEST_CASE("bench io refuses a folder that is not there and more than the disk ho
   CHECK(large.exit_code == 2);
   CHECK(contains(large.err, "does not fit into"));
 }
+
+TEST_CASE("bench gemm on a card says so where there is none") {
+  const auto end =
+      run_trireme({"bench", "gemm", "--backend", "cuda", "--shape", "8x8x8", "--repeats", "1"});
+  INFO(end.err);
+  if (end.exit_code == 0) return;  // There is one.
+  CHECK(end.exit_code == 4);
+  CHECK(end.out.empty());
+  CHECK(contains(end.err, "numerics.backend = cuda"));
+}

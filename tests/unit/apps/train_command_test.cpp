@@ -1,6 +1,7 @@
 // `trireme train` as a plain process: a world of one.
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/device/kernels.hpp"
 
 #include "support/temporary_folder.hpp"
 #include "unit/apps/trireme_program.hpp"
@@ -74,6 +75,27 @@ TEST_CASE("a run writes down what it ran with") {
   CHECK(json.at("built_with").contains("CUDA"));
   CHECK(json.at("run").at("name") == "debug-tiny");
   CHECK(json.at("run").at("tags") == base::Json::array({"quick", "small"}));
+}
+
+TEST_CASE("without a card, a run on cards says what is missing and computes nothing") {
+  if (device::make_cuda_kernels(0).ok()) return;  // Then tests/gpu has more to say.
+  const TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  const auto end = run_trireme({"train", TRIREME_SOURCE_DIR "/configs/debug-tiny.conf", "--set",
+                                "run.directory=" + run, "--set", "numerics.backend=cuda"});
+  INFO(end.err);
+  CHECK(end.exit_code == 4);
+  CHECK(contains(end.err, device::make_cuda_kernels(0).failure().text));
+  CHECK_FALSE(fs::exists(folder.path() / "run" / "metrics.jsonl"));
+}
+
+TEST_CASE("staged groups are refused where nothing computes on a card") {
+  const auto end = run_trireme(
+      {"train", TRIREME_SOURCE_DIR "/configs/debug-tiny.conf", "--set", "comm.backend=staged"});
+  INFO(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(contains(end.err, "comm.backend"));
+  CHECK(contains(end.err, "numerics.backend = cuda"));
 }
 
 TEST_CASE("a run writes down its CPU as the kernel knows it") {
