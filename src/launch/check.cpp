@@ -236,6 +236,13 @@ void Judge::against_batch() {
 /// Program, MPI and the smallest models fit into less; what people train does not.
 constexpr std::int64_t little_memory_mib = 1024;
 
+/// Where memory_of_a_task() has it from.
+std::string memory_option(const Geometry& geometry) {
+  if (geometry.cpu_memory) return format("--mem-per-cpu={}M", *geometry.cpu_memory);
+  if (geometry.node_memory) return format("--mem={}M", *geometry.node_memory);
+  return format("--mem-per-gpu={}M", geometry.gpu_memory.value_or(0));
+}
+
 /// Slurm's default memory is often that of one core, and the step is killed only once it computes.
 std::optional<std::string> memory_advice(const Geometry& geometry) {
   const auto memory = memory_of_a_task(geometry);
@@ -243,10 +250,7 @@ std::optional<std::string> memory_advice(const Geometry& geometry) {
   return format(
       "{} leaves {} MiB for each rank (Slurm kills the step when it takes more); ask for more, for "
       "example --mem=0 for all of a node: trireme plan CONFIG --world N tells what a rank needs",
-      geometry.cpu_memory    ? format("--mem-per-cpu={}M", *geometry.cpu_memory)
-      : geometry.node_memory ? format("--mem={}M", *geometry.node_memory)
-                             : format("--mem-per-gpu={}M", *geometry.gpu_memory),
-      *memory);
+      memory_option(geometry), *memory);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ spank_err_t spank_option_register(spank_t /*spank*/, spank_option* /*option*/) {
 spank_err_t spank_get_item(spank_t /*spank*/, spank_item_t item, ...) {
   if (item != S_JOB_ID) return static_cast<spank_err_t>(ESPANK_NOT_AVAIL);
   va_list arguments;
-  va_start(arguments, item);  // NOLINT(clang-diagnostic-varargs): spank.h has chosen the type
+  va_start(arguments, item);
   *va_arg(arguments, unsigned int*) = 7;
   va_end(arguments);
   return success;

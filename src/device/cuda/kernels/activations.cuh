@@ -97,7 +97,7 @@ template <typename T>
 struct DropoutRows {
   Matrix<const T> x;
   Matrix<T> y;
-  Mask mask{};
+  Mask mask{Dropout()};
   Dropout where;
 
   template <int N>
