@@ -41,7 +41,8 @@ PROGRAMS = {
         folder.mkdir()
         (folder / "metrics.jsonl").write_text("".join(
             json.dumps({"kind": "train", "step": step, "step_ms": 900 if step < 5 else 100}) + "\\n"
-            for step in range(20)))""",
+            for step in range(20)))
+        import time; time.sleep(60)""",
     "compute-sanitizer": """
         import subprocess, sys, time
         print("========= COMPUTE-SANITIZER")
@@ -112,13 +113,20 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("norm: 3 is not 4", text)
 
     def test_a_program_that_hangs_is_ended_with_all_that_it_started(self):
-        self.write("gpu_training", "import subprocess; print('waiting', flush=True); "
-                                   "subprocess.run(['sleep', '31'])")
+        # In a process group of its own, as mpirun starts ranks.
+        self.write("gpu_training", f"""
+            import os, pathlib, subprocess
+            child = subprocess.Popen(['sleep', '61'], preexec_fn=lambda: os.setpgid(0, 0))
+            pathlib.Path({str(self.bundle / 'child')!r}).write_text(str(child.pid))
+            print('waiting', flush=True)
+            child.wait()""")
         code, states, _, text = self.check("--only", "eight", "--only", "step", "--seconds", "3")
         self.assertEqual(code, 1, text)
         self.assertEqual(states["eight ranks, one card"], "FAIL")
         self.assertEqual(states["step llama-1b"], "SKIP")
         self.assertIn("waiting", text)
+        status = pathlib.Path(f"/proc/{(self.bundle / 'child').read_text()}/status")
+        self.assertTrue(not status.exists() or "(zombie)" in status.read_text())
         self.assertIn("no time is left", text)
 
     def test_a_sanitizer_passes_a_part_without_findings_and_no_other(self):

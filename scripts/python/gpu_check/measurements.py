@@ -12,6 +12,8 @@ from .stages import Failed, Skipped, must_succeed, run
 
 WARM_UP_STEPS = 5
 STEPS = 15
+# More than are waited for.
+MOST_STEPS = 200
 
 
 def lines_of(text):
@@ -84,24 +86,34 @@ class Measurements:
         def work(limit):
             trireme = self.programs.find("trireme")
             config = self.folder / f"{model.name}.conf"
-            config.write_text(model.configuration(self.folder, WARM_UP_STEPS + STEPS, self.backend))
+            config.write_text(model.configuration(self.folder, MOST_STEPS, self.backend))
             plan = must_succeed(run([trireme, "plan", config, "--world", "1", "--json"], 30,
                                     self.folder), 30)
             plan = json.loads(plan.text[plan.text.index("{"):])
             peak, source = self.peak_flops()
             directory = self.folder / f"run-{model.name}"
+
+            def enough():
+                return len(self.steps_in(directory)) >= WARM_UP_STEPS + STEPS
+
             with self.watch() as seen:
+                # Ended from outside: a run that ends by itself writes a checkpoint of many gigabytes.
                 must_succeed(run([*self.programs.launcher(1), trireme, "train", config, "--set",
-                                  f"run.directory={directory}", "--set", "checkpoint.every_steps=0",
-                                  "--set", f"numerics.peak_flops={peak:.0f}"],
-                                 limit, self.folder, LAUNCH), limit)
+                                  f"run.directory={directory}", "--set",
+                                  f"numerics.peak_flops={peak:.0f}"],
+                                 limit, self.folder, LAUNCH, enough), limit)
             return self.step_row(model, plan, directory, seen, (peak, source))
         return work
 
+    @staticmethod
+    def steps_in(directory):
+        """What the run wrote down of its steps; its last line may be half written."""
+        metrics = directory / "metrics.jsonl"
+        text = metrics.read_text() if metrics.exists() else ""
+        return [line for line in lines_of(text[:text.rfind("\n") + 1]) if line["kind"] == "train"]
+
     def step_row(self, model, plan, directory, seen, peak):
-        """Reads what the run wrote down of its steps."""
-        steps = [line for line in lines_of((directory / "metrics.jsonl").read_text())
-                 if line["kind"] == "train"][WARM_UP_STEPS:]
+        steps = self.steps_in(directory)[WARM_UP_STEPS:WARM_UP_STEPS + STEPS]
         if len(steps) != STEPS:
             raise Failed(f"{len(steps)} steps were written down, not {STEPS}")
         seconds = statistics.median(line["step_ms"] for line in steps) / 1000

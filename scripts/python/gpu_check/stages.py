@@ -1,5 +1,6 @@
 """Stages with time limits: each ends as PASS, FAIL or SKIP with a reason, and the next one starts."""
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -37,8 +38,16 @@ class Result:
         return "\n".join(self.text.strip().splitlines()[-lines:])
 
 
-def run(command, seconds, folder, environment=None):
-    """Runs a command and all that it starts for so many seconds at most."""
+def end_session(session):
+    """Kills whatever belongs to a session: mpirun gives each rank a process group of its own."""
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError):
+            if os.getsid(int(entry)) == session:
+                os.kill(int(entry), signal.SIGKILL)
+
+
+def run(command, seconds, folder, environment=None, until=None):
+    """Runs a command and all that it starts for so many seconds at most, or until `until()` holds."""
     begin = time.monotonic()
     # A file, not a pipe: what was said before the end is there, whoever still holds it open.
     log = folder / f"{len(list(folder.iterdir())):03d}-{os.path.basename(command[0])}.log"
@@ -46,12 +55,15 @@ def run(command, seconds, folder, environment=None):
         child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
                                  stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
                                  env={**os.environ, **(environment or {})})
-        try:
-            code = child.wait(timeout=max(seconds, 0.1))
-        except subprocess.TimeoutExpired:
-            code = None
-            os.killpg(child.pid, signal.SIGKILL)
+        code, seen_enough = None, False
+        while code is None and not seen_enough and time.monotonic() - begin < seconds:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = child.wait(timeout=0.05)
+            seen_enough = until is not None and until()
+        if code is None:
+            end_session(child.pid)
             child.wait()
+            code = 0 if seen_enough else None
     return Result(code, log.read_text(errors="replace"), time.monotonic() - begin)
 
 
