@@ -117,7 +117,7 @@ std::vector<std::string> places_of_cuda_library(std::string_view file,
 }
 
 std::vector<std::string> places_of_cuda_library(std::string_view file) {
-  return places_of_cuda_library(file, Environment::capture(environ));
+  return places_of_cuda_library(file, Environment::capture(environ), "/");
 }
 
 }  // namespace trireme::base

@@ -17,8 +17,8 @@ using device::DType;
 using device::Kernels;
 
 constexpr int skipped = 77;
-/// Many times what a card's caches hold, and at least five of the largest tensors: a kernel that met
-/// one of them twice in a call would read it from a cache.
+/// Many times what a card's caches hold, and at least five of the largest tensors: a kernel that
+/// met one of them twice in a call would read it from a cache.
 constexpr std::int64_t footprint_bytes = std::int64_t{2} << 30;
 constexpr std::int64_t copied_bytes = std::int64_t{1} << 30;
 constexpr std::size_t arena_bytes = std::size_t{24} << 30;
