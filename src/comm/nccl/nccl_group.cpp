@@ -129,6 +129,7 @@ Work NcclGroup::start_receive(const Tensor& x, int peer, int tag) {
 }
 
 void NcclGroup::barrier() {
+  ++collectives_started_;
   setting_.device->synchronize();
   host_->barrier();
 }

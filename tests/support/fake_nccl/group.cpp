@@ -67,12 +67,13 @@ std::unique_ptr<ProcessGroup> make_fake_nccl_group(comm::MpiRuntime& mpi, const 
                                                    const std::function<void(FakeNccl&)>& plan) {
   // First, so that what waits for absent ranks waits in the group that a test has asked for.
   auto host = mpi.make_group(name, ranks, {comm::Backend::mpi, timeout_seconds});
+  const auto meeting = mpi.make_group("meeting", ranks, {comm::Backend::mpi, timeout_seconds});
   auto nccl = make_fake_nccl(mpi, ranks);
   if (plan) plan(*nccl);
   const Haste haste{Haste::Kind::mixed, static_cast<std::uint64_t>(mpi.world_rank().value())};
   return make_detached_group(
       [&](device::Device& device) {
-        auto groups = std::make_unique<comm::NcclGroups>(nccl->library(), mpi, *host, device,
+        auto groups = std::make_unique<comm::NcclGroups>(nccl->library(), mpi, *meeting, device,
                                                          comm::NcclOptions{timeout_seconds, 256});
         auto group = groups->split(std::move(host));
         return std::make_unique<OwningGroup>(std::move(nccl), std::move(groups), std::move(group));
