@@ -56,7 +56,7 @@ std::optional<std::string> job_variable(spank_t spank, std::string_view name) {
   for (;;) {
     const auto status =
         spank_getenv(spank, variable.c_str(), value.data(), static_cast<int>(value.size()));
-    if (status == ESPANK_SUCCESS) return std::string(value.c_str());
+    if (status == ESPANK_SUCCESS) return value.substr(0, value.find('\0'));
     // A carrier is at most 64 KiB; what is longer is not one.
     if (status != ESPANK_NOSPACE || value.size() > 128 * 1024) return std::nullopt;
     value.assign(value.size() * 8, '\0');

@@ -79,8 +79,8 @@ template <typename Row, typename Title, typename Body>
 std::string grouped(const std::vector<Row>& rows, const std::string& otherwise, const Title& title,
                     const Body& body) {
   std::vector<std::string> groups;
-  const auto group_of = [&otherwise](const Row& row_) {
-    return row_.group.empty() ? otherwise : row_.group;
+  const auto group_of = [&otherwise](const Row& each) {
+    return each.group.empty() ? otherwise : each.group;
   };
   for (const auto& each : rows) {
     const auto group = group_of(each);

@@ -78,7 +78,7 @@ std::string bash_script() {
     keys.push_back(key.full_name());
     std::vector<std::string_view> choices = key.choices;
     if (key.type == config::Type::flag) choices = {"true", "false"};
-    if (key.allows_auto()) choices.push_back("auto");
+    if (key.allows_auto()) choices.emplace_back("auto");
     if (choices.empty()) continue;
     values += format("  [\"{}\"]=\"{}\"\n", key.full_name(), base::join(choices, " "));
   }

@@ -1,5 +1,6 @@
 #include "apps/config_arguments.hpp"
 
+#include "trireme/base/format.hpp"
 #include "trireme/launch/contract.hpp"
 
 namespace trireme::apps {
@@ -56,7 +57,7 @@ void ConfigArguments::add_layout_options(CLI::App& app) {
 base::Result<config::Config> ConfigArguments::resolve(const base::Environment& environment) const {
   auto all_settings = settings;
   for (const auto& [key, value] : shortcuts) {
-    if (!value.empty()) all_settings.push_back(key + "=" + value);
+    if (!value.empty()) all_settings.push_back(base::format("{}={}", key, value));
   }
   auto launched = launched_values(environment);
   if (!launched) return launched.failure();

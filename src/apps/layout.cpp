@@ -61,7 +61,8 @@ base::ExitCode show_layout(const LayoutOptions& options, Context& context) {
   const auto mesh = base::value_or_throw(mesh_of(options));
   std::optional<Drawn> drawn;
   if (options.micro_batches > 0) drawn = draw(options);
-  if (!options.svg.empty()) {
+  // --svg needs --micro-batches.
+  if (drawn && !options.svg.empty()) {
     base::write_file_durably(options.svg, layout::timeline_svg(drawn->schedule, drawn->simulation));
     base::log::info("layout", "{}: the timeline of {}", options.svg, options.schedule);
   }

@@ -1,8 +1,6 @@
 #include "harbour.hpp"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/random.h>
@@ -48,44 +46,13 @@ void with_socket_address(const Address& address, int port, F&& use) {
   }
 }
 
-/// Addresses of interfaces that are up, but for the loopback and links' own.
-std::vector<Address> own_addresses() {
-  std::vector<Address> found;
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return found;
-  for (const auto* one = all; one != nullptr; one = one->ifa_next) {
-    const bool usable = one->ifa_addr != nullptr && (one->ifa_flags & IFF_UP) != 0 &&
-                        (one->ifa_flags & IFF_LOOPBACK) == 0;
-    if (!usable) continue;
-    Address address;
-    address.family = one->ifa_addr->sa_family;
-    if (address.family == AF_INET) {
-      const auto* place = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-      std::memcpy(address.bytes.data(), &place->sin_addr, sizeof place->sin_addr);
-    } else if (address.family == AF_INET6) {
-      const auto* place = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
-      if (IN6_IS_ADDR_LINKLOCAL(&place->sin6_addr)) continue;
-      std::memcpy(address.bytes.data(), &place->sin6_addr, sizeof place->sin6_addr);
-    } else {
-      continue;
-    }
-    found.push_back(address);
-  }
-  ::freeifaddrs(all);
-  return found;
-}
-
-/// Bound to any port of any interface; its port in `port`.
-base::File listening_socket(int family, std::int32_t& port) {
-  auto socket = base::File::adopt(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+/// Bound to any free port of that address; its number in `port`.
+base::File listening_socket(const Address& address, std::int32_t& port) {
+  auto socket =
+      base::File::adopt(::socket(address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return {};
-  if (family == AF_INET6) {
-    // IPv4 too.
-    const int off = 0;
-    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  }
   bool bound = false;
-  with_socket_address({family, {}}, 0, [&](const sockaddr* place, socklen_t size) {
+  with_socket_address(address, 0, [&](const sockaddr* place, socklen_t size) {
     bound = ::bind(socket.get(), place, size) == 0 && ::listen(socket.get(), SOMAXCONN) == 0;
   });
   sockaddr_storage place{};
@@ -107,17 +74,18 @@ bool is_welcome(int socket, Clock::time_point until) {
 
 }  // namespace
 
-Harbour::Harbour() {
-  std::int32_t port = 0;
-  listening_ = listening_socket(AF_INET6, port);
-  if (!listening_) listening_ = listening_socket(AF_INET, port);
+Harbour::Harbour(const std::vector<Address>& addresses) {
   const auto bytes = ::getrandom(berth_.secret.data(), berth_.secret.size(), 0);
-  if (!listening_ || bytes != static_cast<ssize_t>(berth_.secret.size())) return;
-  const auto addresses = own_addresses();
-  const auto count = std::min(addresses.size(), Berth::most_addresses);
-  std::copy_n(addresses.begin(), count, berth_.addresses.begin());
-  berth_.address_count = static_cast<std::int32_t>(count);
-  berth_.port = port;
+  if (bytes != static_cast<ssize_t>(berth_.secret.size())) return;
+  for (const auto& address : addresses) {
+    if (listening_.size() == berth_.quays.size()) break;
+    std::int32_t port = 0;
+    auto socket = listening_socket(address, port);
+    if (!socket) continue;
+    berth_.quays[listening_.size()] = {address, port};
+    listening_.push_back(std::move(socket));
+  }
+  berth_.quay_count = static_cast<std::int32_t>(listening_.size());
 }
 
 std::vector<Harbour::Arrival> Harbour::await(std::size_t count, milliseconds patience) {
@@ -125,11 +93,13 @@ std::vector<Harbour::Arrival> Harbour::await(std::size_t count, milliseconds pat
   std::vector<Arrival> arrived;
   std::vector<base::File> strangers;
   while (arrived.size() < count && left_ms(until) > 0) {
-    std::vector<pollfd> waiting{{listening_.get(), POLLIN, 0}};
+    std::vector<pollfd> waiting;
     for (const auto& stranger : strangers) waiting.push_back({stranger.get(), POLLIN, 0});
+    for (const auto& socket : listening_) waiting.push_back({socket.get(), POLLIN, 0});
     if (::poll(waiting.data(), waiting.size(), left_ms(until)) <= 0) continue;
-    for (std::size_t i = strangers.size(); i > 0; --i) {
-      if (waiting[i].revents == 0) continue;
+    const auto before = strangers.size();
+    for (std::size_t i = before; i > 0; --i) {
+      if (waiting[i - 1].revents == 0) continue;
       auto stranger = std::move(strangers[i - 1]);
       strangers.erase(strangers.begin() + static_cast<std::ptrdiff_t>(i) - 1);
       Hello hello;
@@ -140,10 +110,12 @@ std::vector<Harbour::Arrival> Harbour::await(std::size_t count, milliseconds pat
         arrived.push_back({std::move(stranger), hello.number});
       }
     }
-    if (waiting[0].revents == 0 || strangers.size() > 2 * count + 16) continue;
-    auto stranger = base::File::adopt(
-        ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (stranger) strangers.push_back(std::move(stranger));
+    for (std::size_t i = 0; i < listening_.size(); ++i) {
+      if (waiting[before + i].revents == 0 || strangers.size() > 2 * count + 16) continue;
+      auto stranger = base::File::adopt(
+          ::accept4(listening_[i].get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (stranger) strangers.push_back(std::move(stranger));
+    }
   }
   return arrived;
 }
@@ -152,12 +124,12 @@ base::File sail_to(const Berth& berth, std::int32_t number, milliseconds patienc
   const auto until = Clock::now() + patience;
   // All at once: an address of a network that does not reach this far answers late or never.
   std::vector<base::File> ships;
-  for (std::int32_t i = 0; i < berth.address_count; ++i) {
-    const auto& address = berth.addresses[static_cast<std::size_t>(i)];
+  for (std::int32_t i = 0; i < berth.quay_count; ++i) {
+    const auto& [address, port] = berth.quays[static_cast<std::size_t>(i)];
     auto ship =
         base::File::adopt(::socket(address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!ship) continue;
-    with_socket_address(address, berth.port, [&](const sockaddr* place, socklen_t size) {
+    with_socket_address(address, port, [&](const sockaddr* place, socklen_t size) {
       if (::connect(ship.get(), place, size) == 0 || errno == EINPROGRESS) {
         ships.push_back(std::move(ship));
       }

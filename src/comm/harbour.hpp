@@ -2,6 +2,8 @@
 
 #include "trireme/base/file.hpp"
 
+#include "addresses.hpp"
+
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -10,24 +12,22 @@
 namespace trireme::comm {
 
 /// Where a process can be reached by TCP, as plain bytes that it hands to its peers.
-struct Address {
-  /// AF_INET with four bytes or AF_INET6 with sixteen.
-  std::int32_t family = 0;
-  std::array<std::uint8_t, 16> bytes{};
-};
 struct Berth {
-  static constexpr std::size_t most_addresses = 16;
+  struct Quay {
+    Address address;
+    std::int32_t port = 0;
+  };
   std::array<std::uint8_t, 16> secret{};
-  std::int32_t port = 0;
-  std::int32_t address_count = 0;
-  std::array<Address, most_addresses> addresses{};
+  /// 0 where the system gives no socket.
+  std::int32_t quay_count = 0;
+  std::array<Quay, most_addresses> quays{};
 };
 
-/// A listening socket on every interface, open while peers are expected.
+/// Listening sockets, open while peers are expected.
 class Harbour {
  public:
-  /// Port 0 in berth() where the system gives no socket.
-  Harbour();
+  /// Listens at these addresses of this host and nowhere else.
+  explicit Harbour(const std::vector<Address>& addresses);
   const Berth& berth() const { return berth_; }
 
   struct Arrival {
@@ -39,12 +39,12 @@ class Harbour {
   std::vector<Arrival> await(std::size_t count, std::chrono::milliseconds patience);
 
  private:
-  base::File listening_;
+  std::vector<base::File> listening_;
   Berth berth_;
 };
 
-/// Connects to the first address of a berth that takes it and knows the secret; an empty file when
-/// none does within `patience`.
+/// Connects to the first quay of a berth that takes it and says welcome; an empty file when none
+/// does within `patience`.
 base::File sail_to(const Berth& berth, std::int32_t number, std::chrono::milliseconds patience);
 
 }  // namespace trireme::comm

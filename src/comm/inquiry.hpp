@@ -37,7 +37,7 @@ class Inquiry {
   struct Letter;
   struct Outgoing {
     std::vector<std::byte> bytes;
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
   };
 
   template <typename T>

@@ -25,6 +25,17 @@ constexpr milliseconds moment{500};
 constexpr char farewell = 'l';
 constexpr char failure = 'f';
 
+/// Collective. On rank 0 its addresses in the networks of the other nodes.
+std::vector<Address> towards_peers(const World& world, MPI_Comm control) {
+  const bool is_leader = world.leader(world.self) == world.self.value();
+  const auto own = is_leader ? own_addresses() : Addresses{};
+  std::vector<Address> all(world.self.value() == 0 ? world.hosts.size() * own.size() : 0);
+  mpi::library_gather(&own, all.data(), sizeof own, 0, control);
+  if (all.empty()) return {};
+  all.erase(all.begin(), all.begin() + own.size());
+  return towards(own, all);
+}
+
 }  // namespace
 
 std::unique_ptr<Lifelines> Lifelines::create(const World& world, MPI_Comm control) {
@@ -38,9 +49,10 @@ void Lifelines::connect_all(MPI_Comm control) {
   const auto nodes = world_.nodes();
   std::optional<Harbour> harbour;
   Berth berth;
-  if (world_.self.value() == 0) berth = harbour.emplace().berth();
+  const auto addresses = towards_peers(world_, control);
+  if (world_.self.value() == 0) berth = harbour.emplace(addresses).berth();
   mpi::library_broadcast(&berth, sizeof berth, 0, control);
-  if (berth.port == 0) return;
+  if (berth.quay_count == 0) return;
   if (harbour) {
     for (auto& arrival : harbour->await(nodes.size() - 1, patience_at_start)) {
       lines_.push_back({std::move(arrival.socket), base::Rank(arrival.number), {}, {}, false});

@@ -195,6 +195,11 @@ void library_all_to_all(const void* from, void* to, int part_bytes, MPI_Comm com
         "MPI_Alltoall");
 }
 
+void library_gather(const void* part, void* whole, int part_bytes, int root,
+                    MPI_Comm communicator) {
+  check(MPI_Gather(part, part_bytes, MPI_BYTE, whole, part_bytes, MPI_BYTE, root, communicator),
+        "MPI_Gather");
+}
 void library_broadcast(void* x, int bytes, int root, MPI_Comm communicator) {
   check(MPI_Bcast(x, bytes, MPI_BYTE, root, communicator), "MPI_Bcast");
 }

@@ -60,6 +60,8 @@ void library_reduce_scatter(const void* whole, void* part, int part_count, MPI_D
                             MPI_Comm communicator);
 void library_all_gather(const void* part, void* whole, int part_bytes, MPI_Comm communicator);
 void library_all_to_all(const void* from, void* to, int part_bytes, MPI_Comm communicator);
+/// `whole` counts at `root` alone.
+void library_gather(const void* part, void* whole, int part_bytes, int root, MPI_Comm communicator);
 void library_broadcast(void* x, int bytes, int root, MPI_Comm communicator);
 
 }  // namespace trireme::comm::mpi

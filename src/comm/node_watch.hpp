@@ -22,6 +22,7 @@ class NodeWatch final : public PeerWatch {
   /// Collective over the world. Without a board (memory cannot be shared) only notices, lifelines
   /// and deadlines tell of lost peers.
   NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control);
+  ~NodeWatch() override = default;
   NodeWatch(const NodeWatch&) = delete;
   NodeWatch& operator=(const NodeWatch&) = delete;
 

@@ -77,10 +77,12 @@ struct Decoder::Parts {
   Tensor all_logits;  // f32 [tp * slots * widest part], tensor parallel
   /// The logits of a step where the host finds them.
   std::vector<float> host_logits;
-  std::optional<model::DecoderStage> stage;
+  /// Made last, over what stands above.
+  std::optional<model::DecoderStage> made_stage;
 
   Parts(const DecoderOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
         Memory& their_memory);
+  model::DecoderStage& stage();
   void make_buffers();
   std::int64_t widest() const;
   Tensor whole_logits(std::int64_t count);
@@ -103,8 +105,13 @@ Decoder::Parts::Parts(const DecoderOptions& given, const Groups& their_groups,
       memory.of(Purpose::parameters).allocate(options.dtype, {parameters.flat().size});
   parameters.bind(flat_parameters, {});
   make_buffers();
-  stage.emplace(context, parameters, role, options.capacity, memory.of(Purpose::activations),
-                memory.of(Purpose::parameters));
+  made_stage.emplace(context, parameters, role, options.capacity, memory.of(Purpose::activations),
+                     memory.of(Purpose::parameters));
+}
+
+model::DecoderStage& Decoder::Parts::stage() {
+  TRIREME_EXPECT(made_stage.has_value(), "the constructor makes it");
+  return *made_stage;
 }
 
 void Decoder::Parts::make_buffers() {
@@ -135,14 +142,14 @@ Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   const auto whole =
       logits.slice(0, 0, count * vocabulary_size).reshape({1, count, vocabulary_size});
   if (groups.tensor->size() == 1) {
-    stage->logits(rows, whole.reshape({count, vocabulary_size}));
+    stage().logits(rows, whole.reshape({count, vocabulary_size}));
     return whole;
   }
   const auto width = widest();
   const std::int64_t ranks = groups.tensor->size();
   const auto own = own_logits.slice(0, 0, count * width);
   const auto all = all_logits.slice(0, 0, ranks * count * width);
-  stage->logits(rows, own.reshape({count, width}).slice(1, 0, stage->local_vocabulary()));
+  stage().logits(rows, own.reshape({count, width}).slice(1, 0, stage().local_vocabulary()));
   groups.tensor->all_gather(own, all);
   for (std::int64_t part = 0; part < ranks; ++part) {
     const auto& box = vocabulary[static_cast<std::size_t>(part)];
@@ -188,7 +195,7 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
     parts.kernels.device().synchronize();
   }
   if (!parts.role.first) pipeline.receive(hidden, pipeline.rank() - 1, hidden_tag);
-  parts.stage->run(sequences, local_tokens, hidden);
+  parts.stage().run(sequences, local_tokens, hidden);
   if (!parts.role.last) {
     pipeline.send(hidden, pipeline.rank() + 1, hidden_tag);
     return {};

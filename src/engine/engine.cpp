@@ -140,9 +140,24 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
   }
   executor.emplace(PipelineExecutor::Stage{chunks, messages, slots}, kernels);
   context.progress = [this] {
-    executor->poll();
+    pipeline().poll();
     if (reducer) reducer->poll();
   };
+}
+
+GradientReducer& Engine::Parts::reduction() {
+  TRIREME_EXPECT(reducer.has_value(), "only training reduces gradients");
+  return *reducer;
+}
+
+optim::Optimizer& Engine::Parts::updates() {
+  TRIREME_EXPECT(optimizer.has_value(), "only training has optimizer state");
+  return *optimizer;
+}
+
+PipelineExecutor& Engine::Parts::pipeline() {
+  TRIREME_EXPECT(executor.has_value(), "the executor is made last");
+  return *executor;
 }
 
 void Engine::Parts::make_parameters() {
@@ -164,8 +179,9 @@ void Engine::Parts::make_chunks() {
     const auto index = static_cast<std::size_t>(chunk);
     const int held = trains() ? simulation.peak_live[stage_index][index] : 1;
     slots.push_back(held);
-    messages.emplace_back(*groups.pipeline, layout::ChunkPlace{my_stage(), chunk}, virtual_stages,
-                          shape, held, trains(), memory.of(Purpose::communication));
+    messages.emplace_back(*groups.pipeline, layout::ChunkPlace{my_stage(), chunk}, shape,
+                          ChunkMessages::Needs{virtual_stages, held, trains()},
+                          memory.of(Purpose::communication));
     const model::Chunk::Role role{place.chunks[index], messages.back().is_first(),
                                   messages.back().is_last()};
     chunks.emplace_back(context, stage, role, held, memory.of(Purpose::activations),
@@ -224,14 +240,14 @@ std::int64_t Engine::Parts::counted_tokens() {
 }
 
 /// The last stage knows its data-parallel part of the loss; everybody learns the whole.
-double Engine::Parts::whole_loss_sum(double local) {
+double Engine::Parts::whole_loss_sum(double local) const {
   double sum = local;
   ordered_sum(*groups.data, {&sum, 1});
   ordered_sum(*groups.pipeline, {&sum, 1});
   return sum;
 }
 
-void Engine::Parts::gather_parameters() {
+void Engine::Parts::gather_parameters() const {
   if (options.zero_level == 0 || groups.data->size() == 1) return;
   std::vector<comm::Work> works;
   for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
@@ -251,17 +267,18 @@ Engine::Engine(const EngineOptions& options, const Groups& groups, device::Kerne
 Engine::~Engine() = default;
 
 void Engine::initialise() {
-  for (const auto& segment : parts_->optimizer->segments()) {
+  const auto& optimizer = parts_->updates();
+  for (const auto& segment : optimizer.segments()) {
     device::HostMirror mirror(device());
     model::initialise(parts_->stage, parts_->options.seed, segment.flat,
-                      mirror.of(parts_->optimizer->master(segment)));
+                      mirror.of(optimizer.master(segment)));
     mirror.store();
   }
   state_changed();
 }
 
 void Engine::state_changed() {
-  parts_->optimizer->give_parameters(parts_->kernels);
+  parts_->updates().give_parameters(parts_->kernels);
   parts_->gather_parameters();
 }
 
@@ -276,25 +293,27 @@ ScheduleOutcome Engine::run_schedule() {
   parts.upload_batches();
   outcome.tokens = parts.counted_tokens();
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
-  parts.reducer->begin_step(parts.flat_gradients);
-  const auto run = parts.executor->run(
+  auto& reduction = parts.reduction();
+  reduction.begin_step(parts.flat_gradients);
+  const auto run = parts.pipeline().run(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       parts.options.micro_batches,
       [&](int index) { return parts.training_batch(index, static_cast<float>(1.0 / tokens)); },
-      [&](const model::Place& place) { parts.reducer->completed(place); });
+      [&](const model::Place& place) { reduction.completed(place); });
   outcome.bubble_seconds = run.waited_seconds;
   // Collectives of a group end in the order of their start: else the sum of losses would wait for
   // gradients, and their time would be nobody's.
-  parts.reducer->wait();
+  reduction.wait();
   outcome.loss = parts.whole_loss_sum(run.loss_sum) / tokens;
   return outcome;
 }
 
 ReduceOutcome Engine::reduce_gradients() {
   ReduceOutcome outcome;
-  parts_->reducer->finish();
-  outcome.exposed_seconds = parts_->reducer->exposed_seconds();
-  outcome.gradient_norm = parts_->reducer->global_norm();
+  auto& reduction = parts_->reduction();
+  reduction.finish();
+  outcome.exposed_seconds = reduction.exposed_seconds();
+  outcome.gradient_norm = reduction.global_norm();
   parts_->gradient_norm = outcome.gradient_norm;
   return outcome;
 }
@@ -304,15 +323,15 @@ void Engine::update(double learning_rate, std::int64_t step) {
   const double clip = parts.options.clip_norm;
   const bool clips = clip > 0.0 && parts.gradient_norm > clip;
   const float scale = clips ? static_cast<float>(clip / parts.gradient_norm) : 1.0F;
-  parts.optimizer->update(parts.kernels, parts.flat_gradients, static_cast<float>(learning_rate),
-                          scale, step);
+  parts.updates().update(parts.kernels, parts.flat_gradients, static_cast<float>(learning_rate),
+                         scale, step);
   parts.gather_parameters();
 }
 
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   parts.upload_batches();
-  const auto run = parts.executor->run_forward_only(
+  const auto run = parts.pipeline().run_forward_only(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       [&parts](int index) { return parts.evaluation_batch(index); }, seen);
   return {parts.whole_loss_sum(run.loss_sum), parts.counted_tokens()};

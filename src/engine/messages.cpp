@@ -23,19 +23,18 @@ int backward_tag(int receiving_chunk) {
 }  // namespace
 
 ChunkMessages::ChunkMessages(comm::ProcessGroup& pipeline, layout::ChunkPlace place,
-                             int virtual_stages, const Shape& shape, int held, bool with_backward,
-                             device::Arena& arena)
+                             const Shape& shape, const Needs& needs, device::Arena& arena)
     : pipeline_(pipeline),
       before_(layout::previous_chunk(place, pipeline.size())),
-      after_(layout::next_chunk(place, pipeline.size(), virtual_stages)),
+      after_(layout::next_chunk(place, pipeline.size(), needs.virtual_stages)),
       forward_in_tag_(forward_tag(place.virtual_stage)),
       forward_out_tag_(forward_tag(after_.virtual_stage)),
       backward_in_tag_(backward_tag(place.virtual_stage)),
       backward_out_tag_(backward_tag(before_.virtual_stage)) {
   // An input stays until its backward, and one more may arrive meanwhile.
-  if (!is_first()) make_ring(inputs_, held + 1, shape, arena);
+  if (!is_first()) make_ring(inputs_, needs.held + 1, shape, arena);
   if (!is_last()) make_ring(outputs_, double_buffer, shape, arena);
-  if (!with_backward) return;
+  if (!needs.backward) return;
   if (!is_last()) make_ring(output_gradients_, double_buffer, shape, arena);
   if (!is_first()) make_ring(input_gradients_, double_buffer, shape, arena);
 }

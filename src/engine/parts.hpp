@@ -39,6 +39,10 @@ struct Engine::Parts {
         Memory& their_memory);
 
   bool trains() const { return options.use == Use::training; }
+  // Of a training engine alone.
+  GradientReducer& reduction();
+  optim::Optimizer& updates();
+  PipelineExecutor& pipeline();
   int my_stage() const { return options.mesh.coordinate(layout::Axis::pipeline, options.rank); }
   void make_parameters();
   void make_chunks();
@@ -46,9 +50,9 @@ struct Engine::Parts {
   void upload_batches();
   model::MicroBatch training_batch(int index, float loss_scale) const;
   model::MicroBatch evaluation_batch(int index) const;
-  double whole_loss_sum(double local);
+  double whole_loss_sum(double local) const;
   std::int64_t counted_tokens();
-  void gather_parameters();
+  void gather_parameters() const;
 };
 
 }  // namespace trireme::engine

@@ -18,9 +18,14 @@ class ChunkMessages {
     std::int64_t width = 0;
     device::DType dtype = device::DType::f32;
   };
-  /// `held`: micro-batches whose input a chunk holds at once.
-  ChunkMessages(comm::ProcessGroup& pipeline, layout::ChunkPlace place, int virtual_stages,
-                const Shape& shape, int held, bool with_backward, device::Arena& arena);
+  struct Needs {
+    int virtual_stages = 1;
+    /// Micro-batches whose input a chunk holds at once.
+    int held = 1;
+    bool backward = false;
+  };
+  ChunkMessages(comm::ProcessGroup& pipeline, layout::ChunkPlace place, const Shape& shape,
+                const Needs& needs, device::Arena& arena);
 
   bool is_first() const { return before_.stage < 0; }
   bool is_last() const { return after_.stage < 0; }

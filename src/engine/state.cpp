@@ -43,7 +43,7 @@ void append_parts(const model::StageParameters& stage, const optim::Segment& seg
 
 std::vector<StatePart> Engine::state_parts() {
   std::vector<StatePart> parts;
-  const auto& optimizer = *parts_->optimizer;
+  const auto& optimizer = parts_->updates();
   for (const auto& segment : optimizer.segments()) {
     append_parts(parts_->stage, segment, "", optimizer.master(segment), parts);
     for (const auto& state : optimizer.states()) {

@@ -54,7 +54,7 @@ std::vector<std::string> batch_words(std::string_view script) {
       const auto rest = line.substr(mark.size());
       // "#SBATCH hetjob" begins another component, whose options are not this one's.
       if (const auto what = trimmed(rest); what == "hetjob" || what == "packjob") {
-        words.push_back(":");
+        words.emplace_back(":");
         continue;
       }
       if (!rest.empty() && (rest.front() == ' ' || rest.front() == '\t')) add_words(rest, words);

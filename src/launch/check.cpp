@@ -233,6 +233,26 @@ void Judge::against_batch() {
                                                            : *global));
 }
 
+/// Program, MPI and the smallest models fit into less; what people train does not.
+constexpr std::int64_t little_memory_mib = 1024;
+
+/// Where memory_of_a_task() has it from.
+std::string memory_option(const Geometry& geometry) {
+  if (geometry.cpu_memory) return format("--mem-per-cpu={}M", *geometry.cpu_memory);
+  if (geometry.node_memory) return format("--mem={}M", *geometry.node_memory);
+  return format("--mem-per-gpu={}M", geometry.gpu_memory.value_or(0));
+}
+
+/// Slurm's default memory is often that of one core, and the step is killed only once it computes.
+std::optional<std::string> memory_advice(const Geometry& geometry) {
+  const auto memory = memory_of_a_task(geometry);
+  if (!memory || *memory >= little_memory_mib) return std::nullopt;
+  return format(
+      "{} leaves {} MiB for each rank (Slurm kills the step when it takes more); ask for more, for "
+      "example --mem=0 for all of a node: trireme plan CONFIG --world N tells what a rank needs",
+      memory_option(geometry), *memory);
+}
+
 }  // namespace
 
 std::vector<std::string> impossibilities(const Contract& contract, const Geometry& geometry) {
@@ -254,7 +274,7 @@ std::vector<std::string> advice(const Contract& contract, const Geometry& geomet
                                                   : "--mpi=" + shown(mpi) + " is no PMIx"));
     }
     if (!geometry.kill_on_bad_exit && !geometry.waits) {
-      texts.push_back(
+      texts.emplace_back(
           "without --wait=10 a rank that dies while MPI starts leaves the others waiting (srun "
           "does "
           "not end them); add it, or export SLURM_WAIT=10");
@@ -262,7 +282,7 @@ std::vector<std::string> advice(const Contract& contract, const Geometry& geomet
   }
   if (geometry.command == Command::srun && !site.job_cpus_per_task.empty() &&
       !geometry.cpus_per_task) {
-    texts.push_back(
+    texts.emplace_back(
         format("the job's --cpus-per-task={0} does not reach this step (srun ignores "
                "SLURM_CPUS_PER_TASK since Slurm 22.05); add --cpus-per-task={0}, or "
                "export SRUN_CPUS_PER_TASK={0}",
@@ -270,7 +290,7 @@ std::vector<std::string> advice(const Contract& contract, const Geometry& geomet
   }
   if (contract.number("tensor-parallel").value_or(1) > 1 && geometry.nodes.value_or(1) > 1 &&
       geometry.tasks && !geometry.tasks_per_node) {
-    texts.push_back(
+    texts.emplace_back(
         "Slurm may put unequal numbers of tasks on the nodes (tensor-parallel ranks would lie on "
         "two of them); add --ntasks-per-node");
   }
@@ -278,12 +298,13 @@ std::vector<std::string> advice(const Contract& contract, const Geometry& geomet
                           geometry.gpu_bind.find("per_task") != std::string::npos ||
                           geometry.gpu_bind.find("map_gpu") != std::string::npos;
   if (geometry.gpus_per_task || geometry.tasks_per_gpu || bound_gpus) {
-    texts.push_back(
+    texts.emplace_back(
         "GPUs are given to single tasks (ranks of a node then cannot reach each other's memory); "
         "use --gpus-per-node alone, each rank takes its own");
   }
+  if (auto text = memory_advice(geometry)) texts.push_back(*std::move(text));
   if (!geometry.in_allocation && !geometry.no_kill && geometry.nodes.value_or(1) > 1) {
-    texts.push_back(
+    texts.emplace_back(
         "without --no-kill the loss of one node ends the whole job (nothing is left to say why, or "
         "to requeue it); add --no-kill");
   }

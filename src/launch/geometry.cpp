@@ -42,7 +42,17 @@ std::optional<int> gres_gpus(std::string_view text) {
   return sum;
 }
 
+void apply_memory(Geometry& geometry, std::string_view option, std::string_view value) {
+  if (option != "mem" && option != "mem-per-cpu" && option != "mem-per-gpu") return;
+  auto size = parse_slurm_memory(value);
+  if (size == 0) size.reset();
+  geometry.node_memory = option == "mem" ? size : std::nullopt;
+  geometry.cpu_memory = option == "mem-per-cpu" ? size : std::nullopt;
+  geometry.gpu_memory = option == "mem-per-gpu" ? size : std::nullopt;
+}
+
 void apply(Geometry& geometry, std::string_view option, const std::string& value) {
+  apply_memory(geometry, option, value);
   if (option == "nodes") geometry.nodes = exact_count(value);
   if (option == "ntasks") geometry.tasks = parse_number(value);
   if (option == "ntasks-per-node") geometry.tasks_per_node = parse_number(value);
@@ -94,6 +104,9 @@ constexpr std::array srun_variables{Variable{"SLURM_NNODES", "nodes"},
                                     Variable{"SLURM_KILL_BAD_EXIT", "kill-on-bad-exit"},
                                     Variable{"SLURM_WAIT", "wait"},
                                     Variable{"SRUN_CPUS_PER_TASK", "cpus-per-task"},
+                                    Variable{"SLURM_MEM_PER_NODE", "mem"},
+                                    Variable{"SLURM_MEM_PER_CPU", "mem-per-cpu"},
+                                    Variable{"SLURM_MEM_PER_GPU", "mem-per-gpu"},
                                     Variable{"SLURM_TIMELIMIT", "time"}};
 constexpr std::array sbatch_variables{Variable{"SBATCH_GPUS", "gpus"},
                                       Variable{"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
@@ -102,6 +115,9 @@ constexpr std::array sbatch_variables{Variable{"SBATCH_GPUS", "gpus"},
                                       Variable{"SBATCH_GRES", "gres"},
                                       Variable{"SBATCH_DISTRIBUTION", "distribution"},
                                       Variable{"SBATCH_NO_KILL", "no-kill"},
+                                      Variable{"SBATCH_MEM_PER_NODE", "mem"},
+                                      Variable{"SBATCH_MEM_PER_CPU", "mem-per-cpu"},
+                                      Variable{"SBATCH_MEM_PER_GPU", "mem-per-gpu"},
                                       Variable{"SBATCH_TIMELIMIT", "time"}};
 constexpr std::array salloc_variables{Variable{"SALLOC_GPUS", "gpus"},
                                       Variable{"SALLOC_GPUS_PER_NODE", "gpus-per-node"},
@@ -110,6 +126,9 @@ constexpr std::array salloc_variables{Variable{"SALLOC_GPUS", "gpus"},
                                       Variable{"SALLOC_GRES", "gres"},
                                       Variable{"SALLOC_DISTRIBUTION", "distribution"},
                                       Variable{"SALLOC_NO_KILL", "no-kill"},
+                                      Variable{"SALLOC_MEM_PER_NODE", "mem"},
+                                      Variable{"SALLOC_MEM_PER_CPU", "mem-per-cpu"},
+                                      Variable{"SALLOC_MEM_PER_GPU", "mem-per-gpu"},
                                       Variable{"SALLOC_TIMELIMIT", "time"}};
 
 std::span<const Variable> variables_of(Command command) {
@@ -212,6 +231,16 @@ std::optional<int> gpus_on_a_node(const Geometry& geometry) {
   return product(tasks_on_a_node(geometry), geometry.gpus_per_task);
 }
 
+std::optional<std::int64_t> memory_of_a_task(const Geometry& geometry) {
+  const auto tasks = tasks_on_a_node(geometry);
+  if (geometry.cpu_memory) return *geometry.cpu_memory * geometry.cpus_per_task.value_or(1);
+  if (!tasks || *tasks < 1) return std::nullopt;
+  if (geometry.node_memory) return *geometry.node_memory / *tasks;
+  const auto gpus = gpus_on_a_node(geometry);
+  if (!geometry.gpu_memory || !gpus) return std::nullopt;
+  return *geometry.gpu_memory * *gpus / *tasks;
+}
+
 std::optional<int> parse_slurm_time(std::string_view text) {
   std::int64_t days = 0;
   const auto dash = text.find('-');
@@ -235,6 +264,21 @@ std::optional<int> parse_slurm_time(std::string_view text) {
   seconds += days * 86400;
   if (seconds > std::int64_t{1} << 30) return std::nullopt;
   return static_cast<int>(seconds);
+}
+
+std::optional<std::int64_t> parse_slurm_memory(std::string_view text) {
+  constexpr std::string_view units = "KMGT";
+  std::size_t unit = 1;
+  if (text.ends_with('B') || text.ends_with('b')) text.remove_suffix(1);
+  if (!text.empty() && (text.back() < '0' || text.back() > '9')) {
+    unit = units.find(static_cast<char>(text.back() & ~0x20));
+    if (unit == std::string_view::npos) return std::nullopt;
+    text.remove_suffix(1);
+  }
+  const auto number = parse_number(text);
+  if (!number) return std::nullopt;
+  const std::int64_t size = *number;
+  return unit == 0 ? (size + 1023) / 1024 : size << (10 * (unit - 1));
 }
 
 }  // namespace trireme::launch

@@ -41,7 +41,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     parts.push_back(text.substr(0, end));
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
-    if (text.empty()) parts.push_back({});
+    if (text.empty()) parts.emplace_back();
   }
   return parts;
 }

@@ -101,6 +101,7 @@ Chunk::Chunk(const StageContext& context, const StageParameters& stage, const Ro
 
 Chunk::~Chunk() = default;
 Chunk::Chunk(Chunk&&) noexcept = default;
+Chunk& Chunk::operator=(Chunk&&) noexcept = default;
 
 void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& output) {
   const auto& held = parts_->run_layers(batch, slot, input, output);

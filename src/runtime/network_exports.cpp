@@ -13,10 +13,9 @@ using base::Environment;
 
 /// "mlx5_0:1", when it can carry the traffic.
 std::optional<std::string> device_of(const topology::Nic& nic) {
-  if (!has_rdma(nic.kind) || nic.verbs_name.empty() || nic.active_port.value_or(0) == 0) {
-    return std::nullopt;
-  }
-  return base::format("{}:{}", nic.verbs_name, *nic.active_port);
+  const auto port = nic.active_port.value_or(0);
+  if (!has_rdma(nic.kind) || nic.verbs_name.empty() || port == 0) return std::nullopt;
+  return base::format("{}:{}", nic.verbs_name, port);
 }
 
 std::vector<std::string> devices_of(const topology::Machine& machine, const std::set<int>& nics) {
@@ -52,21 +51,22 @@ std::vector<NetworkExport> network_exports(const topology::Machine& machine,
 }
 
 std::string export_network(const Environment& environment, topology::GpuUse use) {
-  const auto share = announced_share(environment);
-  if (!share || !share->several_nodes) return {};
+  const auto announced = announced_share(environment);
+  if (!announced || !announced->several_nodes) return {};
+  const NodeShare share = *announced;
   // What cannot be found out is not set; the ranks hear of a broken machine when they bind.
   const auto machine = topology::discover();
   if (!machine.ok()) return {};
-  const auto placement = topology::place_ranks(*machine, share->local_ranks, use);
+  const auto placement = topology::place_ranks(*machine, share.local_ranks, use);
   if (!placement.ok()) return {};
   std::vector<std::string> texts;
-  for (const auto& one : network_exports(*machine, *placement, share->local_rank, environment)) {
+  for (const auto& one : network_exports(*machine, *placement, share.local_rank, environment)) {
     // No other thread reads the environment yet.
     ::setenv(one.variable.c_str(), one.value.c_str(), 1);
     texts.push_back(base::format("{}={}", one.variable, one.value));
   }
   if (texts.empty()) return {};
-  const auto& slot = placement->slots[static_cast<std::size_t>(share->local_rank)];
+  const auto& slot = placement->slots[static_cast<std::size_t>(share.local_rank)];
   return base::format("{} set for this rank ({}); set the variable yourself to choose otherwise",
                       base::join(texts, " and "), slot.nic_reason);
 }

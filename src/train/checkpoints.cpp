@@ -89,6 +89,7 @@ std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine&
       },
       world);
   if (!report) return std::nullopt;
+  TRIREME_ENSURE(mirror.has_value(), "a step that was loaded was asked what it has");
   mirror->store();
   engine.state_changed();
   return progress_of(*report);

@@ -153,7 +153,7 @@ std::string text(const Evaluation& evaluation) {
                        evaluation.sequences, evaluation.sequence_length);
   text += base::format("loss           {:.6f} nats a token\n", evaluation.loss);
   text += base::format("perplexity     {:.4f}\n", evaluation.perplexity());
-  if (const auto bits = evaluation.bits_per_byte()) {
+  if (const auto bits = evaluation.bits_per_byte(); bits && evaluation.bytes) {
     text += base::format("bits per byte  {:.4f} ({} bytes of text)\n", *bits, *evaluation.bytes);
   }
   text += base::format("time           {:.2f} s, {:.0f} tokens/s\n", evaluation.seconds,

@@ -47,8 +47,8 @@ base::Result<std::vector<DecodedSequence>> read_prompts(const GenerateRequest& r
     sequence.index = static_cast<std::int64_t>(sequences.size());
     sequence.ids = tokenizer.encode(prompt, data::Template::apply);
     // What stands before any text: the end of another.
-    if (sequence.ids.empty() && tokenizer.end_of_text()) {
-      sequence.ids.push_back(*tokenizer.end_of_text());
+    if (sequence.ids.empty()) {
+      if (const auto end = tokenizer.end_of_text()) sequence.ids.push_back(*end);
     }
     if (sequence.ids.empty()) {
       return base::usage_failure(base::format(

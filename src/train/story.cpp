@@ -92,7 +92,7 @@ void read_failure(Story& story) {
 void read_metrics(Story& story) {
   const auto text = base::read_text_file(story.run / "metrics.jsonl");
   if (!text.ok()) {
-    story.notes.push_back("no metrics.jsonl: no step was begun");
+    story.notes.emplace_back("no metrics.jsonl: no step was begun");
     return;
   }
   std::string last_event;
@@ -208,13 +208,14 @@ void use_records(Story& story, const std::vector<launch::TaskRecord>& records,
   if (!story.cause && story.ending != Ending::finished && story.ending != Ending::stopped &&
       first != records.end()) {
     story.ending = Ending::failed;
-    story.cause = FirstCause{};
-    story.cause->text = base::format("task {} on {} ended by {}, and no rank said why", first->rank,
-                                     first->node, launch::cause_text(*first));
-    story.cause->task = static_cast<int>(first->rank);
-    story.cause->rank = rank_of(*story.cause->task, lines);
-    story.cause->host = first->node;
-    story.cause->time_ms = first->time_ms;
+    FirstCause cause;
+    cause.text = base::format("task {} on {} ended by {}, and no rank said why", first->rank,
+                              first->node, launch::cause_text(*first));
+    cause.task = static_cast<int>(first->rank);
+    cause.rank = rank_of(static_cast<int>(first->rank), lines);
+    cause.host = first->node;
+    cause.time_ms = first->time_ms;
+    story.cause = std::move(cause);
     story.exit_code = first->exit_code();
   }
   // Slurm counts tasks; without reordering they are the ranks.
@@ -222,7 +223,7 @@ void use_records(Story& story, const std::vector<launch::TaskRecord>& records,
   if (story.cause) culprit = story.cause->task.value_or(story.cause->rank.value_or(-1));
   for (const auto& record : records) {
     const auto end = launch::cause_text(record);
-    if (culprit >= 0 && culprit == static_cast<int>(record.rank)) {
+    if (story.cause && culprit >= 0 && culprit == static_cast<int>(record.rank)) {
       story.cause->end_of_task = end;
     } else if (story.events.size() < most_events) {
       story.events.push_back(

@@ -81,7 +81,7 @@ std::string read_tail(const fs::path& path, std::vector<std::string>& notes) {
   try {
     base::read_at(*file, std::as_writable_bytes(std::span(text)), begin, path);
   } catch (const std::exception& error) {
-    notes.push_back(error.what());
+    notes.emplace_back(error.what());
     return {};
   }
   if (begin == 0) return text;

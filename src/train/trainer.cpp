@@ -66,7 +66,6 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
                  Start start, std::optional<Clock::time_point> job_end)
     : config_(config),
       cluster_(cluster),
-      kernels_(kernels),
       directory_(config::run_directory(config)),
       curve_(optim::curve_from(config)),
       saved_at_(Clock::now()),

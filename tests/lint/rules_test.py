@@ -89,13 +89,16 @@ class MemoryTest(unittest.TestCase):
             (folder / "c.hpp").write_text("int x;\n")
             (folder / "d.hpp").write_text("int y;\n")
             unit = tidy.Unit({"file": str(folder / "a.cpp"), "command": "g++ a.cpp"})
-            key = lambda: unit.key(tidy.Includes(folder), b"")  # noqa: E731
+            key = lambda: unit.key(folder, tidy.Includes(folder), b"")  # noqa: E731
             before = key()
             (folder / "d.hpp").write_text("int z;\n")
             self.assertEqual(key(), before)
             (folder / "c.hpp").write_text("int z;\n")
             self.assertNotEqual(key(), before)
-            self.assertNotEqual(unit.key(tidy.Includes(folder), b"other settings"), key())
+            self.assertNotEqual(unit.key(folder, tidy.Includes(folder), b"other settings"), key())
+            before = key()
+            (folder / ".clang-tidy").write_text("Checks: -*\n")
+            self.assertNotEqual(key(), before)
 
 
 if __name__ == "__main__":

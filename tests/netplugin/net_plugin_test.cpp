@@ -51,7 +51,8 @@ std::vector<int> shuffled(int count, unsigned seed) {
 }
 
 std::size_t length_of(int index) {
-  return 1 + static_cast<std::size_t>(index) * index * 977 % 300'000;
+  const auto position = static_cast<std::size_t>(index);
+  return 1 + position * position * 977 % 300'000;
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ NetPlugin::~NetPlugin() {
   if (v11_ != nullptr) v11_->finalize(context_);
 }
 
-int NetPlugin::device_count() {
+int NetPlugin::device_count() const {
   int count = 0;
   expect(common_.devices(&count) == net::Result::success, "devices are counted");
   return count;
@@ -239,7 +239,7 @@ void* Peer::send_side() {
   return connection;
 }
 
-std::vector<int> Peer::wait(void* request, int parts) {
+std::vector<int> Peer::wait(void* request, int parts) const {
   std::vector<int> sizes(static_cast<std::size_t>(parts), -1);
   int done = 0;
   while (done == 0) {
@@ -249,7 +249,7 @@ std::vector<int> Peer::wait(void* request, int parts) {
   return sizes;
 }
 
-net::Result Peer::wait_for_failure(void* request, double seconds) {
+net::Result Peer::wait_for_failure(void* request, double seconds) const {
   const auto begin = Clock::now();
   int done = 0;
   auto result = net::Result::success;

@@ -25,7 +25,7 @@ class NetPlugin {
   NetPlugin(const NetPlugin&) = delete;
   NetPlugin& operator=(const NetPlugin&) = delete;
 
-  int device_count();
+  int device_count() const;
   net::Properties properties(int device);
   net::Result make_virtual_device(int* device, std::vector<int> parts);
   net::Result listen(int device, void* handle, void** listener);
@@ -68,9 +68,9 @@ class Peer {
   void* receive_side();
   void* send_side();
   /// Until done; the received sizes of a group.
-  std::vector<int> wait(void* request, int parts = 1);
+  std::vector<int> wait(void* request, int parts = 1) const;
   /// The first result that is no success within this time.
-  net::Result wait_for_failure(void* request, double seconds);
+  net::Result wait_for_failure(void* request, double seconds) const;
   void send_all(void* connection, std::vector<std::byte>& data, int tag = 0);
   std::vector<std::byte> receive_all(void* connection, std::size_t room, int tag = 0);
 

@@ -90,6 +90,7 @@ void barrier_in_a_branch(Global<const float>, Global<float> out) {
   if (thread() < 40) simt::sync();
 }
 void two_barriers(Global<const float>, Global<float>) {
+  // NOLINTNEXTLINE(bugprone-branch-clone): the same call at two places is what is wrong
   if (thread() < 32) {
     simt::sync();
   } else {

@@ -76,7 +76,10 @@ pid_t spawn(const ProgramStart& start, const Pipe& in, const Pipe& out, const Pi
   std::vector<std::string> arguments{start.program.string()};
   arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
   std::vector<std::string> environment;
-  for (const auto& [name, value] : start.environment) environment.push_back(name + "=" + value);
+  for (const auto& [name, value] : start.environment) {
+    environment.push_back(name);
+    environment.back().append("=").append(value);
+  }
   pid_t process = -1;
   const int problem = ::posix_spawnp(&process, start.program.c_str(), &actions.raw, nullptr,
                                      pointers(arguments).data(), pointers(environment).data());

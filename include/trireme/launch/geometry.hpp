@@ -2,6 +2,7 @@
 
 #include "trireme/base/environment.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,11 @@ struct Geometry {
   std::optional<int> tasks_per_gpu;
   std::optional<int> cpus_per_task;
   std::optional<int> time_limit_seconds;
+  /// --mem, --mem-per-cpu, --mem-per-gpu in MiB, the last of them that was said: they exclude each
+  /// other. None for "0", all memory of a node.
+  std::optional<std::int64_t> node_memory;
+  std::optional<std::int64_t> cpu_memory;
+  std::optional<std::int64_t> gpu_memory;
   /// --mpi, --distribution, --gpu-bind as they were written; empty where they were not.
   std::string mpi;
   std::string distribution;
@@ -54,6 +60,8 @@ std::optional<int> task_count(const Geometry& geometry);
 /// The same on one node, where all nodes have as many.
 std::optional<int> tasks_on_a_node(const Geometry& geometry);
 std::optional<int> gpus_on_a_node(const Geometry& geometry);
+/// MiB of memory that one task has before Slurm kills its step, on the average of its node.
+std::optional<std::int64_t> memory_of_a_task(const Geometry& geometry);
 
 /// Words of the batch script that stand in its #SBATCH lines, before its first command.
 std::vector<std::string> batch_words(std::string_view script);
@@ -67,5 +75,8 @@ Geometry read_geometry(Command command, const base::Environment& environment,
 /// Seconds of Slurm's times: "90", "1:30", "1:30:00", "2-12", "2-12:30", "2-12:30:00" (the first
 /// is minutes); none for UNLIMITED and for what is no time.
 std::optional<int> parse_slurm_time(std::string_view text);
+
+/// MiB of Slurm's sizes: "4096", "4G", "512K" (rounded up); none for what is no size.
+std::optional<std::int64_t> parse_slurm_memory(std::string_view text);
 
 }  // namespace trireme::launch

@@ -12,7 +12,7 @@ namespace trireme::model {
 class Chunk {
  public:
   struct Role {
-    layout::LayerRange layers;
+    layout::LayerRange layers{};
     bool first = false;
     bool last = false;
   };
@@ -25,6 +25,7 @@ class Chunk {
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
   Chunk(Chunk&&) noexcept;
+  Chunk& operator=(Chunk&&) noexcept;
 
   /// input: [local_rows, hidden], unused by the first chunk; it must stay until backward.
   /// output: [local_rows, hidden], unused by the last chunk.

@@ -54,6 +54,7 @@ auto agree_after(comm::ProcessGroup& group, F&& action) {
   } else {
     std::optional<Value> value;
     guarded([&] { value.emplace(std::forward<F>(action)()); });
+    TRIREME_ENSURE(value.has_value(), "a rank that has no value has thrown");
     return std::move(*value);
   }
 }

@@ -67,7 +67,6 @@ class Trainer {
 
   const config::Config& config_;
   runtime::Cluster& cluster_;
-  device::Kernels& kernels_;
   std::filesystem::path directory_;
   std::unique_ptr<data::TokenDataset> training_data_;
   std::unique_ptr<data::TokenDataset> validation_data_;

@@ -17,7 +17,7 @@ using device::Tensor;
 class Ring {
  public:
   Ring(Kernels& kernels, Memory& memory, DType dtype, std::int64_t rows, std::int64_t width)
-      : rows_(rows), width_(width) {
+      : rows_(rows) {
     const auto one = rows * width * static_cast<std::int64_t>(device::size_of(dtype));
     count_ = std::max<std::int64_t>(2, memory.footprint_bytes / one);
     all_ = memory.arena.allocate(dtype, {count_ * rows, width});
@@ -33,7 +33,6 @@ class Ring {
 
  private:
   std::int64_t rows_;
-  std::int64_t width_;
   std::int64_t count_ = 0;
   Tensor all_;
 };

@@ -52,8 +52,14 @@ class Unit:
         self.command = re.sub(r"^\S*ccache ", "", entry["command"])
         self.folders = [pathlib.Path(name) for name in re.findall(r"-I(\S+)", self.command)]
 
-    def key(self, includes, common):
-        digest = hashlib.sha256(common + self.command.encode())
+    def rules(self, root):
+        """What .clang-tidy says of this file: that of each folder above it."""
+        files = [folder / ".clang-tidy" for folder in self.path.parents
+                 if folder == root or root in folder.parents]
+        return b"".join(file.read_bytes() for file in files if file.is_file())
+
+    def key(self, root, includes, common):
+        digest = hashlib.sha256(common + self.rules(root) + self.command.encode())
         for path in sorted(includes.closure(self.path, self.folders)):
             digest.update(str(path).encode() + b"\0" + path.read_bytes())
         return digest.hexdigest()
@@ -96,12 +102,15 @@ def command_for(root, deep):
 
 
 def openmp_header(root):
-    """A folder with g++'s omp.h alone: clang has none, and the headers beside it are not for it."""
+    """A folder with g++'s omp.h alone: clang has none, and the headers beside it are not for it.
+
+    clang's attribute malloc takes no name of the function that frees."""
     folder = root / BUILD / "openmp"
     folder.mkdir(exist_ok=True)
     found = subprocess.run(["g++", "-print-file-name=include/omp.h"], stdout=subprocess.PIPE,
                            text=True, check=True)
-    (folder / "omp.h").write_text(pathlib.Path(found.stdout.strip()).read_text())
+    text = pathlib.Path(found.stdout.strip()).read_text()
+    (folder / "omp.h").write_text(re.sub(r"__malloc__ \(omp_free\),\s*", "", text))
     return folder
 
 
@@ -148,12 +157,12 @@ def check(root, selection, deep):
     configure(root)
     command = command_for(root, deep)
     version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, check=True)
-    common = version.stdout + (root / ".clang-tidy").read_bytes() + " ".join(command).encode()
+    common = version.stdout + " ".join(command).encode()
     store = root / BUILD / "lint"
     store.mkdir(exist_ok=True)
     includes = Includes(root)
     units = units_of(root, selection)
-    keys = {unit.path: unit.key(includes, common) for unit in units}
+    keys = {unit.path: unit.key(root, includes, common) for unit in units}
     new = [unit for unit in units if not (store / keys[unit.path]).exists()]
     # The largest first, so that no core waits for one at the end.
     new.sort(key=lambda unit: len(includes.closure(unit.path, unit.folders)), reverse=True)

@@ -1,5 +1,7 @@
 #include "devices.hpp"
 
+#include "trireme/base/format.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -56,7 +58,7 @@ void add_ports(const fs::path& card, const DeviceChoice& choice, std::vector<Dev
     if (first_line(port / "state").find("ACTIVE") == std::string::npos) continue;
     const auto number = port.filename().string();
     Device device;
-    device.name = device.ucx_name = name + ":" + number;
+    device.name = device.ucx_name = base::format("{}:{}", name, number);
     if (!list_takes(choice.ib_hca, name) && !list_takes(choice.ib_hca, device.name)) continue;
     if (!list_takes(choice.net_devices, device.name)) continue;
     device.pci_path = pci_path_of(card);

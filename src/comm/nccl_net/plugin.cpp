@@ -171,6 +171,7 @@ Result register_memory(void* connection, void* data, std::size_t size, int type,
     *mr = worker.register_memory(data, size, type);
   });
 }
+// NOLINTBEGIN(readability-function-size): NCCL says how many parameters its functions have
 Result register_dma_buf(void*, void*, std::size_t, int, std::uint64_t, int, void**) {
   // Not offered in pointer_support: UCX 1.13 takes no file descriptors.
   return Result::invalid_usage;
@@ -198,6 +199,7 @@ Result receive_profiled(void* connection, int count, void** data, std::size_t* s
                         void** mrs, void**, void** request) {
   return receive(connection, count, data, sizes, tags, mrs, request);
 }
+// NOLINTEND(readability-function-size)
 Result flush(void* connection, int count, void** data, int* sizes, void** mrs, void** request) {
   return guarded([&] { *request = connection_of(connection).flush(count, data, sizes, mrs); });
 }
@@ -247,6 +249,7 @@ constexpr Completion completion{flush,
 namespace net = trireme::comm::nccl_net;
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): NCCL looks for these names
 extern const net::NetV9 ncclNetPlugin_v9 = {
     net::plugin_name, net::init_v9, net::devices, net::get_properties, net::listen_shared,
     net::connect_v9,  net::memory,  net::send,    net::receive,        net::completion};
@@ -257,4 +260,5 @@ extern const net::NetV11 ncclNetPlugin_v11 = {
     net::plugin_name,      net::init_v11,    net::devices,  net::get_properties_v11,
     net::listen_v11,       net::connect_v11, net::memory,   net::send_profiled,
     net::receive_profiled, net::completion,  net::finalize, net::set_attributes};
+// NOLINTEND(readability-identifier-naming)
 }

@@ -10,7 +10,8 @@
 #include <catch2/catch.hpp>
 
 #include <array>
-#include <cstring>
+#include <bit>
+#include <cstddef>
 #include <vector>
 
 namespace trireme::testing {
@@ -148,9 +149,11 @@ inline float ordered_sum(const std::vector<base::Rank>& ranks, std::int64_t inde
 /// Equality of bits, so that NaN equals itself and -0 is not 0.
 template <typename T>
 std::int64_t first_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  using Bytes = std::array<std::byte, sizeof(T)>;
   if (a.size() != b.size()) return 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof(T)) != 0) return static_cast<std::int64_t>(i);
+    if (std::bit_cast<Bytes>(a[i]) != std::bit_cast<Bytes>(b[i]))
+      return static_cast<std::int64_t>(i);
   }
   return -1;
 }

@@ -12,7 +12,7 @@ TEST_CASE("every collective is measured with right results on every backend") {
   for (const char* name :
        {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "send_receive"}) {
     options.collective = base::value_or_throw(comm::collective_named(name));
-    for (const std::size_t bytes : {4, 4096, 1 << 20}) {
+    for (const auto bytes : std::array<std::size_t, 3>{4, 4096, 1 << 20}) {
       options.bytes = bytes;
       const auto results = comm::measure(mpi(), options);
       REQUIRE(results.size() == options.backends.size());

@@ -86,7 +86,7 @@ class Comparison {
     return train(options_for(architecture_, mesh_, variant), groups_.views(), *kernels_, steps);
   }
   void must_be_close(const Variant& variant, const std::vector<Observed>& observed,
-                     const std::vector<Observed>& serial) {
+                     const std::vector<Observed>& serial) const {
     print(variant.name, distance(observed, serial), "<= 1e-5 of serial");
     CHECK(distance(observed, serial) <= tolerance);
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 namespace trireme::device::simt {
 namespace {
@@ -17,7 +18,8 @@ Executor* running = nullptr;
 std::string text(const Place& place) {
   const std::string_view path = place.file_name();
   const auto slash = path.find_last_of('/');
-  return base::format("{}:{}", slash == path.npos ? path : path.substr(slash + 1), place.line());
+  return base::format("{}:{}", slash == std::string_view::npos ? path : path.substr(slash + 1),
+                      place.line());
 }
 
 std::vector<int> shuffled(int count, std::mt19937_64& random) {
@@ -116,8 +118,9 @@ void Executor::run_block(std::int64_t block) {
 void Executor::run_warp(int warp) {
   do {
     for (const auto lane : shuffled(lanes, random_)) {
-      const auto& thread = *pool_[static_cast<std::size_t>(warp * lanes + lane)];
-      if (!thread.ended && thread.waits_for == Meeting::none) run_thread(warp * lanes + lane);
+      const int index = warp * lanes + lane;
+      const auto& thread = *pool_[static_cast<std::size_t>(index)];
+      if (!thread.ended && thread.waits_for == Meeting::none) run_thread(index);
     }
   } while (release_warp(warp));
 }
@@ -128,9 +131,8 @@ void Executor::run_thread(int index) {
   actor_.warp_epoch = warps_[static_cast<std::size_t>(actor_.warp)].epoch;
   pool_[static_cast<std::size_t>(index)]->fiber.resume();
   if (fault_ != nullptr) {
-    const Fault fault = *fault_;
-    fault_.reset();
-    throw fault;
+    const auto fault = std::move(fault_);
+    throw Fault(*fault);
   }
 }
 

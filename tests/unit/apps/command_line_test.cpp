@@ -57,7 +57,7 @@ TEST_CASE("every command has help that says how it is used and fits 100 columns"
     CHECK_FALSE(command.summary.ends_with('.'));
     auto arguments = words(command.path);
     arguments.erase(arguments.begin());
-    arguments.push_back("--help");
+    arguments.emplace_back("--help");
     const auto end = run_trireme(arguments);
     CHECK(end.exit_code == 0);
     CHECK(end.out.starts_with("usage: " + command.path));

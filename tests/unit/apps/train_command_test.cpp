@@ -30,9 +30,9 @@ void train_in(const fs::path& folder) {
   const std::vector<std::vector<std::string>> commands{
       {"tokenizer", "train", "--input", text.string(), "--vocab-size", "300", "--out", tokenizer},
       {"data", "prepare", "--input", text.string(), "--tokenizer", tokenizer, "--out", prefix},
-      {"train", TRIREME_SOURCE_DIR "/configs/debug-tiny.conf", "--set", "data.train=" + prefix,
-       "--set", "train.steps=3", "--set", "run.directory=" + (folder / "run").string(), "--set",
-       "run.tags=quick, small"}};
+      {"train", std::string(TRIREME_SOURCE_DIR) + "/configs/debug-tiny.conf", "--set",
+       "data.train=" + prefix, "--set", "train.steps=3", "--set",
+       "run.directory=" + (folder / "run").string(), "--set", "run.tags=quick, small"}};
   for (const auto& command : commands) {
     const auto end = run_trireme(command);
     INFO(command.front() << ": " << end.err);

@@ -54,10 +54,11 @@ int in_child(const std::function<int()>& body) {
   const auto child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    int code = 99;
+    int code = 0;
     try {
       code = body();
     } catch (...) {
+      code = 99;
     }
     // By the usual way out, where libraries tidy up, and may crash after a failure.
     std::exit(code);
@@ -213,7 +214,7 @@ TEST_CASE("a disk that is really full fails the save and is as free afterwards a
         checkpoint::save({scratch.path(), 2, 0, "", {}, {all.item}}, world);
       } catch (const base::Error& error) {
         const std::string text = error.what();
-        if (text.find("No space left") != text.npos) ++failures;
+        if (text.find("No space left") != std::string::npos) ++failures;
       }
       // Not even room for HDF5's structure.
       auto file =

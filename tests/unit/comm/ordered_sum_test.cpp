@@ -4,8 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -73,7 +74,8 @@ TEST_CASE("fp32 sums are in order and alike from every instruction set") {
                               count);
         for (std::size_t i = 0; i < out.size(); ++i) {
           const bool both_nan = std::isnan(out[i]) && std::isnan(expected[i]);
-          if (!both_nan && std::memcmp(&out[i], &expected[i], sizeof(float)) != 0) {
+          if (!both_nan &&
+              std::bit_cast<std::uint32_t>(out[i]) != std::bit_cast<std::uint32_t>(expected[i])) {
             FAIL("element " << i << ": " << out[i] << " instead of " << expected[i]);
           }
         }

@@ -67,8 +67,8 @@ TEST_CASE("a small all-reduce adds its own numbers even after a later one has it
   TwoRanks ranks;
   std::array<std::vector<std::vector<float>>, 2> values;
   for (std::uint64_t number = 0; number < count; ++number) {
-    values[0].push_back(std::vector<float>(5, static_cast<float>(1 + number)));
-    values[1].push_back(std::vector<float>(5, static_cast<float>(100 * (1 + number))));
+    values[0].emplace_back(5, static_cast<float>(1 + number));
+    values[1].emplace_back(5, static_cast<float>(100 * (1 + number)));
   }
   std::array<std::vector<std::unique_ptr<SharedOperation>>, 2> operations;
   const auto start = [&](int rank, std::uint64_t number) -> SharedOperation& {

@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
+
 using namespace trireme;
 using namespace trireme::data;
 
@@ -96,7 +98,7 @@ TEST_CASE("a document of several sequences spans them all") {
   auto index = file_bytes(scratch / "a.idx");
   // Two documents: sequences 0 and 1, then sequence 2.
   index.resize(index.size() - 4 * sizeof(std::uint64_t));
-  for (const std::uint64_t start : {0, 2, 3}) append_raw(index, start);
+  for (const auto start : std::array<std::uint64_t, 3>{0, 2, 3}) append_raw(index, start);
   index[26] = 3;
   write_bytes(scratch / "a.idx", index);
   const auto tokens = IndexedTokens::open(scratch / "a").value();

@@ -105,7 +105,8 @@ TEST_CASE("cpu attention forgets nothing when scores grow from one block of keys
     in.kv.randomise(2);
     auto rising = in.kv.values();
     for (std::size_t i = 0; i < rising.size(); ++i) {
-      rising[i] *= 0.01F * static_cast<float>(i / static_cast<std::size_t>(2 * shape.head_dim));
+      const auto token = i / static_cast<std::size_t>(2 * shape.head_dim);
+      rising[i] *= 0.01F * static_cast<float>(token);
     }
     in.kv.set(rising);
     TestTensor out(DType::f32, {1, shape.query_seq, 1, shape.head_dim});

@@ -28,7 +28,7 @@ TEST_CASE("cpu products equal the reference and no number of threads changes a b
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
   for (const auto& [rows, in, out] : shapes) {
     INFO("rows " << rows << " in " << in << " out " << out);
-    compare(dtype, [&, rows = rows, in = in, out = out](Kernels& kernels) {
+    compare(dtype, [&](Kernels& kernels) {
       TestTensor x(dtype, {rows, in}, spread);
       TestTensor w(dtype, {out, in}, spread);
       TestTensor bias(dtype, {out});

@@ -152,3 +152,23 @@ TEST_CASE("srun says what is missing and matters") {
   CHECK(advices(Command::srun, {"-Q", "-n4", "--trireme=on", "x"}, {"none", "4"}).empty());
   CHECK(advices(Command::srun, {"-n4", "x"}, {"none", "4"}).empty());
 }
+
+TEST_CASE("little memory for a rank is said before Slurm kills it") {
+  const auto advised = [](const Words& words) {
+    const auto text = advices(Command::srun, words, {"pmix", ""});
+    return holds(text, "MiB for each rank") ? text : std::string{};
+  };
+  CHECK(holds(advised({"-N2", "--ntasks-per-node=8", "--mem=4G", "--trireme=on", "x"}),
+              "--mem=4096M leaves 512 MiB for each rank"));
+  CHECK(advised({"-N2", "--ntasks-per-node=8", "--mem=8G", "--trireme=on", "x"}).empty());
+  CHECK(holds(advised({"-n8", "-c2", "--mem-per-cpu=100", "--trireme=on", "x"}),
+              "--mem-per-cpu=100M leaves 200 MiB"));
+  CHECK(advised({"-n8", "-c16", "--mem-per-cpu=100", "--trireme=on", "x"}).empty());
+  CHECK(holds(advised({"-N1", "-n4", "--gpus-per-node=2", "--mem-per-gpu=1G", "--trireme=on", "x"}),
+              "--mem-per-gpu=1024M leaves 512 MiB"));
+  // The later one counts, 0 is all of a node, and without a number of tasks nothing is known.
+  CHECK(advised({"-n8", "--mem-per-cpu=100", "--mem=0", "--trireme=on", "x"}).empty());
+  CHECK(advised({"-N2-4", "-n8", "--mem=1G", "--trireme=on", "x"}).empty());
+  // A job that does not ask for Trireme hears nothing.
+  CHECK(advised({"-n8", "--mem-per-cpu=100", "x"}).empty());
+}

@@ -124,3 +124,17 @@ TEST_CASE("Slurm's times are seconds") {
     CHECK_FALSE(launch::parse_slurm_time(text));
   }
 }
+
+TEST_CASE("sizes of memory are read as Slurm reads them") {
+  CHECK(launch::parse_slurm_memory("4096") == 4096);
+  CHECK(launch::parse_slurm_memory("4G") == 4096);
+  CHECK(launch::parse_slurm_memory("4gb") == 4096);
+  CHECK(launch::parse_slurm_memory("2T") == std::int64_t{2} << 20);
+  CHECK(launch::parse_slurm_memory("2147483647T") == std::int64_t{2147483647} << 20);
+  CHECK(launch::parse_slurm_memory("1025K") == 2);
+  CHECK(launch::parse_slurm_memory("0") == 0);
+  for (const auto* text : {"", "B", "G", "4X", "-4", "4.5G", "99999999999G", "4GG"}) {
+    CAPTURE(text);
+    CHECK_FALSE(launch::parse_slurm_memory(text));
+  }
+}

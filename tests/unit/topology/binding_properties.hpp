@@ -2,6 +2,8 @@
 
 #include "trireme/topology/binding.hpp"
 
+#include <catch2/catch.hpp>
+
 namespace trireme::tests {
 
 /// What must hold of every plan on every machine, for any number of ranks.

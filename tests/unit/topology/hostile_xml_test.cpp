@@ -99,7 +99,7 @@ TEST_CASE("damaged descriptions give a machine or a refusal, never a crash") {
         case 2:
           text.insert(at, text.substr(random[2] % text.size(), random[3] % 300));
           break;
-        case 3:
+        default:
           text[at] = static_cast<char>('0' + random[2] % 10);
           break;
       }

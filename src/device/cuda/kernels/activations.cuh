@@ -97,7 +97,7 @@ template <typename T>
 struct DropoutRows {
   Matrix<const T> x;
   Matrix<T> y;
-  Mask mask;
+  Mask mask{Dropout()};
   Dropout where;
 
   template <int N>
@@ -115,10 +115,10 @@ struct Rotate {
   Matrix<T> x;
   Matrix<const float> cosine;
   Matrix<const float> sine;
-  std::int64_t heads;
-  std::int64_t seq;
-  std::int64_t first_position;
-  float direction;
+  std::int64_t heads = 0;
+  std::int64_t seq = 0;
+  std::int64_t first_position = 0;
+  float direction = 1.0F;
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {

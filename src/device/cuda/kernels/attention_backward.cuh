@@ -146,11 +146,8 @@ __global__ void __launch_bounds__(attention_threads, 1)
   const auto own = attention_place(shape.kv_heads, shape.keys, block_keys);
   load_tile<D, block_keys>(k, shape, a.k, own, shape.keys);
   load_tile<D, block_keys>(v, shape, a.v, own, shape.keys);
-  float dk[R][columns];
-  float dv[R][columns];
-  for (int r = 0; r < R; ++r) {
-    for (int i = 0; i < columns; ++i) dk[r][i] = dv[r][i] = 0.0F;
-  }
+  float dk[R][columns] = {};
+  float dv[R][columns] = {};
   const auto earliest = shape.causal ? own.first + shape.queries - shape.keys : 0;
   const auto begin = earliest > 0 ? earliest / tile_rows * tile_rows : 0;
   for (auto head = own.head * shape.group; head < (own.head + 1) * shape.group; ++head) {

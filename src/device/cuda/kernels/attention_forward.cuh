@@ -57,10 +57,7 @@ __global__ void __launch_bounds__(attention_threads, 1)
   load_tile<D, block_queries>(q, shape, a.q, place, shape.queries);
 
   RunningSoftmax softmax[R];
-  float out[R][columns];
-  for (int r = 0; r < R; ++r) {
-    for (int i = 0; i < columns; ++i) out[r][i] = 0.0F;
-  }
+  float out[R][columns] = {};
   const auto last = place.first + block_queries - 1;
   const auto seen = shape.visible(last < shape.queries ? last : shape.queries - 1);
   for (std::int64_t first = 0; first < seen; first += tile_rows) {
@@ -102,11 +99,11 @@ void attention_forward(L& launcher, const Attention& attention) {
   constexpr int queries_of_a_warp = 4;
   with_head(attention, [&](auto element, auto head) {
     using T = decltype(element);
-    constexpr int D = decltype(head)::value;
+    constexpr int head_size = decltype(head)::value;
     const auto shape = shape_of(attention, pack_size<T>);
     const auto runs = ceil_div(shape.queries, attention_warps * queries_of_a_warp);
     if (shape.batch * shape.heads * runs == 0) return;
-    launcher.launch("attention_forward", &attention_forward_tiles<T, D, queries_of_a_warp>,
+    launcher.launch("attention_forward", &attention_forward_tiles<T, head_size, queries_of_a_warp>,
                     Grid{shape.batch * shape.heads * runs, attention_threads},
                     AttentionForwardOperands<T>{shape, heads_of<const T>(launcher, attention.q),
                                                 heads_of<const T>(launcher, attention.k),

@@ -101,24 +101,24 @@ template <int D, int rows, typename T>
 __device__ void load_tile(Tile<D, rows>& tile, const AttentionShape& shape, const Heads<T>& from,
                           const AttentionPlace& place, std::int64_t positions) {
   using Element = typename simt::Global<T>::Element;
-  constexpr int N = 16 / static_cast<int>(sizeof(Element));
-  for (int i = simt::thread(); i < rows * (D / N); i += simt::threads()) {
-    const int row = i / (D / N);
-    const int column = (i - row * (D / N)) * N;
+  constexpr int at_once = 16 / static_cast<int>(sizeof(Element));
+  for (int i = simt::thread(); i < rows * (D / at_once); i += simt::threads()) {
+    const int row = i / (D / at_once);
+    const int column = (i - row * (D / at_once)) * at_once;
     const auto position = place.first + row;
-    Floats<N> values;
-    for (int n = 0; n < N; ++n) values[n] = 0.0F;
+    Floats<at_once> values;
+    for (int n = 0; n < at_once; ++n) values[n] = 0.0F;
     if (position < positions && column < shape.head_dim) {
       const auto source = from.row(place.sequence, position, place.head);
       if (shape.packed) {
-        values = load_floats<N>(source, column);
+        values = load_floats<at_once>(source, column);
       } else {
-        for (int n = 0; n < N && column + n < shape.head_dim; ++n) {
+        for (int n = 0; n < at_once && column + n < shape.head_dim; ++n) {
           values[n] = simt::widen(source.load(column + n));
         }
       }
     }
-    for (int n = 0; n < N; n += 4) {
+    for (int n = 0; n < at_once; n += 4) {
       Floats<4> part;
       for (int k = 0; k < 4; ++k) part[k] = values[n + k];
       tile.template store_pack<4>(row * tile_pitch<D> + column + n, part);

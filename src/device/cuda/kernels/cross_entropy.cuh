@@ -88,9 +88,9 @@ template <typename T>
 struct CrossEntropyGradient {
   Matrix<T> logits;
   simt::Global<const std::int32_t> targets;
-  std::int64_t first_token;
+  std::int64_t first_token = 0;
   simt::Global<const float> lse;
-  float scale;
+  float scale = 1.0F;
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {

@@ -10,16 +10,14 @@ struct GatherRows {
   simt::Global<const std::int32_t> tokens;
   Matrix<const T> table;
   Matrix<T> out;
-  std::int64_t first_token;
+  std::int64_t first_token = 0;
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const auto local = tokens.load(row) - first_token;
-    simt::Pack<T, N> values;
+    simt::Pack<T, N> values{};
     if (local >= 0 && local < table.rows.count()) {
       values = table.row(local).template load_pack<N>(column);
-    } else {
-      for (int i = 0; i < N; ++i) values[i] = T{};
     }
     out.row(row).template store_pack<N>(column, values);
   }
@@ -46,8 +44,8 @@ template <typename T>
 struct SumPositions {
   Matrix<const T> dx;
   Matrix<float> d_table;
-  std::int64_t seq;
-  std::int64_t rows;
+  std::int64_t seq = 1;
+  std::int64_t rows = 0;
 
   template <int N>
   __device__ void run(std::int64_t position, std::int64_t column) const {

@@ -23,8 +23,8 @@ struct Published {
 template <typename T>
 struct AdamWRun {
   AdamW rule;
-  float correction1;
-  float correction2;
+  float correction1 = 1.0F;
+  float correction2 = 1.0F;
   simt::Global<const float> gradient;
   simt::Global<float> first;
   simt::Global<float> second;

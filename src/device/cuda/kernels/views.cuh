@@ -82,7 +82,7 @@ __device__ Floats<N> load_floats(const simt::Global<T>& row, std::int64_t column
 template <int N, typename T>
 __device__ void store_floats(const simt::Global<T>& row, std::int64_t column,
                              const Floats<N>& values) {
-  simt::Pack<T, N> pack;
+  simt::Pack<T, N> pack;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by the next line
   for (int i = 0; i < N; ++i) pack[i] = simt::narrow<T>(values[i]);
   row.template store_pack<N>(column, pack);
 }

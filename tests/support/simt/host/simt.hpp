@@ -153,7 +153,7 @@ class Shared {
   template <int N>
   Pack<T, N> load_pack(int index, const Place& where = Place::current()) const {
     check(index, N, Access::read, where);
-    Pack<T, N> pack;
+    Pack<T, N> pack{};
     std::memcpy(&pack, &data_[static_cast<std::size_t>(index)], sizeof(pack));
     return pack;
   }
