@@ -42,6 +42,7 @@ class PendingReceive final : public Work::Operation {
       : awaited_(std::move(awaited)), self_(self), tag_(tag) {}
 
   bool poll() override { return awaited_->arrived; }
+  bool done() const override { return awaited_->arrived; }
   void wait() override {
     if (awaited_->arrived) return;
     throw PeerError(base::format("receive with tag {} from rank {} itself can never arrive "

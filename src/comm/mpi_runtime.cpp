@@ -123,6 +123,10 @@ std::unique_ptr<ProcessGroup> MpiRuntime::make_world(const GroupOptions& options
   return make_group("world", std::move(ranks), options);
 }
 
+Progress& MpiRuntime::progress() {
+  return state_->progress();
+}
+
 void MpiRuntime::on_failure(std::function<void(const RankFailure&)> listener) {
   state_->listener = std::move(listener);
 }

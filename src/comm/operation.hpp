@@ -42,7 +42,7 @@ class PendingOperation : public Work::Operation {
   /// Whether a peer wakes this rank when it can move on; else a wait must look by itself.
   virtual bool rings() const { return false; }
 
-  bool done() const { return done_; }
+  bool done() const final { return done_; }
   const OperationLabel& label() const { return label_; }
   /// "all_reduce number 17 of process group 'tp'".
   std::string text() const;

@@ -28,6 +28,7 @@ class MpiRuntime::State {
   std::function<void(const RankFailure&)> listener;
 
   NodeWatch& watch() { return *watch_; }
+  Progress& progress() { return progress_; }
 
  private:
   World learn_world();

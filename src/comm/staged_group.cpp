@@ -47,6 +47,7 @@ class StagedOperation final : public Work::Operation {
       give_results();
     }
   }
+  bool done() const override { return done_ == pieces_.size(); }
 
  private:
   void give_results() {

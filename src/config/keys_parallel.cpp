@@ -98,9 +98,10 @@ std::vector<Key> comm_keys() {
               .default_text = "auto",
               .choices = {"auto", "mpi", "shared", "nccl", "staged"},
               .documentation =
-                  "What carries collectives. `auto`: shared memory inside a node and "
-                  "MPI between nodes on CPUs, NCCL on GPUs; `staged`: GPU memory "
-                  "through host and MPI."};
+                  "What carries collectives. On CPUs `auto` is shared memory inside a node and MPI "
+                  "between nodes. On GPUs it is NCCL where every rank has a card and the same "
+                  "NCCL, else `staged`: through the host and MPI, which the start says. `nccl` "
+                  "refuses to go on without."};
   Key require_rdma{.section = "comm",
                    .name = "require_rdma",
                    .type = Type::flag,

@@ -29,6 +29,7 @@ class HostDevice final : public Device {
   }
   Event record() override { return {}; }
   void synchronize() override {}
+  std::unique_ptr<SideStream> side_stream() override { return nullptr; }
 };
 
 }  // namespace

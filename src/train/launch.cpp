@@ -6,6 +6,7 @@
 #include "trireme/launch/contract.hpp"
 #include "trireme/launch/task_record.hpp"
 #include "trireme/runtime/agree.hpp"
+#include "trireme/runtime/device_groups.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/network_exports.hpp"
@@ -27,16 +28,12 @@ base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
   if (backend == "mpi") options.backend = comm::Backend::mpi;
   if (backend == "shared") options.backend = comm::Backend::shared;
   const bool on_cards = config.text("numerics.backend") == "cuda";
-  if (backend == "nccl") {
-    return base::Failure{
-        base::ExitCode::topology,
-        "comm.backend = nccl is not in this build (no group of it calls NCCL); use "
-        "auto or staged, which move GPU memory through the host"};
-  }
-  if (backend == "staged" && !on_cards) {
+  if ((backend == "nccl" || backend == "staged") && !on_cards) {
     return base::usage_failure(
-        "comm.backend = staged does not go with numerics.backend = auto, which computes on CPUs "
-        "(it moves GPU memory); use comm.backend = auto or numerics.backend = cuda");
+        base::format("comm.backend = {} does not go with numerics.backend = auto, which computes "
+                     "on CPUs (it moves GPU memory); use comm.backend = auto or "
+                     "numerics.backend = cuda",
+                     backend));
   }
   const auto& order = config.text("run.order");
   if (order == "topology") options.order = runtime::OrderRule::topology;
@@ -44,6 +41,29 @@ base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
   if (on_cards) options.gpus = topology::GpuUse::one_each;
   if (config.text("run.binding") == "none") options.binding = runtime::BindingRule::none;
   return options;
+}
+
+runtime::DeviceGroups device_groups(const config::Config& config) {
+  const auto& backend = config.text("comm.backend");
+  if (backend == "nccl") return runtime::DeviceGroups::nccl;
+  return backend == "staged" ? runtime::DeviceGroups::staged : runtime::DeviceGroups::automatic;
+}
+
+/// The backend of this rank, and groups of what it computes with.
+void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Session& session) {
+  auto& cluster = session.cluster;
+  session.kernels = runtime::agree(*cluster.world, make_kernels(config, cluster.binding));
+  auto& device = session.kernels->device();
+  if (device.is_host()) {
+    base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
+                    config.count_or("numerics.threads", cluster.binding.threads));
+    return;
+  }
+  base::log::local::debug("runtime", "computes on {}", device.name());
+  const auto serves =
+      runtime::compute_on(device, cluster, mpi, device_groups(config), comm::load_nccl(),
+                          {.timeout_seconds = config.seconds("comm.timeout")});
+  base::log::info("runtime", "{} backend; {}", session.kernels->name(), serves);
 }
 
 /// What this node lacks of what the launch asked for.
@@ -131,17 +151,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",
                          "start all ranks with the same files, environment and command line");
-    auto& binding = session.cluster.binding;
-    session.kernels = runtime::agree(world, make_kernels(config, binding));
-    runtime::compute_on(session.kernels->device(), session.cluster);
-    if (session.kernels->device().is_host()) {
-      base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
-                      config.count_or("numerics.threads", binding.threads));
-    } else {
-      base::log::info("runtime", "{} backend; process groups are {}", session.kernels->name(),
-                      session.cluster.tp->backend());
-      base::log::local::debug("runtime", "computes on {}", session.kernels->device().name());
-    }
+    prepare_kernels(config, mpi, session);
     session.cluster.start_up.reached("backend");
     return body(session);
   });

@@ -2,9 +2,19 @@
 trireme_add_mpi_test(behaviour RANKS 1 2 3 4 6
   SOURCES behaviour/reductions_test.cpp behaviour/moves_test.cpp behaviour/messages_test.cpp
           behaviour/overlap_test.cpp behaviour/sub_groups_test.cpp behaviour/measure_test.cpp
-  LINK trireme::comm trireme_detached_group)
+  LINK trireme::comm trireme_fake_nccl)
 
 # Groups that fail: nothing may be left behind that disturbs another group.
 trireme_add_mpi_test(failures RANKS 1 2 3
   SOURCES failures/deadlines_test.cpp failures/mismatch_test.cpp
-  LINK trireme::comm trireme_detached_group)
+  LINK trireme::comm trireme_fake_nccl)
+
+# What calls NCCL, over a stand-in for the library that can be late, fail or never end.
+trireme_add_mpi_test(nccl RANKS 1 2 3 6 8
+  SOURCES nccl/groups_test.cpp nccl/faults_test.cpp
+  LINK trireme::comm trireme_fake_nccl)
+if(TARGET trireme_engine)
+  trireme_add_mpi_test(nccl_training RANKS 1 2 4 8 TIMEOUT 300
+    SOURCES nccl/training_test.cpp training/training.cpp
+    LINK trireme::engine trireme_fake_nccl)
+endif()

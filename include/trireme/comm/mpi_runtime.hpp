@@ -11,6 +11,8 @@
 
 namespace trireme::comm {
 
+class Progress;
+
 /// Which calls MPI allows: from the starting thread only, from one at a time, from all at once.
 enum class ThreadLevel { funneled, serialized, multiple };
 
@@ -99,6 +101,9 @@ class MpiRuntime {
                                            const GroupOptions& options = {});
   /// The same with all ranks.
   std::unique_ptr<ProcessGroup> make_world(const GroupOptions& options = {});
+
+  /// What drives all operations of this process, for groups of this room.
+  Progress& progress();
 
   /// Told once in a failed run, before this rank ends; must not throw or communicate.
   void on_failure(std::function<void(const RankFailure&)> listener);

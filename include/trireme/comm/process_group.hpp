@@ -24,6 +24,8 @@ class Work {
     virtual bool poll() = 0;
     /// Blocks until done or the deadline.
     virtual void wait() = 0;
+    /// Whether it is done, without making progress.
+    virtual bool done() const = 0;
   };
 
   /// Already done.
@@ -38,6 +40,8 @@ class Work {
     if (operation_) operation_->wait();
     operation_.reset();
   }
+  /// For whoever is called while progress is made: that of others may have ended this.
+  bool done() const { return !operation_ || operation_->done(); }
 
  private:
   std::unique_ptr<Operation> operation_;
@@ -45,10 +49,10 @@ class Work {
 
 /// Ordered ranks of one axis and how they talk. All members call the same collectives in the
 /// same order. Reductions of bf16 add in fp32 and round once; every sum is taken in the order
-/// of the ranks (0 + 1 + 2 …) whatever the backend (but `library`, the MPI library's own, which
-/// exists to be compared with), so backends agree bitwise, and a reduce-scatter followed by an
-/// all-gather equals an all-reduce bitwise. Tensors are contiguous and stay untouched by the
-/// caller until the Work is done.
+/// of the ranks (0 + 1 + 2 …) whatever the backend (but `nccl`, see nccl.hpp, and `library`, the
+/// MPI library's own, which exists to be compared with), so backends agree bitwise, and a
+/// reduce-scatter followed by an all-gather equals an all-reduce bitwise. Tensors are contiguous
+/// and stay untouched by the caller until the Work is done.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
@@ -60,7 +64,7 @@ class ProcessGroup {
   int size() const { return static_cast<int>(ranks_.size()); }
   /// This process's position.
   int rank() const { return rank_; }
-  /// "local", "dry-run", "mpi", "shared", "staged".
+  /// "local", "dry-run", "mpi", "shared", "staged", "nccl".
   virtual const char* backend() const = 0;
   /// The same members for tensors in host memory: this group, unless its tensors lie on a device.
   /// Its collectives and this group's have one order.

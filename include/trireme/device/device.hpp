@@ -39,6 +39,19 @@ class Event {
   std::unique_ptr<Point> point_;
 };
 
+/// A stream beside a device's own, for work that a library issues there by itself; the work of both
+/// runs at once.
+class SideStream {
+ public:
+  virtual ~SideStream() = default;
+  /// As such a library calls it: a card's cudaStream_t.
+  virtual void* handle() = 0;
+  /// What is issued here from now on begins after all that was issued to the device until now.
+  virtual void follow() = 0;
+  /// A place in the order of this stream.
+  virtual Event record() = 0;
+};
+
 /// Where kernels find their tensors, and the one stream on which their work and copies run, in the
 /// order of their issue. On the host's own memory every call is done when it returns. On any other
 /// device the host must not follow a tensor's pointer: what it gives is copied in, what it takes is
@@ -62,8 +75,10 @@ class Device {
   virtual void copy_in(const void* from, const Tensor& to) = 0;
   virtual void copy_out(const Tensor& from, void* to) = 0;
   virtual Event record() = 0;
-  /// All work issued so far is done when this returns.
+  /// All work issued so far is done when this returns; that of side streams may be under way.
   virtual void synchronize() = 0;
+  /// Nothing on the host, where work is done when it is issued. The device outlives it.
+  virtual std::unique_ptr<SideStream> side_stream() = 0;
 };
 
 /// The host's own memory.

@@ -87,8 +87,9 @@ base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size)
 Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
              const base::Environment& environment, StartUp start_up = {});
 
-/// From now on the groups of layers (tp, pp, dp, embedding) take tensors of `device`, which
-/// outlives them; world and replica stay the host's. On the host's own memory nothing changes.
+/// From now on the groups of layers (tp, pp, dp, embedding) move tensors of `device`, which
+/// outlives them, through the host; world and replica stay the host's. On the host's own memory
+/// nothing changes. device_groups.hpp chooses between this and NCCL.
 void compute_on(device::Device& device, Cluster& cluster);
 
 }  // namespace trireme::runtime

@@ -11,14 +11,37 @@ namespace {
 
 class Point final : public device::Event::Point {
  public:
-  explicit Point(const CudaDevice& device) : event_(Event::make()) {
-    device.stream().record(event_.view());
-  }
+  explicit Point(StreamView stream) : event_(Event::make()) { stream.record(event_.view()); }
   bool passed() override { return event_.view().passed(); }
   void wait() override { event_.view().wait(); }
 
  private:
   Event event_;
+};
+
+class CudaSideStream final : public device::SideStream {
+ public:
+  explicit CudaSideStream(const CudaDevice& device)
+      : device_(device), stream_(Stream::make_urgent()) {}
+  void* handle() override {
+    // Whoever takes it is about to call a library that looks at the thread's card.
+    device_.use();
+    return stream_.view().raw();
+  }
+  void follow() override {
+    device_.use();
+    const auto event = Event::make();
+    device_.stream().record(event.view());
+    stream_.view().wait_for(event.view());
+  }
+  device::Event record() override {
+    device_.use();
+    return device::Event(std::make_unique<Point>(stream_.view()));
+  }
+
+ private:
+  const CudaDevice& device_;
+  Stream stream_;
 };
 
 /// From and to host memory of any kind; from memory that is not pinned the runtime copies it first.
@@ -75,7 +98,12 @@ void CudaDevice::copy_out(const Tensor& from, void* to) {
 
 device::Event CudaDevice::record() {
   use();
-  return device::Event(std::make_unique<Point>(*this));
+  return device::Event(std::make_unique<Point>(stream()));
+}
+
+std::unique_ptr<device::SideStream> CudaDevice::side_stream() {
+  use();
+  return std::make_unique<CudaSideStream>(*this);
 }
 
 void CudaDevice::synchronize() {

@@ -22,6 +22,7 @@ class CudaDevice final : public Device {
   void copy_out(const Tensor& from, void* to) override;
   device::Event record() override;
   void synchronize() override;
+  std::unique_ptr<device::SideStream> side_stream() override;
 
   StreamView stream() const { return stream_.view(); }
   /// Whatever card the calling thread used before.

@@ -53,4 +53,16 @@ Stream Stream::make() {
   return stream;
 }
 
+Stream Stream::make_urgent() {
+  int least = 0;
+  int most = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange");
+  cudaStream_t raw = nullptr;
+  check(cudaStreamCreateWithPriority(&raw, cudaStreamNonBlocking, most),
+        "cudaStreamCreateWithPriority");
+  Stream stream;
+  stream.handle_ = base::UniqueHandle<StreamTraits>::adopt(raw);
+  return stream;
+}
+
 }  // namespace trireme::device::cuda

@@ -4,6 +4,7 @@
 #include "trireme/comm/process_group.hpp"
 
 #include "support/detached/group.hpp"
+#include "support/fake_nccl/group.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -21,8 +22,9 @@ using device::Bf16;
 using device::DType;
 using device::Tensor;
 
-/// What serves a group: a backend of host memory, or copies from and to a detached device over one.
-enum class Backend { mpi, shared, library, staged_mpi, staged_shared };
+/// What serves a group: a backend of host memory, or copies from and to a detached device over one,
+/// or what calls NCCL, with a stand-in for the library.
+enum class Backend { mpi, shared, library, staged_mpi, staged_shared, nccl };
 
 inline const char* name(Backend backend) {
   switch (backend) {
@@ -36,16 +38,26 @@ inline const char* name(Backend backend) {
       return "staged over mpi";
     case Backend::staged_shared:
       return "staged over shared";
+    case Backend::nccl:
+      return "nccl";
   }
   return "?";
 }
 
 /// What every backend must do alike.
-inline constexpr std::array all_backends{Backend::mpi, Backend::shared, Backend::library,
-                                         Backend::staged_mpi, Backend::staged_shared};
+inline constexpr std::array all_backends{Backend::mpi,           Backend::shared,
+                                         Backend::library,       Backend::staged_mpi,
+                                         Backend::staged_shared, Backend::nccl};
 /// Those whose sums are in the order of ranks.
 inline constexpr std::array ordered_backends{Backend::mpi, Backend::shared, Backend::staged_mpi,
                                              Backend::staged_shared};
+/// Those whose parts of a sum are the whole sum, bit by bit.
+inline constexpr std::array own_backends{Backend::mpi, Backend::shared, Backend::staged_mpi,
+                                         Backend::staged_shared, Backend::nccl};
+/// A rank needs no NCCL to talk to itself, and gets none.
+inline bool talks_to_itself(Backend backend) {
+  return backend != Backend::nccl;
+}
 /// Those of host memory.
 inline constexpr std::array host_backends{comm::Backend::mpi, comm::Backend::shared,
                                           comm::Backend::library};
@@ -71,6 +83,8 @@ inline std::unique_ptr<ProcessGroup> group_of(const std::string& group_name,
       return make_detached_group(make(comm::Backend::mpi), haste, staged_piece_bytes);
     case Backend::staged_shared:
       return make_detached_group(make(comm::Backend::shared), haste, staged_piece_bytes);
+    case Backend::nccl:
+      return make_fake_nccl_group(mpi(), group_name, ranks, timeout_seconds);
   }
   return nullptr;
 }

@@ -58,7 +58,7 @@ TEST_CASE("many small collectives under way at once keep their own numbers") {
 }
 
 TEST_CASE("polling alone brings a collective to its end") {
-  for (const auto backend : ordered_backends) {
+  for (const auto backend : own_backends) {
     const auto group = world_of(backend);
     CAPTURE(name(backend));
     auto values = exact_values(group->rank(), 300007);
@@ -70,7 +70,7 @@ TEST_CASE("polling alone brings a collective to its end") {
 }
 
 TEST_CASE("two groups of the same ranks can be waited for in opposite orders") {
-  for (const auto backend : ordered_backends) {
+  for (const auto backend : own_backends) {
     const auto one = world_of(backend);
     const auto other = world_of(backend);
     CAPTURE(name(backend));
@@ -91,7 +91,8 @@ TEST_CASE("two groups of the same ranks can be waited for in opposite orders") {
 }
 
 TEST_CASE("messages and collectives mix") {
-  for (const auto backend : ordered_backends) {
+  for (const auto backend : own_backends) {
+    if (mpi().world_size() == 1 && !talks_to_itself(backend)) continue;
     const auto group = world_of(backend);
     CAPTURE(name(backend));
     const int next = (group->rank() + 1) % group->size();

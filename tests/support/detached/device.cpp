@@ -1,6 +1,7 @@
 #include "support/detached/device.hpp"
 
 #include "support/detached/memory.hpp"
+#include "support/detached/side_stream.hpp"
 
 #include <cstring>
 
@@ -55,6 +56,10 @@ void DetachedDevice::copy_out(const device::Tensor& from, void* to) {
 
 device::Event DetachedDevice::record() {
   return device::Event(std::make_unique<Point>(stream_));
+}
+
+std::unique_ptr<device::SideStream> DetachedDevice::side_stream() {
+  return std::make_unique<DetachedSideStream>(stream_);
 }
 
 void DetachedKernels::run(const char* operation,

@@ -25,6 +25,7 @@ class DetachedDevice final : public device::Device {
   void copy_out(const device::Tensor& from, void* to) override;
   device::Event record() override;
   void synchronize() override { stream_.run_all(); }
+  std::unique_ptr<device::SideStream> side_stream() override;
 
   DetachedStream& stream() { return stream_; }
 

@@ -70,6 +70,7 @@ class MovedOperation final : public Work::Operation {
     work_.wait();
     moved_->bring_back();
   }
+  bool done() const override { return false; }
 
  private:
   std::unique_ptr<Moved> moved_;
@@ -78,69 +79,79 @@ class MovedOperation final : public Work::Operation {
 
 class DetachedGroup final : public comm::ProcessGroup {
  public:
-  DetachedGroup(std::unique_ptr<comm::ProcessGroup> host, Haste haste, std::size_t piece_bytes)
-      : ProcessGroup(host->name(), host->ranks(), host->rank()),
-        device_(haste),
-        staged_(comm::make_staged_group(std::move(host), device_, piece_bytes)) {}
+  DetachedGroup(std::unique_ptr<DetachedDevice> device, std::unique_ptr<comm::ProcessGroup> inner)
+      : ProcessGroup(inner->name(), inner->ranks(), inner->rank()),
+        device_(std::move(device)),
+        inner_(std::move(inner)) {}
 
-  const char* backend() const override { return staged_->backend(); }
+  const char* backend() const override { return inner_->backend(); }
 
   Work start_all_reduce(const Tensor& x, ReduceOp op) override {
     return start(x, {}, [&](const Tensor& there, const Tensor&) {
-      return staged_->start_all_reduce(there, op);
+      return inner_->start_all_reduce(there, op);
     });
   }
   Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
     return start(whole, part, [&](const Tensor& whole_there, const Tensor& part_there) {
-      return staged_->start_reduce_scatter(whole_there, part_there);
+      return inner_->start_reduce_scatter(whole_there, part_there);
     });
   }
   Work start_all_gather(const Tensor& part, const Tensor& whole) override {
     return start(whole, part, [&](const Tensor& whole_there, const Tensor& part_there) {
-      return staged_->start_all_gather(part_there, whole_there);
+      return inner_->start_all_gather(part_there, whole_there);
     });
   }
   Work start_all_to_all(const Tensor& from, const Tensor& to) override {
     return start(from, to, [&](const Tensor& from_there, const Tensor& to_there) {
-      return staged_->start_all_to_all(from_there, to_there);
+      return inner_->start_all_to_all(from_there, to_there);
     });
   }
   Work start_broadcast(const Tensor& x, int root) override {
     return start(x, {}, [&](const Tensor& there, const Tensor&) {
-      return staged_->start_broadcast(there, root);
+      return inner_->start_broadcast(there, root);
     });
   }
   Work start_send(const Tensor& x, int peer, int tag) override {
     return start(x, {}, [&](const Tensor& there, const Tensor&) {
-      return staged_->start_send(there, peer, tag);
+      return inner_->start_send(there, peer, tag);
     });
   }
   Work start_receive(const Tensor& x, int peer, int tag) override {
     return start(x, {}, [&](const Tensor& there, const Tensor&) {
-      return staged_->start_receive(there, peer, tag);
+      return inner_->start_receive(there, peer, tag);
     });
   }
-  void barrier() override { staged_->barrier(); }
+  void barrier() override { inner_->barrier(); }
 
  private:
   Work start(const Tensor& outer, const Tensor& inner,
              const std::function<Work(const Tensor&, const Tensor&)>& begin) {
-    auto moved = std::make_unique<Moved>(device_, outer, inner);
+    auto moved = std::make_unique<Moved>(*device_, outer, inner);
     auto work = begin(moved->outer(), moved->inner());
     auto operation = std::make_unique<MovedOperation>(std::move(moved), std::move(work));
     if (operation->poll()) return {};
     return Work(std::move(operation));
   }
 
-  DetachedDevice device_;
-  std::unique_ptr<comm::ProcessGroup> staged_;
+  std::unique_ptr<DetachedDevice> device_;
+  std::unique_ptr<comm::ProcessGroup> inner_;
 };
 
 }  // namespace
 
+std::unique_ptr<comm::ProcessGroup> make_detached_group(const MakeGroup& make, Haste haste) {
+  auto device = std::make_unique<DetachedDevice>(haste);
+  auto inner = make(*device);
+  return std::make_unique<DetachedGroup>(std::move(device), std::move(inner));
+}
+
 std::unique_ptr<comm::ProcessGroup> make_detached_group(std::unique_ptr<comm::ProcessGroup> host,
                                                         Haste haste, std::size_t piece_bytes) {
-  return std::make_unique<DetachedGroup>(std::move(host), haste, piece_bytes);
+  return make_detached_group(
+      [&](device::Device& device) {
+        return comm::make_staged_group(std::move(host), device, piece_bytes);
+      },
+      haste);
 }
 
 }  // namespace trireme::testing

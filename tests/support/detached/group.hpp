@@ -1,9 +1,11 @@
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
+#include "trireme/device/device.hpp"
 
 #include "support/detached/stream.hpp"
 
+#include <functional>
 #include <memory>
 
 namespace trireme::testing {
@@ -12,5 +14,9 @@ namespace trireme::testing {
 /// each operation's tensors are copied to the device before it, and back when it is done.
 std::unique_ptr<comm::ProcessGroup> make_detached_group(std::unique_ptr<comm::ProcessGroup> host,
                                                         Haste haste, std::size_t piece_bytes);
+
+/// The same over any group that `make` makes for the device.
+using MakeGroup = std::function<std::unique_ptr<comm::ProcessGroup>(device::Device&)>;
+std::unique_ptr<comm::ProcessGroup> make_detached_group(const MakeGroup& make, Haste haste);
 
 }  // namespace trireme::testing

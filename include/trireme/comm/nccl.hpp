@@ -1,0 +1,64 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/device/device.hpp"
+
+#include <memory>
+#include <string>
+
+namespace trireme::comm {
+
+namespace nccl {
+struct Api;
+class Link;
+}  // namespace nccl
+
+/// NCCL as this process has found it.
+struct NcclLibrary {
+  const nccl::Api* api = nullptr;
+  /// As the library tells it: 22809.
+  int version = 0;
+  std::string path;
+};
+/// Opens libnccl.so.2, once for the process. Fails (ExitCode::topology) where there is none, or one
+/// that is older than 2.18.
+base::Result<NcclLibrary> load_nccl();
+/// "2.28.9".
+std::string nccl_version_text(int version);
+
+struct NcclOptions {
+  double timeout_seconds = 600;
+  /// NCCL's start goes through the rank that made its id: above this many ranks there are several
+  /// ids, where the library takes several (2.23).
+  int ranks_per_id = 256;
+};
+
+/// Process groups over NCCL: one communicator of all ranks, from which those of groups are split.
+///
+/// NCCL's sums are in an order of its own, the same in every run of one layout; those of bf16 are
+/// rounded at every addition. A reduce-scatter followed by an all-gather still equals an all-reduce
+/// bitwise, where the array has equal parts. Collectives of a group run on a stream of its own, so
+/// that they overlap with kernels; messages between two members run on one more for each direction,
+/// whose communicator the first message makes. Waits have the deadline of the options; an error
+/// that NCCL meets later ends the next poll or wait (PeerError). After either, the group is aborted
+/// and of no more use.
+class NcclGroups {
+ public:
+  /// Collective over `host`, whose group meets this call. Host-blocking: yes. The device outlives
+  /// the groups.
+  NcclGroups(const NcclLibrary& library, MpiRuntime& mpi, ProcessGroup& host,
+             device::Device& device, const NcclOptions& options = {});
+  NcclGroups(const NcclGroups&) = delete;
+  NcclGroups& operator=(const NcclGroups&) = delete;
+  ~NcclGroups();
+
+  /// Collective over all ranks, each with its group of the same axis, or with null where it has
+  /// none. Host-blocking: yes. The same members for the device's tensors; null for null.
+  std::unique_ptr<ProcessGroup> split(std::unique_ptr<ProcessGroup> group);
+
+ private:
+  std::unique_ptr<nccl::Link> link_;
+};
+
+}  // namespace trireme::comm

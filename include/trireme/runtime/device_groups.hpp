@@ -1,0 +1,50 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/comm/nccl.hpp"
+#include "trireme/device/device.hpp"
+#include "trireme/runtime/cluster.hpp"
+
+#include <span>
+#include <string>
+
+namespace trireme::runtime {
+
+/// What moves tensors of devices between ranks.
+enum class DeviceGroups {
+  automatic,  ///< NCCL where all ranks can, else through the host
+  staged,
+  nccl
+};
+
+/// What a rank has for NCCL.
+struct NcclOffer {
+  /// Equal where ranks are on one node.
+  int node = 0;
+  std::string card;
+  /// As NCCL tells it; 0 where there is none, for the reason that follows.
+  int version = 0;
+  std::string reason;
+};
+
+struct DeviceGroupsChoice {
+  DeviceGroups groups = DeviceGroups::staged;
+  /// For the log: what serves, and why.
+  std::string sentence;
+};
+
+/// What serves ranks that have this, by rank. Fails (ExitCode::topology) where NCCL is wanted and
+/// cannot serve.
+base::Result<DeviceGroupsChoice> choose_device_groups(DeviceGroups wish,
+                                                      std::span<const NcclOffer> offers);
+
+/// Collective over the world. Host-blocking: yes. From now on the groups of layers (tp, pp, dp,
+/// embedding) take tensors of `device`, which outlives them; world and replica stay the host's. On
+/// the host's own memory nothing changes. What serves, for the log. Throws AgreedError (topology)
+/// where NCCL is wanted and cannot serve; waits of NCCL's groups have the deadline of the options.
+std::string compute_on(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
+                       DeviceGroups wish, const base::Result<comm::NcclLibrary>& library,
+                       const comm::NcclOptions& options);
+
+}  // namespace trireme::runtime

@@ -1,0 +1,109 @@
+#include "trireme/base/format.hpp"
+#include "trireme/comm/nccl.hpp"
+
+#include "comm/nccl/abi.hpp"
+
+#include <dlfcn.h>
+
+#include <string>
+#include <vector>
+
+/// The calls that need the library itself, and nothing else.
+namespace trireme::comm {
+namespace {
+
+constexpr const char* library_name = "libnccl.so.2";
+
+/// Never closed: communicators have threads until the process ends.
+class Library {
+ public:
+  base::Status open() {
+    handle_ = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+    if (handle_ != nullptr) return {};
+    return base::Failure{base::ExitCode::topology,
+                         base::format("cannot load NCCL (it moves memory between cards): {}; "
+                                      "install it, or add its folder to LD_LIBRARY_PATH",
+                                      ::dlerror())};
+  }
+  template <typename Function>
+  void find(const char* symbol, Function*& function) {
+    find_optional(symbol, function);
+    if (function == nullptr) missing_.emplace_back(symbol);
+  }
+  template <typename Function>
+  void find_optional(const char* symbol, Function*& function) {
+    function = reinterpret_cast<Function*>(::dlsym(handle_, symbol));
+  }
+  /// The file that was found.
+  template <typename Function>
+  static std::string path_of(Function* function) {
+    Dl_info info{};
+    if (::dladdr(reinterpret_cast<void*>(function), &info) == 0) return library_name;
+    return info.dli_fname;
+  }
+  const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  void* handle_ = nullptr;
+  std::vector<std::string> missing_;
+};
+
+void find_all(Library& library, nccl::Api& api) {
+  library.find("ncclGetVersion", api.get_version);
+  library.find("ncclGetUniqueId", api.get_unique_id);
+  library.find("ncclCommInitRankConfig", api.init_rank);
+  library.find_optional("ncclCommInitRankScalable", api.init_rank_scalable);
+  library.find("ncclCommSplit", api.split);
+  library.find("ncclCommFinalize", api.finalize);
+  library.find("ncclCommDestroy", api.destroy);
+  library.find("ncclCommAbort", api.abort);
+  library.find("ncclCommGetAsyncError", api.get_async_error);
+  library.find("ncclGetErrorString", api.get_error_string);
+  library.find("ncclGetLastError", api.get_last_error);
+  library.find("ncclGroupStart", api.group_start);
+  library.find("ncclGroupEnd", api.group_end);
+  library.find("ncclAllReduce", api.all_reduce);
+  library.find("ncclReduceScatter", api.reduce_scatter);
+  library.find("ncclAllGather", api.all_gather);
+  library.find("ncclBroadcast", api.broadcast);
+  library.find("ncclSend", api.send);
+  library.find("ncclRecv", api.receive);
+}
+
+struct Loaded {
+  nccl::Api api;
+  int version = 0;
+  std::string path;
+};
+
+base::Result<Loaded> load() {
+  Library library;
+  if (auto status = library.open(); !status.ok()) return status.failure();
+  Loaded loaded;
+  find_all(library, loaded.api);
+  const auto asked = loaded.api.get_version != nullptr ? loaded.api.get_version(&loaded.version)
+                                                       : nccl::Result::internal_error;
+  if (asked != nccl::Result::success || loaded.version < nccl::oldest_version ||
+      !library.missing().empty()) {
+    return base::Failure{
+        base::ExitCode::topology,
+        base::format("NCCL {} is too old (groups are split and polled, which 2.18 can{}); install "
+                     "a newer one",
+                     nccl_version_text(loaded.version),
+                     library.missing().empty()
+                         ? ""
+                         : base::format("; it lacks {}", base::join(library.missing(), ", ")))};
+  }
+  loaded.path = Library::path_of(loaded.api.get_version);
+  return loaded;
+}
+
+}  // namespace
+
+base::Result<NcclLibrary> load_nccl() {
+  static const base::Result<Loaded> loaded = load();
+  if (!loaded.ok()) return loaded.failure();
+  return NcclLibrary{&loaded->api, loaded->version, loaded->path};
+}
+
+}  // namespace trireme::comm

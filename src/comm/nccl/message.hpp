@@ -1,0 +1,113 @@
+#pragma once
+
+#include "comm/nccl/nccl_operation.hpp"
+
+#include <deque>
+#include <map>
+#include <memory>
+
+namespace trireme::comm::nccl {
+
+/// Lanes to and from one peer.
+///
+/// NCCL's messages have no tags: they match in the order of their issue, and a stream that waits in
+/// one cannot go on with another. So sender and receiver first agree over the host's group, which
+/// has tags: the receiver says that it is there, the sender answers with the message's place in the
+/// order of the lane of their direction. What is on a lane has both its ends.
+class Peer {
+ public:
+  Peer(const Setting& setting, ProcessGroup& host, int position)
+      : setting_(setting), host_(host), position_(position) {}
+
+  ProcessGroup& host() const { return host_; }
+  int position() const { return position_; }
+  bool broken() const;
+
+  /// Sends of one tag go in the order of their start, whichever receiver's word is noticed first.
+  void queue(int tag, const NcclOperation& send) { queues_[tag].push_back(&send); }
+  bool is_next(int tag, const NcclOperation& send) { return queues_[tag].front() == &send; }
+  void leave(int tag, const NcclOperation& send);
+
+  /// Both ends' name of the communicator, made by the sender.
+  const UniqueId& id_of_outgoing();
+  Lane& outgoing();
+  Lane& incoming(const UniqueId& id);
+
+ private:
+  Lane& open(std::unique_ptr<Lane>& lane, const UniqueId& id, int end);
+
+  Setting setting_;
+  ProcessGroup& host_;
+  int position_;
+  bool has_id_ = false;
+  UniqueId id_;
+  std::unique_ptr<Lane> outgoing_;
+  std::unique_ptr<Lane> incoming_;
+  /// By tag: sends that have not gone.
+  std::map<int, std::deque<const NcclOperation*>> queues_;
+};
+
+/// What a receiver tells the sender of a message.
+struct Ready {
+  std::uint64_t bytes = 0;
+};
+/// What the sender answers.
+struct Going {
+  std::uint64_t bytes = 0;
+  std::uint64_t ticket = 0;
+  UniqueId id;
+};
+
+/// One of the two ends of a message.
+class Message : public NcclOperation {
+ public:
+  Message(const Setting& setting, const OperationLabel& label, Peer& peer, const device::Tensor& x);
+  std::vector<base::Rank> missing() const override { return {member(peer_.position())}; }
+
+ protected:
+  Peer& peer() { return peer_; }
+  const device::Tensor& tensor() const { return tensor_; }
+  Ready& ready() { return ready_; }
+  Going& going() { return going_; }
+  /// The other end means another number of bytes.
+  void expect_bytes(std::uint64_t bytes) const;
+
+ private:
+  Peer& peer_;
+  device::Tensor tensor_;
+  Ready ready_;
+  Going going_;
+};
+
+class Send final : public Message {
+ public:
+  Send(const Setting& setting, const OperationLabel& label, Peer& peer, const device::Tensor& x,
+       int tag);
+  Send(const Send&) = delete;
+  Send& operator=(const Send&) = delete;
+  ~Send() override;
+
+ private:
+  bool prepare() override;
+  bool may_finish() const override { return answer_.done(); }
+
+  int tag_;
+  bool queued_ = true;
+  Work awaited_;
+  Work answer_;
+};
+
+class Receive final : public Message {
+ public:
+  Receive(const Setting& setting, const OperationLabel& label, Peer& peer, const device::Tensor& x,
+          int tag);
+
+ private:
+  bool prepare() override;
+  bool may_finish() const override { return announced_.done(); }
+
+  Work announced_;
+  Work awaited_;
+};
+
+}  // namespace trireme::comm::nccl

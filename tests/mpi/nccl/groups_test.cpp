@@ -1,0 +1,156 @@
+// Groups that are split from one communicator, and what is left when they end.
+#include "mpi/behaviour/group_fixture.hpp"
+#include "support/detached/device.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace trireme;
+using namespace trireme::testing;
+
+namespace {
+
+std::vector<base::Rank> everybody() {
+  std::vector<base::Rank> ranks;
+  for (int rank = 0; rank < mpi().world_size(); ++rank) ranks.emplace_back(rank);
+  return ranks;
+}
+
+/// The sum of all members' numbers on the device.
+std::int32_t sum_of(ProcessGroup& group, device::Device& device, std::int32_t mine) {
+  auto arena = device.arena(device::Purpose::communication, 64);
+  const auto there = arena.allocate(DType::i32, {1});
+  device.copy_in(&mine, there);
+  group.all_reduce(there);
+  std::int32_t sum = 0;
+  device.copy_out(there, &sum);
+  device.synchronize();
+  return sum;
+}
+
+std::int32_t sum_of_ranks(const std::vector<base::Rank>& ranks) {
+  std::int32_t sum = 0;
+  for (const auto rank : ranks) sum += rank.value();
+  return sum;
+}
+
+std::unique_ptr<ProcessGroup> host_group(const std::string& group_name,
+                                         const std::vector<base::Rank>& ranks) {
+  return mpi().make_group(group_name, ranks, {comm::Backend::mpi, 30});
+}
+
+}  // namespace
+
+TEST_CASE("rows and columns are parts of one communicator, and some ranks are in no part") {
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const int size = mpi().world_size();
+  const int rank = mpi().world_rank().value();
+  {
+    DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+    const auto world = host_group("world", everybody());
+    comm::NcclGroups groups(nccl->library(), mpi(), *world, device);
+    for (int columns = 1; columns <= size; ++columns) {
+      if (size % columns != 0) continue;
+      CAPTURE(columns);
+      std::vector<base::Rank> row;
+      std::vector<base::Rank> column;
+      for (int i = 0; i < columns; ++i) row.emplace_back(rank / columns * columns + i);
+      for (int i = rank % columns; i < size; i += columns) column.emplace_back(i);
+      const auto tp = groups.split(host_group("tp", row));
+      const auto dp = groups.split(host_group("dp", column));
+      const bool at_an_end = rank == 0 || rank == size - 1;
+      const std::vector<base::Rank> ends{base::Rank(0), base::Rank(size - 1)};
+      const auto embedding =
+          groups.split(at_an_end && size > 1 ? host_group("embedding", ends) : nullptr);
+      CHECK(sum_of(*tp, device, rank) == sum_of_ranks(row));
+      CHECK(sum_of(*dp, device, rank) == sum_of_ranks(column));
+      REQUIRE((embedding != nullptr) == (at_an_end && size > 1));
+      if (embedding) CHECK(sum_of(*embedding, device, rank) == size - 1);
+      CHECK(std::string(tp->backend()) == "nccl");
+      CHECK(std::string(tp->host_group().backend()) != "nccl");
+    }
+  }
+  // All ends were orderly ones.
+  CHECK(nccl->alive() == 0);
+  CHECK(nccl->aborted == 0);
+  CHECK(nccl->ended_in_order >= 3);
+}
+
+TEST_CASE("many ranks meet through several ids") {
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+  const auto world = host_group("world", everybody());
+  const int size = mpi().world_size();
+  comm::NcclGroups groups(nccl->library(), mpi(), *world, device, {30, 2});
+  CHECK(nccl->ids_taken == (size > 2 ? (size + 1) / 2 : 0));
+  const auto group = groups.split(host_group("world", everybody()));
+  CHECK(sum_of(*group, device, 1) == size);
+}
+
+TEST_CASE("collectives on a lane keep their order, however late NCCL takes them") {
+  for (const int looks : {0, 1, 5}) {
+    CAPTURE(looks);
+    const auto group = make_fake_nccl_group(mpi(), "dp", everybody(), 30,
+                                            [&](FakeNccl& nccl) { nccl.faults.looks = looks; });
+    std::vector<std::vector<float>> values;
+    for (const std::int64_t count : {6000, 3, 70001, 0, 64}) {
+      values.push_back(exact_values(group->rank(), count));
+    }
+    std::vector<comm::Work> works;
+    for (auto& value : values) {
+      works.push_back(group->start_all_reduce(tensor_of(value), ReduceOp::sum));
+    }
+    if (group->rank() % 2 == 1) std::reverse(works.begin(), works.end());
+    for (auto& work : works) work.wait();
+    for (const auto& value : values) {
+      for (std::size_t i = 0; i < value.size(); i += 7) {
+        float sum = 0;
+        for (int rank = 0; rank < group->size(); ++rank) {
+          sum += exact_value(rank, static_cast<std::int64_t>(i));
+        }
+        CHECK(value[i] == sum);
+      }
+    }
+  }
+}
+
+TEST_CASE("bf16 sums of NCCL are near those of the host") {
+  const auto group = make_fake_nccl_group(mpi(), "tp", everybody(), 30);
+  std::vector<Bf16> values;
+  for (std::int64_t i = 0; i < 5040; ++i) {
+    values.push_back(device::to_bf16(exact_value(group->rank(), i)));
+  }
+  group->all_reduce(tensor_of(values));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    float sum = 0;
+    for (int rank = 0; rank < group->size(); ++rank) {
+      sum += exact_value(rank, static_cast<std::int64_t>(i));
+    }
+    const auto away = std::abs(device::to_float(values[i]) - sum);
+    CHECK(away <= sum * static_cast<float>(group->size()) / 256);
+  }
+}
+
+TEST_CASE("stages send in both directions at once, more than a lane holds") {
+  if (mpi().world_size() < 2) return;
+  const auto group = make_fake_nccl_group(mpi(), "pp", everybody(), 30);
+  const int size = group->size();
+  const int up = (group->rank() + 1) % size;
+  const int down = (group->rank() + size - 1) % size;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::vector<float>> out(4, exact_values(group->rank(), 9001));
+    std::vector<std::vector<float>> in(4, std::vector<float>(9001));
+    // All send before any receives: on one stream for both this would never end.
+    std::vector<comm::Work> works;
+    works.push_back(group->start_send(tensor_of(out[0]), up, 1));
+    works.push_back(group->start_send(tensor_of(out[1]), down, 2));
+    works.push_back(group->start_send(tensor_of(out[2]), up, 3));
+    works.push_back(group->start_receive(tensor_of(in[2]), down, 3));
+    works.push_back(group->start_receive(tensor_of(in[1]), up, 2));
+    works.push_back(group->start_receive(tensor_of(in[0]), down, 1));
+    for (auto& work : works) work.wait();
+    CHECK(first_difference(in[0], exact_values(down, 9001)) == -1);
+    CHECK(first_difference(in[1], exact_values(up, 9001)) == -1);
+    CHECK(first_difference(in[2], exact_values(down, 9001)) == -1);
+  }
+}

@@ -1,0 +1,194 @@
+#include "support/fake_nccl/fake_comm.hpp"
+#include "support/fake_nccl/fake_slots.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace trireme::testing {
+
+using comm::nccl::Api;
+using comm::nccl::Comm;
+using comm::nccl::Config;
+using comm::nccl::DataType;
+using comm::nccl::Reduction;
+using comm::nccl::Result;
+using comm::nccl::UniqueId;
+using Part = FakeComm::Part;
+
+/// The functions of a table.
+template <std::size_t slot>
+struct FakeCalls {
+  static FakeNccl* current() { return fakes.at(slot); }
+  static bool refuses(const char* call) { return current()->faults.refused_call == call; }
+  static Result refusal() { return current()->faults.refusal; }
+  static Comm* raw(FakeComm* comm) { return reinterpret_cast<Comm*>(comm); }
+
+  static Result version(int* version) {
+    *version = 22899;
+    return Result::success;
+  }
+  static Result unique_id(UniqueId* id) {
+    return refuses("ncclGetUniqueId") ? refusal() : current()->make_id(id);
+  }
+  static Result init(Comm** comm, int ranks, UniqueId id, int rank, Config* config) {
+    if (config->blocking != 0) throw std::logic_error("a communicator whose calls block");
+    if (refuses("ncclCommInitRankConfig")) return refusal();
+    *comm = raw(current()->begin_comm(ranks, rank, id));
+    return Result::in_progress;
+  }
+  static Result init_scalable(Comm** comm, int ranks, int rank, int ids, UniqueId* all,
+                              Config* config) {
+    for (int id = 0; id < ids; ++id) {
+      if (words_of(all[id]).maker < 0) throw std::logic_error("one of several ids is none");
+    }
+    current()->ids_taken = ids;
+    return init(comm, ranks, all[0], rank, config);
+  }
+  static Result split(Comm* comm, int color, int key, Comm** part, Config* config) {
+    if (config->blocking != 0) throw std::logic_error("a part whose calls block");
+    if (refuses("ncclCommSplit")) return refusal();
+    *part = raw(current()->split(*current()->find(comm), color, key));
+    return Result::in_progress;
+  }
+  static Result finalize(Comm* comm) {
+    current()->find(comm)->begin("ncclCommFinalize", nullptr);
+    return Result::in_progress;
+  }
+  static Result destroy(Comm* comm) {
+    current()->remove(*current()->find(comm));
+    ++current()->ended_in_order;
+    return Result::success;
+  }
+  static Result abort(Comm* comm) {
+    const auto found = current()->find(comm);
+    found->abort();
+    current()->remove(*found);
+    ++current()->aborted;
+    return Result::success;
+  }
+  static Result async_error(Comm* comm, Result* error) {
+    current()->listen();
+    *error = current()->find(comm)->look();
+    return Result::success;
+  }
+  static const char* error_string(Result result) {
+    return result == Result::remote_error ? "remote process exited or there was a network error"
+                                          : "internal error";
+  }
+  static const char* last_error(Comm*) { return "told by the stand-in"; }
+
+  /// Messages since the group's start.
+  struct Grouped {
+    bool open = false;
+    std::vector<Part> parts;
+    Comm* comm = nullptr;
+    void* stream = nullptr;
+  };
+  static Grouped& grouped() {
+    static Grouped calls;
+    return calls;
+  }
+  static Result group_start() {
+    grouped() = {};
+    grouped().open = true;
+    return Result::success;
+  }
+  static Result group_end() {
+    auto calls = std::exchange(grouped(), {});
+    if (!calls.open) throw std::logic_error("ncclGroupEnd without a start");
+    return calls.parts.empty()
+               ? Result::success
+               : issue("ncclGroupEnd", std::move(calls.parts), calls.comm, calls.stream);
+  }
+  static Result issue(const char* call, std::vector<Part> parts, Comm* comm, void* stream) {
+    if (refuses(call)) return refusal();
+    current()->find(comm)->issue(call, std::move(parts), stream);
+    return Result::in_progress;
+  }
+  static Result message(const char* call, const Part& part, Comm* comm, void* stream) {
+    if (!grouped().open) return issue(call, {part}, comm, stream);
+    grouped().parts.push_back(part);
+    grouped().comm = comm;
+    grouped().stream = stream;
+    return Result::success;
+  }
+  static std::int64_t elements(std::size_t count) { return static_cast<std::int64_t>(count); }
+
+  static Result all_reduce(const void* from, void* to, std::size_t count, DataType type,
+                           Reduction op, Comm* comm, void* stream) {
+    return issue("ncclAllReduce",
+                 {{Part::Kind::all_reduce, from, to, elements(count), type, op, 0}}, comm, stream);
+  }
+  static Result reduce_scatter(const void* from, void* to, std::size_t count, DataType type,
+                               Reduction op, Comm* comm, void* stream) {
+    const auto all = elements(count) * current()->find(comm)->size();
+    return issue("ncclReduceScatter", {{Part::Kind::reduce_scatter, from, to, all, type, op, 0}},
+                 comm, stream);
+  }
+  static Result all_gather(const void* from, void* to, std::size_t count, DataType type, Comm* comm,
+                           void* stream) {
+    return issue("ncclAllGather",
+                 {{Part::Kind::all_gather, from, to, elements(count), type, Reduction::sum, 0}},
+                 comm, stream);
+  }
+  static Result broadcast(const void* from, void* to, std::size_t count, DataType type, int root,
+                          Comm* comm, void* stream) {
+    return issue("ncclBroadcast",
+                 {{Part::Kind::broadcast, from, to, elements(count), type, Reduction::sum, root}},
+                 comm, stream);
+  }
+  static Result send(const void* from, std::size_t count, DataType type, int peer, Comm* comm,
+                     void* stream) {
+    return message("ncclSend",
+                   {Part::Kind::send, from, nullptr, elements(count), type, Reduction::sum, peer},
+                   comm, stream);
+  }
+  static Result receive(void* to, std::size_t count, DataType type, int peer, Comm* comm,
+                        void* stream) {
+    return message("ncclRecv",
+                   {Part::Kind::receive, nullptr, to, elements(count), type, Reduction::sum, peer},
+                   comm, stream);
+  }
+};
+
+namespace {
+
+template <std::size_t slot>
+Api table() {
+  using C = FakeCalls<slot>;
+  Api api;
+  api.get_version = C::version;
+  api.get_unique_id = C::unique_id;
+  api.init_rank = C::init;
+  api.init_rank_scalable = C::init_scalable;
+  api.split = C::split;
+  api.finalize = C::finalize;
+  api.destroy = C::destroy;
+  api.abort = C::abort;
+  api.get_async_error = C::async_error;
+  api.get_error_string = C::error_string;
+  api.get_last_error = C::last_error;
+  api.group_start = C::group_start;
+  api.group_end = C::group_end;
+  api.all_reduce = C::all_reduce;
+  api.reduce_scatter = C::reduce_scatter;
+  api.all_gather = C::all_gather;
+  api.broadcast = C::broadcast;
+  api.send = C::send;
+  api.receive = C::receive;
+  return api;
+}
+
+template <std::size_t... all>
+std::array<Api, fake_slots> tables(std::index_sequence<all...>) {
+  return {table<all>()...};
+}
+
+}  // namespace
+
+comm::NcclLibrary FakeNccl::library() const {
+  static const auto all = tables(std::make_index_sequence<fake_slots>{});
+  return {&all.at(slot_), 22899, "a stand-in"};
+}
+
+}  // namespace trireme::testing

@@ -1,0 +1,100 @@
+#pragma once
+
+#include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/comm/nccl.hpp"
+
+#include "comm/nccl/abi.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace trireme::testing {
+
+/// What a library does wrong, or late.
+struct NcclFaults {
+  /// How many looks it takes until a call has been done.
+  int looks = 2;
+  /// Communicators never come into being.
+  bool never_meets = false;
+  /// Nor do parts of a split.
+  bool never_splits = false;
+  /// Collectives and messages begin this much later.
+  double late_seconds = 0;
+  /// They never end, unless their communicator is aborted.
+  bool never_ends = false;
+  /// From the third look at a communicator with work under way on.
+  std::optional<comm::nccl::Result> fails_later;
+  /// What this function returns: "ncclAllReduce".
+  std::string refused_call;
+  comm::nccl::Result refusal = comm::nccl::Result::internal_error;
+};
+
+class FakeComm;
+
+/// Stands in for NCCL where there is no card: the same functions over MPI messages of the host, on
+/// side streams of detached devices. No call is done before somebody has looked as often as the
+/// faults say, and who does not wait for that is refused. Sums are not in the order of ranks, are
+/// in different orders in an all-reduce and in a reduce-scatter, and bf16 is rounded at every
+/// addition: as it may be in NCCL. Streams hold one piece of work at a time, so that an order of
+/// messages that would hang cards hangs here.
+///
+/// Misuse throws std::logic_error. Made and ended by all ranks together.
+class FakeNccl {
+ public:
+  /// Two groups of the same ranks, over MPI.
+  FakeNccl(std::unique_ptr<comm::ProcessGroup> hellos, std::unique_ptr<comm::ProcessGroup> data);
+  FakeNccl(const FakeNccl&) = delete;
+  FakeNccl& operator=(const FakeNccl&) = delete;
+  ~FakeNccl();
+
+  comm::NcclLibrary library() const;
+
+  NcclFaults faults;
+  int ended_in_order = 0;
+  int aborted = 0;
+  int ids_made = 0;
+  /// Of the last communicator that began with several.
+  int ids_taken = 0;
+  /// Neither ended nor aborted.
+  std::size_t alive() const { return comms_.size(); }
+
+ private:
+  friend class FakeComm;
+  template <std::size_t slot>
+  friend struct FakeCalls;
+  struct Meeting;
+
+  using Done = std::function<bool()>;
+
+  comm::nccl::Result make_id(comm::nccl::UniqueId* id);
+  FakeComm* begin_comm(int ranks, int rank, const comm::nccl::UniqueId& id);
+  FakeComm* split(FakeComm& parent, int color, int key);
+  FakeComm* add(std::shared_ptr<FakeComm> comm);
+  std::shared_ptr<FakeComm> find(comm::nccl::Comm* comm) const;
+  void remove(FakeComm& comm);
+  void listen();
+  void hear(int from, const std::vector<std::int32_t>& hello);
+  void await_hello(int from);
+
+  int self() const { return hellos_->rank(); }
+  int size() const { return hellos_->size(); }
+
+  std::size_t slot_;
+  /// Never left with a message under way, whatever fails.
+  std::unique_ptr<comm::ProcessGroup> hellos_;
+  std::unique_ptr<comm::ProcessGroup> data_;
+  std::map<FakeComm*, std::shared_ptr<FakeComm>> comms_;
+  std::map<std::int32_t, Meeting> meetings_;
+  struct Ear;
+  std::vector<std::unique_ptr<Ear>> ears_;
+  struct Letter;
+  std::vector<std::unique_ptr<Letter>> letters_;
+};
+
+}  // namespace trireme::testing

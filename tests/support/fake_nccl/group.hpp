@@ -1,0 +1,17 @@
+#pragma once
+
+#include "support/detached/stream.hpp"
+#include "support/fake_nccl/fake_nccl.hpp"
+
+namespace trireme::testing {
+
+/// A FakeNccl of these ranks.
+std::unique_ptr<FakeNccl> make_fake_nccl(comm::MpiRuntime& mpi,
+                                         const std::vector<base::Rank>& ranks);
+
+/// A group over a FakeNccl of its own, for tests whose tensors lie in host memory.
+std::unique_ptr<comm::ProcessGroup> make_fake_nccl_group(
+    comm::MpiRuntime& mpi, const std::string& name, const std::vector<base::Rank>& ranks,
+    double timeout_seconds, const std::function<void(FakeNccl&)>& plan = {});
+
+}  // namespace trireme::testing
