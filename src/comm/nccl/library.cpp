@@ -1,3 +1,4 @@
+#include "trireme/base/cuda_libraries.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/comm/nccl.hpp"
 
@@ -18,12 +19,16 @@ constexpr const char* library_name = "libnccl.so.2";
 class Library {
  public:
   base::Status open() {
-    handle_ = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
-    if (handle_ != nullptr) return {};
+    std::vector<std::string> reasons;
+    for (const auto& place : base::places_of_cuda_library(library_name)) {
+      handle_ = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_ != nullptr) return {};
+      reasons.emplace_back(::dlerror());
+    }
     return base::Failure{base::ExitCode::topology,
                          base::format("cannot load NCCL (it moves memory between cards): {}; "
                                       "install it, or add its folder to LD_LIBRARY_PATH",
-                                      ::dlerror())};
+                                      base::join(reasons, "; "))};
   }
   template <typename Function>
   void find(const char* symbol, Function*& function) {
