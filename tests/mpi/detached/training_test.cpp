@@ -116,6 +116,7 @@ class Hasty final : public device::Device {
   void copy_out(const device::Tensor& from, void* to) override { inner_.copy_out(from, to); }
   device::Event record() override { return {}; }
   void synchronize() override {}
+  std::unique_ptr<device::SideStream> side_stream() override { return inner_.side_stream(); }
 
  private:
   device::Device& inner_;

@@ -19,9 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string tiny_configuration() {
-  return std::string(TRIREME_SOURCE_DIR) + "/configs/debug-tiny.conf";
-}
+constexpr const char* tiny_configuration = TRIREME_SOURCE_DIR "/configs/debug-tiny.conf";
 
 /// Three steps on a text of numbered lines, in `folder`/run.
 void train_in(const fs::path& folder) {
@@ -34,7 +32,7 @@ void train_in(const fs::path& folder) {
   const std::vector<std::vector<std::string>> commands{
       {"tokenizer", "train", "--input", text.string(), "--vocab-size", "300", "--out", tokenizer},
       {"data", "prepare", "--input", text.string(), "--tokenizer", tokenizer, "--out", prefix},
-      {"train", tiny_configuration(), "--set", "data.train=" + prefix, "--set", "train.steps=3",
+      {"train", tiny_configuration, "--set", "data.train=" + prefix, "--set", "train.steps=3",
        "--set", "run.directory=" + (folder / "run").string(), "--set", "run.tags=quick, small"}};
   for (const auto& command : commands) {
     const auto end = run_trireme(command);
@@ -84,7 +82,7 @@ TEST_CASE("without a card, a run on cards says what is missing and computes noth
   if (device::make_cuda_kernels(0).ok()) return;  // Then tests/gpu has more to say.
   const TemporaryFolder folder;
   const std::string run = (folder.path() / "run").string();
-  const auto end = run_trireme({"train", tiny_configuration(), "--set", "run.directory=" + run,
+  const auto end = run_trireme({"train", tiny_configuration, "--set", "run.directory=" + run,
                                 "--set", "numerics.backend=cuda"});
   INFO(end.err);
   CHECK(end.exit_code == 4);
@@ -93,7 +91,7 @@ TEST_CASE("without a card, a run on cards says what is missing and computes noth
 }
 
 TEST_CASE("staged groups are refused where nothing computes on a card") {
-  const auto end = run_trireme({"train", tiny_configuration(), "--set", "comm.backend=staged"});
+  const auto end = run_trireme({"train", tiny_configuration, "--set", "comm.backend=staged"});
   INFO(end.err);
   CHECK(end.exit_code == 2);
   CHECK(contains(end.err, "comm.backend"));
