@@ -59,9 +59,10 @@ void Inquiry::answer() {
   }
 }
 
-void Inquiry::begin(const std::vector<base::Rank>& missing) {
+void Inquiry::begin(const std::vector<base::Rank>& missing, std::string operation) {
   ++number_;
   missing_ = missing;
+  operation_ = std::move(operation);
   seen_.clear();
   heard_ = {world_.leader(world_.self)};
   for (const auto rank : missing_) ask(rank);
@@ -145,8 +146,18 @@ std::vector<base::Rank> Inquiry::suspects() const {
                  [&](base::Rank rank) { return seen_.at(rank).state == state; });
     if (!alike.empty()) return alike;
   }
-  // They wait for each other in a circle.
-  return missing_;
+  return suspects_in_a_circle();
+}
+
+std::vector<base::Rank> Inquiry::suspects_in_a_circle() const {
+  // Where an operation cannot tell whom it waits for, all others are missing: those that wait in
+  // the same one have come.
+  auto elsewhere = missing_;
+  std::erase_if(elsewhere, [&](base::Rank rank) {
+    const auto seen = seen_.find(rank);
+    return seen != seen_.end() && seen->second.text.find(operation_) != std::string::npos;
+  });
+  return elsewhere.empty() ? missing_ : elsewhere;
 }
 
 std::vector<int> Inquiry::silent_nodes() const {

@@ -27,8 +27,9 @@ class Inquiry {
   /// Answers what others have asked; to be called now and then in every wait.
   void answer();
 
-  /// Asks about ranks that this one waits for, then about those that they wait for, and so on.
-  void begin(const std::vector<base::Rank>& missing);
+  /// Asks about ranks that this one waits for in `operation`, then about those that they wait for,
+  /// and so on.
+  void begin(const std::vector<base::Rank>& missing, std::string operation);
   /// Takes answers; whether nothing more can be learned.
   bool settled();
   Blame conclude() const;
@@ -46,6 +47,8 @@ class Inquiry {
   void learn(base::Rank subject, const Sighting& sighting);
   void take_answers();
   std::vector<base::Rank> suspects() const;
+  /// Of those that all wait for each other.
+  std::vector<base::Rank> suspects_in_a_circle() const;
   /// Leaders of the nodes of which nobody has answered.
   std::vector<int> silent_nodes() const;
   Blame blame_of(std::vector<base::Rank> ranks) const;
@@ -60,6 +63,7 @@ class Inquiry {
   /// Of the inquiry under way.
   std::int32_t number_ = 0;
   std::vector<base::Rank> missing_;
+  std::string operation_;
   std::map<base::Rank, Sighting> seen_;
   /// Leaders of nodes that have answered.
   std::set<int> heard_;

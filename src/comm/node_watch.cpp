@@ -128,7 +128,7 @@ void NodeWatch::check(const PendingOperation& waiting) {
 
 Blame NodeWatch::find_blame(const PendingOperation& waiting) {
   const auto until = Clock::now() + patience_of_inquiry;
-  inquiry_.begin(waiting.missing());
+  inquiry_.begin(waiting.missing(), waiting.text());
   while (!inquiry_.settled() && Clock::now() < until) {
     if (const auto verdict = lost_peer()) give_up(waiting, *verdict);
     std::this_thread::sleep_for(milliseconds(1));
