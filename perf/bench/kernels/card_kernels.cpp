@@ -41,7 +41,8 @@ double seconds_of(Kernels& kernels, const std::function<void(std::int64_t)>& run
 }
 
 void write(base::Json line) {
-  std::cout << line.dump() << std::endl;
+  // Flushed: whoever reads them has them when a later kernel fails.
+  std::cout << line.dump() << '\n' << std::flush;
 }
 
 class Card {

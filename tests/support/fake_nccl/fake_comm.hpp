@@ -18,7 +18,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   /// Part of a call: a collective, or a message of a group of them.
   struct Part {
     enum class Kind { all_reduce, reduce_scatter, all_gather, broadcast, send, receive };
-    Kind kind;
+    Kind kind = Kind::all_reduce;
     const void* from = nullptr;
     void* to = nullptr;
     /// Elements of `from`, or of `to` for what is received.
