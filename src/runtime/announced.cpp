@@ -2,6 +2,8 @@
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/runtime/rank_order.hpp"
 
+#include "split.hpp"
+
 #include <algorithm>
 #include <charconv>
 
@@ -55,16 +57,6 @@ std::optional<NodeShare> checked(std::optional<int> local_rank, std::optional<in
     return std::nullopt;
   }
   return NodeShare{*local_rank, *local_ranks, *all > *local_ranks};
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const auto end = text.find(separator);
-    parts.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 }  // namespace

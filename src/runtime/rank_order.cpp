@@ -2,21 +2,13 @@
 
 #include "trireme/base/format.hpp"
 
+#include "split.hpp"
+
 #include <algorithm>
 #include <numeric>
 
 namespace trireme::runtime {
 namespace {
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const auto end = text.find(separator);
-    parts.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
 
 /// A word is a head that all processes must share, a line break, and the switches.
 std::string_view head_of(const std::string& word) {

@@ -1,15 +1,5 @@
 # Runs that are struck while they train, and what must be left of them. Sourced after training.bash.
 
-# wait_for SECONDS COMMAND...
-wait_for() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do ((SECONDS < end)) || { echo "waited too long for: $*"; return 1; }; sleep 0.1; done
-}
-last_step() { losses "$1" 2>/dev/null | tail -n 1 | cut -d' ' -f1; }
-has_step() { local last; last=$(last_step "$1"); ((${last:-0} >= $2)); }
-job_field() { run scontrol show job "$1" | grep -o "\b$2=[^ ]*" | head -n 1 | cut -d= -f2; }
-ended() { [[ $(job_field "$1" JobState) =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)$ ]]; }
 newest_checkpoint() {
   find "$1/checkpoints" -mindepth 1 -maxdepth 1 -printf '%f\n' |
     sed -n 's/^step-0*\([0-9]*\)$/\1/p' | sort -n | tail -n 1

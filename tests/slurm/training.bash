@@ -17,5 +17,11 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 losses() {
   sed -n 's/.*"kind":"train","step":\([0-9]*\),"loss":\([^,]*\),.*/\1 \2/p' "$1/metrics.jsonl"
 }
+# The last step that RUN has done.
+last_step() { losses "$1" 2>/dev/null | tail -n 1 | cut -d' ' -f1; }
+# has_step RUN STEP
+has_step() { local last; last=$(last_step "$1"); ((${last:-0} >= $2)); }
+# job_field JOB FIELD: what scontrol says
+job_field() { run scontrol show job "$1" | grep -o "\b$2=[^ ]*" | head -n 1 | cut -d= -f2; }
 # shellcheck disable=SC2034  # for the tests that source this
 pmix=(srun -Q --mpi=pmix --kill-on-bad-exit=0 --wait=10)
