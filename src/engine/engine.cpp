@@ -119,6 +119,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
               options.sequence_length,
               options.sequence_parallel,
               trains() ? options.recompute : model::Recompute::layer,
+              options.loss_rows,
               options.seed} {
   make_parameters();
   make_chunks();

@@ -38,6 +38,8 @@ struct EngineOptions {
   device::DType dtype = device::DType::f32;
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
   model::Recompute recompute = model::Recompute::none;
+  /// Rows of a micro-batch whose logits exist at once.
+  std::int64_t loss_rows = 1024;
   /// 0: every data-parallel rank has all optimizer state; 1: each has its shard.
   int zero_level = 0;
   std::int64_t bucket_bytes = std::int64_t{25} << 20;

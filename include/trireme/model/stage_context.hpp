@@ -31,6 +31,9 @@ struct StageContext {
   std::int64_t sequence_length = 1;
   SequenceParallel sequence_parallel = SequenceParallel::off;
   Recompute recompute = Recompute::none;
+  /// Rows whose logits exist at once. Fewer make products small and add up the weight gradient
+  /// more often; more cost memory.
+  std::int64_t loss_rows = 1024;
   std::uint64_t seed = 0;
   /// Called between layers, so that messages and reductions under way make progress.
   std::function<void()> progress = [] {};

@@ -61,6 +61,22 @@ TEST_CASE("computing layers again trades activations for time") {
   CHECK(full < selective / 5);
 }
 
+TEST_CASE("rows of logits begin at even places, whatever the vocabulary") {
+  auto options = eight_billion(1);
+  options.mesh = layout::Mesh::of(1, 1, 1);
+  options.sequence_parallel = model::SequenceParallel::off;
+  options.model.hidden_size = options.model.intermediate_size = 128;
+  options.model.num_attention_heads = options.model.num_key_value_heads = 1;
+  options.model.vocab_size = 50257;
+  const auto odd = bytes_of(engine::measure(options), Purpose::workspace);
+  options.model.vocab_size = 50304;
+  const auto even = bytes_of(engine::measure(options), Purpose::workspace);
+  CHECK(even == odd);
+  options.loss_rows = 8192;
+  CHECK(bytes_of(engine::measure(options), Purpose::workspace) ==
+        even + std::size_t{8192 - 1024} * (50304 * 2 + 4 * 4));
+}
+
 TEST_CASE("rows that sequence parallelism cannot share evenly are refused") {
   auto options = eight_billion(1);
   options.sequence_length = 8191;
