@@ -1,5 +1,7 @@
 #pragma once
 
+#include "comm/nccl/result.hpp"
+
 #include <array>
 #include <climits>
 #include <cstddef>
@@ -8,18 +10,6 @@
 /// the library is opened when it is wanted, not linked: this is built with and without it. Where a
 /// build finds nccl.h, tests/unit/comm compares the two.
 namespace trireme::comm::nccl {
-
-/// ncclResult_t.
-enum class Result : int {
-  success = 0,
-  unhandled_cuda_error = 1,
-  system_error = 2,
-  internal_error = 3,
-  invalid_argument = 4,
-  invalid_usage = 5,
-  remote_error = 6,
-  in_progress = 7,
-};
 
 /// ncclDataType_t.
 enum class DataType : int { i32 = 2, f32 = 7, bf16 = 9 };
