@@ -14,6 +14,8 @@ using nccl::Result;
 
 enum class LogLevel : int { warning = 2, info = 3 };
 inline constexpr unsigned long log_net = 0x10;
+/// Of what NCCL says at its start.
+inline constexpr unsigned long log_init = 0x1;
 using Logger = void (*)(LogLevel level, unsigned long flags, const char* file, int line,
                         const char* format, ...);
 

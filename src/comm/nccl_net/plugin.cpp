@@ -29,7 +29,7 @@ void warn(const char* text) {
 
 void inform(const char* text) {
   if (log_function != nullptr) {
-    log_function(LogLevel::info, log_net, __FILE__, __LINE__, "NET/Trireme : %s", text);
+    log_function(LogLevel::info, log_init | log_net, __FILE__, __LINE__, "NET/Trireme : %s", text);
   }
 }
 
