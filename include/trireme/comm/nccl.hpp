@@ -53,6 +53,11 @@ class NcclGroups {
   NcclGroups& operator=(const NcclGroups&) = delete;
   ~NcclGroups();
 
+  /// Collective over all ranks. Host-blocking: yes. Sums one number of each rank, and compares: NCCL
+  /// opens its ways to others with the first operation, not before. Throws base::Error
+  /// (ExitCode::peer) where the sum is wrong.
+  void try_out();
+
   /// Collective over all ranks, each with its group of the same axis, or with null where it has
   /// none. Host-blocking: yes. The same members for the device's tensors; null for null.
   std::unique_ptr<ProcessGroup> split(std::unique_ptr<ProcessGroup> group);
