@@ -124,7 +124,7 @@ DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::Mp
   }
   comm::NcclGroups groups(*library, mpi, world, device, options.nccl);
   groups.try_out();
-  auto verdict = prove_transport(world, options.rdma, report_of(mpi, cluster, options.log));
+  auto verdict = prove_transport(world, options.rdma, report_of(mpi, cluster, options.nccl.log));
   // In one order on all ranks, with those that have no such group: splits are collective.
   for (auto* group : {&cluster.tp, &cluster.pp, &cluster.dp, &cluster.embedding}) {
     *group = groups.split(std::move(*group));

@@ -55,17 +55,21 @@ runtime::RdmaRule rdma_rule(const config::Config& config) {
   return rule == "false" ? runtime::RdmaRule::optional : runtime::RdmaRule::automatic;
 }
 
+/// Where NCCL's own watch answers on this node, as its variables say; empty where it is off.
+std::string ras_address(const base::Environment& environment) {
+  if (environment.get("NCCL_RAS_ENABLE").value_or("1") == "0") return {};
+  return environment.get("NCCL_RAS_ADDR").value_or("localhost:28028");
+}
+
 /// The backend of this rank, and groups of what it computes with.
 void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Session& session,
-                     const comm::NcclLog* log) {
+                     const comm::NcclOptions& nccl) {
   auto& cluster = session.cluster;
   session.kernels = runtime::agree(*cluster.world, make_kernels(config, cluster.binding));
   auto& device = session.kernels->device();
-  const auto serves = runtime::compute_on(device, cluster, mpi,
-                                          {.wish = device_groups(config),
-                                           .nccl = {.timeout_seconds = config.seconds("comm.timeout")},
-                                           .rdma = rdma_rule(config),
-                                           .log = log});
+  const auto serves = runtime::compute_on(
+      device, cluster, mpi,
+      {.wish = device_groups(config), .nccl = nccl, .rdma = rdma_rule(config)});
   if (device.is_host()) {
     base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
                     config.count_or("numerics.threads", cluster.binding.threads));
@@ -169,7 +173,10 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",
                          "start all ranks with the same files, environment and command line");
-    prepare_kernels(config, mpi, session, nccl_log.get());
+    prepare_kernels(config, mpi, session,
+                    {.timeout_seconds = config.seconds("comm.timeout"),
+                     .ras_address = ras_address(environment),
+                     .log = nccl_log.get()});
     session.cluster.start_up.reached("backend");
     return body(session);
   });

@@ -2,6 +2,7 @@
 
 #include "trireme/base/result.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/comm/nccl_log.hpp"
 #include "trireme/device/device.hpp"
 
 #include <memory>
@@ -32,6 +33,11 @@ struct NcclOptions {
   /// NCCL's start goes through the rank that made its id: above this many ranks there are several
   /// ids, where the library takes several (2.23).
   int ranks_per_id = 256;
+  /// Where NCCL's RAS (since 2.24) is asked when an operation fails: "localhost:28028", as in
+  /// NCCL_RAS_ADDR. Empty: nowhere.
+  std::string ras_address = {};
+  /// For warnings when an operation fails; outlives the groups. May be null.
+  const NcclLog* log = nullptr;
 };
 
 /// Process groups over NCCL: one communicator of all ranks, from which those of groups are split.

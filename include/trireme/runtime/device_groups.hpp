@@ -3,7 +3,6 @@
 #include "trireme/base/result.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
 #include "trireme/comm/nccl.hpp"
-#include "trireme/comm/nccl_log.hpp"
 #include "trireme/device/device.hpp"
 #include "trireme/runtime/cluster.hpp"
 #include "trireme/runtime/transport.hpp"
@@ -46,10 +45,9 @@ struct DeviceGroupsOptions {
   DeviceGroups wish = DeviceGroups::automatic;
   /// Called where tensors lie on a device.
   std::function<base::Result<comm::NcclLibrary>()> library = comm::load_nccl;
+  /// Without a log it is not known what carries data.
   comm::NcclOptions nccl;
   RdmaRule rdma = RdmaRule::automatic;
-  /// NCCL's, which tells what carries its data; without it that is not known. Outlives the groups.
-  const comm::NcclLog* log = nullptr;
 };
 
 /// For the log: what serves and why, and of NCCL what carries its data; empty on the host's memory.

@@ -124,9 +124,8 @@ TEST_CASE("groups are made and told with what NCCL's log says") {
            auto library = nccl->library();
            return library;
          },
-         .nccl = {.timeout_seconds = 30},
-         .rdma = RdmaRule::required,
-         .log = &log});
+         .nccl = {.timeout_seconds = 30, .log = &log},
+         .rdma = RdmaRule::required});
     CHECK_THAT(report.groups, Catch::Contains("NCCL 2.28.99"));
     CHECK_THAT(report.transport.sentence, Catch::Contains("from card to card (P2P)"));
     CHECK(std::string(cluster.dp->backend()) == "nccl");
