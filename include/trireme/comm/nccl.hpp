@@ -28,6 +28,16 @@ base::Result<NcclLibrary> load_nccl();
 /// "2.28.9".
 std::string nccl_version_text(int version);
 
+/// What NCCL is told of memory that collectives use again and again (comm.register_buffers).
+enum class NcclRegistration {
+  none,
+  /// Its place (NCCL 2.19): the network and other cards then reach it without a copy.
+  buffers,
+  /// Memory that NCCL has allocated, as windows that all ranks of a node see (NCCL 2.27); other
+  /// memory, or an older NCCL, as `buffers`.
+  windows
+};
+
 struct NcclOptions {
   double timeout_seconds = 600;
   /// NCCL's start goes through the rank that made its id: above this many ranks there are several
@@ -38,6 +48,7 @@ struct NcclOptions {
   std::string ras_address = {};
   /// For warnings when an operation fails; outlives the groups. May be null.
   const NcclLog* log = nullptr;
+  NcclRegistration registration = NcclRegistration::buffers;
 };
 
 /// Process groups over NCCL: one communicator of all ranks, from which those of groups are split.

@@ -45,6 +45,13 @@ struct Config {
   int nothing = undefined;
 };
 
+/// ncclWindow_vidmem.
+struct Window;
+/// NCCL_WIN_COLL_SYMMETRIC: every rank's window has the same size, and collectives may read and
+/// write those of others.
+inline constexpr int symmetric_window = 1;
+inline constexpr std::size_t window_alignment = 4096;
+
 /// The library's functions; what a version lacks is null. Streams are cudaStream_t.
 struct Api {
   Result (*get_version)(int* version) = nullptr;
@@ -74,6 +81,15 @@ struct Api {
                  void* stream) = nullptr;
   Result (*receive)(void* to, std::size_t count, DataType type, int peer, Comm* comm,
                     void* stream) = nullptr;
+  /// Since 2.19.
+  Result (*register_buffer)(Comm* comm, void* data, std::size_t size, void** handle) = nullptr;
+  Result (*deregister_buffer)(Comm* comm, void* handle) = nullptr;
+  Result (*allocate)(void** data, std::size_t size) = nullptr;
+  Result (*free)(void* data) = nullptr;
+  /// Since 2.27.
+  Result (*register_window)(Comm* comm, void* data, std::size_t size, Window** window,
+                            int flags) = nullptr;
+  Result (*deregister_window)(Comm* comm, Window* window) = nullptr;
 };
 
 }  // namespace trireme::comm::nccl

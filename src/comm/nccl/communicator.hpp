@@ -23,6 +23,7 @@ struct Setting {
   double timeout_seconds = 0;
   base::Rank self;
   std::shared_ptr<const Witness> witness;
+  NcclRegistration registration = NcclRegistration::none;
 
   const Api& api() const { return *library.api; }
 };

@@ -92,7 +92,8 @@ NcclGroups::NcclGroups(const NcclLibrary& library, MpiRuntime& mpi, ProcessGroup
       options.timeout_seconds,
       mpi.world_rank(),
       std::make_shared<nccl::Witness>(options.log, options.ras_address, library.version,
-                                      host.size())};
+                                      host.size()),
+      options.registration};
   link_ = std::make_unique<nccl::Link>(setting);
   link_->name = host.name();
   link_->ranks = host.ranks();
