@@ -205,6 +205,9 @@ base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
     end_soon(failure.code);
   }
   base::log::local::error("comm", "{}", failure.text);
+  if (const auto& account = failure.absence.account; !account.empty()) {
+    base::log::local::warning("comm", "{}", base::join(account, "\n"));
+  }
   if (state_->listener) state_->listener(failure);
   if (orderly) return failure.code;
   const auto role = state_->watch().announce({failure.first, failure.host, failure.cause});

@@ -39,6 +39,9 @@ class PendingOperation : public Work::Operation {
   /// World ranks that this operation still waits for.
   virtual std::vector<base::Rank> missing() const = 0;
 
+  /// What a library beneath says of it, asked once when it fails; may take seconds.
+  virtual std::vector<std::string> account() const { return {}; }
+
   /// Whether a peer wakes this rank when it can move on; else a wait must look by itself.
   virtual bool rings() const { return false; }
 

@@ -116,7 +116,7 @@ void Progress::give_up(const PendingOperation& operation, double waited_seconds)
                    operation.text(), base::join(members, ", "), base::duration_text(waited_seconds),
                    who, limit),
       {std::string(operation.label().operation), std::string(operation.label().group),
-       operation.label().number, blame.ranks, host, waited_seconds, cause});
+       operation.label().number, blame.ranks, host, waited_seconds, cause, operation.account()});
 }
 
 }  // namespace trireme::comm

@@ -104,11 +104,14 @@ std::vector<Key> comm_keys() {
                   "refuses to go on without."};
   Key require_rdma{.section = "comm",
                    .name = "require_rdma",
-                   .type = Type::flag,
-                   .default_text = "false",
+                   .type = Type::choice,
+                   .default_text = "auto",
+                   .choices = {"auto", "true", "false"},
                    .documentation =
-                       "Refuse to start when ranks of different nodes would talk "
-                       "over TCP."};
+                       "What is refused of NCCL between nodes (exit code 4). `auto`: TCP, where a "
+                       "node has an RDMA card whose port is up. `true`: whatever NCCL does not "
+                       "show to be RDMA, and groups that are not NCCL's. `false`: nothing; it is "
+                       "said and goes on."};
   return {timeout, backend, require_rdma};
 }
 

@@ -139,6 +139,10 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
   }
+  if (trains() && groups.data->size() > 1) {
+    registrations.push_back(groups.data->register_memory(flat_parameters));
+    registrations.push_back(groups.data->register_memory(flat_gradients));
+  }
   executor.emplace(PipelineExecutor::Stage{chunks, messages, slots}, kernels);
   context.progress = [this] {
     pipeline().poll();

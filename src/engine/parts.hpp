@@ -7,6 +7,7 @@
 #include "gradients.hpp"
 #include "pipeline.hpp"
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Engine::Parts {
   std::optional<GradientReducer> reducer;
   std::optional<optim::Optimizer> optimizer;
   std::optional<PipelineExecutor> executor;
+  /// Of what data-parallel collectives work in; ends before memory and groups do.
+  std::vector<std::unique_ptr<comm::Registration>> registrations;
   double gradient_norm = 0;
 
   Parts(const EngineOptions& given, const Groups& their_groups, device::Kernels& their_kernels,

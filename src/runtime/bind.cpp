@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/runtime/agree.hpp"
+#include "trireme/runtime/network_exports.hpp"
 #include "trireme/topology/binding.hpp"
 #include "trireme/topology/discover.hpp"
 
@@ -89,6 +90,7 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
   const auto& place = plan.slots[mpi.local_rank().index()];
   const auto& slot = place.cpus;
   const auto gpu = gpu_of(place, machine, visible, mpi.local_rank());
+  const auto cards = machine.ok() ? rdma_cards(*machine) : std::vector<std::string>{};
   const bool binds = options.binding == BindingRule::automatic;
   agree(world, binds ? topology::apply(slot) : base::Status{});
   const int threads =
@@ -100,11 +102,11 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
   }
   if (!binds) {
     const auto cpus = machine.ok() ? machine->allowed.text() : std::string{};
-    return {threads, cpus, "not bound, as run.binding = none asks", gpu};
+    return {threads, cpus, "not bound, as run.binding = none asks", gpu, cards};
   }
   base::log::local::debug("runtime", "bound to CPUs {} ({}), {} threads", slot.pus.text(),
                           slot.reason, threads);
-  return {threads, slot.pus.text(), slot.reason, gpu};
+  return {threads, slot.pus.text(), slot.reason, gpu, cards};
 }
 
 }  // namespace trireme::runtime

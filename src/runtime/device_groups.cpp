@@ -2,6 +2,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/runtime/agree.hpp"
 
 #include <map>
@@ -83,22 +84,52 @@ base::Result<DeviceGroupsChoice> choose_device_groups(DeviceGroups wish,
       base::format("process groups go through the host, which is slow, without NCCL ({})", reason)};
 }
 
-std::string compute_on(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
-                       DeviceGroups wish, const base::Result<comm::NcclLibrary>& library,
-                       const comm::NcclOptions& options) {
-  if (device.is_host()) return {};
-  const auto offers = exchange(*cluster.world, offer_of(device, mpi, library));
-  const auto choice = agree(*cluster.world, choose_device_groups(wish, offers));
-  if (choice.groups == DeviceGroups::staged) {
-    compute_on(device, cluster);
-    return choice.sentence;
+namespace {
+
+TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
+                          const comm::NcclLog* log) {
+  TransportReport report{mpi.node_rank().value(), cluster.binding.rdma_cards, {}, {}};
+  if (log == nullptr) {
+    report.unknown = "nobody has caught NCCL's log";
+    return report;
   }
-  comm::NcclGroups groups(*library, mpi, *cluster.world, device, options);
+  const auto text = log->text();
+  if (!text.ok()) {
+    report.unknown = text.failure().text;
+    return report;
+  }
+  report.transport = comm::read_nccl_log(*text);
+  for (const auto& warning : comm::warnings_of_nccl_log(*text)) {
+    base::log::local::warning("comm", "NCCL: {}", warning);
+  }
+  return report;
+}
+
+}  // namespace
+
+DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
+                              const DeviceGroupsOptions& options) {
+  auto& world = *cluster.world;
+  if (device.is_host()) {
+    agree(world, check_other_groups(options.rdma, mpi.node_count(), "MPI's"));
+    return {};
+  }
+  const auto library = options.library();
+  const auto offers = exchange(world, offer_of(device, mpi, library));
+  const auto choice = agree(world, choose_device_groups(options.wish, offers));
+  if (choice.groups == DeviceGroups::staged) {
+    agree(world, check_other_groups(options.rdma, mpi.node_count(), "staged through the host"));
+    compute_on(device, cluster);
+    return {choice.sentence, {}};
+  }
+  comm::NcclGroups groups(*library, mpi, world, device, options.nccl);
+  groups.try_out();
+  auto verdict = prove_transport(world, options.rdma, report_of(mpi, cluster, options.nccl.log));
   // In one order on all ranks, with those that have no such group: splits are collective.
   for (auto* group : {&cluster.tp, &cluster.pp, &cluster.dp, &cluster.embedding}) {
     *group = groups.split(std::move(*group));
   }
-  return base::format("{} ({})", choice.sentence, library->path);
+  return {base::format("{} ({})", choice.sentence, library->path), std::move(verdict)};
 }
 
 }  // namespace trireme::runtime

@@ -42,6 +42,7 @@ base::Json to_json(const comm::RankFailure& failure, const std::string& log_file
     for (const auto rank : failure.absence.ranks) {
       collective["missing_ranks"].push_back(rank.value());
     }
+    if (!failure.absence.account.empty()) collective["account"] = failure.absence.account;
     json["collective"] = collective;
   }
   json["log"] = log_file.empty() ? base::Json(nullptr) : base::Json(log_file);

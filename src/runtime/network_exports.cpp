@@ -1,9 +1,11 @@
 #include "trireme/runtime/network_exports.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/runtime/net_plugin.hpp"
 #include "trireme/topology/discover.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 namespace trireme::runtime {
@@ -29,6 +31,18 @@ std::vector<std::string> devices_of(const topology::Machine& machine, const std:
 }
 
 }  // namespace
+
+std::vector<std::string> rdma_cards(const topology::Machine& machine) {
+  std::vector<std::string> cards;
+  for (const auto& nic : machine.nics) {
+    if (auto device = device_of(nic)) {
+      cards.push_back(std::move(*device));
+    } else if (nic.kind == topology::NicKind::slingshot && nic.active_port.value_or(1) != 0) {
+      cards.push_back(name_of(nic));
+    }
+  }
+  return cards;
+}
 
 std::vector<NetworkExport> network_exports(const topology::Machine& machine,
                                            const topology::Placement& placement, int local_rank,
@@ -60,7 +74,15 @@ std::string export_network(const Environment& environment, topology::GpuUse use)
   const auto placement = topology::place_ranks(*machine, share.local_ranks, use);
   if (!placement.ok()) return {};
   std::vector<std::string> texts;
-  for (const auto& one : network_exports(*machine, *placement, share.local_rank, environment)) {
+  auto exports = network_exports(*machine, *placement, share.local_rank, environment);
+  const bool on_gpus = placement->slots.front().gpu >= 0;
+  if (on_gpus && !rdma_cards(*machine).empty()) {
+    std::error_code error;
+    const auto plugins = find_net_plugins(
+        environment, std::filesystem::read_symlink("/proc/self/exe", error));
+    for (auto& one : plugin_exports(plugins, environment)) exports.push_back(std::move(one));
+  }
+  for (const auto& one : exports) {
     // No other thread reads the environment yet.
     ::setenv(one.variable.c_str(), one.value.c_str(), 1);
     texts.push_back(base::format("{}={}", one.variable, one.value));

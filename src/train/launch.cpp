@@ -49,21 +49,40 @@ runtime::DeviceGroups device_groups(const config::Config& config) {
   return backend == "staged" ? runtime::DeviceGroups::staged : runtime::DeviceGroups::automatic;
 }
 
+runtime::RdmaRule rdma_rule(const config::Config& config) {
+  const auto& rule = config.text("comm.require_rdma");
+  if (rule == "true") return runtime::RdmaRule::required;
+  return rule == "false" ? runtime::RdmaRule::optional : runtime::RdmaRule::automatic;
+}
+
+/// Where NCCL's own watch answers on this node, as its variables say; empty where it is off.
+std::string ras_address(const base::Environment& environment) {
+  if (environment.get("NCCL_RAS_ENABLE").value_or("1") == "0") return {};
+  return environment.get("NCCL_RAS_ADDR").value_or("localhost:28028");
+}
+
 /// The backend of this rank, and groups of what it computes with.
-void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Session& session) {
+void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Session& session,
+                     const comm::NcclOptions& nccl) {
   auto& cluster = session.cluster;
   session.kernels = runtime::agree(*cluster.world, make_kernels(config, cluster.binding));
   auto& device = session.kernels->device();
+  const auto serves = runtime::compute_on(
+      device, cluster, mpi,
+      {.wish = device_groups(config), .nccl = nccl, .rdma = rdma_rule(config)});
   if (device.is_host()) {
     base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
                     config.count_or("numerics.threads", cluster.binding.threads));
     return;
   }
   base::log::local::debug("runtime", "computes on {}", device.name());
-  const auto serves =
-      runtime::compute_on(device, cluster, mpi, device_groups(config), comm::load_nccl(),
-                          {.timeout_seconds = config.seconds("comm.timeout")});
-  base::log::info("runtime", "{} backend; {}", session.kernels->name(), serves);
+  base::log::info("runtime", "{} backend; {}", session.kernels->name(), serves.groups);
+  const auto& transport = serves.transport;
+  if (transport.is_warning) {
+    base::log::warning("runtime", "{}", transport.sentence);
+  } else if (!transport.sentence.empty()) {
+    base::log::info("runtime", "{}", transport.sentence);
+  }
 }
 
 /// What this node lacks of what the launch asked for.
@@ -128,6 +147,9 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     runtime::put_failure_aside(failures.run_directory);
   }
   const auto exported = runtime::export_network(environment, join.gpus);
+  const auto nccl_log = join.gpus == topology::GpuUse::one_each
+                            ? std::make_unique<comm::NcclLog>(environment)
+                            : nullptr;
   runtime::RankOrdering ordering(join, environment);
   start_up.reached("program");
   comm::MpiRuntime mpi(comm::ThreadLevel::funneled, ordering.numbering());
@@ -151,7 +173,10 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",
                          "start all ranks with the same files, environment and command line");
-    prepare_kernels(config, mpi, session);
+    prepare_kernels(config, mpi, session,
+                    {.timeout_seconds = config.seconds("comm.timeout"),
+                     .ras_address = ras_address(environment),
+                     .log = nccl_log.get()});
     session.cluster.start_up.reached("backend");
     return body(session);
   });

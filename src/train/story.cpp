@@ -66,6 +66,20 @@ std::string collective_text(const Json& json) {
   return text;
 }
 
+/// At most so many lines of what a library said.
+std::vector<std::string> account_in(const Json& json) {
+  constexpr std::size_t most_lines = 40;
+  std::vector<std::string> account;
+  const auto collective = json.find("collective");
+  if (collective == json.end() || !collective->is_object()) return account;
+  const auto lines = collective->find("account");
+  if (lines == collective->end() || !lines->is_array()) return account;
+  for (const auto& line : *lines) {
+    if (line.is_string() && account.size() < most_lines) account.push_back(line);
+  }
+  return account;
+}
+
 void read_failure(Story& story) {
   const auto path = story.run / "failure.json";
   std::error_code error;
@@ -83,6 +97,7 @@ void read_failure(Story& story) {
   cause.time_ms = time_of(text_of(*json, "time"));
   cause.log = text_of(*json, "log");
   cause.collective = collective_text(*json);
+  cause.account = account_in(*json);
   story.exit_code = small_number(*json, "exit_code");
   story.cause = std::move(cause);
   story.ending = Ending::failed;

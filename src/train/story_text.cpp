@@ -59,6 +59,9 @@ std::string cause_text(const Story& story) {
   if (cause.time_ms != 0) text += row("when", utc_text(cause.time_ms) + " UTC");
   if (!cause.end_of_task.empty()) text += row("its task", "ended by " + cause.end_of_task);
   if (!cause.collective.empty()) text += row("in", cause.collective);
+  for (const auto& line : cause.account) {
+    text += row(&line == &cause.account.front() ? "NCCL says" : "", line);
+  }
   if (!cause.log.empty()) text += row("told by", cause.log);
   return text;
 }
@@ -117,6 +120,7 @@ base::Json to_json(const Story& story) {
                      {"host", cause.host},
                      {"time_ms", cause.time_ms},
                      {"collective", cause.collective},
+                     {"account", cause.account},
                      {"log", cause.log},
                      {"end_of_task", cause.end_of_task}};
   }

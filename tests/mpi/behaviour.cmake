@@ -11,8 +11,14 @@ trireme_add_mpi_test(failures RANKS 1 2 3
 
 # What calls NCCL, over a stand-in for the library that can be late, fail or never end.
 trireme_add_mpi_test(nccl RANKS 1 2 3 6 8
-  SOURCES nccl/groups_test.cpp nccl/faults_test.cpp
+  SOURCES nccl/groups_test.cpp nccl/faults_test.cpp nccl/registration_test.cpp
+          "${PROJECT_SOURCE_DIR}/tests/support/ras_server.cpp"
   LINK trireme::comm trireme_fake_nccl)
+if(TARGET trireme_runtime)
+  trireme_add_mpi_test(nccl_transport RANKS 1 2 3
+    SOURCES nccl/transport_test.cpp
+    LINK trireme::runtime trireme_fake_nccl)
+endif()
 if(TARGET trireme_engine)
   trireme_add_mpi_test(nccl_training RANKS 1 2 4 8 TIMEOUT 300
     SOURCES nccl/training_test.cpp training/training.cpp

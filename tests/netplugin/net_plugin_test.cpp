@@ -1,4 +1,5 @@
 #include "comm/nccl_net/devices.hpp"
+#include "comm/nccl_net/lanes.hpp"
 #include "netplugin/plugin_driver.hpp"
 
 #include <catch2/catch.hpp>
@@ -13,6 +14,7 @@
 using namespace trireme::testing;
 using trireme::comm::nccl_net::DeviceChoice;
 using trireme::comm::nccl_net::find_devices;
+using trireme::comm::nccl_net::lanes_of;
 using trireme::comm::nccl_net::list_takes;
 namespace net = trireme::comm::nccl_net;
 
@@ -67,6 +69,43 @@ TEST_CASE("messages of every size arrive as they were sent, in every version of 
       CHECK(run_case(test) == "");
     }
   }
+}
+
+TEST_CASE("a sender says once what UCX carries its messages with") {
+  for (const std::string transports : {"tcp,self", "posix,sysv,cma,self,tcp"}) {
+    auto test = transfer_of({3, 1U << 20, 5});
+    const auto send = test.sender;
+    // Namespaces stand for nodes, which share no memory.
+    const bool over_tcp =
+        transports == "tcp,self" || std::getenv("TRIREME_SENDER_NETNS") != nullptr;
+    test.sender = [send, over_tcp](Peer& peer) {
+      send(peer);
+      const std::string start = "NET/Trireme : to ";
+      const auto& log = NetPlugin::log();
+      const auto said = log.find(start);
+      expect(said != std::string::npos, "it says so");
+      expect(log.find(start, said + 1) == std::string::npos, "once");
+      const auto line = log.substr(said, log.find('\n', said) - said);
+      expect((line.find(" over tcp/") != std::string::npos) == over_tcp, line);
+      expect((line.find("cma/memory") != std::string::npos) != over_tcp, line);
+    };
+    test.transports = transports;
+    CHECK(run_case(test) == "");
+  }
+}
+
+TEST_CASE("UCX's account of an endpoint gives its lanes, each once") {
+  CHECK(lanes_of("#\n# UCP endpoint 0x55\n#\n#               peer: n2:4711\n"
+                 "#                 lane[0]:  2:rc_mlx5/mlx5_0:1.0 md[4]   -> md[4]/ib/sysdev[3] am\n"
+                 "#                 lane[1]: 11:rc_mlx5/mlx5_0:1.1 md[4]   -> md[4]/ib/sysdev[3]\n"
+                 "#                 lane[2]:  7:cuda_ipc/cuda.0 md[6]\n#\n"
+                 "#                tag_send: 0..<egr/short>..8185..<rndv>..(inf)\n") ==
+        std::vector<std::string>{"rc_mlx5/mlx5_0:1", "cuda_ipc/cuda"});
+  CHECK(lanes_of("").empty());
+  CHECK(lanes_of("lane[\nlane[0]:\nlane[1]: 3\nlane[2]: 4:x md[0]\n").empty());
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "lane[0]: 1:tcp/eth" + std::to_string(i) + ".0 md[0]\n";
+  CHECK(lanes_of(many).size() == 16);
 }
 
 TEST_CASE("a message of one gigabyte arrives as it was sent") {

@@ -2,6 +2,7 @@
 
 #include "trireme/base/result.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/comm/nccl_log.hpp"
 #include "trireme/device/device.hpp"
 
 #include <memory>
@@ -27,11 +28,27 @@ base::Result<NcclLibrary> load_nccl();
 /// "2.28.9".
 std::string nccl_version_text(int version);
 
+/// What NCCL is told of memory that collectives use again and again (comm.register_buffers).
+enum class NcclRegistration {
+  none,
+  /// Its place (NCCL 2.19): the network and other cards then reach it without a copy.
+  buffers,
+  /// Memory that NCCL has allocated, as windows that all ranks of a node see (NCCL 2.27); other
+  /// memory, or an older NCCL, as `buffers`.
+  windows
+};
+
 struct NcclOptions {
   double timeout_seconds = 600;
   /// NCCL's start goes through the rank that made its id: above this many ranks there are several
   /// ids, where the library takes several (2.23).
   int ranks_per_id = 256;
+  /// Where NCCL's RAS (since 2.24) is asked when an operation fails: "localhost:28028", as in
+  /// NCCL_RAS_ADDR. Empty: nowhere.
+  std::string ras_address = {};
+  /// For warnings when an operation fails; outlives the groups. May be null.
+  const NcclLog* log = nullptr;
+  NcclRegistration registration = NcclRegistration::buffers;
 };
 
 /// Process groups over NCCL: one communicator of all ranks, from which those of groups are split.
@@ -52,6 +69,11 @@ class NcclGroups {
   NcclGroups(const NcclGroups&) = delete;
   NcclGroups& operator=(const NcclGroups&) = delete;
   ~NcclGroups();
+
+  /// Collective over all ranks. Host-blocking: yes. Sums one number of each rank, and compares: NCCL
+  /// opens its ways to others with the first operation, not before. Throws base::Error
+  /// (ExitCode::peer) where the sum is wrong.
+  void try_out();
 
   /// Collective over all ranks, each with its group of the same axis, or with null where it has
   /// none. Host-blocking: yes. The same members for the device's tensors; null for null.

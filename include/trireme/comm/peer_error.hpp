@@ -25,6 +25,8 @@ struct Absence {
   double waited_seconds = 0;
   /// What went wrong, without what this rank was doing: "rank 3 (…) died".
   std::string cause;
+  /// What the library beneath says itself, a line each: NCCL's warnings, and what its RAS finds.
+  std::vector<std::string> account = {};
 };
 
 /// A peer did not come before the deadline, died, or said that it failed (ExitCode::peer).

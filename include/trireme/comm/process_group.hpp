@@ -47,6 +47,16 @@ class Work {
   std::unique_ptr<Operation> operation_;
 };
 
+/// Memory that a group's library knows, as long as this lives. Dies before the group and before the
+/// memory, and when no operation on that memory is under way.
+class Registration {
+ public:
+  Registration() = default;
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+  virtual ~Registration() = default;
+};
+
 /// Ordered ranks of one axis and how they talk. All members call the same collectives in the
 /// same order. Reductions of bf16 add in fp32 and round once; every sum is taken in the order
 /// of the ranks (0 + 1 + 2 …) whatever the backend (but `nccl`, see nccl.hpp, and `library`, the
@@ -87,6 +97,13 @@ class ProcessGroup {
   virtual Work start_receive(const device::Tensor& x, int peer, int tag) = 0;
   /// Collective over the group. Host-blocking: yes.
   virtual void barrier() = 0;
+  /// Collective over the group, whose members give equally large memory. Host-blocking: yes. Says
+  /// that collectives will work in this memory again and again, so that cards and network are told
+  /// of it once; its parts may be used as before. Null where the group has nobody to tell.
+  virtual std::unique_ptr<Registration> register_memory(const device::Tensor& memory) {
+    static_cast<void>(memory);
+    return nullptr;
+  }
 
   // The same, blocking.
   void all_reduce(const device::Tensor& x, ReduceOp op = ReduceOp::sum) {

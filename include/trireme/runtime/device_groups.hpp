@@ -5,7 +5,9 @@
 #include "trireme/comm/nccl.hpp"
 #include "trireme/device/device.hpp"
 #include "trireme/runtime/cluster.hpp"
+#include "trireme/runtime/transport.hpp"
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -39,12 +41,27 @@ struct DeviceGroupsChoice {
 base::Result<DeviceGroupsChoice> choose_device_groups(DeviceGroups wish,
                                                       std::span<const NcclOffer> offers);
 
+struct DeviceGroupsOptions {
+  DeviceGroups wish = DeviceGroups::automatic;
+  /// Called where tensors lie on a device.
+  std::function<base::Result<comm::NcclLibrary>()> library = comm::load_nccl;
+  /// Without a log it is not known what carries data.
+  comm::NcclOptions nccl;
+  RdmaRule rdma = RdmaRule::automatic;
+};
+
+/// For the log: what serves and why, and of NCCL what carries its data; empty on the host's memory.
+struct DeviceGroupsReport {
+  std::string groups;
+  TransportVerdict transport;
+};
+
 /// Collective over the world. Host-blocking: yes. From now on the groups of layers (tp, pp, dp,
 /// embedding) take tensors of `device`, which outlives them; world and replica stay the host's. On
-/// the host's own memory nothing changes. What serves, for the log. Throws AgreedError (topology)
-/// where NCCL is wanted and cannot serve; waits of NCCL's groups have the deadline of the options.
-std::string compute_on(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
-                       DeviceGroups wish, const base::Result<comm::NcclLibrary>& library,
-                       const comm::NcclOptions& options);
+/// the host's own memory nothing changes. Throws AgreedError (topology) where NCCL is wanted and
+/// cannot serve, and where what carries data between nodes breaks the rule; waits of NCCL's groups
+/// have the deadline of the options.
+DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
+                              const DeviceGroupsOptions& options);
 
 }  // namespace trireme::runtime

@@ -23,6 +23,10 @@ std::vector<NetworkExport> network_exports(const topology::Machine& machine,
                                            const topology::Placement& placement, int local_rank,
                                            const base::Environment& environment);
 
+/// Cards that do RDMA and whose port is up, or is not known to be down where a fabric has no verbs
+/// names: "mlx5_0:1", "hsn0".
+std::vector<std::string> rdma_cards(const topology::Machine& machine);
+
 /// Sets them in this process, before MPI starts, which reads them: only for a job on several nodes
 /// whose launcher tells each task its place on its node. Returns what was set and why in a
 /// sentence; empty when nothing was.

@@ -54,6 +54,8 @@ struct FirstCause {
   std::int64_t time_ms = 0;  ///< 0 when nobody noted it
   /// "all_reduce number 7 of process group 'tp', which misses ranks 2"; empty without one.
   std::string collective;
+  /// What NCCL itself said of it, a line each.
+  std::vector<std::string> account;
   std::string log;
   /// As the plugin saw the task end: "signal SIGKILL, likely out of memory"; empty without a
   /// record.

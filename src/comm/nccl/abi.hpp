@@ -1,5 +1,7 @@
 #pragma once
 
+#include "comm/nccl/result.hpp"
+
 #include <array>
 #include <climits>
 #include <cstddef>
@@ -8,18 +10,6 @@
 /// the library is opened when it is wanted, not linked: this is built with and without it. Where a
 /// build finds nccl.h, tests/unit/comm compares the two.
 namespace trireme::comm::nccl {
-
-/// ncclResult_t.
-enum class Result : int {
-  success = 0,
-  unhandled_cuda_error = 1,
-  system_error = 2,
-  internal_error = 3,
-  invalid_argument = 4,
-  invalid_usage = 5,
-  remote_error = 6,
-  in_progress = 7,
-};
 
 /// ncclDataType_t.
 enum class DataType : int { i32 = 2, f32 = 7, bf16 = 9 };
@@ -55,6 +45,13 @@ struct Config {
   int nothing = undefined;
 };
 
+/// ncclWindow_vidmem.
+struct Window;
+/// NCCL_WIN_COLL_SYMMETRIC: every rank's window has the same size, and collectives may read and
+/// write those of others.
+inline constexpr int symmetric_window = 1;
+inline constexpr std::size_t window_alignment = 4096;
+
 /// The library's functions; what a version lacks is null. Streams are cudaStream_t.
 struct Api {
   Result (*get_version)(int* version) = nullptr;
@@ -84,6 +81,15 @@ struct Api {
                  void* stream) = nullptr;
   Result (*receive)(void* to, std::size_t count, DataType type, int peer, Comm* comm,
                     void* stream) = nullptr;
+  /// Since 2.19.
+  Result (*register_buffer)(Comm* comm, void* data, std::size_t size, void** handle) = nullptr;
+  Result (*deregister_buffer)(Comm* comm, void* handle) = nullptr;
+  Result (*allocate)(void** data, std::size_t size) = nullptr;
+  Result (*free)(void* data) = nullptr;
+  /// Since 2.27.
+  Result (*register_window)(Comm* comm, void* data, std::size_t size, Window** window,
+                            int flags) = nullptr;
+  Result (*deregister_window)(Comm* comm, Window* window) = nullptr;
 };
 
 }  // namespace trireme::comm::nccl

@@ -36,6 +36,7 @@ class Birth final : public PendingOperation {
     return true;
   }
   std::vector<base::Rank> missing() const override { return others(label(), setting_); }
+  std::vector<std::string> account() const override { return setting_.witness->account(); }
 
  private:
   const Setting& setting_;
@@ -121,8 +122,14 @@ void fail(const PendingOperation& operation, const Communicator& communicator,
                        ? "read the logs of the other ranks"
                        : "NCCL_DEBUG=INFO says more, and comm.backend = staged does without");
   const auto& label = operation.label();
-  throw PeerError(
-      text, {std::string(label.operation), std::string(label.group), label.number, {}, "", 0, ""});
+  throw PeerError(text, {std::string(label.operation),
+                         std::string(label.group),
+                         label.number,
+                         {},
+                         "",
+                         0,
+                         "",
+                         operation.account()});
 }
 
 void await_birth(Communicator& communicator, const OperationLabel& label, const Setting& setting) {

@@ -4,6 +4,7 @@
 #include "trireme/device/device.hpp"
 
 #include "comm/nccl/abi.hpp"
+#include "comm/nccl/witness.hpp"
 #include "comm/operation.hpp"
 #include "comm/progress.hpp"
 
@@ -21,6 +22,8 @@ struct Setting {
   device::Device* device = nullptr;
   double timeout_seconds = 0;
   base::Rank self;
+  std::shared_ptr<const Witness> witness;
+  NcclRegistration registration = NcclRegistration::none;
 
   const Api& api() const { return *library.api; }
 };

@@ -73,6 +73,12 @@ void find_all(Library& library, nccl::Api& api) {
   library.find("ncclBroadcast", api.broadcast);
   library.find("ncclSend", api.send);
   library.find("ncclRecv", api.receive);
+  library.find_optional("ncclCommRegister", api.register_buffer);
+  library.find_optional("ncclCommDeregister", api.deregister_buffer);
+  library.find_optional("ncclMemAlloc", api.allocate);
+  library.find_optional("ncclMemFree", api.free);
+  library.find_optional("ncclCommWindowRegister", api.register_window);
+  library.find_optional("ncclCommWindowDeregister", api.deregister_window);
 }
 
 struct Loaded {

@@ -1,6 +1,7 @@
 #include "comm/nccl/nccl_group.hpp"
 
 #include "comm/arguments.hpp"
+#include "comm/nccl/registration.hpp"
 #include "comm/nccl/types.hpp"
 
 #include <utility>
@@ -126,6 +127,13 @@ Work NcclGroup::start_receive(const Tensor& x, int peer, int tag) {
   auto& other = peer_at(peer);
   return work_of(
       std::make_unique<Receive>(setting_, message_label("receive", peer), other, x, tag));
+}
+
+std::unique_ptr<Registration> NcclGroup::register_memory(const Tensor& memory) {
+  expect_whole(memory);
+  const OperationLabel label{"register_memory", name(), ranks(), ++collectives_started_,
+                             setting_.timeout_seconds};
+  return nccl::register_memory(setting_, lane_->communicator, label, memory);
 }
 
 void NcclGroup::barrier() {

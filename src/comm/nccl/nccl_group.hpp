@@ -25,6 +25,7 @@ class NcclGroup final : public ProcessGroup {
   Work start_send(const device::Tensor& x, int peer, int tag) override;
   Work start_receive(const device::Tensor& x, int peer, int tag) override;
   void barrier() override;
+  std::unique_ptr<Registration> register_memory(const device::Tensor& memory) override;
 
  private:
   using Step = NcclOperation::Step;

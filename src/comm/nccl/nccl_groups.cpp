@@ -2,6 +2,7 @@
 #include "trireme/comm/nccl.hpp"
 
 #include "comm/nccl/nccl_group.hpp"
+#include "comm/nccl/nccl_operation.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,15 +16,19 @@ namespace nccl {
 /// The communicator that those of groups come from.
 class Link {
  public:
-  explicit Link(const Setting& shared) : setting(shared), parent(shared) {}
+  explicit Link(const Setting& shared) : setting(shared), lane(shared) {}
+
+  Communicator& parent() { return lane.communicator; }
 
   Setting setting;
-  Communicator parent;
+  Lane lane;
   std::string name;
   std::vector<base::Rank> ranks;
   std::uint64_t made = 0;
 
-  OperationLabel label() { return {"make_group", name, ranks, ++made, setting.timeout_seconds}; }
+  OperationLabel label(const char* operation = "make_group") {
+    return {operation, name, ranks, ++made, setting.timeout_seconds};
+  }
 };
 
 namespace {
@@ -80,23 +85,57 @@ std::string nccl_version_text(int version) {
 
 NcclGroups::NcclGroups(const NcclLibrary& library, MpiRuntime& mpi, ProcessGroup& host,
                        device::Device& device, const NcclOptions& options) {
-  const nccl::Setting setting{library, &mpi.progress(), &device, options.timeout_seconds,
-                              mpi.world_rank()};
+  const nccl::Setting setting{
+      library,
+      &mpi.progress(),
+      &device,
+      options.timeout_seconds,
+      mpi.world_rank(),
+      std::make_shared<nccl::Witness>(options.log, options.ras_address, library.version,
+                                      host.size()),
+      options.registration};
   link_ = std::make_unique<nccl::Link>(setting);
   link_->name = host.name();
   link_->ranks = host.ranks();
   auto ids =
       nccl::exchange_ids(setting, host, nccl::id_count(setting, host.size(), options.ranks_per_id));
-  link_->parent.begin([&](nccl::Comm** comm, nccl::Config* config) {
+  link_->parent().begin([&](nccl::Comm** comm, nccl::Config* config) {
     const auto& api = setting.api();
     if (ids.size() == 1) return api.init_rank(comm, host.size(), ids[0], host.rank(), config);
     return api.init_rank_scalable(comm, host.size(), host.rank(), static_cast<int>(ids.size()),
                                   ids.data(), config);
   });
-  nccl::await_birth(link_->parent, link_->label(), setting);
+  nccl::await_birth(link_->parent(), link_->label(), setting);
 }
 
 NcclGroups::~NcclGroups() = default;
+
+void NcclGroups::try_out() {
+  const auto& setting = link_->setting;
+  auto arena = setting.device->arena(device::Purpose::communication, device::Arena::alignment);
+  const auto sum = arena.allocate(device::DType::i32, {1});
+  const std::int32_t mine = setting.self.value() + 1;
+  setting.device->copy_in(&mine, sum);
+  const auto label = link_->label("try_out");
+  work_of(std::make_unique<nccl::Collective>(
+              setting, label, link_->lane,
+              std::vector<nccl::NcclOperation::Step>{[&](nccl::Comm* comm, void* stream) {
+                return setting.api().all_reduce(sum.raw(), sum.raw(), 1, nccl::DataType::i32,
+                                                nccl::Reduction::sum, comm, stream);
+              }}))
+      .wait();
+  std::int32_t found = 0;
+  setting.device->copy_out(sum, &found);
+  setting.device->synchronize();
+  std::int32_t due = 0;
+  for (const auto rank : link_->ranks) due += rank.value() + 1;
+  if (found == due) return;
+  throw base::Error(base::ExitCode::peer,
+                    base::format("the first sum of all ranks over NCCL {} is {} where {} is due (a "
+                                 "sum that is wrong makes training wrong); comm.backend = staged "
+                                 "does without NCCL",
+                                 nccl_version_text(setting.library.version), found, due));
+}
 
 std::unique_ptr<ProcessGroup> NcclGroups::split(std::unique_ptr<ProcessGroup> group) {
   const auto& setting = link_->setting;
@@ -108,11 +147,11 @@ std::unique_ptr<ProcessGroup> NcclGroups::split(std::unique_ptr<ProcessGroup> gr
   nccl::Communicator none(setting);
   auto& part = lane ? lane->communicator : none;
   part.begin([&](nccl::Comm** comm, nccl::Config* config) {
-    const auto result = setting.api().split(link_->parent.raw(), color, key, comm, config);
-    link_->parent.note(result, "ncclCommSplit");
+    const auto result = setting.api().split(link_->parent().raw(), color, key, comm, config);
+    link_->parent().note(result, "ncclCommSplit");
     return result;
   });
-  nccl::await_birth(link_->parent, link_->label(), setting);
+  nccl::await_birth(link_->parent(), link_->label(), setting);
   nccl::await_birth(part, link_->label(), setting);
   if (!group) return nullptr;
   return std::make_unique<nccl::NcclGroup>(setting, std::move(group), std::move(lane));

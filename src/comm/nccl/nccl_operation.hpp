@@ -22,6 +22,7 @@ class NcclOperation : public PendingOperation {
   ~NcclOperation() override;
 
   bool advance() final;
+  std::vector<std::string> account() const final { return setting_.witness->account(); }
 
  protected:
   /// What comes before the lane: moves on without blocking, calls enter(); whether anything moved.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "comm/nccl/result.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -8,19 +10,12 @@
 /// plugin that is built without NCCL works with any that knows one of these versions.
 namespace trireme::comm::nccl_net {
 
-/// ncclResult_t.
-enum class Result : int {
-  success = 0,
-  unhandled_cuda_error = 1,
-  system_error = 2,
-  internal_error = 3,
-  invalid_argument = 4,
-  invalid_usage = 5,
-  remote_error = 6,
-};
+using nccl::Result;
 
 enum class LogLevel : int { warning = 2, info = 3 };
 inline constexpr unsigned long log_net = 0x10;
+/// Of what NCCL says at its start.
+inline constexpr unsigned long log_init = 0x1;
 using Logger = void (*)(LogLevel level, unsigned long flags, const char* file, int line,
                         const char* format, ...);
 

@@ -150,7 +150,16 @@ bool Connection::test(Request& request, int* sizes) {
     }
   }
   request.in_use = false;
+  has_sent_ = direction_ == Direction::sends;
   return true;
+}
+
+std::string Connection::news() {
+  if (!has_sent_ || has_told_) return {};
+  has_told_ = true;
+  const std::lock_guard lock(worker_->mutex());
+  const auto way = worker_->way_of(endpoint_);
+  return base::format("to {} over {}", peer_, way.empty() ? "an unknown way" : way);
 }
 
 }  // namespace trireme::comm::nccl_net

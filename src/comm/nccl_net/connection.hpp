@@ -50,6 +50,8 @@ class Connection {
   bool test(Request& request, int* sizes);
 
   Worker& worker() { return *worker_; }
+  /// Once, when a sender has sent something: "to 10.0.0.2:4711 over rc_mlx5/mlx5_0:1"; else empty.
+  std::string news();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -68,6 +70,8 @@ class Connection {
   PeerState peer_state_ = PeerState::alive;
   Clock::time_point next_look_ = Clock::now();
   Clock::time_point goodbye_at_{};
+  bool has_sent_ = false;
+  bool has_told_ = false;
 };
 
 /// What the receiver gives NCCL, which carries it to the sender.

@@ -12,6 +12,7 @@
 namespace trireme::comm::nccl_net {
 namespace {
 
+/// runtime knows it by this name in NCCL's log, and reads the lines of inform() there.
 constexpr char plugin_name[] = "Trireme";
 
 std::mutex state_mutex;
@@ -23,6 +24,12 @@ Logger log_function = nullptr;
 void warn(const char* text) {
   if (log_function != nullptr) {
     log_function(LogLevel::warning, log_net, __FILE__, __LINE__, "NET/Trireme: %s", text);
+  }
+}
+
+void inform(const char* text) {
+  if (log_function != nullptr) {
+    log_function(LogLevel::info, log_init | log_net, __FILE__, __LINE__, "NET/Trireme : %s", text);
   }
 }
 
@@ -207,7 +214,10 @@ Result test(void* request, int* done, int* sizes) {
   *done = 0;
   return guarded([&] {
     auto& held = *static_cast<Request*>(request);
-    if (held.connection->test(held, sizes)) *done = 1;
+    auto& connection = *held.connection;
+    if (!connection.test(held, sizes)) return;
+    *done = 1;
+    if (const auto news = connection.news(); !news.empty()) inform(news.c_str());
   });
 }
 

@@ -4,8 +4,11 @@
 #include "trireme/base/format.hpp"
 
 #include "abi.hpp"
+#include "lanes.hpp"
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -122,6 +125,17 @@ void Worker::close(Endpoint& endpoint, double seconds) {
   while (ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < end) progress();
   // What is not done by then ends with the worker.
   ucp_request_free(request);
+}
+
+std::string Worker::way_of(const Endpoint& endpoint) const {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* const stream = ::open_memstream(&text, &size);
+  if (stream == nullptr) return {};
+  ucp_ep_print_info(endpoint.handle, stream);
+  std::fclose(stream);
+  const std::unique_ptr<char, void (*)(void*)> owned(text, std::free);
+  return base::format("{}", base::join(lanes_of({text, size}), ", "));
 }
 
 void Worker::start(ucs_status_ptr_t outcome, Operation& operation) {

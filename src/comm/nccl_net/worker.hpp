@@ -59,6 +59,10 @@ class Worker {
   /// Waits for what was sent, at most this long.
   void close(Endpoint& endpoint, double seconds);
 
+  /// What carries the data of an endpoint that has moved some: "rc_mlx5/mlx5_0:1", several with
+  /// commas; empty where UCX does not say.
+  std::string way_of(const Endpoint& endpoint) const;
+
   void send(const Endpoint& endpoint, const void* data, std::size_t size, std::uint64_t tag,
             Operation& operation);
   void receive(void* data, std::size_t size, std::uint64_t tag, Operation& operation);

@@ -4,6 +4,7 @@
 
 #include "mpi/behaviour/group_fixture.hpp"
 #include "support/detached/device.hpp"
+#include "support/ras_server.hpp"
 
 #include <chrono>
 #include <thread>
@@ -32,7 +33,7 @@ struct Stage {
 
   void make_group() {
     groups = std::make_unique<comm::NcclGroups>(nccl->library(), mpi(), *world, device,
-                                                comm::NcclOptions{timeout, 256});
+                                                comm::NcclOptions{timeout, 256, ras_address});
     group = groups->split(mpi().make_world({comm::Backend::mpi, timeout}));
     arena = device.arena(device::Purpose::communication, 1 << 16);
     values = arena.allocate(DType::f32, {2520});
@@ -42,6 +43,7 @@ struct Stage {
   std::unique_ptr<FakeNccl> nccl;
   std::unique_ptr<ProcessGroup> world;
   double timeout;
+  std::string ras_address;
   DetachedDevice device{Haste{Haste::Kind::lazy, 0}};
   std::unique_ptr<comm::NcclGroups> groups;
   std::unique_ptr<ProcessGroup> group;
@@ -104,6 +106,47 @@ TEST_CASE("an error that NCCL meets later ends the wait at once, in its words an
     CHECK(other.nccl->aborted == 1);
     other.meeting->barrier();
   }
+}
+
+TEST_CASE("what NCCL's own watch finds goes into the verdict of a wait that was given up") {
+  const auto size = std::to_string(mpi().world_size());
+  RasServer ras(RasServer::answering(
+      "Job summary\n===========\n      1          " + size + "            1          " + size +
+      "        " + size + "\n\nCommunicators... (0.00s)\n\nErrors\n======\n\nINCOMPLETE\n"
+      "  Missing communicator data from 1 job process\n\nWarnings\n========\n\n"));
+  for (const bool fails : {false, true}) {
+    CAPTURE(fails);
+    Stage stage(fails ? 30 : deadline_seconds);
+    stage.ras_address = ras.address();
+    stage.make_group();
+    stage.nccl->faults.never_ends = true;
+    if (fails) stage.nccl->faults.fails_later = Result::remote_error;
+    try {
+      stage.group->all_reduce(stage.values);
+      FAIL("nothing failed");
+    } catch (const comm::PeerError& error) {
+      CHECK(error.absence().account ==
+            std::vector<std::string>{"RAS: INCOMPLETE",
+                                     "RAS: Missing communicator data from 1 job process"});
+    }
+    stage.meeting->barrier();
+  }
+}
+
+TEST_CASE("a watch that hangs holds up a failure no longer than its limit") {
+  RasServer ras([](int socket) {
+    while (!hear_line(socket).empty()) {
+    }
+  });
+  Stage stage;
+  stage.ras_address = ras.address();
+  stage.make_group();
+  stage.nccl->faults.never_ends = true;
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_AS(stage.group->all_reduce(stage.values), comm::PeerError);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  CHECK(took.count() < 15);
+  stage.meeting->barrier();
 }
 
 TEST_CASE("a call that NCCL refuses names the operation") {

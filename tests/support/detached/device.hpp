@@ -7,6 +7,8 @@
 #include "support/device/operand_kernels.hpp"
 
 #include <memory>
+#include <string>
+#include <utility>
 
 namespace trireme::testing {
 
@@ -15,9 +17,10 @@ namespace trireme::testing {
 /// with NaN or with old numbers.
 class DetachedDevice final : public device::Device {
  public:
-  explicit DetachedDevice(Haste haste) : stream_(haste) {}
+  explicit DetachedDevice(Haste haste, std::string name = "detached")
+      : name_(std::move(name)), stream_(haste) {}
 
-  const char* name() const override { return "detached"; }
+  const char* name() const override { return name_.c_str(); }
   bool is_host() const override { return false; }
   device::Arena arena(device::Purpose purpose, std::size_t capacity_bytes) override;
   device::Arena staging(device::Purpose purpose, std::size_t capacity_bytes) override;
@@ -30,6 +33,7 @@ class DetachedDevice final : public device::Device {
   DetachedStream& stream() { return stream_; }
 
  private:
+  std::string name_;
   DetachedStream stream_;
 };
 

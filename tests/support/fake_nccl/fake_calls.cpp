@@ -13,6 +13,7 @@ using comm::nccl::DataType;
 using comm::nccl::Reduction;
 using comm::nccl::Result;
 using comm::nccl::UniqueId;
+using comm::nccl::Window;
 using Part = FakeComm::Part;
 
 /// The functions of a table.
@@ -51,6 +52,7 @@ struct FakeCalls {
     return Result::in_progress;
   }
   static Result finalize(Comm* comm) {
+    current()->find(comm)->expect_no_registrations();
     current()->find(comm)->begin("ncclCommFinalize", nullptr);
     return Result::in_progress;
   }
@@ -76,6 +78,47 @@ struct FakeCalls {
                                           : "internal error";
   }
   static const char* last_error(Comm*) { return "told by the stand-in"; }
+
+  static Result register_buffer(Comm* comm, void* data, std::size_t size, void** handle) {
+    if (refuses("ncclCommRegister")) return refusal();
+    *handle = current()->find(comm)->add_registration(data, size);
+    ++current()->buffers_registered;
+    return Result::success;
+  }
+  static Result deregister_buffer(Comm* comm, void* handle) {
+    current()->find(comm)->remove_registration(handle);
+    return Result::success;
+  }
+  static Result allocate(void** data, std::size_t size) {
+    if (refuses("ncclMemAlloc")) return refusal();
+    *data = current()->allocate(size);
+    return Result::success;
+  }
+  static Result free(void* data) {
+    current()->release(data);
+    return Result::success;
+  }
+  /// Done, and its window there, after some looks.
+  static Result register_window(Comm* comm, void* data, std::size_t size, Window** window,
+                                int flags) {
+    if (refuses("ncclCommWindowRegister")) return refusal();
+    if (flags != comm::nccl::symmetric_window) throw std::logic_error("a window of its own kind");
+    if (current()->allocations_.count(data) == 0) {
+      throw std::logic_error("a window of memory that NCCL has not allocated");
+    }
+    const auto found = current()->find(comm);
+    auto* const handle = found->add_registration(data, size);
+    found->begin("ncclCommWindowRegister", [window, handle] {
+      *window = static_cast<Window*>(handle);
+      return true;
+    });
+    ++current()->windows_registered;
+    return Result::in_progress;
+  }
+  static Result deregister_window(Comm* comm, Window* window) {
+    current()->find(comm)->remove_registration(window);
+    return Result::success;
+  }
 
   /// Messages since the group's start.
   struct Grouped {
@@ -178,6 +221,12 @@ Api table() {
   api.broadcast = C::broadcast;
   api.send = C::send;
   api.receive = C::receive;
+  api.register_buffer = C::register_buffer;
+  api.deregister_buffer = C::deregister_buffer;
+  api.allocate = C::allocate;
+  api.free = C::free;
+  api.register_window = C::register_window;
+  api.deregister_window = C::deregister_window;
   return api;
 }
 

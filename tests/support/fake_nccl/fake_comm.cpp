@@ -131,7 +131,51 @@ std::vector<FakeTransfer> FakeComm::exchange(const void* values, std::size_t byt
   return transfers;
 }
 
+void* FakeComm::add_registration(const void* data, std::size_t bytes) {
+  if (!detached::owns(data)) throw std::logic_error("NCCL is told of memory that no card has");
+  const Range range{static_cast<const std::byte*>(data), bytes};
+  for (const auto& [handle, known] : registrations_) {
+    if (range.begin < known.begin + known.bytes && known.begin < range.begin + bytes) {
+      throw std::logic_error("NCCL is told twice of the same memory");
+    }
+  }
+  std::erase_if(former_, [&](const Range& old) {
+    return old.begin < range.begin + bytes && range.begin < old.begin + old.bytes;
+  });
+  auto* const handle = reinterpret_cast<void*>(++handles_made_);
+  registrations_[handle] = range;
+  return handle;
+}
+
+void FakeComm::remove_registration(void* handle) {
+  const auto found = registrations_.find(handle);
+  if (found == registrations_.end()) throw std::logic_error("NCCL knows of no such memory");
+  if (under_way_ > 0) throw std::logic_error("memory is taken from NCCL that works in it");
+  former_.push_back(found->second);
+  registrations_.erase(found);
+}
+
+void FakeComm::expect_no_registrations() const {
+  if (!registrations_.empty()) {
+    throw std::logic_error("a communicator ends that still knows of memory");
+  }
+}
+
+void FakeComm::expect_no_former(const void* data, std::size_t bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(data);
+  for (const auto& old : former_) {
+    if (begin != nullptr && begin < old.begin + old.bytes && old.begin < begin + bytes) {
+      throw std::logic_error("NCCL is given memory that was taken from it");
+    }
+  }
+}
+
 void FakeComm::issue(const char* call, std::vector<Part> parts, void* stream) {
+  for (const auto& part : parts) {
+    const auto bytes = static_cast<std::size_t>(part.count) * device::size_of(dtype_of(part.type));
+    expect_no_former(part.from, bytes);
+    expect_no_former(part.to, bytes);
+  }
   auto run = std::make_shared<Run>();
   run->parts = std::move(parts);
   begin(call, nullptr);

@@ -43,6 +43,13 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   comm::nccl::Result look();
   void abort() { aborted_ = true; }
 
+  /// Memory that is known from now on; what names it. Throws where it is known already, or where a
+  /// symmetric window is none that the library has allocated.
+  void* add_registration(const void* data, std::size_t bytes);
+  void remove_registration(void* handle);
+  /// Throws where some is left: the memory may be gone before the communicator is.
+  void expect_no_registrations() const;
+
   /// Work of the stream, once this call has been done.
   void issue(const char* call, std::vector<Part> parts, void* stream);
   /// Begins to give `values` to all members and take theirs.
@@ -68,6 +75,16 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   std::function<bool()> until_;
   std::function<void()> then_;
   bool aborted_ = false;
+  struct Range {
+    const std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+  };
+  void expect_no_former(const void* data, std::size_t bytes) const;
+
+  std::map<void*, Range> registrations_;
+  /// That were known once, and are not.
+  std::vector<Range> former_;
+  std::uintptr_t handles_made_ = 0;
   int under_way_ = 0;
   int looks_under_way_ = 0;
 };

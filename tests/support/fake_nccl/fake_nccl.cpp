@@ -1,5 +1,6 @@
 #include "support/fake_nccl/fake_nccl.hpp"
 
+#include "support/detached/memory.hpp"
 #include "support/fake_nccl/fake_comm.hpp"
 #include "support/fake_nccl/fake_slots.hpp"
 
@@ -119,6 +120,19 @@ Result FakeNccl::make_id(UniqueId* id) {
   const IdWords words{self(), ids_made++};
   std::memcpy(id->bytes.data(), &words, sizeof words);
   return Result::success;
+}
+
+void* FakeNccl::allocate(std::size_t bytes) {
+  constexpr std::size_t page = 4096;
+  const auto whole = (bytes + page - 1) / page * page;
+  auto arena = detached::take(device::Purpose::gradients, whole, [] {});
+  auto* const data = arena.allocate(DType::i32, {static_cast<std::int64_t>(whole / 4)}).raw();
+  allocations_.emplace(data, std::move(arena));
+  return data;
+}
+
+void FakeNccl::release(void* data) {
+  if (allocations_.erase(data) == 0) throw std::logic_error("NCCL frees what it has not allocated");
 }
 
 FakeComm* FakeNccl::add(std::shared_ptr<FakeComm> comm) {

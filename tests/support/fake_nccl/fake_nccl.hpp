@@ -3,6 +3,8 @@
 #include "trireme/comm/mpi_runtime.hpp"
 #include "trireme/comm/nccl.hpp"
 
+#include "trireme/device/arena.hpp"
+
 #include "comm/nccl/abi.hpp"
 
 #include <cstdint>
@@ -63,6 +65,10 @@ class FakeNccl {
   int ids_taken = 0;
   /// Neither ended nor aborted.
   std::size_t alive() const { return comms_.size(); }
+  int buffers_registered = 0;
+  int windows_registered = 0;
+  /// Allocated, and not freed.
+  std::size_t allocations() const { return allocations_.size(); }
 
  private:
   friend class FakeComm;
@@ -73,6 +79,8 @@ class FakeNccl {
   using Done = std::function<bool()>;
 
   comm::nccl::Result make_id(comm::nccl::UniqueId* id);
+  void* allocate(std::size_t bytes);
+  void release(void* data);
   FakeComm* begin_comm(int ranks, int rank, const comm::nccl::UniqueId& id);
   FakeComm* split(FakeComm& parent, int color, int key);
   FakeComm* add(std::shared_ptr<FakeComm> comm);
@@ -90,6 +98,7 @@ class FakeNccl {
   std::unique_ptr<comm::ProcessGroup> hellos_;
   std::unique_ptr<comm::ProcessGroup> data_;
   std::map<FakeComm*, std::shared_ptr<FakeComm>> comms_;
+  std::map<void*, device::Arena> allocations_;
   std::map<std::int32_t, Meeting> meetings_;
   struct Ear;
   std::vector<std::unique_ptr<Ear>> ears_;

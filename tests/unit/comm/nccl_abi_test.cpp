@@ -39,6 +39,11 @@ static_assert(offsetof(ncclConfig_t, blocking) == offsetof(Config, blocking));
 static_assert(offsetof(ncclConfig_t, netName) == offsetof(Config, net_name));
 static_assert(offsetof(ncclConfig_t, splitShare) == offsetof(Config, split_share));
 static_assert(sizeof(ncclConfig_t) >= sizeof(Config));
+#ifdef NCCL_WIN_COLL_SYMMETRIC
+static_assert(NCCL_WIN_COLL_SYMMETRIC == symmetric_window);
+static_assert(NCCL_WIN_REQUIRED_ALIGNMENT == window_alignment);
+static_assert(sizeof(ncclWindow_t) == sizeof(Window*));
+#endif
 
 TEST_CASE("a configuration of ours begins as NCCL's own does") {
   const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;

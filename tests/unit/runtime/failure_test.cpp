@@ -69,8 +69,19 @@ TEST_CASE("failure.json holds the first cause, whoever comes later") {
   CHECK((*json)["collective"]["group"] == "dp");
   CHECK((*json)["collective"]["number"] == 7);
   CHECK((*json)["collective"]["missing_ranks"] == base::Json({2}));
+  CHECK_FALSE((*json)["collective"].contains("account"));
   // Nothing else stays behind.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("what NCCL says of a failed operation is kept with it") {
+  const tests::TemporaryFolder folder;
+  auto failure = failure_of(2);
+  failure.absence.account = {"NCCL warned: link down", "RAS: DEAD"};
+  runtime::write_failure(failure, {folder.path(), ""});
+  const auto json = base::read_json_file(folder.path() / "failure.json");
+  REQUIRE(json.ok());
+  CHECK((*json)["collective"]["account"] == base::Json({"NCCL warned: link down", "RAS: DEAD"}));
 }
 
 TEST_CASE("a failure outside of any collective says null") {

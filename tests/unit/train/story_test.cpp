@@ -127,6 +127,35 @@ TEST_CASE("a killed rank's story has cause, who, when, what others did, and what
   CHECK(json["events"].size() == 3);
 }
 
+TEST_CASE("a story tells what NCCL said of the operation, and not more than it should") {
+  const HandMadeRun run;
+  run.event("start");
+  std::string account = R"("NCCL warned: link \u001b down", 7, "RAS: DEAD")";
+  for (int i = 0; i < 100; ++i) account += R"(, "RAS: more")";
+  run.write("failure.json", base::format(R"({{"cause": "it hangs", "exit_code": 5,
+    "first_failing_rank": 1, "host": "n1", "collective": {{"operation": "all_reduce",
+    "group": "dp", "number": 3, "missing_ranks": [], "account": [{}]}}, "log": null}})",
+                                         account));
+  const auto story = run.story();
+  REQUIRE(story.cause);
+  REQUIRE(story.cause->account.size() == 40);
+  CHECK(story.cause->account[1] == "RAS: DEAD");
+  const auto text = train::story_text(story);
+  CHECK(holds(text, "NCCL says    NCCL warned: link ? down\n"));
+  CHECK(holds(text, "\n             RAS: DEAD\n"));
+  CHECK(train::to_json(story)["cause"]["account"][1] == "RAS: DEAD");
+}
+
+TEST_CASE("TCP that was refused is told with what to do") {
+  const HandMadeRun run;
+  run.event("start");
+  run.write("failure.json", R"({"cause": "rank 0: NCCL moves data between nodes by TCP sockets, which is TCP",
+    "exit_code": 4, "first_failing_rank": 0, "host": "n1", "collective": null, "log": null})");
+  const auto story = run.story();
+  REQUIRE(story.advice.size() == 1);
+  CHECK(holds(story.advice[0], "comm.require_rdma"));
+}
+
 TEST_CASE("a task that died before the verdict and before all others is the first cause") {
   const auto story_with = [](std::initializer_list<launch::TaskRecord> records) {
     const HandMadeRun run;

@@ -1,0 +1,103 @@
+// Arenas that NCCL allocates.
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/comm/nccl_memory.hpp"
+
+#include "comm/nccl/abi.hpp"
+#include "comm/nccl/registration.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace trireme::comm {
+namespace nccl {
+namespace {
+
+struct Block {
+  const Api* api = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// An arena gives memory back by a function without an object: whose it is stands here.
+std::mutex blocks_mutex;
+std::map<const void*, Block>& blocks() {
+  static std::map<const void*, Block> all;
+  return all;
+}
+
+void give_back(std::byte* data, std::size_t) {
+  Block block;
+  {
+    const std::lock_guard lock(blocks_mutex);
+    block = blocks().at(data);
+    blocks().erase(data);
+  }
+  const auto result = block.api->free(data);
+  if (result == Result::success) return;
+  base::log::local::warning("comm", "ncclMemFree: {}", block.api->get_error_string(result));
+}
+
+/// Zeroes nothing and follows no pointer: as the device's own arenas.
+class NcclMemoryDevice final : public device::Device {
+ public:
+  NcclMemoryDevice(device::Device& device, const NcclLibrary& library)
+      : device_(device), library_(library) {}
+
+  const char* name() const override { return device_.name(); }
+  bool is_host() const override { return device_.is_host(); }
+  device::Arena arena(device::Purpose purpose, std::size_t capacity_bytes) override {
+    const bool is_shared =
+        purpose == device::Purpose::parameters || purpose == device::Purpose::gradients;
+    if (!is_shared || capacity_bytes == 0) return device_.arena(purpose, capacity_bytes);
+    // The device makes itself the calling thread's.
+    const auto current = device_.arena(device::Purpose::communication, 0);
+    void* data = nullptr;
+    const auto& api = *library_.api;
+    const auto result = api.allocate(&data, capacity_bytes);
+    if (result != Result::success || data == nullptr) {
+      throw base::Error(
+          base::ExitCode::topology,
+          base::format("NCCL {} cannot take {} of the card's memory for {} ({}); use more ranks or "
+                       "a smaller model, or comm.register_buffers = buffers",
+                       nccl_version_text(library_.version), base::bytes_text(capacity_bytes),
+                       device::name(purpose), api.get_error_string(result)));
+    }
+    const std::lock_guard lock(blocks_mutex);
+    blocks()[data] = {&api, capacity_bytes};
+    return device::Arena::adopt(purpose, static_cast<std::byte*>(data), capacity_bytes, give_back);
+  }
+  device::Arena staging(device::Purpose purpose, std::size_t capacity_bytes) override {
+    return device_.staging(purpose, capacity_bytes);
+  }
+  void copy_in(const void* from, const device::Tensor& to) override { device_.copy_in(from, to); }
+  void copy_out(const device::Tensor& from, void* to) override { device_.copy_out(from, to); }
+  device::Event record() override { return device_.record(); }
+  void synchronize() override { device_.synchronize(); }
+  std::unique_ptr<device::SideStream> side_stream() override { return device_.side_stream(); }
+
+ private:
+  device::Device& device_;
+  NcclLibrary library_;
+};
+
+}  // namespace
+
+bool is_allocated_by_nccl(const void* data, std::size_t bytes) {
+  const std::lock_guard lock(blocks_mutex);
+  const auto found = blocks().find(data);
+  return found != blocks().end() && found->second.bytes >= bytes;
+}
+
+}  // namespace nccl
+
+std::unique_ptr<device::Device> with_nccl_memory(device::Device& device,
+                                                 const NcclLibrary& library) {
+  if (device.is_host() || library.api->allocate == nullptr || library.api->free == nullptr) {
+    return nullptr;
+  }
+  return std::make_unique<nccl::NcclMemoryDevice>(device, library);
+}
+
+}  // namespace trireme::comm

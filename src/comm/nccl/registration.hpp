@@ -1,0 +1,20 @@
+#pragma once
+
+#include "trireme/device/device.hpp"
+
+#include "comm/nccl/communicator.hpp"
+
+#include <memory>
+
+namespace trireme::comm::nccl {
+
+/// Tells a communicator that has come into being, and has nothing under way, of memory; with
+/// windows together with its peers. Null where the library cannot be told, or must not.
+std::unique_ptr<Registration> register_memory(const Setting& setting, Communicator& communicator,
+                                              const OperationLabel& label,
+                                              const device::Tensor& memory);
+
+/// Whether NCCL has allocated the memory that begins here, with as many bytes or more.
+bool is_allocated_by_nccl(const void* data, std::size_t bytes);
+
+}  // namespace trireme::comm::nccl

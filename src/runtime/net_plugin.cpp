@@ -1,0 +1,101 @@
+#include "trireme/runtime/net_plugin.hpp"
+
+#include "trireme/base/file.hpp"
+
+#include "split.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace trireme::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Environment;
+
+/// NCCL cuts what is longer.
+constexpr std::size_t longest_name = 254;
+constexpr std::size_t largest_cache = std::size_t{64} << 20;
+constexpr std::array system_folders{"lib64", "usr/lib64", "lib", "usr/lib",
+                                    "usr/lib/x86_64-linux-gnu"};
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+/// Where the loader's list of the system has this file: its paths end in a zero each.
+fs::path in_loader_list(const std::string& file, const fs::path& root) {
+  const auto list = base::read_text_file(root / "etc/ld.so.cache", base::ExitCode::topology,
+                                         largest_cache);
+  if (!list.ok()) return {};
+  const auto name = "/" + file + '\0';
+  for (auto end = list->find(name); end != std::string::npos; end = list->find(name, end + 1)) {
+    const auto zero = list->rfind('\0', end);
+    const auto begin = zero == std::string::npos ? 0 : zero + 1;
+    const fs::path path(list->substr(begin, end + name.size() - 1 - begin));
+    if (path.is_absolute() && is_file(root / path.relative_path())) return path;
+  }
+  return {};
+}
+
+/// As the loader looks for a library by its name; empty when it finds none.
+fs::path find_library(const std::string& file, const Environment& environment,
+                      const fs::path& root) {
+  for (const auto& folder : split(environment.get("LD_LIBRARY_PATH").value_or(""), ':')) {
+    const auto path = fs::path(folder) / file;
+    if (!folder.empty() && is_file(path)) return path;
+  }
+  if (auto listed = in_loader_list(file, root); !listed.empty()) {
+    return root / listed.relative_path();
+  }
+  for (const auto* const folder : system_folders) {
+    const auto path = root / folder / file;
+    if (is_file(path)) return path;
+  }
+  return {};
+}
+
+/// UCX's modules lie in a folder beside its libraries.
+bool ucx_moves_gpu_memory(const Environment& environment, const fs::path& root) {
+  const auto ucx = find_library("libucp.so.0", environment, root);
+  if (ucx.empty()) return false;
+  const auto modules = ucx.parent_path() / "ucx";
+  return is_file(modules / "libuct_cuda.so.0") || is_file(modules / "libuct_cuda.so");
+}
+
+std::string own_plugin(const fs::path& executable) {
+  const auto prefix = executable.parent_path().parent_path();
+  for (const auto* const folder : {"lib", "lib64", "lib/x86_64-linux-gnu"}) {
+    const auto path = prefix / folder / "libnccl-net-trireme.so";
+    if (is_file(path) && path.string().size() <= longest_name) return path.string();
+  }
+  return {};
+}
+
+}  // namespace
+
+NetPlugins find_net_plugins(const Environment& environment, const fs::path& executable,
+                            const fs::path& root) {
+  NetPlugins plugins;
+  plugins.sites = find_library("libnccl-net.so", environment, root).string();
+  plugins.own = own_plugin(executable);
+  plugins.own_moves_gpu_memory = !plugins.own.empty() && ucx_moves_gpu_memory(environment, root);
+  return plugins;
+}
+
+std::vector<NetworkExport> plugin_exports(const NetPlugins& plugins,
+                                          const Environment& environment) {
+  if (environment.has("NCCL_NET") || environment.has("NCCL_NET_PLUGIN")) return {};
+  if (!plugins.sites.empty()) {
+    // rdma-sharp's switch; other plugins do not know it.
+    if (environment.has("NCCL_PLUGIN_P2P")) return {};
+    return {{"NCCL_PLUGIN_P2P", "ucx"}};
+  }
+  if (!plugins.own.empty() && plugins.own_moves_gpu_memory) {
+    return {{"NCCL_NET_PLUGIN", plugins.own}};
+  }
+  return {};
+}
+
+}  // namespace trireme::runtime

@@ -1,0 +1,66 @@
+// Ranks tell one another what their NCCL has opened.
+#include "trireme/base/json.hpp"
+#include "trireme/runtime/agree.hpp"
+#include "trireme/runtime/transport.hpp"
+
+namespace trireme::runtime {
+namespace {
+
+using base::Json;
+using Names = std::vector<std::string>;
+
+Json to_json(const TransportReport& report) {
+  const auto& transport = report.transport;
+  Json networks = Json::object();
+  for (const auto& [name, network] : transport.networks) {
+    networks[name] = {network.channels, network.gpu_direct_channels};
+  }
+  return {{"node", report.node},
+          {"rdma_cards", report.rdma_cards},
+          {"unknown", report.unknown},
+          {"networks", networks},
+          {"plugins", transport.plugins},
+          {"devices", transport.devices},
+          {"ways", transport.ways},
+          {"inside",
+           {transport.card_channels, transport.fabric_channels, transport.host_channels}}};
+}
+
+TransportReport report_of(const Json& json) {
+  TransportReport report;
+  report.node = json.at("node").get<int>();
+  report.rdma_cards = json.at("rdma_cards").get<Names>();
+  report.unknown = json.at("unknown").get<std::string>();
+  auto& transport = report.transport;
+  for (const auto& [name, counts] : json.at("networks").items()) {
+    transport.networks[name] = {counts.at(0).get<int>(), counts.at(1).get<int>()};
+  }
+  transport.plugins = json.at("plugins").get<Names>();
+  for (const auto& [name, listed] : json.at("devices").items()) {
+    transport.devices[name] = listed.get<Names>();
+  }
+  transport.ways = json.at("ways").get<Names>();
+  const auto& inside = json.at("inside");
+  transport.card_channels = inside.at(0).get<int>();
+  transport.fabric_channels = inside.at(1).get<int>();
+  transport.host_channels = inside.at(2).get<int>();
+  return report;
+}
+
+/// What NCCL logs need not be UTF-8, which JSON wants.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+TransportVerdict prove_transport(comm::ProcessGroup& world, RdmaRule rule,
+                                 const TransportReport& mine) {
+  std::vector<TransportReport> reports;
+  for (const auto& text : all_gather_text(world, text_of(to_json(mine)))) {
+    reports.push_back(report_of(base::value_or_throw(base::parse_json(text, "a rank's report"))));
+  }
+  return agree(world, judge_transport(rule, reports));
+}
+
+}  // namespace trireme::runtime

@@ -1,0 +1,162 @@
+// Memory that NCCL is told of: once for each communicator, and no longer than either lives. The
+// stand-in throws at what a card would punish later.
+#include "trireme/comm/nccl_memory.hpp"
+
+#include "mpi/behaviour/group_fixture.hpp"
+#include "support/detached/device.hpp"
+
+using namespace trireme;
+using namespace trireme::testing;
+using comm::NcclRegistration;
+using device::Purpose;
+
+namespace {
+
+std::vector<base::Rank> everybody() {
+  std::vector<base::Rank> ranks;
+  for (int rank = 0; rank < mpi().world_size(); ++rank) ranks.emplace_back(rank);
+  return ranks;
+}
+
+/// A group of all ranks on a device, and gradients of NCCL's or of the device.
+struct Stage {
+  explicit Stage(NcclRegistration registration) {
+    comm::NcclOptions options;
+    options.timeout_seconds = 30;
+    options.registration = registration;
+    groups = std::make_unique<comm::NcclGroups>(nccl->library(), mpi(), *world, device, options);
+    group = groups->split(mpi().make_world({comm::Backend::mpi, 30}));
+    shared = comm::with_nccl_memory(device, nccl->library());
+  }
+
+  std::unique_ptr<FakeNccl> nccl = make_fake_nccl(mpi(), everybody());
+  std::unique_ptr<ProcessGroup> world = mpi().make_world({comm::Backend::mpi, 30});
+  DetachedDevice device{Haste{Haste::Kind::lazy, 0}};
+  std::unique_ptr<device::Device> shared;
+  std::unique_ptr<comm::NcclGroups> groups;
+  std::unique_ptr<ProcessGroup> group;
+};
+
+/// Whether a sum of ones in this memory is the number of ranks.
+bool sums_up(Stage& stage, const Tensor& values) {
+  const std::vector<float> ones(static_cast<std::size_t>(values.element_count()), 1.0F);
+  stage.device.copy_in(ones.data(), values);
+  stage.group->all_reduce(values);
+  std::vector<float> sums(ones.size());
+  stage.device.copy_out(values, sums.data());
+  stage.device.synchronize();
+  return sums == std::vector<float>(ones.size(), static_cast<float>(stage.group->size()));
+}
+
+}  // namespace
+
+TEST_CASE("buffers are known while they are registered, and sums in them stay right") {
+  for (const auto registration :
+       {NcclRegistration::none, NcclRegistration::buffers, NcclRegistration::windows}) {
+    Stage stage(registration);
+    auto arena = stage.device.arena(Purpose::gradients, 1 << 16);
+    const auto values = arena.allocate(DType::f32, {2520});
+    {
+      const auto known = stage.group->register_memory(values);
+      CHECK((known == nullptr) == (registration == NcclRegistration::none));
+      CHECK(sums_up(stage, values));
+      CHECK(sums_up(stage, values.slice(0, 0, 17)));
+    }
+    // The device's own memory is no window.
+    CHECK(stage.nccl->windows_registered == 0);
+    CHECK(stage.nccl->buffers_registered == (registration == NcclRegistration::none ? 0 : 1));
+    CHECK(stage.group->register_memory(values.slice(0, 0, 0)) == nullptr);
+  }
+}
+
+TEST_CASE("parameters and gradients that NCCL allocates are windows, and other arenas the card's") {
+  Stage stage(NcclRegistration::windows);
+  REQUIRE(stage.shared != nullptr);
+  {
+    auto gradients = stage.shared->arena(Purpose::gradients, 1 << 16);
+    auto parameters = stage.shared->arena(Purpose::parameters, 5000);
+    const auto workspace = stage.shared->arena(Purpose::workspace, 1 << 16);
+    const auto empty = stage.shared->arena(Purpose::gradients, 0);
+    CHECK(stage.nccl->allocations() == 2);
+    const auto values = gradients.allocate(DType::f32, {2520});
+    const auto weights = parameters.allocate(DType::f32, {1000});
+    const auto first = stage.group->register_memory(values);
+    const auto second = stage.group->register_memory(weights);
+    CHECK(stage.nccl->windows_registered == 2);
+    CHECK(stage.nccl->buffers_registered == 0);
+    CHECK(sums_up(stage, values));
+    CHECK(sums_up(stage, weights));
+    // No window begins inside an allocation.
+    const auto rest = gradients.allocate(DType::f32, {1000});
+    const auto third = stage.group->register_memory(rest);
+    CHECK(stage.nccl->windows_registered == 2);
+    CHECK(stage.nccl->buffers_registered == 1);
+  }
+  CHECK(stage.nccl->allocations() == 0);
+}
+
+TEST_CASE("an older library gets buffers, or nothing") {
+  Stage stage(NcclRegistration::windows);
+  auto library = stage.nccl->library();
+  auto api = *library.api;
+  api.register_window = nullptr;
+  library.api = &api;
+  comm::NcclOptions options{30};
+  options.registration = NcclRegistration::windows;
+  comm::NcclGroups groups(library, mpi(), *stage.world, stage.device, options);
+  const auto group = groups.split(mpi().make_world({comm::Backend::mpi, 30}));
+  auto arena = stage.shared->arena(Purpose::gradients, 4096);
+  const auto values = arena.allocate(DType::f32, {1000});
+  CHECK(group->register_memory(values) != nullptr);
+  CHECK(stage.nccl->buffers_registered == 1);
+  api.register_buffer = nullptr;
+  CHECK(group->register_memory(values) == nullptr);
+  api.allocate = nullptr;
+  CHECK(comm::with_nccl_memory(stage.device, library) == nullptr);
+}
+
+TEST_CASE("a registration that NCCL refuses ends in an error that names it") {
+  Stage stage(NcclRegistration::buffers);
+  stage.nccl->faults.refused_call = "ncclCommRegister";
+  auto arena = stage.device.arena(Purpose::gradients, 4096);
+  const auto values = arena.allocate(DType::f32, {1000});
+  CHECK_THROWS_WITH(stage.group->register_memory(values),
+                    Catch::Contains("register_memory number 1 of process group 'world'") &&
+                        Catch::Contains("ncclCommRegister"));
+}
+
+TEST_CASE("memory that cannot be allocated is named with its purpose") {
+  Stage stage(NcclRegistration::windows);
+  stage.nccl->faults.refused_call = "ncclMemAlloc";
+  CHECK_THROWS_WITH(stage.shared->arena(Purpose::gradients, 4096),
+                    Catch::Contains("for gradients") &&
+                        Catch::Contains("comm.register_buffers = buffers"));
+}
+
+TEST_CASE("the stand-in throws at memory that is registered twice, used afterwards or left behind") {
+  Stage stage(NcclRegistration::buffers);
+  auto arena = stage.device.arena(Purpose::gradients, 1 << 16);
+  const auto values = arena.allocate(DType::f32, {2520});
+  {
+    const auto known = stage.group->register_memory(values);
+    CHECK_THROWS_WITH(stage.group->register_memory(values.slice(0, 5, 7)),
+                      Catch::Contains("told twice"));
+  }
+  CHECK_THROWS_WITH(stage.group->all_reduce(values), Catch::Contains("was taken from it"));
+  // A communicator that ends with memory: through the table, because destructors do not throw.
+  const auto& api = *stage.nccl->library().api;
+  comm::nccl::UniqueId id;
+  comm::nccl::Config config;
+  config.blocking = 0;
+  comm::nccl::Comm* raw = nullptr;
+  api.get_unique_id(&id);
+  api.init_rank(&raw, 1, id, 0, &config);
+  auto state = comm::nccl::Result::in_progress;
+  while (state != comm::nccl::Result::success) api.get_async_error(raw, &state);
+  void* handle = nullptr;
+  api.register_buffer(raw, values.raw(), 64, &handle);
+  CHECK_THROWS_WITH(api.finalize(raw), Catch::Contains("still knows of memory"));
+  api.deregister_buffer(raw, handle);
+  CHECK_THROWS_WITH(api.deregister_buffer(raw, handle), Catch::Contains("no such memory"));
+  api.abort(raw);
+}
