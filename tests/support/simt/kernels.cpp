@@ -57,6 +57,7 @@ void ExecutedKernels::run(const char* operation, std::initializer_list<test::Ope
   HostKernels kernels(launcher);
   body(kernels, [](const Tensor& tensor) { return tensor; });
   memory.expect_written(operation);
+  traffic_ = memory.traffic();
 }
 
 }  // namespace trireme::device::simt

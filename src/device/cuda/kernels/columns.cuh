@@ -161,7 +161,7 @@ void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
                  "bias " + bias.text() + " of " + y.text());
   with_type(bias.dtype(), [&](auto element) {
     using T = decltype(element);
-    constexpr int pack = 4;  // the result holds floats
+    constexpr int pack = pack_size<T>;
     run_elements<pack>(
         launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
         AddBias<T>{memory_of<const T>(launcher, bias), matrix_of<float>(launcher, y)});
