@@ -166,6 +166,9 @@ __device__ inline float widen(float value) {
 __device__ inline float widen(Bf16 value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
 }
+__device__ inline float widen(E4m3 value) {
+  return to_float(value);
+}
 
 template <typename T>
 __device__ T narrow(float value);
@@ -176,6 +179,10 @@ __device__ inline float narrow<float>(float value) {
 template <>
 __device__ inline Bf16 narrow<Bf16>(float value) {
   return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
+}
+template <>
+__device__ inline E4m3 narrow<E4m3>(float value) {
+  return to_e4m3(value);
 }
 
 }  // namespace trireme::device::simt

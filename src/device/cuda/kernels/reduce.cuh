@@ -34,6 +34,24 @@ __device__ void block_sums(T (&values)[count]) {
   warp_sums(values);
 }
 
+/// The largest of the block's numbers, for every thread. Up to 32 warps.
+__device__ inline std::uint32_t block_largest(std::uint32_t value) {
+  __shared__ simt::Shared<std::uint32_t, simt::warp_size> partial;
+  const auto of_warp = [](std::uint32_t own) {
+    for (int mask = simt::warp_size / 2; mask > 0; mask /= 2) {
+      const auto other = simt::shuffle_xor(own, mask);
+      own = other > own ? other : own;
+    }
+    return own;
+  };
+  value = of_warp(value);
+  simt::sync();  // the former numbers have been read
+  if (simt::lane() == 0) partial.store(simt::warp(), value);
+  simt::sync();
+  const int warps = simt::threads() / simt::warp_size;
+  return of_warp(simt::lane() < warps ? partial.load(simt::lane()) : 0U);
+}
+
 /// Who shares a row: `lanes` neighbours of a warp (a power of two), or a whole block (0).
 template <int lanes>
 struct Team {
