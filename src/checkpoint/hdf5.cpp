@@ -191,6 +191,8 @@ Type element_type(device::DType dtype) {
       return bf16_type();
     case device::DType::i32:
       return copied_type(H5T_STD_I32LE);
+    case device::DType::e4m3:
+      break;
   }
   throw base::Error(base::ExitCode::internal, "unknown element type");
 }

@@ -31,6 +31,8 @@ const char* type_text(device::DType dtype) {
       return "BF16";
     case device::DType::i32:
       return "I32";
+    case device::DType::e4m3:
+      break;
   }
   return "?";
 }

@@ -16,6 +16,7 @@ MPI_Datatype type_of(DType dtype) {
     case DType::i32:
       return MPI_INT32_T;
     case DType::bf16:
+    case DType::e4m3:
       break;
   }
   throw base::Error(base::ExitCode::usage,

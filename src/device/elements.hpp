@@ -16,6 +16,7 @@ void with_type(DType dtype, Body&& body) {
       body(Bf16{});
       return;
     case DType::i32:
+    case DType::e4m3:
       break;
   }
   TRIREME_EXPECT(false, "kernels compute on f32 or bf16");
@@ -31,6 +32,10 @@ inline float* data_of<float>(const Tensor& tensor) {
 template <>
 inline Bf16* data_of<Bf16>(const Tensor& tensor) {
   return tensor ? tensor.bf16() : nullptr;
+}
+template <>
+inline E4m3* data_of<E4m3>(const Tensor& tensor) {
+  return tensor ? tensor.e4m3() : nullptr;
 }
 
 inline void assign(float& place, float value) {

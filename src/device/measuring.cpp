@@ -10,6 +10,10 @@ class MeasuringKernels final : public Kernels {
   void linear_backward_input(const Tensor&, const Tensor&, const Tensor&, bool) override {}
   void linear_backward_weight(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {
   }
+  void largest_magnitude(const Tensor&, const Tensor&) override {}
+  void quantise(const Tensor&, const Tensor&, const Quantised&) override {}
+  void linear_forward_quantised(const Quantised&, const Quantised&, const Tensor&,
+                                const Tensor&) override {}
   void embedding_forward(const Tensor&, const Tensor&, std::int64_t, const Tensor&) override {}
   void embedding_backward(const Tensor&, const Tensor&, std::int64_t, const Tensor&) override {}
   void add_positions(const Tensor&, const Tensor&, std::int64_t, std::int64_t) override {}

@@ -1,17 +1,21 @@
 #pragma once
 
+#include "trireme/device/float8.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 namespace trireme::device {
 
-enum class DType { f32, bf16, i32 };
+/// e4m3 holds copies that products read (float8.hpp), nothing else.
+enum class DType { f32, bf16, i32, e4m3 };
 
 constexpr std::size_t size_of(DType dtype) {
+  if (dtype == DType::e4m3) return 1;
   return dtype == DType::bf16 ? 2 : 4;
 }
-/// "f32", "bf16", "i32".
+/// "f32", "bf16", "i32", "e4m3".
 const char* name(DType dtype);
 
 /// The upper half of a float: 8 exponent bits, 7 of mantissa.

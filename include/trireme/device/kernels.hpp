@@ -79,6 +79,12 @@ struct AttentionBackward {
   Tensor dv;     // like v
 };
 
+/// A tensor times a power of two, rounded to e4m3, and the factor that undoes it.
+struct Quantised {
+  Tensor codes;    // e4m3, contiguous
+  Tensor unscale;  // f32 [1]
+};
+
 /// AdamW (Loshchilov & Hutter 2019), bias-corrected; decay is decoupled.
 struct AdamW {
   float learning_rate = 0;
@@ -129,6 +135,21 @@ class Kernels {
                                       const Tensor& x,            // [rows, in]
                                       const Tensor& dw,           // f32 [out, in]
                                       const Tensor& d_bias) = 0;  // f32 [out], or empty
+
+  // Products in FP8, with one scale a tensor, that of the numbers at hand. Sums are in fp32. What
+  // is not finite becomes NaN, and so does all that is multiplied by it.
+
+  /// magnitude = the largest |x|; NaN or infinite if an element is.
+  virtual void largest_magnitude(const Tensor& x,
+                                 const Tensor& magnitude) = 0;  // f32 [1]
+  /// codes = x * e4m3_scale(magnitude), rounded; unscale undoes it. A magnitude below
+  /// that of x saturates.
+  virtual void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) = 0;
+  /// y = (x * transpose(w)) * both unscales + bias; bias and y are bf16.
+  virtual void linear_forward_quantised(const Quantised& x,    // [rows, in]
+                                        const Quantised& w,    // [out, in]
+                                        const Tensor& bias,    // [out], or empty
+                                        const Tensor& y) = 0;  // [rows, out]
 
   // Embedding. Rows of tokens outside [first_token, first_token + rows of table) become zero:
   // they live on another tensor-parallel rank.

@@ -38,6 +38,7 @@ class Tensor {
   float* f32() const { return typed<float>(DType::f32); }
   Bf16* bf16() const { return typed<Bf16>(DType::bf16); }
   std::int32_t* i32() const { return typed<std::int32_t>(DType::i32); }
+  E4m3* e4m3() const { return typed<E4m3>(DType::e4m3); }
 
   /// Elements [begin, begin + count) along a dimension.
   Tensor slice(int dimension, std::int64_t begin, std::int64_t count) const;

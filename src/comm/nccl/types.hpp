@@ -15,6 +15,8 @@ inline DataType type_of(const device::Tensor& x) {
       return DataType::bf16;
     case device::DType::i32:
       return DataType::i32;
+    case device::DType::e4m3:
+      break;
   }
   return DataType::f32;
 }

@@ -11,6 +11,7 @@
 #include "device/cpu/norm.hpp"
 #include "device/cpu/optimizer.hpp"
 #include "device/cpu/products.hpp"
+#include "device/cpu/quantise.hpp"
 #include "device/denormals.hpp"
 #include "device/reference/reference.hpp"
 
@@ -39,6 +40,18 @@ class CpuKernels final : public Kernels {
                               const Tensor& d_bias) override {
     products_.linear_backward_weight(dy, x, dw);
     if (d_bias) cpu::add_column_sums(context_, dy, d_bias);
+  }
+
+  void largest_magnitude(const Tensor& x, const Tensor& magnitude) override {
+    cpu::largest_magnitude(context_, x, magnitude);
+  }
+  void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) override {
+    cpu::quantise(context_, x, magnitude, result);
+  }
+  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                const Tensor& y) override {
+    products_.linear_forward(quantised_.values(context_, x, 0), quantised_.values(context_, w, 1),
+                             bias, y);
   }
 
   void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
@@ -126,6 +139,7 @@ class CpuKernels final : public Kernels {
   cpu::Context context_;
   cpu::Products products_;
   cpu::FlashAttention attention_;
+  cpu::QuantisedValues quantised_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "device/cuda/blas.hpp"
 #include "device/cuda/cuda_device.hpp"
+#include "device/cuda/fp8_products.hpp"
 #include "device/cuda/launcher.hpp"
 #include "device/cuda/own_kernels.hpp"
 #include "device/cuda/products.hpp"
@@ -14,7 +15,10 @@ namespace {
 class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
  public:
   CudaKernels(int card, const cuda::Blas& blas)
-      : device_(card), launcher_(device_.stream()), products_(blas, device_.stream()) {}
+      : device_(card),
+        launcher_(device_.stream()),
+        products_(blas, device_.stream()),
+        fp8_products_(blas, device_.stream()) {}
   const char* name() const override { return "cuda"; }
   Device& device() override { return device_; }
 
@@ -22,6 +26,11 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
                              bool accumulate) override {
     use_card();
     products_.backward_input(dy, w, dx, accumulate);
+  }
+  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                const Tensor& y) override {
+    use_card();
+    fp8_products_.forward(x, w, bias, y);
   }
   void synchronize() override { device_.synchronize(); }
 
@@ -45,6 +54,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   cuda::CudaDevice device_;
   cuda::Launcher launcher_;
   cuda::Products products_;
+  cuda::Fp8Products fp8_products_;
 };
 
 base::Failure no_card(const std::string& reason) {

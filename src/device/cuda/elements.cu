@@ -2,6 +2,7 @@
 #include "device/cuda/kernels/arithmetic.cuh"
 #include "device/cuda/kernels/embedding.cuh"
 #include "device/cuda/kernels/optimizer.cuh"
+#include "device/cuda/kernels/quantise.cuh"
 #include "device/cuda/launcher.hpp"
 
 namespace trireme::device::cuda {
@@ -26,6 +27,8 @@ template void accumulate(Launcher&, const Tensor&, const Tensor&);
 template void scale(Launcher&, const Tensor&, float);
 template double sum_of_squares(Launcher&, const Tensor&);
 template double sum(Launcher&, const Tensor&);
+template void largest_magnitude(Launcher&, const Tensor&, const Tensor&);
+template void quantise(Launcher&, const Tensor&, const Tensor&, const Quantised&);
 template void adamw(Launcher&, const AdamW&, const OptimizerRuns&);
 template void sgd(Launcher&, const Sgd&, const OptimizerRuns&);
 

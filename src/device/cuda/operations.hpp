@@ -19,6 +19,11 @@ template <typename L>
 void add_positions_backward(L& launcher, const Tensor& dx, std::int64_t seq, const Tensor& d_table);
 
 template <typename L>
+void largest_magnitude(L& launcher, const Tensor& x, const Tensor& magnitude);
+template <typename L>
+void quantise(L& launcher, const Tensor& x, const Tensor& magnitude, const Quantised& result);
+
+template <typename L>
 void norm_forward(L& launcher, const NormForward& norm);
 template <typename L>
 void norm_backward(L& launcher, const NormBackward& norm);

@@ -23,6 +23,13 @@ class OwnKernels : public Kernels {
     if (d_bias) cuda::add_column_sums(start(), dy, d_bias);
   }
 
+  void largest_magnitude(const Tensor& x, const Tensor& magnitude) override {
+    cuda::largest_magnitude(start(), x, magnitude);
+  }
+  void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) override {
+    cuda::quantise(start(), x, magnitude, result);
+  }
+
   void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
                          const Tensor& out) override {
     cuda::embedding_forward(start(), tokens, table, first_token, out);

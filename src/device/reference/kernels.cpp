@@ -24,6 +24,17 @@ class ReferenceKernels final : public Kernels {
     reference::linear_backward_weight(dy, x, dw, d_bias);
   }
 
+  void largest_magnitude(const Tensor& x, const Tensor& magnitude) override {
+    reference::largest_magnitude(x, magnitude);
+  }
+  void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) override {
+    reference::quantise(x, magnitude, result);
+  }
+  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                const Tensor& y) override {
+    reference::linear_forward_quantised(x, w, bias, y);
+  }
+
   void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
                          const Tensor& out) override {
     reference::embedding_forward(tokens, table, first_token, out);

@@ -14,6 +14,11 @@ void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, 
 void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                             const Tensor& d_bias);
 
+void largest_magnitude(const Tensor& x, const Tensor& magnitude);
+void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result);
+void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                              const Tensor& y);
+
 void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
                        const Tensor& out);
 void embedding_backward(const Tensor& tokens, const Tensor& d_out, std::int64_t first_token,

@@ -43,6 +43,37 @@ void OperandKernels::linear_backward_weight(const Tensor& dy, const Tensor& x, c
       });
 }
 
+void OperandKernels::largest_magnitude(const Tensor& x, const Tensor& magnitude) {
+  run("largest_magnitude", {{"x", x, input}, {"magnitude", magnitude, output}},
+      [=](Kernels& k, const Placement& at) { k.largest_magnitude(at(x), at(magnitude)); });
+}
+
+void OperandKernels::quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) {
+  run("quantise",
+      {{"x", x, input},
+       {"magnitude", magnitude, input},
+       {"codes", result.codes, output},
+       {"unscale", result.unscale, output}},
+      [=](Kernels& k, const Placement& at) {
+        k.quantise(at(x), at(magnitude), {at(result.codes), at(result.unscale)});
+      });
+}
+
+void OperandKernels::linear_forward_quantised(const Quantised& x, const Quantised& w,
+                                              const Tensor& bias, const Tensor& y) {
+  run("linear_forward_quantised",
+      {{"x", x.codes, input},
+       {"x_unscale", x.unscale, input},
+       {"w", w.codes, input},
+       {"w_unscale", w.unscale, input},
+       {"bias", bias, input},
+       {"y", y, output}},
+      [=](Kernels& k, const Placement& at) {
+        k.linear_forward_quantised({at(x.codes), at(x.unscale)}, {at(w.codes), at(w.unscale)},
+                                   at(bias), at(y));
+      });
+}
+
 void OperandKernels::embedding_forward(const Tensor& tokens, const Tensor& table,
                                        std::int64_t first_token, const Tensor& out) {
   run("embedding_forward",

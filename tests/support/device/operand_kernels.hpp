@@ -32,6 +32,10 @@ class OperandKernels : public Kernels {
                              bool accumulate) override;
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override;
+  void largest_magnitude(const Tensor& x, const Tensor& magnitude) override;
+  void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) override;
+  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                const Tensor& y) override;
   void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
                          const Tensor& out) override;
   void embedding_backward(const Tensor& tokens, const Tensor& d_out, std::int64_t first_token,

@@ -7,6 +7,7 @@
 #include "device/cuda/kernels/embedding.cuh"
 #include "device/cuda/kernels/norm.cuh"
 #include "device/cuda/kernels/optimizer.cuh"
+#include "device/cuda/kernels/quantise.cuh"
 #include "device/cuda/own_kernels.hpp"
 #include "support/simt/launcher.hpp"
 
@@ -25,6 +26,10 @@ class HostKernels final : public cuda::OwnKernels<HostLauncher> {
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                              bool accumulate) override {
     products_->linear_backward_input(dy, w, dx, accumulate);
+  }
+  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                const Tensor& y) override {
+    products_->linear_forward_quantised(x, w, bias, y);
   }
   void synchronize() override {}
 
@@ -57,6 +62,7 @@ void ExecutedKernels::run(const char* operation, std::initializer_list<test::Ope
   HostKernels kernels(launcher);
   body(kernels, [](const Tensor& tensor) { return tensor; });
   memory.expect_written(operation);
+  traffic_ = memory.traffic();
 }
 
 }  // namespace trireme::device::simt

@@ -3,7 +3,9 @@
 #include "support/device/operand_kernels.hpp"
 #include "support/simt/executor.hpp"
 
+#include <map>
 #include <memory>
+#include <string>
 
 namespace trireme::device::simt {
 
@@ -16,12 +18,15 @@ class ExecutedKernels final : public test::OperandKernels {
 
   const char* name() const override { return "simt"; }
   void synchronize() override {}
+  /// Of the last operation, by operand.
+  const std::map<std::string, Traffic>& traffic() const { return traffic_; }
 
  private:
   void run(const char* operation, std::initializer_list<test::Operand> operands,
            const Body& body) override;
 
   Executor executor_;
+  std::map<std::string, Traffic> traffic_;
 };
 
 }  // namespace trireme::device::simt

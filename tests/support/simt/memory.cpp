@@ -108,6 +108,9 @@ void* Allocation::check(const void* origin, std::int64_t index, int count, std::
       state = static_cast<std::uint8_t>((state | written) & ~static_cast<unsigned>(owed));
     }
   }
+  const auto moved = static_cast<std::int64_t>(bytes) * count;
+  (access == Access::read ? traffic_.read_bytes : traffic_.written_bytes) += moved;
+  ++(access == Access::read ? traffic_.reads : traffic_.writes);
   return address;
 }
 
@@ -167,6 +170,23 @@ Allocation* Memory::find(const void* address) {
     if (allocation->contains(address)) return allocation.get();
   }
   throw Fault("a kernel is given memory that its operation does not have");
+}
+
+std::map<std::string, Traffic> Memory::traffic() const {
+  std::map<std::string, Traffic> all;
+  for (const auto& allocation : allocations_) {
+    std::string name = "workspace";
+    for (const auto& declared : declared_) {
+      if (allocation->contains(declared.begin)) name = declared.name;
+    }
+    auto& sum = all[name];
+    const auto& more = allocation->traffic();
+    sum.read_bytes += more.read_bytes;
+    sum.reads += more.reads;
+    sum.written_bytes += more.written_bytes;
+    sum.writes += more.writes;
+  }
+  return all;
 }
 
 std::string Memory::describe(const void* address) const {

@@ -6,6 +6,8 @@
 #include "support/simt/marks.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -23,6 +25,14 @@ enum class Access { read, write };
 
 using test::Role;
 
+/// What kernels moved between memory and registers, and in how many accesses.
+struct Traffic {
+  std::int64_t read_bytes = 0;
+  std::int64_t reads = 0;
+  std::int64_t written_bytes = 0;
+  std::int64_t writes = 0;
+};
+
 /// Memory that kernels may touch: one run of elements of equal size, with what is known of each.
 class Allocation {
  public:
@@ -34,6 +44,7 @@ class Allocation {
               const Place& where);
 
   bool contains(const void* address) const;
+  const Traffic& traffic() const { return traffic_; }
   std::byte* base() const { return base_; }
   std::size_t element_bytes() const { return element_bytes_; }
   std::size_t count() const { return states_.size(); }
@@ -48,6 +59,7 @@ class Allocation {
   std::size_t element_bytes_;
   std::vector<std::uint8_t> states_;
   std::vector<Marks> marks_;
+  Traffic traffic_;
 };
 
 /// The global memory of one operation: the tensors that it was given, and its workspace. Anything
@@ -63,6 +75,8 @@ class Memory {
   Allocation* find(const void* address);
   /// "element 3 of 'dx' (f32 [2, 8])": what lies there.
   std::string describe(const void* address) const;
+  /// By the tensors' names, of those that share no memory; "workspace" for all of it.
+  std::map<std::string, Traffic> traffic() const;
   /// Throws if an output has an element that was never written.
   void expect_written(const std::string& operation);
 

@@ -15,6 +15,8 @@ namespace {
 /// Quiet NaNs with contents that no instruction makes.
 constexpr std::uint32_t poison_word = 0x7FC5BAD5;
 constexpr std::uint16_t poison_half = 0x7FD5;
+/// The NaN that no rounding makes.
+constexpr std::uint8_t poison_byte = 0xFF;
 
 bool is_poison(const Tensor& tensor, std::int64_t offset) {
   const auto* at = static_cast<const std::byte*>(tensor.raw()) +
@@ -24,6 +26,7 @@ bool is_poison(const Tensor& tensor, std::int64_t offset) {
     std::memcpy(&bits, at, sizeof(bits));
     return bits == poison_half;
   }
+  if (tensor.dtype() == DType::e4m3) return std::to_integer<std::uint8_t>(*at) == poison_byte;
   std::uint32_t bits = 0;
   std::memcpy(&bits, at, sizeof(bits));
   return bits == poison_word;
@@ -92,6 +95,8 @@ TestTensor& TestTensor::poison() {
   for (std::size_t i = 0; i < memory_elements_; ++i) {
     if (whole_.dtype() == DType::bf16) {
       std::memcpy(memory_.data() + i * 2, &poison_half, 2);
+    } else if (whole_.dtype() == DType::e4m3) {
+      std::memcpy(memory_.data() + i, &poison_byte, 1);
     } else {
       std::memcpy(memory_.data() + i * 4, &poison_word, 4);
     }
@@ -112,6 +117,8 @@ TestTensor& TestTensor::set(const std::vector<float>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (view_.dtype() == DType::bf16) {
       view_.bf16()[offsets_[i]] = to_bf16(values[i]);
+    } else if (view_.dtype() == DType::e4m3) {
+      view_.e4m3()[offsets_[i]] = to_e4m3(values[i]);
     } else {
       view_.f32()[offsets_[i]] = values[i];
     }
@@ -129,8 +136,18 @@ std::vector<float> TestTensor::values() const {
   std::vector<float> values;
   values.reserve(offsets_.size());
   for (const auto offset : offsets_) {
-    values.push_back(view_.dtype() == DType::bf16 ? to_float(view_.bf16()[offset])
-                                                  : view_.f32()[offset]);
+    switch (view_.dtype()) {
+      case DType::bf16:
+        values.push_back(to_float(view_.bf16()[offset]));
+        break;
+      case DType::e4m3:
+        values.push_back(to_float(view_.e4m3()[offset]));
+        break;
+      case DType::f32:
+      case DType::i32:
+        values.push_back(view_.f32()[offset]);
+        break;
+    }
   }
   return values;
 }

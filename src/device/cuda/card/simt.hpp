@@ -24,6 +24,33 @@ struct alignas(sizeof(T) * N) Pack {
   __device__ const T& operator[](int index) const { return values[index]; }
 };
 
+/// What one instruction moves. The compiler takes the copy of a struct apart and writes its
+/// elements one by one where it finds that good, and it is not.
+template <std::size_t bytes>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using Type = unsigned char;
+};
+template <>
+struct WordOf<2> {
+  using Type = unsigned short;
+};
+template <>
+struct WordOf<4> {
+  using Type = unsigned;
+};
+template <>
+struct WordOf<8> {
+  using Type = uint2;
+};
+template <>
+struct WordOf<16> {
+  using Type = uint4;
+};
+template <std::size_t bytes>
+using Word = typename WordOf<bytes>::Type;
+
 // Where a thread stands. Blocks have one dimension and whole warps.
 
 __device__ inline int thread() {
@@ -94,11 +121,18 @@ class Global {
   __device__ void store(std::int64_t index, Element value) const { data_[index] = value; }
   template <int N>
   __device__ Pack<Element, N> load_pack(std::int64_t index) const {
-    return *reinterpret_cast<const Pack<Element, N>*>(data_ + index);
+    using Whole = Word<sizeof(Pack<Element, N>)>;
+    const auto word = *reinterpret_cast<const Whole*>(data_ + index);
+    Pack<Element, N> pack;
+    memcpy(&pack, &word, sizeof(pack));
+    return pack;
   }
   template <int N>
   __device__ void store_pack(std::int64_t index, const Pack<Element, N>& pack) const {
-    *reinterpret_cast<Pack<Element, N>*>(data_ + index) = pack;
+    using Whole = Word<sizeof(Pack<Element, N>)>;
+    Whole word;
+    memcpy(&word, &pack, sizeof(pack));
+    *reinterpret_cast<Whole*>(data_ + index) = word;
   }
 
  private:
@@ -132,6 +166,9 @@ __device__ inline float widen(float value) {
 __device__ inline float widen(Bf16 value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
 }
+__device__ inline float widen(E4m3 value) {
+  return to_float(value);
+}
 
 template <typename T>
 __device__ T narrow(float value);
@@ -142,6 +179,10 @@ __device__ inline float narrow<float>(float value) {
 template <>
 __device__ inline Bf16 narrow<Bf16>(float value) {
   return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
+}
+template <>
+__device__ inline E4m3 narrow<E4m3>(float value) {
+  return to_e4m3(value);
 }
 
 }  // namespace trireme::device::simt

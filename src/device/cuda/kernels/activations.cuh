@@ -217,8 +217,7 @@ void rotary(L& launcher, const Tensor& x, const RotaryTables& tables) {
   expect_same_shape(tables.cos_table, tables.sin_table);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
-    // Four pairs: the tables hold floats.
-    constexpr int pack = 4;
+    constexpr int pack = pack_size<T>;
     const bool packed =
         half % pack == 0 && all_packable(pack, x, tables.cos_table, tables.sin_table);
     run_elements<pack>(

@@ -66,18 +66,29 @@ struct ScaleRows {
 /// Elements of one partial sum, whatever the card.
 constexpr std::int64_t sum_chunk = 16384;
 
-/// partials[block] = sum over the block's chunk of x, or of its squares.
-template <bool squares>
+/// partials[block] = sum over the block's chunk of x, or of its squares. A thread takes four
+/// neighbours at a time, in one access where they are packed: the order of the sum is the same.
+template <bool squares, bool packed>
 __global__ void __launch_bounds__(256)
     sum_chunks(Matrix<const float> x, std::int64_t count, simt::Global<double> partials) {
   const auto width = x.rows.width();
   const auto begin = simt::block() * sum_chunk;
   const auto end = begin + sum_chunk < count ? begin + sum_chunk : count;
   double total[1] = {0.0};
-  for (auto index = begin + simt::thread(); index < end; index += simt::threads()) {
-    const auto place = width == count ? Quotient{0, index} : divide(index, width);
-    const auto value = static_cast<double>(x.row(place.whole).load(place.rest));
+  const auto take = [&](float number) {
+    const auto value = static_cast<double>(number);
     total[0] += squares ? value * value : value;
+  };
+  for (auto index = begin + 4 * simt::thread(); index < end; index += 4 * simt::threads()) {
+    if (packed && index + 4 <= end) {
+      const auto values = x.data.template load_pack<4>(index);
+      for (int i = 0; i < 4; ++i) take(values[i]);
+      continue;
+    }
+    for (auto single = index; single < index + 4 && single < end; ++single) {
+      const auto place = width == count ? Quotient{0, single} : divide(single, width);
+      take(x.row(place.whole).load(place.rest));
+    }
   }
   block_sums(total);
   if (simt::thread() == 0) partials.store(simt::block(), total[0]);
@@ -106,7 +117,9 @@ double sum_of(L& launcher, const Tensor& x) {
   TRIREME_EXPECT(x.contiguous() || count <= largest_dividend,
                  "a sum over strided rows takes at most 2^32 numbers");
   const auto from = matrix_of<const float>(launcher, as_run(x, x.contiguous()));
-  launcher.launch("sum_chunks", &sum_chunks<squares>, Grid{chunks, 256}, from, count, partials);
+  const auto kernel =
+      x.contiguous() && packable(x, 4) ? &sum_chunks<squares, true> : &sum_chunks<squares, false>;
+  launcher.launch("sum_chunks", kernel, Grid{chunks, 256}, from, count, partials);
   launcher.launch("sum_partials", &sum_partials<256>, Grid{1, 256}, partials, chunks, result);
   return launcher.read_back(result);
 }
@@ -133,7 +146,7 @@ void fill(L& launcher, const Tensor& x, float value) {
 
 template <typename From, typename To, typename L>
 void copy_as(L& launcher, const Tensor& from, const Tensor& to) {
-  constexpr int pack = pack_size<From> < pack_size<To> ? pack_size<From> : pack_size<To>;
+  constexpr int pack = pack_size < From >> pack_size<To> ? pack_size<From> : pack_size<To>;
   run_elements<pack>(
       launcher, "copy", elements_of(pack, from, to),
       CopyRows<From, To>{matrix_of<const From>(launcher, from), matrix_of<To>(launcher, to)});
@@ -175,8 +188,8 @@ void accumulate(L& launcher, const Tensor& x, const Tensor& sum) {
   const Tensor to = as_run(sum, flat);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
-    run_elements<4>(
-        launcher, "accumulate", elements_of(4, from, to),
+    run_elements<pack_size<T>>(
+        launcher, "accumulate", elements_of(pack_size<T>, from, to),
         AddRows<T, float>{matrix_of<const T>(launcher, from), matrix_of<const float>(launcher, to),
                           matrix_of<float>(launcher, to)});
   });

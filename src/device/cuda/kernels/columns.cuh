@@ -46,33 +46,50 @@ __global__ void __launch_bounds__(128)
   const auto end = begin + cut.rows_of_a_chunk < rows ? begin + cut.rows_of_a_chunk : rows;
   for (auto row = begin; row < end; ++row) body.template add<N>(row, column, sums);
   for (int s = 0; s < Body::count; ++s) {
-    for (int i = 0; i < N; ++i) {
-      partials.store((chunk * Body::count + s) * width + column + i, sums[s][i]);
-    }
+    store_floats<N>(partials, (chunk * Body::count + s) * width + column, sums[s]);
   }
 }
 
-/// target[column] += sum over chunks of partials[chunk * pitch + column]. A block takes 32 columns;
+struct PartialSums {
+  std::int64_t chunks = 0;
+  /// Sums of each chunk, one after the other.
+  std::int64_t count = 0;
+  std::int64_t width = 0;
+};
+
+/// target[column] += sum over chunks of partials[chunk][which][column]. A block takes 32 columns;
 /// each of its 8 warps every eighth chunk.
 template <int threads>
 __global__ void __launch_bounds__(threads)
-    add_partials(simt::Global<const float> partials, std::int64_t chunks, std::int64_t pitch,
-                 std::int64_t width, simt::Global<float> target) {
+    add_partials(simt::Global<const float> partials, PartialSums of, std::int64_t which,
+                 simt::Global<float> target) {
   constexpr int warps = threads / simt::warp_size;
   __shared__ simt::Shared<float, warps * simt::warp_size> sums;
   const auto column = simt::block() * simt::warp_size + simt::lane();
   float sum = 0.0F;
-  if (column < width) {
-    for (std::int64_t chunk = simt::warp(); chunk < chunks; chunk += warps) {
-      sum += partials.load(chunk * pitch + column);
+  if (column < of.width) {
+    for (std::int64_t chunk = simt::warp(); chunk < of.chunks; chunk += warps) {
+      sum += partials.load((chunk * of.count + which) * of.width + column);
     }
   }
   sums.store(simt::thread(), sum);
   simt::sync();
-  if (simt::warp() != 0 || column >= width) return;
+  if (simt::warp() != 0 || column >= of.width) return;
   float total = 0.0F;
   for (int w = 0; w < warps; ++w) total += sums.load(w * simt::warp_size + simt::lane());
   target.store(column, target.load(column) + total);
+}
+
+/// target += sum `which` of all chunks, in their order; nothing for an empty target.
+template <typename L>
+void join_partials(L& launcher, const simt::Global<float>& partials, const PartialSums& sums,
+                   const Tensor& target, std::int64_t which) {
+  if (!target) return;
+  TRIREME_EXPECT(target.contiguous() && target.element_count() == sums.width,
+                 "column sums: " + target.text());
+  launcher.launch("add_partials", &add_partials<256>,
+                  Grid{ceil_div(sums.width, simt::warp_size), 256}, partials, sums, which,
+                  memory_of<float>(launcher, target));
 }
 
 /// targets[s] += sum s of body over all rows; an empty target is left out.
@@ -96,13 +113,7 @@ void add_columns(L& launcher, const char* name, const Body& body, const Elements
                     partials);
   }
   for (int s = 0; s < count; ++s) {
-    if (!targets[s]) continue;
-    TRIREME_EXPECT(targets[s].contiguous() && targets[s].element_count() == elements.width,
-                   "column sums: " + targets[s].text());
-    launcher.launch("add_partials", &add_partials<256>,
-                    Grid{ceil_div(elements.width, simt::warp_size), 256},
-                    partials.from(s * elements.width), chunks.count, Body::count * elements.width,
-                    elements.width, memory_of<float>(launcher, targets[s]));
+    join_partials(launcher, partials, {chunks.count, count, elements.width}, targets[s], s);
   }
 }
 
@@ -150,7 +161,7 @@ void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
                  "bias " + bias.text() + " of " + y.text());
   with_type(bias.dtype(), [&](auto element) {
     using T = decltype(element);
-    constexpr int pack = 4;  // the result holds floats
+    constexpr int pack = pack_size<T>;
     run_elements<pack>(
         launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
         AddBias<T>{memory_of<const T>(launcher, bias), matrix_of<float>(launcher, y)});

@@ -160,7 +160,7 @@ void add_positions_backward(L& launcher, const Tensor& dx, std::int64_t seq,
   const auto used = rows.count() < seq ? rows.count() : seq;
   with_type(dx.dtype(), [&](auto element) {
     using T = decltype(element);
-    constexpr int pack = 4;  // the table holds floats
+    constexpr int pack = pack_size<T>;
     run_elements<pack>(launcher, "add_positions_backward",
                        {used, rows.width(), all_packable(pack, dx, d_table)},
                        SumPositions<T>{matrix_of<const T>(launcher, dx),

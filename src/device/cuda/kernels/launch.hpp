@@ -37,12 +37,15 @@ Matrix<T> matrix_of(Launcher& launcher, const Tensor& tensor) {
   return {memory_of<T>(launcher, tensor), RowMap(Rows(tensor))};
 }
 
-/// Can `elements` neighbours be moved together in every row?
+/// Can `elements` neighbours be moved together in every row, in accesses of at most 16 bytes?
 inline bool packable(const Tensor& tensor, std::int64_t elements) {
   if (!tensor) return true;
-  const auto bytes = static_cast<std::uintptr_t>(elements) * size_of(tensor.dtype());
-  return reinterpret_cast<std::uintptr_t>(tensor.raw()) % bytes == 0 &&
-         Rows(tensor).spaced_by_multiples_of(elements);
+  const auto size = static_cast<std::int64_t>(size_of(tensor.dtype()));
+  const auto together = std::min<std::int64_t>(elements, 16 / size);
+  return reinterpret_cast<std::uintptr_t>(tensor.raw()) %
+                 static_cast<std::uintptr_t>(together * size) ==
+             0 &&
+         Rows(tensor).spaced_by_multiples_of(together);
 }
 template <typename... Tensors>
 bool all_packable(std::int64_t elements, const Tensors&... tensors) {

@@ -84,14 +84,14 @@ inline void expect_runs(const OptimizerRuns& runs, const Tensor& parameter) {
   }
 }
 
-/// body(element, elements) with the parameter's type; four at a time, as f32 goes.
+/// body(element, elements) with the parameter's type; as many at a time as one access of it moves.
 template <typename Body>
 void with_parameter(const OptimizerRuns& runs, const Tensor& parameter, const Body& body) {
-  const bool packed =
-      all_packable(4, runs.gradient, runs.master, runs.first_moment, runs.second_moment, parameter);
-  const Elements elements{1, runs.gradient.element_count(), packed};
-  with_type(parameter ? parameter.dtype() : DType::f32,
-            [&](auto element) { body(element, elements); });
+  with_type(parameter ? parameter.dtype() : DType::f32, [&](auto element) {
+    const bool packed = all_packable(pack_size<decltype(element)>, runs.gradient, runs.master,
+                                     runs.first_moment, runs.second_moment, parameter);
+    body(element, Elements{1, runs.gradient.element_count(), packed});
+  });
 }
 
 template <typename L>
@@ -104,7 +104,7 @@ void adamw(L& launcher, const AdamW& rule, const OptimizerRuns& runs) {
   };
   with_parameter(runs, parameter, [&](auto element, const Elements& elements) {
     using T = decltype(element);
-    run_elements<4>(
+    run_elements<pack_size<T>>(
         launcher, "adamw", elements,
         AdamWRun<T>{rule,
                     correction(rule.beta1),
@@ -122,7 +122,7 @@ void sgd(L& launcher, const Sgd& rule, const OptimizerRuns& runs) {
   expect_runs(runs, parameter);
   with_parameter(runs, parameter, [&](auto element, const Elements& elements) {
     using T = decltype(element);
-    run_elements<4>(
+    run_elements<pack_size<T>>(
         launcher, "sgd", elements,
         SgdRun<T>{rule,
                   memory_of<const float>(launcher, runs.gradient),

@@ -5,11 +5,16 @@
 /// Sums whose order depends on the number of threads alone.
 namespace trireme::device::cuda {
 
-template <typename T, int count>
-__device__ void warp_sums(T (&values)[count]) {
-  for (int mask = simt::warp_size / 2; mask > 0; mask /= 2) {
+/// Of `lanes` neighbours, a power of two; all lanes of the warp come.
+template <int lanes, typename T, int count>
+__device__ void neighbour_sums(T (&values)[count]) {
+  for (int mask = lanes / 2; mask > 0; mask /= 2) {
     for (int i = 0; i < count; ++i) values[i] += simt::shuffle_xor(values[i], mask);
   }
+}
+template <typename T, int count>
+__device__ void warp_sums(T (&values)[count]) {
+  neighbour_sums<simt::warp_size>(values);
 }
 
 /// Every thread of the block gets all sums. Up to 32 warps.
@@ -29,26 +34,47 @@ __device__ void block_sums(T (&values)[count]) {
   warp_sums(values);
 }
 
-/// Who shares a row: a warp, or a whole block.
-template <bool whole_block>
+/// The largest of the block's numbers, for every thread. Up to 32 warps.
+__device__ inline std::uint32_t block_largest(std::uint32_t value) {
+  __shared__ simt::Shared<std::uint32_t, simt::warp_size> partial;
+  const auto of_warp = [](std::uint32_t own) {
+    for (int mask = simt::warp_size / 2; mask > 0; mask /= 2) {
+      const auto other = simt::shuffle_xor(own, mask);
+      own = other > own ? other : own;
+    }
+    return own;
+  };
+  value = of_warp(value);
+  simt::sync();  // the former numbers have been read
+  if (simt::lane() == 0) partial.store(simt::warp(), value);
+  simt::sync();
+  const int warps = simt::threads() / simt::warp_size;
+  return of_warp(simt::lane() < warps ? partial.load(simt::lane()) : 0U);
+}
+
+/// Who shares a row: `lanes` neighbours of a warp (a power of two), or a whole block (0).
+template <int lanes>
 struct Team {
-  __device__ static std::int64_t index() {
-    return whole_block ? simt::block()
-                       : simt::block() * (simt::threads() / simt::warp_size) + simt::warp();
-  }
-  __device__ static std::int64_t count() {
-    return whole_block ? simt::blocks() : simt::blocks() * (simt::threads() / simt::warp_size);
-  }
-  __device__ static int rank() { return whole_block ? simt::thread() : simt::lane(); }
-  __device__ static int size() { return whole_block ? simt::threads() : simt::warp_size; }
+  static constexpr bool whole_block = lanes == 0;
+  /// Teams of a block, and which of them this is.
+  __device__ static int in_block() { return whole_block ? 1 : simt::threads() / width(); }
+  __device__ static int number() { return whole_block ? 0 : simt::thread() / width(); }
+  __device__ static std::int64_t index() { return simt::block() * in_block() + number(); }
+  __device__ static std::int64_t count() { return simt::blocks() * in_block(); }
+  __device__ static int rank() { return whole_block ? simt::thread() : simt::thread() % width(); }
+  __device__ static int size() { return whole_block ? simt::threads() : width(); }
+  /// All threads of the warp, or of the block, come.
   template <typename T, int values_count>
   __device__ static void sums(T (&values)[values_count]) {
     if constexpr (whole_block) {
       block_sums(values);
     } else {
-      warp_sums(values);
+      neighbour_sums<lanes>(values);
     }
   }
+
+ private:
+  static constexpr int width() { return whole_block ? 1 : lanes; }
 };
 
 }  // namespace trireme::device::cuda

@@ -71,20 +71,31 @@ constexpr int pack_size = 16 / static_cast<int>(sizeof(T));
 template <int N>
 using Floats = simt::Pack<float, N>;
 
+/// Of N neighbours of type T, those of one access.
+template <int N, typename T>
+constexpr int access_size = N < pack_size<T> ? N : pack_size<T>;
+
+/// In accesses of at most 16 bytes.
 template <int N, typename T>
 __device__ Floats<N> load_floats(const simt::Global<T>& row, std::int64_t column) {
-  const auto pack = row.template load_pack<N>(column);
+  constexpr int part = access_size<N, std::remove_const_t<T>>;
   Floats<N> values;
-  for (int i = 0; i < N; ++i) values[i] = simt::widen(pack[i]);
+  for (int first = 0; first < N; first += part) {
+    const auto pack = row.template load_pack<part>(column + first);
+    for (int i = 0; i < part; ++i) values[first + i] = simt::widen(pack[i]);
+  }
   return values;
 }
 
 template <int N, typename T>
 __device__ void store_floats(const simt::Global<T>& row, std::int64_t column,
                              const Floats<N>& values) {
-  simt::Pack<T, N> pack;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by the next line
-  for (int i = 0; i < N; ++i) pack[i] = simt::narrow<T>(values[i]);
-  row.template store_pack<N>(column, pack);
+  constexpr int part = access_size<N, T>;
+  for (int first = 0; first < N; first += part) {
+    simt::Pack<T, part> pack;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+    for (int i = 0; i < part; ++i) pack[i] = simt::narrow<T>(values[first + i]);
+    row.template store_pack<part>(column + first, pack);
+  }
 }
 
 }  // namespace trireme::device::cuda

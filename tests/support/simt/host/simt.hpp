@@ -203,6 +203,9 @@ inline float widen(float value) {
 inline float widen(Bf16 value) {
   return to_float(value);
 }
+inline float widen(E4m3 value) {
+  return to_float(value);
+}
 
 template <typename T>
 T narrow(float value);
@@ -213,6 +216,10 @@ inline float narrow<float>(float value) {
 template <>
 inline Bf16 narrow<Bf16>(float value) {
   return to_bf16(value);
+}
+template <>
+inline E4m3 narrow<E4m3>(float value) {
+  return to_e4m3(value);
 }
 
 }  // namespace trireme::device::simt

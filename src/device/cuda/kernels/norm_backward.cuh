@@ -1,0 +1,322 @@
+#pragma once
+
+#include "device/cuda/kernels/columns.cuh"
+#include "device/cuda/kernels/norm_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trireme::device::cuda {
+
+template <typename T>
+struct NormBackwardOperands {
+  Matrix<const T> dy;
+  Matrix<const T> x;
+  simt::Global<const T> weight;
+  simt::Global<const float> mean;
+  simt::Global<const float> rstd;
+  Matrix<const T> d_residual;
+  Matrix<T> dx;
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  float eps = 0.0F;
+  bool layer = false;
+};
+
+template <typename Real>
+struct RowStatistics {
+  Real mean;
+  Real rstd;
+};
+
+/// From what the forward kept; of narrow rows again from the row itself, because there its rounding
+/// is as large as the gradient.
+template <typename T, typename Real, int lanes>
+__device__ RowStatistics<Real> row_statistics(const NormBackwardOperands<T>& norm,
+                                              std::int64_t row) {
+  using Row = Team<lanes>;
+  if constexpr (std::is_same_v<Real, float>) {
+    return {norm.layer ? norm.mean.load(row) : 0.0F, norm.rstd.load(row)};
+  } else {
+    const auto count = static_cast<Real>(norm.width);
+    Real total[1] = {0};
+    for (std::int64_t c = Row::rank(); c < norm.width; c += Row::size()) {
+      total[0] += static_cast<Real>(simt::widen(norm.x.row(row).load(c)));
+    }
+    Row::sums(total);
+    const Real mean = norm.layer ? total[0] / count : Real{0};
+    total[0] = 0;
+    for (std::int64_t c = Row::rank(); c < norm.width; c += Row::size()) {
+      const auto centered = static_cast<Real>(simt::widen(norm.x.row(row).load(c))) - mean;
+      total[0] += centered * centered;
+    }
+    Row::sums(total);
+    return {mean, Real{1} / std::sqrt(total[0] / count + static_cast<Real>(norm.eps))};
+  }
+}
+
+/// With g = dy * weight and h the normalised row, dx = rstd * (g - mean(g) - h * mean(g * h)) +
+/// d_residual; RMS norm lacks the first mean.
+template <typename T, int N, typename Real, int lanes>
+__global__ void __launch_bounds__(256, 2) norm_backward_streamed(NormBackwardOperands<T> norm) {
+  using Row = Team<lanes>;
+  const auto count = static_cast<Real>(norm.width);
+  const auto begin = std::int64_t{Row::rank()} * N;
+  const auto step = std::int64_t{Row::size()} * N;
+  for (auto row = Row::index(); row < norm.rows; row += Row::count()) {
+    const auto [mean, rstd] = row_statistics<T, Real, lanes>(norm, row);
+    Real totals[2] = {0, 0};
+    for (auto c = begin; c < norm.width; c += step) {
+      const auto d = load_floats<N>(norm.dy.row(row), c);
+      const auto v = load_floats<N>(norm.x.row(row), c);
+      const auto w = load_floats<N>(norm.weight, c);
+      for (int i = 0; i < N; ++i) {
+        const auto g = static_cast<Real>(d[i]) * static_cast<Real>(w[i]);
+        totals[0] += g;
+        totals[1] += g * ((static_cast<Real>(v[i]) - mean) * rstd);
+      }
+    }
+    Row::sums(totals);
+    const Real mean_g = norm.layer ? totals[0] / count : Real{0};
+    const Real mean_gh = totals[1] / count;
+    for (auto c = begin; c < norm.width; c += step) {
+      const auto d = load_floats<N>(norm.dy.row(row), c);
+      const auto v = load_floats<N>(norm.x.row(row), c);
+      const auto w = load_floats<N>(norm.weight, c);
+      Floats<N> result;
+      for (int i = 0; i < N; ++i) {
+        const auto g = static_cast<Real>(d[i]) * static_cast<Real>(w[i]);
+        const auto h = (static_cast<Real>(v[i]) - mean) * rstd;
+        result[i] = static_cast<float>(rstd * (g - mean_g - h * mean_gh));
+      }
+      if (norm.d_residual.data) {
+        const auto direct = load_floats<N>(norm.d_residual.row(row), c);
+        for (int i = 0; i < N; ++i) result[i] += direct[i];
+      }
+      store_floats<N>(norm.dx.row(row), c, result);
+    }
+  }
+}
+
+/// What a row adds to the gradients of weight and bias, where rows are streamed: dy and x are read
+/// once more for it.
+template <typename T>
+struct NormColumns {
+  static constexpr int count = 2;
+  Matrix<const T> dy;
+  Matrix<const T> x;
+  simt::Global<const float> mean;
+  simt::Global<const float> rstd;
+
+  template <int N>
+  __device__ void add(std::int64_t row, std::int64_t column, Floats<N> (&sums)[2]) const {
+    const auto d = load_floats<N>(dy.row(row), column);
+    const auto v = load_floats<N>(x.row(row), column);
+    const float center = mean ? mean.load(row) : 0.0F;
+    const float factor = rstd.load(row);
+    for (int i = 0; i < N; ++i) {
+      sums[0][i] += d[i] * ((v[i] - center) * factor);
+      sums[1][i] += d[i];
+    }
+  }
+};
+
+/// What a thread holds of a row.
+template <typename T, int N, int packs>
+struct HeldGradient {
+  simt::Pack<T, N> dy[packs]{};
+  simt::Pack<T, N> x[packs]{};
+  float mean = 0.0F;
+  float rstd = 0.0F;
+};
+
+/// The rows of a block: `of_block` of them from block() * of_block on, whatever the card.
+struct BlockRows {
+  std::int64_t of_block = 0;
+};
+
+/// Where a thread's packs lie in a row, and which rows are its team's.
+template <typename T, int N, int lanes, int packs>
+class HeldReader {
+ public:
+  using Row = Team<lanes>;
+
+  __device__ explicit HeldReader(const NormBackwardOperands<T>& norm) : norm_(norm) {}
+
+  __device__ static std::int64_t column(int p) {
+    return (std::int64_t{p} * Row::size() + Row::rank()) * N;
+  }
+  __device__ void read(std::int64_t row, HeldGradient<T, N, packs>& held) const {
+    for (int p = 0; p < packs; ++p) {
+      const auto c = column(p);
+      if (c >= norm_.width) continue;
+      held.dy[p] = norm_.dy.row(row).template load_pack<N>(c);
+      held.x[p] = norm_.x.row(row).template load_pack<N>(c);
+    }
+    held.mean = norm_.layer ? norm_.mean.load(row) : 0.0F;
+    held.rstd = norm_.rstd.load(row);
+  }
+
+ private:
+  const NormBackwardOperands<T>& norm_;
+};
+
+/// Adds the teams' sums of one column in the order of the teams, into partials[column].
+template <int N, int lanes, int packs>
+__device__ void store_column_sums(const Floats<N> (&sums)[packs], std::int64_t width,
+                                  const simt::Global<float>& partials) {
+  using Row = Team<lanes>;
+  if constexpr (Row::whole_block) {
+    for (int p = 0; p < packs; ++p) {
+      const auto c = (std::int64_t{p} * Row::size() + Row::rank()) * N;
+      if (c < width) store_floats<N>(partials, c, sums[p]);
+    }
+  } else {
+    __shared__ simt::Shared<float, lanes * packs * N> total;
+    for (int team = 0; team < Row::in_block(); ++team) {
+      simt::sync();
+      if (team != Row::number()) continue;
+      for (int p = 0; p < packs; ++p) {
+        for (int i = 0; i < N; ++i) {
+          const int c = (p * Row::size() + Row::rank()) * N + i;
+          total.store(c, team == 0 ? sums[p][i] : total.load(c) + sums[p][i]);
+        }
+      }
+    }
+    simt::sync();
+    for (auto c = std::int64_t{simt::thread()}; c < width; c += simt::threads()) {
+      partials.store(c, total.load(static_cast<int>(c)));
+    }
+    simt::sync();  // the next sums overwrite these
+  }
+}
+
+/// Everything in one pass: reads dy, x and d_residual once, writes dx once (bf16: 8 bytes an
+/// element, 6 without a residual; fp32 twice that). The block's sums over its rows for the
+/// gradients of weight and bias stay in registers; partials[block][0 or 1][column] are added by
+/// add_partials in the order of the blocks. The next row is on its way while this one is summed.
+template <typename T, int N, int lanes, int packs, bool layer>
+__global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs))
+    norm_backward_held(NormBackwardOperands<T> norm, BlockRows rows, simt::Global<float> partials) {
+  using Row = Team<lanes>;
+  // Registers do not suffice for all of a wide row: the next is not read ahead, and weights come
+  // from the cache.
+  constexpr bool ahead = lanes > 0 || packs < 4;
+  constexpr int sums_count = layer ? 2 : 1;
+  const HeldReader<T, N, lanes, packs> reader(norm);
+  const auto begin = simt::block() * rows.of_block;
+  const auto end = begin + rows.of_block < norm.rows ? begin + rows.of_block : norm.rows;
+  const auto count = static_cast<float>(norm.width);
+  Floats<N> d_weight[packs]{};
+  Floats<N> d_bias[layer ? packs : 1]{};
+  simt::Pack<T, N> weight[packs]{};
+  for (int p = 0; p < packs; ++p) {
+    if (ahead && reader.column(p) < norm.width) {
+      weight[p] = norm.weight.template load_pack<N>(reader.column(p));
+    }
+  }
+  HeldGradient<T, N, packs> next;
+  if (ahead && begin + Row::number() < end) reader.read(begin + Row::number(), next);
+  // All threads of a block go round together: they meet in sums.
+  for (auto first = begin; first < end; first += Row::in_block()) {
+    const auto row = first + Row::number();
+    const bool active = row < end;
+    if (!ahead && active) reader.read(row, next);
+    const auto held = next;
+    if (ahead && row + Row::in_block() < end) reader.read(row + Row::in_block(), next);
+    simt::Pack<T, N> direct[packs]{};
+    for (int p = 0; p < packs; ++p) {
+      const auto c = reader.column(p);
+      if (!active || c >= norm.width) continue;
+      if (norm.d_residual.data) {
+        direct[p] = norm.d_residual.row(row).template load_pack<N>(c);
+      }
+      if (!ahead) weight[p] = norm.weight.template load_pack<N>(c);
+    }
+    const auto h = [&](int p, int i) {
+      return (simt::widen(held.x[p][i]) - held.mean) * held.rstd;
+    };
+    float totals[2] = {0.0F, 0.0F};
+    for (int p = 0; p < packs; ++p) {
+      if (!active || reader.column(p) >= norm.width) continue;
+      for (int i = 0; i < N; ++i) {
+        const float d = simt::widen(held.dy[p][i]);
+        const float g = d * simt::widen(weight[p][i]);
+        totals[0] += g;
+        totals[1] += g * h(p, i);
+        d_weight[p][i] += d * h(p, i);
+        if constexpr (layer) d_bias[p][i] += d;
+      }
+    }
+    Row::sums(totals);
+    if (!active) continue;
+    const float mean_g = layer ? totals[0] / count : 0.0F;
+    const float mean_gh = totals[1] / count;
+    for (int p = 0; p < packs; ++p) {
+      if (reader.column(p) >= norm.width) continue;
+      Floats<N> result;
+      for (int i = 0; i < N; ++i) {
+        const float g = simt::widen(held.dy[p][i]) * simt::widen(weight[p][i]);
+        result[i] = held.rstd * (g - mean_g - h(p, i) * mean_gh);
+        if (norm.d_residual.data) result[i] += simt::widen(direct[p][i]);
+      }
+      store_floats<N>(norm.dx.row(row), reader.column(p), result);
+    }
+  }
+  const auto own = partials.from(simt::block() * sums_count * norm.width);
+  store_column_sums<N, lanes>(d_weight, norm.width, own);
+  if constexpr (layer) store_column_sums<N, lanes>(d_bias, norm.width, own.from(norm.width));
+}
+
+/// Blocks of a fused backward and the rows of each: by shape alone, so that sums repeat on any
+/// card. Enough to fill the card that this was tuned for (132 multiprocessors), few enough that
+/// partial sums are a few percent of what moves.
+inline BlockRows rows_of_blocks(const HeldRows& plan, std::int64_t rows) {
+  const std::int64_t most = plan.lanes == 0 && plan.packs == 1 ? 396 : 264;
+  constexpr std::int64_t fewest_rows = 16;
+  const auto at_once = plan.at_once();
+  const auto wanted = std::max({ceil_div(rows, most), fewest_rows, at_once});
+  return {ceil_div(wanted, at_once) * at_once};
+}
+
+/// False if rows of this width cannot be held.
+template <typename T, int N, typename L>
+bool backward_in_one_pass(L& launcher, const NormBackwardOperands<T>& operands,
+                          const Tensor& d_weight, const Tensor& d_bias) {
+  const auto plan = hold_rows<N>(operands.width);
+  if (!plan.possible()) return false;
+  const auto rows = rows_of_blocks(plan, operands.rows);
+  const Grid grid{ceil_div(operands.rows, rows.of_block), plan.threads};
+  const std::int64_t sums = operands.layer ? 2 : 1;
+  auto partials = launcher.template workspace<float>(grid.blocks * sums * operands.width);
+  with_held_rows<N>(plan, [&](auto lanes, auto packs) {
+    if (operands.layer) {
+      launcher.launch("norm_backward", &norm_backward_held<T, N, lanes(), packs(), true>, grid,
+                      operands, rows, partials);
+    } else {
+      launcher.launch("norm_backward", &norm_backward_held<T, N, lanes(), packs(), false>, grid,
+                      operands, rows, partials);
+    }
+  });
+  join_partials(launcher, partials, {grid.blocks, sums, operands.width}, d_weight, 0);
+  if (operands.layer) {
+    join_partials(launcher, partials, {grid.blocks, sums, operands.width}, d_bias, 1);
+  }
+  return true;
+}
+
+template <typename T, typename L>
+void backward_streamed(L& launcher, const Elements& elements,
+                       const NormBackwardOperands<T>& operands) {
+  constexpr const char* name = "norm_backward";
+  const auto plan = stream_rows(launcher, elements, pack_size<T>);
+  if (plan.narrow) {
+    launcher.launch(name, &norm_backward_streamed<T, 1, double, 32>, plan.grid, operands);
+  } else if (plan.packed) {
+    launcher.launch(name, &norm_backward_streamed<T, pack_size<T>, float, 0>, plan.grid, operands);
+  } else {
+    launcher.launch(name, &norm_backward_streamed<T, 1, float, 0>, plan.grid, operands);
+  }
+}
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,72 @@
+#include "trireme/device/float8.hpp"
+
+#include "device/elements.hpp"
+#include "device/reference/reference.hpp"
+#include "device/rows.hpp"
+
+#include <vector>
+
+namespace trireme::device::reference {
+namespace {
+
+void expect_codes(const Quantised& quantised) {
+  TRIREME_EXPECT(quantised.codes.contiguous() && quantised.unscale.element_count() == 1,
+                 "quantised: codes " + quantised.codes.text());
+}
+
+/// What the codes stand for. bf16 holds every product of a code and a power of two.
+std::vector<Bf16> values_of(const Quantised& quantised) {
+  expect_codes(quantised);
+  const float unscale = quantised.unscale.f32()[0];
+  const auto* codes = quantised.codes.e4m3();
+  std::vector<Bf16> values(static_cast<std::size_t>(quantised.codes.element_count()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = to_bf16(to_float(codes[i]) * unscale);
+  }
+  return values;
+}
+
+}  // namespace
+
+void largest_magnitude(const Tensor& x, const Tensor& magnitude) {
+  const Rows rows(x);
+  // Of two NaNs either will do; integers of magnitudes have the order of the numbers.
+  std::uint32_t largest = 0;
+  with_type(x.dtype(), [&](auto element) {
+    const auto* numbers = data_of<decltype(element)>(x);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      for (std::int64_t column = 0; column < rows.width(); ++column) {
+        const float value = to_float(numbers[rows.offset(row) + column]);
+        largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU);
+      }
+    }
+  });
+  magnitude.f32()[0] = std::bit_cast<float>(largest);
+}
+
+void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) {
+  expect_same_shape(x, result.codes);
+  expect_codes(result);
+  const Rows rows(x);
+  const float scale = e4m3_scale(magnitude.f32()[0]);
+  auto* codes = result.codes.e4m3();
+  with_type(x.dtype(), [&](auto element) {
+    const auto* numbers = data_of<decltype(element)>(x);
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      for (std::int64_t column = 0; column < rows.width(); ++column) {
+        *codes++ = to_e4m3(to_float(numbers[rows.offset(row) + column]) * scale);
+      }
+    }
+  });
+  result.unscale.f32()[0] = e4m3_unscale(scale);
+}
+
+void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                              const Tensor& y) {
+  auto left = values_of(x);
+  auto right = values_of(w);
+  linear_forward({left.data(), DType::bf16, {x.codes.dim(0), x.codes.dim(1)}},
+                 {right.data(), DType::bf16, {w.codes.dim(0), w.codes.dim(1)}}, bias, y);
+}
+
+}  // namespace trireme::device::reference
