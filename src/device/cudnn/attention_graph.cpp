@@ -51,12 +51,16 @@ AttentionBackwardExtents AttentionBackwardExtents::of(const AttentionBackward& b
           extents_of(backward.dq), extents_of(backward.dk), extents_of(backward.dv)};
 }
 
+bool takes_head_dim(std::int64_t head_dim) {
+  return head_dim == 64 || head_dim == 128;
+}
+
 std::string reason_against(const Attention& attention) {
   const auto width = attention.q.dim(3);
   if (attention.q.dtype() != DType::bf16) {
     return base::format("it computes in {}", name(attention.q.dtype()));
   }
-  if (width != 64 && width != 128) return base::format("its heads are {} wide", width);
+  if (!takes_head_dim(width)) return base::format("its heads are {} wide", width);
   if (attention.q.dim(1) != attention.k.dim(1)) return "it has other keys than queries";
   if (attention.dropout.rate > 0.0F) return "it has dropout";
   if (!attention.lse || !attention.lse.contiguous()) return "it keeps no lse";

@@ -62,6 +62,7 @@ struct AttentionBackwardExtents {
   auto operator<=>(const AttentionBackwardExtents&) const = default;
 };
 
+bool takes_head_dim(std::int64_t head_dim);
 /// Why a call is not for cuDNN as used here; empty if it is. It takes bf16, heads of 64 or 128, as
 /// many queries as keys, no dropout (its masks are not ours), a kept lse, and rows whose addresses
 /// and distances are multiples of 16 bytes.
