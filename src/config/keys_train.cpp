@@ -140,6 +140,16 @@ std::vector<Key> numerics_keys() {
                   "What runs the kernels. `auto` is `cpu`. `cuda` computes on one card a rank, the "
                   "nearest to its cores; ranks share cards where there are fewer. `reference` is "
                   "plain loops, the oracle of the others."};
+  Key attention{.section = "numerics",
+                .name = "attention",
+                .type = Type::choice,
+                .concern = Concern::layout,
+                .default_text = "auto",
+                .choices = {"auto", "own", "cudnn"},
+                .documentation =
+                    "What computes attention on cards. `auto` is cuDNN where a node has it and it "
+                    "takes the call (bf16, heads of 64 or 128, no dropout), else own kernels; "
+                    "`cudnn` refuses to start without it."};
   Key deterministic{.section = "numerics",
                     .name = "deterministic",
                     .type = Type::flag,
@@ -147,7 +157,9 @@ std::vector<Key> numerics_keys() {
                     .default_text = "false",
                     .documentation =
                         "Whether the number of threads, too, may change no bit. Two "
-                        "runs of one layout on as many threads are equal anyhow."};
+                        "runs of one layout on as many threads are equal anyhow. On cards: "
+                        "products are computed as cuBLASLt's heuristics say, and none is chosen "
+                        "by timing."};
   Key threads{.section = "numerics",
               .name = "threads",
               .type = Type::integer,
@@ -167,7 +179,7 @@ std::vector<Key> numerics_keys() {
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};
-  return {precision, backend, deterministic, threads, peak};
+  return {precision, backend, attention, deterministic, threads, peak};
 }
 
 }  // namespace trireme::config

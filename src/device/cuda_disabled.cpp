@@ -12,7 +12,7 @@ constexpr const char* missing =
 
 }  // namespace
 
-base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int) {
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int, AttentionBy) {
   return base::Failure{base::ExitCode::topology, missing};
 }
 

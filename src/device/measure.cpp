@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 
 namespace trireme::device {
 namespace {
@@ -26,14 +27,6 @@ struct Operands {
   Tensor y;
   Tensor dw;
 };
-
-/// Rows that differ: zeros would be kinder to a processor's clock than real numbers are.
-void set_rows(Kernels& kernels, const Tensor& tensor, std::uint64_t stream) {
-  for (std::int64_t row = 0; row < tensor.dim(0); ++row) {
-    const float value = base::philox_normal(1, stream, static_cast<std::uint64_t>(row));
-    kernels.fill(tensor.slice(0, row, 1), 0.1F * value);
-  }
-}
 
 void multiply(Kernels& kernels, Product product, const Operands& operands) {
   switch (product) {
@@ -60,6 +53,31 @@ const char* name(Product product) {
   return "?";
 }
 
+void fill_random(Kernels& kernels, const Tensor& tensor, std::uint64_t stream, float scale) {
+  expect_contiguous(tensor);
+  TRIREME_EXPECT(tensor.dtype() != DType::i32, "random numbers are for floats");
+  // A prime: no two rows are the same.
+  constexpr std::size_t most_numbers = 65521;
+  const auto size = size_of(tensor.dtype());
+  const auto count = static_cast<std::size_t>(tensor.element_count());
+  std::vector<std::byte> numbers(count * size);
+  const auto drawn = std::min(count, most_numbers);
+  for (std::size_t index = 0; index < drawn; ++index) {
+    const float value = scale * base::philox_normal(1, stream, index);
+    if (tensor.dtype() == DType::bf16) {
+      const auto narrow = to_bf16(value);
+      std::memcpy(&numbers[index * size], &narrow, size);
+    } else {
+      std::memcpy(&numbers[index * size], &value, size);
+    }
+  }
+  for (std::size_t begin = drawn * size; begin < numbers.size(); begin += drawn * size) {
+    std::memcpy(&numbers[begin], numbers.data(), std::min(drawn * size, numbers.size() - begin));
+  }
+  kernels.device().copy_in(numbers.data(), tensor);
+  kernels.device().synchronize();
+}
+
 std::vector<ProductTime> measure_products(Kernels& kernels, DType dtype, const ProductShape& shape,
                                           int repeats) {
   TRIREME_EXPECT(repeats > 0, "a measurement needs a repeat");
@@ -68,14 +86,15 @@ std::vector<ProductTime> measure_products(Kernels& kernels, DType dtype, const P
   auto arena = kernels.device().arena(Purpose::workspace, measuring.used_bytes());
   const Operands operands(arena, dtype, shape);
   kernels.fill(operands.dw, 0);
-  set_rows(kernels, operands.w, 1);
+  constexpr float scale = 0.1F;
+  fill_random(kernels, operands.w, 1, scale);
   std::vector<ProductTime> results;
   for (const auto product : all_products) {
     std::vector<double> seconds;
+    fill_random(kernels, operands.x, 2, scale);
+    if (product != Product::forward) fill_random(kernels, operands.y, 3, scale);
     // The first call prepares and is not counted.
     for (int repeat = -1; repeat < repeats; ++repeat) {
-      set_rows(kernels, operands.x, 2);
-      if (product != Product::forward) set_rows(kernels, operands.y, 3);
       kernels.synchronize();
       const auto begin = std::chrono::steady_clock::now();
       multiply(kernels, product, operands);

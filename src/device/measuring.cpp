@@ -3,7 +3,7 @@
 namespace trireme::device {
 namespace {
 
-class MeasuringKernels final : public Kernels {
+class MeasuringKernels : public Kernels {
  public:
   const char* name() const override { return "measuring"; }
   void linear_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
@@ -46,7 +46,42 @@ class MeasuringKernels final : public Kernels {
   void synchronize() override {}
 };
 
+/// Its products' operands lie in measuring arenas, as aligned as in real ones.
+class RecordingKernels final : public MeasuringKernels {
+ public:
+  explicit RecordingKernels(std::vector<ProductCall>& calls) : calls_(calls) {}
+  void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const Tensor& y) override {
+    calls_.push_back({Kind::forward, x, w, bias, {}, y});
+  }
+  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
+                           const Tensor& wide, const Tensor& y) override {
+    calls_.push_back({Kind::gelu_forward, x, w, bias, wide, y});
+  }
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
+                             bool accumulate) override {
+    const auto kind = accumulate ? Kind::accumulate_input : Kind::backward_input;
+    calls_.push_back({kind, dy, w, {}, {}, dx});
+  }
+  void linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
+                            const Tensor& d_wide) override {
+    calls_.push_back({Kind::backward_gelu, dy, w, {}, wide, d_wide});
+  }
+  void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
+                              const Tensor& d_bias) override {
+    calls_.push_back({Kind::backward_weight, dy, x, d_bias, {}, dw});
+  }
+
+ private:
+  using Kind = ProductCall::Kind;
+  std::vector<ProductCall>& calls_;
+};
+
 }  // namespace
+
+std::unique_ptr<Kernels> make_recording_kernels(std::vector<ProductCall>& calls) {
+  return std::make_unique<RecordingKernels>(calls);
+}
 
 std::unique_ptr<Kernels> make_measuring_kernels() {
   return std::make_unique<MeasuringKernels>();

@@ -27,16 +27,14 @@ std::unique_ptr<comm::ProcessGroup> pretended_embedding(const EngineOptions& opt
                                   comm::DryRunData::untouched);
 }
 
-}  // namespace
-
-MemoryUse measure(const EngineOptions& options) {
+/// A step and an evaluation over memory that only counts.
+MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels) {
   const auto tensor = pretended("tp", options, Axis::tensor);
   const auto pipeline = pretended("pp", options, Axis::pipeline);
   const auto data = pretended("dp", options, Axis::data);
   const auto embedding = pretended_embedding(options);
   auto memory = Memory::measuring();
-  const auto kernels = device::make_measuring_kernels();
-  Engine engine(options, {tensor.get(), pipeline.get(), data.get(), embedding.get()}, *kernels,
+  Engine engine(options, {tensor.get(), pipeline.get(), data.get(), embedding.get()}, kernels,
                 memory);
   if (options.use == Use::training) {
     engine.run_schedule();
@@ -46,6 +44,18 @@ MemoryUse measure(const EngineOptions& options) {
   engine.evaluate();
   if (options.keep_logits == KeepLogits::yes && engine.is_last_stage()) engine.logits();
   return memory.peak_bytes();
+}
+
+}  // namespace
+
+MemoryUse measure(const EngineOptions& options) {
+  return pretend(options, *device::make_measuring_kernels());
+}
+
+std::vector<device::ProductCall> products_of(const EngineOptions& options) {
+  std::vector<device::ProductCall> calls;
+  pretend(options, *device::make_recording_kernels(calls));
+  return calls;
 }
 
 MemoryUse measure(const DecoderOptions& options) {

@@ -25,31 +25,36 @@ MlpActivations MlpBlock::allocate(device::Arena& arena) const {
   return kept;
 }
 
-void MlpBlock::activate(const MlpActivations& kept) const {
-  if (gated_) {
-    context_.kernels.swiglu_forward(kept.wide.slice(1, 0, width_),
-                                    kept.wide.slice(1, width_, width_), kept.activated);
-  } else {
-    context_.kernels.gelu_forward(kept.wide, kept.activated);
+void MlpBlock::widen(const MlpActivations& kept) const {
+  auto& kernels = context_.kernels;
+  const auto input = gather_rows(context_, kept.input);
+  if (!gated_) {
+    kernels.linear_gelu_forward(input, wide_.weight, wide_.bias, kept.wide, kept.activated);
+    return;
   }
+  kernels.linear_forward(input, wide_.weight, wide_.bias, kept.wide);
+  kernels.swiglu_forward(kept.wide.slice(1, 0, width_), kept.wide.slice(1, width_, width_),
+                         kept.activated);
 }
 
-void MlpBlock::activate_backward(const MlpActivations& kept, const Tensor& d_activated,
-                                 const Tensor& d_wide) const {
-  if (gated_) {
-    context_.kernels.swiglu_backward(d_activated, kept.wide.slice(1, 0, width_),
-                                     kept.wide.slice(1, width_, width_), d_wide.slice(1, 0, width_),
-                                     d_wide.slice(1, width_, width_));
-  } else {
-    context_.kernels.gelu_backward(d_activated, kept.wide, d_wide);
+void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
+                                const Tensor& d_wide) const {
+  auto& kernels = context_.kernels;
+  if (!gated_) {
+    kernels.linear_backward_gelu(d_out, down_.weight, kept.wide, d_wide);
+    return;
   }
+  const auto d_activated =
+      context_.workspace.allocate(context_.dtype, {context_.rows(), width_});
+  kernels.linear_backward_input(d_out, down_.weight, d_activated, false);
+  kernels.swiglu_backward(d_activated, kept.wide.slice(1, 0, width_),
+                          kept.wide.slice(1, width_, width_), d_wide.slice(1, 0, width_),
+                          d_wide.slice(1, width_, width_));
 }
 
 void MlpBlock::forward(const MlpActivations& kept, const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
-  context_.kernels.linear_forward(gather_rows(context_, kept.input), wide_.weight, wide_.bias,
-                                  kept.wide);
-  activate(kept);
+  widen(kept);
   const auto terms = terms_of(context_, out);
   context_.kernels.linear_forward(kept.activated, down_.weight, bias_of_one(context_, down_.bias),
                                   terms);
@@ -64,11 +69,7 @@ MlpGradients MlpBlock::backward_input(const MlpActivations& kept, const Tensor& 
   gradients.d_out = gather_rows(context_, d_out);
   gradients.d_wide = arena.allocate(context_.dtype, {context_.rows(), kept.wide.dim(1)});
   const device::ArenaScope scope(arena);
-  // Without a gate the gradient of the activation can become that of its input in place.
-  const auto d_activated =
-      gated_ ? arena.allocate(context_.dtype, {context_.rows(), width_}) : gradients.d_wide;
-  kernels.linear_backward_input(gradients.d_out, down_.weight, d_activated, false);
-  activate_backward(kept, d_activated, gradients.d_wide);
+  backward_to_wide(kept, gradients.d_out, gradients.d_wide);
   const auto terms = terms_of(context_, d_input);
   kernels.linear_backward_input(gradients.d_wide, wide_.weight, terms, false);
   sum_rows(context_, terms, d_input);

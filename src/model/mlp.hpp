@@ -32,9 +32,11 @@ class MlpBlock {
   void backward_weight(const MlpActivations& kept, const MlpGradients& gradients) const;
 
  private:
-  void activate(const MlpActivations& kept) const;
-  void activate_backward(const MlpActivations& kept, const device::Tensor& d_activated,
-                         const device::Tensor& d_wide) const;
+  /// kept.input to kept.wide and kept.activated.
+  void widen(const MlpActivations& kept) const;
+  /// From the gradient of what leaves this block to that of kept.wide.
+  void backward_to_wide(const MlpActivations& kept, const device::Tensor& d_out,
+                        const device::Tensor& d_wide) const;
 
   const StageContext& context_;
   bool gated_;

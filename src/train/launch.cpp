@@ -12,6 +12,8 @@
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/runtime/rank_order.hpp"
 
+#include "choose_products.hpp"
+
 #include <algorithm>
 #include <charconv>
 
@@ -76,7 +78,8 @@ void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Sessio
     return;
   }
   base::log::local::debug("runtime", "computes on {}", device.name());
-  base::log::info("runtime", "{} backend; {}", session.kernels->name(), serves.groups);
+  base::log::info("runtime", "{} backend, {}; {}", session.kernels->name(),
+                  session.kernels->libraries(), serves.groups);
   const auto& transport = serves.transport;
   if (transport.is_warning) {
     base::log::warning("runtime", "{}", transport.sentence);
@@ -120,6 +123,15 @@ void offer_log_folder(const base::Environment& environment, const std::filesyste
 
 }  // namespace
 
+namespace {
+
+device::AttentionBy attention_by(const std::string& choice) {
+  if (choice == "own") return device::AttentionBy::own;
+  return choice == "cudnn" ? device::AttentionBy::cudnn : device::AttentionBy::either;
+}
+
+}  // namespace
+
 base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config& config,
                                                             const runtime::Binding& binding) {
   const auto& backend = config.text("numerics.backend");
@@ -128,7 +140,8 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
     const auto cards = device::card_bus_ids();
     if (!cards.ok()) return cards.failure();
     const auto card = std::find(cards->begin(), cards->end(), binding.gpu_bus_id);
-    return device::make_cuda_kernels(static_cast<int>(card - cards->begin()));
+    return device::make_cuda_kernels(static_cast<int>(card - cards->begin()),
+                                     attention_by(config.text("numerics.attention")));
   }
   return device::make_cpu_kernels(config.count_or("numerics.threads", binding.threads),
                                   config.flag("numerics.deterministic")
@@ -165,6 +178,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     // Not before MPI: a node that lacks a card is not every rank's mistake.
     if (join.gpus == topology::GpuUse::one_each) join.visible_gpus = device::card_bus_ids();
     Session session{nullptr, runtime::join(mpi, join, environment, std::move(start_up))};
+    session.cluster.cache_folder = cache_folder(environment);
     report_launch(environment, mpi.local_rank());
     if (mpi.local_rank().value() == 0) offer_log_folder(environment, failures.run_directory);
     for (const auto& text : {ordering.sentence(), exported}) {

@@ -10,6 +10,7 @@
 #include "trireme/train/evaluate.hpp"
 #include "trireme/train/stop_signal.hpp"
 
+#include "choose_products.hpp"
 #include "groups.hpp"
 #include "peak.hpp"
 #include "setup.hpp"
@@ -81,6 +82,11 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   cluster_.start_up.reached("data");
   runtime::agree(world, prepare_directory(config, start, cluster.rank));
   cluster_.start_up.reached("run directory");
+  // Before arenas: timing takes memory of its own, and gives it back.
+  if (auto* tuning = kernels.product_tuning(); tuning && !config.flag("numerics.deterministic")) {
+    choose_products(*tuning, engine::products_of(options), cluster.cache_folder, world);
+    cluster_.start_up.reached("products");
+  }
   memory_ = std::make_unique<engine::Memory>(
       engine::Memory::on(kernels.device(), engine::measure(options)));
   engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);

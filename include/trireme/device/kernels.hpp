@@ -2,6 +2,8 @@
 
 #include "trireme/base/result.hpp"
 #include "trireme/device/device.hpp"
+#include "trireme/device/library_memory.hpp"
+#include "trireme/device/product_tuning.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <cstdint>
@@ -117,6 +119,12 @@ class Kernels {
   virtual const char* name() const = 0;
   /// Where tensors lie, and the order in which everything here runs.
   virtual Device& device() { return host_device(); }
+  /// Libraries that compute here, and why one does not that could: a line for people, or nothing.
+  virtual std::string libraries() const { return {}; }
+  /// What those hold of the device's memory at this moment.
+  virtual std::vector<LibraryMemory> library_memory() const { return {}; }
+  /// Null where how a product is computed is not chosen by timing.
+  virtual ProductTuning* product_tuning() { return nullptr; }
 
   // Products. Weights are [out, in], as Hugging Face's linear layers are.
 
@@ -135,6 +143,17 @@ class Kernels {
                                       const Tensor& x,            // [rows, in]
                                       const Tensor& dw,           // f32 [out, in]
                                       const Tensor& d_bias) = 0;  // f32 [out], or empty
+  /// wide = x * transpose(w) + bias; y = gelu(wide), of a `wide` that may not be rounded yet.
+  virtual void linear_gelu_forward(const Tensor& x,     // [rows, in]
+                                   const Tensor& w,     // [out, in]
+                                   const Tensor& bias,  // [out], or empty
+                                   const Tensor& wide,  // [rows, out]
+                                   const Tensor& y);    // [rows, out]
+  /// d_wide = gelu'(wide) * (dy * w): the gradient of what a gelu before a linear layer took.
+  virtual void linear_backward_gelu(const Tensor& dy,       // [rows, out]
+                                    const Tensor& w,        // [out, in]
+                                    const Tensor& wide,     // [rows, in]
+                                    const Tensor& d_wide);  // [rows, in]
 
   // Products in FP8, with one scale a tensor, that of the numbers at hand. Sums are in fp32. What
   // is not finite becomes NaN, and so does all that is multiplied by it.
@@ -251,14 +270,23 @@ enum class Tiling {
 };
 /// OpenMP threads, oneDNN products, AVX2 or AVX-512 chosen at run time.
 std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling = Tiling::for_threads);
-/// A card of this node, by its number as CUDA counts; own kernels and cuBLASLt on one stream.
-/// Tensors lie in arenas of its device(). A failure (ExitCode::topology) says what this build or
-/// node lacks.
-base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card);
+/// What computes attention on a card (`numerics.attention`).
+enum class AttentionBy {
+  either,  ///< cuDNN where it is installed and takes the call, own kernels else
+  own,
+  cudnn,  ///< as `either`, but a node without cuDNN is a failure
+};
+/// A card of this node, by its number as CUDA counts; own kernels, cuBLASLt and cuDNN on one
+/// stream. Tensors lie in arenas of its device(). A failure (ExitCode::topology) says what this
+/// build or node lacks.
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(
+    int card, AttentionBy attention = AttentionBy::either);
 /// PCI bus ids of the cards that this process may use, by their numbers: "0000:1b:00.0". Fails like
 /// make_cuda_kernels().
 base::Result<std::vector<std::string>> card_bus_ids();
 /// Does nothing: with measuring arenas, a whole step costs microseconds and touches no memory.
 std::unique_ptr<Kernels> make_measuring_kernels();
+/// Likewise, and writes down each product that is asked for.
+std::unique_ptr<Kernels> make_recording_kernels(std::vector<ProductCall>& calls);
 
 }  // namespace trireme::device

@@ -175,4 +175,8 @@ class Engine {
 /// Bytes that this rank needs: the engine, run over measuring memory for one step.
 MemoryUse measure(const EngineOptions& options);
 
+/// The products of linear layers that a rank's kernels are asked for in a step, by the same way:
+/// with repeats, in order, their operands as aligned as in real arenas.
+std::vector<device::ProductCall> products_of(const EngineOptions& options);
+
 }  // namespace trireme::engine

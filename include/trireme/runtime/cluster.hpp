@@ -9,6 +9,7 @@
 #include "trireme/runtime/start_up.hpp"
 #include "trireme/topology/placement.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,6 +76,8 @@ struct Cluster {
   /// stages between, and when there is one stage.
   std::unique_ptr<comm::ProcessGroup> embedding;
   StartUp start_up;
+  /// For what a later run would find again; empty where the user has none.
+  std::filesystem::path cache_folder = {};
 
   int coordinate(layout::Axis axis) const { return mesh.coordinate(axis, rank); }
 };

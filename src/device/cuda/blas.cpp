@@ -58,6 +58,7 @@ base::Result<Blas> load() {
   library.find("cublasLtMatmulPreferenceInit_internal", blas.init_preference);
   library.find("cublasLtMatmulPreferenceSetAttribute", blas.set_preference);
   library.find("cublasLtMatmulAlgoGetHeuristic", blas.heuristic);
+  library.find("cublasLtMatmulAlgoCheck", blas.check_algorithm);
   if (!library.missing().empty()) {
     return base::Failure{base::ExitCode::topology,
                          base::format("cuBLASLt lacks {} (another version than {}?); install the "

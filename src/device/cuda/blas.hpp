@@ -24,6 +24,7 @@ struct Blas {
   decltype(&cublasLtMatmulPreferenceInit_internal) init_preference = nullptr;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference = nullptr;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
+  decltype(&cublasLtMatmulAlgoCheck) check_algorithm = nullptr;
 };
 
 /// The library, once for the process; a failure says where it was looked for.

@@ -2,6 +2,7 @@
 #include "trireme/device/kernels.hpp"
 
 #include "device/cuda/blas.hpp"
+#include "device/cuda/card_attention.hpp"
 #include "device/cuda/cuda_device.hpp"
 #include "device/cuda/fp8_products.hpp"
 #include "device/cuda/launcher.hpp"
@@ -14,13 +15,37 @@ namespace {
 
 class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
  public:
-  CudaKernels(int card, const cuda::Blas& blas)
+  CudaKernels(int card, const cuda::Blas& blas, const std::string& card_name)
       : device_(card),
+        blas_(blas),
         launcher_(device_.stream()),
-        products_(blas, device_.stream()),
+        products_(blas, device_.stream(), card_name),
         fp8_products_(blas, device_.stream()) {}
+  base::Status set_attention(AttentionBy by) {
+    auto attention = cuda::CardAttention::make(by, device_.stream());
+    if (!attention.ok()) return attention.failure();
+    attention_ = std::move(attention).value();
+    return {};
+  }
+
   const char* name() const override { return "cuda"; }
   Device& device() override { return device_; }
+  std::string libraries() const override {
+    // 130002 is 13.0.2.
+    const auto version = blas_.version();
+    return base::format("products by cuBLASLt {}.{}.{}, {}", version / 10000, version / 100 % 100,
+                        version % 100, attention_->text());
+  }
+  std::vector<LibraryMemory> library_memory() const override {
+    return {{"cuBLASLt", product_workspace_bytes},
+            {"cuDNN", attention_->workspace_bytes()},
+            {"own kernels", launcher_.workspace_bytes()}};
+  }
+  ProductTuning* product_tuning() override {
+    // Whoever asks is about to use the card.
+    use_card();
+    return &products_;
+  }
 
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                              bool accumulate) override {
@@ -31,6 +56,30 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
                                 const Tensor& y) override {
     use_card();
     fp8_products_.forward(x, w, bias, y);
+  }
+  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
+                           const Tensor& wide, const Tensor& y) override {
+    use_card();
+    if (products_.gelu_forward({ProductCall::Kind::gelu_forward, x, w, bias, wide, y})) return;
+    OwnKernels::linear_gelu_forward(x, w, bias, wide, y);
+  }
+  void linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
+                            const Tensor& d_wide) override {
+    use_card();
+    if (products_.backward_gelu({ProductCall::Kind::backward_gelu, dy, w, {}, wide, d_wide})) return;
+    OwnKernels::linear_backward_gelu(dy, w, wide, d_wide);
+  }
+  void attention_forward(const Attention& attention) override {
+    use_card();
+    auto* const fused = attention_->fused();
+    if (fused != nullptr && fused->forward(attention)) return;
+    OwnKernels::attention_forward(attention);
+  }
+  void attention_backward(const AttentionBackward& backward) override {
+    use_card();
+    auto* const fused = attention_->fused();
+    if (fused != nullptr && fused->backward(backward)) return;
+    OwnKernels::attention_backward(backward);
   }
   void synchronize() override { device_.synchronize(); }
 
@@ -50,11 +99,24 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     use_card();
     products_.backward_weight(dy, x, dw);
   }
+  bool multiply_backward_weight_and_bias(const Tensor& dy, const Tensor& x, const Tensor& dw,
+                                         const Tensor& d_bias) override {
+    use_card();
+    launcher_.reset();
+    // The library overwrites; gradients are added to.
+    const Tensor sums(launcher_.take(d_bias.byte_count()), DType::f32, {d_bias.dim(0)});
+    const ProductCall call{ProductCall::Kind::backward_weight, dy, x, sums, {}, dw};
+    if (!products_.backward_weight_and_bias(call)) return false;
+    cuda::accumulate(launcher_, sums, d_bias);
+    return true;
+  }
 
   cuda::CudaDevice device_;
+  const cuda::Blas& blas_;
   cuda::Launcher launcher_;
   cuda::Products products_;
   cuda::Fp8Products fp8_products_;
+  std::unique_ptr<cuda::CardAttention> attention_;
 };
 
 base::Failure no_card(const std::string& reason) {
@@ -76,7 +138,7 @@ base::Result<std::vector<std::string>> card_bus_ids() {
   return ids;
 }
 
-base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card) {
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card, AttentionBy attention) {
   int count = 0;
   if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
     return no_card(cuda::failure_text("cudaGetDeviceCount", code));
@@ -95,7 +157,9 @@ base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card) {
   const auto blas = cuda::load_blas();
   if (!blas.ok()) return blas.failure();
   cuda::check(cudaSetDevice(card), "cudaSetDevice");
-  return std::unique_ptr<Kernels>(std::make_unique<CudaKernels>(card, **blas));
+  auto kernels = std::make_unique<CudaKernels>(card, **blas, properties.name);
+  if (auto status = kernels->set_attention(attention); !status.ok()) return status.failure();
+  return std::unique_ptr<Kernels>(std::move(kernels));
 }
 
 }  // namespace trireme::device

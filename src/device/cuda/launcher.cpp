@@ -21,6 +21,12 @@ class Workspace {
  public:
   void reset() { used_bytes_ = 0; }
 
+  std::size_t total_bytes() const {
+    std::size_t total = 0;
+    for (const auto& block : blocks_) total += block.bytes;
+    return total;
+  }
+
   void* take(std::size_t bytes) {
     bytes = rounded(bytes);
     if (blocks_.empty() || used_bytes_ + bytes > blocks_.back().bytes) {
@@ -73,6 +79,10 @@ void Launcher::reset() {
 
 void* Launcher::take(std::size_t bytes) {
   return parts_->workspace.take(bytes);
+}
+
+std::size_t Launcher::workspace_bytes() const {
+  return parts_->workspace.total_bytes();
 }
 
 void Launcher::start(const char* name, const void* kernel, const Grid& grid, void** arguments) {

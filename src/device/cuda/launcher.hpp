@@ -38,6 +38,8 @@ class Launcher {
     return simt::Global<T>(static_cast<T*>(take(static_cast<std::size_t>(count) * sizeof(T))));
   }
   void* take(std::size_t bytes);
+  /// All that it has taken so far.
+  std::size_t workspace_bytes() const;
   /// Waits for the stream.
   template <typename T>
   double read_back(const simt::Global<T>& result) {

@@ -19,6 +19,7 @@ class OwnKernels : public Kernels {
   }
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override {
+    if (d_bias && multiply_backward_weight_and_bias(dy, x, dw, d_bias)) return;
     multiply_backward_weight(dy, x, dw);
     if (d_bias) cuda::add_column_sums(start(), dy, d_bias);
   }
@@ -118,6 +119,11 @@ class OwnKernels : public Kernels {
                                 const Tensor& y) = 0;
   /// linear_backward_weight without a bias.
   virtual void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) = 0;
+  /// Both in one, or false and nothing.
+  virtual bool multiply_backward_weight_and_bias(const Tensor& /*dy*/, const Tensor& /*x*/,
+                                                 const Tensor& /*dw*/, const Tensor& /*d_bias*/) {
+    return false;
+  }
 };
 
 }  // namespace trireme::device::cuda

@@ -4,74 +4,73 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
-#include "device/rows.hpp"
+#include "device/cuda/product_scratch.hpp"
 
-#include <algorithm>
+#include <bit>
+#include <cctype>
 #include <cstdint>
 
 namespace trireme::device::cuda {
 namespace {
 
-/// What the library asks for on Hopper.
-constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+constexpr std::size_t workspace_bytes = product_workspace_bytes;
+/// Of the library's ranking; what comes later has hardly ever won.
+constexpr int most_ways = 8;
+constexpr int rounds = 5;
 
 cudaDataType_t type_of(DType dtype) {
   TRIREME_EXPECT(dtype != DType::i32, "products compute on f32 or bf16");
   return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
 }
 
-/// The library assumes 256 bytes unless told.
-std::uint32_t alignment_of(const void* address) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(address);
-  std::uint32_t alignment = 256;
-  while (bits % alignment != 0) alignment /= 2;
-  return alignment;
+cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::none:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::gelu_bias:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::gelu_gradient:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::bias_gradient:
+      return CUBLASLT_EPILOGUE_BGRADB;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-std::int64_t row_stride(const Tensor& tensor) {
-  const Rows rows(tensor);
-  TRIREME_EXPECT(rows.evenly_spaced(), "a product needs evenly spaced rows: " + tensor.text());
-  // Of a single row the distance to the next is free, but not less than its width.
-  return rows.count() <= 1 ? std::max<std::int64_t>(rows.width(), 1) : rows.stride();
+std::string target_of(const Blas& blas, const std::string& card) {
+  return base::format("{}, cuBLASLt {}, workspace {}", card, blas.version(), workspace_bytes);
 }
 
-void expect_rows(const Tensor& tensor, std::int64_t rows, std::int64_t width) {
-  TRIREME_EXPECT(Rows(tensor).count() == rows && Rows(tensor).width() == width,
-                 base::format("a product needs [{}, {}]: {}", rows, width, tensor.text()));
+/// "products-nvidia-h200-130002.json".
+std::string file_name_of(const Blas& blas, const std::string& card) {
+  std::string name;
+  for (const char letter : card) {
+    const auto code = static_cast<unsigned char>(letter);
+    name += std::isalnum(code) != 0 ? static_cast<char>(std::tolower(code)) : '-';
+  }
+  return base::format("products-{}-{}.json", name, blas.version());
 }
 
 }  // namespace
-
-struct Products::Shape {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  bool transpose_a = false;
-  bool transpose_b = false;
-  std::int64_t stride_a = 0;
-  std::int64_t stride_b = 0;
-  std::int64_t stride_d = 0;
-  DType in = DType::f32;
-  DType out = DType::f32;
-  bool bias = false;
-  bool accumulate = false;
-  std::uint32_t alignment_a = 0;
-  std::uint32_t alignment_b = 0;
-  std::uint32_t alignment_d = 0;
-
-  auto operator<=>(const Shape&) const = default;
-};
 
 struct Products::Plan {
   cublasLtMatmulDescOpaque_t operation{};
   cublasLtMatrixLayoutOpaque_t a{};
   cublasLtMatrixLayoutOpaque_t b{};
   cublasLtMatrixLayoutOpaque_t d{};
-  cublasLtMatmulAlgo_t algorithm{};
+  Algorithm algorithm{};
 };
 
-Products::Products(const Blas& blas, StreamView stream)
-    : blas_(blas), stream_(stream), workspace_(allocate_device(workspace_bytes)) {
+Products::Products(const Blas& blas, StreamView stream, const std::string& card)
+    : blas_(blas),
+      stream_(stream),
+      workspace_(allocate_device(workspace_bytes)),
+      file_name_(file_name_of(blas, card)),
+      choices_(target_of(blas, card)) {
   check(blas_.create(&handle_), "cublasLtCreate");
 }
 
@@ -88,19 +87,24 @@ void Products::check(cublasStatus_t status, const char* call) const {
                     base::format("{}: {}", call, blas_.status_text(status)));
 }
 
-Products::Plan& Products::plan_for(const Shape& shape) {
-  if (const auto known = plans_.find(shape); known != plans_.end()) return known->second;
-  Plan plan;
-  const auto compute = shape.in == DType::f32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
+void Products::describe(const MatrixProduct& product, Plan& plan) const {
+  const auto compute =
+      product.in == DType::f32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
   check(blas_.init_operation(&plan.operation, sizeof(plan.operation), compute, CUDA_R_32F),
         "cublasLtMatmulDescInit");
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     check(blas_.set_operation(&plan.operation, attribute, &value, sizeof(value)),
           "cublasLtMatmulDescSetAttribute");
   };
-  set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (shape.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  set(CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(product.epilogue));
+  if (product.stride_aux != 0) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.stride_aux);
+    // The heuristics take the alignment from an address that they do not follow.
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+        reinterpret_cast<const void*>(std::uintptr_t{product.alignment_aux}));
+  }
   const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, bool transposed,
                           std::int64_t rows, std::int64_t columns, std::int64_t stride) {
     if (transposed) std::swap(rows, columns);
@@ -109,10 +113,12 @@ Products::Plan& Products::plan_for(const Shape& shape) {
                           static_cast<std::uint64_t>(columns), stride),
         "cublasLtMatrixLayoutInit");
   };
-  layout(plan.a, shape.in, shape.transpose_a, shape.m, shape.k, shape.stride_a);
-  layout(plan.b, shape.in, shape.transpose_b, shape.k, shape.n, shape.stride_b);
-  layout(plan.d, shape.out, false, shape.m, shape.n, shape.stride_d);
+  layout(plan.a, product.in, product.transpose_a, product.m, product.k, product.stride_a);
+  layout(plan.b, product.in, product.transpose_b, product.k, product.n, product.stride_b);
+  layout(plan.d, product.out, false, product.m, product.n, product.stride_d);
+}
 
+std::vector<Algorithm> Products::ways(const MatrixProduct& product, Plan plan, int most) const {
   cublasLtMatmulPreferenceOpaque_t preference{};
   check(blas_.init_preference(&preference, sizeof(preference)), "cublasLtMatmulPreferenceInit");
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -120,99 +126,161 @@ Products::Plan& Products::plan_for(const Shape& shape) {
           "cublasLtMatmulPreferenceSetAttribute");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, shape.alignment_a);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shape.alignment_b);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shape.alignment_d);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shape.alignment_d);
-  cublasLtMatmulHeuristicResult_t best{};
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.alignment_a);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.alignment_b);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.alignment_d);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.alignment_d);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
   int found = 0;
-  check(blas_.heuristic(handle_, &plan.operation, &plan.a, &plan.b, &plan.d, &plan.d, &preference,
-                        1, &best, &found),
-        "cublasLtMatmulAlgoGetHeuristic");
-  if (found == 0) {
-    throw base::Error(base::ExitCode::topology,
-                      base::format("cuBLASLt has no way to multiply {} x {} x {} in {}", shape.m,
-                                   shape.k, shape.n, name(shape.in)));
+  const auto status = blas_.heuristic(handle_, &plan.operation, &plan.a, &plan.b, &plan.d, &plan.d,
+                                      &preference, most, results.data(), &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  check(status, "cublasLtMatmulAlgoGetHeuristic");
+  std::vector<Algorithm> algorithms;
+  for (int index = 0; index < found; ++index) {
+    const auto& result = results[static_cast<std::size_t>(index)];
+    if (result.state != CUBLAS_STATUS_SUCCESS) continue;
+    algorithms.push_back(std::bit_cast<Algorithm>(result.algo));
   }
-  plan.algorithm = best.algo;
-  return plans_.emplace(shape, plan).first->second;
+  return algorithms;
 }
 
-void Products::multiply(const Shape& given, const void* a, const void* b, const Tensor& bias,
-                        void* d) {
-  if (given.m == 0 || given.n == 0) return;
-  auto shape = given;
-  shape.bias = static_cast<bool>(bias);
-  shape.alignment_a = alignment_of(a);
-  shape.alignment_b = alignment_of(b);
-  shape.alignment_d = alignment_of(d);
-  auto& plan = plan_for(shape);
-  if (bias) {
-    const void* address = bias.raw();
-    check(blas_.set_operation(&plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address,
-                              sizeof(address)),
-          "cublasLtMatmulDescSetAttribute");
+std::optional<Algorithm> Products::chosen(const MatrixProduct& product, Plan plan) const {
+  const auto* const algorithm = choices_.find(product.text());
+  if (algorithm == nullptr) return std::nullopt;
+  const auto theirs = std::bit_cast<cublasLtMatmulAlgo_t>(*algorithm);
+  cublasLtMatmulHeuristicResult_t result{};
+  const auto status = blas_.check_algorithm(handle_, &plan.operation, &plan.a, &plan.b, &plan.d,
+                                            &plan.d, &theirs, &result);
+  if (status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes) return *algorithm;
+  base::log::local::warning("device",
+                            "the choice for the product {} is passed over: {} (it may be from a "
+                            "damaged file)",
+                            product.text(), blas_.status_text(status));
+  return std::nullopt;
+}
+
+Products::Plan* Products::plan_for(const MatrixProduct& product) {
+  if (const auto known = plans_.find(product); known != plans_.end()) {
+    return known->second ? &*known->second : nullptr;
   }
+  auto& place = plans_[product];
+  Plan plan;
+  describe(product, plan);
+  if (const auto algorithm = chosen(product, plan)) {
+    plan.algorithm = *algorithm;
+  } else {
+    const auto all = ways(product, plan, 1);
+    if (all.empty()) return nullptr;
+    plan.algorithm = all.front();
+  }
+  place = plan;
+  return &*place;
+}
+
+void Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& work) {
+  const auto point = [&](cublasLtMatmulDescAttributes_t attribute, const void* address) {
+    check(blas_.set_operation(&plan.operation, attribute, &address, sizeof(address)),
+          "cublasLtMatmulDescSetAttribute");
+  };
+  const auto& operands = work.operands;
+  if (operands.bias != nullptr) point(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  if (operands.aux != nullptr) point(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux);
   const float alpha = 1.0F;
-  const float beta = shape.accumulate ? 1.0F : 0.0F;
-  check(blas_.matmul(handle_, &plan.operation, &alpha, a, &plan.a, b, &plan.b, &beta, d, &plan.d, d,
-                     &plan.d, &plan.algorithm, workspace_.get(), workspace_bytes, stream_.raw()),
+  const float beta = work.product.accumulate ? 1.0F : 0.0F;
+  const auto theirs = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
+  check(blas_.matmul(handle_, &plan.operation, &alpha, operands.a, &plan.a, operands.b, &plan.b, &beta,
+                     operands.d, &plan.d, operands.d, &plan.d, &theirs, workspace_.get(),
+                     workspace_bytes, stream_.raw()),
         "cublasLtMatmul");
 }
 
+bool Products::try_multiply(const ProductWork& work) {
+  const auto* const plan = plan_for(work.product);
+  if (plan == nullptr) return false;
+  issue(*plan, plan->algorithm, work);
+  return true;
+}
+
+void Products::multiply(const ProductWork& work) {
+  const auto& product = work.product;
+  if (product.m == 0 || product.n == 0) return;
+  if (try_multiply(work)) return;
+  throw base::Error(base::ExitCode::topology,
+                    base::format("cuBLASLt has no way to multiply {} x {} x {} in {}", product.m,
+                                 product.k, product.n, device::name(product.in)));
+}
+
 void Products::forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
-  const auto rows = Rows(x).count();
-  expect_rows(x, rows, w.dim(1));
-  expect_rows(y, rows, w.dim(0));
   TRIREME_EXPECT(!bias || bias.dtype() == y.dtype(), "a fused bias has the result's type");
-  Shape shape;
-  shape.m = w.dim(0);
-  shape.n = rows;
-  shape.k = w.dim(1);
-  shape.transpose_a = true;
-  shape.stride_a = row_stride(w);
-  shape.stride_b = row_stride(x);
-  shape.stride_d = row_stride(y);
-  shape.in = x.dtype();
-  shape.out = y.dtype();
-  multiply(shape, w.raw(), x.raw(), bias, y.raw());
+  multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
 }
 
 void Products::backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                               bool accumulate) {
-  const auto rows = Rows(dy).count();
-  expect_rows(dy, rows, w.dim(0));
-  expect_rows(dx, rows, w.dim(1));
-  Shape shape;
-  shape.m = w.dim(1);
-  shape.n = rows;
-  shape.k = w.dim(0);
-  shape.stride_a = row_stride(w);
-  shape.stride_b = row_stride(dy);
-  shape.stride_d = row_stride(dx);
-  shape.in = dy.dtype();
-  shape.out = dx.dtype();
-  shape.accumulate = accumulate;
-  multiply(shape, w.raw(), dy.raw(), {}, dx.raw());
+  const auto kind =
+      accumulate ? ProductCall::Kind::accumulate_input : ProductCall::Kind::backward_input;
+  multiply(work_of({kind, dy, w, {}, {}, dx}));
 }
 
 void Products::backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
-  const auto rows = Rows(x).count();
-  expect_rows(dy, rows, dw.dim(0));
-  expect_rows(x, rows, dw.dim(1));
-  if (rows == 0) return;
-  Shape shape;
-  shape.m = dw.dim(1);
-  shape.n = dw.dim(0);
-  shape.k = rows;
-  shape.transpose_b = true;
-  shape.stride_a = row_stride(x);
-  shape.stride_b = row_stride(dy);
-  shape.stride_d = row_stride(dw);
-  shape.in = dy.dtype();
-  shape.out = dw.dtype();
-  shape.accumulate = true;
-  multiply(shape, x.raw(), dy.raw(), {}, dw.raw());
+  if (x.element_count() == 0) return;
+  multiply(work_of({ProductCall::Kind::backward_weight, dy, x, {}, {}, dw}));
+}
+
+bool Products::gelu_forward(const ProductCall& call) {
+  return fuses(call) && try_multiply(work_of(call));
+}
+
+bool Products::backward_gelu(const ProductCall& call) {
+  return fuses(call) && try_multiply(work_of(call));
+}
+
+bool Products::backward_weight_and_bias(const ProductCall& call) {
+  return fuses(call) && try_multiply(work_of(call));
+}
+
+int Products::choose(std::span<const ProductCall> calls) {
+  int made = 0;
+  for (const auto& call : calls) {
+    if (call.x.element_count() == 0 || call.result.element_count() == 0) continue;
+    auto outcome = Choice::not_offered;
+    if (does_more(call) && fuses(call)) outcome = choose(work_of(call).product);
+    if (outcome == Choice::not_offered) outcome = choose(work_of(unfused(call)).product);
+    if (outcome == Choice::made) ++made;
+  }
+  return made;
+}
+
+Products::Choice Products::choose(const MatrixProduct& product) {
+  if (choices_.find(product.text()) != nullptr) return Choice::known;
+  Plan plan;
+  describe(product, plan);
+  const auto all = ways(product, plan, most_ways);
+  if (all.empty()) return Choice::not_offered;
+  ProductScratch scratch(product, stream_);
+  const ProductWork work{product, scratch.operands()};
+  const auto way = fastest(
+      all.size(),
+      [&](std::size_t index) {
+        return scratch.seconds_of([&] { issue(plan, all[index], work); });
+      },
+      rounds);
+  if (way < 0) return Choice::not_offered;
+  choices_.add(product.text(), all[static_cast<std::size_t>(way)]);
+  plans_.erase(product);
+  return Choice::made;
+}
+
+base::Status Products::adopt(std::span<const std::string> texts) {
+  choices_.clear();
+  plans_.clear();
+  base::Status result;
+  for (const auto& text : texts) {
+    auto status = choices_.merge(text);
+    if (!status.ok()) result = std::move(status);
+  }
+  return result;
 }
 
 }  // namespace trireme::device::cuda

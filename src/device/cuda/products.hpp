@@ -1,22 +1,28 @@
 #pragma once
 
+#include "trireme/device/kernels.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include "device/cuda/blas.hpp"
 #include "device/cuda/launcher.hpp"
+#include "device/cuda/product_choices.hpp"
+#include "device/cuda/product_work.hpp"
 #include "device/cuda/stream.hpp"
 
 #include <map>
+#include <optional>
+#include <vector>
 
 namespace trireme::device::cuda {
 
-/// The products of linear layers by cuBLASLt: fp32 without TF32, bf16 with sums in fp32. How a
-/// shape is computed is chosen by the library's heuristics at its first use and then stays, so that
-/// a run repeats bit by bit.
-class Products {
+/// The products of linear layers by cuBLASLt: fp32 without TF32, bf16 with sums in fp32. How one is
+/// computed is what was chosen for it by timing, else what the library's heuristics name first; it
+/// stays, so that a run repeats bit by bit.
+class Products final : public ProductTuning {
  public:
-  Products(const Blas& blas, StreamView stream);
-  ~Products();
+  /// `card` is its name, as CUDA tells it.
+  Products(const Blas& blas, StreamView stream, const std::string& card);
+  ~Products() override;
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
@@ -26,20 +32,44 @@ class Products {
   /// dw += transpose(dy) * x.
   void backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw);
 
+  // With more done on the way. False: the library does not do that, and nothing has been issued.
+
+  /// wide = x * transpose(w) + bias, y = gelu(that, before it is rounded).
+  bool gelu_forward(const ProductCall& call);
+  /// d_wide = gelu'(wide) * (dy * w).
+  bool backward_gelu(const ProductCall& call);
+  /// dw += transpose(dy) * x, sums (f32 [out], overwritten) = column sums of dy.
+  bool backward_weight_and_bias(const ProductCall& call);
+
+  int choose(std::span<const ProductCall> calls) override;
+  std::string text() const override { return choices_.text(); }
+  base::Status adopt(std::span<const std::string> texts) override;
+  std::string file_name() const override { return file_name_; }
+
  private:
-  /// One product as the library sees it: column-major, so every matrix is its transpose.
-  struct Shape;
   struct Plan;
-  /// d = a' * b' (+ d), where a prime is a transposition if asked.
-  void multiply(const Shape& shape, const void* a, const void* b, const Tensor& bias, void* d);
-  Plan& plan_for(const Shape& shape);
+  enum class Choice { made, known, not_offered };
+
+  // Plans are copied: the library takes their parts as if it changed them.
+  void multiply(const ProductWork& work);
+  bool try_multiply(const ProductWork& work);
+  void issue(Plan plan, const Algorithm& algorithm, const ProductWork& work);
+  /// Null: the library has no way.
+  Plan* plan_for(const MatrixProduct& product);
+  void describe(const MatrixProduct& product, Plan& plan) const;
+  std::vector<Algorithm> ways(const MatrixProduct& product, Plan plan, int most) const;
+  /// What was chosen, if the library still takes it.
+  std::optional<Algorithm> chosen(const MatrixProduct& product, Plan plan) const;
+  Choice choose(const MatrixProduct& product);
   void check(cublasStatus_t status, const char* call) const;
 
   const Blas& blas_;
   StreamView stream_;
   cublasLtHandle_t handle_ = nullptr;
   DeviceMemory workspace_;
-  std::map<Shape, Plan> plans_;
+  std::string file_name_;
+  ProductChoices choices_;
+  std::map<MatrixProduct, std::optional<Plan>> plans_;
 };
 
 }  // namespace trireme::device::cuda

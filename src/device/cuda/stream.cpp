@@ -33,6 +33,22 @@ Event Event::make() {
   return event;
 }
 
+TimedEvent TimedEvent::make() {
+  cudaEvent_t raw = nullptr;
+  check(cudaEventCreate(&raw), "cudaEventCreate");
+  TimedEvent event;
+  event.handle_ = base::UniqueHandle<EventTraits>::adopt(raw);
+  return event;
+}
+
+double TimedEvent::seconds_since(const TimedEvent& earlier) const {
+  EventView(handle_.get()).wait();
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, earlier.handle_.get(), handle_.get()),
+        "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
 void StreamView::record(EventView event) const {
   check(cudaEventRecord(event.raw(), raw_), "cudaEventRecord");
 }

@@ -87,6 +87,18 @@ class StreamView {
   cudaStream_t raw_;
 };
 
+/// With a clock.
+class TimedEvent {
+ public:
+  static TimedEvent make();
+  void record(StreamView stream) const { stream.record(EventView(handle_.get())); }
+  /// Between two recorded events of one stream. Blocks the host until this one has passed.
+  double seconds_since(const TimedEvent& earlier) const;
+
+ private:
+  base::UniqueHandle<EventTraits> handle_;
+};
+
 /// Does not wait for the legacy default stream.
 class Stream {
  public:

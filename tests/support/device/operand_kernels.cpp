@@ -74,6 +74,25 @@ void OperandKernels::linear_forward_quantised(const Quantised& x, const Quantise
       });
 }
 
+void OperandKernels::linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                         const Tensor& wide, const Tensor& y) {
+  run("linear_gelu_forward",
+      {{"x", x, input}, {"w", w, input}, {"bias", bias, input}, {"wide", wide, output},
+       {"y", y, output}},
+      [=](Kernels& k, const Placement& at) {
+        k.linear_gelu_forward(at(x), at(w), at(bias), at(wide), at(y));
+      });
+}
+
+void OperandKernels::linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
+                                          const Tensor& d_wide) {
+  run("linear_backward_gelu",
+      {{"dy", dy, input}, {"w", w, input}, {"wide", wide, input}, {"d_wide", d_wide, output}},
+      [=](Kernels& k, const Placement& at) {
+        k.linear_backward_gelu(at(dy), at(w), at(wide), at(d_wide));
+      });
+}
+
 void OperandKernels::embedding_forward(const Tensor& tokens, const Tensor& table,
                                        std::int64_t first_token, const Tensor& out) {
   run("embedding_forward",

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "trireme/device/dtype.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace trireme::device::cuda {
+
+/// What a library does with a product before it writes it.
+enum class Epilogue {
+  none,
+  bias,           ///< + bias, one number for each row of d
+  gelu,           ///< aux = it, d = gelu(it)
+  gelu_bias,      ///< both
+  gelu_gradient,  ///< d = gelu'(aux) * it
+  bias_gradient,  ///< bias = sums of b over the inner dimension
+};
+
+/// d = a' * b' (+ d), as the library sees it: column-major, so every matrix of ours is its
+/// transpose; a prime is a transposition if asked. d is [m, n], the inner dimension is k. All that a
+/// choice of how to compute it depends on.
+struct MatrixProduct {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t stride_a = 0;
+  std::int64_t stride_b = 0;
+  std::int64_t stride_d = 0;
+  DType in = DType::f32;
+  DType out = DType::f32;
+  Epilogue epilogue = Epilogue::none;
+  /// Of aux, where there is one.
+  std::int64_t stride_aux = 0;
+  bool accumulate = false;
+  /// Of addresses, in bytes, up to 256.
+  std::uint32_t alignment_a = 0;
+  std::uint32_t alignment_b = 0;
+  std::uint32_t alignment_d = 0;
+  std::uint32_t alignment_aux = 0;
+
+  auto operator<=>(const MatrixProduct&) const = default;
+  /// The same for equal products alone: "3072x1024x768 tn 768,768,3072 bf16>bf16 gelu_bias,3072 +0
+  /// @256,256,256,256".
+  std::string text() const;
+};
+
+const char* name(Epilogue epilogue);
+
+}  // namespace trireme::device::cuda

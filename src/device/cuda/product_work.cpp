@@ -1,0 +1,170 @@
+#include "device/cuda/product_work.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include "device/rows.hpp"
+
+#include <algorithm>
+
+namespace trireme::device::cuda {
+namespace {
+
+using Kind = ProductCall::Kind;
+
+/// The library assumes 256 bytes unless told.
+std::uint32_t alignment_of(const void* address) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address);
+  std::uint32_t alignment = 256;
+  while (bits % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+std::int64_t row_stride(const Tensor& tensor) {
+  const Rows rows(tensor);
+  TRIREME_EXPECT(rows.evenly_spaced(), "a product needs evenly spaced rows: " + tensor.text());
+  // Of a single row the distance to the next is free, but not less than its width.
+  return rows.count() <= 1 ? std::max<std::int64_t>(rows.width(), 1) : rows.stride();
+}
+
+void expect_rows(const Tensor& tensor, std::int64_t rows, std::int64_t width) {
+  TRIREME_EXPECT(Rows(tensor).count() == rows && Rows(tensor).width() == width,
+                 base::format("a product needs [{}, {}]: {}", rows, width, tensor.text()));
+}
+
+/// y = x * transpose(w): d is y, [out, rows] to the library.
+MatrixProduct forward_product(const Tensor& x, const Tensor& w, const Tensor& y) {
+  const auto rows = Rows(x).count();
+  expect_rows(x, rows, w.dim(1));
+  expect_rows(y, rows, w.dim(0));
+  MatrixProduct product;
+  product.m = w.dim(0);
+  product.n = rows;
+  product.k = w.dim(1);
+  product.transpose_a = true;
+  product.stride_a = row_stride(w);
+  product.stride_b = row_stride(x);
+  product.stride_d = row_stride(y);
+  product.in = x.dtype();
+  product.out = y.dtype();
+  return product;
+}
+
+/// dx = dy * w.
+MatrixProduct input_product(const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  const auto rows = Rows(dy).count();
+  expect_rows(dy, rows, w.dim(0));
+  expect_rows(dx, rows, w.dim(1));
+  MatrixProduct product;
+  product.m = w.dim(1);
+  product.n = rows;
+  product.k = w.dim(0);
+  product.stride_a = row_stride(w);
+  product.stride_b = row_stride(dy);
+  product.stride_d = row_stride(dx);
+  product.in = dy.dtype();
+  product.out = dx.dtype();
+  return product;
+}
+
+/// dw += transpose(dy) * x.
+MatrixProduct weight_product(const Tensor& dy, const Tensor& x, const Tensor& dw) {
+  const auto rows = Rows(x).count();
+  expect_rows(dy, rows, dw.dim(0));
+  expect_rows(x, rows, dw.dim(1));
+  MatrixProduct product;
+  product.m = dw.dim(1);
+  product.n = dw.dim(0);
+  product.k = rows;
+  product.transpose_b = true;
+  product.stride_a = row_stride(x);
+  product.stride_b = row_stride(dy);
+  product.stride_d = row_stride(dw);
+  product.in = dy.dtype();
+  product.out = dw.dtype();
+  product.accumulate = true;
+  return product;
+}
+
+ProductWork with_epilogue(const ProductCall& call, Epilogue epilogue) {
+  ProductWork work;
+  auto& product = work.product;
+  auto& operands = work.operands;
+  operands = {call.w.raw(), call.x.raw(), call.result.raw(), nullptr, nullptr};
+  switch (call.kind) {
+    case Kind::forward:
+    case Kind::gelu_forward:
+      product = forward_product(call.x, call.w, call.result);
+      break;
+    case Kind::backward_input:
+    case Kind::accumulate_input:
+    case Kind::backward_gelu:
+      product = input_product(call.x, call.w, call.result);
+      product.accumulate = call.kind == Kind::accumulate_input;
+      break;
+    case Kind::backward_weight:
+      product = weight_product(call.x, call.w, call.result);
+      break;
+  }
+  product.epilogue = epilogue;
+  product.alignment_a = alignment_of(operands.a);
+  product.alignment_b = alignment_of(operands.b);
+  product.alignment_d = alignment_of(operands.d);
+  const bool has_bias = epilogue == Epilogue::bias || epilogue == Epilogue::gelu_bias ||
+                        epilogue == Epilogue::bias_gradient;
+  if (has_bias) operands.bias = call.bias.raw();
+  if (call.wide && epilogue != Epilogue::none) {
+    expect_rows(call.wide, Rows(call.result).count(), Rows(call.result).width());
+    product.stride_aux = row_stride(call.wide);
+    product.alignment_aux = alignment_of(call.wide.raw());
+    operands.aux = call.wide.raw();
+  }
+  return work;
+}
+
+}  // namespace
+
+ProductWork work_of(const ProductCall& call) {
+  switch (call.kind) {
+    case Kind::forward:
+      return with_epilogue(call, call.bias ? Epilogue::bias : Epilogue::none);
+    case Kind::gelu_forward:
+      return with_epilogue(call, call.bias ? Epilogue::gelu_bias : Epilogue::gelu);
+    case Kind::backward_gelu:
+      return with_epilogue(call, Epilogue::gelu_gradient);
+    case Kind::backward_weight:
+      return with_epilogue(call, call.bias ? Epilogue::bias_gradient : Epilogue::none);
+    case Kind::backward_input:
+    case Kind::accumulate_input:
+      break;
+  }
+  return with_epilogue(call, Epilogue::none);
+}
+
+bool fuses(const ProductCall& call) {
+  constexpr std::int64_t pack = 8;
+  const bool empty = call.x.element_count() == 0 || call.result.element_count() == 0;
+  if (call.x.dtype() != DType::bf16 || empty) return false;
+  if (call.kind == Kind::backward_weight) return true;
+  const bool of_one_type = call.wide.dtype() == DType::bf16 && call.result.dtype() == DType::bf16 &&
+                           (!call.bias || call.bias.dtype() == DType::bf16);
+  return of_one_type && row_stride(call.wide) % pack == 0 && alignment_of(call.wide.raw()) >= 16;
+}
+
+ProductCall unfused(const ProductCall& call) {
+  auto plain = call;
+  if (call.kind == Kind::gelu_forward) {
+    plain.kind = Kind::forward;
+    plain.result = call.wide;
+  }
+  if (call.kind == Kind::backward_gelu) plain.kind = Kind::backward_input;
+  plain.wide = {};
+  const bool other_type = plain.bias && plain.bias.dtype() != plain.result.dtype();
+  if (call.kind == Kind::backward_weight || other_type) plain.bias = {};
+  return plain;
+}
+
+bool does_more(const ProductCall& call) {
+  return call.wide || (call.kind == Kind::backward_weight && call.bias);
+}
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,92 @@
+#include "device/cudnn/library.hpp"
+
+#include "trireme/base/cuda_libraries.hpp"
+#include "trireme/base/format.hpp"
+
+#include <dlfcn.h>
+
+#include <vector>
+
+/// The calls that need the library itself, and nothing else.
+namespace trireme::device::cudnn {
+namespace {
+
+constexpr const char* library_name = "libcudnn.so.9";
+
+/// Never closed: the library keeps threads and device memory until the process ends.
+class Opened {
+ public:
+  base::Status open() {
+    std::vector<std::string> reasons;
+    for (const auto& place : base::places_of_cuda_library(library_name)) {
+      handle_ = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_ != nullptr) return {};
+      reasons.emplace_back(::dlerror());
+    }
+    return base::Failure{base::ExitCode::topology,
+                         base::format("cannot load cuDNN (its attention is faster): {}; install "
+                                      "it, or add its folder to LD_LIBRARY_PATH",
+                                      base::join(reasons, "; "))};
+  }
+  template <typename Function>
+  void find(const char* symbol, Function*& function) {
+    function = reinterpret_cast<Function*>(::dlsym(handle_, symbol));
+    if (function == nullptr) missing_.emplace_back(symbol);
+  }
+  const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  void* handle_ = nullptr;
+  std::vector<std::string> missing_;
+};
+
+template <typename Function>
+std::string path_of(Function* function) {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<void*>(function), &info) == 0) return library_name;
+  return info.dli_fname;
+}
+
+base::Result<Library> load() {
+  Opened opened;
+  if (auto status = opened.open(); !status.ok()) return status.failure();
+  Library library;
+  auto& api = library.api;
+  opened.find("cudnnGetVersion", api.version);
+  opened.find("cudnnGetErrorString", api.status_text);
+  opened.find("cudnnGetLastErrorString", api.last_message);
+  opened.find("cudnnCreate", api.create);
+  opened.find("cudnnDestroy", api.destroy);
+  opened.find("cudnnSetStream", api.set_stream);
+  opened.find("cudnnBackendCreateDescriptor", api.create_descriptor);
+  opened.find("cudnnBackendDestroyDescriptor", api.destroy_descriptor);
+  opened.find("cudnnBackendSetAttribute", api.set_attribute);
+  opened.find("cudnnBackendGetAttribute", api.get_attribute);
+  opened.find("cudnnBackendFinalize", api.finalize);
+  opened.find("cudnnBackendExecute", api.execute);
+  if (!opened.missing().empty()) {
+    return base::Failure{base::ExitCode::topology,
+                         base::format("{} lacks {} (not cuDNN 9?); install cuDNN 9", library_name,
+                                      base::join(opened.missing(), ", "))};
+  }
+  const auto version = api.version();
+  library.version =
+      base::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  library.path = path_of(api.version);
+  if (version < oldest_version || version >= newer_than_known) {
+    return base::Failure{base::ExitCode::topology,
+                         base::format("{} is version {} (only cuDNN 9 is known); install cuDNN 9",
+                                      library.path, library.version)};
+  }
+  return library;
+}
+
+}  // namespace
+
+base::Result<const Library*> load_library() {
+  static const base::Result<Library> loaded = load();
+  if (!loaded.ok()) return loaded.failure();
+  return &loaded.value();
+}
+
+}  // namespace trireme::device::cudnn

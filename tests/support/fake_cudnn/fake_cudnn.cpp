@@ -1,0 +1,294 @@
+#include "fake_cudnn.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace trireme::testing {
+
+using namespace device::cudnn;
+
+namespace {
+
+FakeCudnn* only_one = nullptr;
+
+struct Rule {
+  Attribute attribute;
+  Type type;
+  std::int64_t most;
+  bool required;
+};
+
+constexpr std::int64_t dims = 4;
+constexpr std::int64_t many = 1000;
+
+const std::vector<Rule>& rules_of(Kind kind) {
+  using A = Attribute;
+  static const std::map<Kind, std::vector<Rule>> rules{
+      {Kind::tensor,
+       {{A::tensor_id, Type::int64, 1, true},
+        {A::tensor_type, Type::data_type, 1, true},
+        {A::tensor_alignment, Type::int64, 1, true},
+        {A::tensor_dims, Type::int64, dims, true},
+        {A::tensor_strides, Type::int64, dims, true},
+        {A::tensor_is_virtual, Type::boolean, 1, false},
+        {A::tensor_is_by_value, Type::boolean, 1, false}}},
+      {Kind::pointwise,
+       {{A::pointwise_mode, Type::pointwise_mode, 1, true},
+        {A::pointwise_precision, Type::data_type, 1, true},
+        {A::pointwise_axis, Type::int64, 1, false}}},
+      {Kind::matmul, {{A::matmul_precision, Type::data_type, 1, true}}},
+      {Kind::reduction,
+       {{A::reduction_mode, Type::reduction_mode, 1, true},
+        {A::reduction_precision, Type::data_type, 1, true}}},
+      {Kind::operation_pointwise,
+       {{A::operation_pointwise_descriptor, Type::descriptor, 1, true},
+        {A::operation_pointwise_x, Type::descriptor, 1, true},
+        {A::operation_pointwise_y, Type::descriptor, 1, true},
+        {A::operation_pointwise_b, Type::descriptor, 1, false},
+        {A::operation_pointwise_t, Type::descriptor, 1, false}}},
+      {Kind::operation_matmul,
+       {{A::operation_matmul_descriptor, Type::descriptor, 1, true},
+        {A::operation_matmul_a, Type::descriptor, 1, true},
+        {A::operation_matmul_b, Type::descriptor, 1, true},
+        {A::operation_matmul_c, Type::descriptor, 1, true}}},
+      {Kind::operation_reduction,
+       {{A::operation_reduction_descriptor, Type::descriptor, 1, true},
+        {A::operation_reduction_x, Type::descriptor, 1, true},
+        {A::operation_reduction_y, Type::descriptor, 1, true}}},
+      {Kind::operation_reshape,
+       {{A::operation_reshape_x, Type::descriptor, 1, true},
+        {A::operation_reshape_y, Type::descriptor, 1, true}}},
+      {Kind::operation_graph,
+       {{A::graph_handle, Type::handle, 1, true},
+        {A::graph_operations, Type::descriptor, many, true}}},
+      {Kind::engine_heuristics,
+       {{A::heuristics_graph, Type::descriptor, 1, true},
+        {A::heuristics_mode, Type::heuristics_mode, 1, true}}},
+      {Kind::execution_plan,
+       {{A::plan_handle, Type::handle, 1, true}, {A::plan_config, Type::descriptor, 1, true}}},
+      {Kind::variant_pack,
+       {{A::pack_ids, Type::int64, many, true},
+        {A::pack_pointers, Type::void_pointer, many, true},
+        {A::pack_workspace, Type::void_pointer, 1, true}}},
+  };
+  static const std::vector<Rule> none;
+  const auto found = rules.find(kind);
+  return found == rules.end() ? none : found->second;
+}
+
+std::size_t size_of(Type type) {
+  switch (type) {
+    case Type::boolean:
+    case Type::character:
+      return 1;
+    case Type::data_type:
+    case Type::heuristics_mode:
+    case Type::numerical_note:
+    case Type::pointwise_mode:
+    case Type::reduction_mode:
+      return 4;
+    case Type::handle:
+    case Type::int64:
+    case Type::void_pointer:
+    case Type::descriptor:
+      return 8;
+  }
+  misuse("an attribute of no known type");
+}
+
+std::string text_of(const CudnnDescriptor& descriptor, Attribute attribute) {
+  return base::format("attribute {} of descriptor kind {}", static_cast<int>(attribute),
+                      static_cast<int>(descriptor.kind));
+}
+
+void check_tensor(const CudnnDescriptor& tensor) {
+  const auto sizes = tensor.all<std::int64_t>(Attribute::tensor_dims);
+  const auto strides = tensor.all<std::int64_t>(Attribute::tensor_strides);
+  const bool fits = sizes.size() == dims && strides.size() == dims;
+  if (!fits || *std::min_element(sizes.begin(), sizes.end()) < 1) misuse("a tensor of no shape");
+}
+
+}  // namespace
+
+void misuse(const std::string& what) {
+  throw std::logic_error("misuse of cuDNN: " + what);
+}
+
+/// The functions of the table.
+struct FakeCudnnCalls {
+  static FakeCudnn& fake() {
+    if (only_one == nullptr) misuse("a call after its end");
+    return *only_one;
+  }
+  static std::size_t version() { return fake().version; }
+  static const char* status_text(Status) { return "refused by the stand-in"; }
+  static void last_message(char* text, std::size_t size) {
+    if (size > 0) *text = '\0';
+  }
+  static Status create(Handle* handle) {
+    static int next = 0;
+    *handle = reinterpret_cast<Handle>(static_cast<std::uintptr_t>(++next));
+    fake().handles_[*handle] = false;
+    return Status::success;
+  }
+  static Status destroy(Handle handle) {
+    if (fake().handles_.erase(handle) == 0) misuse("a handle that there is not");
+    return Status::success;
+  }
+  static Status set_stream(Handle handle, void*) {
+    fake().handles_.at(handle) = true;
+    return Status::success;
+  }
+  static Status create_descriptor(Kind kind, RawDescriptor* raw) {
+    auto descriptor = std::make_unique<CudnnDescriptor>();
+    descriptor->kind = kind;
+    *raw = descriptor.get();
+    fake().descriptors_[*raw] = std::move(descriptor);
+    return Status::success;
+  }
+  static Status destroy_descriptor(RawDescriptor raw) {
+    if (fake().descriptors_.erase(raw) == 0) misuse("a descriptor that there is not");
+    return Status::success;
+  }
+  static Status set_attribute(RawDescriptor raw, Attribute attribute, Type type,
+                              std::int64_t count, const void* values) {
+    const auto* bytes = static_cast<const std::byte*>(values);
+    const auto size = static_cast<std::size_t>(count) * size_of(type);
+    fake().set(fake().find(raw), attribute, {type, count, {bytes, bytes + size}});
+    return Status::success;
+  }
+  static Status get_attribute(RawDescriptor raw, Attribute attribute, Type, std::int64_t most,
+                              std::int64_t* count, void* values) {
+    fake().get(fake().find(raw), attribute, most, *count, values);
+    return Status::success;
+  }
+  static Status finalize(RawDescriptor raw) {
+    auto& descriptor = fake().find(raw);
+    fake().finalize(descriptor);
+    return descriptor.finalized ? Status::success : Status::not_supported;
+  }
+  static Status execute(Handle handle, RawDescriptor plan, RawDescriptor pack) {
+    fake().execute(handle, fake().find(plan), fake().find(pack));
+    return Status::success;
+  }
+};
+
+FakeCudnn::FakeCudnn() {
+  if (only_one != nullptr) misuse("a second stand-in");
+  only_one = this;
+  using Calls = FakeCudnnCalls;
+  api_ = {Calls::version,       Calls::status_text,       Calls::last_message,
+          Calls::create,        Calls::destroy,           Calls::set_stream,
+          Calls::create_descriptor, Calls::destroy_descriptor, Calls::set_attribute,
+          Calls::get_attribute, Calls::finalize,          Calls::execute};
+}
+
+FakeCudnn::~FakeCudnn() {
+  only_one = nullptr;
+}
+
+CudnnDescriptor& FakeCudnn::find(RawDescriptor raw) {
+  const auto found = descriptors_.find(raw);
+  if (found == descriptors_.end()) misuse("a descriptor that there is not");
+  return *found->second;
+}
+
+void FakeCudnn::set(CudnnDescriptor& descriptor, Attribute attribute, CudnnValue value) {
+  const auto& rules = rules_of(descriptor.kind);
+  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& candidate) {
+    return candidate.attribute == attribute;
+  });
+  const auto what = text_of(descriptor, attribute);
+  if (rule == rules.end()) misuse("there is no " + what);
+  if (rule->type != value.type) misuse(what + " has another type");
+  if (value.count < 1 || value.count > rule->most) misuse(what + " has another count");
+  if (descriptor.finalized) misuse(what + " is set after it is final");
+  if (descriptor.has(attribute)) misuse(what + " is set twice");
+  if (value.type == Type::descriptor) {
+    for (auto* raw : value.as<RawDescriptor>()) {
+      if (!find(raw).finalized) misuse(what + " is not final");
+    }
+  }
+  descriptor.values.emplace(attribute, std::move(value));
+}
+
+void FakeCudnn::finalize(CudnnDescriptor& descriptor) {
+  for (const auto& rule : rules_of(descriptor.kind)) {
+    if (rule.required && !descriptor.has(rule.attribute)) {
+      misuse(text_of(descriptor, rule.attribute) + " is missing");
+    }
+  }
+  if (descriptor.kind == Kind::tensor) check_tensor(descriptor);
+  if (descriptor.kind == Kind::execution_plan) {
+    descriptor.engine = descriptor.descriptor(Attribute::plan_config).engine;
+    if (!descriptor.engine.can_be_made_ready) return;
+    ++plans_made;
+  }
+  descriptor.finalized = true;
+}
+
+void FakeCudnn::get_results(CudnnDescriptor& heuristics, std::int64_t most, std::int64_t& count,
+                            void* values) {
+  const bool first_choice = heuristics.one<HeuristicsMode>(Attribute::heuristics_mode) ==
+                            HeuristicsMode::fastest_first;
+  count = first_choice ? static_cast<std::int64_t>(engines.size()) : 0;
+  if (most == 0) return;
+  count = std::min(count, most);
+  auto** raws = static_cast<RawDescriptor*>(values);
+  for (std::int64_t index = 0; index < count; ++index) {
+    auto& config = find(raws[index]);
+    if (config.kind != Kind::engine_config) misuse("results are engine configurations");
+    config.engine = engines[static_cast<std::size_t>(index)];
+    config.values[Attribute::heuristics_graph] =
+        heuristics.values.at(Attribute::heuristics_graph);
+    config.finalized = true;
+  }
+}
+
+void FakeCudnn::get(CudnnDescriptor& descriptor, Attribute attribute, std::int64_t most,
+                    std::int64_t& count, void* values) {
+  if (!descriptor.finalized) misuse(text_of(descriptor, attribute) + " is read before it is final");
+  if (attribute == Attribute::heuristics_results) {
+    get_results(descriptor, most, count, values);
+  } else if (attribute == Attribute::config_engine) {
+    auto& engine = find(*static_cast<RawDescriptor*>(values));
+    engine.engine = descriptor.engine;
+    engine.finalized = true;
+    count = 1;
+  } else if (attribute == Attribute::engine_numerical_notes) {
+    count = descriptor.engine.repeats ? 0 : 1;
+    if (count > 0) *static_cast<NumericalNote*>(values) = NumericalNote::nondeterministic;
+  } else if (attribute == Attribute::plan_workspace_size) {
+    *static_cast<std::int64_t*>(values) =
+        static_cast<std::int64_t>(descriptor.engine.workspace_bytes);
+    count = 1;
+  } else {
+    misuse("nobody can read " + text_of(descriptor, attribute));
+  }
+}
+
+void FakeCudnn::execute(Handle handle, const CudnnDescriptor& plan, const CudnnDescriptor& pack) {
+  if (!plan.finalized || !pack.finalized) misuse("a run of what is not final");
+  if (!handles_.contains(handle) || !handles_.at(handle)) misuse("a run without a stream");
+  if (plan.one<void*>(Attribute::plan_handle) != handle) misuse("a plan of another handle");
+  const auto ids = pack.all<std::int64_t>(Attribute::pack_ids);
+  const auto pointers = pack.all<void*>(Attribute::pack_pointers);
+  if (ids.size() != pointers.size()) misuse("as many ids as pointers are needed");
+  std::map<std::int64_t, void*> addresses;
+  for (std::size_t index = 0; index < ids.size(); ++index) {
+    if (pointers[index] == nullptr) misuse("an address of nothing");
+    if (!addresses.emplace(ids[index], pointers[index]).second) misuse("an id twice");
+  }
+  constexpr int poison = 0xC5;
+  std::memset(pack.one<void*>(Attribute::pack_workspace), poison, plan.engine.workspace_bytes);
+  const auto& config = plan.descriptor(Attribute::plan_config);
+  interpret(config.descriptor(Attribute::heuristics_graph), addresses);
+  ++runs;
+}
+
+}  // namespace trireme::testing

@@ -1,0 +1,101 @@
+#pragma once
+
+#include "device/cudnn/abi.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace trireme::testing {
+
+/// An engine of the stand-in, in the order in which its heuristics name them.
+struct CudnnEngine {
+  bool repeats = true;
+  bool can_be_made_ready = true;
+  std::size_t workspace_bytes = 512;
+};
+
+/// What was set of an attribute.
+struct CudnnValue {
+  device::cudnn::Type type{};
+  std::int64_t count = 0;
+  std::vector<std::byte> bytes;
+
+  template <typename T>
+  std::vector<T> as() const {
+    const auto* first = reinterpret_cast<const T*>(bytes.data());
+    return std::vector<T>(first, first + count);
+  }
+};
+
+struct CudnnDescriptor {
+  device::cudnn::Kind kind{};
+  bool finalized = false;
+  std::map<device::cudnn::Attribute, CudnnValue> values;
+  /// Of an engine configuration and what is made of it.
+  CudnnEngine engine;
+
+  bool has(device::cudnn::Attribute attribute) const { return values.contains(attribute); }
+  template <typename T>
+  std::vector<T> all(device::cudnn::Attribute attribute) const {
+    return values.at(attribute).as<T>();
+  }
+  template <typename T>
+  T one(device::cudnn::Attribute attribute) const {
+    return all<T>(attribute).front();
+  }
+  const CudnnDescriptor& descriptor(device::cudnn::Attribute attribute) const {
+    return *static_cast<const CudnnDescriptor*>(one<void*>(attribute));
+  }
+};
+
+/// Stands in for cuDNN where there is no card: the same functions over descriptors in host memory.
+/// It knows no attention: it computes operation by operation what a graph says, in the extents,
+/// types and from the addresses that descriptors and variant pack give, and fills the workspace with
+/// poison. Misuse throws std::logic_error: attributes that a descriptor lacks or does not have, of
+/// the wrong type or count, used before or changed after they are finalized, values that no operation
+/// has computed, addresses for nothing. One at a time.
+class FakeCudnn {
+ public:
+  FakeCudnn();
+  FakeCudnn(const FakeCudnn&) = delete;
+  FakeCudnn& operator=(const FakeCudnn&) = delete;
+  ~FakeCudnn();
+
+  const device::cudnn::Api& api() const { return api_; }
+
+  std::size_t version = 91900;
+  std::vector<CudnnEngine> engines{{}};
+  int plans_made = 0;
+  int runs = 0;
+  std::size_t alive() const { return descriptors_.size() + handles_.size(); }
+
+ private:
+  friend struct FakeCudnnCalls;
+
+  CudnnDescriptor& find(device::cudnn::RawDescriptor raw);
+  void set(CudnnDescriptor& descriptor, device::cudnn::Attribute attribute, CudnnValue value);
+  void finalize(CudnnDescriptor& descriptor);
+  void get_results(CudnnDescriptor& heuristics, std::int64_t most, std::int64_t& count,
+                   void* values);
+  void get(CudnnDescriptor& descriptor, device::cudnn::Attribute attribute, std::int64_t most,
+           std::int64_t& count, void* values);
+  void execute(device::cudnn::Handle handle, const CudnnDescriptor& plan,
+               const CudnnDescriptor& pack);
+
+  device::cudnn::Api api_;
+  std::map<void*, std::unique_ptr<CudnnDescriptor>> descriptors_;
+  /// And whether they have a stream.
+  std::map<void*, bool> handles_;
+};
+
+/// Runs a graph's operations on the memory that a variant pack names.
+void interpret(const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses);
+/// Throws std::logic_error.
+[[noreturn]] void misuse(const std::string& what);
+
+}  // namespace trireme::testing
