@@ -1,6 +1,9 @@
 #include "trireme/device/device.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace trireme::device {
 namespace {
@@ -8,6 +11,18 @@ namespace {
 void copy_bytes(void* to, const void* from, std::size_t count) {
   if (count > 0 && to != from) std::memcpy(to, from, count);
 }
+
+class HostStopwatch final : public Stopwatch {
+ public:
+  void start() override { begin_ = Clock::now(); }
+  void stop() override { seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double take() override { return std::exchange(seconds_, 0.0); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_;
+  double seconds_ = 0;
+};
 
 class HostDevice final : public Device {
  public:
@@ -28,14 +43,46 @@ class HostDevice final : public Device {
     copy_bytes(to, from.raw(), from.byte_count());
   }
   Event record() override { return {}; }
-  void synchronize() override {}
-  std::unique_ptr<SideStream> side_stream() override { return nullptr; }
+  void follow(const Event& /*event*/) override {}
+  std::unique_ptr<SideStream> side_stream(Priority /*priority*/) override { return nullptr; }
+  std::unique_ptr<Stopwatch> stopwatch() override { return std::make_unique<HostStopwatch>(); }
 };
+
+/// How a watched wait passes its time: it looks without a break, then every now and then.
+constexpr std::chrono::microseconds busy{200};
+constexpr std::chrono::microseconds nap{50};
 
 }  // namespace
 
 void expect_contiguous(const Tensor& x) {
   TRIREME_EXPECT(x.contiguous(), "host and device copy contiguous tensors, not " + x.text());
+}
+
+void Event::wait() {
+  if (point_) point_->device().await(*point_);
+  point_.reset();
+}
+
+void Device::await(Event::Point& point) {
+  ++waits_;
+  if (watchers_.empty()) {
+    point.block();
+    return;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  while (!point.passed()) {
+    // By index: what a watcher does may end another.
+    for (std::size_t i = 0; i < watchers_.size(); ++i) {
+      if (i == 0 || watchers_[i] != watchers_[i - 1]) watchers_[i]->look();
+    }
+    if (std::chrono::steady_clock::now() - begin > busy) std::this_thread::sleep_for(nap);
+  }
+}
+
+void Device::remove(Watcher& watcher) {
+  const auto found = std::find(watchers_.begin(), watchers_.end(), &watcher);
+  TRIREME_EXPECT(found != watchers_.end(), "only a watcher that was added is removed");
+  watchers_.erase(found);
 }
 
 Device& host_device() {
@@ -52,11 +99,14 @@ Tensor HostMirror::of(const Tensor& x) {
 }
 
 void HostMirror::fetch() {
+  // Of what is already done: a copy to memory that is not pinned may block unwatched.
+  device_.synchronize();
   for (const auto& pair : pairs_) device_.copy_out(pair.there, pair.here.raw());
   device_.synchronize();
 }
 
 void HostMirror::store() {
+  device_.synchronize();
   for (const auto& pair : pairs_) device_.copy_in(pair.here.raw(), pair.there);
   device_.synchronize();
 }

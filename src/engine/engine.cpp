@@ -257,7 +257,7 @@ void Engine::Parts::gather_parameters() const {
         groups.data->start_all_gather(flat_parameters.slice(0, shard.begin, shard.size()),
                                       flat_parameters.slice(0, whole.begin, whole.size())));
   }
-  for (auto& work : works) work.wait();
+  for (auto& work : works) work.join();
 }
 
 Engine::Engine(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
@@ -295,16 +295,16 @@ ScheduleOutcome Engine::run_schedule() {
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
   auto& reduction = parts.reduction();
   reduction.begin_step(parts.flat_gradients);
-  const auto run = parts.pipeline().run(
+  parts.pipeline().run(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       parts.options.micro_batches,
       [&](int index) { return parts.training_batch(index, static_cast<float>(1.0 / tokens)); },
       [&](const model::Place& place) { reduction.completed(place); });
-  outcome.bubble_seconds = run.waited_seconds;
+  outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   // Collectives of a group end in the order of their start: else the sum of losses would wait for
   // gradients, and their time would be nobody's.
-  reduction.wait();
-  outcome.loss = parts.whole_loss_sum(run.loss_sum) / tokens;
+  reduction.join();
+  outcome.loss = parts.whole_loss_sum(parts.pipeline().loss_sum()) / tokens;
   return outcome;
 }
 
@@ -312,8 +312,8 @@ ReduceOutcome Engine::reduce_gradients() {
   ReduceOutcome outcome;
   auto& reduction = parts_->reduction();
   reduction.finish();
-  outcome.exposed_seconds = reduction.exposed_seconds();
   outcome.gradient_norm = reduction.global_norm();
+  outcome.exposed_seconds = reduction.take_exposed_seconds();
   parts_->gradient_norm = outcome.gradient_norm;
   return outcome;
 }
@@ -331,10 +331,10 @@ void Engine::update(double learning_rate, std::int64_t step) {
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   parts.upload_batches();
-  const auto run = parts.pipeline().run_forward_only(
+  parts.pipeline().run_forward_only(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       [&parts](int index) { return parts.evaluation_batch(index); }, seen);
-  return {parts.whole_loss_sum(run.loss_sum), parts.counted_tokens()};
+  return {parts.whole_loss_sum(parts.pipeline().loss_sum()), parts.counted_tokens()};
 }
 
 Tensor Engine::logits() {

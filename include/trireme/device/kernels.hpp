@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace trireme::device {
@@ -207,6 +208,12 @@ class Kernels {
   virtual double sum_of_squares(const Tensor& x) = 0;
   /// Likewise for the plain sum.
   virtual double sum(const Tensor& x) = 0;
+  /// The same numbers without a wait: the host gets them all together, later.
+  virtual void start_sum_of_squares(const Tensor& x) { started_.push_back(sum_of_squares(x)); }
+  virtual void start_sum(const Tensor& x) { started_.push_back(sum(x)); }
+  /// Of all sums that were started since the last call, in the order of their start. The host waits
+  /// once.
+  virtual std::vector<double> finish_sums() { return std::exchange(started_, {}); }
 
   // Optimizers, on contiguous runs of equal length; f32 but `parameter`, which is written from
   // `master` in its own type (or is empty, or is `master` itself).
@@ -219,6 +226,9 @@ class Kernels {
 
   /// All work issued so far is done when this returns.
   virtual void synchronize() = 0;
+
+ private:
+  std::vector<double> started_;
 };
 
 /// Plain loops: the oracle of every other backend.

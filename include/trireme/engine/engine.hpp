@@ -73,14 +73,16 @@ struct ScheduleOutcome {
   double loss = 0;
   /// Tokens that were counted.
   std::int64_t tokens = 0;
-  /// Waiting for messages of other stages.
+  /// Standing still for messages of other stages: the host, or its device, which may tell some of
+  /// it a step late.
   double bubble_seconds = 0;
 };
 
 struct ReduceOutcome {
   /// Over all distinct parameters once; the same bits on every rank.
   double gradient_norm = 0;
-  /// What the computing thread gave to reductions: starting them, moving them along, waiting.
+  /// What the computing thread gave to reductions: starting them, moving them along, waiting. Of a
+  /// device, how long it stood still for them.
   double exposed_seconds = 0;
 };
 
@@ -136,7 +138,7 @@ class Engine {
   /// Forward and backward of all micro-batches in the order of the schedule. Reductions of
   /// gradients begin while it runs.
   ScheduleOutcome run_schedule();
-  /// Waits for the reductions; what is left of them happens here.
+  /// Joins the reductions; what is left of them happens here.
   ReduceOutcome reduce_gradients();
   /// Clips, updates what this rank owns, gathers what others own. `step` counts from 1.
   void update(double learning_rate, std::int64_t step);

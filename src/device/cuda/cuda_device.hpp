@@ -21,8 +21,9 @@ class CudaDevice final : public Device {
   void copy_in(const void* from, const Tensor& to) override;
   void copy_out(const Tensor& from, void* to) override;
   device::Event record() override;
-  void synchronize() override;
-  std::unique_ptr<device::SideStream> side_stream() override;
+  void follow(const device::Event& event) override;
+  std::unique_ptr<device::SideStream> side_stream(Priority priority) override;
+  std::unique_ptr<device::Stopwatch> stopwatch() override;
 
   StreamView stream() const { return stream_.view(); }
   /// Whatever card the calling thread used before.

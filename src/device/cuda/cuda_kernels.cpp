@@ -14,7 +14,7 @@ namespace {
 class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
  public:
   CudaKernels(int card, const cuda::Blas& blas)
-      : device_(card), launcher_(device_.stream()), products_(blas, device_.stream()) {}
+      : device_(card), launcher_(device_), products_(blas, device_.stream()) {}
   const char* name() const override { return "cuda"; }
   Device& device() override { return device_; }
 
@@ -22,6 +22,12 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
                              bool accumulate) override {
     use_card();
     products_.backward_input(dy, w, dx, accumulate);
+  }
+  void start_sum_of_squares(const Tensor& x) override { cuda::start_sum_of_squares(start(), x); }
+  void start_sum(const Tensor& x) override { cuda::start_sum(start(), x); }
+  std::vector<double> finish_sums() override {
+    use_card();
+    return launcher_.read_answers();
   }
   void synchronize() override { device_.synchronize(); }
 

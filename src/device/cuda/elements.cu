@@ -26,6 +26,8 @@ template void accumulate(Launcher&, const Tensor&, const Tensor&);
 template void scale(Launcher&, const Tensor&, float);
 template double sum_of_squares(Launcher&, const Tensor&);
 template double sum(Launcher&, const Tensor&);
+template void start_sum_of_squares(Launcher&, const Tensor&);
+template void start_sum(Launcher&, const Tensor&);
 template void adamw(Launcher&, const AdamW&, const OptimizerRuns&);
 template void sgd(Launcher&, const Sgd&, const OptimizerRuns&);
 

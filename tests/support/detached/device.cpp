@@ -3,20 +3,36 @@
 #include "support/detached/memory.hpp"
 #include "support/detached/side_stream.hpp"
 
+#include <chrono>
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace trireme::testing {
 namespace {
 
-class Point final : public device::Event::Point {
+/// Reads the host's clock when the stream comes to a mark.
+class DetachedStopwatch final : public device::Stopwatch {
  public:
-  explicit Point(DetachedStream& stream) : stream_(stream), place_(stream.issued()) {}
-  bool passed() override { return stream_.done() >= place_; }
-  void wait() override { stream_.run(place_); }
+  explicit DetachedStopwatch(DetachedStream& stream) : stream_(stream) {}
+  void start() override {
+    stream_.issue([read = reading_] { read->begin = Clock::now(); });
+  }
+  void stop() override {
+    stream_.issue([read = reading_] {
+      read->seconds += std::chrono::duration<double>(Clock::now() - read->begin).count();
+    });
+  }
+  double take() override { return std::exchange(reading_->seconds, 0.0); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Reading {
+    Clock::time_point begin;
+    double seconds = 0;
+  };
   DetachedStream& stream_;
-  std::uint64_t place_;
+  std::shared_ptr<Reading> reading_ = std::make_shared<Reading>();
 };
 
 void expect_of_host(const void* address, const char* operation) {
@@ -28,7 +44,7 @@ void expect_of_host(const void* address, const char* operation) {
 }  // namespace
 
 device::Arena DetachedDevice::arena(device::Purpose purpose, std::size_t capacity_bytes) {
-  return detached::take(purpose, capacity_bytes, [this] { stream_.run_all(); });
+  return detached::take(purpose, capacity_bytes, [stream = stream_] { stream->run_all(); });
 }
 
 device::Arena DetachedDevice::staging(device::Purpose purpose, std::size_t capacity_bytes) {
@@ -44,22 +60,30 @@ void DetachedDevice::copy_in(const void* from, const device::Tensor& to) {
   device::expect_contiguous(to);
   expect_of_host(from, "copy_in");
   const auto reach = detached::behind(to, "copy_in", "to");
-  stream_.issue([=] { std::memcpy(reach.raw(), from, reach.byte_count()); });
+  stream_->issue([=] { std::memcpy(reach.raw(), from, reach.byte_count()); });
 }
 
 void DetachedDevice::copy_out(const device::Tensor& from, void* to) {
   device::expect_contiguous(from);
   expect_of_host(to, "copy_out");
   const auto reach = detached::behind(from, "copy_out", "from");
-  stream_.issue([=] { std::memcpy(to, reach.raw(), reach.byte_count()); });
+  stream_->issue([=] { std::memcpy(to, reach.raw(), reach.byte_count()); });
 }
 
 device::Event DetachedDevice::record() {
-  return device::Event(std::make_unique<Point>(stream_));
+  return event_of(*this, stream_);
 }
 
-std::unique_ptr<device::SideStream> DetachedDevice::side_stream() {
-  return std::make_unique<DetachedSideStream>(stream_);
+void DetachedDevice::follow(const device::Event& event) {
+  let_follow(*stream_, event);
+}
+
+std::unique_ptr<device::SideStream> DetachedDevice::side_stream(device::Priority /*priority*/) {
+  return std::make_unique<DetachedSideStream>(*this, order_);
+}
+
+std::unique_ptr<device::Stopwatch> DetachedDevice::stopwatch() {
+  return std::make_unique<DetachedStopwatch>(*stream_);
 }
 
 void DetachedKernels::run(const char* operation,
@@ -81,6 +105,28 @@ double DetachedKernels::sum_of_squares(const device::Tensor& x) {
 double DetachedKernels::sum(const device::Tensor& x) {
   device_.synchronize();
   return inner_->sum(detached::behind(x, "sum", "x"));
+}
+
+void DetachedKernels::start(Sum kind, const char* operation, const device::Tensor& x) {
+  const auto reach = detached::behind(x, operation, "x");
+  auto& answer = answers_.emplace_back(std::nan(""));
+  device_.stream().issue([this, kind, reach, &answer] { answer = (inner_.get()->*kind)(reach); });
+}
+
+void DetachedKernels::start_sum_of_squares(const device::Tensor& x) {
+  start(&device::Kernels::sum_of_squares, "sum_of_squares", x);
+}
+
+void DetachedKernels::start_sum(const device::Tensor& x) {
+  start(&device::Kernels::sum, "sum", x);
+}
+
+std::vector<double> DetachedKernels::finish_sums() {
+  if (answers_.empty()) return {};
+  device_.synchronize();
+  const std::vector<double> answers(answers_.begin(), answers_.end());
+  answers_.clear();
+  return answers;
 }
 
 }  // namespace trireme::testing

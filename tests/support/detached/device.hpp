@@ -6,7 +6,9 @@
 #include "support/detached/stream.hpp"
 #include "support/device/operand_kernels.hpp"
 
+#include <deque>
 #include <memory>
+#include <vector>
 
 namespace trireme::testing {
 
@@ -15,7 +17,9 @@ namespace trireme::testing {
 /// with NaN or with old numbers.
 class DetachedDevice final : public device::Device {
  public:
-  explicit DetachedDevice(Haste haste) : stream_(haste) {}
+  explicit DetachedDevice(Haste haste)
+      : order_(std::make_shared<DetachedOrder>(haste)),
+        stream_(std::make_shared<DetachedStream>(order_)) {}
 
   const char* name() const override { return "detached"; }
   bool is_host() const override { return false; }
@@ -24,13 +28,15 @@ class DetachedDevice final : public device::Device {
   void copy_in(const void* from, const device::Tensor& to) override;
   void copy_out(const device::Tensor& from, void* to) override;
   device::Event record() override;
-  void synchronize() override { stream_.run_all(); }
-  std::unique_ptr<device::SideStream> side_stream() override;
+  void follow(const device::Event& event) override;
+  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override;
+  std::unique_ptr<device::Stopwatch> stopwatch() override;
 
-  DetachedStream& stream() { return stream_; }
+  DetachedStream& stream() { return *stream_; }
 
  private:
-  DetachedStream stream_;
+  std::shared_ptr<DetachedOrder> order_;
+  std::shared_ptr<DetachedStream> stream_;
 };
 
 /// Kernels of a detached device: those of a host backend on the memory behind it, in the order of
@@ -45,14 +51,22 @@ class DetachedKernels final : public device::test::OperandKernels {
   DetachedStream& stream() { return device_.stream(); }
   double sum_of_squares(const device::Tensor& x) override;
   double sum(const device::Tensor& x) override;
+  void start_sum_of_squares(const device::Tensor& x) override;
+  void start_sum(const device::Tensor& x) override;
+  std::vector<double> finish_sums() override;
   void synchronize() override { device_.synchronize(); }
 
  private:
   void run(const char* operation, std::initializer_list<device::test::Operand> operands,
            const Body& body) override;
 
+  using Sum = double (device::Kernels::*)(const device::Tensor&);
+  void start(Sum kind, const char* operation, const device::Tensor& x);
+
   std::unique_ptr<device::Kernels> inner_;
   DetachedDevice device_;
+  /// Of sums that were started; pointers to them stay valid.
+  std::deque<double> answers_;
 };
 
 }  // namespace trireme::testing

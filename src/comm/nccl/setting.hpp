@@ -1,0 +1,22 @@
+#pragma once
+
+#include "trireme/comm/nccl.hpp"
+#include "trireme/device/device.hpp"
+
+#include "comm/nccl/abi.hpp"
+#include "comm/progress.hpp"
+
+namespace trireme::comm::nccl {
+
+/// What all groups of a process use.
+struct Setting {
+  NcclLibrary library;
+  Progress* progress = nullptr;
+  device::Device* device = nullptr;
+  double timeout_seconds = 0;
+  base::Rank self;
+
+  const Api& api() const { return *library.api; }
+};
+
+}  // namespace trireme::comm::nccl
