@@ -1,9 +1,13 @@
 #include "trireme/device/device.hpp"
 
+#include "trireme/base/log.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <thread>
+#include <utility>
 
 namespace trireme::device {
 namespace {
@@ -88,6 +92,15 @@ void Device::remove(Watcher& watcher) {
 Device& host_device() {
   static HostDevice device;
   return device;
+}
+
+void leave(Device& device) noexcept {
+  if (std::uncaught_exceptions() > 0) return;
+  try {
+    device.synchronize();
+  } catch (const std::exception& error) {
+    base::log::local::error("device", "at the end of its work: {}", error.what());
+  }
 }
 
 Tensor HostMirror::of(const Tensor& x) {

@@ -175,7 +175,9 @@ Decoder::Decoder(const DecoderOptions& options, const Groups& groups, device::Ke
                  Memory& memory)
     : parts_(new Parts(options, groups, kernels, memory)) {}
 
-Decoder::~Decoder() = default;
+Decoder::~Decoder() {
+  device::leave(parts_->kernels.device());
+}
 
 std::vector<ParameterPart> Decoder::parameter_parts() {
   return engine::parameter_parts(parts_->parameters, parts_->flat_parameters, {});

@@ -264,7 +264,9 @@ Engine::Engine(const EngineOptions& options, const Groups& groups, device::Kerne
                Memory& memory)
     : parts_(new Parts(options, groups, kernels, memory)) {}
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  device::leave(device());
+}
 
 void Engine::initialise() {
   const auto& optimizer = parts_->updates();

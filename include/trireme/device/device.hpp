@@ -136,6 +136,11 @@ class Device {
 /// The host's own memory.
 Device& host_device();
 
+/// For the end of what uses memory that others own: waits until the device is done with it, in
+/// good order; while unwinding nothing may be left that waits for peers, and nothing is waited for.
+/// What fails is logged.
+void leave(Device& device) noexcept;
+
 /// What callers of copies owe; a breach is a defect of Trireme (ExitCode::internal).
 void expect_contiguous(const Tensor& x);
 
