@@ -46,6 +46,10 @@ class HostDevice final : public Device {
     expect_contiguous(from);
     copy_bytes(to, from.raw(), from.byte_count());
   }
+  void copy(const Tensor& from, const Tensor& to) override {
+    expect_alike(from, to);
+    copy_bytes(to.raw(), from.raw(), from.byte_count());
+  }
   Event record() override { return {}; }
   void follow(const Event& /*event*/) override {}
   std::unique_ptr<SideStream> side_stream(Priority /*priority*/) override { return nullptr; }
@@ -67,7 +71,22 @@ void Event::wait() {
   point_.reset();
 }
 
+void Device::begin_recording() {
+  throw RecordingRefused(std::string(name()) + " records no work");
+}
+
+std::unique_ptr<Recording> Device::end_recording() {
+  throw RecordingRefused(std::string(name()) + " records no work");
+}
+
+void Device::abandon_recording() {}
+
+void Device::expect_no_recording(const char* what) const {
+  if (recording()) throw RecordingRefused(std::string(what) + " cannot be recorded");
+}
+
 void Device::await(Event::Point& point) {
+  expect_no_recording("a wait of the host");
   ++waits_;
   if (watchers_.empty()) {
     point.block();
@@ -87,6 +106,13 @@ void Device::remove(Watcher& watcher) {
   const auto found = std::find(watchers_.begin(), watchers_.end(), &watcher);
   TRIREME_EXPECT(found != watchers_.end(), "only a watcher that was added is removed");
   watchers_.erase(found);
+}
+
+void expect_alike(const Tensor& from, const Tensor& to) {
+  expect_contiguous(from);
+  expect_contiguous(to);
+  TRIREME_EXPECT(from.byte_count() == to.byte_count(),
+                 "a device copies equally many bytes: " + from.text() + " to " + to.text());
 }
 
 Device& host_device() {

@@ -2,13 +2,13 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include "host_sum.hpp"
 #include "parts.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace trireme::engine {
 
@@ -138,11 +138,35 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
   }
-  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots}, kernels);
+  make_executor();
   context.progress = [this] {
+    if (kernels.device().recording()) return;
     pipeline().poll();
     if (reducer) reducer->poll();
   };
+}
+
+bool Engine::Parts::may_record() const {
+  return trains() && options.record == RecordSteps::yes && groups.tensor->size() == 1;
+}
+
+bool Engine::Parts::records() const {
+  return may_record() && kernels.device().can_record();
+}
+
+void Engine::Parts::make_executor() {
+  if (records()) recorded.emplace(kernels.device());
+  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1,
+                                           recorded ? &*recorded : nullptr, standing},
+                   kernels);
+  if (options.record == RecordSteps::no || recorded || !trains() ||
+      memory.of(Purpose::batch).is_measuring()) {
+    return;
+  }
+  base::log::info("engine", "numerics.cuda_graphs has no effect: {}",
+                  kernels.device().can_record()
+                      ? "tensor-parallel ranks meet inside a micro-batch, which no graph holds"
+                      : base::format("{} records no work", kernels.device().name()));
 }
 
 GradientReducer& Engine::Parts::reduction() {
@@ -187,56 +211,6 @@ void Engine::Parts::make_chunks() {
     chunks.emplace_back(context, stage, role, held, memory.of(Purpose::activations),
                         memory.of(Purpose::parameters));
   }
-}
-
-void Engine::Parts::make_batches() {
-  auto& arena = memory.of(Purpose::batch);
-  auto* staging = memory.batch_staging();
-  const auto allocate = [rows = context.rows()](device::Arena& from) {
-    return TokenBuffers{from.allocate(device::DType::i32, {rows}),
-                        from.allocate(device::DType::i32, {rows})};
-  };
-  for (int index = 0; index < options.micro_batches; ++index) {
-    const auto there = allocate(arena);
-    device_batches.push_back({there.tokens, there.targets});
-    batches.push_back(staging != nullptr ? allocate(*staging) : there);
-  }
-}
-
-void Engine::Parts::upload_batches() {
-  if (memory.batch_staging() == nullptr) return;
-  auto& device = kernels.device();
-  for (std::size_t index = 0; index < batches.size(); ++index) {
-    device.copy_in(batches[index].tokens.raw(), device_batches[index].tokens);
-    device.copy_in(batches[index].targets.raw(), device_batches[index].targets);
-  }
-  uploaded = device.record();
-}
-
-model::MicroBatch Engine::Parts::training_batch(int index, float loss_scale) const {
-  auto batch = evaluation_batch(index);
-  batch.loss_scale = loss_scale;
-  batch.dropout = options.model.dropout;
-  return batch;
-}
-
-model::MicroBatch Engine::Parts::evaluation_batch(int index) const {
-  auto batch = device_batches[static_cast<std::size_t>(index)];
-  batch.first_sequence = batches[static_cast<std::size_t>(index)].first_sequence;
-  return batch;
-}
-
-/// Targets of all data-parallel ranks that are not left out.
-std::int64_t Engine::Parts::counted_tokens() {
-  double count = 0;
-  if (memory.of(Purpose::batch).is_measuring()) return 1;
-  for (const auto& batch : batches) {
-    const auto* targets = batch.targets.i32();
-    count += static_cast<double>(std::count_if(targets, targets + context.rows(),
-                                               [](std::int32_t target) { return target >= 0; }));
-  }
-  ordered_sum(*groups.data, {&count, 1});
-  return static_cast<std::int64_t>(count);
 }
 
 /// The last stage knows its data-parallel part of the loss; everybody learns the whole.
@@ -357,6 +331,11 @@ std::int64_t Engine::first_token() const {
 
 bool Engine::is_last_stage() const {
   return parts_->messages.back().is_last();
+}
+
+Engine::Recorded Engine::recorded() const {
+  const auto& recorded = parts_->recorded;
+  return recorded ? Recorded{recorded->recorded(), recorded->issued()} : Recorded{};
 }
 
 const layout::Schedule& Engine::schedule() const {

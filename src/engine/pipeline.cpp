@@ -10,6 +10,17 @@ namespace trireme::engine {
 using layout::Action;
 using layout::ActionKind;
 
+namespace {
+
+int forward_section(std::size_t chunk) {
+  return static_cast<int>(2 * chunk);
+}
+int backward_section(std::size_t chunk) {
+  return static_cast<int>(2 * chunk + 1);
+}
+
+}  // namespace
+
 void PipelineExecutor::expect(const Action& action) {
   auto& messages = stage_.messages[static_cast<std::size_t>(action.virtual_stage)];
   switch (action.kind) {
@@ -29,12 +40,45 @@ void PipelineExecutor::poll() {
   for (auto& messages : stage_.messages) messages.poll();
 }
 
+model::MicroBatch PipelineExecutor::standing(const Action& action, const model::MicroBatch& batch) {
+  if (stage_.recorded == nullptr) return batch;
+  const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+  const auto slot = static_cast<std::size_t>(action.micro_batch % stage_.slots[chunk]);
+  auto given = stage_.standing[chunk][slot];
+  given.loss_scale = batch.loss_scale;
+  given.dropout = batch.dropout;
+  return given;
+}
+
+template <typename Body>
+void PipelineExecutor::run_section(RecordedSections::Key key, const model::MicroBatch& batch,
+                                   const Body& body) {
+  if (stage_.recorded == nullptr) {
+    body();
+    return;
+  }
+  key.addresses.push_back(batch.tokens.raw());
+  key.number = batch.loss_scale;
+  stage_.recorded->run(key, body);
+  // What a recording holds makes no progress on its way.
+  poll();
+}
+
 void PipelineExecutor::forward(const Action& action, const model::MicroBatch& batch) {
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);
   auto& messages = stage_.messages[chunk];
   const auto input = messages.input(action.micro_batch, *waiting_);
   const auto output = messages.output_buffer(action.micro_batch);
-  stage_.chunks[chunk].forward(batch, action.micro_batch % stage_.slots[chunk], input, output);
+  const int slot = action.micro_batch % stage_.slots[chunk];
+  const auto given = standing(action, batch);
+  if (stage_.recorded != nullptr) {
+    auto& device = kernels_.device();
+    device.copy(batch.tokens, given.tokens);
+    device.copy(batch.targets, given.targets);
+    device.copy(batch.places, given.places);
+  }
+  run_section({forward_section(chunk), {input.raw(), output.raw()}}, given,
+              [&] { stage_.chunks[chunk].forward(given, slot, input, output); });
   messages.send_output(action.micro_batch);
   if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
 }
@@ -45,11 +89,23 @@ void PipelineExecutor::backward(const Action& action, const model::MicroBatch& b
   auto& messages = stage_.messages[chunk];
   const auto d_output = messages.output_gradient(action.micro_batch, *waiting_);
   const auto d_input = messages.input_gradient_buffer(action.micro_batch);
-  stage_.chunks[chunk].backward(batch, action.micro_batch % stage_.slots[chunk],
-                                messages.kept_input(action.micro_batch), d_output, d_input,
-                                [&](const model::Place& place) {
-                                  if (last) completed(place);
-                                });
+  const int slot = action.micro_batch % stage_.slots[chunk];
+  const auto input = messages.kept_input(action.micro_batch);
+  const auto given = standing(action, batch);
+  const bool tells = last && stage_.tells_completed;
+  const auto body = [&] {
+    stage_.chunks[chunk].backward(given, slot, input, d_output, d_input,
+                                  [&](const model::Place& place) {
+                                    if (tells) completed(place);
+                                  });
+  };
+  if (tells) {
+    // Reductions begin between its layers.
+    body();
+  } else {
+    run_section({backward_section(chunk), {input.raw(), d_output.raw(), d_input.raw()}}, given,
+                body);
+  }
   messages.send_input_gradient(action.micro_batch);
 }
 

@@ -3,6 +3,8 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage.hpp"
 
+#include "recorded_sections.hpp"
+
 #include <deque>
 #include <functional>
 #include <memory>
@@ -85,6 +87,12 @@ class PipelineExecutor {
     std::vector<ChunkMessages>& messages;
     /// Activation slots of each chunk.
     std::vector<int> slots;
+    /// Gradients of what backward has completed in the last micro-batch are waited for.
+    bool tells_completed = true;
+    /// Null where micro-batches are not recorded. Else each slot of each chunk has tensors that
+    /// take turns with its micro-batches: a recording knows one address.
+    RecordedSections* recorded = nullptr;
+    std::vector<std::vector<model::MicroBatch>> standing{};
   };
   using Batches = std::function<model::MicroBatch(int)>;
   using Completed = std::function<void(const model::Place&)>;
@@ -109,6 +117,10 @@ class PipelineExecutor {
 
  private:
   void expect(const layout::Action& action);
+  /// The micro-batch as the action's work is given it, and whether a recording may hold that.
+  model::MicroBatch standing(const layout::Action& action, const model::MicroBatch& batch);
+  template <typename Body>
+  void run_section(RecordedSections::Key key, const model::MicroBatch& batch, const Body& body);
   void forward(const layout::Action& action, const model::MicroBatch& batch);
   void backward(const layout::Action& action, const model::MicroBatch& batch, bool last,
                 const Completed& completed);

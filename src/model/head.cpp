@@ -43,8 +43,8 @@ void Head::loss(const MicroBatch& batch, const Tensor& x, const Tensor& losses,
   }
   for (std::int64_t row = 0; row < y.dim(0); row += rows_at_once) {
     const auto count = std::min(rows_at_once, y.dim(0) - row);
-    const MicroBatch part{batch.tokens, batch.targets.slice(0, row, count), batch.first_sequence,
-                          batch.loss_scale, batch.dropout};
+    auto part = batch;
+    part.targets = batch.targets.slice(0, row, count);
     loss_of_rows(part, y.slice(0, row, count), losses.slice(0, row, count),
                  d_y ? d_y.slice(0, row, count) : Tensor{});
     context_.progress();

@@ -1,11 +1,14 @@
 #pragma once
 
+#include "trireme/base/error.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -86,6 +89,22 @@ class Stopwatch {
   virtual double take() = 0;
 };
 
+/// Work that was recorded instead of done: the same kernels on the same tensors with the same
+/// numbers, whenever it is issued. Ends before its tensors and its device do.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void issue() = 0;
+};
+
+/// A device cannot record what it was told to (ExitCode::topology).
+class RecordingRefused : public base::Error {
+ public:
+  explicit RecordingRefused(const std::string& text,
+                            std::source_location where = std::source_location::current())
+      : Error(base::ExitCode::topology, text, where) {}
+};
+
 /// Where kernels find their tensors, and the one stream on which their work and copies run, in the
 /// order of their issue. On the host's own memory every call is done when it returns. On any other
 /// device the host must not follow a tensor's pointer: what it gives is copied in, what it takes is
@@ -111,6 +130,8 @@ class Device {
   /// is not read, until an event recorded later has passed.
   virtual void copy_in(const void* from, const Tensor& to) = 0;
   virtual void copy_out(const Tensor& from, void* to) = 0;
+  /// Issues a copy between contiguous tensors of the device, of equally many bytes.
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;
   virtual Event record() = 0;
   /// What is issued from now on begins after the event, of whichever stream. The host goes on.
   virtual void follow(const Event& event) = 0;
@@ -119,6 +140,17 @@ class Device {
   /// Nothing on the host, where work is done when it is issued. The device outlives it.
   virtual std::unique_ptr<SideStream> side_stream(Priority priority) = 0;
   virtual std::unique_ptr<Stopwatch> stopwatch() = 0;
+
+  virtual bool can_record() const { return false; }
+  virtual bool recording() const { return false; }
+  /// Until end_recording(), or abandon_recording() after an error, what is issued is recorded and
+  /// not done. Kernels and copies between tensors can be; waits, events, sums for the host, copies
+  /// from and to it, and new memory cannot: RecordingRefused.
+  virtual void begin_recording();
+  virtual std::unique_ptr<Recording> end_recording();
+  virtual void abandon_recording();
+  /// For what cannot be recorded.
+  void expect_no_recording(const char* what) const;
 
   /// Blocks the host until the event has passed; watchers go on meanwhile.
   void await(Event::Point& point);
@@ -143,6 +175,7 @@ void leave(Device& device) noexcept;
 
 /// What callers of copies owe; a breach is a defect of Trireme (ExitCode::internal).
 void expect_contiguous(const Tensor& x);
+void expect_alike(const Tensor& from, const Tensor& to);
 
 /// Where the host finds or leaves the values of tensors of a device: in the tensors themselves
 /// where it may follow them, else in host memory beside them.

@@ -23,6 +23,9 @@ struct Dropout {
   std::int64_t first_row = 0;
   std::int64_t first_column = 0;
   std::int64_t width = 0;
+  /// i32 [2]: the low and the high word of a number that first_row counts from, read when the
+  /// kernel runs; empty: 0. What is recorded once is issued with other numbers later.
+  Tensor row_base{};
 };
 
 enum class NormKind { rms, layer };

@@ -20,6 +20,9 @@ enum class Use { training, evaluation };
 /// Whether there is room for the logits of a whole micro-batch (loss and gradients need none).
 enum class KeepLogits { no, yes };
 
+/// Whether micro-batches are recorded once and issued as one, where the device can.
+enum class RecordSteps { no, yes };
+
 /// Everything that decides what a rank computes and holds.
 struct EngineOptions {
   model::ModelConfig model;
@@ -45,6 +48,8 @@ struct EngineOptions {
   /// Largest global gradient norm; 0: gradients are not clipped.
   double clip_norm = 0.0;
   std::uint64_t seed = 0;
+  /// Of training; only where there is one tensor-parallel rank.
+  RecordSteps record = RecordSteps::no;
 };
 
 /// What does not fit together, with key, value and rule.
@@ -161,6 +166,13 @@ class Engine {
   /// After the values of state_parts() were overwritten: parameters follow. Collective.
   void state_changed();
   std::vector<ParameterPart> parameter_parts();
+
+  /// How many parts of steps were recorded so far, and how often one of them was issued.
+  struct Recorded {
+    std::size_t made = 0;
+    std::size_t issued = 0;
+  };
+  Recorded recorded() const;
 
   const layout::Schedule& schedule() const;
   const EngineOptions& options() const;

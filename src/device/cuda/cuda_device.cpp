@@ -86,8 +86,8 @@ class CudaStopwatch final : public device::Stopwatch {
 };
 
 /// From and to host memory of any kind; from memory that is not pinned the runtime copies it first.
-void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind direction,
-          const CudaDevice& device) {
+void move_bytes(void* to, const void* from, std::size_t bytes, cudaMemcpyKind direction,
+                const CudaDevice& device) {
   if (bytes == 0) return;
   device.use();
   check(cudaMemcpyAsync(to, from, bytes, direction, device.stream().raw()), "cudaMemcpyAsync");
@@ -127,22 +127,31 @@ Arena CudaDevice::staging(Purpose purpose, std::size_t capacity_bytes) {
   return Arena::pinned(purpose, capacity_bytes);
 }
 
+void CudaDevice::copy(const Tensor& from, const Tensor& to) {
+  expect_alike(from, to);
+  move_bytes(to.raw(), from.raw(), from.byte_count(), cudaMemcpyDeviceToDevice, *this);
+}
+
 void CudaDevice::copy_in(const void* from, const Tensor& to) {
+  expect_no_recording("a copy from the host");
   expect_contiguous(to);
-  copy(to.raw(), from, to.byte_count(), cudaMemcpyHostToDevice, *this);
+  move_bytes(to.raw(), from, to.byte_count(), cudaMemcpyHostToDevice, *this);
 }
 
 void CudaDevice::copy_out(const Tensor& from, void* to) {
+  expect_no_recording("a copy to the host");
   expect_contiguous(from);
-  copy(to, from.raw(), from.byte_count(), cudaMemcpyDeviceToHost, *this);
+  move_bytes(to, from.raw(), from.byte_count(), cudaMemcpyDeviceToHost, *this);
 }
 
 device::Event CudaDevice::record() {
+  expect_no_recording("an event");
   use();
   return device::Event(std::make_unique<Point>(*this, stream()));
 }
 
 void CudaDevice::follow(const device::Event& event) {
+  expect_no_recording("an event");
   use();
   let_follow(stream(), event);
 }

@@ -23,8 +23,15 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     use_card();
     products_.backward_input(dy, w, dx, accumulate);
   }
-  void start_sum_of_squares(const Tensor& x) override { cuda::start_sum_of_squares(start(), x); }
-  void start_sum(const Tensor& x) override { cuda::start_sum(start(), x); }
+  // Each of these has a place of its own for its result, which a recording would write again.
+  void start_sum_of_squares(const Tensor& x) override {
+    device_.expect_no_recording("a sum for the host");
+    cuda::start_sum_of_squares(start(), x);
+  }
+  void start_sum(const Tensor& x) override {
+    device_.expect_no_recording("a sum for the host");
+    cuda::start_sum(start(), x);
+  }
   std::vector<double> finish_sums() override {
     use_card();
     return launcher_.read_answers();

@@ -35,6 +35,19 @@ class DetachedStopwatch final : public device::Stopwatch {
   std::shared_ptr<Reading> reading_ = std::make_shared<Reading>();
 };
 
+class DetachedRecording final : public device::Recording {
+ public:
+  DetachedRecording(DetachedStream& stream, std::vector<DetachedStream::Work> work)
+      : stream_(stream), work_(std::move(work)) {}
+  void issue() override {
+    for (const auto& piece : work_) stream_.issue_until(piece);
+  }
+
+ private:
+  DetachedStream& stream_;
+  std::vector<DetachedStream::Work> work_;
+};
+
 void expect_of_host(const void* address, const char* operation) {
   if (detached::owns(address)) {
     throw DetachedFault(std::string(operation) + ": the host's side of a copy lies on the device");
@@ -44,6 +57,7 @@ void expect_of_host(const void* address, const char* operation) {
 }  // namespace
 
 device::Arena DetachedDevice::arena(device::Purpose purpose, std::size_t capacity_bytes) {
+  expect_no_recording("new memory");
   return detached::take(purpose, capacity_bytes, [stream = stream_] { stream->run_all(); });
 }
 
@@ -57,6 +71,7 @@ device::Arena DetachedDevice::staging(device::Purpose purpose, std::size_t capac
 }
 
 void DetachedDevice::copy_in(const void* from, const device::Tensor& to) {
+  expect_no_recording("a copy from the host");
   device::expect_contiguous(to);
   expect_of_host(from, "copy_in");
   const auto reach = detached::behind(to, "copy_in", "to");
@@ -64,17 +79,31 @@ void DetachedDevice::copy_in(const void* from, const device::Tensor& to) {
 }
 
 void DetachedDevice::copy_out(const device::Tensor& from, void* to) {
+  expect_no_recording("a copy to the host");
   device::expect_contiguous(from);
   expect_of_host(to, "copy_out");
   const auto reach = detached::behind(from, "copy_out", "from");
   stream_->issue([=] { std::memcpy(to, reach.raw(), reach.byte_count()); });
 }
 
+void DetachedDevice::copy(const device::Tensor& from, const device::Tensor& to) {
+  device::expect_alike(from, to);
+  const auto source = detached::behind(from, "copy", "from");
+  const auto target = detached::behind(to, "copy", "to");
+  stream_->issue([=] { std::memcpy(target.raw(), source.raw(), source.byte_count()); });
+}
+
+std::unique_ptr<device::Recording> DetachedDevice::end_recording() {
+  return std::make_unique<DetachedRecording>(*stream_, stream_->take_kept());
+}
+
 device::Event DetachedDevice::record() {
+  expect_no_recording("an event");
   return event_of(*this, stream_);
 }
 
 void DetachedDevice::follow(const device::Event& event) {
+  expect_no_recording("an event");
   let_follow(*stream_, event);
 }
 
@@ -108,6 +137,7 @@ double DetachedKernels::sum(const device::Tensor& x) {
 }
 
 void DetachedKernels::start(Sum kind, const char* operation, const device::Tensor& x) {
+  device_.expect_no_recording("a sum for the host");
   const auto reach = detached::behind(x, operation, "x");
   auto& answer = answers_.emplace_back(std::nan(""));
   device_.stream().issue([this, kind, reach, &answer] { answer = (inner_.get()->*kind)(reach); });

@@ -27,10 +27,16 @@ class DetachedDevice final : public device::Device {
   device::Arena staging(device::Purpose purpose, std::size_t capacity_bytes) override;
   void copy_in(const void* from, const device::Tensor& to) override;
   void copy_out(const device::Tensor& from, void* to) override;
+  void copy(const device::Tensor& from, const device::Tensor& to) override;
   device::Event record() override;
   void follow(const device::Event& event) override;
   std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override;
   std::unique_ptr<device::Stopwatch> stopwatch() override;
+  bool can_record() const override { return true; }
+  bool recording() const override { return stream_->keeps(); }
+  void begin_recording() override { stream_->keep(); }
+  std::unique_ptr<device::Recording> end_recording() override;
+  void abandon_recording() override { stream_->take_kept(); }
 
   DetachedStream& stream() { return *stream_; }
 

@@ -47,7 +47,17 @@ void DetachedStream::issue(std::function<void()> work) {
   });
 }
 
+std::vector<DetachedStream::Work> DetachedStream::take_kept() {
+  auto kept = std::move(kept_).value_or(std::vector<Work>{});
+  kept_.reset();
+  return kept;
+}
+
 void DetachedStream::issue_until(Work work) {
+  if (kept_) {
+    kept_->push_back(std::move(work));
+    return;
+  }
   waiting_.push_back(std::move(work));
   ++issued_;
   order_->stir();

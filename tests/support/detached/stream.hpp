@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace trireme::testing {
@@ -59,6 +60,10 @@ class DetachedStream {
   void issue(std::function<void()> work);
   /// What lasts: until it says that it is done, nothing behind it begins.
   void issue_until(Work work);
+  /// From now on what is issued is kept instead, until it is taken.
+  void keep() { kept_.emplace(); }
+  bool keeps() const { return kept_.has_value(); }
+  std::vector<Work> take_kept();
   std::uint64_t issued() const { return issued_; }
   std::uint64_t done() const { return done_; }
   /// Moves on until the first `count` pieces of work that were ever issued are done, or until
@@ -69,6 +74,7 @@ class DetachedStream {
  private:
   std::shared_ptr<DetachedOrder> order_;
   std::deque<Work> waiting_;
+  std::optional<std::vector<Work>> kept_;
   std::uint64_t issued_ = 0;
   std::uint64_t done_ = 0;
   bool running_ = false;
