@@ -24,6 +24,10 @@ PendingOperation::~PendingOperation() {
   }
 }
 
+void PendingOperation::leave_progress() {
+  progress_.remove(*this);
+}
+
 bool PendingOperation::poll() {
   if (!done_) progress_.advance();
   return done_;

@@ -33,6 +33,8 @@ class PendingOperation : public Work::Operation {
 
   bool poll() final;
   void wait() final;
+  /// Somebody else drives it from now on.
+  void leave_progress();
 
   /// Moves on without blocking; whether anything moved.
   virtual bool advance() = 0;
@@ -41,6 +43,10 @@ class PendingOperation : public Work::Operation {
 
   /// What a library beneath says of it, asked once when it fails; may take seconds.
   virtual std::vector<std::string> account() const { return {}; }
+  /// Whether all that is left is the device's.
+  virtual bool issued() const { return done_; }
+  /// Ends what is under way: nothing of it is left on the device, and nobody waits for it any more.
+  virtual void give_up() { finish(); }
 
   /// Whether a peer wakes this rank when it can move on; else a wait must look by itself.
   virtual bool rings() const { return false; }

@@ -34,13 +34,57 @@ bool Progress::advance() {
   return moved;
 }
 
+bool Progress::has_joined() const {
+  return std::any_of(joined_.begin(), joined_.end(),
+                     [](const auto* each) { return !each->empty(); });
+}
+
+void Progress::watch_joined() {
+  const auto now = Clock::now();
+  const bool check = watch_ != nullptr && now - checked_ >= patience_.sleep;
+  if (check) checked_ = now;
+  for (auto* joined : joined_) {
+    auto* const oldest = joined->oldest();
+    if (oldest == nullptr) continue;
+    if (check) watch_->check(*oldest);
+    if (joined->waited().count() >= oldest->label().timeout_seconds) {
+      give_up(*oldest, joined->waited().count());
+    }
+  }
+}
+
+void Progress::give_up_joined() {
+  for (auto* joined : joined_) joined->give_up();
+}
+
+void Progress::look() {
+  try {
+    advance();
+    watch_joined();
+  } catch (...) {
+    give_up_joined();
+    throw;
+  }
+}
+
+void Progress::wait(PendingOperation& operation, Reached reached) {
+  try {
+    wait_unguarded(operation, reached);
+  } catch (...) {
+    // The rank is about to end, and what peers will never finish must not hold its device.
+    give_up_joined();
+    throw;
+  }
+}
+
 bool Progress::sleep() {
   if (watch_ == nullptr) {
     std::this_thread::sleep_for(patience_.nap);
     return false;
   }
-  const bool all_ring = std::all_of(operations_.begin(), operations_.end(),
-                                    [](const auto* each) { return each->done() || each->rings(); });
+  const bool all_ring =
+      !has_joined() && std::all_of(operations_.begin(), operations_.end(),
+                                   [](const auto* each) { return each->done() || each->rings(); });
   const auto armed = watch_->arm();
   const bool moved = advance();
   if (!moved) watch_->sleep(armed, all_ring ? patience_.sleep : patience_.nap);
@@ -48,11 +92,11 @@ bool Progress::sleep() {
   return moved;
 }
 
-void Progress::wait(PendingOperation& operation) {
+void Progress::wait_unguarded(PendingOperation& operation, Reached reached) {
   const auto begin = Clock::now();
   auto idle_since = begin;
   bool shown = false;
-  while (!operation.done()) {
+  while (!(operation.*reached)()) {
     if (advance()) {
       idle_since = Clock::now();
       continue;
@@ -69,10 +113,11 @@ void Progress::wait(PendingOperation& operation) {
         shown = true;
       }
       if (watch_ != nullptr) watch_->check(operation);
+      watch_joined();
       if (sleep()) idle_since = Clock::now();
     }
     const std::chrono::duration<double> waited = now - begin;
-    if (waited.count() >= operation.label().timeout_seconds && !operation.done()) {
+    if (waited.count() >= operation.label().timeout_seconds && !(operation.*reached)()) {
       give_up(operation, waited.count());
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/comm/peer_error.hpp"
+#include "trireme/device/device.hpp"
 
 #include "blame.hpp"
 #include "operation.hpp"
@@ -40,8 +41,22 @@ struct Patience {
   std::chrono::microseconds sleep{2000};
 };
 
+/// Operations that the host has left to a device, in the order of one of its streams.
+class JoinedOperations {
+ public:
+  virtual ~JoinedOperations() = default;
+  /// The first that is not done, once it has begun to wait for its peers; else null. Without
+  /// blocking; throws what ends it.
+  virtual PendingOperation* oldest() = 0;
+  /// Since it was first seen to wait.
+  virtual std::chrono::duration<double> waited() const = 0;
+  virtual bool empty() const = 0;
+  /// Gives all of them up.
+  virtual void give_up() = 0;
+};
+
 /// Drives every operation of this process. One thread only.
-class Progress {
+class Progress final : public device::Watcher {
  public:
   void use(PeerWatch* watch) { watch_ = watch; }
   void use(const Patience& patience) { patience_ = patience; }
@@ -50,20 +65,39 @@ class Progress {
   void add(PendingOperation& operation) { operations_.push_back(&operation); }
   void remove(PendingOperation& operation) { std::erase(operations_, &operation); }
 
+  void add(JoinedOperations& joined) { joined_.push_back(&joined); }
+  void remove(JoinedOperations& joined) { std::erase(joined_, &joined); }
+
   /// One step of everything; whether anything moved.
   bool advance();
   /// Until done; PeerError at the deadline or when a peer is lost.
-  void wait(PendingOperation& operation);
+  void wait(PendingOperation& operation) { wait(operation, &PendingOperation::done); }
+  /// The same until all that is left is the device's.
+  void wait_until_issued(PendingOperation& operation) {
+    wait(operation, &PendingOperation::issued);
+  }
+  /// While the host waits for a device: one step, and what joined operations owe. PeerError like
+  /// wait(), and nothing is left that could hold a device up.
+  void look() override;
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  using Reached = bool (PendingOperation::*)() const;
+  void wait(PendingOperation& operation, Reached reached);
+  void wait_unguarded(PendingOperation& operation, Reached reached);
+  void watch_joined();
+  void give_up_joined();
+  bool has_joined() const;
   /// Sleeps unless something moved.
   bool sleep();
   [[noreturn]] void give_up(const PendingOperation& operation, double waited_seconds) const;
   Blame blame(const PendingOperation& operation) const;
 
   std::vector<PendingOperation*> operations_;
+  std::vector<JoinedOperations*> joined_;
+  /// How long ago peers of joined operations were looked after.
+  Clock::time_point checked_;
   PeerWatch* watch_ = nullptr;
   Patience patience_;
 };

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 namespace trireme::device {
 
@@ -57,15 +58,16 @@ class DropoutMask {
 
 /// Number of the first element of row `row` of a rank's tensor under this mask.
 inline std::int64_t dropout_index(const Dropout& dropout, std::int64_t row) {
-  return (dropout.first_row + row) * dropout.width + dropout.first_column;
+  std::int64_t base = 0;
+  if (dropout.row_base) std::memcpy(&base, dropout.row_base.i32(), sizeof base);
+  return (base + dropout.first_row + row) * dropout.width + dropout.first_column;
 }
 
 /// Number of key 0 in the scores of one query: the global matrix has a row for every (sequence,
 /// head, query) and a column for every key.
 inline std::int64_t attention_dropout_index(const Attention& attention, std::int64_t sequence,
                                             std::int64_t head, std::int64_t query) {
-  const auto& mask = attention.dropout;
-  const auto global_head = (mask.first_row + sequence) * mask.width + mask.first_column + head;
+  const auto global_head = dropout_index(attention.dropout, sequence) + head;
   return (global_head * attention.q.dim(1) + query) * attention.k.dim(1);
 }
 

@@ -150,7 +150,7 @@ Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   const auto own = own_logits.slice(0, 0, count * width);
   const auto all = all_logits.slice(0, 0, ranks * count * width);
   stage().logits(rows, own.reshape({count, width}).slice(1, 0, stage().local_vocabulary()));
-  groups.tensor->all_gather(own, all);
+  groups.tensor->start_all_gather(own, all).join();
   for (std::int64_t part = 0; part < ranks; ++part) {
     const auto& box = vocabulary[static_cast<std::size_t>(part)];
     if (box.length[0] == 0) continue;
@@ -164,6 +164,8 @@ Tensor Decoder::Parts::on_host(const Tensor& values) {
   auto& device = kernels.device();
   if (device.is_host()) return values;
   host_logits.resize(static_cast<std::size_t>(values.element_count()));
+  // Of what is already done: a copy to memory that is not pinned may block unwatched.
+  device.synchronize();
   device.copy_out(values, host_logits.data());
   device.synchronize();
   return values.moved_to(host_logits.data());
@@ -173,7 +175,9 @@ Decoder::Decoder(const DecoderOptions& options, const Groups& groups, device::Ke
                  Memory& memory)
     : parts_(new Parts(options, groups, kernels, memory)) {}
 
-Decoder::~Decoder() = default;
+Decoder::~Decoder() {
+  device::leave(parts_->kernels.device());
+}
 
 std::vector<ParameterPart> Decoder::parameter_parts() {
   return engine::parameter_parts(parts_->parameters, parts_->flat_parameters, {});
@@ -194,10 +198,12 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
     parts.kernels.device().copy_in(tokens.data(), local_tokens);
     parts.kernels.device().synchronize();
   }
-  if (!parts.role.first) pipeline.receive(hidden, pipeline.rank() - 1, hidden_tag);
+  if (!parts.role.first) {
+    pipeline.start_receive(hidden, pipeline.rank() - 1, hidden_tag).join();
+  }
   parts.stage().run(sequences, local_tokens, hidden);
   if (!parts.role.last) {
-    pipeline.send(hidden, pipeline.rank() + 1, hidden_tag);
+    pipeline.start_send(hidden, pipeline.rank() + 1, hidden_tag).join();
     return {};
   }
   std::int64_t index = 0;
@@ -207,7 +213,6 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
   }
   const auto logits = parts.whole_logits(index);
   if (parts.memory.of(Purpose::activations).is_measuring()) return logits;
-  parts.kernels.synchronize();
   return parts.on_host(logits);
 }
 

@@ -2,13 +2,13 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include "host_sum.hpp"
 #include "parts.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace trireme::engine {
 
@@ -143,11 +143,35 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     registrations.push_back(groups.data->register_memory(flat_parameters));
     registrations.push_back(groups.data->register_memory(flat_gradients));
   }
-  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots}, kernels);
+  make_executor();
   context.progress = [this] {
+    if (kernels.device().recording()) return;
     pipeline().poll();
     if (reducer) reducer->poll();
   };
+}
+
+bool Engine::Parts::may_record() const {
+  return trains() && options.record == RecordSteps::yes && groups.tensor->size() == 1;
+}
+
+bool Engine::Parts::records() const {
+  return may_record() && kernels.device().can_record();
+}
+
+void Engine::Parts::make_executor() {
+  if (records()) recorded.emplace(kernels.device());
+  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1,
+                                           recorded ? &*recorded : nullptr, standing},
+                   kernels);
+  if (options.record == RecordSteps::no || recorded || !trains() ||
+      memory.of(Purpose::batch).is_measuring()) {
+    return;
+  }
+  base::log::info("engine", "numerics.cuda_graphs has no effect: {}",
+                  kernels.device().can_record()
+                      ? "tensor-parallel ranks meet inside a micro-batch, which no graph holds"
+                      : base::format("{} records no work", kernels.device().name()));
 }
 
 GradientReducer& Engine::Parts::reduction() {
@@ -194,56 +218,6 @@ void Engine::Parts::make_chunks() {
   }
 }
 
-void Engine::Parts::make_batches() {
-  auto& arena = memory.of(Purpose::batch);
-  auto* staging = memory.batch_staging();
-  const auto allocate = [rows = context.rows()](device::Arena& from) {
-    return TokenBuffers{from.allocate(device::DType::i32, {rows}),
-                        from.allocate(device::DType::i32, {rows})};
-  };
-  for (int index = 0; index < options.micro_batches; ++index) {
-    const auto there = allocate(arena);
-    device_batches.push_back({there.tokens, there.targets});
-    batches.push_back(staging != nullptr ? allocate(*staging) : there);
-  }
-}
-
-void Engine::Parts::upload_batches() {
-  if (memory.batch_staging() == nullptr) return;
-  auto& device = kernels.device();
-  for (std::size_t index = 0; index < batches.size(); ++index) {
-    device.copy_in(batches[index].tokens.raw(), device_batches[index].tokens);
-    device.copy_in(batches[index].targets.raw(), device_batches[index].targets);
-  }
-  uploaded = device.record();
-}
-
-model::MicroBatch Engine::Parts::training_batch(int index, float loss_scale) const {
-  auto batch = evaluation_batch(index);
-  batch.loss_scale = loss_scale;
-  batch.dropout = options.model.dropout;
-  return batch;
-}
-
-model::MicroBatch Engine::Parts::evaluation_batch(int index) const {
-  auto batch = device_batches[static_cast<std::size_t>(index)];
-  batch.first_sequence = batches[static_cast<std::size_t>(index)].first_sequence;
-  return batch;
-}
-
-/// Targets of all data-parallel ranks that are not left out.
-std::int64_t Engine::Parts::counted_tokens() {
-  double count = 0;
-  if (memory.of(Purpose::batch).is_measuring()) return 1;
-  for (const auto& batch : batches) {
-    const auto* targets = batch.targets.i32();
-    count += static_cast<double>(std::count_if(targets, targets + context.rows(),
-                                               [](std::int32_t target) { return target >= 0; }));
-  }
-  ordered_sum(*groups.data, {&count, 1});
-  return static_cast<std::int64_t>(count);
-}
-
 /// The last stage knows its data-parallel part of the loss; everybody learns the whole.
 double Engine::Parts::whole_loss_sum(double local) const {
   double sum = local;
@@ -262,14 +236,16 @@ void Engine::Parts::gather_parameters() const {
         groups.data->start_all_gather(flat_parameters.slice(0, shard.begin, shard.size()),
                                       flat_parameters.slice(0, whole.begin, whole.size())));
   }
-  for (auto& work : works) work.wait();
+  for (auto& work : works) work.join();
 }
 
 Engine::Engine(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
                Memory& memory)
     : parts_(new Parts(options, groups, kernels, memory)) {}
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  device::leave(device());
+}
 
 void Engine::initialise() {
   const auto& optimizer = parts_->updates();
@@ -300,16 +276,16 @@ ScheduleOutcome Engine::run_schedule() {
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
   auto& reduction = parts.reduction();
   reduction.begin_step(parts.flat_gradients);
-  const auto run = parts.pipeline().run(
+  parts.pipeline().run(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       parts.options.micro_batches,
       [&](int index) { return parts.training_batch(index, static_cast<float>(1.0 / tokens)); },
       [&](const model::Place& place) { reduction.completed(place); });
-  outcome.bubble_seconds = run.waited_seconds;
+  outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   // Collectives of a group end in the order of their start: else the sum of losses would wait for
   // gradients, and their time would be nobody's.
-  reduction.wait();
-  outcome.loss = parts.whole_loss_sum(run.loss_sum) / tokens;
+  reduction.join();
+  outcome.loss = parts.whole_loss_sum(parts.pipeline().loss_sum()) / tokens;
   return outcome;
 }
 
@@ -317,8 +293,8 @@ ReduceOutcome Engine::reduce_gradients() {
   ReduceOutcome outcome;
   auto& reduction = parts_->reduction();
   reduction.finish();
-  outcome.exposed_seconds = reduction.exposed_seconds();
   outcome.gradient_norm = reduction.global_norm();
+  outcome.exposed_seconds = reduction.take_exposed_seconds();
   parts_->gradient_norm = outcome.gradient_norm;
   return outcome;
 }
@@ -336,10 +312,10 @@ void Engine::update(double learning_rate, std::int64_t step) {
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   parts.upload_batches();
-  const auto run = parts.pipeline().run_forward_only(
+  parts.pipeline().run_forward_only(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       [&parts](int index) { return parts.evaluation_batch(index); }, seen);
-  return {parts.whole_loss_sum(run.loss_sum), parts.counted_tokens()};
+  return {parts.whole_loss_sum(parts.pipeline().loss_sum()), parts.counted_tokens()};
 }
 
 Tensor Engine::logits() {
@@ -360,6 +336,11 @@ std::int64_t Engine::first_token() const {
 
 bool Engine::is_last_stage() const {
   return parts_->messages.back().is_last();
+}
+
+Engine::Recorded Engine::recorded() const {
+  const auto& recorded = parts_->recorded;
+  return recorded ? Recorded{recorded->recorded(), recorded->issued()} : Recorded{};
 }
 
 const layout::Schedule& Engine::schedule() const {

@@ -3,7 +3,6 @@
 #include "host_sum.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace trireme::engine {
@@ -12,19 +11,19 @@ using device::Tensor;
 
 namespace {
 
-/// Adds the seconds of a scope.
+/// Times a scope.
 class Timed {
  public:
-  explicit Timed(double& seconds) : seconds_(seconds) {}
-  ~Timed() {
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  explicit Timed(device::Stopwatch* watch) : watch_(watch) {
+    if (watch_ != nullptr) watch_->start();
   }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
+  /// What failed is not timed.
+  void end() {
+    if (watch_ != nullptr) watch_->stop();
+  }
 
  private:
-  double& seconds_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  device::Stopwatch* watch_;
 };
 
 /// Elements of the exchange buffer: for each partial piece, room for every rank's part.
@@ -47,7 +46,9 @@ GradientReducer::GradientReducer(const EngineOptions& options, const Groups& gro
       groups_(groups),
       kernels_(kernels),
       stage_(stage),
-      slabs_of_bucket_(stage.flat().buckets.size(), 0) {
+      slabs_of_bucket_(stage.flat().buckets.size(), 0),
+      exposed_(kernels.device().stopwatch()),
+      hosts_part_(kernels.device().is_host() ? exposed_.get() : nullptr) {
   if (const auto size = exchange_size(stage); size > 0) {
     exchange_ = arena.allocate(device::DType::f32, {size});
   }
@@ -62,7 +63,6 @@ GradientReducer::GradientReducer(const EngineOptions& options, const Groups& gro
 void GradientReducer::begin_step(const Tensor& flat) {
   flat_ = flat;
   slabs_missing_ = slabs_of_bucket_;
-  exposed_seconds_ = 0;
   kernels_.fill(flat, 0.0F);
 }
 
@@ -79,29 +79,33 @@ void GradientReducer::completed(const model::Place& place) {
 
 void GradientReducer::start(std::size_t bucket) {
   if (groups_.data->size() == 1) return;
-  const Timed timed(exposed_seconds_);
+  Timed timed(hosts_part_);
   const auto range = stage_.flat().buckets[bucket];
   const auto whole = flat_.slice(0, range.begin, range.size());
   if (options_.zero_level == 0) {
     under_way_.push_back(groups_.data->start_all_reduce(whole, comm::ReduceOp::sum));
-    return;
+  } else {
+    const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
+    under_way_.push_back(
+        groups_.data->start_reduce_scatter(whole, flat_.slice(0, shard.begin, shard.size())));
   }
-  const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
-  under_way_.push_back(
-      groups_.data->start_reduce_scatter(whole, flat_.slice(0, shard.begin, shard.size())));
+  timed.end();
 }
 
 void GradientReducer::poll() {
   if (under_way_.empty()) return;
-  const Timed timed(exposed_seconds_);
+  Timed timed(hosts_part_);
   // In order: groups complete collectives in the order of their start.
   while (!under_way_.empty() && under_way_.front().poll()) under_way_.erase(under_way_.begin());
+  timed.end();
 }
 
-void GradientReducer::wait() {
-  const Timed timed(exposed_seconds_);
-  for (auto& work : under_way_) work.wait();
+void GradientReducer::join() {
+  if (under_way_.empty()) return;
+  Timed timed(exposed_.get());
+  for (auto& work : under_way_) work.join();
   under_way_.clear();
+  timed.end();
 }
 
 /// Sums pieces of which each tensor-parallel rank has one term. Ranks that hold different boxes
@@ -122,7 +126,7 @@ void GradientReducer::add_partial_terms() {
     }
   };
   each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(own, place); });
-  groups_.tensor->all_reduce(exchange_);
+  groups_.tensor->start_all_reduce(exchange_, comm::ReduceOp::sum).join();
   each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(place, own); });
 }
 
@@ -130,26 +134,26 @@ void GradientReducer::add_tied_terms() {
   if (groups_.embedding == nullptr || groups_.embedding->size() == 1) return;
   for (const auto& slab : stage_.slabs()) {
     if (!slab.tied) continue;
-    groups_.embedding->all_reduce(stage_.gradient(slab.name));
+    groups_.embedding->start_all_reduce(stage_.gradient(slab.name), comm::ReduceOp::sum).join();
   }
 }
 
 void GradientReducer::finish() {
-  {
-    const Timed timed(exposed_seconds_);
-    add_partial_terms();
-    add_tied_terms();
-  }
+  Timed timed(exposed_.get());
+  add_partial_terms();
+  add_tied_terms();
+  timed.end();
   for (auto bucket = stage_.first_late_bucket(); bucket < stage_.flat().buckets.size(); ++bucket) {
     start(bucket);
   }
-  wait();
+  join();
 }
 
 double GradientReducer::global_norm() {
   // One number per logical parameter, so that the sum over parameters has one order whatever
   // the pipeline. Each data-parallel rank counts its shard of each bucket at every ZeRO level.
   std::vector<double> squares(stage_.parameters().size(), 0.0);
+  std::vector<std::size_t> parameters;
   for (std::size_t bucket = 0; bucket < stage_.flat().buckets.size(); ++bucket) {
     const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
     for (const auto& slab : stage_.slabs()) {
@@ -157,10 +161,13 @@ double GradientReducer::global_norm() {
         const auto from = std::max(shard.begin, piece.flat.begin);
         const auto to = std::min(shard.end, piece.flat.end);
         if (from >= to || !piece.primary) continue;
-        squares[piece.parameter] += kernels_.sum_of_squares(flat_.slice(0, from, to - from));
+        kernels_.start_sum_of_squares(flat_.slice(0, from, to - from));
+        parameters.push_back(piece.parameter);
       }
     }
   }
+  const auto terms = kernels_.finish_sums();
+  for (std::size_t term = 0; term < terms.size(); ++term) squares[parameters[term]] += terms[term];
   for (auto* group : {groups_.data, groups_.tensor, groups_.pipeline}) {
     ordered_sum(*group, squares);
   }

@@ -4,6 +4,7 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
+#include <memory>
 #include <vector>
 
 namespace trireme::engine {
@@ -23,14 +24,14 @@ class GradientReducer {
   void completed(const model::Place& place);
   /// Progress without waiting.
   void poll();
-  /// For what has been started.
-  void wait();
-  /// Reduces what is late and waits for everything.
+  /// What comes next on the device finds what has been started done.
+  void join();
+  /// Reduces what is late and joins everything.
   void finish();
-  /// Of this step so far: what the computing thread gave to reductions, be it to start them, to
-  /// move them along or to wait. On CPUs that is all of their work; a device that moves data by
-  /// itself leaves only what computation did not hide.
-  double exposed_seconds() const { return exposed_seconds_; }
+  /// Since the last call: what the computing thread gave to reductions, be it to start them, to
+  /// move them along or to wait. On CPUs that is all of their work. A device moves data by itself:
+  /// how long it stood still, which is what computation did not hide.
+  double take_exposed_seconds() { return exposed_->take(); }
 
   /// Global norm of the reduced gradients. Collective over all ranks; each distinct parameter
   /// counts once, and the sum is taken in the order of the parameters.
@@ -50,7 +51,9 @@ class GradientReducer {
   std::vector<int> slabs_missing_;  // [bucket]
   std::vector<int> slabs_of_bucket_;
   std::vector<comm::Work> under_way_;
-  double exposed_seconds_ = 0;
+  std::unique_ptr<device::Stopwatch> exposed_;
+  /// Null where a device moves data: the host's time costs none of its own.
+  device::Stopwatch* hosts_part_ = nullptr;
 };
 
 }  // namespace trireme::engine

@@ -1,7 +1,5 @@
 #include "pipeline.hpp"
 
-#include <chrono>
-
 namespace trireme::engine {
 
 using device::Tensor;
@@ -61,21 +59,21 @@ void ChunkMessages::expect_output_gradient(int micro_batch) {
   expect(output_gradients_, micro_batch, after_, backward_in_tag_);
 }
 
-Tensor ChunkMessages::take(Ring& ring, int micro_batch, double& waited) {
+Tensor ChunkMessages::take(Ring& ring, int micro_batch, device::Stopwatch& waiting) {
   if (ring.buffers.empty()) return {};
   const auto place = ring.place(micro_batch);
-  const auto begin = std::chrono::steady_clock::now();
-  ring.works[place].wait();
-  waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  waiting.start();
+  ring.works[place].join();
+  waiting.stop();
   return ring.buffers[place];
 }
 
-Tensor ChunkMessages::input(int micro_batch, double& waited) {
-  return take(inputs_, micro_batch, waited);
+Tensor ChunkMessages::input(int micro_batch, device::Stopwatch& waiting) {
+  return take(inputs_, micro_batch, waiting);
 }
 
-Tensor ChunkMessages::output_gradient(int micro_batch, double& waited) {
-  return take(output_gradients_, micro_batch, waited);
+Tensor ChunkMessages::output_gradient(int micro_batch, device::Stopwatch& waiting) {
+  return take(output_gradients_, micro_batch, waiting);
 }
 
 Tensor ChunkMessages::kept_input(int micro_batch) const {
@@ -85,7 +83,7 @@ Tensor ChunkMessages::kept_input(int micro_batch) const {
 Tensor ChunkMessages::free_buffer(Ring& ring, int micro_batch) {
   if (ring.buffers.empty()) return {};
   const auto place = ring.place(micro_batch);
-  ring.works[place].wait();
+  ring.works[place].join();
   return ring.buffers[place];
 }
 
@@ -119,7 +117,7 @@ void ChunkMessages::poll() {
 
 void ChunkMessages::finish() {
   for (auto* ring : {&inputs_, &outputs_, &output_gradients_, &input_gradients_}) {
-    for (auto& work : ring->works) work.wait();
+    for (auto& work : ring->works) work.join();
     ring->posted = 0;
   }
 }

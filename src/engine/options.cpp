@@ -79,6 +79,7 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.rule = optim::rule_from(config);
   options.clip_norm = config.real("optimizer.clip_norm");
   options.seed = static_cast<std::uint64_t>(config.integer("train.seed"));
+  options.record = config.flag("numerics.cuda_graphs") ? RecordSteps::yes : RecordSteps::no;
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;
 }

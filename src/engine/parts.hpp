@@ -29,10 +29,14 @@ struct Engine::Parts {
   std::vector<TokenBuffers> batches;  // host memory
   /// The same tokens where kernels find them, and when the host may write new ones.
   std::vector<model::MicroBatch> device_batches;
+  /// Where recordings find where a micro-batch begins: host memory, like batches.
+  std::vector<device::Tensor> places;
+  std::vector<std::vector<model::MicroBatch>> standing;
   device::Event uploaded;
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
   std::optional<optim::Optimizer> optimizer;
+  std::optional<RecordedSections> recorded;
   std::optional<PipelineExecutor> executor;
   /// Of what data-parallel collectives work in; ends before memory and groups do.
   std::vector<std::unique_ptr<comm::Registration>> registrations;
@@ -50,6 +54,11 @@ struct Engine::Parts {
   void make_parameters();
   void make_chunks();
   void make_batches();
+  void make_standing_batches();
+  void make_executor();
+  /// Whether memory has room for recordings, and whether they are made.
+  bool may_record() const;
+  bool records() const;
   void upload_batches();
   model::MicroBatch training_batch(int index, float loss_scale) const;
   model::MicroBatch evaluation_batch(int index) const;

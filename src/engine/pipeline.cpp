@@ -10,6 +10,17 @@ namespace trireme::engine {
 using layout::Action;
 using layout::ActionKind;
 
+namespace {
+
+int forward_section(std::size_t chunk) {
+  return static_cast<int>(2 * chunk);
+}
+int backward_section(std::size_t chunk) {
+  return static_cast<int>(2 * chunk + 1);
+}
+
+}  // namespace
+
 void PipelineExecutor::expect(const Action& action) {
   auto& messages = stage_.messages[static_cast<std::size_t>(action.virtual_stage)];
   switch (action.kind) {
@@ -29,35 +40,77 @@ void PipelineExecutor::poll() {
   for (auto& messages : stage_.messages) messages.poll();
 }
 
-void PipelineExecutor::forward(const Action& action, const model::MicroBatch& batch,
-                               Outcome& outcome) {
+model::MicroBatch PipelineExecutor::standing(const Action& action, const model::MicroBatch& batch) {
+  if (stage_.recorded == nullptr) return batch;
+  const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+  const auto slot = static_cast<std::size_t>(action.micro_batch % stage_.slots[chunk]);
+  auto given = stage_.standing[chunk][slot];
+  given.loss_scale = batch.loss_scale;
+  given.dropout = batch.dropout;
+  return given;
+}
+
+template <typename Body>
+void PipelineExecutor::run_section(RecordedSections::Key key, const model::MicroBatch& batch,
+                                   const Body& body) {
+  if (stage_.recorded == nullptr) {
+    body();
+    return;
+  }
+  key.addresses.push_back(batch.tokens.raw());
+  key.number = batch.loss_scale;
+  stage_.recorded->run(key, body);
+  // What a recording holds makes no progress on its way.
+  poll();
+}
+
+void PipelineExecutor::forward(const Action& action, const model::MicroBatch& batch) {
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);
   auto& messages = stage_.messages[chunk];
-  const auto input = messages.input(action.micro_batch, outcome.waited_seconds);
+  const auto input = messages.input(action.micro_batch, *waiting_);
   const auto output = messages.output_buffer(action.micro_batch);
-  stage_.chunks[chunk].forward(batch, action.micro_batch % stage_.slots[chunk], input, output);
+  const int slot = action.micro_batch % stage_.slots[chunk];
+  const auto given = standing(action, batch);
+  if (stage_.recorded != nullptr) {
+    auto& device = kernels_.device();
+    device.copy(batch.tokens, given.tokens);
+    device.copy(batch.targets, given.targets);
+    device.copy(batch.places, given.places);
+  }
+  run_section({forward_section(chunk), {input.raw(), output.raw()}}, given,
+              [&] { stage_.chunks[chunk].forward(given, slot, input, output); });
   messages.send_output(action.micro_batch);
-  if (messages.is_last()) outcome.loss_sum += kernels_.sum(stage_.chunks[chunk].losses());
+  if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
 }
 
 void PipelineExecutor::backward(const Action& action, const model::MicroBatch& batch, bool last,
-                                const Completed& completed, Outcome& outcome) {
+                                const Completed& completed) {
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);
   auto& messages = stage_.messages[chunk];
-  const auto d_output = messages.output_gradient(action.micro_batch, outcome.waited_seconds);
+  const auto d_output = messages.output_gradient(action.micro_batch, *waiting_);
   const auto d_input = messages.input_gradient_buffer(action.micro_batch);
-  stage_.chunks[chunk].backward(batch, action.micro_batch % stage_.slots[chunk],
-                                messages.kept_input(action.micro_batch), d_output, d_input,
-                                [&](const model::Place& place) {
-                                  if (last) completed(place);
-                                });
+  const int slot = action.micro_batch % stage_.slots[chunk];
+  const auto input = messages.kept_input(action.micro_batch);
+  const auto given = standing(action, batch);
+  const bool tells = last && stage_.tells_completed;
+  const auto body = [&] {
+    stage_.chunks[chunk].backward(given, slot, input, d_output, d_input,
+                                  [&](const model::Place& place) {
+                                    if (tells) completed(place);
+                                  });
+  };
+  if (tells) {
+    // Reductions begin between its layers.
+    body();
+  } else {
+    run_section({backward_section(chunk), {input.raw(), d_output.raw(), d_input.raw()}}, given,
+                body);
+  }
   messages.send_input_gradient(action.micro_batch);
 }
 
-PipelineExecutor::Outcome PipelineExecutor::run(const std::vector<Action>& actions,
-                                                int micro_batches, const Batches& batches,
-                                                const Completed& completed) {
-  Outcome outcome;
+void PipelineExecutor::run(const std::vector<Action>& actions, int micro_batches,
+                           const Batches& batches, const Completed& completed) {
   for (std::size_t index = 0; index < actions.size(); ++index) {
     const auto& action = actions[index];
     expect(action);
@@ -65,10 +118,10 @@ PipelineExecutor::Outcome PipelineExecutor::run(const std::vector<Action>& actio
     const auto batch = batches(action.micro_batch);
     switch (action.kind) {
       case ActionKind::forward:
-        forward(action, batch, outcome);
+        forward(action, batch);
         break;
       case ActionKind::backward:
-        backward(action, batch, action.micro_batch + 1 == micro_batches, completed, outcome);
+        backward(action, batch, action.micro_batch + 1 == micro_batches, completed);
         break;
       case ActionKind::backward_input:
       case ActionKind::backward_weight:
@@ -76,32 +129,34 @@ PipelineExecutor::Outcome PipelineExecutor::run(const std::vector<Action>& actio
     }
   }
   for (auto& messages : stage_.messages) messages.finish();
-  return outcome;
 }
 
-PipelineExecutor::Outcome PipelineExecutor::run_forward_only(const std::vector<Action>& actions,
-                                                             const Batches& batches,
-                                                             const std::function<void(int)>& seen) {
+double PipelineExecutor::loss_sum() {
+  double sum = 0;
+  for (const double part : kernels_.finish_sums()) sum += part;
+  return sum;
+}
+
+void PipelineExecutor::run_forward_only(const std::vector<Action>& actions, const Batches& batches,
+                                        const std::function<void(int)>& seen) {
   std::vector<Action> forwards;
   std::copy_if(actions.begin(), actions.end(), std::back_inserter(forwards),
                [](const Action& action) { return action.kind == ActionKind::forward; });
-  Outcome outcome;
   for (std::size_t index = 0; index < forwards.size(); ++index) {
     const auto& action = forwards[index];
     expect(action);
     if (index + 1 < forwards.size()) expect(forwards[index + 1]);
     const auto chunk = static_cast<std::size_t>(action.virtual_stage);
     auto& messages = stage_.messages[chunk];
-    const auto input = messages.input(action.micro_batch, outcome.waited_seconds);
+    const auto input = messages.input(action.micro_batch, *waiting_);
     const auto output = messages.output_buffer(action.micro_batch);
     stage_.chunks[chunk].forward_only(batches(action.micro_batch), input, output);
     messages.send_output(action.micro_batch);
     if (!messages.is_last()) continue;
-    outcome.loss_sum += kernels_.sum(stage_.chunks[chunk].losses());
+    kernels_.start_sum(stage_.chunks[chunk].losses());
     if (seen) seen(action.micro_batch);
   }
   for (auto& messages : stage_.messages) messages.finish();
-  return outcome;
 }
 
 }  // namespace trireme::engine

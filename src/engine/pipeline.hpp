@@ -3,8 +3,11 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage.hpp"
 
+#include "recorded_sections.hpp"
+
 #include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace trireme::engine {
@@ -33,19 +36,19 @@ class ChunkMessages {
   /// Posts the receive that an action needs, unless it is posted or there is none.
   void expect_input(int micro_batch);
   void expect_output_gradient(int micro_batch);
-  /// Waits for it. Empty where the model begins or ends. Adds the time to `waited`.
-  device::Tensor input(int micro_batch, double& waited);
-  device::Tensor output_gradient(int micro_batch, double& waited);
+  /// What comes next on the device finds it there. Empty where the model begins or ends.
+  device::Tensor input(int micro_batch, device::Stopwatch& waiting);
+  device::Tensor output_gradient(int micro_batch, device::Stopwatch& waiting);
   /// The input again, for backward.
   device::Tensor kept_input(int micro_batch) const;
-  /// A buffer that no send uses any more.
+  /// A buffer that no send uses any more when the device comes to what is next.
   device::Tensor output_buffer(int micro_batch);
   device::Tensor input_gradient_buffer(int micro_batch);
   void send_output(int micro_batch);
   void send_input_gradient(int micro_batch);
 
   void poll();
-  /// Waits for sends and forgets the step.
+  /// Joins all sends and forgets the step.
   void finish();
 
  private:
@@ -60,8 +63,8 @@ class ChunkMessages {
   };
   void make_ring(Ring& ring, int count, const Shape& shape, device::Arena& arena);
   void expect(Ring& ring, int micro_batch, layout::ChunkPlace from, int tag);
-  device::Tensor take(Ring& ring, int micro_batch, double& waited);
-  device::Tensor free_buffer(Ring& ring, int micro_batch);
+  static device::Tensor take(Ring& ring, int micro_batch, device::Stopwatch& waiting);
+  static device::Tensor free_buffer(Ring& ring, int micro_batch);
 
   comm::ProcessGroup& pipeline_;
   layout::ChunkPlace before_;
@@ -84,34 +87,47 @@ class PipelineExecutor {
     std::vector<ChunkMessages>& messages;
     /// Activation slots of each chunk.
     std::vector<int> slots;
+    /// Gradients of what backward has completed in the last micro-batch are waited for.
+    bool tells_completed = true;
+    /// Null where micro-batches are not recorded. Else each slot of each chunk has tensors that
+    /// take turns with its micro-batches: a recording knows one address.
+    RecordedSections* recorded = nullptr;
+    std::vector<std::vector<model::MicroBatch>> standing{};
   };
   using Batches = std::function<model::MicroBatch(int)>;
   using Completed = std::function<void(const model::Place&)>;
 
   PipelineExecutor(const Stage& stage, device::Kernels& kernels)
-      : stage_(stage), kernels_(kernels) {}
+      : stage_(stage), kernels_(kernels), waiting_(kernels.device().stopwatch()) {}
 
-  struct Outcome {
-    double loss_sum = 0;
-    double waited_seconds = 0;
-  };
   /// `completed` hears of parts of the model whose gradients of the whole step are added up.
-  Outcome run(const std::vector<layout::Action>& actions, int micro_batches, const Batches& batches,
-              const Completed& completed);
+  void run(const std::vector<layout::Action>& actions, int micro_batches, const Batches& batches,
+           const Completed& completed);
   /// The forward actions of the list alone, in its order: no stage runs ahead of what its
   /// neighbours have buffers for. `seen` is told what has left the last chunk of the model.
-  Outcome run_forward_only(const std::vector<layout::Action>& actions, const Batches& batches,
-                           const std::function<void(int)>& seen);
+  void run_forward_only(const std::vector<layout::Action>& actions, const Batches& batches,
+                        const std::function<void(int)>& seen);
   void poll();
+
+  /// Of the last run, whose kernels the host waits for here, and nowhere before.
+  double loss_sum();
+  /// The device, or the host where it computes, stood still for messages so long; what the device
+  /// has not come to yet is told next time.
+  double take_waited_seconds() { return waiting_->take(); }
 
  private:
   void expect(const layout::Action& action);
-  void forward(const layout::Action& action, const model::MicroBatch& batch, Outcome& outcome);
+  /// The micro-batch as the action's work is given it, and whether a recording may hold that.
+  model::MicroBatch standing(const layout::Action& action, const model::MicroBatch& batch);
+  template <typename Body>
+  void run_section(RecordedSections::Key key, const model::MicroBatch& batch, const Body& body);
+  void forward(const layout::Action& action, const model::MicroBatch& batch);
   void backward(const layout::Action& action, const model::MicroBatch& batch, bool last,
-                const Completed& completed, Outcome& outcome);
+                const Completed& completed);
 
   Stage stage_;
   device::Kernels& kernels_;
+  std::unique_ptr<device::Stopwatch> waiting_;
 };
 
 }  // namespace trireme::engine

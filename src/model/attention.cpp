@@ -95,7 +95,8 @@ device::Attention AttentionBlock::attention(const MicroBatch& batch,
         .stream = base::stream_of("dropout.attention") + static_cast<std::uint64_t>(layer_),
         .first_row = batch.first_sequence,
         .first_column = context_.tensor.rank() * heads_,
-        .width = context_.config.num_attention_heads};
+        .width = context_.config.num_attention_heads,
+        .row_base = batch.places ? batch.places.slice(0, 0, 2) : Tensor{}};
   }
   return attention;
 }

@@ -14,7 +14,8 @@ inline device::Dropout residual_dropout(const StageContext& context, const Micro
           .stream = base::stream_of(site) + static_cast<std::uint64_t>(layer),
           .first_row = batch.first_sequence * context.sequence_length + context.first_local_row(),
           .first_column = 0,
-          .width = context.config.hidden_size};
+          .width = context.config.hidden_size,
+          .row_base = batch.places ? batch.places.slice(0, 2, 2) : device::Tensor{}};
 }
 
 }  // namespace trireme::model

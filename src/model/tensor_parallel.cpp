@@ -16,7 +16,7 @@ device::Tensor all_rows_like(const StageContext& context, const device::Tensor& 
 device::Tensor gather_rows(const StageContext& context, const device::Tensor& local) {
   if (!splits_rows(context)) return local;
   const auto all = all_rows_like(context, local);
-  context.tensor.all_gather(local, all);
+  context.tensor.start_all_gather(local, all).join();
   return all;
 }
 
@@ -27,9 +27,9 @@ device::Tensor terms_of(const StageContext& context, const device::Tensor& local
 void sum_rows(const StageContext& context, const device::Tensor& terms,
               const device::Tensor& local) {
   if (splits_rows(context)) {
-    context.tensor.reduce_scatter(terms, local);
+    context.tensor.start_reduce_scatter(terms, local).join();
   } else if (context.tensor.size() > 1) {
-    context.tensor.all_reduce(local);
+    context.tensor.start_all_reduce(local, comm::ReduceOp::sum).join();
   }
 }
 

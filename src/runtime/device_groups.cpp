@@ -125,10 +125,14 @@ DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::Mp
   comm::NcclGroups groups(*library, mpi, world, device, options.nccl);
   groups.try_out();
   auto verdict = prove_transport(world, options.rdma, report_of(mpi, cluster, options.nccl.log));
-  // In one order on all ranks, with those that have no such group: splits are collective.
-  for (auto* group : {&cluster.tp, &cluster.pp, &cluster.dp, &cluster.embedding}) {
-    *group = groups.split(std::move(*group));
-  }
+  // In one order on all ranks, with those that have no such group: splits are collective. Gradients
+  // and parameters travel beside computation, which waits for all the rest.
+  const std::pair<std::unique_ptr<comm::ProcessGroup>*, device::Priority> kinds[] = {
+      {&cluster.tp, device::Priority::awaited},
+      {&cluster.pp, device::Priority::awaited},
+      {&cluster.dp, device::Priority::overlapped},
+      {&cluster.embedding, device::Priority::awaited}};
+  for (const auto& [group, priority] : kinds) *group = groups.split(std::move(*group), priority);
   return {base::format("{} ({})", choice.sentence, library->path), std::move(verdict)};
 }
 

@@ -57,9 +57,10 @@ struct NcclOptions {
 /// rounded at every addition. A reduce-scatter followed by an all-gather still equals an all-reduce
 /// bitwise, where the array has equal parts. Collectives of a group run on a stream of its own, so
 /// that they overlap with kernels; messages between two members run on one more for each direction,
-/// whose communicator the first message makes. Waits have the deadline of the options; an error
-/// that NCCL meets later ends the next poll or wait (PeerError). After either, the group is aborted
-/// and of no more use.
+/// whose communicator the first message makes. Works that are joined leave their end to the device.
+/// Waits have the deadline of the options, joined works too, from when the device has come to them;
+/// an error that NCCL meets later ends the next poll or wait, be it for the device (PeerError).
+/// After either, the group is aborted and of no more use.
 class NcclGroups {
  public:
   /// Collective over `host`, whose group meets this call. Host-blocking: yes. The device outlives
@@ -77,7 +78,9 @@ class NcclGroups {
 
   /// Collective over all ranks, each with its group of the same axis, or with null where it has
   /// none. Host-blocking: yes. The same members for the device's tensors; null for null.
-  std::unique_ptr<ProcessGroup> split(std::unique_ptr<ProcessGroup> group);
+  /// `priority` is that of its collectives; messages are always awaited.
+  std::unique_ptr<ProcessGroup> split(std::unique_ptr<ProcessGroup> group,
+                                      device::Priority priority = device::Priority::awaited);
 
  private:
   std::unique_ptr<nccl::Link> link_;

@@ -14,7 +14,8 @@ enum class ReduceOp { sum, max };
 
 /// A collective or a message under way. Waiting has the group's deadline; a peer that does not
 /// come ends in base::Error (ExitCode::peer) that names operation, group, sequence number and
-/// the missing ranks. A Work must be waited for; dropping one that is under way is a defect.
+/// the missing ranks. A Work must be waited for or joined; dropping one that is under way is a
+/// defect.
 class Work {
  public:
   class Operation {
@@ -26,6 +27,8 @@ class Work {
     virtual void wait() = 0;
     /// Whether it is done, without making progress.
     virtual bool done() const = 0;
+    /// See Work::join. Whoever can leave its end to the device keeps `self` until then.
+    virtual void join(std::unique_ptr<Operation> self) { self->wait(); }
   };
 
   /// Already done.
@@ -38,6 +41,16 @@ class Work {
   }
   void wait() {
     if (operation_) operation_->wait();
+    operation_.reset();
+  }
+  /// Leaves the rest to the device: what is issued to it from now on finds the tensors as a wait
+  /// would leave them, and may change them. The host must not touch them before it has waited for
+  /// the device. It waits here only until the device knows what it is to do: for peers to say that
+  /// they are there, in messages, never for data. Operations of host memory, and those whose data
+  /// go through it, are waited for. The deadline holds and errors come as they do in wait(), while
+  /// the host waits for the device or for another operation.
+  void join() {
+    if (auto* const operation = operation_.get()) operation->join(std::move(operation_));
     operation_.reset();
   }
   /// For whoever is called while progress is made: that of others may have ended this.
@@ -105,7 +118,7 @@ class ProcessGroup {
     return nullptr;
   }
 
-  // The same, blocking.
+  // The same, blocking; a device's tensors need no more than join().
   void all_reduce(const device::Tensor& x, ReduceOp op = ReduceOp::sum) {
     start_all_reduce(x, op).wait();
   }

@@ -1,14 +1,20 @@
 #pragma once
 
+#include "trireme/base/error.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <source_location>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace trireme::device {
+
+class Device;
 
 /// A place in the order of a device's work.
 class Event {
@@ -18,7 +24,11 @@ class Event {
     virtual ~Point() = default;
     /// Without blocking.
     virtual bool passed() = 0;
-    virtual void wait() = 0;
+    /// Blocks the host, which can do nothing else meanwhile.
+    virtual void block() = 0;
+    /// As a library calls it: a card's cudaEvent_t.
+    virtual void* handle() = 0;
+    virtual Device& device() = 0;
   };
 
   /// Passed already.
@@ -29,14 +39,20 @@ class Event {
     if (point_ && point_->passed()) point_.reset();
     return !point_;
   }
-  /// Blocks the host until all work issued before the event is done.
-  void wait() {
-    if (point_) point_->wait();
-    point_.reset();
-  }
+  /// Blocks the host until all work issued before the event is done, see Device::await.
+  void wait();
+  /// Null when it is known to have passed.
+  Point* point() const { return point_.get(); }
 
  private:
   std::unique_ptr<Point> point_;
+};
+
+/// Which work goes first where a device has too much of it. Kernels of the device's own stream come
+/// last: what others wait for should not queue up behind them.
+enum class Priority {
+  overlapped,  ///< may take its time beside computation: gradients, parameters
+  awaited      ///< computation waits for it: tensor parallelism, messages
 };
 
 /// A stream beside a device's own, for work that a library issues there by itself; the work of both
@@ -46,10 +62,47 @@ class SideStream {
   virtual ~SideStream() = default;
   /// As such a library calls it: a card's cudaStream_t.
   virtual void* handle() = 0;
-  /// What is issued here from now on begins after all that was issued to the device until now.
-  virtual void follow() = 0;
+  /// What is issued here from now on begins after the event, of whichever stream.
+  virtual void follow(const Event& event) = 0;
   /// A place in the order of this stream.
   virtual Event record() = 0;
+};
+
+/// Who must go on while the host waits for a device: the device may wait for peers that need this
+/// process, or that never come.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  /// Called again and again. What it throws ends the wait.
+  virtual void look() = 0;
+};
+
+/// Adds up how long a device's order stands still between pairs of marks; on the host's own memory,
+/// how long the host does.
+class Stopwatch {
+ public:
+  virtual ~Stopwatch() = default;
+  virtual void start() = 0;
+  virtual void stop() = 0;
+  /// Seconds between the pairs that the device has passed and no call has told of yet; the others
+  /// are told later.
+  virtual double take() = 0;
+};
+
+/// Work that was recorded instead of done: the same kernels on the same tensors with the same
+/// numbers, whenever it is issued. Ends before its tensors and its device do.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void issue() = 0;
+};
+
+/// A device cannot record what it was told to (ExitCode::topology).
+class RecordingRefused : public base::Error {
+ public:
+  explicit RecordingRefused(const std::string& text,
+                            std::source_location where = std::source_location::current())
+      : Error(base::ExitCode::topology, text, where) {}
 };
 
 /// Where kernels find their tensors, and the one stream on which their work and copies run, in the
@@ -58,6 +111,9 @@ class SideStream {
 /// copied out and waited for. Outlives its arenas and events. One thread at a time.
 class Device {
  public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
   /// "host", "card 0000:1b:00.0".
   virtual const char* name() const = 0;
@@ -74,18 +130,52 @@ class Device {
   /// is not read, until an event recorded later has passed.
   virtual void copy_in(const void* from, const Tensor& to) = 0;
   virtual void copy_out(const Tensor& from, void* to) = 0;
+  /// Issues a copy between contiguous tensors of the device, of equally many bytes.
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;
   virtual Event record() = 0;
+  /// What is issued from now on begins after the event, of whichever stream. The host goes on.
+  virtual void follow(const Event& event) = 0;
   /// All work issued so far is done when this returns; that of side streams may be under way.
-  virtual void synchronize() = 0;
+  virtual void synchronize() { record().wait(); }
   /// Nothing on the host, where work is done when it is issued. The device outlives it.
-  virtual std::unique_ptr<SideStream> side_stream() = 0;
+  virtual std::unique_ptr<SideStream> side_stream(Priority priority) = 0;
+  virtual std::unique_ptr<Stopwatch> stopwatch() = 0;
+
+  virtual bool can_record() const { return false; }
+  virtual bool recording() const { return false; }
+  /// Until end_recording(), or abandon_recording() after an error, what is issued is recorded and
+  /// not done. Kernels and copies between tensors can be; waits, events, sums for the host, copies
+  /// from and to it, and new memory cannot: RecordingRefused.
+  virtual void begin_recording();
+  virtual std::unique_ptr<Recording> end_recording();
+  virtual void abandon_recording();
+  /// For what cannot be recorded.
+  void expect_no_recording(const char* what) const;
+
+  /// Blocks the host until the event has passed; watchers go on meanwhile.
+  void await(Event::Point& point);
+  /// How often the host has waited for this device: where launching stops.
+  std::uint64_t waits() const { return waits_; }
+  /// As often as it is added a watcher must be removed.
+  void add(Watcher& watcher) { watchers_.push_back(&watcher); }
+  void remove(Watcher& watcher);
+
+ private:
+  std::vector<Watcher*> watchers_;
+  std::uint64_t waits_ = 0;
 };
 
 /// The host's own memory.
 Device& host_device();
 
+/// For the end of what uses memory that others own: waits until the device is done with it, in
+/// good order; while unwinding nothing may be left that waits for peers, and nothing is waited for.
+/// What fails is logged.
+void leave(Device& device) noexcept;
+
 /// What callers of copies owe; a breach is a defect of Trireme (ExitCode::internal).
 void expect_contiguous(const Tensor& x);
+void expect_alike(const Tensor& from, const Tensor& to);
 
 /// Where the host finds or leaves the values of tensors of a device: in the tensors themselves
 /// where it may follow them, else in host memory beside them.

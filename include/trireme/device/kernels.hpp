@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace trireme::device {
@@ -24,6 +25,9 @@ struct Dropout {
   std::int64_t first_row = 0;
   std::int64_t first_column = 0;
   std::int64_t width = 0;
+  /// i32 [2]: the low and the high word of a number that first_row counts from, read when the
+  /// kernel runs; empty: 0. What is recorded once is issued with other numbers later.
+  Tensor row_base{};
 };
 
 enum class NormKind { rms, layer };
@@ -247,6 +251,12 @@ class Kernels {
   virtual double sum_of_squares(const Tensor& x) = 0;
   /// Likewise for the plain sum.
   virtual double sum(const Tensor& x) = 0;
+  /// The same numbers without a wait: the host gets them all together, later.
+  virtual void start_sum_of_squares(const Tensor& x) { started_.push_back(sum_of_squares(x)); }
+  virtual void start_sum(const Tensor& x) { started_.push_back(sum(x)); }
+  /// Of all sums that were started since the last call, in the order of their start. The host waits
+  /// once.
+  virtual std::vector<double> finish_sums() { return std::exchange(started_, {}); }
 
   // Optimizers, on contiguous runs of equal length; f32 but `parameter`, which is written from
   // `master` in its own type (or is empty, or is `master` itself).
@@ -259,6 +269,9 @@ class Kernels {
 
   /// All work issued so far is done when this returns.
   virtual void synchronize() = 0;
+
+ private:
+  std::vector<double> started_;
 };
 
 /// Plain loops: the oracle of every other backend.

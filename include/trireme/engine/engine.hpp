@@ -20,6 +20,9 @@ enum class Use { training, evaluation };
 /// Whether there is room for the logits of a whole micro-batch (loss and gradients need none).
 enum class KeepLogits { no, yes };
 
+/// Whether micro-batches are recorded once and issued as one, where the device can.
+enum class RecordSteps { no, yes };
+
 /// Everything that decides what a rank computes and holds.
 struct EngineOptions {
   model::ModelConfig model;
@@ -47,6 +50,8 @@ struct EngineOptions {
   /// Largest global gradient norm; 0: gradients are not clipped.
   double clip_norm = 0.0;
   std::uint64_t seed = 0;
+  /// Of training; only where there is one tensor-parallel rank.
+  RecordSteps record = RecordSteps::no;
 };
 
 /// What does not fit together, with key, value and rule.
@@ -75,14 +80,16 @@ struct ScheduleOutcome {
   double loss = 0;
   /// Tokens that were counted.
   std::int64_t tokens = 0;
-  /// Waiting for messages of other stages.
+  /// Standing still for messages of other stages: the host, or its device, which may tell some of
+  /// it a step late.
   double bubble_seconds = 0;
 };
 
 struct ReduceOutcome {
   /// Over all distinct parameters once; the same bits on every rank.
   double gradient_norm = 0;
-  /// What the computing thread gave to reductions: starting them, moving them along, waiting.
+  /// What the computing thread gave to reductions: starting them, moving them along, waiting. Of a
+  /// device, how long it stood still for them.
   double exposed_seconds = 0;
 };
 
@@ -138,7 +145,7 @@ class Engine {
   /// Forward and backward of all micro-batches in the order of the schedule. Reductions of
   /// gradients begin while it runs.
   ScheduleOutcome run_schedule();
-  /// Waits for the reductions; what is left of them happens here.
+  /// Joins the reductions; what is left of them happens here.
   ReduceOutcome reduce_gradients();
   /// Clips, updates what this rank owns, gathers what others own. `step` counts from 1.
   void update(double learning_rate, std::int64_t step);
@@ -161,6 +168,13 @@ class Engine {
   /// After the values of state_parts() were overwritten: parameters follow. Collective.
   void state_changed();
   std::vector<ParameterPart> parameter_parts();
+
+  /// How many parts of steps were recorded so far, and how often one of them was issued.
+  struct Recorded {
+    std::size_t made = 0;
+    std::size_t issued = 0;
+  };
+  Recorded recorded() const;
 
   const layout::Schedule& schedule() const;
   const EngineOptions& options() const;

@@ -61,6 +61,9 @@ struct MicroBatch {
   float loss_scale = 1.0F;
   /// Share of activations that training leaves out; 0 outside training.
   float dropout = 0.0F;
+  /// i32 [4], or empty: two 64-bit numbers, the index of the first sequence and that of its first
+  /// row, where kernels read them; first_sequence is 0 then.
+  device::Tensor places{};
 };
 
 }  // namespace trireme::model

@@ -1,12 +1,8 @@
 #pragma once
 
-#include "trireme/comm/nccl.hpp"
-#include "trireme/device/device.hpp"
-
-#include "comm/nccl/abi.hpp"
-#include "comm/nccl/witness.hpp"
+#include "comm/nccl/joined.hpp"
+#include "comm/nccl/setting.hpp"
 #include "comm/operation.hpp"
-#include "comm/progress.hpp"
 
 #include <functional>
 #include <memory>
@@ -14,19 +10,6 @@
 #include <vector>
 
 namespace trireme::comm::nccl {
-
-/// What all groups of a process use.
-struct Setting {
-  NcclLibrary library;
-  Progress* progress = nullptr;
-  device::Device* device = nullptr;
-  double timeout_seconds = 0;
-  base::Rank self;
-  std::shared_ptr<const Witness> witness;
-  NcclRegistration registration = NcclRegistration::none;
-
-  const Api& api() const { return *library.api; }
-};
 
 /// Owner of an ncclComm whose calls do not block: each begins something, and the next may come once
 /// that is done.
@@ -79,11 +62,13 @@ void await_birth(Communicator& communicator, const OperationLabel& label, const 
 
 /// A communicator and the stream on which its operations run, in the order of their tickets.
 struct Lane {
-  explicit Lane(const Setting& setting)
-      : stream(setting.device->side_stream()), communicator(setting) {}
+  Lane(const Setting& setting, device::Priority priority)
+      : stream(setting.device->side_stream(priority)), communicator(setting), joined(setting) {}
 
   std::unique_ptr<device::SideStream> stream;
   Communicator communicator;
+  /// Ends before the communicator does.
+  Joined joined;
   std::uint64_t tickets = 0;
   /// The ticket that may be issued next.
   std::uint64_t turn = 0;

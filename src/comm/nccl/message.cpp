@@ -60,7 +60,7 @@ Lane& Peer::incoming(const UniqueId& id) {
 
 Lane& Peer::open(std::unique_ptr<Lane>& lane, const UniqueId& id, int end) {
   if (lane) return *lane;
-  lane = std::make_unique<Lane>(setting_);
+  lane = std::make_unique<Lane>(setting_, device::Priority::awaited);
   // The handle's owner makes the device the calling thread's own.
   lane->stream->handle();
   lane->communicator.begin([&](Comm** comm, Config* config) {

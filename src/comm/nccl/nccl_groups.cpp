@@ -137,9 +137,10 @@ void NcclGroups::try_out() {
                                  nccl_version_text(setting.library.version), found, due));
 }
 
-std::unique_ptr<ProcessGroup> NcclGroups::split(std::unique_ptr<ProcessGroup> group) {
+std::unique_ptr<ProcessGroup> NcclGroups::split(std::unique_ptr<ProcessGroup> group,
+                                                device::Priority priority) {
   const auto& setting = link_->setting;
-  auto lane = group ? std::make_unique<nccl::Lane>(setting) : nullptr;
+  auto lane = group ? std::make_unique<nccl::Lane>(setting, priority) : nullptr;
   // Groups of one axis do not overlap, so that a member's number is theirs alone.
   const int color = group ? std::min_element(group->ranks().begin(), group->ranks().end())->value()
                           : nccl::no_color;

@@ -26,9 +26,9 @@ bool NcclOperation::issue() {
   const bool ready = communicator.ready();
   if (!communicator.trouble().empty()) fail_lane();
   if (!ready) return false;
-  if (issued_ < steps_.size()) {
-    if (issued_ == 0) lane_->stream->follow();
-    communicator.note(steps_[issued_++](communicator.raw(), lane_->stream->handle()), "NCCL");
+  if (taken_ < steps_.size()) {
+    if (taken_ == 0) lane_->stream->follow(begun_);
+    communicator.note(steps_[taken_++](communicator.raw(), lane_->stream->handle()), "NCCL");
     return true;
   }
   end_ = lane_->stream->record();
@@ -69,6 +69,23 @@ bool NcclOperation::advance() {
   bool moved = false;
   while (!done() && move_on()) moved = true;
   return moved;
+}
+
+bool NcclOperation::issued() const {
+  return done() || stage_ == Stage::running || stage_ == Stage::passed;
+}
+
+void NcclOperation::join(std::unique_ptr<Operation> self) {
+  setting_.progress->wait_until_issued(*this);
+  if (lane_ == nullptr) wait();
+  if (done()) return;
+  setting_.device->follow(end_);
+  lane_->joined.keep(std::unique_ptr<NcclOperation>(static_cast<NcclOperation*>(self.release())));
+}
+
+void NcclOperation::give_up() {
+  if (lane_ != nullptr) lane_->communicator.abort();
+  finish();
 }
 
 Collective::Collective(const Setting& setting, const OperationLabel& label, Lane& lane,

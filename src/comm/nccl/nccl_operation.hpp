@@ -5,17 +5,21 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace trireme::comm::nccl {
 
-/// Calls of one lane, each issued once NCCL has taken the one before; done when the device is.
+/// Calls of one lane, each issued once NCCL has taken the one before; done when the device is. They
+/// come after what was issued to the device before the operation's start, and nothing else.
 class NcclOperation : public PendingOperation {
  public:
   using Step = std::function<Result(Comm* comm, void* stream)>;
 
   NcclOperation(const Setting& setting, const OperationLabel& label)
-      : PendingOperation(*setting.progress, label), setting_(setting) {}
+      : PendingOperation(*setting.progress, label),
+        setting_(setting),
+        begun_(setting.device->record()) {}
   NcclOperation(const NcclOperation&) = delete;
   NcclOperation& operator=(const NcclOperation&) = delete;
   /// Under way, its group is aborted: kernels that wait for peers would hold the device for ever.
@@ -23,6 +27,11 @@ class NcclOperation : public PendingOperation {
 
   bool advance() final;
   std::vector<std::string> account() const final { return setting_.witness->account(); }
+  bool issued() const final;
+  void join(std::unique_ptr<Operation> self) final;
+  void give_up() final;
+  /// Whether the device has come so far that only peers can be missing.
+  bool begun() { return begun_.passed(); }
 
  protected:
   /// What comes before the lane: moves on without blocking, calls enter(); whether anything moved.
@@ -53,7 +62,8 @@ class NcclOperation : public PendingOperation {
   Lane* lane_ = nullptr;
   std::uint64_t ticket_ = 0;
   std::vector<Step> steps_;
-  std::size_t issued_ = 0;
+  std::size_t taken_ = 0;
+  device::Event begun_;
   device::Event end_;
 };
 

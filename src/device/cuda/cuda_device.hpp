@@ -20,9 +20,16 @@ class CudaDevice final : public Device {
   Arena staging(Purpose purpose, std::size_t capacity_bytes) override;
   void copy_in(const void* from, const Tensor& to) override;
   void copy_out(const Tensor& from, void* to) override;
+  void copy(const Tensor& from, const Tensor& to) override;
   device::Event record() override;
-  void synchronize() override;
-  std::unique_ptr<device::SideStream> side_stream() override;
+  void follow(const device::Event& event) override;
+  std::unique_ptr<device::SideStream> side_stream(Priority priority) override;
+  std::unique_ptr<device::Stopwatch> stopwatch() override;
+  bool can_record() const override { return true; }
+  bool recording() const override { return recording_; }
+  void begin_recording() override;
+  std::unique_ptr<device::Recording> end_recording() override;
+  void abandon_recording() override;
 
   StreamView stream() const { return stream_.view(); }
   /// Whatever card the calling thread used before.
@@ -32,6 +39,7 @@ class CudaDevice final : public Device {
   int card_;
   std::string name_;
   Stream stream_;
+  bool recording_ = false;
 };
 
 /// "0000:1b:00.0", as topology writes it.

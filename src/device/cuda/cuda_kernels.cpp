@@ -18,7 +18,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   CudaKernels(int card, const cuda::Blas& blas, const std::string& card_name)
       : device_(card),
         blas_(blas),
-        launcher_(device_.stream()),
+        launcher_(device_),
         products_(blas, device_.stream(), card_name),
         fp8_products_(blas, device_.stream()) {}
   base::Status set_attention(AttentionBy by) {
@@ -80,6 +80,19 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     auto* const fused = attention_->fused();
     if (fused != nullptr && fused->backward(backward)) return;
     OwnKernels::attention_backward(backward);
+  }
+  // Each of these has a place of its own for its result, which a recording would write again.
+  void start_sum_of_squares(const Tensor& x) override {
+    device_.expect_no_recording("a sum for the host");
+    cuda::start_sum_of_squares(start(), x);
+  }
+  void start_sum(const Tensor& x) override {
+    device_.expect_no_recording("a sum for the host");
+    cuda::start_sum(start(), x);
+  }
+  std::vector<double> finish_sums() override {
+    use_card();
+    return launcher_.read_answers();
   }
   void synchronize() override { device_.synchronize(); }
 

@@ -29,6 +29,8 @@ template double sum_of_squares(Launcher&, const Tensor&);
 template double sum(Launcher&, const Tensor&);
 template void largest_magnitude(Launcher&, const Tensor&, const Tensor&);
 template void quantise(Launcher&, const Tensor&, const Tensor&, const Quantised&);
+template void start_sum_of_squares(Launcher&, const Tensor&);
+template void start_sum(Launcher&, const Tensor&);
 template void adamw(Launcher&, const AdamW&, const OptimizerRuns&);
 template void sgd(Launcher&, const Sgd&, const OptimizerRuns&);
 

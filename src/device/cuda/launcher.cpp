@@ -1,6 +1,6 @@
 #include "device/cuda/launcher.hpp"
 
-#include "device/cuda/stream.hpp"
+#include "device/cuda/cuda_device.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -50,28 +50,53 @@ class Workspace {
   std::size_t used_bytes_ = 0;
 };
 
+/// Numbers that stay on the card until the host asks for them.
+class Answers {
+ public:
+  double* next() {
+    if (used_ == blocks_.size() * block) blocks_.push_back(allocate_device(block * sizeof(double)));
+    auto* const first = static_cast<double*>(blocks_[used_ / block].get());
+    return first + used_++ % block;
+  }
+  bool empty() const { return used_ == 0; }
+  /// Of a stream that is done.
+  std::vector<double> take() {
+    std::vector<double> answers(used_);
+    for (std::size_t begin = 0; begin < used_; begin += block) {
+      const auto count = std::min(block, used_ - begin);
+      check(cudaMemcpy(answers.data() + begin, blocks_[begin / block].get(), count * sizeof(double),
+                       cudaMemcpyDeviceToHost),
+            "cudaMemcpy");
+    }
+    used_ = 0;
+    return answers;
+  }
+
+ private:
+  static constexpr std::size_t block = 1024;
+  std::vector<DeviceMemory> blocks_;
+  std::size_t used_ = 0;
+};
+
 }  // namespace
 
 struct Launcher::Parts {
-  explicit Parts(StreamView its_stream) : stream(its_stream) {}
+  explicit Parts(CudaDevice& its_device) : device(its_device) {}
 
-  StreamView stream;
+  CudaDevice& device;
   Workspace workspace;
+  Answers answers;
   PinnedMemory answer = allocate_pinned(sizeof(double));
 };
 
-Launcher::Launcher(StreamView stream) : parts_(std::make_unique<Parts>(stream)) {
-  int device = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device),
+Launcher::Launcher(CudaDevice& device) : parts_(std::make_unique<Parts>(device)) {
+  int card = 0;
+  check(cudaGetDevice(&card), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, card),
         "cudaDeviceGetAttribute");
 }
 
 Launcher::~Launcher() = default;
-
-StreamView Launcher::stream() const {
-  return parts_->stream;
-}
 
 void Launcher::reset() {
   parts_->workspace.reset();
@@ -85,18 +110,30 @@ std::size_t Launcher::workspace_bytes() const {
   return parts_->workspace.total_bytes();
 }
 
+double* Launcher::take_answer() {
+  return parts_->answers.next();
+}
+
+std::vector<double> Launcher::read_answers() {
+  if (parts_->answers.empty()) return {};
+  // Watched, unlike the copy: nothing is left to wait for when that begins.
+  parts_->device.synchronize();
+  return parts_->answers.take();
+}
+
 void Launcher::start(const char* name, const void* kernel, const Grid& grid, void** arguments) {
   const dim3 blocks(static_cast<unsigned>(grid.blocks), 1, 1);
   const dim3 threads(static_cast<unsigned>(grid.threads), 1, 1);
-  check(cudaLaunchKernel(kernel, blocks, threads, arguments, 0, parts_->stream.raw()), name);
+  check(cudaLaunchKernel(kernel, blocks, threads, arguments, 0, parts_->device.stream().raw()),
+        name);
 }
 
 double Launcher::read(const double* result) {
   auto* answer = static_cast<double*>(parts_->answer.get());
-  check(
-      cudaMemcpyAsync(answer, result, sizeof(double), cudaMemcpyDeviceToHost, parts_->stream.raw()),
-      "cudaMemcpyAsync");
-  parts_->stream.synchronize();
+  check(cudaMemcpyAsync(answer, result, sizeof(double), cudaMemcpyDeviceToHost,
+                        parts_->device.stream().raw()),
+        "cudaMemcpyAsync");
+  parts_->device.synchronize();
   return *answer;
 }
 

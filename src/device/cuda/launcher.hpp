@@ -5,21 +5,21 @@
 #include <cstddef>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 namespace trireme::device::cuda {
 
-class StreamView;
+class CudaDevice;
 
 /// Starts kernels on one stream of the current card, and lends them memory. What it is made of
 /// is hidden: CUDA's compiler, which reads this, cannot read everything that the host's does.
 class Launcher {
  public:
-  explicit Launcher(StreamView stream);
+  explicit Launcher(CudaDevice& device);
   ~Launcher();
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  StreamView stream() const;
   int multiprocessors() const { return multiprocessors_; }
   /// A new operation: former workspaces may be handed out again. Work on one stream, in order, may
   /// share them.
@@ -45,10 +45,18 @@ class Launcher {
   double read_back(const simt::Global<T>& result) {
     return read(result.host());
   }
+  /// Where an operation leaves a number until read_answers().
+  template <typename T = double>
+  simt::Global<T> next_answer() {
+    return simt::Global<T>(take_answer());
+  }
+  /// Waits for the stream, once. In the order of next_answer().
+  std::vector<double> read_answers();
 
  private:
   void start(const char* name, const void* kernel, const Grid& grid, void** arguments);
   double read(const double* result);
+  double* take_answer();
 
   struct Parts;
   std::unique_ptr<Parts> parts_;

@@ -84,6 +84,11 @@ template <typename L>
 double sum_of_squares(L& launcher, const Tensor& x);
 template <typename L>
 double sum(L& launcher, const Tensor& x);
+/// The same numbers, left with the launcher.
+template <typename L>
+void start_sum_of_squares(L& launcher, const Tensor& x);
+template <typename L>
+void start_sum(L& launcher, const Tensor& x);
 
 /// The f32 runs of an update, and the parameter that is written from `master`.
 struct OptimizerRuns {

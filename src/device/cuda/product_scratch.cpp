@@ -29,7 +29,7 @@ std::size_t elements_of(std::int64_t stride, std::int64_t columns) {
 }  // namespace
 
 ProductScratch::ProductScratch(const MatrixProduct& product, StreamView stream)
-    : stream_(stream), begin_(TimedEvent::make()), end_(TimedEvent::make()) {
+    : stream_(stream), begin_(Event::make_timed()), end_(Event::make_timed()) {
   const auto columns_a = product.transpose_a ? product.m : product.k;
   const auto columns_b = product.transpose_b ? product.k : product.n;
   operands_.a =
@@ -76,10 +76,11 @@ void ProductScratch::fill(void* memory, std::size_t bytes, DType dtype) {
 
 double ProductScratch::seconds_of(const std::function<void()>& call) {
   constexpr int calls = 3;
-  begin_.record(stream_);
+  stream_.record(begin_.view());
   for (int index = 0; index < calls; ++index) call();
-  end_.record(stream_);
-  return end_.seconds_since(begin_) / calls;
+  stream_.record(end_.view());
+  end_.view().wait();
+  return seconds_between(begin_.view(), end_.view()) / calls;
 }
 
 }  // namespace trireme::device::cuda

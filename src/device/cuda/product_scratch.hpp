@@ -24,8 +24,8 @@ class ProductScratch {
   StreamView stream_;
   std::vector<DeviceMemory> memory_;
   ProductOperands operands_;
-  TimedEvent begin_;
-  TimedEvent end_;
+  Event begin_;
+  Event end_;
 };
 
 }  // namespace trireme::device::cuda

@@ -1,5 +1,7 @@
 #include "device/cuda/stream.hpp"
 
+#include <algorithm>
+
 namespace trireme::device::cuda {
 
 DeviceMemory allocate_device(std::size_t bytes) {
@@ -25,28 +27,26 @@ void EventView::wait() const {
   check(cudaEventSynchronize(raw_), "cudaEventSynchronize");
 }
 
-Event Event::make() {
+double seconds_between(EventView begin, EventView end) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, begin.raw(), end.raw()), "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+Event Event::with(unsigned flags) {
   cudaEvent_t raw = nullptr;
-  check(cudaEventCreateWithFlags(&raw, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check(cudaEventCreateWithFlags(&raw, flags), "cudaEventCreateWithFlags");
   Event event;
   event.handle_ = base::UniqueHandle<EventTraits>::adopt(raw);
   return event;
 }
 
-TimedEvent TimedEvent::make() {
-  cudaEvent_t raw = nullptr;
-  check(cudaEventCreate(&raw), "cudaEventCreate");
-  TimedEvent event;
-  event.handle_ = base::UniqueHandle<EventTraits>::adopt(raw);
-  return event;
+Event Event::make() {
+  return with(cudaEventDisableTiming);
 }
 
-double TimedEvent::seconds_since(const TimedEvent& earlier) const {
-  EventView(handle_.get()).wait();
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, earlier.handle_.get(), handle_.get()),
-        "cudaEventElapsedTime");
-  return static_cast<double>(milliseconds) * 1e-3;
+Event Event::make_timed() {
+  return with(cudaEventDefault);
 }
 
 void StreamView::record(EventView event) const {
@@ -69,12 +69,14 @@ Stream Stream::make() {
   return stream;
 }
 
-Stream Stream::make_urgent() {
+Stream Stream::make_before_others(Priority priority) {
   int least = 0;
   int most = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange");
+  // Lower numbers go first; make() has 0, the last of all.
+  const int number = priority == Priority::awaited ? most : std::max(most, -1);
   cudaStream_t raw = nullptr;
-  check(cudaStreamCreateWithPriority(&raw, cudaStreamNonBlocking, most),
+  check(cudaStreamCreateWithPriority(&raw, cudaStreamNonBlocking, number),
         "cudaStreamCreateWithPriority");
   Stream stream;
   stream.handle_ = base::UniqueHandle<StreamTraits>::adopt(raw);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/handle.hpp"
+#include "trireme/device/device.hpp"
 
 #include "device/cuda/call.hpp"
 
@@ -62,14 +63,21 @@ class EventView {
   cudaEvent_t raw_;
 };
 
-/// Without a clock: orders streams and the host.
+/// Seconds that the device took from one to the other; both have passed and have clocks.
+double seconds_between(EventView begin, EventView end);
+
+/// Orders streams and the host.
 class Event {
  public:
+  /// Without a clock, which would cost time.
   static Event make();
+  static Event make_timed();
   EventView view() const { return EventView(handle_.get()); }
   base::Status close() { return handle_.close(); }
 
  private:
+  static Event with(unsigned flags);
+
   base::UniqueHandle<EventTraits> handle_;
 };
 
@@ -87,24 +95,12 @@ class StreamView {
   cudaStream_t raw_;
 };
 
-/// With a clock.
-class TimedEvent {
- public:
-  static TimedEvent make();
-  void record(StreamView stream) const { stream.record(EventView(handle_.get())); }
-  /// Between two recorded events of one stream. Blocks the host until this one has passed.
-  double seconds_since(const TimedEvent& earlier) const;
-
- private:
-  base::UniqueHandle<EventTraits> handle_;
-};
-
 /// Does not wait for the legacy default stream.
 class Stream {
  public:
   static Stream make();
-  /// Its blocks go before those of other streams: what others wait for should not queue up.
-  static Stream make_urgent();
+  /// Its blocks go before those of make()'s streams.
+  static Stream make_before_others(Priority priority);
   StreamView view() const { return StreamView(handle_.get()); }
   base::Status close() { return handle_.close(); }
 

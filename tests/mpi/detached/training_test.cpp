@@ -114,9 +114,16 @@ class Hasty final : public device::Device {
   }
   void copy_in(const void* from, const device::Tensor& to) override { inner_.copy_in(from, to); }
   void copy_out(const device::Tensor& from, void* to) override { inner_.copy_out(from, to); }
+  void copy(const device::Tensor& from, const device::Tensor& to) override {
+    inner_.copy(from, to);
+  }
   device::Event record() override { return {}; }
+  void follow(const device::Event& event) override { inner_.follow(event); }
   void synchronize() override {}
-  std::unique_ptr<device::SideStream> side_stream() override { return inner_.side_stream(); }
+  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override {
+    return inner_.side_stream(priority);
+  }
+  std::unique_ptr<device::Stopwatch> stopwatch() override { return inner_.stopwatch(); }
 
  private:
   device::Device& inner_;

@@ -3,20 +3,49 @@
 #include "support/detached/memory.hpp"
 #include "support/detached/side_stream.hpp"
 
+#include <chrono>
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace trireme::testing {
 namespace {
 
-class Point final : public device::Event::Point {
+/// Reads the host's clock when the stream comes to a mark.
+class DetachedStopwatch final : public device::Stopwatch {
  public:
-  explicit Point(DetachedStream& stream) : stream_(stream), place_(stream.issued()) {}
-  bool passed() override { return stream_.done() >= place_; }
-  void wait() override { stream_.run(place_); }
+  explicit DetachedStopwatch(DetachedStream& stream) : stream_(stream) {}
+  void start() override {
+    stream_.issue([read = reading_] { read->begin = Clock::now(); });
+  }
+  void stop() override {
+    stream_.issue([read = reading_] {
+      read->seconds += std::chrono::duration<double>(Clock::now() - read->begin).count();
+    });
+  }
+  double take() override { return std::exchange(reading_->seconds, 0.0); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Reading {
+    Clock::time_point begin;
+    double seconds = 0;
+  };
+  DetachedStream& stream_;
+  std::shared_ptr<Reading> reading_ = std::make_shared<Reading>();
+};
+
+class DetachedRecording final : public device::Recording {
+ public:
+  DetachedRecording(DetachedStream& stream, std::vector<DetachedStream::Work> work)
+      : stream_(stream), work_(std::move(work)) {}
+  void issue() override {
+    for (const auto& piece : work_) stream_.issue_until(piece);
+  }
 
  private:
   DetachedStream& stream_;
-  std::uint64_t place_;
+  std::vector<DetachedStream::Work> work_;
 };
 
 void expect_of_host(const void* address, const char* operation) {
@@ -28,7 +57,8 @@ void expect_of_host(const void* address, const char* operation) {
 }  // namespace
 
 device::Arena DetachedDevice::arena(device::Purpose purpose, std::size_t capacity_bytes) {
-  return detached::take(purpose, capacity_bytes, [this] { stream_.run_all(); });
+  expect_no_recording("new memory");
+  return detached::take(purpose, capacity_bytes, [stream = stream_] { stream->run_all(); });
 }
 
 device::Arena DetachedDevice::staging(device::Purpose purpose, std::size_t capacity_bytes) {
@@ -41,25 +71,48 @@ device::Arena DetachedDevice::staging(device::Purpose purpose, std::size_t capac
 }
 
 void DetachedDevice::copy_in(const void* from, const device::Tensor& to) {
+  expect_no_recording("a copy from the host");
   device::expect_contiguous(to);
   expect_of_host(from, "copy_in");
   const auto reach = detached::behind(to, "copy_in", "to");
-  stream_.issue([=] { std::memcpy(reach.raw(), from, reach.byte_count()); });
+  stream_->issue([=] { std::memcpy(reach.raw(), from, reach.byte_count()); });
 }
 
 void DetachedDevice::copy_out(const device::Tensor& from, void* to) {
+  expect_no_recording("a copy to the host");
   device::expect_contiguous(from);
   expect_of_host(to, "copy_out");
   const auto reach = detached::behind(from, "copy_out", "from");
-  stream_.issue([=] { std::memcpy(to, reach.raw(), reach.byte_count()); });
+  stream_->issue([=] { std::memcpy(to, reach.raw(), reach.byte_count()); });
+}
+
+void DetachedDevice::copy(const device::Tensor& from, const device::Tensor& to) {
+  device::expect_alike(from, to);
+  const auto source = detached::behind(from, "copy", "from");
+  const auto target = detached::behind(to, "copy", "to");
+  stream_->issue([=] { std::memcpy(target.raw(), source.raw(), source.byte_count()); });
+}
+
+std::unique_ptr<device::Recording> DetachedDevice::end_recording() {
+  return std::make_unique<DetachedRecording>(*stream_, stream_->take_kept());
 }
 
 device::Event DetachedDevice::record() {
-  return device::Event(std::make_unique<Point>(stream_));
+  expect_no_recording("an event");
+  return event_of(*this, stream_);
 }
 
-std::unique_ptr<device::SideStream> DetachedDevice::side_stream() {
-  return std::make_unique<DetachedSideStream>(stream_);
+void DetachedDevice::follow(const device::Event& event) {
+  expect_no_recording("an event");
+  let_follow(*stream_, event);
+}
+
+std::unique_ptr<device::SideStream> DetachedDevice::side_stream(device::Priority /*priority*/) {
+  return std::make_unique<DetachedSideStream>(*this, order_);
+}
+
+std::unique_ptr<device::Stopwatch> DetachedDevice::stopwatch() {
+  return std::make_unique<DetachedStopwatch>(*stream_);
 }
 
 void DetachedKernels::run(const char* operation,
@@ -81,6 +134,29 @@ double DetachedKernels::sum_of_squares(const device::Tensor& x) {
 double DetachedKernels::sum(const device::Tensor& x) {
   device_.synchronize();
   return inner_->sum(detached::behind(x, "sum", "x"));
+}
+
+void DetachedKernels::start(Sum kind, const char* operation, const device::Tensor& x) {
+  device_.expect_no_recording("a sum for the host");
+  const auto reach = detached::behind(x, operation, "x");
+  auto& answer = answers_.emplace_back(std::nan(""));
+  device_.stream().issue([this, kind, reach, &answer] { answer = (inner_.get()->*kind)(reach); });
+}
+
+void DetachedKernels::start_sum_of_squares(const device::Tensor& x) {
+  start(&device::Kernels::sum_of_squares, "sum_of_squares", x);
+}
+
+void DetachedKernels::start_sum(const device::Tensor& x) {
+  start(&device::Kernels::sum, "sum", x);
+}
+
+std::vector<double> DetachedKernels::finish_sums() {
+  if (answers_.empty()) return {};
+  device_.synchronize();
+  const std::vector<double> answers(answers_.begin(), answers_.end());
+  answers_.clear();
+  return answers;
 }
 
 }  // namespace trireme::testing

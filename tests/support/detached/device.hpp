@@ -6,9 +6,11 @@
 #include "support/detached/stream.hpp"
 #include "support/device/operand_kernels.hpp"
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace trireme::testing {
 
@@ -18,7 +20,9 @@ namespace trireme::testing {
 class DetachedDevice final : public device::Device {
  public:
   explicit DetachedDevice(Haste haste, std::string name = "detached")
-      : name_(std::move(name)), stream_(haste) {}
+      : name_(std::move(name)),
+        order_(std::make_shared<DetachedOrder>(haste)),
+        stream_(std::make_shared<DetachedStream>(order_)) {}
 
   const char* name() const override { return name_.c_str(); }
   bool is_host() const override { return false; }
@@ -26,15 +30,23 @@ class DetachedDevice final : public device::Device {
   device::Arena staging(device::Purpose purpose, std::size_t capacity_bytes) override;
   void copy_in(const void* from, const device::Tensor& to) override;
   void copy_out(const device::Tensor& from, void* to) override;
+  void copy(const device::Tensor& from, const device::Tensor& to) override;
   device::Event record() override;
-  void synchronize() override { stream_.run_all(); }
-  std::unique_ptr<device::SideStream> side_stream() override;
+  void follow(const device::Event& event) override;
+  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override;
+  std::unique_ptr<device::Stopwatch> stopwatch() override;
+  bool can_record() const override { return true; }
+  bool recording() const override { return stream_->keeps(); }
+  void begin_recording() override { stream_->keep(); }
+  std::unique_ptr<device::Recording> end_recording() override;
+  void abandon_recording() override { stream_->take_kept(); }
 
-  DetachedStream& stream() { return stream_; }
+  DetachedStream& stream() { return *stream_; }
 
  private:
   std::string name_;
-  DetachedStream stream_;
+  std::shared_ptr<DetachedOrder> order_;
+  std::shared_ptr<DetachedStream> stream_;
 };
 
 /// Kernels of a detached device: those of a host backend on the memory behind it, in the order of
@@ -49,14 +61,22 @@ class DetachedKernels final : public device::test::OperandKernels {
   DetachedStream& stream() { return device_.stream(); }
   double sum_of_squares(const device::Tensor& x) override;
   double sum(const device::Tensor& x) override;
+  void start_sum_of_squares(const device::Tensor& x) override;
+  void start_sum(const device::Tensor& x) override;
+  std::vector<double> finish_sums() override;
   void synchronize() override { device_.synchronize(); }
 
  private:
   void run(const char* operation, std::initializer_list<device::test::Operand> operands,
            const Body& body) override;
 
+  using Sum = double (device::Kernels::*)(const device::Tensor&);
+  void start(Sum kind, const char* operation, const device::Tensor& x);
+
   std::unique_ptr<device::Kernels> inner_;
   DetachedDevice device_;
+  /// Of sums that were started; pointers to them stay valid.
+  std::deque<double> answers_;
 };
 
 }  // namespace trireme::testing

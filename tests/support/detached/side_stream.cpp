@@ -1,6 +1,5 @@
 #include "support/detached/side_stream.hpp"
 
-#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -9,44 +8,37 @@ namespace {
 
 class Point final : public device::Event::Point {
  public:
-  Point(DetachedSideStream& stream, std::uint64_t place) : stream_(stream), place_(place) {}
+  Point(device::Device& device, std::shared_ptr<DetachedStream> stream)
+      : device_(device), place_(std::move(stream)) {}
   bool passed() override {
-    stream_.advance();
-    return stream_.done() >= place_;
+    if (looked_) place_.run();
+    looked_ = true;
+    return place_.passed();
   }
-  void wait() override {
-    // What is under way may need this very thread to go on.
-    throw std::logic_error("the host blocks on an event of a side stream");
+  void block() override {
+    // What takes its time may need this very thread to go on.
+    if (!place_.run()) throw std::logic_error("the host blocks on work that nobody drives");
   }
+  void* handle() override { return &place_; }
+  device::Device& device() override { return device_; }
 
  private:
-  DetachedSideStream& stream_;
-  std::uint64_t place_;
+  device::Device& device_;
+  DetachedPlace place_;
+  bool looked_ = false;
 };
 
 }  // namespace
 
-void DetachedSideStream::issue(std::function<bool()> work) {
-  waiting_.push_back(std::move(work));
-  ++issued_;
+device::Event event_of(device::Device& device, std::shared_ptr<DetachedStream> stream) {
+  return device::Event(std::make_unique<Point>(device, std::move(stream)));
 }
 
-void DetachedSideStream::follow() {
-  issue([this, until = beside_.issued()] {
-    beside_.run(until);
-    return true;
-  });
-}
-
-device::Event DetachedSideStream::record() {
-  return device::Event(std::make_unique<Point>(*this, issued_));
-}
-
-void DetachedSideStream::advance() {
-  while (!waiting_.empty() && waiting_.front()()) {
-    waiting_.pop_front();
-    ++done_;
-  }
+void let_follow(DetachedStream& stream, const device::Event& event) {
+  auto* const point = event.point();
+  if (point == nullptr) return;
+  const auto place = *static_cast<const DetachedPlace*>(point->handle());
+  stream.issue_until([place] { return place.run(); });
 }
 
 }  // namespace trireme::testing

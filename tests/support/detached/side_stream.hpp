@@ -4,33 +4,33 @@
 
 #include "support/detached/stream.hpp"
 
-#include <cstdint>
-#include <deque>
-#include <functional>
+#include <memory>
 
 namespace trireme::testing {
 
+/// An event of a stream of a detached device. Looking at it makes the stream move on, from the
+/// second look on: whoever looks once and takes the answer for a wait is deceived.
+device::Event event_of(device::Device& device, std::shared_ptr<DetachedStream> stream);
+/// What is issued to the stream from now on begins after the event.
+void let_follow(DetachedStream& stream, const device::Event& event);
+
 /// A stream beside that of a detached device, for a library that stands in for a card's. Its work
-/// may take its time; it moves on when somebody looks at one of its events.
+/// may take its time; it moves on when somebody looks at an event that it leads to.
 class DetachedSideStream final : public device::SideStream {
  public:
-  explicit DetachedSideStream(DetachedStream& beside) : beside_(beside) {}
+  DetachedSideStream(device::Device& device, const std::shared_ptr<DetachedOrder>& order)
+      : device_(device), stream_(std::make_shared<DetachedStream>(order)) {}
 
   void* handle() override { return this; }
-  void follow() override;
-  device::Event record() override;
+  void follow(const device::Event& event) override { let_follow(*stream_, event); }
+  device::Event record() override { return event_of(device_, stream_); }
 
-  /// `work` is called in its turn until it says that it is done. Whoever destroys the stream before
-  /// that leaves the work undone.
-  void issue(std::function<bool()> work);
-  std::uint64_t done() const { return done_; }
-  void advance();
+  DetachedStream& stream() { return *stream_; }
 
  private:
-  DetachedStream& beside_;
-  std::deque<std::function<bool()>> waiting_;
-  std::uint64_t issued_ = 0;
-  std::uint64_t done_ = 0;
+  device::Device& device_;
+  /// Lives on while something waits for its work.
+  std::shared_ptr<DetachedStream> stream_;
 };
 
 }  // namespace trireme::testing

@@ -14,6 +14,7 @@ Attention moved_attention(const Attention& attention, const OperandKernels::Plac
   moved.v = at(attention.v);
   moved.out = at(attention.out);
   moved.lse = at(attention.lse);
+  moved.dropout.row_base = at(attention.dropout.row_base);
   return moved;
 }
 
@@ -245,8 +246,12 @@ void OperandKernels::gelu_backward(const Tensor& dy, const Tensor& x, const Tens
 }
 
 void OperandKernels::dropout(const Tensor& x, const Dropout& mask, const Tensor& y) {
-  run("dropout", {{"x", x, input}, {"y", y, output}},
-      [=](Kernels& k, const Placement& at) { k.dropout(at(x), mask, at(y)); });
+  run("dropout", {{"x", x, input}, {"row_base", mask.row_base, input}, {"y", y, output}},
+      [=](Kernels& k, const Placement& at) {
+        auto moved = mask;
+        moved.row_base = at(mask.row_base);
+        k.dropout(at(x), moved, at(y));
+      });
 }
 
 void OperandKernels::cross_entropy_stats(const Tensor& logits, const Tensor& targets,

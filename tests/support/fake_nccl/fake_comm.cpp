@@ -182,7 +182,7 @@ void FakeComm::issue(const char* call, std::vector<Part> parts, void* stream) {
   ++under_way_;
   auto* const side = static_cast<DetachedSideStream*>(stream);
   then_ = [self = shared_from_this(), run, side] {
-    side->issue([self, run] { return self->advance(*run); });
+    side->stream().issue_until([self, run] { return self->advance(*run); });
   };
 }
 

@@ -98,13 +98,11 @@ struct DropoutRows {
   Matrix<const T> x;
   Matrix<T> y;
   Mask mask{Dropout()};
-  Dropout where;
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     auto v = load_floats<N>(x.row(row), column);
-    const auto first = (where.first_row + row) * where.width + where.first_column + column;
-    if (mask.active()) mask.apply(first, v);
+    if (mask.active()) mask.apply(mask.first_of(row) + column, v);
     store_floats<N>(y.row(row), column, v);
   }
 };
@@ -201,9 +199,9 @@ void dropout(L& launcher, const Tensor& x, const Dropout& mask, const Tensor& y)
                  "dropout: the tensor is wider than its mask");
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
-    run_elements<pack_size<T>>(launcher, "dropout", elements_of(pack_size<T>, x, y),
-                               DropoutRows<T>{matrix_of<const T>(launcher, x),
-                                              matrix_of<T>(launcher, y), Mask(mask), mask});
+    run_elements<pack_size<T>>(
+        launcher, "dropout", elements_of(pack_size<T>, x, y),
+        DropoutRows<T>{matrix_of<const T>(launcher, x), matrix_of<T>(launcher, y), Mask(mask)});
   });
 }
 

@@ -108,19 +108,23 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <bool squares, typename L>
-double sum_of(L& launcher, const Tensor& x) {
+void sum_into(L& launcher, const Tensor& x, const simt::Global<double>& result) {
   const auto count = x.element_count();
-  if (count == 0) return 0.0;
   const auto chunks = ceil_div(count, sum_chunk);
-  auto partials = launcher.template workspace<double>(chunks);
-  auto result = launcher.template workspace<double>(1);
+  auto partials = launcher.template workspace<double>(chunks > 0 ? chunks : 1);
   TRIREME_EXPECT(x.contiguous() || count <= largest_dividend,
                  "a sum over strided rows takes at most 2^32 numbers");
-  const auto from = matrix_of<const float>(launcher, as_run(x, x.contiguous()));
-  const auto kernel =
-      x.contiguous() && packable(x, 4) ? &sum_chunks<squares, true> : &sum_chunks<squares, false>;
-  launcher.launch("sum_chunks", kernel, Grid{chunks, 256}, from, count, partials);
+  if (count > 0) {
+    const auto from = matrix_of<const float>(launcher, as_run(x, x.contiguous()));
+    launcher.launch("sum_chunks", &sum_chunks<squares>, Grid{chunks, 256}, from, count, partials);
+  }
   launcher.launch("sum_partials", &sum_partials<256>, Grid{1, 256}, partials, chunks, result);
+}
+
+template <bool squares, typename L>
+double sum_of(L& launcher, const Tensor& x) {
+  auto result = launcher.template workspace<double>(1);
+  sum_into<squares>(launcher, x, result);
   return launcher.read_back(result);
 }
 
@@ -132,6 +136,16 @@ double sum_of_squares(L& launcher, const Tensor& x) {
 template <typename L>
 double sum(L& launcher, const Tensor& x) {
   return sum_of<false>(launcher, x);
+}
+
+template <typename L>
+void start_sum_of_squares(L& launcher, const Tensor& x) {
+  sum_into<true>(launcher, x, launcher.next_answer());
+}
+
+template <typename L>
+void start_sum(L& launcher, const Tensor& x) {
+  sum_into<false>(launcher, x, launcher.next_answer());
 }
 
 template <typename L>

@@ -55,7 +55,6 @@ struct AttentionShape {
   /// Rows may be read 16 bytes at a time.
   bool packed = false;
   Mask mask{Dropout()};
-  Dropout where;
 
   /// Keys [0, n) that a query sees; none where there is no such query.
   __device__ std::int64_t visible(std::int64_t query) const {
@@ -73,7 +72,7 @@ struct AttentionShape {
   /// The number of the first key's score under the dropout mask.
   __device__ std::int64_t mask_index(std::int64_t sequence, std::int64_t head,
                                      std::int64_t query) const {
-    const auto global_head = (where.first_row + sequence) * where.width + where.first_column + head;
+    const auto global_head = mask.first_of(sequence) + head;
     return (global_head * queries + query) * keys;
   }
 };
@@ -184,7 +183,6 @@ inline AttentionShape shape_of(const Attention& attention, std::int64_t pack) {
   shape.causal = attention.causal;
   shape.packed = shape.head_dim % pack == 0 && all_packable(pack, q, k, attention.v);
   shape.mask = Mask(attention.dropout);
-  shape.where = attention.dropout;
   return shape;
 }
 

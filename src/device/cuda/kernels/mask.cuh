@@ -17,11 +17,26 @@ class Mask {
       : rate_(dropout.rate),
         kept_factor_(1.0F / (1.0F - dropout.rate)),
         seed_(dropout.seed),
-        stream_(dropout.stream) {
+        stream_(dropout.stream),
+        first_row_(dropout.first_row),
+        first_column_(dropout.first_column),
+        width_(dropout.width) {
+    if (dropout.row_base) row_base_ = simt::Global<const std::int32_t>(dropout.row_base.i32());
     TRIREME_EXPECT(dropout.rate >= 0.0F && dropout.rate < 1.0F, "a dropout rate is in [0, 1)");
   }
 
   __device__ bool active() const { return rate_ > 0.0F; }
+
+  /// The number of the first element of a row.
+  __device__ std::int64_t first_of(std::int64_t row) const {
+    auto number = first_row_ + row;
+    if (row_base_) {
+      const auto low = static_cast<std::uint32_t>(row_base_.load(0));
+      const auto high = static_cast<std::int64_t>(row_base_.load(1));
+      number += high * (std::int64_t{1} << 32) + low;
+    }
+    return number * width_ + first_column_;
+  }
 
   /// 0, or 1 / (1 - rate), for the element with this number.
   __device__ float factor(std::int64_t index) const {
@@ -52,6 +67,10 @@ class Mask {
   float kept_factor_;
   std::uint64_t seed_;
   std::uint64_t stream_;
+  std::int64_t first_row_;
+  std::int64_t first_column_;
+  std::int64_t width_;
+  simt::Global<const std::int32_t> row_base_;
 };
 
 }  // namespace trireme::device::cuda

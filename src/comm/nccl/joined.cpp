@@ -1,0 +1,72 @@
+#include "comm/nccl/joined.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/log.hpp"
+
+#include "comm/nccl/nccl_operation.hpp"
+
+#include <exception>
+#include <thread>
+
+namespace trireme::comm::nccl {
+
+Joined::Joined(const Setting& setting) : setting_(setting) {
+  setting_.progress->add(*this);
+  setting_.device->add(*setting_.progress);
+}
+
+Joined::~Joined() {
+  if (std::uncaught_exceptions() > 0) {
+    give_up();
+  } else {
+    finish();
+  }
+  setting_.device->remove(*setting_.progress);
+  setting_.progress->remove(*this);
+}
+
+void Joined::finish() {
+  try {
+    while (!empty()) {
+      setting_.progress->look();
+      if (!empty()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  } catch (const base::Error& error) {
+    base::log::local::error("comm", "at the end of a process group: {}", error.what());
+  }
+}
+
+void Joined::keep(std::unique_ptr<NcclOperation> operation) {
+  // Few are left at any time: those before it that are done go now.
+  oldest();
+  operation->leave_progress();
+  operations_.push_back(std::move(operation));
+}
+
+PendingOperation* Joined::oldest() {
+  while (!empty()) {
+    auto& first = *operations_.front();
+    first.advance();
+    if (!first.done()) {
+      if (!first.begun()) return nullptr;
+      if (!since_) since_ = Clock::now();
+      return &first;
+    }
+    operations_.pop_front();
+    since_.reset();
+  }
+  return nullptr;
+}
+
+std::chrono::duration<double> Joined::waited() const {
+  return since_ ? Clock::now() - *since_ : std::chrono::duration<double>(0);
+}
+
+void Joined::give_up() {
+  if (empty()) return;
+  given_up_ = true;
+  // Kept all the same: letters of the host may still be under way.
+  for (auto& operation : operations_) operation->give_up();
+}
+
+}  // namespace trireme::comm::nccl

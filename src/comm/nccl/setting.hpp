@@ -1,0 +1,27 @@
+#pragma once
+
+#include "trireme/comm/nccl.hpp"
+#include "trireme/device/device.hpp"
+
+#include "comm/nccl/abi.hpp"
+#include "comm/nccl/witness.hpp"
+#include "comm/progress.hpp"
+
+#include <memory>
+
+namespace trireme::comm::nccl {
+
+/// What all groups of a process use.
+struct Setting {
+  NcclLibrary library;
+  Progress* progress = nullptr;
+  device::Device* device = nullptr;
+  double timeout_seconds = 0;
+  base::Rank self;
+  std::shared_ptr<const Witness> witness;
+  NcclRegistration registration = NcclRegistration::none;
+
+  const Api& api() const { return *library.api; }
+};
+
+}  // namespace trireme::comm::nccl

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "trireme/device/device.hpp"
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trireme::engine {
+
+/// Runs parts of a step that issue the same work again and again: at first as they are, which also
+/// lets libraries prepare themselves, then once into a recording, and from then on as that.
+///
+/// A key names everything that such a part depends on: which part it is, and the addresses of the
+/// tensors that it is given. What else may differ between two runs of one key lies in those
+/// tensors. So a recording never meets other tensors than its own; a part whose addresses keep
+/// changing has many keys.
+class RecordedSections {
+ public:
+  struct Key {
+    int section = 0;
+    std::vector<const void*> addresses;
+    /// A number that kernels are given by value.
+    float number = 0;
+
+    auto operator<=>(const Key&) const = default;
+  };
+
+  /// More recordings than this would cost memory, and are a sign that nothing repeats.
+  static constexpr std::size_t most_keys = 128;
+
+  explicit RecordedSections(device::Device& device) : device_(device) {}
+
+  /// `body` issues the part's work and does nothing else that would have to be repeated. When the
+  /// device cannot record it, all parts run as they are from then on, and a line says why.
+  template <typename Body>
+  void run(const Key& key, const Body& body) {
+    auto* const entry = entry_of(key);
+    if (entry == nullptr || !entry->seen) {
+      body();
+      if (entry != nullptr) entry->seen = true;
+      return;
+    }
+    if (!entry->recording) {
+      try {
+        device_.begin_recording();
+        body();
+        entry->recording = device_.end_recording();
+        ++recorded_;
+      } catch (const base::Error& error) {
+        device_.abandon_recording();
+        refuse(error.what());
+        body();
+        return;
+      }
+    }
+    entry->recording->issue();
+    ++issued_;
+  }
+
+  /// How many recordings were made, and how often one was issued.
+  std::size_t recorded() const { return recorded_; }
+  std::size_t issued() const { return issued_; }
+  /// Why nothing is recorded any more; empty while all is well.
+  const std::string& reason() const { return reason_; }
+
+ private:
+  struct Entry {
+    bool seen = false;
+    std::unique_ptr<device::Recording> recording;
+  };
+  /// Null when nothing is recorded.
+  Entry* entry_of(const Key& key);
+  void refuse(const std::string& reason);
+
+  device::Device& device_;
+  std::map<Key, Entry> entries_;
+  std::size_t recorded_ = 0;
+  std::size_t issued_ = 0;
+  std::string reason_;
+};
+
+}  // namespace trireme::engine
