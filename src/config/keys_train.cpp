@@ -160,7 +160,6 @@ std::vector<Key> numerics_keys() {
                         "runs of one layout on as many threads are equal anyhow. On cards: "
                         "products are computed as cuBLASLt's heuristics say, and none is chosen "
                         "by timing."};
-                        "runs of one layout on as many threads are equal anyhow."};
   Key graphs{
       .section = "numerics",
       .name = "cuda_graphs",

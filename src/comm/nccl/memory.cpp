@@ -75,7 +75,19 @@ class NcclMemoryDevice final : public device::Device {
   void copy_out(const device::Tensor& from, void* to) override { device_.copy_out(from, to); }
   device::Event record() override { return device_.record(); }
   void synchronize() override { device_.synchronize(); }
-  std::unique_ptr<device::SideStream> side_stream() override { return device_.side_stream(); }
+  void copy(const device::Tensor& from, const device::Tensor& to) override {
+    device_.copy(from, to);
+  }
+  void follow(const device::Event& event) override { device_.follow(event); }
+  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override {
+    return device_.side_stream(priority);
+  }
+  std::unique_ptr<device::Stopwatch> stopwatch() override { return device_.stopwatch(); }
+  bool can_record() const override { return device_.can_record(); }
+  bool recording() const override { return device_.recording(); }
+  void begin_recording() override { device_.begin_recording(); }
+  std::unique_ptr<device::Recording> end_recording() override { return device_.end_recording(); }
+  void abandon_recording() override { device_.abandon_recording(); }
 
  private:
   device::Device& device_;

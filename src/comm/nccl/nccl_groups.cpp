@@ -16,7 +16,8 @@ namespace nccl {
 /// The communicator that those of groups come from.
 class Link {
  public:
-  explicit Link(const Setting& shared) : setting(shared), lane(shared) {}
+  explicit Link(const Setting& shared)
+      : setting(shared), lane(shared, device::Priority::awaited) {}
 
   Communicator& parent() { return lane.communicator; }
 

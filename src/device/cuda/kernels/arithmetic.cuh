@@ -116,7 +116,9 @@ void sum_into(L& launcher, const Tensor& x, const simt::Global<double>& result) 
                  "a sum over strided rows takes at most 2^32 numbers");
   if (count > 0) {
     const auto from = matrix_of<const float>(launcher, as_run(x, x.contiguous()));
-    launcher.launch("sum_chunks", &sum_chunks<squares>, Grid{chunks, 256}, from, count, partials);
+    const auto kernel =
+        x.contiguous() && packable(x, 4) ? &sum_chunks<squares, true> : &sum_chunks<squares, false>;
+    launcher.launch("sum_chunks", kernel, Grid{chunks, 256}, from, count, partials);
   }
   launcher.launch("sum_partials", &sum_partials<256>, Grid{1, 256}, partials, chunks, result);
 }
