@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/nccl_memory.hpp"
 #include "trireme/runtime/agree.hpp"
 
 #include <map>
@@ -129,7 +130,14 @@ DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::Mp
   for (auto* group : {&cluster.tp, &cluster.pp, &cluster.dp, &cluster.embedding}) {
     *group = groups.split(std::move(*group));
   }
-  return {base::format("{} ({})", choice.sentence, library->path), std::move(verdict)};
+  auto memory = "";
+  if (options.nccl.registration == comm::NcclRegistration::windows) {
+    cluster.shared_memory = comm::with_nccl_memory(device, *library);
+    memory = cluster.shared_memory
+                 ? "; parameters and gradients are symmetric windows"
+                 : "; symmetric windows need NCCL 2.27, so buffers are registered";
+  }
+  return {base::format("{} ({}){}", choice.sentence, library->path, memory), std::move(verdict)};
 }
 
 }  // namespace trireme::runtime

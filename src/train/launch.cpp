@@ -55,6 +55,12 @@ runtime::RdmaRule rdma_rule(const config::Config& config) {
   return rule == "false" ? runtime::RdmaRule::optional : runtime::RdmaRule::automatic;
 }
 
+comm::NcclRegistration registration(const config::Config& config) {
+  const auto& wish = config.text("comm.register_buffers");
+  if (wish == "none") return comm::NcclRegistration::none;
+  return wish == "windows" ? comm::NcclRegistration::windows : comm::NcclRegistration::buffers;
+}
+
 /// Where NCCL's own watch answers on this node, as its variables say; empty where it is off.
 std::string ras_address(const base::Environment& environment) {
   if (environment.get("NCCL_RAS_ENABLE").value_or("1") == "0") return {};
@@ -176,7 +182,8 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     prepare_kernels(config, mpi, session,
                     {.timeout_seconds = config.seconds("comm.timeout"),
                      .ras_address = ras_address(environment),
-                     .log = nccl_log.get()});
+                     .log = nccl_log.get(),
+                     .registration = registration(config)});
     session.cluster.start_up.reached("backend");
     return body(session);
   });

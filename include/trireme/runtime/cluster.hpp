@@ -75,6 +75,9 @@ struct Cluster {
   /// stages between, and when there is one stage.
   std::unique_ptr<comm::ProcessGroup> embedding;
   StartUp start_up;
+  /// Where parameters and gradients are allocated instead of on the device that computes: memory of
+  /// NCCL's, as it wants it for symmetric windows; null elsewhere.
+  std::unique_ptr<device::Device> shared_memory = nullptr;
 
   int coordinate(layout::Axis axis) const { return mesh.coordinate(axis, rank); }
 };
