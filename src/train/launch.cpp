@@ -73,9 +73,9 @@ void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Sessio
   auto& cluster = session.cluster;
   session.kernels = runtime::agree(*cluster.world, make_kernels(config, cluster.binding));
   auto& device = session.kernels->device();
-  const auto serves = runtime::compute_on(
-      device, cluster, mpi,
-      {.wish = device_groups(config), .nccl = nccl, .rdma = rdma_rule(config)});
+  const auto serves =
+      runtime::compute_on(device, cluster, mpi,
+                          {.wish = device_groups(config), .nccl = nccl, .rdma = rdma_rule(config)});
   if (device.is_host()) {
     base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
                     config.count_or("numerics.threads", cluster.binding.threads));

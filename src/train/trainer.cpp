@@ -82,8 +82,7 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   runtime::agree(world, prepare_directory(config, start, cluster.rank));
   cluster_.start_up.reached("run directory");
   auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
-  memory_ = std::make_unique<engine::Memory>(
-      engine::Memory::on(arenas, engine::measure(options)));
+  memory_ = std::make_unique<engine::Memory>(engine::Memory::on(arenas, engine::measure(options)));
   engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   cluster_.start_up.reached("arenas");
   const auto peak = find_peak(config, kernels, options.dtype, world);

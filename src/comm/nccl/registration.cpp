@@ -9,8 +9,9 @@ namespace {
 
 void warn(const Setting& setting, const char* call, Result result) {
   if (result == Result::success || result == Result::in_progress) return;
-  base::log::local::warning("comm", "{}: {} (memory stays known to NCCL until its communicator ends)",
-                            call, setting.api().get_error_string(result));
+  base::log::local::warning("comm",
+                            "{}: {} (memory stays known to NCCL until its communicator ends)", call,
+                            setting.api().get_error_string(result));
 }
 
 class RegisteredBuffer final : public Registration {
@@ -52,8 +53,7 @@ bool takes_windows(const Setting& setting, const device::Tensor& memory) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory.raw());
   return setting.registration == NcclRegistration::windows &&
          setting.api().register_window != nullptr && setting.api().deregister_window != nullptr &&
-         address % window_alignment == 0 &&
-         is_allocated_by_nccl(memory.raw(), memory.byte_count());
+         address % window_alignment == 0 && is_allocated_by_nccl(memory.raw(), memory.byte_count());
 }
 
 }  // namespace
