@@ -2,6 +2,7 @@
 
 #include "trireme/base/environment.hpp"
 #include "trireme/comm/measure.hpp"
+#include "trireme/comm/nccl.hpp"
 #include "trireme/comm/nccl_log.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/runtime/cluster.hpp"
