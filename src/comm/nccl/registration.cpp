@@ -18,6 +18,8 @@ class RegisteredBuffer final : public Registration {
  public:
   RegisteredBuffer(const Setting& setting, Communicator& communicator, void* handle)
       : setting_(setting), communicator_(communicator), handle_(handle) {}
+  RegisteredBuffer(const RegisteredBuffer&) = delete;
+  RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
   ~RegisteredBuffer() override {
     // What is aborted has forgotten it.
     if (communicator_.aborted()) return;
@@ -35,6 +37,8 @@ class RegisteredWindow final : public Registration {
  public:
   RegisteredWindow(const Setting& setting, Communicator& communicator)
       : setting_(setting), communicator_(communicator) {}
+  RegisteredWindow(const RegisteredWindow&) = delete;
+  RegisteredWindow& operator=(const RegisteredWindow&) = delete;
   ~RegisteredWindow() override {
     if (communicator_.aborted() || window_ == nullptr) return;
     warn(setting_, "ncclCommWindowDeregister",
