@@ -4,12 +4,15 @@
 #include "trireme/base/json.hpp"
 #include "trireme/comm/measure.hpp"
 #include "trireme/config/value.hpp"
+#include "trireme/runtime/network_exports.hpp"
 
+#include "apps/bench_groups.hpp"
 #include "apps/commands.hpp"
 #include "apps/on_ranks.hpp"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace trireme::apps {
@@ -25,6 +28,7 @@ struct CommOptions {
   int repeats = 30;
   double timeout_seconds = 600;
   bool json = false;
+  BenchAxis axis;
 };
 
 /// What to measure, one set of turns after another.
@@ -33,10 +37,6 @@ std::vector<comm::MeasureOptions> measurements_of(const CommOptions& options) {
   measured.dtype = options.precision == "bf16" ? device::DType::bf16 : device::DType::f32;
   measured.repeats = options.repeats;
   measured.timeout_seconds = options.timeout_seconds;
-  measured.backends.clear();
-  for (const auto& name : options.backends) {
-    measured.backends.push_back(base::value_or_throw(comm::backend_named(name)));
-  }
   std::vector<comm::MeasureOptions> all;
   for (const auto& name : options.collectives) {
     measured.collective = base::value_or_throw(comm::collective_named(name));
@@ -54,6 +54,21 @@ std::vector<comm::MeasureOptions> measurements_of(const CommOptions& options) {
   return all;
 }
 
+/// Those of cards and those of the host have arrays of their own, and take no turns.
+std::vector<std::vector<std::string>> turns_of(const CommOptions& options) {
+  std::vector<std::string> host;
+  std::vector<std::string> cards;
+  for (const auto& name : options.backends) {
+    if (!is_of_cards(name)) static_cast<void>(base::value_or_throw(comm::backend_named(name)));
+    (is_of_cards(name) ? cards : host).push_back(name);
+  }
+  std::vector<std::vector<std::string>> turns;
+  for (auto& names : {host, cards}) {
+    if (!names.empty()) turns.push_back(names);
+  }
+  return turns;
+}
+
 /// Every rank of the node holds two arrays.
 void check_memory(const std::vector<comm::MeasureOptions>& all, int local_ranks) {
   const auto memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
@@ -68,42 +83,80 @@ void check_memory(const std::vector<comm::MeasureOptions>& all, int local_ranks)
   }
 }
 
-void write_result(Context& context, const comm::Measurement& result, bool json) {
-  const double rate = static_cast<double>(result.bytes) / result.seconds;
-  if (json) {
+void write_result(Context& context, const comm::Measurement& result, const CommOptions& options) {
+  if (options.json) {
     const base::Json line{{"collective", comm::name(result.collective)},
                           {"backend", result.backend},
                           {"ranks", result.ranks},
                           {"bytes", result.bytes},
                           {"seconds", result.seconds},
-                          {"bytes_per_second", rate}};
+                          {"bytes_per_second", result.algorithm_rate()},
+                          {"bus_bytes_per_second", result.bus_rate()},
+                          {"group", options.axis.group}};
     context.out.write(line.dump() + "\n");
   } else {
-    context.out.write(format("{:<15} {:<8} {:>5} {:>11} {:>11} {:>10.3f} GB/s {:>11}\n",
-                             comm::name(result.collective), result.backend, result.ranks,
-                             base::bytes_text(result.bytes), base::duration_text(result.seconds),
-                             rate * 1e-9, base::duration_text(result.fastest_seconds)));
+    context.out.write(
+        format("{:<15} {:<8} {:<6} {:>5} {:>11} {:>11} {:>9.3f} GB/s {:>9.3f} GB/s "
+               "{:>11}\n",
+               comm::name(result.collective), result.backend, options.axis.group, result.ranks,
+               base::bytes_text(result.bytes), base::duration_text(result.seconds),
+               result.algorithm_rate() * 1e-9, result.bus_rate() * 1e-9,
+               base::duration_text(result.fastest_seconds)));
   }
   context.out.flush();
 }
 
+void measure_turn(comm::MpiRuntime& mpi, Context& context, const CommOptions& options,
+                  const std::vector<std::string>& backends, const comm::NcclLog* log) {
+  const bool speaks = mpi.world_rank().value() == 0;
+  const auto meeting = mpi.make_world({comm::Backend::automatic, options.timeout_seconds});
+  const auto made = make_bench_groups(mpi, context.environment, backends, options.axis,
+                                      {.timeout_seconds = options.timeout_seconds, .log = log});
+  if (speaks && !options.json && !made.transport.empty()) {
+    context.out.write(made.transport + "\n");
+  }
+  for (const auto& each : measurements_of(options)) {
+    for (const auto& result : comm::measure(*meeting, *made.device, made.groups, each)) {
+      if (speaks) write_result(context, result, options);
+    }
+  }
+}
+
 base::ExitCode run_comm(const CommOptions& options, Context& context) {
   const auto all = measurements_of(options);
+  const auto turns = turns_of(options);
   check_memory(all, 1);
+  std::unique_ptr<comm::NcclLog> log;
+  if (std::any_of(options.backends.begin(), options.backends.end(), is_of_cards)) {
+    runtime::export_network(context.environment, topology::GpuUse::one_each);
+    log = std::make_unique<comm::NcclLog>(context.environment);
+  }
   return run_on_ranks(context, [&](comm::MpiRuntime& mpi) {
     check_memory(all, mpi.local_size());
-    const bool speaks = mpi.world_rank().value() == 0;
-    if (speaks && !options.json) {
-      context.out.write(format("{:<15} {:<8} {:>5} {:>11} {:>11} {:>15} {:>11}\n", "collective",
-                               "backend", "ranks", "array", "median", "array / median", "fastest"));
+    if (mpi.world_rank().value() == 0 && !options.json) {
+      context.out.write(format("{:<15} {:<8} {:<6} {:>5} {:>11} {:>11} {:>14} {:>14} {:>11}\n",
+                               "collective", "backend", "group", "ranks", "array", "median",
+                               "algbw", "busbw", "fastest"));
     }
-    for (const auto& each : all) {
-      for (const auto& result : comm::measure(mpi, each)) {
-        if (speaks) write_result(context, result, options.json);
-      }
+    for (const auto& backends : turns) {
+      measure_turn(mpi, context, options, backends, log.get());
     }
     return base::ExitCode::done;
   });
+}
+
+void add_axis(CLI::App& app, BenchAxis& axis) {
+  app.add_option("--group", axis.group,
+                 "Who talks: world, or dp, tp, pp of a mesh of --tensor x --pipeline, all its "
+                 "groups at once")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"world", "dp", "tp", "pp"}).description(""));
+  app.add_option("--tensor", axis.tensor, "Degree of tensor parallelism")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000).description(""));
+  app.add_option("--pipeline", axis.pipeline, "Degree of pipeline parallelism")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000).description(""));
 }
 
 Action prepare_comm(CLI::App& app) {
@@ -120,7 +173,8 @@ Action prepare_comm(CLI::App& app) {
       ->delimiter(',')
       ->default_str("16MiB");
   app.add_option("--backend", options->backends,
-                 "auto, shared, mpi or library (the MPI library's own); several take turns")
+                 "auto, shared, mpi or library (the MPI library's own); on GPUs nccl or staged; "
+                 "several take turns")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->default_str("auto");
@@ -133,6 +187,7 @@ Action prepare_comm(CLI::App& app) {
   app.add_option("--timeout", options->timeout_seconds, "Seconds that any wait may last")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e9).description(""));
+  add_axis(app, options->axis);
   app.add_flag("--json", options->json, "One JSON object a line for each result");
   return [options](Context& context) { return run_comm(*options, context); };
 }
@@ -144,8 +199,10 @@ Command bench_comm_command() {
           .summary = "Times collectives between the ranks, each result checked",
           .details =
               "Start it on the ranks to measure: mpirun -n 2 trireme bench comm --backend "
-              "shared,library. Times are medians of the slowest rank; a rate is the bytes of "
-              "the whole array on one rank over that, whatever a backend moves for it. "
+              "shared,library. Times are medians of the slowest rank. algbw is the bytes of the "
+              "whole array on one rank over that; busbw is what the slowest link must carry, both "
+              "as nccl-tests defines them. With --backend nccl each rank has a card of its own, "
+              "and what carries NCCL's data is said first. "
               "send_receive: each rank sends its array to the next one and receives that of the "
               "one before. Backends take turns in one run, so that neighbours disturb all "
               "alike. All inputs are numbers whose sums are exact, and every result is compared "

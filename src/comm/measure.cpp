@@ -47,16 +47,20 @@ base::Result<T> named(std::string_view what, std::string_view word, const std::a
 /// The arrays of one rank, and what a collective leaves in them.
 class Trial {
  public:
-  Trial(const MeasureOptions& options, int rank, int ranks)
+  Trial(const MeasureOptions& options, device::Device& device, int rank, int ranks)
       : collective_(options.collective),
         rank_(rank),
         ranks_(ranks),
         part_elements_(part_elements(options, ranks)),
-        arena_(
-            device::Arena::host(device::Purpose::communication, 2 * bytes(options, ranks) + 256)),
+        device_(device),
+        mirror_(device),
+        arena_(device.arena(device::Purpose::communication, 2 * bytes(options, ranks) + 256)),
         whole_(arena_.allocate(options.dtype, {part_elements_ * ranks})),
         other_(arena_.allocate(options.dtype, {part_elements_ * ranks})),
-        part_(other_.slice(0, 0, part_elements_)) {}
+        part_(other_.slice(0, 0, part_elements_)),
+        host_whole_(mirror_.of(whole_)),
+        host_other_(mirror_.of(other_)),
+        host_part_(host_other_.slice(0, 0, part_elements_)) {}
 
   /// Of the whole array.
   static std::size_t bytes(const MeasureOptions& options, int ranks) {
@@ -65,15 +69,49 @@ class Trial {
   }
 
   /// Inputs are written, places of results poisoned: every page has been touched.
-  void prepare() const {
+  void prepare() {
     const auto own = ExactData::of_rank(rank_);
     const bool gathers = collective_ == Collective::all_gather;
     const bool receives_all = collective_ == Collective::broadcast && rank_ != 0;
-    (gathers || receives_all ? ExactData::poison() : own).fill(whole_);
-    (gathers ? own : ExactData::poison()).fill(other_);
+    (gathers || receives_all ? ExactData::poison() : own).fill(host_whole_);
+    (gathers ? own : ExactData::poison()).fill(host_other_);
+    mirror_.store();
   }
 
+  /// Until the results are there.
   void perform(ProcessGroup& group) const {
+    begin(group);
+    device_.synchronize();
+  }
+
+  /// Throws unless every result is the one that is due.
+  void check(const ProcessGroup& group) {
+    mirror_.fetch();
+    switch (collective_) {
+      case Collective::all_reduce:
+        return check(group, host_whole_, ExactData::sum_of(ranks_), 0);
+      case Collective::reduce_scatter:
+        return check(group, host_part_, ExactData::sum_of(ranks_), rank_ * part_elements_);
+      case Collective::all_gather:
+        for (int peer = 0; peer < ranks_; ++peer) {
+          check(group, part_of(host_whole_, peer), ExactData::of_rank(peer), 0);
+        }
+        return;
+      case Collective::all_to_all:
+        for (int peer = 0; peer < ranks_; ++peer) {
+          check(group, part_of(host_other_, peer), ExactData::of_rank(peer),
+                rank_ * part_elements_);
+        }
+        return;
+      case Collective::broadcast:
+        return check(group, host_whole_, ExactData::of_rank(0), 0);
+      case Collective::send_receive:
+        return check(group, host_other_, ExactData::of_rank(before()), 0);
+    }
+  }
+
+ private:
+  void begin(ProcessGroup& group) const {
     switch (collective_) {
       case Collective::all_reduce:
         return group.all_reduce(whole_);
@@ -94,31 +132,6 @@ class Trial {
     }
   }
 
-  /// Throws unless every result is the one that is due.
-  void check(const ProcessGroup& group) const {
-    switch (collective_) {
-      case Collective::all_reduce:
-        return check(group, whole_, ExactData::sum_of(ranks_), 0);
-      case Collective::reduce_scatter:
-        return check(group, part_, ExactData::sum_of(ranks_), rank_ * part_elements_);
-      case Collective::all_gather:
-        for (int peer = 0; peer < ranks_; ++peer) {
-          check(group, part_of(whole_, peer), ExactData::of_rank(peer), 0);
-        }
-        return;
-      case Collective::all_to_all:
-        for (int peer = 0; peer < ranks_; ++peer) {
-          check(group, part_of(other_, peer), ExactData::of_rank(peer), rank_ * part_elements_);
-        }
-        return;
-      case Collective::broadcast:
-        return check(group, whole_, ExactData::of_rank(0), 0);
-      case Collective::send_receive:
-        return check(group, other_, ExactData::of_rank(before()), 0);
-    }
-  }
-
- private:
   static std::int64_t part_elements(const MeasureOptions& options, int ranks) {
     const auto part = options.bytes / device::size_of(options.dtype) / static_cast<unsigned>(ranks);
     return static_cast<std::int64_t>(std::max<std::size_t>(1, part));
@@ -145,20 +158,26 @@ class Trial {
   int rank_;
   int ranks_;
   std::int64_t part_elements_;
+  device::Device& device_;
+  device::HostMirror mirror_;
   device::Arena arena_;
   Tensor whole_;
   Tensor other_;
   Tensor part_;
+  /// Where the host writes inputs and reads results.
+  Tensor host_whole_;
+  Tensor host_other_;
+  Tensor host_part_;
 };
 
 /// Of the slowest rank.
-double time_once(ProcessGroup& group, const Trial& trial) {
-  group.barrier();
+double time_once(ProcessGroup& meeting, ProcessGroup& group, const Trial& trial) {
+  meeting.barrier();
   const auto begin = std::chrono::steady_clock::now();
   trial.perform(group);
   const std::chrono::duration<float> own = std::chrono::steady_clock::now() - begin;
   float slowest = own.count();
-  group.all_reduce({&slowest, DType::f32, {1}}, ReduceOp::max);
+  meeting.all_reduce({&slowest, DType::f32, {1}}, ReduceOp::max);
   return static_cast<double>(slowest);
 }
 
@@ -190,13 +209,27 @@ base::Result<Backend> backend_named(std::string_view name) {
   return named("backend", name, all_backends);
 }
 
-std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options) {
-  const int ranks = mpi.world_size();
-  const Trial trial(options, mpi.world_rank().value(), ranks);
-  std::vector<std::unique_ptr<ProcessGroup>> groups;
-  for (const auto backend : options.backends) {
-    groups.push_back(mpi.make_world({backend, options.timeout_seconds}));
+double bus_factor(Collective collective, int ranks) {
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  switch (collective) {
+    case Collective::all_reduce:
+      return 2 * others;
+    case Collective::reduce_scatter:
+    case Collective::all_gather:
+    case Collective::all_to_all:
+      return others;
+    case Collective::broadcast:
+    case Collective::send_receive:
+      return 1;
   }
+  return 0;
+}
+
+std::vector<Measurement> measure(ProcessGroup& meeting, device::Device& device,
+                                 const std::vector<std::unique_ptr<ProcessGroup>>& groups,
+                                 const MeasureOptions& options) {
+  const int ranks = groups.front()->size();
+  Trial trial(options, device, groups.front()->rank(), ranks);
   std::vector<std::vector<double>> seconds(groups.size());
   const int warm_up = warm_up_rounds(options);
   for (int repeat = -warm_up; repeat < options.repeats; ++repeat) {
@@ -204,7 +237,7 @@ std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options)
       // Nobody always comes after the same other one, whose traces lie in the caches.
       const auto i = (turn + static_cast<std::size_t>(repeat + warm_up)) % groups.size();
       trial.prepare();
-      const auto spent = time_once(*groups[i], trial);
+      const auto spent = time_once(meeting, *groups[i], trial);
       trial.check(*groups[i]);
       if (repeat >= 0) seconds[i].push_back(spent);
     }
@@ -217,6 +250,15 @@ std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options)
                        Trial::bytes(options, ranks), times[times.size() / 2], times.front()});
   }
   return results;
+}
+
+std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options) {
+  std::vector<std::unique_ptr<ProcessGroup>> groups;
+  for (const auto backend : options.backends) {
+    groups.push_back(mpi.make_world({backend, options.timeout_seconds}));
+  }
+  const auto meeting = mpi.make_world({Backend::automatic, options.timeout_seconds});
+  return measure(*meeting, device::host_device(), groups, options);
 }
 
 }  // namespace trireme::comm

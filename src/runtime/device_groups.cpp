@@ -3,9 +3,12 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/nccl_memory.hpp"
 #include "trireme/runtime/agree.hpp"
 
+#include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -86,6 +89,11 @@ base::Result<DeviceGroupsChoice> choose_device_groups(DeviceGroups wish,
 
 namespace {
 
+/// Whether our own plugin has connections and has not said what carries them.
+bool awaits_ways(const comm::NcclTransport& transport) {
+  return transport.networks.count("Trireme") > 0 && transport.ways.empty();
+}
+
 TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
                           const comm::NcclLog* log) {
   TransportReport report{mpi.node_rank().value(), cluster.binding.rdma_cards, {}, {}};
@@ -93,12 +101,18 @@ TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
     report.unknown = "nobody has caught NCCL's log";
     return report;
   }
-  const auto text = log->text();
+  auto text = log->text();
+  if (text.ok()) report.transport = comm::read_nccl_log(*text);
+  // Our plugin speaks when a send has ended, which may be after the sum.
+  for (int look = 0; look < 50 && text.ok() && awaits_ways(report.transport); ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    text = log->text();
+    if (text.ok()) report.transport = comm::read_nccl_log(*text);
+  }
   if (!text.ok()) {
     report.unknown = text.failure().text;
     return report;
   }
-  report.transport = comm::read_nccl_log(*text);
   for (const auto& warning : comm::warnings_of_nccl_log(*text)) {
     base::log::local::warning("comm", "NCCL: {}", warning);
   }
@@ -133,7 +147,14 @@ DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::Mp
       {&cluster.dp, device::Priority::overlapped},
       {&cluster.embedding, device::Priority::awaited}};
   for (const auto& [group, priority] : kinds) *group = groups.split(std::move(*group), priority);
-  return {base::format("{} ({})", choice.sentence, library->path), std::move(verdict)};
+  auto memory = "";
+  if (options.nccl.registration == comm::NcclRegistration::windows) {
+    cluster.shared_memory = comm::with_nccl_memory(device, *library);
+    memory = cluster.shared_memory
+                 ? "; parameters and gradients are symmetric windows"
+                 : "; symmetric windows need NCCL 2.27, so buffers are registered";
+  }
+  return {base::format("{} ({}){}", choice.sentence, library->path, memory), std::move(verdict)};
 }
 
 }  // namespace trireme::runtime

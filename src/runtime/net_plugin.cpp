@@ -26,8 +26,8 @@ bool is_file(const fs::path& path) {
 
 /// Where the loader's list of the system has this file: its paths end in a zero each.
 fs::path in_loader_list(const std::string& file, const fs::path& root) {
-  const auto list = base::read_text_file(root / "etc/ld.so.cache", base::ExitCode::topology,
-                                         largest_cache);
+  const auto list =
+      base::read_text_file(root / "etc/ld.so.cache", base::ExitCode::topology, largest_cache);
   if (!list.ok()) return {};
   const auto name = "/" + file + '\0';
   for (auto end = list->find(name); end != std::string::npos; end = list->find(name, end + 1)) {

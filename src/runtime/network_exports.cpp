@@ -78,8 +78,8 @@ std::string export_network(const Environment& environment, topology::GpuUse use)
   const bool on_gpus = placement->slots.front().gpu >= 0;
   if (on_gpus && !rdma_cards(*machine).empty()) {
     std::error_code error;
-    const auto plugins = find_net_plugins(
-        environment, std::filesystem::read_symlink("/proc/self/exe", error));
+    const auto plugins =
+        find_net_plugins(environment, std::filesystem::read_symlink("/proc/self/exe", error));
     for (auto& one : plugin_exports(plugins, environment)) exports.push_back(std::move(one));
   }
   for (const auto& one : exports) {

@@ -191,15 +191,14 @@ base::Result<TransportVerdict> judge_transport(RdmaRule rule,
   const bool is_silent = whole.silent_rank >= 0;
   if (whole.nodes.size() < 2) {
     if (!is_silent) return TransportVerdict{sentence_of(whole), false};
-    return TransportVerdict{format("NCCL stays inside the node; by what is not known: {}",
-                                   whole.silence),
-                            false};
+    return TransportVerdict{
+        format("NCCL stays inside the node; by what is not known: {}", whole.silence), false};
   }
   const auto carrier = carrier_of(whole.transport);
   const auto sentence = sentence_of(whole);
   if (carrier == Carrier::tcp) {
-    const bool forbidden = rule == RdmaRule::required ||
-                           (rule == RdmaRule::automatic && !whole.rdma_cards.empty());
+    const bool forbidden =
+        rule == RdmaRule::required || (rule == RdmaRule::automatic && !whole.rdma_cards.empty());
     if (!forbidden) return TransportVerdict{sentence, !whole.rdma_cards.empty()};
     return refusal(
         format("{}, which is TCP, and {}", sentence, cards_text(whole)),

@@ -15,15 +15,15 @@ Json to_json(const TransportReport& report) {
   for (const auto& [name, network] : transport.networks) {
     networks[name] = {network.channels, network.gpu_direct_channels};
   }
-  return {{"node", report.node},
-          {"rdma_cards", report.rdma_cards},
-          {"unknown", report.unknown},
-          {"networks", networks},
-          {"plugins", transport.plugins},
-          {"devices", transport.devices},
-          {"ways", transport.ways},
-          {"inside",
-           {transport.card_channels, transport.fabric_channels, transport.host_channels}}};
+  return {
+      {"node", report.node},
+      {"rdma_cards", report.rdma_cards},
+      {"unknown", report.unknown},
+      {"networks", networks},
+      {"plugins", transport.plugins},
+      {"devices", transport.devices},
+      {"ways", transport.ways},
+      {"inside", {transport.card_channels, transport.fabric_channels, transport.host_channels}}};
 }
 
 TransportReport report_of(const Json& json) {

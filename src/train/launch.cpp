@@ -57,6 +57,12 @@ runtime::RdmaRule rdma_rule(const config::Config& config) {
   return rule == "false" ? runtime::RdmaRule::optional : runtime::RdmaRule::automatic;
 }
 
+comm::NcclRegistration registration(const config::Config& config) {
+  const auto& wish = config.text("comm.register_buffers");
+  if (wish == "none") return comm::NcclRegistration::none;
+  return wish == "windows" ? comm::NcclRegistration::windows : comm::NcclRegistration::buffers;
+}
+
 /// Where NCCL's own watch answers on this node, as its variables say; empty where it is off.
 std::string ras_address(const base::Environment& environment) {
   if (environment.get("NCCL_RAS_ENABLE").value_or("1") == "0") return {};
@@ -69,9 +75,9 @@ void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Sessio
   auto& cluster = session.cluster;
   session.kernels = runtime::agree(*cluster.world, make_kernels(config, cluster.binding));
   auto& device = session.kernels->device();
-  const auto serves = runtime::compute_on(
-      device, cluster, mpi,
-      {.wish = device_groups(config), .nccl = nccl, .rdma = rdma_rule(config)});
+  const auto serves =
+      runtime::compute_on(device, cluster, mpi,
+                          {.wish = device_groups(config), .nccl = nccl, .rdma = rdma_rule(config)});
   if (device.is_host()) {
     base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
                     config.count_or("numerics.threads", cluster.binding.threads));
@@ -190,7 +196,8 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     prepare_kernels(config, mpi, session,
                     {.timeout_seconds = config.seconds("comm.timeout"),
                      .ras_address = ras_address(environment),
-                     .log = nccl_log.get()});
+                     .log = nccl_log.get(),
+                     .registration = registration(config)});
     session.cluster.start_up.reached("backend");
     return body(session);
   });

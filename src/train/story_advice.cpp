@@ -23,10 +23,11 @@ constexpr std::array remedies{
     Remedy{"not finite",
            "training diverged: lower optimizer.learning_rate or set optimizer.clip_norm, and go on "
            "from the checkpoint before"},
-    Remedy{"which is TCP",
-           "NCCL found no way over the InfiniBand or RoCE cards: see `ibv_devinfo` on the nodes, and "
-           "that NCCL_NET, NCCL_IB_DISABLE, NCCL_IB_HCA and UCX_TLS allow them; "
-           "comm.require_rdma = false goes on over TCP"},
+    Remedy{
+        "which is TCP",
+        "NCCL found no way over the InfiniBand or RoCE cards: see `ibv_devinfo` on the nodes, and "
+        "that NCCL_NET, NCCL_IB_DISABLE, NCCL_IB_HCA and UCX_TLS allow them; "
+        "comm.require_rdma = false goes on over TCP"},
     Remedy{"MPI sees",
            "start with srun --mpi=pmix, or with the mpirun that trireme was built with"},
     Remedy{"died without a word",

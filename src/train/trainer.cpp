@@ -87,8 +87,8 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
     choose_products(*tuning, engine::products_of(options), cluster.cache_folder, world);
     cluster_.start_up.reached("products");
   }
-  memory_ = std::make_unique<engine::Memory>(
-      engine::Memory::on(kernels.device(), engine::measure(options)));
+  auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
+  memory_ = std::make_unique<engine::Memory>(engine::Memory::on(arenas, engine::measure(options)));
   engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   cluster_.start_up.reached("arenas");
   const auto peak = find_peak(config, kernels, options.dtype, world);

@@ -95,12 +95,13 @@ TEST_CASE("a sender says once what UCX carries its messages with") {
 }
 
 TEST_CASE("UCX's account of an endpoint gives its lanes, each once") {
-  CHECK(lanes_of("#\n# UCP endpoint 0x55\n#\n#               peer: n2:4711\n"
-                 "#                 lane[0]:  2:rc_mlx5/mlx5_0:1.0 md[4]   -> md[4]/ib/sysdev[3] am\n"
-                 "#                 lane[1]: 11:rc_mlx5/mlx5_0:1.1 md[4]   -> md[4]/ib/sysdev[3]\n"
-                 "#                 lane[2]:  7:cuda_ipc/cuda.0 md[6]\n#\n"
-                 "#                tag_send: 0..<egr/short>..8185..<rndv>..(inf)\n") ==
-        std::vector<std::string>{"rc_mlx5/mlx5_0:1", "cuda_ipc/cuda"});
+  CHECK(
+      lanes_of("#\n# UCP endpoint 0x55\n#\n#               peer: n2:4711\n"
+               "#                 lane[0]:  2:rc_mlx5/mlx5_0:1.0 md[4]   -> md[4]/ib/sysdev[3] am\n"
+               "#                 lane[1]: 11:rc_mlx5/mlx5_0:1.1 md[4]   -> md[4]/ib/sysdev[3]\n"
+               "#                 lane[2]:  7:cuda_ipc/cuda.0 md[6]\n#\n"
+               "#                tag_send: 0..<egr/short>..8185..<rndv>..(inf)\n") ==
+      std::vector<std::string>{"rc_mlx5/mlx5_0:1", "cuda_ipc/cuda"});
   CHECK(lanes_of("").empty());
   CHECK(lanes_of("lane[\nlane[0]:\nlane[1]: 3\nlane[2]: 4:x md[0]\n").empty());
   std::string many;

@@ -24,6 +24,9 @@ PROGRAMS = {
     "gpu_training": """
         print("gpt2   fp32 pp1 x dp1 x tp1    cpu            2.00e-06")
         print("llama  bf16 pp1 x dp1 x tp1    cpu            3.00e-03")""",
+    "gpu_nccl": """
+        print("nccl  2.28.9 of libnccl.so.2")
+        print("nccl  all_reduce fp32 16777216 bytes in 12.0 us")""",
     "bench_kernels": """
         import json
         print(json.dumps({"ceiling": "copy", "bytes_per_second": 4e12}))
@@ -102,6 +105,17 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("| rms norm | bf16 | 1000.0 | 3000 GB/s | 75% |", report)
         self.assertIn("| attention | bf16 | 1000.0 | 400.0 TFLOP/s | 57% |", report)
         self.assertIn("furthest 3.00e-03 (llama bf16 pp1 x dp1 x tp1 cpu)", text)
+
+    def test_a_library_of_which_nothing_was_checked_has_not_passed(self):
+        code, states, _, text = self.check("--only", "NCCL")
+        self.assertEqual((code, states["NCCL, one rank"]), (0, "PASS"), text)
+        self.assertIn("NCCL 2.28.9 of libnccl.so.2: 1 checks", text)
+        self.write("gpu_nccl", "print('All tests passed')")
+        code, states, _, text = self.check("--only", "NCCL")
+        self.assertEqual((code, states["NCCL, one rank"]), (1, "FAIL"), text)
+        self.write("gpu_nccl", "print('TRIREME_SKIP: there is no card')")
+        code, states, _, text = self.check("--only", "NCCL")
+        self.assertEqual((code, states["NCCL, one rank"]), (77, "SKIP"), text)
 
     def test_a_stage_that_fails_does_not_end_the_others(self):
         self.write("gpu_kernels", "print('0.1 s: norms'); raise SystemExit('norm: 3 is not 4')")

@@ -1,7 +1,9 @@
 #pragma once
 
 #include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/device/device.hpp"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,20 +36,38 @@ struct MeasureOptions {
   double timeout_seconds = 600;
 };
 
+/// By how much the bytes of the whole array per second are multiplied for the rate at which the
+/// slowest link of any algorithm must move data, as nccl-tests defines it ("busbw",
+/// doc/PERFORMANCE.md there): 2 (n - 1) / n for an all-reduce, (n - 1) / n where each rank keeps or
+/// brings its own part, 1 for a broadcast and for messages.
+double bus_factor(Collective collective, int ranks);
+
 struct Measurement {
   Collective collective;
-  /// What served: "shared", "mpi", "library", or "local" in a world of one.
+  /// What served: "shared", "mpi", "library", "staged", "nccl", or "local" for one rank.
   std::string backend;
+  /// Of the group.
   int ranks;
   /// Of the whole array on one rank.
   std::size_t bytes;
   /// Median and fastest over repeats, of the slowest rank in each.
   double seconds;
   double fastest_seconds;
+
+  /// Bytes a second of the whole array, and of the bus: algbw and busbw of nccl-tests.
+  double algorithm_rate() const { return static_cast<double>(bytes) / seconds; }
+  double bus_rate() const { return algorithm_rate() * bus_factor(collective, ranks); }
 };
 
 /// Collective over the world; the same answer on every rank, one for each backend. Every result
 /// is compared with the one that is due: a wrong one ends in base::Error (ExitCode::peer).
 std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options);
+
+/// The same of groups that exist, which have the same members and take tensors of `device`; the
+/// options' backends do not count. Collective over `meeting` (host memory), which all groups of one
+/// axis share, so that they run at once, as in training: the slowest of all ranks counts.
+std::vector<Measurement> measure(ProcessGroup& meeting, device::Device& device,
+                                 const std::vector<std::unique_ptr<ProcessGroup>>& groups,
+                                 const MeasureOptions& options);
 
 }  // namespace trireme::comm

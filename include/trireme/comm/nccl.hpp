@@ -71,8 +71,8 @@ class NcclGroups {
   NcclGroups& operator=(const NcclGroups&) = delete;
   ~NcclGroups();
 
-  /// Collective over all ranks. Host-blocking: yes. Sums one number of each rank, and compares: NCCL
-  /// opens its ways to others with the first operation, not before. Throws base::Error
+  /// Collective over all ranks. Host-blocking: yes. Sums one number of each rank, and compares:
+  /// NCCL opens its ways to others with the first operation, not before. Throws base::Error
   /// (ExitCode::peer) where the sum is wrong.
   void try_out();
 

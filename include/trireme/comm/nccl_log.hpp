@@ -19,10 +19,11 @@ class NcclLog {
   /// What is read of a log at most; one in memory does not grow further.
   static constexpr std::size_t most_bytes = std::size_t{16} << 20;
 
-  /// Sets NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE in this process, so that NCCL's log goes
-  /// into memory: before NCCL's first call, and before other threads read the environment. What the
-  /// user has set of them stays (but NCCL_DEBUG=WARN and VERSION alone, which ask for less): then
-  /// the user's file is read, where that has the lines. Where none of it works, text() fails.
+  /// Sets NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE in this process, so that NCCL's log
+  /// goes into memory: before NCCL's first call, and before other threads read the environment.
+  /// What the user has set of them stays (but NCCL_DEBUG=WARN and VERSION alone, which ask for
+  /// less): then the user's file is read, where that has the lines. Where none of it works, text()
+  /// fails.
   explicit NcclLog(const base::Environment& environment);
 
   /// What NCCL has written so far; or why that is not known and what to set (ExitCode::topology).

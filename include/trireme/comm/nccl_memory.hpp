@@ -8,8 +8,8 @@
 namespace trireme::comm {
 
 /// The same device, whose arenas for parameters and gradients NCCL allocates: only such memory can
-/// be a symmetric window. Null where the library has no allocator (before 2.19). All arenas die
-/// before `device`; the library outlives the process' arenas.
+/// be a symmetric window. Null where the library has no such windows (before 2.27). All arenas die
+/// before `device`.
 std::unique_ptr<device::Device> with_nccl_memory(device::Device& device,
                                                  const NcclLibrary& library);
 

@@ -78,6 +78,9 @@ struct Cluster {
   StartUp start_up;
   /// For what a later run would find again; empty where the user has none.
   std::filesystem::path cache_folder = {};
+  /// Where parameters and gradients are allocated instead of on the device that computes: memory of
+  /// NCCL's, as it wants it for symmetric windows; null elsewhere.
+  std::unique_ptr<device::Device> shared_memory = nullptr;
 
   int coordinate(layout::Axis axis) const { return mesh.coordinate(axis, rank); }
 };

@@ -19,8 +19,9 @@ struct FailureReport {
 std::string last_line(const comm::RankFailure& failure, const std::string& log_file);
 
 /// RUN/failure.json: cause, exit_code, first_failing_rank, host, collective (null when none was
-/// under way; its "account" is what NCCL says of it, a line each), log, time. The first rank to write it wins, so that the cause is the first one.
-/// Never throws: what cannot be written is logged.
+/// under way; its "account" is what NCCL says of it, a line each), log, time. The first rank to
+/// write it wins, so that the cause is the first one. Never throws: what cannot be written is
+/// logged.
 void write_failure(const comm::RankFailure& failure, const FailureReport& report);
 
 /// Takes some room in the run directory that write_failure() gives back when the disk is full.

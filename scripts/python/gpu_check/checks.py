@@ -34,6 +34,15 @@ class Checks:
             return f"{len(rows)} comparisons, furthest {worst[1]} ({' '.join(worst[0].split())})"
         return work
 
+    def nccl(self, limit):
+        """The library itself, whose answers the program checks."""
+        command = [*self.programs.launcher(1), self.programs.find("gpu_nccl")]
+        result = must_succeed(run(command, limit, self.folder, LAUNCH), limit)
+        rows = re.findall(r"^nccl  (.*)$", result.text, re.MULTILINE)
+        if len(rows) < 2:
+            raise Failed(f"no collective was checked:\n{result.tail()}")
+        return f"NCCL {rows[0]}: {len(rows) - 1} checks, the last: {rows[-1]}"
+
     def sanitizer(self, tool):
         """A random part of the kernel tests, as large as the time allows."""
         def work(limit):

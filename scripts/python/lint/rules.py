@@ -29,6 +29,7 @@ ENVIRONMENT_ALLOWED = {
     "spank-plugin/callbacks.cpp": "a plugin's entry points: Slurm's commands have no other way in",
     "spank-plugin/submission.cpp": "likewise; what tasks inherit is set where the command runs",
     "src/base/cuda_libraries.cpp": "adds to the loader's search, which reads the process's own",
+    "src/comm/nccl/log.cpp": "NCCL reads where its log goes from the process's environment",
     "src/comm/nccl_net/plugin.cpp": "likewise: NCCL loads the plugin into any program",
     "src/runtime/network_exports.cpp": "UCX and NCCL read theirs from the process's environment",
     "src/runtime/slurm_command.cpp": "a child inherits the environment, as any child does",

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <utility>
 
 namespace trireme::comm::nccl {
 namespace {
@@ -109,8 +110,10 @@ std::vector<base::Rank> others(const OperationLabel& label, const Setting& setti
   return ranks;
 }
 
-void fail(const PendingOperation& operation, const Communicator& communicator,
-          const Setting& setting) {
+void fail(const PendingOperation& operation, Communicator& communicator, const Setting& setting) {
+  // Before the end, which NCCL's own watch forgets the communicator with.
+  auto account = operation.account();
+  communicator.abort();
   auto* const watch = setting.progress->watch();
   if (watch != nullptr) watch->check(operation);
   const auto text =
@@ -129,7 +132,7 @@ void fail(const PendingOperation& operation, const Communicator& communicator,
                          "",
                          0,
                          "",
-                         operation.account()});
+                         std::move(account)});
 }
 
 void await_birth(Communicator& communicator, const OperationLabel& label, const Setting& setting) {

@@ -52,9 +52,9 @@ class Communicator {
 /// The members of an operation's group but this rank.
 std::vector<base::Rank> others(const OperationLabel& label, const Setting& setting);
 
-/// Throws what a trouble of a communicator means to an operation: PeerError, in better words where
-/// the watch knows of a dead peer.
-[[noreturn]] void fail(const PendingOperation& operation, const Communicator& communicator,
+/// Aborts a communicator in trouble and throws what that means to an operation: PeerError, in
+/// better words where the watch knows of a dead peer.
+[[noreturn]] void fail(const PendingOperation& operation, Communicator& communicator,
                        const Setting& setting);
 
 /// Waits until a communicator has been made, together with its peers.

@@ -114,10 +114,11 @@ base::Result<std::string> NcclLog::text() const {
   const auto failure = [](const std::string& problem) {
     return base::Failure{
         base::ExitCode::topology,
-        base::format("{} (it alone says what carries data); unset NCCL_DEBUG, NCCL_DEBUG_SUBSYS and "
-                     "NCCL_DEBUG_FILE, or set NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,NET and "
-                     "NCCL_DEBUG_FILE to a file for each process (%h.%p)",
-                     problem)};
+        base::format(
+            "{} (it alone says what carries data); unset NCCL_DEBUG, NCCL_DEBUG_SUBSYS and "
+            "NCCL_DEBUG_FILE, or set NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,NET and "
+            "NCCL_DEBUG_FILE to a file for each process (%h.%p)",
+            problem)};
   };
   if (!obstacle_.empty()) return failure(obstacle_);
   auto opened = memory_.get() >= 0 ? base::open_file(name_of(memory_), O_RDONLY | O_CLOEXEC)

@@ -17,6 +17,7 @@ namespace {
 
 struct Block {
   const Api* api = nullptr;
+  device::Device* device = nullptr;
   std::size_t bytes = 0;
 };
 
@@ -34,12 +35,13 @@ void give_back(std::byte* data, std::size_t) {
     block = blocks().at(data);
     blocks().erase(data);
   }
+  // Unlike cudaFree, NCCL does not wait for who still works in it.
+  block.device->synchronize();
   const auto result = block.api->free(data);
   if (result == Result::success) return;
   base::log::local::warning("comm", "ncclMemFree: {}", block.api->get_error_string(result));
 }
 
-/// Zeroes nothing and follows no pointer: as the device's own arenas.
 class NcclMemoryDevice final : public device::Device {
  public:
   NcclMemoryDevice(device::Device& device, const NcclLibrary& library)
@@ -65,7 +67,7 @@ class NcclMemoryDevice final : public device::Device {
                        device::name(purpose), api.get_error_string(result)));
     }
     const std::lock_guard lock(blocks_mutex);
-    blocks()[data] = {&api, capacity_bytes};
+    blocks()[data] = {&api, &device_, capacity_bytes};
     return device::Arena::adopt(purpose, static_cast<std::byte*>(data), capacity_bytes, give_back);
   }
   device::Arena staging(device::Purpose purpose, std::size_t capacity_bytes) override {
@@ -106,7 +108,9 @@ bool is_allocated_by_nccl(const void* data, std::size_t bytes) {
 
 std::unique_ptr<device::Device> with_nccl_memory(device::Device& device,
                                                  const NcclLibrary& library) {
-  if (device.is_host() || library.api->allocate == nullptr || library.api->free == nullptr) {
+  const auto& api = *library.api;
+  if (device.is_host() || api.allocate == nullptr || api.free == nullptr ||
+      api.register_window == nullptr || api.deregister_window == nullptr) {
     return nullptr;
   }
   return std::make_unique<nccl::NcclMemoryDevice>(device, library);

@@ -86,15 +86,14 @@ std::string nccl_version_text(int version) {
 
 NcclGroups::NcclGroups(const NcclLibrary& library, MpiRuntime& mpi, ProcessGroup& host,
                        device::Device& device, const NcclOptions& options) {
-  const nccl::Setting setting{
-      library,
-      &mpi.progress(),
-      &device,
-      options.timeout_seconds,
-      mpi.world_rank(),
-      std::make_shared<nccl::Witness>(options.log, options.ras_address, library.version,
-                                      host.size()),
-      options.registration};
+  const nccl::Setting setting{library,
+                              &mpi.progress(),
+                              &device,
+                              options.timeout_seconds,
+                              mpi.world_rank(),
+                              std::make_shared<nccl::Witness>(options.log, options.ras_address,
+                                                              library.version, host.size()),
+                              options.registration};
   link_ = std::make_unique<nccl::Link>(setting);
   link_->name = host.name();
   link_->ranks = host.ranks();

@@ -16,7 +16,6 @@ void NcclOperation::enter(Lane& lane, std::uint64_t ticket, std::vector<Step> st
 }
 
 void NcclOperation::fail_lane() {
-  lane_->communicator.abort();
   fail(*this, lane_->communicator, setting_);
 }
 

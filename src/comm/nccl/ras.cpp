@@ -83,8 +83,8 @@ class Line {
   explicit Line(Clock::time_point deadline) : deadline_(deadline) {}
 
   bool open(const Place& place) {
-    socket_ = base::File::adopt(::socket(
-        place.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    socket_ = base::File::adopt(
+        ::socket(place.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (socket_.get() < 0) return false;
     const auto* const address = reinterpret_cast<const sockaddr*>(&place.address);
     if (::connect(socket_.get(), address, place.size) == 0) return true;

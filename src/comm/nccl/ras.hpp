@@ -8,8 +8,9 @@
 #include <string_view>
 #include <vector>
 
-/// NCCL's own watch over a job (RAS, since 2.24): a thread in each process that answers at a port of
-/// its node. What it says is read as the word of a stranger: any process of the node may sit there.
+/// NCCL's own watch over a job (RAS, since 2.24): a thread in each process that answers at a port
+/// of its node. What it says is read as the word of a stranger: any process of the node may sit
+/// there.
 namespace trireme::comm::nccl {
 
 struct RasQuestion {

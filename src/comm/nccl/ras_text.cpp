@@ -43,8 +43,7 @@ int processes_in(string_view line) {
 }
 
 bool is_heading(string_view line) {
-  return line == "Errors" || line == "Warnings" ||
-         line.find_first_not_of('=') == string_view::npos;
+  return line == "Errors" || line == "Warnings" || line.find_first_not_of('=') == string_view::npos;
 }
 
 /// Of what a stranger says only what can be shown to a terminal.
@@ -73,11 +72,11 @@ std::vector<std::string> findings_of_ras(string_view answer, int processes) {
     if (!in_findings) {
       // The last row is that of all nodes.
       if (const int told = processes_in(line); told > 0) told_processes = told;
-      if (line.starts_with("Communicators") && told_processes != 0 &&
-          told_processes != processes) {
-        return {base::format("RAS speaks of {} processes, and this job has {}: it is another "
-                             "job's",
-                             told_processes, processes)};
+      if (line.starts_with("Communicators") && told_processes != 0 && told_processes != processes) {
+        return {
+            base::format("RAS speaks of {} processes, and this job has {}: it is another "
+                         "job's",
+                         told_processes, processes)};
       }
       in_findings = line == "Errors";
       continue;

@@ -9,14 +9,17 @@ namespace {
 
 void warn(const Setting& setting, const char* call, Result result) {
   if (result == Result::success || result == Result::in_progress) return;
-  base::log::local::warning("comm", "{}: {} (memory stays known to NCCL until its communicator ends)",
-                            call, setting.api().get_error_string(result));
+  base::log::local::warning("comm",
+                            "{}: {} (memory stays known to NCCL until its communicator ends)", call,
+                            setting.api().get_error_string(result));
 }
 
 class RegisteredBuffer final : public Registration {
  public:
   RegisteredBuffer(const Setting& setting, Communicator& communicator, void* handle)
       : setting_(setting), communicator_(communicator), handle_(handle) {}
+  RegisteredBuffer(const RegisteredBuffer&) = delete;
+  RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
   ~RegisteredBuffer() override {
     // What is aborted has forgotten it.
     if (communicator_.aborted()) return;
@@ -34,6 +37,8 @@ class RegisteredWindow final : public Registration {
  public:
   RegisteredWindow(const Setting& setting, Communicator& communicator)
       : setting_(setting), communicator_(communicator) {}
+  RegisteredWindow(const RegisteredWindow&) = delete;
+  RegisteredWindow& operator=(const RegisteredWindow&) = delete;
   ~RegisteredWindow() override {
     if (communicator_.aborted() || window_ == nullptr) return;
     warn(setting_, "ncclCommWindowDeregister",
@@ -52,8 +57,7 @@ bool takes_windows(const Setting& setting, const device::Tensor& memory) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory.raw());
   return setting.registration == NcclRegistration::windows &&
          setting.api().register_window != nullptr && setting.api().deregister_window != nullptr &&
-         address % window_alignment == 0 &&
-         is_allocated_by_nccl(memory.raw(), memory.byte_count());
+         address % window_alignment == 0 && is_allocated_by_nccl(memory.raw(), memory.byte_count());
 }
 
 }  // namespace

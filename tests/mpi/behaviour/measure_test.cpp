@@ -1,9 +1,13 @@
 #include "trireme/comm/measure.hpp"
 
+#include "trireme/comm/staged.hpp"
+
 #include "group_fixture.hpp"
+#include "support/detached/device.hpp"
 
 using namespace trireme;
 using namespace trireme::testing;
+using comm::Collective;
 
 TEST_CASE("every collective is measured with right results on every backend") {
   comm::MeasureOptions options;
@@ -37,5 +41,46 @@ TEST_CASE("reductions of bf16 are measured on the backends that have them") {
   for (const auto collective : {comm::Collective::all_reduce, comm::Collective::reduce_scatter}) {
     options.collective = collective;
     CHECK(comm::measure(mpi(), options).size() == options.backends.size());
+  }
+}
+
+TEST_CASE("rates are those of nccl-tests") {
+  CHECK(comm::bus_factor(Collective::all_reduce, 8) == Approx(1.75));
+  CHECK(comm::bus_factor(Collective::reduce_scatter, 8) == Approx(0.875));
+  CHECK(comm::bus_factor(Collective::all_gather, 4) == Approx(0.75));
+  CHECK(comm::bus_factor(Collective::all_to_all, 2) == Approx(0.5));
+  CHECK(comm::bus_factor(Collective::broadcast, 8) == 1);
+  CHECK(comm::bus_factor(Collective::send_receive, 8) == 1);
+  CHECK(comm::bus_factor(Collective::all_reduce, 1) == 0);
+  const comm::Measurement result{Collective::all_reduce, "nccl", 4, 8'000'000, 0.002, 0.001};
+  CHECK(result.algorithm_rate() == Approx(4e9));
+  CHECK(result.bus_rate() == Approx(6e9));
+}
+
+TEST_CASE("groups of a device are measured over NCCL and staged, with right results") {
+  std::vector<base::Rank> all;
+  for (int rank = 0; rank < mpi().world_size(); ++rank) all.emplace_back(rank);
+  const auto world = [&] { return mpi().make_world({comm::Backend::mpi, 30}); };
+  const auto meeting = world();
+  const auto nccl = make_fake_nccl(mpi(), all);
+  DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+  comm::NcclGroups parent(nccl->library(), mpi(), *meeting, device);
+  std::vector<std::unique_ptr<ProcessGroup>> groups;
+  groups.push_back(parent.split(world()));
+  groups.push_back(comm::make_staged_group(world(), device));
+  comm::MeasureOptions options;
+  options.repeats = 1;
+  options.bytes = 4096;
+  for (const auto collective :
+       {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+        Collective::all_to_all, Collective::broadcast, Collective::send_receive}) {
+    // A rank needs no NCCL to talk to itself.
+    if (collective == Collective::send_receive && mpi().world_size() == 1) continue;
+    options.collective = collective;
+    const auto results = comm::measure(*meeting, device, groups, options);
+    REQUIRE(results.size() == 2);
+    CHECK(results[0].backend == "nccl");
+    CHECK(results[1].backend == "staged");
+    CHECK(results[0].ranks == mpi().world_size());
   }
 }

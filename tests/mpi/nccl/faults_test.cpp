@@ -112,7 +112,8 @@ TEST_CASE("what NCCL's own watch finds goes into the verdict of a wait that was 
   const auto size = std::to_string(mpi().world_size());
   RasServer ras(RasServer::answering(
       "Job summary\n===========\n      1          " + size + "            1          " + size +
-      "        " + size + "\n\nCommunicators... (0.00s)\n\nErrors\n======\n\nINCOMPLETE\n"
+      "        " + size +
+      "\n\nCommunicators... (0.00s)\n\nErrors\n======\n\nINCOMPLETE\n"
       "  Missing communicator data from 1 job process\n\nWarnings\n========\n\n"));
   for (const bool fails : {false, true}) {
     CAPTURE(fails);

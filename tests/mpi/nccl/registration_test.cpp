@@ -128,12 +128,13 @@ TEST_CASE("a registration that NCCL refuses ends in an error that names it") {
 TEST_CASE("memory that cannot be allocated is named with its purpose") {
   Stage stage(NcclRegistration::windows);
   stage.nccl->faults.refused_call = "ncclMemAlloc";
-  CHECK_THROWS_WITH(stage.shared->arena(Purpose::gradients, 4096),
-                    Catch::Contains("for gradients") &&
-                        Catch::Contains("comm.register_buffers = buffers"));
+  CHECK_THROWS_WITH(
+      stage.shared->arena(Purpose::gradients, 4096),
+      Catch::Contains("for gradients") && Catch::Contains("comm.register_buffers = buffers"));
 }
 
-TEST_CASE("the stand-in throws at memory that is registered twice, used afterwards or left behind") {
+TEST_CASE(
+    "the stand-in throws at memory that is registered twice, used afterwards or left behind") {
   Stage stage(NcclRegistration::buffers);
   auto arena = stage.device.arena(Purpose::gradients, 1 << 16);
   const auto values = arena.allocate(DType::f32, {2520});

@@ -78,6 +78,8 @@ TEST_CASE(
   CHECK(train_over_nccl(*nccl, options) == found);
   // Shards of an optimizer are sums of the same numbers in the same order.
   CHECK(train_over_nccl(*nccl, options_for(mesh, 1)) == found);
+  // Parameters and gradients of each of the three runs.
+  CHECK(nccl->buffers_registered == (mesh.degree(Axis::data) > 1 ? 6 : 0));
   CHECK(nccl->alive() == 0);
   CHECK(nccl->aborted == 0);
 }

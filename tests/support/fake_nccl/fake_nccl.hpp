@@ -2,7 +2,6 @@
 
 #include "trireme/comm/mpi_runtime.hpp"
 #include "trireme/comm/nccl.hpp"
-
 #include "trireme/device/arena.hpp"
 
 #include "comm/nccl/abi.hpp"

@@ -1,5 +1,6 @@
-#include "trireme/comm/nccl.hpp"
 #include "trireme/comm/nccl_log.hpp"
+
+#include "trireme/comm/nccl.hpp"
 
 #include "comm/nccl/abi.hpp"
 #include "support/temporary_folder.hpp"
@@ -51,14 +52,14 @@ void write_as_nccl(const std::string& text) {
 }  // namespace
 
 TEST_CASE("NCCL's verbs with GPUDirect are read from the lines of every version") {
-  const auto found =
-      read_nccl_log(info("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.1.0.1<0>") +
-                    info("Using network IB") +
-                    // 2.18 to 2.24, the card of another rank, 2.25 and later.
-                    info("Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0/GDRDMA") +
-                    info("Channel 01/0 : 1[1] -> 2[0] [send] via NET/IB/1(3)/GDRDMA/Shared") +
-                    info("Channel 00/0 : 3[1] -> 0[0] [receive] via NET/IB/0/GDRDMA(PCI)") +
-                    info("Channel 01/0 : 3[1] -> 0[0] [receive] via NET/IB/1"));
+  const auto found = read_nccl_log(
+      info("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.1.0.1<0>") +
+      info("Using network IB") +
+      // 2.18 to 2.24, the card of another rank, 2.25 and later.
+      info("Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0/GDRDMA") +
+      info("Channel 01/0 : 1[1] -> 2[0] [send] via NET/IB/1(3)/GDRDMA/Shared") +
+      info("Channel 00/0 : 3[1] -> 0[0] [receive] via NET/IB/0/GDRDMA(PCI)") +
+      info("Channel 01/0 : 3[1] -> 0[0] [receive] via NET/IB/1"));
   REQUIRE(found.networks.size() == 1);
   CHECK(found.networks.at("IB").channels == 4);
   CHECK(found.networks.at("IB").gpu_direct_channels == 3);
@@ -79,11 +80,11 @@ TEST_CASE("sockets are known from verbs") {
 }
 
 TEST_CASE("plugins are known by their library and by the network's name") {
-  const auto sites = read_nccl_log(
-      info("Plugin Path : /opt/sharp/lib/libnccl-net.so") + info("P2P plugin UCX") +
-      info("NET/IB : Using [0]mlx5_0:1/IB/SHARP ; OOB ib0:10.1.0.1<0>") +
-      info("Channel 00/0 : 0[0] -> 1[0] [send] via NET/UCX/0/GDRDMA") +
-      info("CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA"));
+  const auto sites =
+      read_nccl_log(info("Plugin Path : /opt/sharp/lib/libnccl-net.so") + info("P2P plugin UCX") +
+                    info("NET/IB : Using [0]mlx5_0:1/IB/SHARP ; OOB ib0:10.1.0.1<0>") +
+                    info("Channel 00/0 : 0[0] -> 1[0] [send] via NET/UCX/0/GDRDMA") +
+                    info("CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA"));
   CHECK(sites.plugins == Names{"/opt/sharp/lib/libnccl-net.so"});
   CHECK(sites.networks.at("UCX").gpu_direct_channels == 1);
   CHECK(sites.networks.at("SHARP").channels == 1);
@@ -94,28 +95,27 @@ TEST_CASE("plugins are known by their library and by the network's name") {
         "Successfully loaded external network plugin libnccl-net-trireme.so"}) {
     CHECK(read_nccl_log(info(loaded)).plugins == Names{"libnccl-net-trireme.so"});
   }
-  const auto other = read_nccl_log(
-      info("Channel 00 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/3/GDRDMA"));
+  const auto other =
+      read_nccl_log(info("Channel 00 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/3/GDRDMA"));
   CHECK(other.networks.at("AWS Libfabric").gpu_direct_channels == 1);
 }
 
 TEST_CASE("our own plugin says what UCX carries messages with") {
-  const auto found = read_nccl_log(
-      info("NET/Trireme : to 10.0.0.2:4711 over rc_mlx5/mlx5_0:1, cma/memory") +
-      info("NET/Trireme : to 10.0.0.3:4711 over rc_mlx5/mlx5_0:1") +
-      info("NET/Trireme : to 10.0.0.4:4711 over an unknown way"));
+  const auto found =
+      read_nccl_log(info("NET/Trireme : to 10.0.0.2:4711 over rc_mlx5/mlx5_0:1, cma/memory") +
+                    info("NET/Trireme : to 10.0.0.3:4711 over rc_mlx5/mlx5_0:1") +
+                    info("NET/Trireme : to 10.0.0.4:4711 over an unknown way"));
   CHECK(found.ways == Names{"rc_mlx5/mlx5_0:1", "cma/memory", "an unknown way"});
 }
 
 TEST_CASE("inside a node there are cards, their fabric and the host's memory") {
-  const auto found = read_nccl_log(
-      info("Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read") +
-      info("Channel 00/0 : 0[0] -> 1[1] via P2P/IPC") +
-      info("Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer") +
-      info("Channel 00/0 : 0[0] -> 5[1] via P2P/MNNVL") +
-      // The last of 2.30.
-      info("Channel 00 : 2[2] -> 3[3] via SHM/direct/direct") +
-      info("Channel 00 : 3[3] -> 2[2] via SHM/direct"));
+  const auto found = read_nccl_log(info("Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read") +
+                                   info("Channel 00/0 : 0[0] -> 1[1] via P2P/IPC") +
+                                   info("Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer") +
+                                   info("Channel 00/0 : 0[0] -> 5[1] via P2P/MNNVL") +
+                                   // The last of 2.30.
+                                   info("Channel 00 : 2[2] -> 3[3] via SHM/direct/direct") +
+                                   info("Channel 00 : 3[3] -> 2[2] via SHM/direct"));
   CHECK(found.card_channels == 3);
   CHECK(found.fabric_channels == 1);
   CHECK(found.host_channels == 2);
@@ -123,14 +123,14 @@ TEST_CASE("inside a node there are cards, their fabric and the host's memory") {
 }
 
 TEST_CASE("lines that are none of NCCL's, are cut off or never end are passed over") {
-  const auto found = read_nccl_log(
-      "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n" +
-      info("Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB") +
-      info("Channel 00/0 : 0[0] -> 1[0] [send] via NET//0") +
-      info("Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/x") +
-      info("Channel 00/0 : 0[0] -> 1[0] [send] via ") +
-      info("NET/IB : Using [ []] [x]eth0 [1]={[0] mlx5_0:1/IB") +
-      info("Channel 0 via NET/" + std::string(8000, 'x') + "/0") + "x\0y NCCL INFO \n");
+  const auto found = read_nccl_log("Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n" +
+                                   info("Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB") +
+                                   info("Channel 00/0 : 0[0] -> 1[0] [send] via NET//0") +
+                                   info("Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/x") +
+                                   info("Channel 00/0 : 0[0] -> 1[0] [send] via ") +
+                                   info("NET/IB : Using [ []] [x]eth0 [1]={[0] mlx5_0:1/IB") +
+                                   info("Channel 0 via NET/" + std::string(8000, 'x') + "/0") +
+                                   "x\0y NCCL INFO \n");
   CHECK(found.networks.empty());
   CHECK(found.devices.at("IB").empty());
   std::string many;
@@ -204,9 +204,9 @@ TEST_CASE("a user's own log is read where it has the lines, and else it is said 
     asked["NCCL_DEBUG_SUBSYS"] = parts;
     CHECK_FALSE(log(asked).text().ok());
   }
-  for (const auto& asked : {Variables{{"NCCL_DEBUG", "INFO"}},
-                            Variables{{"NCCL_DEBUG_FILE", path.string()}},
-                            Variables{{"NCCL_DEBUG_SUBSYS", "COLL"}}}) {
+  for (const auto& asked :
+       {Variables{{"NCCL_DEBUG", "INFO"}}, Variables{{"NCCL_DEBUG_FILE", path.string()}},
+        Variables{{"NCCL_DEBUG_SUBSYS", "COLL"}}}) {
     const auto text = log(asked).text();
     REQUIRE_FALSE(text.ok());
     CHECK_THAT(text.failure().text, Catch::Contains("unset NCCL_DEBUG"));

@@ -39,7 +39,8 @@ const std::string behind =
     "#0-0 (00c0ffee) MISMATCH\n"
     "  Communicator ranks have different AllReduce operation counts\n"
     "  7 ranks have launched up to operation 12\n"
-    "  Rank 3 has launched up to operation 11 -- GPU 3 managed by process 4711 on node 10.0.0.2\n\n";
+    "  Rank 3 has launched up to operation 11 -- GPU 3 managed by process 4711 on node "
+    "10.0.0.2\n\n";
 
 /// How long it took, and that it failed so.
 double failure_within(const std::string& address, const std::string& words,
@@ -66,8 +67,7 @@ TEST_CASE("what NCCL's watch finds of dead ranks and of ranks that are behind is
   CHECK(findings_of_ras(*answer, 8) ==
         Names{"RAS: DEAD",
               "RAS: 1 job process is considered dead (unreachable via the RAS network)",
-              "RAS: Process 4711 on node 10.0.0.2 managing GPU 3",
-              "RAS: #0-0 (00c0ffee) MISMATCH",
+              "RAS: Process 4711 on node 10.0.0.2 managing GPU 3", "RAS: #0-0 (00c0ffee) MISMATCH",
               "RAS: Communicator ranks have different AllReduce operation counts",
               "RAS: 7 ranks have launched up to operation 12",
               "RAS: Rank 3 has launched up to operation 11 -- GPU 3 managed by process 4711 on "
@@ -103,8 +103,10 @@ TEST_CASE("an answer without findings, of another job or cut off says so") {
         Names{"RAS did not come to its findings in time"});
   // Nodes that differ are summed up in a row of three.
   const std::string uneven =
-      "  Nodes  Processes         GPUs\n          per node  per process\n      1          4          "
-      "  1\n      1          3            1\n\n  Nodes  Processes         GPUs\n(total)    (total)  "
+      "  Nodes  Processes         GPUs\n          per node  per process\n      1          4        "
+      "  "
+      "  1\n      1          3            1\n\n  Nodes  Processes         GPUs\n(total)    (total) "
+      " "
       "    (total)\n      2          7              7\n\nCommunicators...\n\nErrors\n======\n\n";
   CHECK(findings_of_ras(uneven, 7).size() == 1);
   CHECK_THAT(findings_of_ras(uneven, 8)[0], Catch::Contains("7 processes"));

@@ -67,8 +67,8 @@ TEST_CASE("plugins are found where the loader looks") {
   CHECK(site.find().sites == (site.root() / "usr/lib64/libnccl-net.so").string());
   make_file(site.root() / "opt/sharp/libnccl-net.so");
   std::string list = "glibc-ld.so.cache1.1";
-  for (const char* const word : {"libnccl-net.so", "/gone/libnccl-net.so", "libnccl-net.so",
-                                 "/opt/sharp/libnccl-net.so"}) {
+  for (const char* const word :
+       {"libnccl-net.so", "/gone/libnccl-net.so", "libnccl-net.so", "/opt/sharp/libnccl-net.so"}) {
     list += '\0' + std::string(word);
   }
   list += '\0';

@@ -94,9 +94,8 @@ TEST_CASE("the site's plugin and ours are named with what carries their messages
   sites.plugins = {"/opt/sharp/lib/libnccl-net.so"};
   CHECK_THAT(accepted(RdmaRule::required, two_nodes(sites)),
              Catch::Contains("by UCX (plugin /opt/sharp/lib/libnccl-net.so) over mlx5_0:1/IB"));
-  CHECK_THAT(
-      accepted(RdmaRule::required, two_nodes(own({"rc_mlx5/mlx5_0:1", "cma/memory"}))),
-      Catch::Contains("by Trireme (plugin libnccl-net-trireme.so) over rc_mlx5/mlx5_0:1"));
+  CHECK_THAT(accepted(RdmaRule::required, two_nodes(own({"rc_mlx5/mlx5_0:1", "cma/memory"}))),
+             Catch::Contains("by Trireme (plugin libnccl-net-trireme.so) over rc_mlx5/mlx5_0:1"));
 }
 
 TEST_CASE("TCP is refused where a node has RDMA cards, unless it is asked for") {

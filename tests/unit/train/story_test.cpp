@@ -149,7 +149,8 @@ TEST_CASE("a story tells what NCCL said of the operation, and not more than it s
 TEST_CASE("TCP that was refused is told with what to do") {
   const HandMadeRun run;
   run.event("start");
-  run.write("failure.json", R"({"cause": "rank 0: NCCL moves data between nodes by TCP sockets, which is TCP",
+  run.write("failure.json",
+            R"({"cause": "rank 0: NCCL moves data between nodes by TCP sockets, which is TCP",
     "exit_code": 4, "first_failing_rank": 0, "host": "n1", "collective": null, "log": null})");
   const auto story = run.story();
   REQUIRE(story.advice.size() == 1);
