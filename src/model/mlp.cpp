@@ -2,6 +2,7 @@
 
 #include "trireme/base/format.hpp"
 
+#include "linear.hpp"
 #include "tensor_parallel.hpp"
 
 namespace trireme::model {
@@ -47,12 +48,10 @@ void MlpBlock::activate_backward(const MlpActivations& kept, const Tensor& d_act
 
 void MlpBlock::forward(const MlpActivations& kept, const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
-  context_.kernels.linear_forward(gather_rows(context_, kept.input), wide_.weight, wide_.bias,
-                                  kept.wide);
+  linear_forward(context_, gather_rows(context_, kept.input), wide_, wide_.bias, kept.wide);
   activate(kept);
   const auto terms = terms_of(context_, out);
-  context_.kernels.linear_forward(kept.activated, down_.weight, bias_of_one(context_, down_.bias),
-                                  terms);
+  linear_forward(context_, kept.activated, down_, bias_of_one(context_, down_.bias), terms);
   sum_rows(context_, terms, out);
 }
 

@@ -188,6 +188,15 @@ TEST_CASE("kernels between products read and write every element once, 16 bytes 
   kernels.dropout(a, {0.1F, 1, 2, 0, 0, width}, d);
   check("dropout", {{"x", once, 1, 0}, {"y", once, 0, 1}});
 
+  TestTensor magnitude(f32, {1});
+  TestTensor unscale(f32, {1});
+  TestTensor codes(DType::e4m3, {rows, width});
+  kernels.largest_magnitude(a, magnitude);
+  check("largest magnitude", {{"x", once, 1, 0}}, 0.02);
+  kernels.quantise(a, magnitude, {codes, unscale});
+  // The magnitude is a cached number that every thread reads.
+  check("quantise to e4m3", {{"x", once, 1, 0}, {"codes", rows * width, 0, 1}}, 0.1);
+
   // The tables are a position's alone: here as large as one head of every token, in fp32.
   TestTensor cosines(f32, {rows, 32});
   TestTensor sines(f32, {rows, 32});
