@@ -2,6 +2,7 @@
 // layout.
 #include "trireme/base/format.hpp"
 
+#include "model/linear.hpp"
 #include "mpi/training/training.hpp"
 #include "support/mpi/world.hpp"
 
@@ -20,6 +21,11 @@ namespace {
 
 constexpr int steps = 20;
 constexpr double learning_rate = 1e-3;
+/// Layouts whose sums differ in the last bit round some activations to another bf16 number, and
+/// some of those to another code. Seen: 7e-5 between layouts in bf16, 2e-4 in FP8, and 7e-4 between
+/// the two in 60 steps.
+constexpr double between_layouts = 2e-3;
+constexpr double from_bf16 = 5e-3;
 
 /// Matrices that two and four ranks can share in multiples of 16; 16 sequences of 32 tokens a step.
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
@@ -82,7 +88,7 @@ TEST_CASE("training in FP8 falls as training in bf16 does") {
     print(base::format("{}, fp8", model::name(architecture)), "bf16", distance(fp8, bf16));
     CHECK(fp8.back().loss < fp8.front().loss - 0.5);
     CHECK(fp8.front() != bf16.front());
-    CHECK(distance(fp8, bf16) <= 1e-2);
+    CHECK(distance(fp8, bf16) <= from_bf16);
   }
 }
 
@@ -95,7 +101,7 @@ TEST_CASE("the cpu backend trains in FP8 as the reference does") {
   const auto found = train(options, groups.views(), *cpu, steps, learning_rate);
   const auto expected = on_one_rank(Architecture::llama, LinearForward::e4m3, steps);
   print("llama, fp8, cpu", "reference", distance(found, expected));
-  CHECK(distance(found, expected) <= 1e-2);
+  CHECK(distance(found, expected) <= between_layouts);
 }
 
 TEST_CASE("every layout trains in FP8 as one rank does") {
@@ -118,7 +124,7 @@ TEST_CASE("every layout trains in FP8 as one rank does") {
       if (same_sums) {
         CHECK(plain == serial);
       } else {
-        CHECK(distance(plain, serial) <= 1e-2);
+        CHECK(distance(plain, serial) <= between_layouts);
       }
       options.recompute = model::Recompute::layer;
       options.schedule = ScheduleKind::gpipe;
@@ -128,7 +134,36 @@ TEST_CASE("every layout trains in FP8 as one rank does") {
       options.sequence_parallel = model::SequenceParallel::on;
       const auto sequence = run();
       print(what + ", fp8, sequence parallel", "one rank", distance(sequence, serial));
-      CHECK(distance(sequence, serial) <= 1e-2);
+      CHECK(distance(sequence, serial) <= between_layouts);
+    }
+  }
+}
+
+TEST_CASE("ranks that hold parts of a tensor quantise it with one scale") {
+  if (mpi().world_size() != 2) return;
+  const auto mesh = layout::Mesh::of(1, 1, 2);
+  const auto groups = mpi_groups(mesh);
+  const auto kernels = device::make_reference_kernels();
+  auto arena = device::Arena::host(device::Purpose::workspace, 1 << 16);
+  const auto config = tiny(Architecture::llama);
+  model::StageContext context{config, *kernels, *groups.tensor, arena, device::DType::bf16};
+  context.linear_forward = LinearForward::e4m3;
+  const auto x = arena.allocate(device::DType::bf16, {1, 16});
+  const auto w = arena.allocate(device::DType::bf16, {16, 16});
+  const auto y = arena.allocate(device::DType::bf16, {1, 16});
+  // Beside 256 the other rank's 2^-11 is less than half of the least code: it becomes zero, as it
+  // would on one rank that holds both parts.
+  const bool small = groups.tensor->rank() == 0;
+  const float part = small ? 0x1p-11F : 256.0F;
+  const float expected = small ? 0.0F : 16 * 256.0F;
+  for (const bool of_x : {true, false}) {
+    kernels->fill(x, of_x ? part : 1.0F);
+    kernels->fill(w, of_x ? 1.0F : part);
+    const auto used = arena.used_bytes();
+    model::linear_forward(context, x, {w, {}, {}, {}}, {}, y);
+    CHECK(arena.used_bytes() == used);
+    for (int column = 0; column < 16; ++column) {
+      CHECK(device::to_float(y.bf16()[column]) == expected);
     }
   }
 }
@@ -142,6 +177,6 @@ TEST_CASE("in bf16 the same layouts are as far from one rank as in FP8") {
     const auto found = train(options, groups.views(), *kernels, steps, learning_rate);
     const auto serial = on_one_rank(Architecture::llama, LinearForward::plain, steps);
     print("llama " + mesh.text() + ", bf16", "one rank", distance(found, serial));
-    CHECK(distance(found, serial) <= 1e-2);
+    CHECK(distance(found, serial) <= between_layouts);
   }
 }

@@ -13,14 +13,6 @@ struct Exponentials {
   float largest = -INFINITY;
   float sum = 0.0F;
 
-  __device__ void take(float value) {
-    if (value > largest) {
-      sum = sum * expf(largest - value) + 1.0F;
-      largest = value;
-    } else if (value != -INFINITY || largest != -INFINITY) {
-      sum += expf(value - largest);  // a NaN stays
-    }
-  }
   /// One step to the largest of several, and then an exponential each, without branches.
   template <int N>
   __device__ void take(const Floats<N>& values) {
