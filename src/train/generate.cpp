@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/data/tokenizer.hpp"
+#include "trireme/engine/options.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/train/weights.hpp"
 
