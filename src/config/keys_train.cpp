@@ -125,11 +125,12 @@ std::vector<Key> numerics_keys() {
                 .type = Type::choice,
                 .concern = Concern::training,
                 .default_text = "fp32",
-                .choices = {"fp32", "bf16"},
+                .choices = {"fp32", "bf16", "fp8"},
                 .documentation =
-                    "Precision of weights and activations in layers. Master weights, "
-                    "optimizer state, gradient sums, softmax, statistics of norms "
-                    "and the loss are fp32 in both."};
+                    "Precision of weights and activations in layers. Master weights, optimizer "
+                    "state, gradient sums, softmax, statistics of norms and the loss are fp32 in "
+                    "all. `fp8` is `bf16`, but layers' matrix products in forward read copies in "
+                    "e4m3 (training and evaluation; generation computes in bf16)."};
   Key backend{.section = "numerics",
               .name = "backend",
               .type = Type::choice,

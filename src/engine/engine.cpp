@@ -5,6 +5,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/layout/simulate.hpp"
 
+#include "fp8.hpp"
 #include "host_sum.hpp"
 #include "parts.hpp"
 
@@ -94,6 +95,7 @@ base::Status check(const EngineOptions& options) {
         options.sequence_length, options.model.max_position_embeddings,
         options.model.max_position_embeddings));
   }
+  if (auto status = check_fp8(options); !status.ok()) return status;
   auto schedule = schedule_of(options);
   if (!schedule) return schedule.failure();
   auto layers = layout::assign_layers(options.model.num_hidden_layers, stages,
@@ -120,7 +122,8 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
               options.sequence_parallel,
               trains() ? options.recompute : model::Recompute::layer,
               options.loss_rows,
-              options.seed} {
+              options.seed,
+              options.linear_forward} {
   make_parameters();
   make_chunks();
   make_batches();

@@ -50,6 +50,10 @@ std::int64_t loss_rows_of(const config::Config& config) {
 
 }  // namespace
 
+device::DType compute_type(const config::Config& config) {
+  return config.text("numerics.precision") == "fp32" ? device::DType::f32 : device::DType::bf16;
+}
+
 base::Result<EngineOptions> options_from(const config::Config& config,
                                          const model::ModelConfig& model, const layout::Mesh& mesh,
                                          base::Rank rank) {
@@ -67,8 +71,9 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.micro_batch = config.integer("train.micro_batch");
   options.micro_batches = *count;
   options.sequence_length = config.integer("train.sequence_length");
-  options.dtype =
-      config.text("numerics.precision") == "bf16" ? device::DType::bf16 : device::DType::f32;
+  options.dtype = compute_type(config);
+  options.linear_forward = config.text("numerics.precision") == "fp8" ? model::LinearForward::e4m3
+                                                                      : model::LinearForward::plain;
   options.sequence_parallel = config.flag("parallel.sequence") && mesh.degree(Axis::tensor) > 1
                                   ? model::SequenceParallel::on
                                   : model::SequenceParallel::off;

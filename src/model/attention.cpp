@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/philox.hpp"
 
+#include "linear.hpp"
 #include "tensor_parallel.hpp"
 
 #include <algorithm>
@@ -113,15 +114,13 @@ void AttentionBlock::normalise_heads(const Tensor& qkv, const AttentionActivatio
 }
 
 void AttentionBlock::project(const AttentionActivations& kept) const {
-  context_.kernels.linear_forward(gather_rows(context_, kept.input), qkv_.weight, qkv_.bias,
-                                  kept.qkv);
+  linear_forward(context_, gather_rows(context_, kept.input), qkv_, qkv_.bias, kept.qkv);
   if (kept.q) normalise_heads(kept.qkv, kept);
 }
 
 void AttentionBlock::project_back(const Tensor& heads, const Tensor& out) const {
   const auto terms = terms_of(context_, out);
-  context_.kernels.linear_forward(heads, output_.weight, bias_of_one(context_, output_.bias),
-                                  terms);
+  linear_forward(context_, heads, output_, bias_of_one(context_, output_.bias), terms);
   sum_rows(context_, terms, out);
 }
 

@@ -2,6 +2,7 @@
 
 #include "trireme/base/format.hpp"
 
+#include "linear.hpp"
 #include "tensor_parallel.hpp"
 
 namespace trireme::model {
@@ -28,11 +29,15 @@ MlpActivations MlpBlock::allocate(device::Arena& arena) const {
 void MlpBlock::widen(const MlpActivations& kept) const {
   auto& kernels = context_.kernels;
   const auto input = gather_rows(context_, kept.input);
-  if (!gated_) {
+  if (!gated_ && context_.linear_forward == LinearForward::plain) {
     kernels.linear_gelu_forward(input, wide_.weight, wide_.bias, kept.wide, kept.activated);
     return;
   }
-  kernels.linear_forward(input, wide_.weight, wide_.bias, kept.wide);
+  linear_forward(context_, input, wide_, wide_.bias, kept.wide);
+  if (!gated_) {
+    kernels.gelu_forward(kept.wide, kept.activated);
+    return;
+  }
   kernels.swiglu_forward(kept.wide.slice(1, 0, width_), kept.wide.slice(1, width_, width_),
                          kept.activated);
 }
@@ -56,8 +61,7 @@ void MlpBlock::forward(const MlpActivations& kept, const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
   widen(kept);
   const auto terms = terms_of(context_, out);
-  context_.kernels.linear_forward(kept.activated, down_.weight, bias_of_one(context_, down_.bias),
-                                  terms);
+  linear_forward(context_, kept.activated, down_, bias_of_one(context_, down_.bias), terms);
   sum_rows(context_, terms, out);
 }
 

@@ -24,6 +24,10 @@ std::string cells(const engine::MemoryUse& bytes) {
   return text + cell(base::bytes_text(engine::total_bytes(bytes)));
 }
 
+const char* precision_of(const engine::EngineOptions& options) {
+  return options.linear_forward == model::LinearForward::e4m3 ? "fp8" : device::name(options.dtype);
+}
+
 std::string heading() {
   std::string text = format("{:<14}", "rank");
   for (const auto purpose : all_purposes) text += cell(device::name(purpose));
@@ -32,10 +36,10 @@ std::string heading() {
 
 std::string run_in_words(const MemoryPlan& plan) {
   const auto& options = plan.options;
-  std::string text = format(
-      "{}, {:.1f} million parameters, {}; {} on {} ranks\n",
-      model::name(options.model.architecture), static_cast<double>(plan.parameter_count) / 1e6,
-      device::name(options.dtype), options.mesh.text(), options.mesh.world_size());
+  std::string text = format("{}, {:.1f} million parameters, {}; {} on {} ranks\n",
+                            model::name(options.model.architecture),
+                            static_cast<double>(plan.parameter_count) / 1e6, precision_of(options),
+                            options.mesh.text(), options.mesh.world_size());
   text += format("a step: {} tokens; each replica {} micro-batches of {} x {} tokens\n",
                  plan.tokens_per_step, options.micro_batches, options.micro_batch,
                  options.sequence_length);
@@ -100,7 +104,7 @@ base::Json to_json(const MemoryPlan& plan) {
   return {
       {"architecture", model::name(options.model.architecture)},
       {"parameters", plan.parameter_count},
-      {"precision", device::name(options.dtype)},
+      {"precision", precision_of(options)},
       {"world_size", options.mesh.world_size()},
       {"mesh", mesh},
       {"schedule", layout::name(options.schedule)},

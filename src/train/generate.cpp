@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/data/tokenizer.hpp"
+#include "trireme/engine/options.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/train/weights.hpp"
 
@@ -96,8 +97,7 @@ engine::DecoderOptions decoder_options(const GenerateRequest& request, const con
   for (const auto layers : config.integers("parallel.stage_layers")) {
     options.stage_layers.push_back(static_cast<int>(layers));
   }
-  options.dtype =
-      config.text("numerics.precision") == "bf16" ? device::DType::bf16 : device::DType::f32;
+  options.dtype = engine::compute_type(config);
   const auto replicas = static_cast<std::int64_t>(cluster.mesh.degree(Axis::data));
   const auto count = static_cast<std::int64_t>(prompts.size());
   const auto share = (count + replicas - 1) / replicas;

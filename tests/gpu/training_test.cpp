@@ -87,6 +87,26 @@ TEST_CASE("a card trains as the CPU does") {
   }
 }
 
+TEST_CASE("a card trains in FP8 as the CPU does") {
+  if (mpi().world_size() != 1) return;
+  const auto card = kernels_of_card();
+  if (!card) return;
+  const auto cpu = device::make_cpu_kernels(1);
+  const auto groups = staged(local_groups(), card->device());
+  const auto on_host = local_groups();
+  for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
+    still_going(model::name(architecture));
+    CAPTURE(model::name(architecture));
+    auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
+    options.linear_forward = model::LinearForward::e4m3;
+    const auto found = train(options, groups.views(), *card, steps, learning_rate);
+    const auto away = distance(found, train(options, on_host.views(), *cpu, steps, learning_rate));
+    print(options, "cpu, fp8", away);
+    CHECK(away <= 1e-2);
+    CHECK(train(options, groups.views(), *card, steps, learning_rate) == found);
+  }
+}
+
 TEST_CASE("eight ranks on one card train as one rank there does") {
   if (mpi().world_size() != 8) return;
   const auto card = kernels_of_card();

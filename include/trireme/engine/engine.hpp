@@ -39,6 +39,8 @@ struct EngineOptions {
   int micro_batches = 1;
   std::int64_t sequence_length = 1;
   device::DType dtype = device::DType::f32;
+  /// e4m3: with bf16 as the compute type.
+  model::LinearForward linear_forward = model::LinearForward::plain;
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
   model::Recompute recompute = model::Recompute::none;
   /// Rows of a micro-batch whose logits exist at once.

@@ -9,6 +9,9 @@ namespace trireme::engine {
 /// data-parallel degree fills what is left when it is `auto`.
 base::Result<layout::Mesh> mesh_from(const config::Config& config, int world_size);
 
+/// The type of parameters and activations that `numerics.precision` means.
+device::DType compute_type(const config::Config& config);
+
 /// What the configuration means for one rank, checked: every failure names key, value and rule.
 base::Result<EngineOptions> options_from(const config::Config& config,
                                          const model::ModelConfig& model, const layout::Mesh& mesh,

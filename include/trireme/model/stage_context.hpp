@@ -18,6 +18,13 @@ enum class Recompute {
   layer       ///< all but a layer's input ("full")
 };
 
+/// What the products of layers' forward read. Everything else, and all of backward, is in the
+/// compute type.
+enum class LinearForward {
+  plain,  ///< activations and weights as they are
+  e4m3    ///< copies of both in FP8, one scale a tensor
+};
+
 /// What all layers of a rank share: the shapes of a micro-batch, the devices that compute, the
 /// ranks that share every matrix. Outlives the stage.
 struct StageContext {
@@ -35,6 +42,7 @@ struct StageContext {
   /// more often; more cost memory.
   std::int64_t loss_rows = 1024;
   std::uint64_t seed = 0;
+  LinearForward linear_forward = LinearForward::plain;
   /// Called between layers, so that messages and reductions under way make progress.
   std::function<void()> progress = [] {};
 

@@ -1,5 +1,6 @@
 #include "card_kernels.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 
 #include "card_copy.hpp"
@@ -96,6 +97,7 @@ class Card {
         [&](DType dtype) { return activation_work(kernels_, memory_, dtype, shapes); },
         [&](DType dtype) { return logit_work(kernels_, memory_, dtype, shapes); },
         [&](DType dtype) { return parameter_work(kernels_, memory_, dtype, shapes); },
+        [&](DType dtype) { return quantise_work(kernels_, memory_, dtype, shapes); },
         [&](DType dtype) { return attention_work(kernels_, memory_, dtype); }};
     for (const auto dtype : {DType::bf16, DType::f32}) {
       for (const auto& make : makers) {
@@ -104,6 +106,19 @@ class Card {
           if (work.name.find(only) != std::string::npos) measure(work);
         }
       }
+    }
+  }
+
+  /// Last: a card that cannot multiply FP8 says so here.
+  void measure_fp8_product(const std::string& only) {
+    constexpr std::int64_t side = 8192;
+    const device::ArenaScope scope(memory_.arena);
+    const auto work = fp8_product_work(kernels_, memory_, side);
+    if (work.name.find(only) == std::string::npos) return;
+    try {
+      measure(work);
+    } catch (const base::Error& error) {
+      std::cerr << work.name << ": " << error.what() << '\n';
     }
   }
 
@@ -125,6 +140,7 @@ int measure_on_card(const std::string& only) {
   Card card(*kernels.value());
   card.measure_ceilings();
   card.measure_kernels(only);
+  card.measure_fp8_product(only);
   return 0;
 }
 

@@ -57,6 +57,11 @@ std::vector<KernelWork> logit_work(device::Kernels& kernels, Memory& memory, dev
 /// Kernels over runs of parameters; dtype is that of the parameters.
 std::vector<KernelWork> parameter_work(device::Kernels& kernels, Memory& memory,
                                        device::DType dtype, const Shapes& shapes);
+/// What makes copies in FP8.
+std::vector<KernelWork> quantise_work(device::Kernels& kernels, Memory& memory, device::DType dtype,
+                                      const Shapes& shapes);
+/// A product of such copies, made before: its share is that of the product of bf16.
+KernelWork fp8_product_work(device::Kernels& kernels, Memory& memory, std::int64_t side);
 /// Attention at the shapes of GPT-2 124M and of a Llama with grouped heads, causal. Operations are
 /// those that the mask leaves: 2 products of [seq, seq] / 2 by head_dim forward, 5 backward.
 std::vector<KernelWork> attention_work(device::Kernels& kernels, Memory& memory,

@@ -55,7 +55,7 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
        "'1f1b'?"},
       {{"numerics.precision=fp16"},
        "--set numerics.precision=fp16: numerics.precision = fp16 is not a choice (precision of "
-       "weights and activations in layers); give one of fp32, bf16; did you mean 'fp32'?"},
+       "weights and activations in layers); give one of fp32, bf16, fp8; did you mean 'fp32'?"},
       {{"parallel.sequence=maybe"},
        "--set parallel.sequence=maybe: parallel.sequence = maybe is neither true nor false "
        "(sequence parallel); give true or false"},

@@ -134,6 +134,11 @@ class Global {
     memcpy(&word, &pack, sizeof(pack));
     *reinterpret_cast<Whole*>(data_ + index) = word;
   }
+  /// Elements from the last place where N of them can be moved together.
+  template <int N>
+  __device__ int past_pack() const {
+    return static_cast<int>(reinterpret_cast<std::size_t>(data_) / sizeof(T) % N);
+  }
 
  private:
   __device__ Global(T* data, int) : data_(data) {}

@@ -13,12 +13,19 @@ struct Exponentials {
   float largest = -INFINITY;
   float sum = 0.0F;
 
-  __device__ void take(float value) {
-    if (value > largest) {
-      sum = sum * expf(largest - value) + 1.0F;
-      largest = value;
-    } else if (value != -INFINITY || largest != -INFINITY) {
-      sum += expf(value - largest);  // a NaN stays
+  /// One step to the largest of several, and then an exponential each, without branches.
+  template <int N>
+  __device__ void take(const Floats<N>& values) {
+    float most = -INFINITY;
+    for (int i = 0; i < N; ++i) most = values[i] > most ? values[i] : most;
+    if (most > largest) {
+      sum *= expf(largest - most);
+      largest = most;
+    }
+    // A NaN stays; minus infinity adds nothing, to nothing neither.
+    const bool nothing = largest == -INFINITY;
+    for (int i = 0; i < N; ++i) {
+      if (!nothing || values[i] != -INFINITY) sum += expf(values[i] - largest);
     }
   }
   __device__ void join(const Exponentials& other) {
@@ -41,8 +48,34 @@ __device__ inline void join_warp(Exponentials& own) {
   }
 }
 
+/// Visits a row's elements, a block's threads in turn: N at a time from the first place where they
+/// can be moved together, those before and after it one at a time. Rows of an odd vocabulary begin
+/// anywhere.
+template <int N, typename T, typename Body>
+__device__ void visit_row(const simt::Global<T>& row, std::int64_t width, const Body& body) {
+  const auto past = row.template past_pack<N>();
+  const auto before = past == 0 ? std::int64_t{0} : std::int64_t{N} - past;
+  const auto head = before < width ? before : width;
+  if (simt::thread() < head) body.template run<1>(simt::thread());
+  auto c = head + std::int64_t{simt::thread()} * N;
+  for (; c + N <= width; c += std::int64_t{simt::threads()} * N) body.template run<N>(c);
+  const auto tail = head + (width - head) / N * N;
+  if (tail + simt::thread() < width) body.template run<1>(tail + simt::thread());
+}
+
+template <typename T>
+struct TakeLogits {
+  const simt::Global<const T>& logits;
+  Exponentials& own;
+
+  template <int N>
+  __device__ void run(std::int64_t column) const {
+    own.take(load_floats<N>(logits, column));
+  }
+};
+
 /// A block takes a row: one pass over the logits.
-template <typename T, int N>
+template <typename T>
 __global__ void __launch_bounds__(256)
     cross_entropy_rows(Matrix<const T> logits, simt::Global<const std::int32_t> targets,
                        std::int64_t first_token, simt::Global<float> stats, std::int64_t pitch) {
@@ -52,15 +85,7 @@ __global__ void __launch_bounds__(256)
   const auto logit = logits.row(row);
   const auto width = logits.rows.width();
   Exponentials own;
-  for (auto c = std::int64_t{simt::thread()} * N; c < width;
-       c += std::int64_t{simt::threads()} * N) {
-    if (c + N <= width) {
-      const auto values = load_floats<N>(logit, c);
-      for (int i = 0; i < N; ++i) own.take(values[i]);
-    } else {
-      for (auto single = c; single < width; ++single) own.take(simt::widen(logit.load(single)));
-    }
-  }
+  visit_row<pack_size<T>>(logit, width, TakeLogits<T>{logit, own});
   join_warp(own);
   if (simt::lane() == 0) {
     largest.store(simt::warp(), own.largest);
@@ -83,27 +108,40 @@ __global__ void __launch_bounds__(256)
   stats.store(2 * pitch + row, here ? simt::widen(logit.load(local)) : 0.0F);
 }
 
-/// softmax - one_hot(target), in place.
+/// softmax - one_hot(target) of one row, in place.
 template <typename T>
-struct CrossEntropyGradient {
-  Matrix<T> logits;
-  simt::Global<const std::int32_t> targets;
-  std::int64_t first_token = 0;
-  simt::Global<const float> lse;
+struct RowGradient {
+  const simt::Global<T>& logits;
+  /// The target's column, if it is one of these.
+  std::int64_t hit = 0;
+  bool counted = true;
+  float lse = 0.0F;
   float scale = 1.0F;
 
   template <int N>
-  __device__ void run(std::int64_t row, std::int64_t column) const {
-    const auto target = targets.load(row);
-    const float offset = lse.load(row);
-    auto v = load_floats<N>(logits.row(row), column);
+  __device__ void run(std::int64_t column) const {
+    auto v = load_floats<N>(logits, column);
     for (int i = 0; i < N; ++i) {
-      const float hit = target == first_token + column + i ? 1.0F : 0.0F;
-      v[i] = target < 0 ? 0.0F : (expf(v[i] - offset) - hit) * scale;
+      const float one = hit == column + i ? 1.0F : 0.0F;
+      v[i] = counted ? (expf(v[i] - lse) - one) * scale : 0.0F;
     }
-    store_floats<N>(logits.row(row), column, v);
+    store_floats<N>(logits, column, v);
   }
 };
+
+/// A block takes a row.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    cross_entropy_gradient_rows(Matrix<T> logits, simt::Global<const std::int32_t> targets,
+                                std::int64_t first_token, simt::Global<const float> lse,
+                                float scale) {
+  const auto row = simt::block();
+  const auto target = targets.load(row);
+  const auto logit = logits.row(row);
+  visit_row<pack_size<T>>(
+      logit, logits.rows.width(),
+      RowGradient<T>{logit, target - first_token, target >= 0, lse.load(row), scale});
+}
 
 /// Joins the parts of a vocabulary; "columns" are rows of logits here.
 struct CombineStats {
@@ -146,18 +184,9 @@ void cross_entropy_stats(L& launcher, const Tensor& logits, const Tensor& target
   if (rows.count() == 0) return;
   with_type(logits.dtype(), [&](auto element) {
     using T = decltype(element);
-    constexpr int pack = pack_size<T>;
-    const Grid grid{rows.count(), 256};
-    const auto from = matrix_of<const T>(launcher, logits);
-    const auto ids = tokens_of(launcher, targets);
-    const auto to = memory_of<float>(launcher, stats);
-    if (packable(logits, pack)) {
-      launcher.launch("cross_entropy_stats", &cross_entropy_rows<T, pack>, grid, from, ids,
-                      first_token, to, stats.stride(0));
-    } else {
-      launcher.launch("cross_entropy_stats", &cross_entropy_rows<T, 1>, grid, from, ids,
-                      first_token, to, stats.stride(0));
-    }
+    launcher.launch("cross_entropy_stats", &cross_entropy_rows<T>, Grid{rows.count(), 256},
+                    matrix_of<const T>(launcher, logits), tokens_of(launcher, targets), first_token,
+                    memory_of<float>(launcher, stats), stats.stride(0));
   });
 }
 
@@ -168,13 +197,13 @@ void cross_entropy_gradient(L& launcher, const Tensor& logits, const Tensor& tar
   TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
                      lse.contiguous() && lse.element_count() == rows.count(),
                  "cross-entropy: logits " + logits.text() + ", lse " + lse.text());
+  if (rows.count() == 0) return;
   with_type(logits.dtype(), [&](auto element) {
     using T = decltype(element);
-    run_elements<pack_size<T>>(
-        launcher, "cross_entropy_gradient",
-        {rows.count(), rows.width(), packable(logits, pack_size<T>)},
-        CrossEntropyGradient<T>{matrix_of<T>(launcher, logits), tokens_of(launcher, targets),
-                                first_token, memory_of<const float>(launcher, lse), scale});
+    launcher.launch("cross_entropy_gradient", &cross_entropy_gradient_rows<T>,
+                    Grid{rows.count(), 256}, matrix_of<T>(launcher, logits),
+                    tokens_of(launcher, targets), first_token,
+                    memory_of<const float>(launcher, lse), scale);
   });
 }
 

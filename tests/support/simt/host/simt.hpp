@@ -120,6 +120,10 @@ class Global {
                   const Place& where = Place::current()) const {
     *static_cast<Pack<Element, N>*>(check(index, N, Access::write, where)) = pack;
   }
+  template <int N>
+  int past_pack() const {
+    return static_cast<int>(reinterpret_cast<std::uintptr_t>(data_ + offset_) / sizeof(T) % N);
+  }
 
  private:
   template <typename>
