@@ -167,8 +167,8 @@ TEST_CASE("an error that NCCL meets in a joined collective ends the wait for the
   Stage stage(Haste{});
   stage.kernels.fill(stage.values, 1.0F);
   stage.nccl->faults.never_ends = true;
-  stage.nccl->faults.fails_later = Result::remote_error;
   stage.group->start_all_reduce(stage.values, ReduceOp::sum).join();
+  stage.nccl->faults.fails_later = Result::remote_error;
   const auto text = failure_of([&] { stage.kernels.sum(stage.values); }, 0);
   CHECK_THAT(text, Catch::Contains("all_reduce number 1 of process group 'world' failed in NCCL"));
   CHECK(stage.nccl->aborted == 1);
