@@ -113,6 +113,8 @@ class Forgetful final : public device::Device {
   Forgets what_;
 };
 
+}  // namespace
+
 TEST_CASE(
     "training over NCCL is that over the host but for the order of sums, and repeats itself") {
   const auto mesh = mesh_of_world();
