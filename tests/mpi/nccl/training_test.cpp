@@ -9,7 +9,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <functional>
 #include <memory>
 
 using namespace trireme;
@@ -54,16 +53,13 @@ engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
   return options;
 }
 
-/// Trains on a detached device whose groups NCCL serves; what comes between them and their device
-/// is the test's.
-using Between = std::function<std::unique_ptr<device::Device>(device::Device&)>;
+/// Trains on a detached device whose groups NCCL serves.
 std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOptions& options,
-                                      Haste haste = {}, const Between& between = {}) {
+                                      Haste haste = {}) {
   DetachedKernels kernels(device::make_cpu_kernels(1), haste);
-  const auto wrapped = between ? between(kernels.device()) : nullptr;
   auto groups = mpi_groups(options.mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
-  comm::NcclGroups parent(nccl.library(), mpi(), *world, wrapped ? *wrapped : kernels.device());
+  comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device());
   for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
     *group = parent.split(std::move(*group));
   }
@@ -145,15 +141,42 @@ TEST_CASE("streams that run in any order that events allow change no bit") {
   }
 }
 
+namespace {
+
+/// The same over groups of a forgetful device. Its memory outlives all that is still under way.
+std::vector<Observed> train_forgetfully(FakeNccl& nccl, const engine::EngineOptions& options,
+                                        Forgets what) {
+  DetachedKernels kernels(device::make_cpu_kernels(1));
+  Forgetful forgetful(kernels.device(), what);
+  auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
+  auto groups = mpi_groups(options.mesh);
+  const auto world = mpi().make_world({comm::Backend::mpi, 60});
+  comm::NcclGroups parent(nccl.library(), mpi(), *world, forgetful);
+  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
+    *group = parent.split(std::move(*group));
+  }
+  engine::Engine engine(options, groups.views(), kernels, memory);
+  engine.initialise();
+  std::vector<Observed> observed;
+  for (int step = 0; step < steps; ++step) {
+    fill(engine, step);
+    const auto outcome = engine.run_schedule();
+    const auto reduced = engine.reduce_gradients();
+    engine.update(3e-3, step + 1);
+    observed.push_back({outcome.loss, reduced.gradient_norm});
+  }
+  return observed;
+}
+
+}  // namespace
+
 TEST_CASE("a device that does not follow its groups, or they it, is found out") {
   if (mpi().world_size() == 1) return;
   const auto forgets = GENERATE(Forgets::that_it_follows_groups, Forgets::that_groups_follow_it);
   const auto options = options_for(mesh_of_world(), 0);
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto expected = train_over_nccl(*nccl, options);
-  const auto found = train_over_nccl(*nccl, options, {}, [&](device::Device& device) {
-    return std::make_unique<Forgetful>(device, forgets);
-  });
+  const auto found = train_forgetfully(*nccl, options, forgets);
   CHECK(!(found == expected));
 }
 

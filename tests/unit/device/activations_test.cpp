@@ -147,7 +147,8 @@ TEST_CASE("the rows of a dropout mask may count from a number in memory, read wh
     TestTensor x(DType::f32, {7, 33});
     TestTensor base(DType::i32, {2});
     x.set(std::vector<float>(7 * 33, 1.0F));
-    for (const std::int64_t first : {std::int64_t{0}, std::int64_t{3000000000}, 5LL << 33}) {
+    for (const std::int64_t first :
+         {std::int64_t{0}, std::int64_t{3000000000}, std::int64_t{5} << 33}) {
       CAPTURE(first);
       TestTensor expected(DType::f32, {7, 33});
       TestTensor found(DType::f32, {7, 33});
