@@ -119,6 +119,18 @@ std::vector<Key> optimizer_keys() {
   };
 }
 
+Key cuda_graphs_key() {
+  return {.section = "numerics",
+          .name = "cuda_graphs",
+          .type = Type::flag,
+          .concern = Concern::layout,
+          .default_text = "false",
+          .documentation =
+              "Whether forward and backward of a micro-batch are issued to a card as one CUDA "
+              "graph, which is recorded in the first steps, instead of kernel by kernel. Changes "
+              "no number. Without effect with tensor parallelism and on CPUs."};
+}
+
 std::vector<Key> numerics_keys() {
   Key precision{.section = "numerics",
                 .name = "precision",
@@ -148,16 +160,6 @@ std::vector<Key> numerics_keys() {
                     .documentation =
                         "Whether the number of threads, too, may change no bit. Two "
                         "runs of one layout on as many threads are equal anyhow."};
-  Key graphs{
-      .section = "numerics",
-      .name = "cuda_graphs",
-      .type = Type::flag,
-      .concern = Concern::layout,
-      .default_text = "false",
-      .documentation =
-          "Whether forward and backward of a micro-batch are issued to a card as one CUDA "
-          "graph, which is recorded in the first steps, instead of kernel by kernel. Changes "
-          "no number. Without effect with tensor parallelism and on CPUs."};
   Key threads{.section = "numerics",
               .name = "threads",
               .type = Type::integer,
@@ -177,7 +179,7 @@ std::vector<Key> numerics_keys() {
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};
-  return {precision, backend, deterministic, graphs, threads, peak};
+  return {precision, backend, deterministic, cuda_graphs_key(), threads, peak};
 }
 
 }  // namespace trireme::config

@@ -92,7 +92,8 @@ TEST_CASE("training from recordings has the bits of training kernel by kernel") 
     CHECK(recorded.observed == plain.observed);
     CHECK(plain.recorded.made == 0);
     // All but the first steps' parts, and the backwards whose gradients are reduced meanwhile.
-    const auto parts = static_cast<std::size_t>(2 * steps * options.micro_batches);
+    const auto parts =
+        2 * static_cast<std::size_t>(steps) * static_cast<std::size_t>(options.micro_batches);
     CHECK(recorded.recorded.made >= 2);
     CHECK(recorded.recorded.issued >= parts / 2);
     CHECK(recorded.recorded.issued + recorded.recorded.made <= parts);
