@@ -39,14 +39,28 @@ bool Progress::has_joined() const {
                      [](const auto* each) { return !each->empty(); });
 }
 
+/// Whoever misses this rank learns for whom it waits itself.
+void Progress::show_joined() {
+  if (watch_ == nullptr) return;
+  for (auto* joined : joined_) {
+    auto* const oldest = joined->oldest();
+    if (oldest == nullptr || joined->waited() < patience_.sleep) continue;
+    if (shown_ != oldest) watch_->show_activity("waiting in " + oldest->text());
+    shown_ = oldest;
+    watch_->check(*oldest);
+    return;
+  }
+}
+
+void Progress::rest() {
+  if (shown_ != nullptr) watch_->show_activity({});
+  shown_ = nullptr;
+}
+
 void Progress::watch_joined() {
-  const auto now = Clock::now();
-  const bool check = watch_ != nullptr && now - checked_ >= patience_.sleep;
-  if (check) checked_ = now;
   for (auto* joined : joined_) {
     auto* const oldest = joined->oldest();
     if (oldest == nullptr) continue;
-    if (check) watch_->check(*oldest);
     if (joined->waited().count() >= oldest->label().timeout_seconds) {
       give_up(*oldest, joined->waited().count());
     }
@@ -60,6 +74,7 @@ void Progress::give_up_joined() {
 void Progress::look() {
   try {
     advance();
+    show_joined();
     watch_joined();
   } catch (...) {
     give_up_joined();

@@ -79,6 +79,7 @@ class Progress final : public device::Watcher {
   /// While the host waits for a device: one step, and what joined operations owe. PeerError like
   /// wait(), and nothing is left that could hold a device up.
   void look() override;
+  void rest() override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -86,6 +87,7 @@ class Progress final : public device::Watcher {
   using Reached = bool (PendingOperation::*)() const;
   void wait(PendingOperation& operation, Reached reached);
   void wait_unguarded(PendingOperation& operation, Reached reached);
+  void show_joined();
   void watch_joined();
   void give_up_joined();
   bool has_joined() const;
@@ -96,8 +98,8 @@ class Progress final : public device::Watcher {
 
   std::vector<PendingOperation*> operations_;
   std::vector<JoinedOperations*> joined_;
-  /// How long ago peers of joined operations were looked after.
-  Clock::time_point checked_;
+  /// The joined operation that peers are told of; null while the host does not wait for a device.
+  const PendingOperation* shown_ = nullptr;
   PeerWatch* watch_ = nullptr;
   Patience patience_;
 };

@@ -119,6 +119,18 @@ std::vector<Key> optimizer_keys() {
   };
 }
 
+Key cuda_graphs_key() {
+  return {.section = "numerics",
+          .name = "cuda_graphs",
+          .type = Type::flag,
+          .concern = Concern::layout,
+          .default_text = "false",
+          .documentation =
+              "Whether forward and backward of a micro-batch are issued to a card as one CUDA "
+              "graph, which is recorded in the first steps, instead of kernel by kernel. Changes "
+              "no number. Without effect with tensor parallelism and on CPUs."};
+}
+
 std::vector<Key> numerics_keys() {
   Key precision{.section = "numerics",
                 .name = "precision",
@@ -161,16 +173,6 @@ std::vector<Key> numerics_keys() {
                         "runs of one layout on as many threads are equal anyhow. On cards: "
                         "products are computed as cuBLASLt's heuristics say, and none is chosen "
                         "by timing."};
-  Key graphs{
-      .section = "numerics",
-      .name = "cuda_graphs",
-      .type = Type::flag,
-      .concern = Concern::layout,
-      .default_text = "false",
-      .documentation =
-          "Whether forward and backward of a micro-batch are issued to a card as one CUDA "
-          "graph, which is recorded in the first steps, instead of kernel by kernel. Changes "
-          "no number. Without effect with tensor parallelism and on CPUs."};
   Key threads{.section = "numerics",
               .name = "threads",
               .type = Type::integer,
@@ -190,7 +192,7 @@ std::vector<Key> numerics_keys() {
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};
-  return {precision, backend, attention, deterministic, graphs, threads, peak};
+  return {precision, backend, attention, deterministic, cuda_graphs_key(), threads, peak};
 }
 
 }  // namespace trireme::config

@@ -100,6 +100,7 @@ void Device::await(Event::Point& point) {
     }
     if (std::chrono::steady_clock::now() - begin > busy) std::this_thread::sleep_for(nap);
   }
+  for (auto* watcher : watchers_) watcher->rest();
 }
 
 void Device::remove(Watcher& watcher) {

@@ -318,7 +318,10 @@ EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   parts.pipeline().run_forward_only(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       [&parts](int index) { return parts.evaluation_batch(index); }, seen);
-  return {parts.whole_loss_sum(parts.pipeline().loss_sum()), parts.counted_tokens()};
+  const auto loss_sum = parts.whole_loss_sum(parts.pipeline().loss_sum());
+  // No training step's.
+  static_cast<void>(parts.pipeline().take_waited_seconds());
+  return {loss_sum, parts.counted_tokens()};
 }
 
 Tensor Engine::logits() {

@@ -107,6 +107,26 @@ TEST_CASE("a card trains in FP8 as the CPU does") {
   }
 }
 
+TEST_CASE("micro-batches from CUDA graphs have the bits of kernels one by one", "[graphs]") {
+  if (mpi().world_size() != 1) return;
+  const auto card = kernels_of_card();
+  if (!card) return;
+  const auto groups = staged(local_groups(), card->device());
+  for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
+    for (const float dropout : {0.0F, 0.1F}) {
+      still_going(model::name(architecture));
+      CAPTURE(model::name(architecture), dropout);
+      auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
+      options.model.dropout = dropout;
+      const auto plain = train(options, groups.views(), *card, steps, learning_rate);
+      options.record = engine::RecordSteps::yes;
+      const auto recorded = train(options, groups.views(), *card, steps, learning_rate);
+      print(options, dropout > 0 ? "no graphs, dp" : "no graphs", distance(recorded, plain));
+      CHECK(recorded == plain);
+    }
+  }
+}
+
 TEST_CASE("eight ranks on one card train as one rank there does") {
   if (mpi().world_size() != 8) return;
   const auto card = kernels_of_card();

@@ -11,7 +11,7 @@ trireme_add_mpi_test(failures RANKS 1 2 3
 
 # What calls NCCL, over a stand-in for the library that can be late, fail or never end.
 trireme_add_mpi_test(nccl RANKS 1 2 3 6 8
-  SOURCES nccl/groups_test.cpp nccl/faults_test.cpp nccl/registration_test.cpp
+  SOURCES nccl/groups_test.cpp nccl/faults_test.cpp nccl/registration_test.cpp nccl/streams_test.cpp
           "${PROJECT_SOURCE_DIR}/tests/support/ras_server.cpp"
   LINK trireme::comm trireme_fake_nccl)
 if(TARGET trireme_runtime)

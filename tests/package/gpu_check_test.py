@@ -156,8 +156,8 @@ class GpuCheckTest(unittest.TestCase):
         code, states, found, text = self.check()
         self.assertEqual(code, 77, text)
         self.assertEqual(set(states.values()), {"SKIP"}, text)
-        self.assertEqual(len(states), 15, text)
-        self.assertEqual(text.count("no CUDA-capable device"), 15, text)
+        self.assertEqual(len(states), 16, text)
+        self.assertEqual(text.count("no CUDA-capable device"), 16, text)
         self.assertIsNone(found)
         self.assertIn("0 passed, 0 failed, 15 skipped", text)
 

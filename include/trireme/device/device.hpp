@@ -75,6 +75,8 @@ class Watcher {
   virtual ~Watcher() = default;
   /// Called again and again. What it throws ends the wait.
   virtual void look() = 0;
+  /// The wait is over, in good order.
+  virtual void rest() {}
 };
 
 /// Adds up how long a device's order stands still between pairs of marks; on the host's own memory,

@@ -21,10 +21,11 @@ class Checks:
         result = must_succeed(run([program, "--durations", "yes"], limit, self.folder), limit)
         return f"{len(CASE.findall(result.text))} cases equal the reference backend"
 
-    def training(self, ranks):
+    def training(self, ranks, *cases):
+        """Cases as Catch2 names them; all without."""
         def work(limit):
             program = self.programs.find("gpu_training")
-            command = [*self.programs.launcher(ranks), program]
+            command = [*self.programs.launcher(ranks), program, *cases]
             result = must_succeed(run(command, limit, self.folder, LAUNCH), limit)
             rows = re.findall(r"^(\w+ +(?:fp32|f32|bf16) .*?) +([0-9.]+e[-+]\d+)$", result.text,
                               re.MULTILINE)

@@ -25,7 +25,7 @@ Joined::~Joined() {
   setting_.progress->remove(*this);
 }
 
-void Joined::finish() {
+void Joined::finish() const {
   try {
     while (!empty()) {
       setting_.progress->look();

@@ -31,7 +31,7 @@ class Joined final : public JoinedOperations {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void finish();
+  void finish() const;
 
   Setting setting_;
   std::deque<std::unique_ptr<NcclOperation>> operations_;

@@ -23,8 +23,9 @@ using device::DType;
 using device::Tensor;
 
 /// What serves a group: a backend of host memory, or copies from and to a detached device over one,
-/// or what calls NCCL, with a stand-in for the library.
-enum class Backend { mpi, shared, library, staged_mpi, staged_shared, nccl };
+/// or what calls NCCL, with a stand-in for the library: waited for, or joined and left to the
+/// device.
+enum class Backend { mpi, shared, library, staged_mpi, staged_shared, nccl, nccl_joined };
 
 inline const char* name(Backend backend) {
   switch (backend) {
@@ -40,23 +41,26 @@ inline const char* name(Backend backend) {
       return "staged over shared";
     case Backend::nccl:
       return "nccl";
+    case Backend::nccl_joined:
+      return "nccl, joined";
   }
   return "?";
 }
 
 /// What every backend must do alike.
-inline constexpr std::array all_backends{Backend::mpi,           Backend::shared,
-                                         Backend::library,       Backend::staged_mpi,
-                                         Backend::staged_shared, Backend::nccl};
+inline constexpr std::array all_backends{
+    Backend::mpi,           Backend::shared, Backend::library,    Backend::staged_mpi,
+    Backend::staged_shared, Backend::nccl,   Backend::nccl_joined};
 /// Those whose sums are in the order of ranks.
 inline constexpr std::array ordered_backends{Backend::mpi, Backend::shared, Backend::staged_mpi,
                                              Backend::staged_shared};
 /// Those whose parts of a sum are the whole sum, bit by bit.
-inline constexpr std::array own_backends{Backend::mpi, Backend::shared, Backend::staged_mpi,
-                                         Backend::staged_shared, Backend::nccl};
+inline constexpr std::array own_backends{Backend::mpi,        Backend::shared,
+                                         Backend::staged_mpi, Backend::staged_shared,
+                                         Backend::nccl,       Backend::nccl_joined};
 /// A rank needs no NCCL to talk to itself, and gets none.
 inline bool talks_to_itself(Backend backend) {
-  return backend != Backend::nccl;
+  return backend != Backend::nccl && backend != Backend::nccl_joined;
 }
 /// Those of host memory.
 inline constexpr std::array host_backends{comm::Backend::mpi, comm::Backend::shared,
@@ -85,6 +89,9 @@ inline std::unique_ptr<ProcessGroup> group_of(const std::string& group_name,
       return make_detached_group(make(comm::Backend::shared), haste, staged_piece_bytes);
     case Backend::nccl:
       return make_fake_nccl_group(mpi(), group_name, ranks, timeout_seconds);
+    case Backend::nccl_joined:
+      return make_fake_nccl_group(mpi(), group_name, ranks, timeout_seconds,
+                                  FakePlan{{}, Ends::joined});
   }
   return nullptr;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr double deadline_seconds = 0.7;
 /// Of the staged ones one is enough: the deadline is that of the group beneath.
 constexpr std::array patient_backends{Backend::mpi, Backend::shared, Backend::staged_shared,
-                                      Backend::nccl};
+                                      Backend::nccl, Backend::nccl_joined};
 
 base::Rank last_rank() {
   return base::Rank(mpi().world_size() - 1);

@@ -90,8 +90,8 @@ TEST_CASE("many ranks meet through several ids") {
 TEST_CASE("collectives on a lane keep their order, however late NCCL takes them") {
   for (const int looks : {0, 1, 5}) {
     CAPTURE(looks);
-    const auto group = make_fake_nccl_group(mpi(), "dp", everybody(), 30,
-                                            [&](FakeNccl& nccl) { nccl.faults.looks = looks; });
+    const auto group = make_fake_nccl_group(
+        mpi(), "dp", everybody(), 30, FakePlan{[&](FakeNccl& nccl) { nccl.faults.looks = looks; }});
     std::vector<std::vector<float>> values;
     for (const std::int64_t count : {6000, 3, 70001, 0, 64}) {
       values.push_back(exact_values(group->rank(), count));

@@ -2,11 +2,14 @@
 // ours.
 #include "mpi/training/training.hpp"
 
+#include "comm/progress.hpp"
 #include "support/detached/device.hpp"
 #include "support/fake_nccl/group.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <memory>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -51,8 +54,9 @@ engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
 }
 
 /// Trains on a detached device whose groups NCCL serves.
-std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOptions& options) {
-  DetachedKernels kernels(device::make_cpu_kernels(1));
+std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOptions& options,
+                                      Haste haste = {}) {
+  DetachedKernels kernels(device::make_cpu_kernels(1), haste);
   auto groups = mpi_groups(options.mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
   comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device());
@@ -61,6 +65,49 @@ std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOption
   }
   return train(options, groups.views(), kernels, steps);
 }
+
+/// What a device forgets to put in order.
+enum class Forgets { that_it_follows_groups, that_groups_follow_it };
+
+/// Passes all on but that.
+class Forgetful final : public device::Device {
+ public:
+  Forgetful(device::Device& inner, Forgets what) : inner_(inner), what_(what) {
+    // Groups watch this device, and the host waits for the other.
+    inner_.add(mpi().progress());
+  }
+  Forgetful(const Forgetful&) = delete;
+  Forgetful& operator=(const Forgetful&) = delete;
+  ~Forgetful() override { inner_.remove(mpi().progress()); }
+
+  const char* name() const override { return inner_.name(); }
+  bool is_host() const override { return false; }
+  device::Arena arena(device::Purpose purpose, std::size_t bytes) override {
+    return inner_.arena(purpose, bytes);
+  }
+  device::Arena staging(device::Purpose purpose, std::size_t bytes) override {
+    return inner_.staging(purpose, bytes);
+  }
+  void copy_in(const void* from, const device::Tensor& to) override { inner_.copy_in(from, to); }
+  void copy_out(const device::Tensor& from, void* to) override { inner_.copy_out(from, to); }
+  void copy(const device::Tensor& from, const device::Tensor& to) override {
+    inner_.copy(from, to);
+  }
+  device::Event record() override {
+    return what_ == Forgets::that_groups_follow_it ? device::Event() : inner_.record();
+  }
+  void follow(const device::Event& event) override {
+    if (what_ != Forgets::that_it_follows_groups) inner_.follow(event);
+  }
+  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override {
+    return inner_.side_stream(priority);
+  }
+  std::unique_ptr<device::Stopwatch> stopwatch() override { return inner_.stopwatch(); }
+
+ private:
+  device::Device& inner_;
+  Forgets what_;
+};
 
 }  // namespace
 
@@ -82,4 +129,177 @@ TEST_CASE(
   CHECK(nccl->buffers_registered == (mesh.degree(Axis::data) > 1 ? 6 : 0));
   CHECK(nccl->alive() == 0);
   CHECK(nccl->aborted == 0);
+}
+
+TEST_CASE("streams that run in any order that events allow change no bit") {
+  const auto options = options_for(mesh_of_world(), 1);
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto expected = train_over_nccl(*nccl, options);
+  const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
+  CHECK(train_over_nccl(*nccl, options, {Haste::Kind::eager}) == expected);
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    still_going("another order");
+    CHECK(train_over_nccl(*nccl, options, {Haste::Kind::mixed, 100 * seed + rank}) == expected);
+  }
+}
+
+namespace {
+
+/// The same over groups of a forgetful device. Its memory outlives all that is still under way.
+std::vector<Observed> train_forgetfully(FakeNccl& nccl, const engine::EngineOptions& options,
+                                        Forgets what) {
+  DetachedKernels kernels(device::make_cpu_kernels(1));
+  Forgetful forgetful(kernels.device(), what);
+  auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
+  auto groups = mpi_groups(options.mesh);
+  const auto world = mpi().make_world({comm::Backend::mpi, 60});
+  comm::NcclGroups parent(nccl.library(), mpi(), *world, forgetful);
+  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
+    *group = parent.split(std::move(*group));
+  }
+  engine::Engine engine(options, groups.views(), kernels, memory);
+  engine.initialise();
+  std::vector<Observed> observed;
+  for (int step = 0; step < steps; ++step) {
+    fill(engine, step);
+    const auto outcome = engine.run_schedule();
+    const auto reduced = engine.reduce_gradients();
+    engine.update(3e-3, step + 1);
+    observed.push_back({outcome.loss, reduced.gradient_norm});
+  }
+  return observed;
+}
+
+}  // namespace
+
+TEST_CASE("a device that does not follow its groups, or they it, is found out") {
+  if (mpi().world_size() == 1) return;
+  const auto forgets = GENERATE(Forgets::that_it_follows_groups, Forgets::that_groups_follow_it);
+  const auto options = options_for(mesh_of_world(), 0);
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto expected = train_over_nccl(*nccl, options);
+  const auto found = train_forgetfully(*nccl, options, forgets);
+  CHECK(!(found == expected));
+}
+
+namespace {
+
+/// How often the host waited in one training step, for the device and for works.
+struct Waits {
+  std::uint64_t device = 0;
+  int works = 0;
+  int joins = 0;
+};
+
+/// Counts, and passes on.
+class Counted final : public comm::Work::Operation {
+ public:
+  Counted(comm::Work work, Waits& waits) : work_(std::move(work)), waits_(waits) {}
+  bool poll() override { return work_.poll(); }
+  void wait() override {
+    ++waits_.works;
+    work_.wait();
+  }
+  bool done() const override { return work_.done(); }
+  void join(std::unique_ptr<Operation> /*self*/) override {
+    ++waits_.joins;
+    work_.join();
+  }
+
+ private:
+  comm::Work work_;
+  Waits& waits_;
+};
+
+class CountingGroup final : public comm::ProcessGroup {
+ public:
+  CountingGroup(std::unique_ptr<comm::ProcessGroup> inner, Waits& waits)
+      : ProcessGroup(inner->name(), inner->ranks(), inner->rank()),
+        inner_(std::move(inner)),
+        waits_(waits) {}
+  const char* backend() const override { return inner_->backend(); }
+  ProcessGroup& host_group() override { return inner_->host_group(); }
+  comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
+    return counted(inner_->start_all_reduce(x, op));
+  }
+  comm::Work start_reduce_scatter(const device::Tensor& whole,
+                                  const device::Tensor& part) override {
+    return counted(inner_->start_reduce_scatter(whole, part));
+  }
+  comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) override {
+    return counted(inner_->start_all_gather(part, whole));
+  }
+  comm::Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override {
+    return counted(inner_->start_all_to_all(from, to));
+  }
+  comm::Work start_broadcast(const device::Tensor& x, int root) override {
+    return counted(inner_->start_broadcast(x, root));
+  }
+  comm::Work start_send(const device::Tensor& x, int peer, int tag) override {
+    return counted(inner_->start_send(x, peer, tag));
+  }
+  comm::Work start_receive(const device::Tensor& x, int peer, int tag) override {
+    return counted(inner_->start_receive(x, peer, tag));
+  }
+  void barrier() override { inner_->barrier(); }
+
+ private:
+  comm::Work counted(comm::Work work) const {
+    return comm::Work(std::make_unique<Counted>(std::move(work), waits_));
+  }
+
+  std::unique_ptr<comm::ProcessGroup> inner_;
+  Waits& waits_;
+};
+
+/// Of the second step.
+Waits waits_of_a_step(FakeNccl& nccl, const engine::EngineOptions& options) {
+  DetachedKernels kernels(device::make_cpu_kernels(1));
+  Waits waits;
+  auto groups = mpi_groups(options.mesh);
+  const auto world = mpi().make_world({comm::Backend::mpi, 60});
+  comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device());
+  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
+    *group = parent.split(std::move(*group));
+    if (*group) *group = std::make_unique<CountingGroup>(std::move(*group), waits);
+  }
+  auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
+  engine::Engine engine(options, groups.views(), kernels, memory);
+  engine.initialise();
+  Waits before;
+  for (int step = 0; step < 2; ++step) {
+    before = {kernels.device().waits(), waits.works, waits.joins};
+    fill(engine, step);
+    engine.run_schedule();
+    engine.reduce_gradients();
+    engine.update(1e-3, step + 1);
+  }
+  return {kernels.device().waits() - before.device, waits.works - before.works,
+          waits.joins - before.joins};
+}
+
+}  // namespace
+
+TEST_CASE("in a step the host waits for batches, the loss and the norm, however deep the model") {
+  const auto mesh = mesh_of_world();
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  auto options = options_for(mesh, 1);
+  options.bucket_bytes = 16 << 10;
+  const bool has_loss =
+      mesh.coordinate(Axis::pipeline, options.rank) + 1 == mesh.degree(Axis::pipeline);
+  int joins = 0;
+  for (const int layers : {2, 6}) {
+    still_going("counting");
+    CAPTURE(layers);
+    options.model.num_hidden_layers = layers;
+    const auto waits = waits_of_a_step(*nccl, options);
+    // The copy of the batches of the step before, the loss where it is, and the norm.
+    CHECK(waits.device == (has_loss ? 3 : 2));
+    CHECK(waits.works == 0);
+    if (mesh.degree(Axis::tensor) > 1) {
+      CHECK(waits.joins > joins);
+      CHECK(waits.joins > 4 * layers * options.micro_batches / mesh.degree(Axis::pipeline));
+    }
+    joins = waits.joins;
+  }
 }

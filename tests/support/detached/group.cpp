@@ -58,8 +58,8 @@ class Moved {
 
 class MovedOperation final : public Work::Operation {
  public:
-  MovedOperation(std::unique_ptr<Moved> moved, Work work)
-      : moved_(std::move(moved)), work_(std::move(work)) {}
+  MovedOperation(std::unique_ptr<Moved> moved, Work work, Ends ends)
+      : moved_(std::move(moved)), work_(std::move(work)), ends_(ends) {}
 
   bool poll() override {
     if (!work_.poll()) return false;
@@ -67,7 +67,11 @@ class MovedOperation final : public Work::Operation {
     return true;
   }
   void wait() override {
-    work_.wait();
+    if (ends_ == Ends::joined) {
+      work_.join();
+    } else {
+      work_.wait();
+    }
     moved_->bring_back();
   }
   bool done() const override { return false; }
@@ -75,14 +79,17 @@ class MovedOperation final : public Work::Operation {
  private:
   std::unique_ptr<Moved> moved_;
   Work work_;
+  Ends ends_;
 };
 
 class DetachedGroup final : public comm::ProcessGroup {
  public:
-  DetachedGroup(std::unique_ptr<DetachedDevice> device, std::unique_ptr<comm::ProcessGroup> inner)
+  DetachedGroup(std::unique_ptr<DetachedDevice> device, std::unique_ptr<comm::ProcessGroup> inner,
+                Ends ends)
       : ProcessGroup(inner->name(), inner->ranks(), inner->rank()),
         device_(std::move(device)),
-        inner_(std::move(inner)) {}
+        inner_(std::move(inner)),
+        ends_(ends) {}
 
   const char* backend() const override { return inner_->backend(); }
 
@@ -128,21 +135,23 @@ class DetachedGroup final : public comm::ProcessGroup {
              const std::function<Work(const Tensor&, const Tensor&)>& begin) {
     auto moved = std::make_unique<Moved>(*device_, outer, inner);
     auto work = begin(moved->outer(), moved->inner());
-    auto operation = std::make_unique<MovedOperation>(std::move(moved), std::move(work));
+    auto operation = std::make_unique<MovedOperation>(std::move(moved), std::move(work), ends_);
     if (operation->poll()) return {};
     return Work(std::move(operation));
   }
 
   std::unique_ptr<DetachedDevice> device_;
   std::unique_ptr<comm::ProcessGroup> inner_;
+  Ends ends_;
 };
 
 }  // namespace
 
-std::unique_ptr<comm::ProcessGroup> make_detached_group(const MakeGroup& make, Haste haste) {
+std::unique_ptr<comm::ProcessGroup> make_detached_group(const MakeGroup& make, Haste haste,
+                                                        Ends ends) {
   auto device = std::make_unique<DetachedDevice>(haste);
   auto inner = make(*device);
-  return std::make_unique<DetachedGroup>(std::move(device), std::move(inner));
+  return std::make_unique<DetachedGroup>(std::move(device), std::move(inner), ends);
 }
 
 std::unique_ptr<comm::ProcessGroup> make_detached_group(std::unique_ptr<comm::ProcessGroup> host,

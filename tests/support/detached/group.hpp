@@ -17,6 +17,9 @@ std::unique_ptr<comm::ProcessGroup> make_detached_group(std::unique_ptr<comm::Pr
 
 /// The same over any group that `make` makes for the device.
 using MakeGroup = std::function<std::unique_ptr<comm::ProcessGroup>(device::Device&)>;
-std::unique_ptr<comm::ProcessGroup> make_detached_group(const MakeGroup& make, Haste haste);
+/// Whether a wait is one for the operation, or joins it and waits for the device.
+enum class Ends { waited, joined };
+std::unique_ptr<comm::ProcessGroup> make_detached_group(const MakeGroup& make, Haste haste,
+                                                        Ends ends = Ends::waited);
 
 }  // namespace trireme::testing

@@ -192,6 +192,7 @@ void OperandKernels::attention_forward(const Attention& attention) {
       {{"q", attention.q, input},
        {"k", attention.k, input},
        {"v", attention.v, input},
+       {"row_base", attention.dropout.row_base, input},
        {"out", attention.out, output},
        {"lse", attention.lse, output}},
       [=](Kernels& k, const Placement& at) {
@@ -205,6 +206,7 @@ void OperandKernels::attention_backward(const AttentionBackward& backward) {
       {{"q", forward.q, input},
        {"k", forward.k, input},
        {"v", forward.v, input},
+       {"row_base", forward.dropout.row_base, input},
        {"out", forward.out, input},
        {"lse", forward.lse, input},
        {"d_out", backward.d_out, input},

@@ -63,13 +63,12 @@ std::unique_ptr<FakeNccl> make_fake_nccl(comm::MpiRuntime& mpi,
 
 std::unique_ptr<ProcessGroup> make_fake_nccl_group(comm::MpiRuntime& mpi, const std::string& name,
                                                    const std::vector<base::Rank>& ranks,
-                                                   double timeout_seconds,
-                                                   const std::function<void(FakeNccl&)>& plan) {
+                                                   double timeout_seconds, const FakePlan& plan) {
   // First, so that what waits for absent ranks waits in the group that a test has asked for.
   auto host = mpi.make_group(name, ranks, {comm::Backend::mpi, timeout_seconds});
   const auto meeting = mpi.make_group("meeting", ranks, {comm::Backend::mpi, timeout_seconds});
   auto nccl = make_fake_nccl(mpi, ranks);
-  if (plan) plan(*nccl);
+  if (plan.faults) plan.faults(*nccl);
   const Haste haste{Haste::Kind::mixed, static_cast<std::uint64_t>(mpi.world_rank().value())};
   return make_detached_group(
       [&](device::Device& device) {
@@ -78,7 +77,7 @@ std::unique_ptr<ProcessGroup> make_fake_nccl_group(comm::MpiRuntime& mpi, const 
         auto group = groups->split(std::move(host));
         return std::make_unique<OwningGroup>(std::move(nccl), std::move(groups), std::move(group));
       },
-      haste);
+      haste, plan.ends);
 }
 
 }  // namespace trireme::testing

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/detached/stream.hpp"
+#include "support/detached/group.hpp"
 #include "support/fake_nccl/fake_nccl.hpp"
 
 namespace trireme::testing {
@@ -9,9 +9,17 @@ namespace trireme::testing {
 std::unique_ptr<FakeNccl> make_fake_nccl(comm::MpiRuntime& mpi,
                                          const std::vector<base::Rank>& ranks);
 
+/// What a test has in mind: faults of the library, and how its group's operations end.
+struct FakePlan {
+  std::function<void(FakeNccl&)> faults{};
+  Ends ends = Ends::waited;
+};
+
 /// A group over a FakeNccl of its own, for tests whose tensors lie in host memory.
-std::unique_ptr<comm::ProcessGroup> make_fake_nccl_group(
-    comm::MpiRuntime& mpi, const std::string& name, const std::vector<base::Rank>& ranks,
-    double timeout_seconds, const std::function<void(FakeNccl&)>& plan = {});
+std::unique_ptr<comm::ProcessGroup> make_fake_nccl_group(comm::MpiRuntime& mpi,
+                                                         const std::string& name,
+                                                         const std::vector<base::Rank>& ranks,
+                                                         double timeout_seconds,
+                                                         const FakePlan& plan = {});
 
 }  // namespace trireme::testing

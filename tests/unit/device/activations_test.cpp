@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstring>
 
 using namespace trireme::device;
 using namespace trireme::device::test;
@@ -138,6 +139,24 @@ TEST_CASE("rotary embeddings on slices of a fused matrix touch nothing else and 
     kernels.rotary(x.view().slice(1, 0, 2), cosine, sine, 11, false);
     kernels.rotary(x.view().slice(1, 2, 3), cosine, sine, 13, false);
     CHECK(relative_error(x.values(), turned) < 1e-6);
+  });
+}
+
+TEST_CASE("the rows of a dropout mask may count from a number in memory, read when it is used") {
+  for_each_backend([&](Kernels& kernels) {
+    TestTensor x(DType::f32, {7, 33});
+    TestTensor base(DType::i32, {2});
+    x.set(std::vector<float>(7 * 33, 1.0F));
+    for (const std::int64_t first :
+         {std::int64_t{0}, std::int64_t{3000000000}, std::int64_t{5} << 33}) {
+      CAPTURE(first);
+      TestTensor expected(DType::f32, {7, 33});
+      TestTensor found(DType::f32, {7, 33});
+      kernels.dropout(x, {0.5F, 7, 9, first + 4, 3, 40}, expected);
+      std::memcpy(base.view().raw(), &first, sizeof first);
+      kernels.dropout(x, {0.5F, 7, 9, 4, 3, 40, base}, found);
+      CHECK(found.values() == expected.values());
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 using namespace trireme::device;
 using namespace trireme::device::test;
@@ -214,6 +215,22 @@ TEST_CASE("a query that sees one key has no gradient of its score") {
       }
       CHECK(any_value);
     }
+  });
+}
+
+TEST_CASE("dropout in attention may count its sequences from a number in memory") {
+  for_each_backend([](Kernels& kernels) {
+    const Shape shape{2, 9, 9, 4, 4, 8};
+    const std::int64_t first = 5000000000;
+    TestTensor base(DType::i32, {2});
+    std::memcpy(base.view().raw(), &first, sizeof first);
+    Case expected(DType::f32, shape, true);
+    expected.attention.dropout = {0.5F, 1, 2, first + 3, 0, 4};
+    kernels.attention_forward(expected.attention);
+    Case found(DType::f32, shape, true);
+    found.attention.dropout = {0.5F, 1, 2, 3, 0, 4, base};
+    kernels.attention_forward(found.attention);
+    CHECK(found.out.values() == expected.out.values());
   });
 }
 

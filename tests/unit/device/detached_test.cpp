@@ -4,6 +4,7 @@
 
 #include "support/detached/device.hpp"
 #include "support/detached/memory.hpp"
+#include "support/detached/side_stream.hpp"
 
 #include <catch2/catch.hpp>
 #include <signal.h>
@@ -180,4 +181,95 @@ TEST_CASE("a mirror of host memory is the memory itself") {
   CHECK(!mirror.of(Tensor{}));
   mirror.store();
   mirror.fetch();
+}
+
+namespace {
+
+DetachedStream& stream_of(device::SideStream& side) {
+  return dynamic_cast<DetachedSideStream&>(side).stream();
+}
+
+/// Lets something happen at its third look.
+class Driver final : public device::Watcher {
+ public:
+  explicit Driver(std::function<void()> deed) : deed_(std::move(deed)) {}
+  void look() override {
+    if (++looks == 3) deed_();
+  }
+  void rest() override { ++rests; }
+  int looks = 0;
+  int rests = 0;
+
+ private:
+  std::function<void()> deed_;
+};
+
+}  // namespace
+
+TEST_CASE("streams wait for each other where events say so") {
+  const auto kind = GENERATE(Haste::Kind::lazy, Haste::Kind::eager, Haste::Kind::mixed);
+  const auto seed = static_cast<std::uint64_t>(GENERATE(1, 2, 3, 4, 5, 6, 7, 8));
+  DetachedDevice device({kind, seed});
+  const auto side = device.side_stream(device::Priority::awaited);
+  std::vector<int> order;
+  const auto note = [&order](int number) { return [&order, number] { order.push_back(number); }; };
+  for (int round = 0; round < 9; round += 3) {
+    device.stream().issue(note(round));
+    side->follow(device.record());
+    stream_of(*side).issue(note(round + 1));
+    device.follow(side->record());
+    device.stream().issue(note(round + 2));
+  }
+  device.synchronize();
+  CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+}
+
+TEST_CASE("without an event between them the work of two streams has no order") {
+  bool seen_before = false;
+  bool seen_after = false;
+  for (std::uint64_t seed = 0; seed < 64; ++seed) {
+    DetachedDevice device({Haste::Kind::mixed, seed});
+    const auto side = device.side_stream(device::Priority::awaited);
+    int value = 0;
+    int read = -1;
+    device.stream().issue([&] { value = 1; });
+    stream_of(*side).issue([&] { read = value; });
+    auto end = side->record();
+    end.wait();
+    (read == 0 ? seen_before : seen_after) = true;
+    device.synchronize();
+  }
+  CHECK(seen_before);
+  CHECK(seen_after);
+}
+
+TEST_CASE("a wait for a device lets watchers go on, and is refused where nobody drives") {
+  DetachedDevice device(lazy);
+  const auto side = device.side_stream(device::Priority::overlapped);
+  bool done = false;
+  stream_of(*side).issue_until([&] { return done; });
+  device.follow(side->record());
+  CHECK_THROWS_WITH(device.synchronize(), Contains("nobody drives"));
+  Driver driver([&] { done = true; });
+  device.add(driver);
+  device.synchronize();
+  CHECK(driver.looks == 3);
+  CHECK(driver.rests == 1);
+  CHECK(device.waits() == 2);
+  device.remove(driver);
+}
+
+TEST_CASE("sums that are taken later cost one wait, and are numbers of their own time") {
+  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+  auto arena = kernels.device().arena(Purpose::workspace, 256);
+  const auto x = arena.allocate(DType::f32, {8});
+  for (const float value : {1.0F, 2.0F, 3.0F}) {
+    kernels.fill(x, value);
+    kernels.start_sum(x);
+    kernels.start_sum_of_squares(x);
+  }
+  const auto waits = kernels.device().waits();
+  CHECK(kernels.finish_sums() == std::vector<double>{8, 8, 16, 32, 24, 72});
+  CHECK(kernels.device().waits() == waits + 1);
+  CHECK(kernels.finish_sums().empty());
 }
