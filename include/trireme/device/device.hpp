@@ -75,6 +75,9 @@ class Device {
   virtual void copy_in(const void* from, const Tensor& to) = 0;
   virtual void copy_out(const Tensor& from, void* to) = 0;
   virtual Event record() = 0;
+  /// Of a device's memory, what all programs there have taken, this one's arenas and contexts among
+  /// it; 0 on the host.
+  virtual std::size_t taken_bytes() { return 0; }
   /// All work issued so far is done when this returns; that of side streams may be under way.
   virtual void synchronize() = 0;
   /// Nothing on the host, where work is done when it is issued. The device outlives it.

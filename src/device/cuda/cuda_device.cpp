@@ -106,6 +106,14 @@ std::unique_ptr<device::SideStream> CudaDevice::side_stream() {
   return std::make_unique<CudaSideStream>(*this);
 }
 
+std::size_t CudaDevice::taken_bytes() {
+  use();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return total - free;
+}
+
 void CudaDevice::synchronize() {
   use();
   stream().synchronize();

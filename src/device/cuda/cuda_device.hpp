@@ -21,6 +21,7 @@ class CudaDevice final : public Device {
   void copy_in(const void* from, const Tensor& to) override;
   void copy_out(const Tensor& from, void* to) override;
   device::Event record() override;
+  std::size_t taken_bytes() override;
   void synchronize() override;
   std::unique_ptr<device::SideStream> side_stream() override;
 
