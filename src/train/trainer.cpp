@@ -133,10 +133,10 @@ void Trainer::say_memory() const {
     libraries += base::format("{} {}, ", each.library, base::bytes_text(each.bytes));
   }
   const auto taken = device.taken_bytes();
-  base::log::local::info(
-      "train", "{} after a step: arenas {}, {}driver's context and other programs {}",
-      device.name(), base::bytes_text(arenas), libraries,
-      base::bytes_text(taken - std::min(taken, known)));
+  base::log::local::info("train",
+                         "{} after a step: arenas {}, {}driver's context and other programs {}",
+                         device.name(), base::bytes_text(arenas), libraries,
+                         base::bytes_text(taken - std::min(taken, known)));
 }
 
 void Trainer::restore(Start start) {

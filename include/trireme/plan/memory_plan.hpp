@@ -32,8 +32,8 @@ struct MemoryPlan {
   double bubble_fraction = 0;
   /// Ascending.
   std::vector<RankMemory> ranks;
-  /// Beside all that, on every rank's card, at most; empty on CPUs. The driver's context comes on top:
-  /// its size is the driver's affair, and known only on a card.
+  /// Beside all that, on every rank's card, at most; empty on CPUs. The driver's context comes on
+  /// top: its size is the driver's affair, and known only on a card.
   std::vector<device::LibraryMemory> libraries;
 
   const RankMemory& largest() const;

@@ -76,7 +76,8 @@ class Card {
   }
 
   void measure(const KernelWork& work) {
-    const auto seconds = seconds_of(work.kernels == nullptr ? kernels_ : *work.kernels, work.run, 20);
+    const auto seconds =
+        seconds_of(work.kernels == nullptr ? kernels_ : *work.kernels, work.run, 20);
     base::Json line{
         {"kernel", work.name}, {"type", device::name(work.dtype)}, {"seconds", seconds}};
     if (work.bytes > 0) {

@@ -32,8 +32,8 @@ class OperandKernels : public Kernels {
                              bool accumulate) override;
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override;
-  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
-                           const Tensor& wide, const Tensor& y) override;
+  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
+                           const Tensor& y) override;
   void linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
                             const Tensor& d_wide) override;
   void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,

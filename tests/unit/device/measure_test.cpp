@@ -33,7 +33,8 @@ TEST_CASE("random operands differ from row to row and repeat from call to call")
   std::set<std::vector<float>> rows;
   double squares = 0;
   for (auto row = values.begin(); row != values.end(); row += 257) rows.emplace(row, row + 257);
-  for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
+  for (const float value : values)
+    squares += static_cast<double>(value) * static_cast<double>(value);
   CHECK(rows.size() == 300);
   CHECK(std::sqrt(squares / static_cast<double>(values.size())) == Approx(0.5).epsilon(0.02));
   fill_random(*kernels, second, 2, 0.5F);

@@ -172,12 +172,9 @@ TEST_CASE("a layer's products have names of their own, whatever they are done wi
 TEST_CASE("epilogues are asked of the library only for what it does") {
   auto arena = Arena::measuring(Purpose::activations);
   const auto call = [&](DType dtype, std::int64_t out) {
-    return ProductCall{ProductCall::Kind::gelu_forward,
-                       arena.allocate(dtype, {4, 64}),
-                       arena.allocate(dtype, {out, 64}),
-                       {},
-                       arena.allocate(dtype, {4, out}),
-                       arena.allocate(dtype, {4, out})};
+    return ProductCall{ProductCall::Kind::gelu_forward,  arena.allocate(dtype, {4, 64}),
+                       arena.allocate(dtype, {out, 64}), {},
+                       arena.allocate(dtype, {4, out}),  arena.allocate(dtype, {4, out})};
   };
   CHECK(fuses(call(DType::bf16, 64)));
   CHECK_FALSE(fuses(call(DType::f32, 64)));
