@@ -54,8 +54,8 @@ class RecordingKernels final : public MeasuringKernels {
                       const Tensor& y) override {
     calls_.push_back({Kind::forward, x, w, bias, {}, y});
   }
-  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
-                           const Tensor& wide, const Tensor& y) override {
+  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
+                           const Tensor& y) override {
     calls_.push_back({Kind::gelu_forward, x, w, bias, wide, y});
   }
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,

@@ -49,8 +49,7 @@ void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
     kernels.linear_backward_gelu(d_out, down_.weight, kept.wide, d_wide);
     return;
   }
-  const auto d_activated =
-      context_.workspace.allocate(context_.dtype, {context_.rows(), width_});
+  const auto d_activated = context_.workspace.allocate(context_.dtype, {context_.rows(), width_});
   kernels.linear_backward_input(d_out, down_.weight, d_activated, false);
   kernels.swiglu_backward(d_activated, kept.wide.slice(1, 0, width_),
                           kept.wide.slice(1, width_, width_), d_wide.slice(1, 0, width_),

@@ -64,6 +64,15 @@ std::string table(const MemoryPlan& plan) {
   return text;
 }
 
+std::string libraries_text(const MemoryPlan& plan) {
+  if (plan.libraries.empty()) return {};
+  std::string text = "\nbeside that on each card: ";
+  for (const auto& each : plan.libraries) {
+    text += format("{} at most {}, ", each.library, base::bytes_text(each.bytes));
+  }
+  return text + "and the driver's context, which a run measures\n";
+}
+
 base::Json bytes_json(const engine::MemoryUse& bytes) {
   base::Json json;
   for (std::size_t index = 0; index < all_purposes.size(); ++index) {
@@ -77,13 +86,13 @@ base::Json bytes_json(const engine::MemoryUse& bytes) {
 
 std::string text(const MemoryPlan& plan) {
   std::string text = run_in_words(plan) + "\n" + table(plan);
-  if (plan.ranks.size() == 1) return text;
+  if (plan.ranks.size() == 1) return text + libraries_text(plan);
   std::uint64_t all = 0;
   for (const auto& rank : plan.ranks) all += engine::total_bytes(rank.bytes);
   const auto& largest = plan.largest();
   text += format("\nlargest: rank {} with {}; all ranks together {}\n", largest.rank.value(),
                  base::bytes_text(engine::total_bytes(largest.bytes)), base::bytes_text(all));
-  return text;
+  return text + libraries_text(plan);
 }
 
 base::Json to_json(const MemoryPlan& plan) {
@@ -101,7 +110,7 @@ base::Json to_json(const MemoryPlan& plan) {
                      {"bytes", bytes_json(rank.bytes)}});
   }
   const auto& largest = plan.largest();
-  return {
+  base::Json json{
       {"architecture", model::name(options.model.architecture)},
       {"parameters", plan.parameter_count},
       {"precision", precision_of(options)},
@@ -114,6 +123,8 @@ base::Json to_json(const MemoryPlan& plan) {
       {"bubble_fraction", plan.bubble_fraction},
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},
       {"ranks", ranks}};
+  for (const auto& each : plan.libraries) json["libraries"][each.library] = each.bytes;
+  return json;
 }
 
 }  // namespace trireme::plan

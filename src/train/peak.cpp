@@ -27,7 +27,8 @@ double measured_flops(device::Kernels& kernels, device::DType dtype) {
   const auto x = arena.allocate(dtype, {side, side});
   const auto w = arena.allocate(dtype, {side, side});
   const auto y = arena.allocate(dtype, {side, side});
-  // Numbers as training has them: on zeros or constants a card keeps a clock that it has nowhere else.
+  // Numbers as training has them: on zeros or constants a card keeps a clock that it has nowhere
+  // else.
   device::fill_random(kernels, x, 1, 1.0F);
   device::fill_random(kernels, w, 2, 0.02F);
   kernels.synchronize();

@@ -67,6 +67,7 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
                  Start start, std::optional<Clock::time_point> job_end)
     : config_(config),
       cluster_(cluster),
+      kernels_(kernels),
       directory_(config::run_directory(config)),
       curve_(optim::curve_from(config)),
       saved_at_(Clock::now()),
@@ -121,6 +122,23 @@ void Trainer::say_where() const {
                    binding.gpu_bus_id.empty() ? "" : ", GPU " + binding.gpu_bus_id));
 }
 
+void Trainer::say_memory() const {
+  auto& device = kernels_.device();
+  if (device.is_host()) return;
+  const auto arenas = engine::total_bytes(memory_->peak_bytes());
+  auto known = arenas;
+  std::string libraries;
+  for (const auto& each : kernels_.library_memory()) {
+    known += each.bytes;
+    libraries += base::format("{} {}, ", each.library, base::bytes_text(each.bytes));
+  }
+  const auto taken = device.taken_bytes();
+  base::log::local::info("train",
+                         "{} after a step: arenas {}, {}driver's context and other programs {}",
+                         device.name(), base::bytes_text(arenas), libraries,
+                         base::bytes_text(taken - std::min(taken, known)));
+}
+
 void Trainer::restore(Start start) {
   const auto begin = Clock::now();
   const auto load = config_.text_or("checkpoint.load", "");
@@ -161,6 +179,7 @@ void Trainer::step() {
     started_ = true;
     cluster_.start_up.reached("first step");
     report_->started_up(record.step, cluster_.start_up.slowest(*cluster_.world));
+    say_memory();
   }
   record.loss = run.loss;
   record.gradient_norm = reduced.gradient_norm;

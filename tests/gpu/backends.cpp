@@ -8,19 +8,21 @@
 namespace trireme::device::test {
 namespace {
 
-std::shared_ptr<Kernels> on_card() {
-  return std::make_shared<MirroredKernels>(base::value_or_throw(make_cuda_kernels(0)));
+std::shared_ptr<Kernels> on_card(AttentionBy attention) {
+  return std::make_shared<MirroredKernels>(base::value_or_throw(make_cuda_kernels(0, attention)));
 }
 
 }  // namespace
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all{{"cuda", on_card()}};
+  static const std::vector<Backend> all{{"cuda", on_card(AttentionBy::either)}};
   return all;
 }
 
 const std::vector<Variants>& variants_under_test() {
-  static const std::vector<Variants> all{{"cuda", {on_card(), on_card()}}};
+  static const std::vector<Variants> all{
+      {"cuda", {on_card(AttentionBy::either), on_card(AttentionBy::either)}},
+      {"cuda, own attention", {on_card(AttentionBy::own), on_card(AttentionBy::own)}}};
   return all;
 }
 

@@ -6,9 +6,11 @@
 #include <iostream>
 
 int main(int argc, char** argv) {
-  if (const auto kernels = trireme::device::make_cuda_kernels(0); !kernels.ok()) {
+  const auto kernels = trireme::device::make_cuda_kernels(0);
+  if (!kernels.ok()) {
     std::cout << "TRIREME_SKIP: " << kernels.failure().text << '\n';
     return 0;
   }
+  std::cout << "libraries: " << (*kernels)->libraries() << '\n';
   return Catch::Session().run(argc, argv);
 }

@@ -20,7 +20,10 @@ PROGRAMS = {
         sys.stdin.read()
         print(json.dumps({"most_taken_bytes": 5 << 30}))""",
     "mpirun": "import os, sys; os.execv(sys.argv[3], sys.argv[3:])",
-    "gpu_kernels": "print('0.100 s: norms'); print('0.200 s: attention')",
+    "gpu_kernels": """
+        print("libraries: attention by cuDNN 9.19.1")
+        print("0.100 s: norms")
+        print("0.200 s: attention")""",
     "gpu_training": """
         print("gpt2   fp32 pp1 x dp1 x tp1    cpu            2.00e-06")
         print("llama  bf16 pp1 x dp1 x tp1    cpu            3.00e-03")""",
@@ -38,7 +41,8 @@ PROGRAMS = {
     "trireme": """
         import json, pathlib, sys
         if sys.argv[1] == "plan":
-            print(json.dumps({"parameters": 1000000000, "largest": {"total": 3 << 30}}))
+            print(json.dumps({"parameters": 1000000000, "largest": {"total": 3 << 30},
+                              "libraries": {"cuBLASLt": 1 << 28, "cuDNN": 1 << 28}}))
             sys.exit()
         folder = pathlib.Path(next(word for word in sys.argv if "run.directory=" in word).split("=")[1])
         folder.mkdir()
@@ -101,8 +105,11 @@ class GpuCheckTest(unittest.TestCase):
         self.assertAlmostEqual(row["flops_per_token"], 6e9 + 12 * 12 * 768 * 1024)
         self.assertAlmostEqual(row["mfu"], 327680 * (6e9 + 12 * 12 * 768 * 1024) / 989.4e12)
         self.assertEqual((row["planned_bytes"], row["taken_bytes"]), (3 << 30, 4 << 30))
+        self.assertEqual(row["planned_library_bytes"], {"cuBLASLt": 1 << 28, "cuDNN": 1 << 28})
+        self.assertIn("2 cases equal the reference backend (attention by cuDNN 9.19.1)", text)
         report = next((self.bundle / "out").glob("gpu-check-*-nvidia-h200.md")).read_text()
         self.assertIn("| rms norm | bf16 | 1000.0 | 3000 GB/s | 75% |", report)
+        self.assertIn("| 3.00 GiB | 0.50 GiB | 4.00 GiB | 0.50 GiB |", report)
         self.assertIn("| attention | bf16 | 1000.0 | 400.0 TFLOP/s | 57% |", report)
         self.assertIn("furthest 3.00e-03 (llama bf16 pp1 x dp1 x tp1 cpu)", text)
 

@@ -137,6 +137,9 @@ class Device {
   virtual Event record() = 0;
   /// What is issued from now on begins after the event, of whichever stream. The host goes on.
   virtual void follow(const Event& event) = 0;
+  /// Of a device's memory, what all programs there have taken, this one's arenas and contexts among
+  /// it; 0 on the host.
+  virtual std::size_t taken_bytes() { return 0; }
   /// All work issued so far is done when this returns; that of side streams may be under way.
   virtual void synchronize() { record().wait(); }
   /// Nothing on the host, where work is done when it is issued. The device outlives it.

@@ -20,8 +20,8 @@ struct PeakRate {
 PeakRate measured_peak(DType dtype, int threads);
 
 /// Random numbers of the standard normal distribution times `scale`, those of the same shape, seed
-/// and stream the same; a contiguous tensor of f32 or bf16 on any device. They repeat after 65521: for
-/// measurements, because a processor's clock depends on the bits that change.
+/// and stream the same; a contiguous tensor of f32 or bf16 on any device. They repeat after 65521:
+/// for measurements, because a processor's clock depends on the bits that change.
 void fill_random(Kernels& kernels, const Tensor& tensor, std::uint64_t stream, float scale);
 
 /// The three products of a linear layer.

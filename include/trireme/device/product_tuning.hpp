@@ -11,12 +11,12 @@ namespace trireme::device {
 /// A product that was asked of kernels: which, and where its operands lie; not what they hold.
 struct ProductCall {
   enum class Kind {
-    forward,          ///< linear_forward(x, w, bias, result)
-    gelu_forward,     ///< linear_gelu_forward(x, w, bias, wide, result)
-    backward_input,   ///< linear_backward_input(x = dy, w, result, false)
-    accumulate_input, ///< linear_backward_input(x = dy, w, result, true)
-    backward_gelu,    ///< linear_backward_gelu(x = dy, w, wide, result)
-    backward_weight,  ///< linear_backward_weight(x = dy, w = x, result, bias = d_bias)
+    forward,           ///< linear_forward(x, w, bias, result)
+    gelu_forward,      ///< linear_gelu_forward(x, w, bias, wide, result)
+    backward_input,    ///< linear_backward_input(x = dy, w, result, false)
+    accumulate_input,  ///< linear_backward_input(x = dy, w, result, true)
+    backward_gelu,     ///< linear_backward_gelu(x = dy, w, wide, result)
+    backward_weight,   ///< linear_backward_weight(x = dy, w = x, result, bias = d_bias)
   };
   Kind kind = Kind::forward;
   Tensor x;
@@ -28,8 +28,8 @@ struct ProductCall {
 
 /// A library computes one product in many ways, whose speed is known only when they have run. What
 /// is chosen decides the last bits of results, so all ranks of a run share one list of choices, and
-/// runs repeat as long as they begin with the same. Products that are on no list are computed as the
-/// library thinks best.
+/// runs repeat as long as they begin with the same. Products that are on no list are computed as
+/// the library thinks best.
 class ProductTuning {
  public:
   virtual ~ProductTuning() = default;

@@ -3,6 +3,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/config/config.hpp"
+#include "trireme/device/library_memory.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/model_config.hpp"
 
@@ -31,6 +32,9 @@ struct MemoryPlan {
   double bubble_fraction = 0;
   /// Ascending.
   std::vector<RankMemory> ranks;
+  /// Beside all that, on every rank's card, at most; empty on CPUs. The driver's context comes on
+  /// top: its size is the driver's affair, and known only on a card.
+  std::vector<device::LibraryMemory> libraries;
 
   const RankMemory& largest() const;
 };
@@ -52,7 +56,8 @@ std::string text(const MemoryPlan& plan);
 
 /// {"architecture", "parameters", "world_size", "mesh": {"pp": ..}, "schedule", "virtual_stages",
 ///  "micro_batches", "tokens_per_step", "bubble_fraction", "largest": {"rank", "total"},
-///  "ranks": [{"rank", "coordinates": {"pp": ..}, "bytes": {"parameters": .., .., "total"}}]}.
+///  "ranks": [{"rank", "coordinates": {"pp": ..}, "bytes": {"parameters": .., .., "total"}}],
+///  "libraries": {"cuBLASLt": bytes, ..}}, the last with numerics.backend = cuda.
 base::Json to_json(const MemoryPlan& plan);
 
 }  // namespace trireme::plan

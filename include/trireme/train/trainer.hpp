@@ -60,6 +60,8 @@ class Trainer {
   /// Somebody has made a file STOP in the run directory; asked at most once a second.
   bool finds_stop_file();
   void say_where() const;
+  /// What a card's memory holds, arenas and the rest apart; nothing on a host.
+  void say_memory() const;
   base::ExitCode stop_in_order(int reason);
   /// The time before the limit at which the run must begin to stop.
   double lead_seconds() const;
@@ -67,6 +69,7 @@ class Trainer {
 
   const config::Config& config_;
   runtime::Cluster& cluster_;
+  device::Kernels& kernels_;
   std::filesystem::path directory_;
   std::unique_ptr<data::TokenDataset> training_data_;
   std::unique_ptr<data::TokenDataset> validation_data_;

@@ -64,7 +64,8 @@ void set_random(Kernels& kernels, const Tensor& tensor, std::uint64_t seed) {
   kernels.device().synchronize();
 }
 
-std::vector<KernelWork> attention_work(Kernels& kernels, Memory& memory, DType dtype) {
+std::vector<KernelWork> attention_work(Kernels& kernels, Memory& memory, DType dtype,
+                                       const std::string& by) {
   std::vector<KernelWork> list;
   for (const auto& shape : {AttentionShape{"12 heads of 64, seq 1024", 16, 1024, 12, 12, 64},
                             AttentionShape{"16 / 4 heads of 128, seq 4096", 4, 4096, 16, 4, 128}}) {
@@ -72,10 +73,12 @@ std::vector<KernelWork> attention_work(Kernels& kernels, Memory& memory, DType d
     const auto forward = backward.forward;
     const double product = static_cast<double>(shape.batch * shape.heads * shape.seq) *
                            static_cast<double>(shape.seq * shape.head_dim);
-    list.push_back({std::string("attention forward, ") + shape.name, dtype, 0,
-                    [=, &kernels](auto) { kernels.attention_forward(forward); }, 2 * product});
-    list.push_back({std::string("attention backward, ") + shape.name, dtype, 0,
-                    [=, &kernels](auto) { kernels.attention_backward(backward); }, 5 * product});
+    list.push_back({by + "attention forward, " + shape.name, dtype, 0,
+                    [=, &kernels](auto) { kernels.attention_forward(forward); }, 2 * product,
+                    &kernels});
+    list.push_back({by + "attention backward, " + shape.name, dtype, 0,
+                    [=, &kernels](auto) { kernels.attention_backward(backward); }, 5 * product,
+                    &kernels});
   }
   return list;
 }

@@ -48,8 +48,10 @@ void write(base::Json line) {
 
 class Card {
  public:
-  explicit Card(Kernels& kernels)
+  /// `own` computes attention by own kernels; null where `kernels` does.
+  Card(Kernels& kernels, Kernels* own)
       : kernels_(kernels),
+        own_(own),
         memory_{kernels.device().arena(device::Purpose::workspace, arena_bytes), footprint_bytes} {}
 
   void measure_ceilings() {
@@ -75,7 +77,8 @@ class Card {
   }
 
   void measure(const KernelWork& work) {
-    const auto seconds = seconds_of(kernels_, work.run, 20);
+    const auto seconds =
+        seconds_of(work.kernels == nullptr ? kernels_ : *work.kernels, work.run, 20);
     base::Json line{
         {"kernel", work.name}, {"type", device::name(work.dtype)}, {"seconds", seconds}};
     if (work.bytes > 0) {
@@ -98,7 +101,8 @@ class Card {
         [&](DType dtype) { return logit_work(kernels_, memory_, dtype, shapes); },
         [&](DType dtype) { return parameter_work(kernels_, memory_, dtype, shapes); },
         [&](DType dtype) { return quantise_work(kernels_, memory_, dtype, shapes); },
-        [&](DType dtype) { return attention_work(kernels_, memory_, dtype); }};
+        [&](DType dtype) { return attention_work(kernels_, memory_, dtype, ""); },
+        [&](DType dtype) { return own_attention(dtype); }};
     for (const auto dtype : {DType::bf16, DType::f32}) {
       for (const auto& make : makers) {
         const device::ArenaScope scope(memory_.arena);
@@ -122,8 +126,15 @@ class Card {
     }
   }
 
+  /// Beside cuDNN's, where that serves: own kernels, on the same tensors.
+  std::vector<KernelWork> own_attention(DType dtype) {
+    if (!own_ || dtype != DType::bf16) return {};
+    return attention_work(*own_, memory_, dtype, "own ");
+  }
+
  private:
   Kernels& kernels_;
+  Kernels* own_;
   Memory memory_;
   double copy_rate_ = 0;
   std::map<DType, double> product_rate_;
@@ -137,7 +148,12 @@ int measure_on_card(const std::string& only) {
     std::cout << "TRIREME_SKIP: " << kernels.failure().text << '\n';
     return skipped;
   }
-  Card card(*kernels.value());
+  const auto own = device::make_cuda_kernels(0, device::AttentionBy::own);
+  const auto libraries = kernels.value()->libraries();
+  write({{"libraries", libraries}});
+  const bool apart = libraries.find("cuDNN") != std::string::npos &&
+                     libraries.find("own kernels") == std::string::npos;
+  Card card(*kernels.value(), apart && own.ok() ? own.value().get() : nullptr);
   card.measure_ceilings();
   card.measure_kernels(only);
   card.measure_fp8_product(only);

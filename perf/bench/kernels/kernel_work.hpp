@@ -21,6 +21,8 @@ struct KernelWork {
   std::function<void(std::int64_t call)> run;
   /// Multiplications and additions.
   double operations = 0;
+  /// Whom to wait for, where it is not the kernels that are measured anyway.
+  device::Kernels* kernels = nullptr;
 };
 
 /// By default a micro-batch of GPT-2 124M of 1024 tokens.
@@ -63,8 +65,9 @@ std::vector<KernelWork> quantise_work(device::Kernels& kernels, Memory& memory, 
 /// A product of such copies, made before: its share is that of the product of bf16.
 KernelWork fp8_product_work(device::Kernels& kernels, Memory& memory, std::int64_t side);
 /// Attention at the shapes of GPT-2 124M and of a Llama with grouped heads, causal. Operations are
-/// those that the mask leaves: 2 products of [seq, seq] / 2 by head_dim forward, 5 backward.
+/// those that the mask leaves: 2 products of [seq, seq] / 2 by head_dim forward, 5 backward. Names
+/// begin with `by`. Tensors lie where `memory` is, on the card of `kernels`.
 std::vector<KernelWork> attention_work(device::Kernels& kernels, Memory& memory,
-                                       device::DType dtype);
+                                       device::DType dtype, const std::string& by);
 
 }  // namespace trireme::bench

@@ -19,7 +19,9 @@ class Checks:
     def kernels(self, limit):
         program = self.programs.find("gpu_kernels")
         result = must_succeed(run([program, "--durations", "yes"], limit, self.folder), limit)
-        return f"{len(CASE.findall(result.text))} cases equal the reference backend"
+        libraries = re.search(r"^libraries: (.*)$", result.text, re.MULTILINE)
+        by = f" ({libraries.group(1)})" if libraries else ""
+        return f"{len(CASE.findall(result.text))} cases equal the reference backend{by}"
 
     def training(self, ranks, *cases):
         """Cases as Catch2 names them; all without."""

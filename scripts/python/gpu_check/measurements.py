@@ -126,6 +126,7 @@ class Measurements:
                "mfu": flops / peak[0], "peak_flops": peak[0], "peak_source": peak[1],
                "share_of_measured_product": flops / product if product else None,
                "planned_bytes": plan["largest"]["total"],
+               "planned_library_bytes": plan.get("libraries", {}),
                "taken_bytes": seen["most_taken_bytes"] - seen["taken_bytes"]}
         self.steps.append(row)
         return f"{rate:,.0f} tokens/s, MFU {row['mfu']:.1%} of {peak[0] / 1e12:.0f} TFLOP/s ({peak[1]})"

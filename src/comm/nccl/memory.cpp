@@ -77,6 +77,7 @@ class NcclMemoryDevice final : public device::Device {
   void copy_out(const device::Tensor& from, void* to) override { device_.copy_out(from, to); }
   device::Event record() override { return device_.record(); }
   void synchronize() override { device_.synchronize(); }
+  std::size_t taken_bytes() override { return device_.taken_bytes(); }
   void copy(const device::Tensor& from, const device::Tensor& to) override {
     device_.copy(from, to);
   }

@@ -8,7 +8,7 @@
 namespace trireme::device::cuda {
 
 base::Result<std::unique_ptr<CardAttention>> CardAttention::make(AttentionBy by,
-                                                                StreamView stream) {
+                                                                 StreamView stream) {
   std::unique_ptr<CardAttention> attention(new CardAttention(stream));
   if (by == AttentionBy::own) {
     attention->text_ = "attention by own kernels";

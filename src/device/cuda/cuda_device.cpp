@@ -156,6 +156,14 @@ void CudaDevice::follow(const device::Event& event) {
   let_follow(stream(), event);
 }
 
+std::size_t CudaDevice::taken_bytes() {
+  use();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return total - free;
+}
+
 std::unique_ptr<device::SideStream> CudaDevice::side_stream(Priority priority) {
   use();
   return std::make_unique<CudaSideStream>(*this, priority);

@@ -30,6 +30,7 @@ class CudaDevice final : public Device {
   void begin_recording() override;
   std::unique_ptr<device::Recording> end_recording() override;
   void abandon_recording() override;
+  std::size_t taken_bytes() override;
 
   StreamView stream() const { return stream_.view(); }
   /// Whatever card the calling thread used before.

@@ -57,8 +57,8 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     use_card();
     fp8_products_.forward(x, w, bias, y);
   }
-  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
-                           const Tensor& wide, const Tensor& y) override {
+  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
+                           const Tensor& y) override {
     use_card();
     if (products_.gelu_forward({ProductCall::Kind::gelu_forward, x, w, bias, wide, y})) return;
     OwnKernels::linear_gelu_forward(x, w, bias, wide, y);
@@ -66,7 +66,8 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   void linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
                             const Tensor& d_wide) override {
     use_card();
-    if (products_.backward_gelu({ProductCall::Kind::backward_gelu, dy, w, {}, wide, d_wide})) return;
+    if (products_.backward_gelu({ProductCall::Kind::backward_gelu, dy, w, {}, wide, d_wide}))
+      return;
     OwnKernels::linear_backward_gelu(dy, w, wide, d_wide);
   }
   void attention_forward(const Attention& attention) override {

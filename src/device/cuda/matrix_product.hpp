@@ -19,8 +19,8 @@ enum class Epilogue {
 };
 
 /// d = a' * b' (+ d), as the library sees it: column-major, so every matrix of ours is its
-/// transpose; a prime is a transposition if asked. d is [m, n], the inner dimension is k. All that a
-/// choice of how to compute it depends on.
+/// transpose; a prime is a transposition if asked. d is [m, n], the inner dimension is k. All that
+/// a choice of how to compute it depends on.
 struct MatrixProduct {
   std::int64_t m = 0;
   std::int64_t n = 0;

@@ -118,8 +118,8 @@ base::Status ProductChoices::merge(std::string_view text) {
   for (const auto& [product, value] : json["products"].items()) {
     const auto algorithm = algorithm_of(value);
     if (!algorithm || product.size() > longest_name) {
-      return no_choices(base::format("what stands for '{}' is no algorithm",
-                                     product.substr(0, longest_name)));
+      return no_choices(
+          base::format("what stands for '{}' is no algorithm", product.substr(0, longest_name)));
     }
     taken.emplace(product, *algorithm);
   }

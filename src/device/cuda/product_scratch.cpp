@@ -32,12 +32,9 @@ ProductScratch::ProductScratch(const MatrixProduct& product, StreamView stream)
     : stream_(stream), begin_(Event::make_timed()), end_(Event::make_timed()) {
   const auto columns_a = product.transpose_a ? product.m : product.k;
   const auto columns_b = product.transpose_b ? product.k : product.n;
-  operands_.a =
-      take(elements_of(product.stride_a, columns_a), product.in, product.alignment_a);
-  operands_.b =
-      take(elements_of(product.stride_b, columns_b), product.in, product.alignment_b);
-  operands_.d =
-      take(elements_of(product.stride_d, product.n), product.out, product.alignment_d);
+  operands_.a = take(elements_of(product.stride_a, columns_a), product.in, product.alignment_a);
+  operands_.b = take(elements_of(product.stride_b, columns_b), product.in, product.alignment_b);
+  operands_.d = take(elements_of(product.stride_d, product.n), product.out, product.alignment_d);
   if (product.stride_aux > 0) {
     operands_.aux =
         take(elements_of(product.stride_aux, product.n), product.out, product.alignment_aux);

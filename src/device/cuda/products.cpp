@@ -88,8 +88,7 @@ void Products::check(cublasStatus_t status, const char* call) const {
 }
 
 void Products::describe(const MatrixProduct& product, Plan& plan) const {
-  const auto compute =
-      product.in == DType::f32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
+  const auto compute = product.in == DType::f32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
   check(blas_.init_operation(&plan.operation, sizeof(plan.operation), compute, CUDA_R_32F),
         "cublasLtMatmulDescInit");
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
@@ -189,8 +188,8 @@ void Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& w
   const float alpha = 1.0F;
   const float beta = work.product.accumulate ? 1.0F : 0.0F;
   const auto theirs = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
-  check(blas_.matmul(handle_, &plan.operation, &alpha, operands.a, &plan.a, operands.b, &plan.b, &beta,
-                     operands.d, &plan.d, operands.d, &plan.d, &theirs, workspace_.get(),
+  check(blas_.matmul(handle_, &plan.operation, &alpha, operands.a, &plan.a, operands.b, &plan.b,
+                     &beta, operands.d, &plan.d, operands.d, &plan.d, &theirs, workspace_.get(),
                      workspace_bytes, stream_.raw()),
         "cublasLtMatmul");
 }
@@ -262,9 +261,7 @@ Products::Choice Products::choose(const MatrixProduct& product) {
   const ProductWork work{product, scratch.operands()};
   const auto way = fastest(
       all.size(),
-      [&](std::size_t index) {
-        return scratch.seconds_of([&] { issue(plan, all[index], work); });
-      },
+      [&](std::size_t index) { return scratch.seconds_of([&] { issue(plan, all[index], work); }); },
       rounds);
   if (way < 0) return Choice::not_offered;
   choices_.add(product.text(), all[static_cast<std::size_t>(way)]);

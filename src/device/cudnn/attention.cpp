@@ -14,9 +14,9 @@ constexpr std::size_t forward_workspace_bytes = 4096;
 constexpr std::size_t granule = 256;
 
 std::size_t row_sums_bytes(const AttentionExtents& extents) {
-  const auto bytes = static_cast<std::size_t>(extents.batch() * extents.heads() *
-                                              extents.queries()) *
-                     sizeof(float);
+  const auto bytes =
+      static_cast<std::size_t>(extents.batch() * extents.heads() * extents.queries()) *
+      sizeof(float);
   return (bytes + granule - 1) / granule * granule;
 }
 
@@ -80,11 +80,11 @@ FusedAttention::FusedAttention(const Api& api, void* stream, Workspace workspace
 std::vector<FusedAttention::Part> FusedAttention::parts_of(const AttentionExtents& extents,
                                                            std::size_t most_bytes) {
   const auto of_one = backward_workspace_bytes(shrunk(extents, 1, extents.kv_heads()));
-  const auto sequences = std::clamp<std::int64_t>(static_cast<std::int64_t>(most_bytes / of_one),
-                                                  1, extents.batch());
+  const auto sequences =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(most_bytes / of_one), 1, extents.batch());
   auto kv_heads = extents.kv_heads();
-  while (kv_heads > 1 && backward_workspace_bytes(shrunk(extents, sequences, kv_heads)) >
-                             most_bytes) {
+  while (kv_heads > 1 &&
+         backward_workspace_bytes(shrunk(extents, sequences, kv_heads)) > most_bytes) {
     kv_heads = (kv_heads + 1) / 2;
   }
   std::vector<Part> parts;
@@ -101,8 +101,8 @@ std::size_t FusedAttention::workspace_bytes(const AttentionExtents& extents,
                                             std::size_t most_workspace) {
   std::size_t bytes = forward_workspace_bytes;
   for (const auto& part : parts_of(extents, most_workspace)) {
-    bytes = std::max(bytes,
-                     backward_workspace_bytes(shrunk(extents, part.sequences, part.kv_heads)));
+    bytes =
+        std::max(bytes, backward_workspace_bytes(shrunk(extents, part.sequences, part.kv_heads)));
   }
   return bytes;
 }
@@ -141,14 +141,12 @@ bool FusedAttention::forward(const Attention& attention) {
   if (plan == nullptr) return false;
   auto scale = attention.scale;
   auto masked = masked_score(api_);
-  std::map<Operand, void*> addresses{{Operand::q, attention.q.raw()},
-                                     {Operand::k, attention.k.raw()},
-                                     {Operand::v, attention.v.raw()},
-                                     {Operand::out, attention.out.raw()},
-                                     {Operand::lse, attention.lse.raw()},
-                                     {Operand::scale, &scale}};
+  std::map<Operand, void*> addresses{
+      {Operand::q, attention.q.raw()},     {Operand::k, attention.k.raw()},
+      {Operand::v, attention.v.raw()},     {Operand::out, attention.out.raw()},
+      {Operand::lse, attention.lse.raw()}, {Operand::scale, &scale}};
   if (attention.causal) addresses[Operand::masked] = &masked;
-  plan->run(context_.handle(), addresses, workspace_(workspace_bytes(extents)));
+  plan->run(context_.handle(), addresses, workspace_(forward_workspace_bytes));
   return true;
 }
 
@@ -161,8 +159,7 @@ bool FusedAttention::backward(const AttentionBackward& backward, std::size_t mos
     const auto part = part_of(backward, place);
     const auto extents = AttentionBackwardExtents::of(part);
     const auto* const plan =
-        plan_for(backward_plans_, extents, bytes - row_sums_bytes(extents.forward),
-                 backward_graph);
+        plan_for(backward_plans_, extents, bytes - row_sums_bytes(extents.forward), backward_graph);
     if (plan == nullptr) return false;
     runs.emplace_back(part, plan);
   }
@@ -177,13 +174,18 @@ void FusedAttention::run_part(const AttentionBackward& part, const Plan& plan,
   auto scale = part.forward.scale;
   auto masked = masked_score(api_);
   float one = 1.0F;
-  std::map<Operand, void*> addresses{
-      {Operand::q, part.forward.q.raw()},     {Operand::k, part.forward.k.raw()},
-      {Operand::v, part.forward.v.raw()},     {Operand::out, part.forward.out.raw()},
-      {Operand::lse, part.forward.lse.raw()}, {Operand::d_out, part.d_out.raw()},
-      {Operand::dq, part.dq.raw()},           {Operand::dk, part.dk.raw()},
-      {Operand::dv, part.dv.raw()},           {Operand::row_sums, workspace},
-      {Operand::scale, &scale},               {Operand::one, &one}};
+  std::map<Operand, void*> addresses{{Operand::q, part.forward.q.raw()},
+                                     {Operand::k, part.forward.k.raw()},
+                                     {Operand::v, part.forward.v.raw()},
+                                     {Operand::out, part.forward.out.raw()},
+                                     {Operand::lse, part.forward.lse.raw()},
+                                     {Operand::d_out, part.d_out.raw()},
+                                     {Operand::dq, part.dq.raw()},
+                                     {Operand::dk, part.dk.raw()},
+                                     {Operand::dv, part.dv.raw()},
+                                     {Operand::row_sums, workspace},
+                                     {Operand::scale, &scale},
+                                     {Operand::one, &one}};
   if (part.forward.causal) addresses[Operand::masked] = &masked;
   plan.run(context_.handle(), addresses, workspace + row_sums_bytes(extents));
 }

@@ -38,8 +38,8 @@ class FusedAttention {
 
   /// Whether it has been issued; if not, somebody else must compute it.
   bool forward(const Attention& attention);
-  /// A backward that would need more workspace is cut into runs of sequences, or of the heads of one
-  /// sequence; at least one key head with its queries is taken at a time.
+  /// A backward that would need more workspace is cut into runs of sequences, or of the heads of
+  /// one sequence; at least one key head with its queries is taken at a time.
   bool backward(const AttentionBackward& backward,
                 std::size_t most_workspace = most_workspace_bytes);
 

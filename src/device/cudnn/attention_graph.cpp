@@ -99,8 +99,7 @@ Graph forward_graph(const Api& api, const AttentionExtents& extents) {
   const auto log = graph.pointwise(PointwiseMode::log, sum, rows);
   const auto lse = graph.tensor(id(Operand::lse), rows, DataType::f32);
   graph.pointwise_into(PointwiseMode::add, largest, log, lse);
-  const auto share =
-      graph.pointwise(PointwiseMode::divide, weight, sum, scores, DataType::bf16);
+  const auto share = graph.pointwise(PointwiseMode::divide, weight, sum, scores, DataType::bf16);
   graph.multiply_into(share, v, graph.tensor(id(Operand::out), extents.out, DataType::bf16));
   return graph;
 }

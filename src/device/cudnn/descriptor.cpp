@@ -14,9 +14,8 @@ void check(const Api& api, Status status, const std::string& call) {
   std::array<char, 512> words{};
   api.last_message(words.data(), words.size() - 1);
   const char* const colon = words.front() == '\0' ? "" : ": ";
-  throw base::Error(
-      base::ExitCode::topology,
-      base::format("{}: {}{}{}", call, api.status_text(status), colon, words.data()));
+  throw base::Error(base::ExitCode::topology,
+                    base::format("{}: {}{}{}", call, api.status_text(status), colon, words.data()));
 }
 
 Descriptor::Descriptor(const Api& api, Kind kind) : api_(&api), kind_(kind) {

@@ -54,7 +54,8 @@ class Graph {
   /// The same memory seen as other extents.
   Node reshape(Node x, const Extents& result, DataType type);
 
-  /// Finalized. The library does not say whether it keeps what it was made of: the graph outlives it.
+  /// Finalized. The library does not say whether it keeps what it was made of: the graph outlives
+  /// it.
   Descriptor finish(Handle handle) const;
 
  private:

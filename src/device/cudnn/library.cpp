@@ -70,8 +70,7 @@ base::Result<Library> load() {
                                       base::join(opened.missing(), ", "))};
   }
   const auto version = api.version();
-  library.version =
-      base::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  library.version = base::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   library.path = path_of(api.version);
   if (version < oldest_version || version >= newer_than_known) {
     return base::Failure{base::ExitCode::topology,

@@ -41,18 +41,17 @@ Descriptor ready(const Api& api, const Descriptor& config, const Target& target)
 
 }  // namespace
 
-base::Status Plan::take(Descriptor config, const Target& target,
-                        std::size_t most_workspace_bytes) {
+base::Status Plan::take(Descriptor config, const Target& target, std::size_t most_workspace_bytes) {
   if (!repeats(config)) {
     return base::Failure{base::ExitCode::topology, "an engine does not repeat bit by bit"};
   }
   auto plan = ready(*api_, config, target);
   const auto bytes = static_cast<std::size_t>(plan.get_int64(Attribute::plan_workspace_size));
   if (bytes > most_workspace_bytes) {
-    return base::Failure{base::ExitCode::topology,
-                         base::format("an engine takes {} of workspace and may have {}",
-                                      base::bytes_text(bytes),
-                                      base::bytes_text(most_workspace_bytes))};
+    return base::Failure{
+        base::ExitCode::topology,
+        base::format("an engine takes {} of workspace and may have {}", base::bytes_text(bytes),
+                     base::bytes_text(most_workspace_bytes))};
   }
   config_ = std::move(config);
   plan_ = std::move(plan);
@@ -81,8 +80,7 @@ base::Result<Plan> Plan::make(const Api& api, Graph graph, const Target& target,
     reasons.emplace_back(error.what());
   }
   if (reasons.empty()) reasons.emplace_back("the library names no engine");
-  return base::Failure{base::ExitCode::topology,
-                       base::format("{}", base::join(reasons, "; "))};
+  return base::Failure{base::ExitCode::topology, base::format("{}", base::join(reasons, "; "))};
 }
 
 void Plan::run(Handle handle, const std::map<Operand, void*>& addresses, void* workspace) const {

@@ -21,8 +21,8 @@ struct Target {
 /// A graph made ready to run on one kind of card.
 class Plan {
  public:
-  /// Of the engines that the library names, fastest first, the first that it can make ready, repeats
-  /// bit by bit and takes no more workspace. The failure says what was wrong with each.
+  /// Of the engines that the library names, fastest first, the first that it can make ready,
+  /// repeats bit by bit and takes no more workspace. The failure says what was wrong with each.
   static base::Result<Plan> make(const Api& api, Graph graph, const Target& target,
                                  std::size_t most_workspace_bytes);
 

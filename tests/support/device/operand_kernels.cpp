@@ -78,7 +78,10 @@ void OperandKernels::linear_forward_quantised(const Quantised& x, const Quantise
 void OperandKernels::linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                                          const Tensor& wide, const Tensor& y) {
   run("linear_gelu_forward",
-      {{"x", x, input}, {"w", w, input}, {"bias", bias, input}, {"wide", wide, output},
+      {{"x", x, input},
+       {"w", w, input},
+       {"bias", bias, input},
+       {"wide", wide, output},
        {"y", y, output}},
       [=](Kernels& k, const Placement& at) {
         k.linear_gelu_forward(at(x), at(w), at(bias), at(wide), at(y));

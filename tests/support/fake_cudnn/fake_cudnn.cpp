@@ -155,8 +155,8 @@ struct FakeCudnnCalls {
     if (fake().descriptors_.erase(raw) == 0) misuse("a descriptor that there is not");
     return Status::success;
   }
-  static Status set_attribute(RawDescriptor raw, Attribute attribute, Type type,
-                              std::int64_t count, const void* values) {
+  static Status set_attribute(RawDescriptor raw, Attribute attribute, Type type, std::int64_t count,
+                              const void* values) {
     const auto* bytes = static_cast<const std::byte*>(values);
     const auto size = static_cast<std::size_t>(count) * size_of(type);
     fake().set(fake().find(raw), attribute, {type, count, {bytes, bytes + size}});
@@ -182,10 +182,12 @@ FakeCudnn::FakeCudnn() {
   if (only_one != nullptr) misuse("a second stand-in");
   only_one = this;
   using Calls = FakeCudnnCalls;
-  api_ = {Calls::version,       Calls::status_text,       Calls::last_message,
-          Calls::create,        Calls::destroy,           Calls::set_stream,
-          Calls::create_descriptor, Calls::destroy_descriptor, Calls::set_attribute,
-          Calls::get_attribute, Calls::finalize,          Calls::execute};
+  api_ = {Calls::version,           Calls::status_text,
+          Calls::last_message,      Calls::create,
+          Calls::destroy,           Calls::set_stream,
+          Calls::create_descriptor, Calls::destroy_descriptor,
+          Calls::set_attribute,     Calls::get_attribute,
+          Calls::finalize,          Calls::execute};
 }
 
 FakeCudnn::~FakeCudnn() {
@@ -234,8 +236,8 @@ void FakeCudnn::finalize(CudnnDescriptor& descriptor) {
 
 void FakeCudnn::get_results(CudnnDescriptor& heuristics, std::int64_t most, std::int64_t& count,
                             void* values) {
-  const bool first_choice = heuristics.one<HeuristicsMode>(Attribute::heuristics_mode) ==
-                            HeuristicsMode::fastest_first;
+  const bool first_choice =
+      heuristics.one<HeuristicsMode>(Attribute::heuristics_mode) == HeuristicsMode::fastest_first;
   count = first_choice ? static_cast<std::int64_t>(engines.size()) : 0;
   if (most == 0) return;
   count = std::min(count, most);
@@ -244,8 +246,7 @@ void FakeCudnn::get_results(CudnnDescriptor& heuristics, std::int64_t most, std:
     auto& config = find(raws[index]);
     if (config.kind != Kind::engine_config) misuse("results are engine configurations");
     config.engine = engines[static_cast<std::size_t>(index)];
-    config.values[Attribute::heuristics_graph] =
-        heuristics.values.at(Attribute::heuristics_graph);
+    config.values[Attribute::heuristics_graph] = heuristics.values.at(Attribute::heuristics_graph);
     config.finalized = true;
   }
 }

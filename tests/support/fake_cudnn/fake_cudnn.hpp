@@ -55,10 +55,10 @@ struct CudnnDescriptor {
 
 /// Stands in for cuDNN where there is no card: the same functions over descriptors in host memory.
 /// It knows no attention: it computes operation by operation what a graph says, in the extents,
-/// types and from the addresses that descriptors and variant pack give, and fills the workspace with
-/// poison. Misuse throws std::logic_error: attributes that a descriptor lacks or does not have, of
-/// the wrong type or count, used before or changed after they are finalized, values that no operation
-/// has computed, addresses for nothing. One at a time.
+/// types and from the addresses that descriptors and variant pack give, and fills the workspace
+/// with poison. Misuse throws std::logic_error: attributes that a descriptor lacks or does not
+/// have, of the wrong type or count, used before or changed after they are finalized, values that
+/// no operation has computed, addresses for nothing. One at a time.
 class FakeCudnn {
  public:
   FakeCudnn();

@@ -1,6 +1,6 @@
-#include "fake_cudnn.hpp"
-
 #include "trireme/device/dtype.hpp"
+
+#include "fake_cudnn.hpp"
 
 #include <algorithm>
 #include <array>
@@ -204,8 +204,10 @@ class Interpreter {
     for_each(c.dims(), [&](const Place& place) {
       float sum = 0;
       for (std::int64_t k = 0; k < inner; ++k) {
-        sum += a.at({place[0], place[1], place[2], k}, {c.dims()[0], c.dims()[1], a.dims()[2], inner}) *
-               b.at({place[0], place[1], k, place[3]}, {c.dims()[0], c.dims()[1], inner, b.dims()[3]});
+        sum +=
+            a.at({place[0], place[1], place[2], k},
+                 {c.dims()[0], c.dims()[1], a.dims()[2], inner}) *
+            b.at({place[0], place[1], k, place[3]}, {c.dims()[0], c.dims()[1], inner, b.dims()[3]});
       }
       c.store(place, sum);
     });

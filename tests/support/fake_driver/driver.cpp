@@ -26,12 +26,12 @@ T number_at(const void* place, std::size_t offset) {
 
 /// An ELF file ends where its tables of sections or segments do.
 std::size_t elf_bytes(const void* image) {
-  const auto sections = number_at<std::uint64_t>(image, 0x28) +
-                        std::size_t{number_at<std::uint16_t>(image, 0x3A)} *
-                            number_at<std::uint16_t>(image, 0x3C);
-  const auto segments = number_at<std::uint64_t>(image, 0x20) +
-                        std::size_t{number_at<std::uint16_t>(image, 0x36)} *
-                            number_at<std::uint16_t>(image, 0x38);
+  const auto sections =
+      number_at<std::uint64_t>(image, 0x28) +
+      std::size_t{number_at<std::uint16_t>(image, 0x3A)} * number_at<std::uint16_t>(image, 0x3C);
+  const auto segments =
+      number_at<std::uint64_t>(image, 0x20) +
+      std::size_t{number_at<std::uint16_t>(image, 0x36)} * number_at<std::uint16_t>(image, 0x38);
   return sections > segments ? sections : segments;
 }
 
@@ -58,13 +58,16 @@ const char* fake_driver_image(std::size_t index, std::size_t* bytes) {
   return images()[index].data();
 }
 
-int cuInit(unsigned) { return no_device; }
+int cuInit(unsigned) {
+  return no_device;
+}
 int cuDriverGetVersion(int* version) {
   *version = 13000;
   return success;
 }
+/// One, or nothing would be loaded.
 int cuDeviceGetCount(int* count) {
-  *count = 0;
+  *count = 1;
   return success;
 }
 int cuGetErrorString(int, const char** text) {
@@ -84,7 +87,9 @@ int cuLibraryLoadData(void** library, const void* image) {
   *library = some_handle();
   return success;
 }
-int cuModuleLoadData(void** module, const void* image) { return cuLibraryLoadData(module, image); }
+int cuModuleLoadData(void** module, const void* image) {
+  return cuLibraryLoadData(module, image);
+}
 int cuModuleLoadDataEx(void** module, const void* image) {
   return cuLibraryLoadData(module, image);
 }
@@ -126,34 +131,92 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks) {
 }
 
 // What has no answer.
-int cuCtxGetDevice() { return no_device; }
-int cuCtxGetLimit() { return no_device; }
-int cuCtxPopCurrent() { return success; }
-int cuCtxPushCurrent() { return success; }
-int cuDevicePrimaryCtxRelease() { return success; }
-int cuDevicePrimaryCtxReset() { return success; }
-int cuDevicePrimaryCtxRetain() { return no_device; }
-int cuFuncSetAttribute() { return success; }
-int cuKernelSetAttribute() { return success; }
-int cuLaunchCooperativeKernel() { return no_device; }
-int cuLaunchKernel() { return no_device; }
-int cuLaunchKernelEx() { return no_device; }
-int cuLibraryLoadFromFile() { return no_device; }
-int cuLibraryUnload() { return success; }
-int cuLinkAddData() { return no_device; }
-int cuLinkAddData_v2() { return no_device; }
-int cuLinkAddFile_v2() { return no_device; }
-int cuLinkComplete() { return no_device; }
-int cuLinkCreate() { return no_device; }
-int cuLinkCreate_v2() { return no_device; }
-int cuLinkDestroy() { return success; }
-int cuMemcpyDtoH_v2() { return no_device; }
-int cuModuleGetGlobal_v2() { return no_device; }
-int cuModuleUnload() { return success; }
-int cuOccupancyMaxPotentialClusterSize() { return no_device; }
-int cuStreamGetCtx() { return no_device; }
-int cuStreamGetGreenCtx() { return no_device; }
-int cuStreamSynchronize() { return no_device; }
-int cuTensorMapEncodeTiled() { return success; }
+int cuCtxGetDevice() {
+  return no_device;
+}
+int cuCtxGetLimit() {
+  return no_device;
+}
+int cuCtxPopCurrent() {
+  return success;
+}
+int cuCtxPushCurrent() {
+  return success;
+}
+int cuDevicePrimaryCtxRelease() {
+  return success;
+}
+int cuDevicePrimaryCtxReset() {
+  return success;
+}
+int cuDevicePrimaryCtxRetain() {
+  return no_device;
+}
+int cuFuncSetAttribute() {
+  return success;
+}
+int cuKernelSetAttribute() {
+  return success;
+}
+int cuLaunchCooperativeKernel() {
+  return no_device;
+}
+int cuLaunchKernel() {
+  return no_device;
+}
+int cuLaunchKernelEx() {
+  return no_device;
+}
+int cuLibraryLoadFromFile() {
+  return no_device;
+}
+int cuLibraryUnload() {
+  return success;
+}
+int cuLinkAddData() {
+  return no_device;
+}
+int cuLinkAddData_v2() {
+  return no_device;
+}
+int cuLinkAddFile_v2() {
+  return no_device;
+}
+int cuLinkComplete() {
+  return no_device;
+}
+int cuLinkCreate() {
+  return no_device;
+}
+int cuLinkCreate_v2() {
+  return no_device;
+}
+int cuLinkDestroy() {
+  return success;
+}
+int cuMemcpyDtoH_v2() {
+  return no_device;
+}
+int cuModuleGetGlobal_v2() {
+  return no_device;
+}
+int cuModuleUnload() {
+  return success;
+}
+int cuOccupancyMaxPotentialClusterSize() {
+  return no_device;
+}
+int cuStreamGetCtx() {
+  return no_device;
+}
+int cuStreamGetGreenCtx() {
+  return no_device;
+}
+int cuStreamSynchronize() {
+  return no_device;
+}
+int cuTensorMapEncodeTiled() {
+  return success;
+}
 
 }  // extern "C"

@@ -53,8 +53,8 @@ static_assert(same(CUDNN_ATTR_ENGINECFG_ENGINE, Attribute::config_engine));
 static_assert(same(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Attribute::plan_handle));
 static_assert(same(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, Attribute::plan_config));
 static_assert(same(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, Attribute::plan_workspace_size));
-static_assert(
-    same(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, Attribute::operation_pointwise_descriptor));
+static_assert(same(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                   Attribute::operation_pointwise_descriptor));
 static_assert(same(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, Attribute::operation_pointwise_x));
 static_assert(same(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, Attribute::operation_pointwise_b));
 static_assert(same(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, Attribute::operation_pointwise_y));
@@ -126,7 +126,8 @@ static_assert(same_call<decltype(&cudnnCreate), decltype(Api::create)>);
 static_assert(same_call<decltype(&cudnnDestroy), decltype(Api::destroy)>);
 static_assert(same_call<decltype(&cudnnSetStream), decltype(Api::set_stream)>);
 static_assert(same_call<decltype(&cudnnBackendCreateDescriptor), decltype(Api::create_descriptor)>);
-static_assert(same_call<decltype(&cudnnBackendDestroyDescriptor), decltype(Api::destroy_descriptor)>);
+static_assert(
+    same_call<decltype(&cudnnBackendDestroyDescriptor), decltype(Api::destroy_descriptor)>);
 static_assert(same_call<decltype(&cudnnBackendSetAttribute), decltype(Api::set_attribute)>);
 static_assert(same_call<decltype(&cudnnBackendGetAttribute), decltype(Api::get_attribute)>);
 static_assert(same_call<decltype(&cudnnBackendFinalize), decltype(Api::finalize)>);

@@ -1,8 +1,7 @@
-#include "device/cudnn/attention.hpp"
-
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
+#include "device/cudnn/attention.hpp"
 #include "support/fake_cudnn/fake_cudnn.hpp"
 #include "unit/device/test_tensor.hpp"
 
@@ -170,7 +169,8 @@ TEST_CASE("engines that do not repeat or take too much are passed over") {
   SECTION("one is left") {
     fake.engines = {{.repeats = false, .can_be_made_ready = true, .workspace_bytes = 0},
                     {.repeats = true, .can_be_made_ready = false, .workspace_bytes = 0},
-                    {.repeats = true, .can_be_made_ready = true,
+                    {.repeats = true,
+                     .can_be_made_ready = true,
                      .workspace_bytes = FusedAttention::most_workspace_bytes},
                     {}};
     REQUIRE(fused.forward(small.call.forward));

@@ -3,15 +3,19 @@
 // driver on the way, support/fake_driver answers.
 #define CATCH_CONFIG_RUNNER
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 
 #include "device/cudnn/attention.hpp"
 #include "device/cudnn/library.hpp"
+#include "support/program.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <catch2/catch.hpp>
 #include <dlfcn.h>
 
 #include <iostream>
+#include <regex>
 #include <string>
 
 using namespace trireme;
@@ -73,6 +77,22 @@ AttentionBackwardExtents extents_of(const Shape& s, bool causal) {
   return extents;
 }
 
+/// The programs of cards that the library has loaded so far.
+std::vector<std::string> images() {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  REQUIRE(driver != nullptr);
+  using Image = const char*(std::size_t index, std::size_t * bytes);
+  auto* const image = reinterpret_cast<Image*>(::dlsym(driver, "fake_driver_image"));
+  REQUIRE(image != nullptr);
+  std::vector<std::string> all;
+  std::size_t bytes = 0;
+  for (const char* each = image(0, &bytes); each != nullptr; each = image(all.size(), &bytes)) {
+    all.emplace_back(each, bytes);
+  }
+  ::dlclose(driver);
+  return all;
+}
+
 void check_plans(const Descriptor& card, const Shape& s, bool causal) {
   INFO("batch " << s.batch << ", seq " << s.seq << ", heads " << s.heads << "/" << s.kv_heads
                 << " of " << s.head_dim << ", causal " << causal);
@@ -125,6 +145,36 @@ TEST_CASE("cuDNN plans the parts of a backward that is cut by heads") {
                                backward_workspace_bytes(forward));
   INFO((plan.ok() ? "" : plan.failure().text));
   CHECK(plan.ok());
+}
+
+TEST_CASE("no kernel of a backward adds floats in the order in which blocks come") {
+  if (std::string(TRIREME_CUOBJDUMP).empty()) {
+    std::cout << "there is no cuobjdump: kernels are not disassembled\n";
+    return;
+  }
+  const auto before = images().size();
+  const auto hopper = described(h200);
+  const auto ampere = described(a100);
+  for (const auto* card : {&hopper, &ampere}) {
+    check_plans(*card, {2, 1024, 12, 12, 64}, true);
+    check_plans(*card, {2, 1024, 8, 2, 128}, true);
+  }
+  const auto all = images();
+  REQUIRE(all.size() >= before + 8);
+  const tests::TemporaryFolder folder;
+  for (auto index = before; index < all.size(); ++index) {
+    const auto path = folder.path() / base::format("{}.cubin", index);
+    base::write_file_durably(path, all[index]);
+    const auto code =
+        tests::run_program({.program = TRIREME_CUOBJDUMP, .arguments = {"-sass", path.string()}});
+    REQUIRE(code.out.find("MMA") != std::string::npos);
+    const std::regex atomic_floats(
+        R"(\bUTMARED\w*|\bRED\w*\.[\w.]*F(16|32)|\bATOM\w*\.[\w.]*F(16|32))");
+    std::smatch found;
+    const bool adds = std::regex_search(code.out, found, atomic_floats);
+    INFO("kernel " << index << ": " << (adds ? found.str() : ""));
+    CHECK_FALSE(adds);
+  }
 }
 
 TEST_CASE("a described card must be whole") {

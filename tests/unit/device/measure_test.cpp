@@ -1,8 +1,14 @@
 #include "trireme/device/measure.hpp"
 
+#include "unit/device/test_tensor.hpp"
+
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <set>
+
 using namespace trireme::device;
+using namespace trireme::device::test;
 
 TEST_CASE("the measured peak is that of some instructions and of a CPU that exists") {
   for (const auto dtype : {DType::f32, DType::bf16}) {
@@ -13,6 +19,26 @@ TEST_CASE("the measured peak is that of some instructions and of a CPU that exis
     CHECK(peak.flops < 1e15);
     CHECK_FALSE(peak.instructions.empty());
   }
+}
+
+TEST_CASE("random operands differ from row to row and repeat from call to call") {
+  const auto kernels = make_cpu_kernels(1);
+  TestTensor first(DType::bf16, {300, 257});
+  TestTensor second(DType::bf16, {300, 257});
+  fill_random(*kernels, first, 1, 0.5F);
+  fill_random(*kernels, second, 1, 0.5F);
+  CHECK(first.fully_written());
+  const auto values = first.values();
+  CHECK(values == second.values());
+  std::set<std::vector<float>> rows;
+  double squares = 0;
+  for (auto row = values.begin(); row != values.end(); row += 257) rows.emplace(row, row + 257);
+  for (const float value : values)
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  CHECK(rows.size() == 300);
+  CHECK(std::sqrt(squares / static_cast<double>(values.size())) == Approx(0.5).epsilon(0.02));
+  fill_random(*kernels, second, 2, 0.5F);
+  CHECK(second.values() != values);
 }
 
 TEST_CASE("measuring products times each of the three and counts their operations") {

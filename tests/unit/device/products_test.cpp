@@ -46,6 +46,50 @@ std::vector<float> transposed(const std::vector<float>& a, std::int64_t columns)
 
 }  // namespace
 
+TEST_CASE("a gelu on the way is the layer and then the gelu, forward and backward") {
+  const auto reference = make_reference_kernels();
+  for_each_backend([&](Kernels& kernels) {
+    for (const auto dtype : {DType::f32, DType::bf16}) {
+      for (const auto& shape : shapes) {
+        for (const bool has_bias : {true, false}) {
+          INFO(shape.rows << " x " << shape.in << " x " << shape.out << " " << name(dtype));
+          TestTensor x(dtype, {shape.rows, shape.in});
+          TestTensor w(dtype, {shape.out, shape.in});
+          TestTensor bias(dtype, {shape.out});
+          TestTensor wide(dtype, {shape.rows, shape.out});
+          TestTensor y(dtype, {shape.rows, shape.out});
+          TestTensor wanted_wide(dtype, {shape.rows, shape.out});
+          TestTensor wanted(dtype, {shape.rows, shape.out});
+          x.randomise(1);
+          w.randomise(2, 0.1F);
+          bias.randomise(3);
+          const Tensor its_bias = has_bias ? bias.view() : Tensor();
+          kernels.linear_gelu_forward(x, w, its_bias, wide, y);
+          reference->linear_forward(x, w, its_bias, wanted_wide);
+          reference->gelu_forward(wanted_wide, wanted);
+          CHECK(wide.written_exactly());
+          CHECK(y.written_exactly());
+          CHECK(relative_error(wide.values(), wanted_wide.values()) < tolerance(dtype));
+          CHECK(relative_error(y.values(), wanted.values()) < tolerance(dtype));
+
+          // The down projection's gradient, through its own weight to what the gelu took.
+          TestTensor dy(dtype, {shape.rows, shape.in});
+          TestTensor down(dtype, {shape.in, shape.out});
+          TestTensor d_wide(dtype, {shape.rows, shape.out});
+          TestTensor wanted_d(dtype, {shape.rows, shape.out});
+          dy.randomise(4);
+          down.randomise(5, 0.1F);
+          kernels.linear_backward_gelu(dy, down, wanted_wide, d_wide);
+          reference->linear_backward_input(dy, down, wanted_d, false);
+          reference->gelu_backward(wanted_d, wanted_wide, wanted_d);
+          CHECK(d_wide.written_exactly());
+          CHECK(relative_error(d_wide.values(), wanted_d.values()) < tolerance(dtype));
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("a linear layer on small numbers worked by hand") {
   for_each_backend([](Kernels& kernels) {
     TestTensor x(DType::f32, {2, 3});

@@ -1,0 +1,5 @@
+if(TARGET trireme_train)
+  trireme_add_mpi_test(products RANKS 1 2 3
+    SOURCES products/choose_products_test.cpp training/training.cpp
+    LINK trireme::train)
+endif()

@@ -1,0 +1,183 @@
+#include "train/choose_products.hpp"
+
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/runtime/agree.hpp"
+
+#include "device/cuda/product_choices.hpp"
+#include "device/cuda/product_work.hpp"
+#include "mpi/training/training.hpp"
+#include "support/mpi/world.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+using namespace trireme;
+using namespace trireme::testing;
+using device::cuda::Algorithm;
+using device::cuda::ProductChoices;
+using device::cuda::work_of;
+using trireme::tests::TemporaryFolder;
+
+namespace {
+
+/// Timing whose winner depends on the rank, and on the run: as on cards of one kind, where ways are
+/// nearly as fast.
+class PretendedTuning final : public device::ProductTuning {
+ public:
+  explicit PretendedTuning(std::uint64_t mine) : mine_(mine), choices_("pretended card") {}
+
+  int choose(std::span<const device::ProductCall> calls) override {
+    int made = 0;
+    for (const auto& call : calls) {
+      const auto name = work_of(call).product.text();
+      if (choices_.find(name) != nullptr) continue;
+      choices_.add(name, Algorithm{mine_});
+      ++made;
+    }
+    return made;
+  }
+  std::string text() const override { return choices_.text(); }
+  base::Status adopt(std::span<const std::string> texts) override {
+    choices_.clear();
+    base::Status result;
+    for (const auto& text : texts) {
+      if (auto status = choices_.merge(text); !status.ok()) result = status;
+    }
+    return result;
+  }
+  std::string file_name() const override { return "products.json"; }
+
+ private:
+  std::uint64_t mine_;
+  ProductChoices choices_;
+};
+
+/// Calls of different shapes, those from `first` on.
+std::vector<device::ProductCall> some_calls(device::Arena& arena, int first, int count) {
+  std::vector<device::ProductCall> calls;
+  for (int index = first; index < first + count; ++index) {
+    const std::int64_t width = 64 * (index + 1);
+    calls.push_back({device::ProductCall::Kind::forward,
+                     arena.allocate(device::DType::bf16, {32, width}),
+                     arena.allocate(device::DType::bf16, {128, width}),
+                     {},
+                     {},
+                     arena.allocate(device::DType::bf16, {32, 128})});
+  }
+  return calls;
+}
+
+/// One folder for all ranks, made and removed by the first.
+class SharedFolder {
+ public:
+  explicit SharedFolder(comm::ProcessGroup& world) : world_(world) {
+    if (world.rank() == 0) folder_.emplace();
+    path_ = runtime::all_gather_text(world, folder_ ? folder_->path().string() : "").front();
+  }
+  ~SharedFolder() { world_.barrier(); }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  comm::ProcessGroup& world_;
+  std::optional<TemporaryFolder> folder_;
+  std::filesystem::path path_;
+};
+
+bool same_everywhere(comm::ProcessGroup& world, const std::string& text) {
+  const auto texts = runtime::all_gather_text(world, text);
+  return std::set<std::string>(texts.begin(), texts.end()).size() == 1;
+}
+
+}  // namespace
+
+TEST_CASE("all ranks compute a product in one way, and the next run does as this one") {
+  const auto world_owner = mpi().make_world();
+  auto& world = *world_owner;
+  const SharedFolder folder(world);
+  auto arena = device::Arena::measuring(device::Purpose::workspace);
+  // Stages have layers of their own: two products that all have, and two of this rank alone.
+  auto calls = some_calls(arena, 0, 2);
+  for (const auto& own : some_calls(arena, 2 + 2 * world.rank(), 2)) calls.push_back(own);
+
+  PretendedTuning first(100 + static_cast<std::uint64_t>(world.rank()));
+  train::choose_products(first, calls, folder.path() / "cache", world);
+  CHECK(same_everywhere(world, first.text()));
+  ProductChoices choices("pretended card");
+  REQUIRE(choices.merge(first.text()).ok());
+  CHECK(choices.size() == static_cast<std::size_t>(2 + 2 * world.size()));
+  // Of what all ranks timed, the first rank's choice counts.
+  const auto* const shared = choices.find(work_of(calls.front()).product.text());
+  REQUIRE(shared != nullptr);
+  CHECK(shared->front() == 100);
+
+  PretendedTuning second(200 + static_cast<std::uint64_t>(world.rank()));
+  train::choose_products(second, calls, folder.path() / "cache", world);
+  CHECK(second.text() == first.text());
+}
+
+TEST_CASE("a file of choices that is damaged is as good as none") {
+  const auto world_owner = mpi().make_world();
+  auto& world = *world_owner;
+  const SharedFolder folder(world);
+  const auto path = folder.path() / "products.json";
+  auto arena = device::Arena::measuring(device::Purpose::workspace);
+  const auto calls = some_calls(arena, 0, 2);
+  if (world.rank() == 0) base::write_file_durably(path, "{\"format\": ");
+  world.barrier();
+  PretendedTuning tuning(7);
+  train::choose_products(tuning, calls, folder.path(), world);
+  CHECK(same_everywhere(world, tuning.text()));
+  // It has been replaced by a good one.
+  CHECK(base::value_or_throw(base::read_text_file(path)) == tuning.text());
+}
+
+TEST_CASE("without a cache folder products are timed in every run") {
+  const auto world_owner = mpi().make_world();
+  auto& world = *world_owner;
+  auto arena = device::Arena::measuring(device::Purpose::workspace);
+  const auto calls = some_calls(arena, 0, 1);
+  PretendedTuning tuning(7);
+  train::choose_products(tuning, calls, {}, world);
+  ProductChoices choices("pretended card");
+  REQUIRE(choices.merge(tuning.text()).ok());
+  CHECK(choices.size() == 1);
+}
+
+TEST_CASE("the cache folder is the user's") {
+  using Variables = std::map<std::string, std::string, std::less<>>;
+  const auto folder = [](Variables variables) {
+    return train::cache_folder(base::Environment(std::move(variables))).string();
+  };
+  CHECK(folder({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}) == "/x/trireme");
+  CHECK(folder({{"XDG_CACHE_HOME", "here"}, {"HOME", "/h"}}) == "/h/.cache/trireme");
+  CHECK(folder({{"HOME", "/h"}}) == "/h/.cache/trireme");
+  CHECK(folder({}).empty());
+}
+
+TEST_CASE("a step's products are known before it runs") {
+  engine::EngineOptions options;
+  options.model = tiny(model::Architecture::gpt2);
+  options.micro_batch = 2;
+  options.sequence_length = 8;
+  const auto calls = engine::products_of(options);
+  using Kind = device::ProductCall::Kind;
+  const auto count = [&](Kind kind) {
+    return std::count_if(calls.begin(), calls.end(),
+                         [&](const auto& call) { return call.kind == kind; });
+  };
+  const auto layers = options.model.num_hidden_layers;
+  // A step's and an evaluation's gelus, one a layer; a backward of each in the step.
+  CHECK(count(Kind::gelu_forward) == 2 * layers);
+  CHECK(count(Kind::backward_gelu) == layers);
+  // qkv, attention's output, both of the mlp, and the head.
+  CHECK(count(Kind::backward_weight) == 4 * layers + 1);
+  for (const auto& call : calls) CHECK(work_of(call).product.k > 0);
+}

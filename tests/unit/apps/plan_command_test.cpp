@@ -1,0 +1,57 @@
+#include "trireme/base/json.hpp"
+
+#include "support/temporary_folder.hpp"
+#include "unit/apps/trireme_program.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+using namespace trireme::tests;
+using trireme::base::Json;
+
+namespace {
+
+constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+
+/// The plan of two sequences of 1024 tokens through 8 heads of 64 that share 2 heads of keys.
+Json plan_with(std::vector<std::string> settings) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "model.conf";
+  std::ofstream(path) << "[model]\narchitecture = llama\nvocab_size = 1000\nhidden_size = 512\n"
+                         "intermediate_size = 1024\nnum_hidden_layers = 2\n"
+                         "num_attention_heads = 8\nnum_key_value_heads = 2\nhead_dim = 64\n"
+                         "max_position_embeddings = 1024\n"
+                         "[train]\nsequence_length = 1024\nmicro_batch = 2\nglobal_batch = 4\n";
+  std::vector<std::string> arguments{"plan", path.string(), "--world", "2", "--json"};
+  for (auto& setting : settings) {
+    arguments.emplace_back("--set");
+    arguments.push_back(std::move(setting));
+  }
+  const auto end = run_trireme(std::move(arguments));
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  return Json::parse(end.out);
+}
+
+}  // namespace
+
+TEST_CASE("the plan of a run on cards lists what libraries take beside the arenas") {
+  const std::string cuda = "numerics.backend=cuda";
+  const std::string bf16 = "numerics.precision=bf16";
+  CHECK_FALSE(plan_with({bf16}).contains("libraries"));
+  const auto libraries = plan_with({cuda, bf16})["libraries"];
+  CHECK(libraries["cuBLASLt"] == 32 * mebibyte);
+  // Two bytes a score; dk and dv of every query head; row sums; a page of counters.
+  const std::int64_t scores = 2 * 2 * 8 * 1024 * 1024;
+  const std::int64_t grouped = 2 * 2 * 2 * 8 * 1024 * 64;
+  const std::int64_t sums = 4 * 2 * 8 * 1024;
+  CHECK(libraries["cuDNN"] == scores + grouped + sums + 4096);
+  // Half of the heads on each of two tensor-parallel ranks.
+  CHECK(plan_with({cuda, bf16, "parallel.tensor=2"})["libraries"]["cuDNN"] ==
+        (scores + grouped + sums) / 2 + 4096);
+  // Where cuDNN does not serve, it takes nothing.
+  CHECK_FALSE(plan_with({cuda})["libraries"].contains("cuDNN"));
+  CHECK_FALSE(plan_with({cuda, bf16, "numerics.attention=own"})["libraries"].contains("cuDNN"));
+  CHECK_FALSE(plan_with({cuda, bf16, "model.dropout=0.1"})["libraries"].contains("cuDNN"));
+}

@@ -1,0 +1,182 @@
+#include "device/cuda/product_choices.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/device/arena.hpp"
+#include "trireme/device/kernels.hpp"
+
+#include "device/cuda/product_work.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+using namespace trireme;
+using namespace trireme::device;
+using namespace trireme::device::cuda;
+
+namespace {
+
+constexpr Algorithm one_way{1, 2, 3, 4, 5, 6, 7, 0xFEDCBA9876543210U};
+constexpr Algorithm other_way{9};
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+ProductChoices two_choices() {
+  ProductChoices choices("card A");
+  choices.add("first", one_way);
+  choices.add("second", other_way);
+  return choices;
+}
+
+}  // namespace
+
+TEST_CASE("the fastest way wins, and of ways as fast the first") {
+  const auto pick = [](std::vector<double> seconds) {
+    return fastest(
+        seconds.size(), [&](std::size_t way) { return seconds[way]; }, 3);
+  };
+  CHECK(pick({3.0, 1.0, 2.0}) == 1);
+  CHECK(pick({1.01, 1.0, 1.005}) == 0);
+  CHECK(pick({1.03, 1.0, 1.005}) == 1);
+  CHECK(pick({5.0}) == 0);
+  CHECK(pick({}) == -1);
+}
+
+TEST_CASE("ways are timed in turns, and one slow run of one does not count") {
+  std::vector<std::size_t> order;
+  const auto found = fastest(
+      2,
+      [&](std::size_t way) {
+        order.push_back(way);
+        // The first way is the faster one, but for its first run.
+        if (way == 0) return order.size() == 1 ? 100.0 : 1.0;
+        return 2.0;
+      },
+      3);
+  CHECK(found == 0);
+  CHECK(order == std::vector<std::size_t>{0, 1, 0, 1, 0, 1});
+}
+
+TEST_CASE("a way that fails is out, and is not tried again") {
+  int tries = 0;
+  const auto failing = [&](std::size_t way) -> double {
+    if (way == 0) return 5.0;
+    ++tries;
+    throw base::Error(base::ExitCode::topology, "no");
+  };
+  CHECK(fastest(2, failing, 4) == 0);
+  CHECK(tries == 1);
+  const auto all_fail = [](std::size_t) -> double {
+    throw base::Error(base::ExitCode::topology, "no");
+  };
+  CHECK(fastest(3, all_fail, 2) == -1);
+}
+
+TEST_CASE("choices survive being written and read") {
+  const auto text = two_choices().text();
+  ProductChoices read("card A");
+  REQUIRE(read.merge(text).ok());
+  REQUIRE(read.find("first") != nullptr);
+  CHECK(*read.find("first") == one_way);
+  CHECK(*read.find("second") == other_way);
+  CHECK(read.find("third") == nullptr);
+  CHECK(read.text() == text);
+}
+
+TEST_CASE("what is chosen first stays") {
+  auto choices = two_choices();
+  choices.add("first", other_way);
+  CHECK(*choices.find("first") == one_way);
+  ProductChoices others("card A");
+  others.add("first", other_way);
+  others.add("third", other_way);
+  REQUIRE(choices.merge(others.text()).ok());
+  CHECK(*choices.find("first") == one_way);
+  CHECK(*choices.find("third") == other_way);
+}
+
+TEST_CASE("choices of another card are passed over") {
+  ProductChoices choices("card B");
+  CHECK(choices.merge(two_choices().text()).ok());
+  CHECK(choices.size() == 0);
+}
+
+TEST_CASE("damaged or foreign lists of choices are refused whole") {
+  const auto good = two_choices().text();
+  const std::vector<std::string> bad{
+      "",
+      "{",
+      "[]",
+      "{\"format\": \"trireme products 1\"}",
+      good.substr(0, good.size() / 2),
+      replaced(good, "products 1", "products 2"),
+      // A digit of an algorithm; a longer one; a name.
+      replaced(good, "fedcba98", "fedcba97"),
+      replaced(good, "fedcba98", "fedcba981"),
+      replaced(good, "fedcba98", "fedcbaxy"),
+      replaced(good, "second", "zecond"),
+  };
+  for (const auto& text : bad) {
+    INFO(text);
+    ProductChoices choices("card A");
+    CHECK_FALSE(choices.merge(text).ok());
+    CHECK(choices.size() == 0);
+  }
+}
+
+TEST_CASE("a layer's products have names of their own, whatever they are done with") {
+  auto arena = Arena::measuring(Purpose::activations);
+  const auto x = arena.allocate(DType::bf16, {128, 256});
+  const auto w = arena.allocate(DType::bf16, {512, 256});
+  const auto bias = arena.allocate(DType::bf16, {512});
+  const auto wide = arena.allocate(DType::bf16, {128, 512});
+  const auto y = arena.allocate(DType::bf16, {128, 512});
+  const auto dw = arena.allocate(DType::f32, {512, 256});
+  const auto d_bias = arena.allocate(DType::f32, {512});
+  std::vector<ProductCall> calls;
+  const auto kernels = make_recording_kernels(calls);
+  kernels->linear_forward(x, w, bias, y);
+  kernels->linear_forward(x, w, {}, y);
+  kernels->linear_gelu_forward(x, w, bias, wide, y);
+  kernels->linear_gelu_forward(x, w, {}, wide, y);
+  kernels->linear_backward_input(y, w, x, false);
+  kernels->linear_backward_input(y, w, x, true);
+  kernels->linear_backward_gelu(x, w.slice(0, 0, 256), wide.slice(1, 0, 256), x);
+  kernels->linear_backward_weight(y, x, dw, {});
+  kernels->linear_backward_weight(y, x, dw, d_bias);
+  std::set<std::string> names;
+  for (const auto& call : calls) names.insert(work_of(call).product.text());
+  CHECK(names.size() == calls.size());
+
+  const auto gelu = work_of(calls[2]).product;
+  CHECK(gelu.epilogue == Epilogue::gelu_bias);
+  CHECK(gelu.m == 512);
+  CHECK(gelu.n == 128);
+  CHECK(gelu.k == 256);
+  CHECK(gelu.stride_aux == 512);
+  CHECK(fuses(calls[2]));
+  const auto plain = work_of(unfused(calls[2]));
+  CHECK(plain.product.epilogue == Epilogue::bias);
+  CHECK(plain.operands.d == wide.raw());
+  const auto gradient = work_of(calls[8]);
+  CHECK(gradient.product.epilogue == Epilogue::bias_gradient);
+  CHECK(gradient.product.accumulate);
+  CHECK(gradient.operands.bias == d_bias.raw());
+  CHECK(work_of(unfused(calls[8])).product == work_of(calls[7]).product);
+}
+
+TEST_CASE("epilogues are asked of the library only for what it does") {
+  auto arena = Arena::measuring(Purpose::activations);
+  const auto call = [&](DType dtype, std::int64_t out) {
+    return ProductCall{ProductCall::Kind::gelu_forward,  arena.allocate(dtype, {4, 64}),
+                       arena.allocate(dtype, {out, 64}), {},
+                       arena.allocate(dtype, {4, out}),  arena.allocate(dtype, {4, out})};
+  };
+  CHECK(fuses(call(DType::bf16, 64)));
+  CHECK_FALSE(fuses(call(DType::f32, 64)));
+  CHECK_FALSE(fuses(call(DType::bf16, 60)));
+}
