@@ -59,7 +59,11 @@ std::vector<std::vector<std::string>> turns_of(const CommOptions& options) {
   std::vector<std::string> host;
   std::vector<std::string> cards;
   for (const auto& name : options.backends) {
-    if (!is_of_cards(name)) static_cast<void>(base::value_or_throw(comm::backend_named(name)));
+    if (const auto host_backend = comm::backend_named(name);
+        !is_of_cards(name) && !host_backend.ok()) {
+      throw base::Error(
+          base::usage_failure(host_backend.failure().text + "; on cards nccl, staged"));
+    }
     (is_of_cards(name) ? cards : host).push_back(name);
   }
   std::vector<std::vector<std::string>> turns;

@@ -4,6 +4,8 @@
 
 #include "comm/nccl/types.hpp"
 
+#include <exception>
+
 namespace trireme::comm::nccl {
 namespace {
 
@@ -12,6 +14,15 @@ void warn(const Setting& setting, const char* call, Result result) {
   base::log::local::warning("comm",
                             "{}: {} (memory stays known to NCCL until its communicator ends)", call,
                             setting.api().get_error_string(result));
+}
+
+/// Whoever waited for a collective may have waited in the order of streams alone.
+void settle(const Setting& setting) {
+  try {
+    setting.device->synchronize();
+  } catch (const std::exception& error) {
+    base::log::local::warning("comm", "{}", error.what());
+  }
 }
 
 class RegisteredBuffer final : public Registration {
@@ -23,6 +34,7 @@ class RegisteredBuffer final : public Registration {
   ~RegisteredBuffer() override {
     // What is aborted has forgotten it.
     if (communicator_.aborted()) return;
+    settle(setting_);
     warn(setting_, "ncclCommDeregister",
          setting_.api().deregister_buffer(communicator_.raw(), handle_));
   }
@@ -41,6 +53,7 @@ class RegisteredWindow final : public Registration {
   RegisteredWindow& operator=(const RegisteredWindow&) = delete;
   ~RegisteredWindow() override {
     if (communicator_.aborted() || window_ == nullptr) return;
+    settle(setting_);
     warn(setting_, "ncclCommWindowDeregister",
          setting_.api().deregister_window(communicator_.raw(), window_));
   }

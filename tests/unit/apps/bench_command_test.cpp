@@ -52,15 +52,33 @@ TEST_CASE("bench comm prints one JSON object for each result of two ranks") {
   std::set<std::string> seen;
   for (const auto& line : lines) {
     CHECK(keys_of(line) == std::set<std::string>{"collective", "backend", "ranks", "bytes",
-                                                 "seconds", "bytes_per_second"});
+                                                 "seconds", "bytes_per_second",
+                                                 "bus_bytes_per_second", "group"});
     CHECK(line["ranks"] == 2);
+    CHECK(line["group"] == "world");
     check_rate(line);
+    // Of two ranks: 2 (n - 1) / n is 1, (n - 1) / n a half.
+    const double factor = line["collective"] == "all_reduce" ? 1 : 0.5;
+    CHECK(line["bus_bytes_per_second"].get<double>() ==
+          Approx(factor * line["bytes_per_second"].get<double>()));
     seen.insert(line["collective"].get<std::string>() + " " + line["backend"].get<std::string>() +
                 " " + std::to_string(line["bytes"].get<int>()));
   }
   CHECK(seen.size() == 12);
   CHECK(seen.contains("reduce_scatter library 1000000"));
   CHECK(seen.contains("all_reduce shared 65536"));
+}
+
+TEST_CASE("bench comm measures the groups of one axis") {
+  const auto end = run_on_two_ranks({"bench", "comm", "--group", "tp", "--tensor", "2", "--bytes",
+                                     "4KiB", "--repeats", "1", "--json"});
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  const auto lines = json_lines(end.out);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0]["group"] == "tp");
+  CHECK(lines[0]["ranks"] == 2);
+  CHECK(run_on_two_ranks({"bench", "comm", "--group", "dp", "--tensor", "3"}).exit_code == 3);
 }
 
 TEST_CASE("bench comm chooses shared memory by itself on one node") {
@@ -77,8 +95,8 @@ TEST_CASE("bench comm has a table for people and says local for one rank") {
   const auto end = run_trireme({"bench", "comm", "--bytes", "4KiB", "--repeats", "1"});
   INFO(end.err);
   REQUIRE(end.exit_code == 0);
-  CHECK(contains(end.out, "array / median"));
-  CHECK(contains(end.out, "all_reduce      local        1    4.00 KiB"));
+  CHECK(contains(end.out, "algbw          busbw"));
+  CHECK(contains(end.out, "all_reduce      local    world      1    4.00 KiB"));
 }
 
 TEST_CASE("bench comm refuses what it cannot measure before MPI starts") {
@@ -86,6 +104,8 @@ TEST_CASE("bench comm refuses what it cannot measure before MPI starts") {
       {{"--collective", "all_reduse"},
        "unknown collective 'all_reduse'; did you mean 'all_reduce'?"},
       {{"--backend", "shmem"}, "unknown backend 'shmem'"},
+      {{"--backend", "shmem"}, "on cards nccl, staged"},
+      {{"--group", "rows"}, "rows"},
       {{"--bytes", "16M"}, "write 16MB or 16MiB"},
       {{"--bytes", "0"}, "one number has 4 bytes"},
       {{"--bytes", "100TiB"}, "is too much"},
