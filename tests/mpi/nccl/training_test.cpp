@@ -132,12 +132,13 @@ TEST_CASE(
 }
 
 TEST_CASE("streams that run in any order that events allow change no bit") {
-  const auto options = options_for(mesh_of_world(), 1);
+  auto options = options_for(mesh_of_world(), 1);
+  options.model.num_hidden_layers = 2;
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto expected = train_over_nccl(*nccl, options);
   const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
   CHECK(train_over_nccl(*nccl, options, {Haste::Kind::eager}) == expected);
-  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+  for (const std::uint64_t seed : {1U, 2U}) {
     still_going("another order");
     CHECK(train_over_nccl(*nccl, options, {Haste::Kind::mixed, 100 * seed + rank}) == expected);
   }
@@ -175,7 +176,8 @@ std::vector<Observed> train_forgetfully(FakeNccl& nccl, const engine::EngineOpti
 TEST_CASE("a device that does not follow its groups, or they it, is found out") {
   if (mpi().world_size() == 1) return;
   const auto forgets = GENERATE(Forgets::that_it_follows_groups, Forgets::that_groups_follow_it);
-  const auto options = options_for(mesh_of_world(), 0);
+  auto options = options_for(mesh_of_world(), 0);
+  options.model.num_hidden_layers = 2;
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto expected = train_over_nccl(*nccl, options);
   const auto found = train_forgetfully(*nccl, options, forgets);
