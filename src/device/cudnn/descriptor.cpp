@@ -60,23 +60,27 @@ Descriptor& Descriptor::set_raw(Attribute attribute, Type type, std::int64_t cou
 }
 
 Descriptor& Descriptor::set(Attribute attribute, const Descriptor& value) {
-  const auto raw = value.raw();
-  return set_raw(attribute, Type::descriptor, 1, &raw);
+  return set_addresses(attribute, Type::descriptor, std::array{value.raw()});
 }
 
 Descriptor& Descriptor::set_all(Attribute attribute, std::span<const Descriptor> values) {
   std::vector<RawDescriptor> raws;
   for (const auto& value : values) raws.push_back(value.raw());
-  return set_raw(attribute, Type::descriptor, static_cast<std::int64_t>(raws.size()), raws.data());
+  return set_addresses(attribute, Type::descriptor, raws);
 }
 
 Descriptor& Descriptor::set_handle(Attribute attribute, Handle handle) {
-  return set_raw(attribute, Type::handle, 1, &handle);
+  return set_addresses(attribute, Type::handle, std::array{handle});
 }
 
 Descriptor& Descriptor::set_pointers(Attribute attribute, std::span<void* const> pointers) {
-  return set_raw(attribute, Type::void_pointer, static_cast<std::int64_t>(pointers.size()),
-                 pointers.data());
+  return set_addresses(attribute, Type::void_pointer, pointers);
+}
+
+Descriptor& Descriptor::set_addresses(Attribute attribute, Type type,
+                                      std::span<void* const> addresses) {
+  return set_raw(attribute, type, static_cast<std::int64_t>(addresses.size()),
+                 static_cast<const void*>(addresses.data()));
 }
 
 Descriptor& Descriptor::finalize() {
@@ -123,7 +127,8 @@ std::vector<Descriptor> Descriptor::get_descriptors(Attribute attribute, Kind ki
   }
   if (raws.empty()) return made;
   std::int64_t count = 0;
-  get_raw(attribute, Type::descriptor, static_cast<std::int64_t>(raws.size()), count, raws.data());
+  get_raw(attribute, Type::descriptor, static_cast<std::int64_t>(raws.size()), count,
+          static_cast<void*>(raws.data()));
   // What the heuristics find unfit on the way is left out.
   while (static_cast<std::int64_t>(made.size()) > std::max<std::int64_t>(count, 0)) {
     made.pop_back();

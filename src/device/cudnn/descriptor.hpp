@@ -66,6 +66,7 @@ class Descriptor {
 
  private:
   Descriptor& set_raw(Attribute attribute, Type type, std::int64_t count, const void* values);
+  Descriptor& set_addresses(Attribute attribute, Type type, std::span<void* const> addresses);
   void get_raw(Attribute attribute, Type type, std::int64_t most, std::int64_t& count,
                void* values) const;
   void release() noexcept;

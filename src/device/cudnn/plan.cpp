@@ -1,5 +1,6 @@
 #include "device/cudnn/plan.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
@@ -84,6 +85,7 @@ base::Result<Plan> Plan::make(const Api& api, Graph graph, const Target& target,
 }
 
 void Plan::run(Handle handle, const std::map<Operand, void*>& addresses, void* workspace) const {
+  TRIREME_EXPECT(plan_.has_value(), "a plan is made before anybody has it");
   std::vector<std::int64_t> ids;
   std::vector<void*> pointers;
   for (const auto& [operand, address] : addresses) {

@@ -26,9 +26,11 @@ struct Rule {
 constexpr std::int64_t dims = 4;
 constexpr std::int64_t many = 1000;
 
-const std::vector<Rule>& rules_of(Kind kind) {
-  using A = Attribute;
-  static const std::map<Kind, std::vector<Rule>> rules{
+using Rules = std::map<Kind, std::vector<Rule>>;
+using A = Attribute;
+
+Rules rules_of_values() {
+  return {
       {Kind::tensor,
        {{A::tensor_id, Type::int64, 1, true},
         {A::tensor_type, Type::data_type, 1, true},
@@ -45,6 +47,11 @@ const std::vector<Rule>& rules_of(Kind kind) {
       {Kind::reduction,
        {{A::reduction_mode, Type::reduction_mode, 1, true},
         {A::reduction_precision, Type::data_type, 1, true}}},
+  };
+}
+
+Rules rules_of_operations() {
+  return {
       {Kind::operation_pointwise,
        {{A::operation_pointwise_descriptor, Type::descriptor, 1, true},
         {A::operation_pointwise_x, Type::descriptor, 1, true},
@@ -63,6 +70,11 @@ const std::vector<Rule>& rules_of(Kind kind) {
       {Kind::operation_reshape,
        {{A::operation_reshape_x, Type::descriptor, 1, true},
         {A::operation_reshape_y, Type::descriptor, 1, true}}},
+  };
+}
+
+Rules rules_of_plans() {
+  return {
       {Kind::operation_graph,
        {{A::graph_handle, Type::handle, 1, true},
         {A::graph_operations, Type::descriptor, many, true}}},
@@ -76,6 +88,15 @@ const std::vector<Rule>& rules_of(Kind kind) {
         {A::pack_pointers, Type::void_pointer, many, true},
         {A::pack_workspace, Type::void_pointer, 1, true}}},
   };
+}
+
+const std::vector<Rule>& rules_of(Kind kind) {
+  static const Rules rules = [] {
+    auto all = rules_of_values();
+    all.merge(rules_of_operations());
+    all.merge(rules_of_plans());
+    return all;
+  }();
   static const std::vector<Rule> none;
   const auto found = rules.find(kind);
   return found == rules.end() ? none : found->second;
