@@ -49,6 +49,7 @@ void* some_handle() {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 extern "C" {
 
 /// The programs that have been loaded, oldest first; null behind the last.
@@ -220,3 +221,4 @@ int cuTensorMapEncodeTiled() {
 }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)
