@@ -22,7 +22,7 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 
 namespace {
 
-constexpr std::array variables{"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"};
+constexpr std::array log_variables{"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"};
 
 /// Takes back what a log sets in this process.
 struct Tidy {
@@ -30,7 +30,7 @@ struct Tidy {
   Tidy(const Tidy&) = delete;
   Tidy& operator=(const Tidy&) = delete;
   ~Tidy() {
-    for (const auto* const variable : variables) ::unsetenv(variable);
+    for (const auto* const variable : log_variables) ::unsetenv(variable);
   }
 };
 
@@ -130,7 +130,7 @@ TEST_CASE("lines that are none of NCCL's, are cut off or never end are passed ov
                                    info("Channel 00/0 : 0[0] -> 1[0] [send] via ") +
                                    info("NET/IB : Using [ []] [x]eth0 [1]={[0] mlx5_0:1/IB") +
                                    info("Channel 0 via NET/" + std::string(8000, 'x') + "/0") +
-                                   "x\0y NCCL INFO \n");
+                                   std::string(3, '\0') + " NCCL INFO \n");
   CHECK(found.networks.empty());
   CHECK(found.devices.at("IB").empty());
   std::string many;
