@@ -54,6 +54,11 @@ void expect_of_host(const void* address, const char* operation) {
   }
 }
 
+/// Of no bytes the addresses may be null, which memcpy forbids.
+void copy_bytes(const void* from, void* to, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
 }  // namespace
 
 device::Arena DetachedDevice::arena(device::Purpose purpose, std::size_t capacity_bytes) {
@@ -75,7 +80,7 @@ void DetachedDevice::copy_in(const void* from, const device::Tensor& to) {
   device::expect_contiguous(to);
   expect_of_host(from, "copy_in");
   const auto reach = detached::behind(to, "copy_in", "to");
-  stream_->issue([=] { std::memcpy(reach.raw(), from, reach.byte_count()); });
+  stream_->issue([=] { copy_bytes(from, reach.raw(), reach.byte_count()); });
 }
 
 void DetachedDevice::copy_out(const device::Tensor& from, void* to) {
@@ -83,14 +88,14 @@ void DetachedDevice::copy_out(const device::Tensor& from, void* to) {
   device::expect_contiguous(from);
   expect_of_host(to, "copy_out");
   const auto reach = detached::behind(from, "copy_out", "from");
-  stream_->issue([=] { std::memcpy(to, reach.raw(), reach.byte_count()); });
+  stream_->issue([=] { copy_bytes(reach.raw(), to, reach.byte_count()); });
 }
 
 void DetachedDevice::copy(const device::Tensor& from, const device::Tensor& to) {
   device::expect_alike(from, to);
   const auto source = detached::behind(from, "copy", "from");
   const auto target = detached::behind(to, "copy", "to");
-  stream_->issue([=] { std::memcpy(target.raw(), source.raw(), source.byte_count()); });
+  stream_->issue([=] { copy_bytes(source.raw(), target.raw(), source.byte_count()); });
 }
 
 std::unique_ptr<device::Recording> DetachedDevice::end_recording() {

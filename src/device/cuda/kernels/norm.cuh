@@ -70,7 +70,8 @@ void norm_backward(L& launcher, const NormBackward& norm) {
     const bool readable = all_packable(pack, norm.dy, norm.x);
     const bool packed = rows.width() % pack == 0 && readable &&
                         all_packable(pack, norm.weight, norm.d_residual, norm.dx);
-    if (rows.width() >= narrow_width) {
+    // The gradient of a bias that RMS norms do not have is a sum apart.
+    if (rows.width() >= narrow_width && (layer || !norm.d_bias)) {
       const bool done =
           packed ? backward_in_one_pass<T, pack>(launcher, operands, norm.d_weight, norm.d_bias)
                  : backward_in_one_pass<T, 1>(launcher, operands, norm.d_weight, norm.d_bias);

@@ -128,6 +128,8 @@ struct HeldGradient {
   simt::Pack<T, N> x[packs]{};
   float mean = 0.0F;
   float rstd = 0.0F;
+
+  __device__ float normalised(int p, int i) const { return (simt::widen(x[p][i]) - mean) * rstd; }
 };
 
 /// The rows of a block: `of_block` of them from block() * of_block on, whatever the card.
@@ -135,13 +137,17 @@ struct BlockRows {
   std::int64_t of_block = 0;
 };
 
-/// Where a thread's packs lie in a row, and which rows are its team's.
+/// What a thread does with its packs of a row.
 template <typename T, int N, int lanes, int packs>
-class HeldReader {
+class HeldRow {
  public:
   using Row = Team<lanes>;
+  using Packs = simt::Pack<T, N>[packs];
+  /// Registers do not suffice for all of a wide row: the next is not read ahead, weights come from
+  /// the cache, and the residual's gradient when it is added.
+  static constexpr bool ahead = lanes > 0 || packs < 4;
 
-  __device__ explicit HeldReader(const NormBackwardOperands<T>& norm) : norm_(norm) {}
+  __device__ explicit HeldRow(const NormBackwardOperands<T>& norm) : norm_(norm) {}
 
   __device__ static std::int64_t column(int p) {
     return (std::int64_t{p} * Row::size() + Row::rank()) * N;
@@ -155,6 +161,57 @@ class HeldReader {
     }
     held.mean = norm_.layer ? norm_.mean.load(row) : 0.0F;
     held.rstd = norm_.rstd.load(row);
+  }
+  __device__ void read_weight(Packs& weight) const {
+    for (int p = 0; p < packs; ++p) {
+      if (column(p) < norm_.width) weight[p] = norm_.weight.template load_pack<N>(column(p));
+    }
+  }
+  __device__ void read_direct(std::int64_t row, Packs& direct) const {
+    if (!norm_.d_residual.data) return;
+    for (int p = 0; p < packs; ++p) {
+      if (column(p) >= norm_.width) continue;
+      direct[p] = norm_.d_residual.row(row).template load_pack<N>(column(p));
+    }
+  }
+  /// totals: of g, and of g times the normalised row, where g is dy * weight.
+  __device__ void add(const HeldGradient<T, N, packs>& held, const Packs& weight,
+                      float (&totals)[2], Floats<N> (&d_weight)[packs]) const {
+    for (int p = 0; p < packs; ++p) {
+      if (column(p) >= norm_.width) continue;
+      for (int i = 0; i < N; ++i) {
+        const float d = simt::widen(held.dy[p][i]);
+        const float g = d * simt::widen(weight[p][i]);
+        totals[0] += g;
+        totals[1] += g * held.normalised(p, i);
+        d_weight[p][i] += d * held.normalised(p, i);
+      }
+    }
+  }
+  __device__ void add_bias(const HeldGradient<T, N, packs>& held,
+                           Floats<N> (&d_bias)[packs]) const {
+    for (int p = 0; p < packs; ++p) {
+      if (column(p) >= norm_.width) continue;
+      for (int i = 0; i < N; ++i) d_bias[p][i] += simt::widen(held.dy[p][i]);
+    }
+  }
+  /// means: of what `totals` sums.
+  __device__ void store(std::int64_t row, const HeldGradient<T, N, packs>& held,
+                        const Packs& weight, const Packs& direct, const float (&means)[2]) const {
+    for (int p = 0; p < packs; ++p) {
+      if (column(p) >= norm_.width) continue;
+      Floats<N> result;
+      for (int i = 0; i < N; ++i) {
+        const float g = simt::widen(held.dy[p][i]) * simt::widen(weight[p][i]);
+        result[i] = held.rstd * (g - means[0] - held.normalised(p, i) * means[1]);
+      }
+      if (norm_.d_residual.data) {
+        auto skipped = direct[p];
+        if (!ahead) skipped = norm_.d_residual.row(row).template load_pack<N>(column(p));
+        for (int i = 0; i < N; ++i) result[i] += simt::widen(skipped[i]);
+      }
+      store_floats<N>(norm_.dx.row(row), column(p), result);
+    }
   }
 
  private:
@@ -199,69 +256,35 @@ template <typename T, int N, int lanes, int packs, bool layer>
 __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs))
     norm_backward_held(NormBackwardOperands<T> norm, BlockRows rows, simt::Global<float> partials) {
   using Row = Team<lanes>;
-  // Registers do not suffice for all of a wide row: the next is not read ahead, and weights come
-  // from the cache.
-  constexpr bool ahead = lanes > 0 || packs < 4;
+  constexpr bool ahead = HeldRow<T, N, lanes, packs>::ahead;
   constexpr int sums_count = layer ? 2 : 1;
-  const HeldReader<T, N, lanes, packs> reader(norm);
+  const HeldRow<T, N, lanes, packs> thread(norm);
   const auto begin = simt::block() * rows.of_block;
   const auto end = begin + rows.of_block < norm.rows ? begin + rows.of_block : norm.rows;
   const auto count = static_cast<float>(norm.width);
   Floats<N> d_weight[packs]{};
-  Floats<N> d_bias[layer ? packs : 1]{};
+  Floats<N> d_bias[packs]{};
   simt::Pack<T, N> weight[packs]{};
-  for (int p = 0; p < packs; ++p) {
-    if (ahead && reader.column(p) < norm.width) {
-      weight[p] = norm.weight.template load_pack<N>(reader.column(p));
-    }
-  }
+  if (ahead) thread.read_weight(weight);
   HeldGradient<T, N, packs> next;
-  if (ahead && begin + Row::number() < end) reader.read(begin + Row::number(), next);
+  if (ahead && begin + Row::number() < end) thread.read(begin + Row::number(), next);
   // All threads of a block go round together: they meet in sums.
   for (auto first = begin; first < end; first += Row::in_block()) {
     const auto row = first + Row::number();
     const bool active = row < end;
-    if (!ahead && active) reader.read(row, next);
+    if (!ahead && active) thread.read(row, next);
     const auto held = next;
-    if (ahead && row + Row::in_block() < end) reader.read(row + Row::in_block(), next);
+    if (ahead && row + Row::in_block() < end) thread.read(row + Row::in_block(), next);
     simt::Pack<T, N> direct[packs]{};
-    for (int p = 0; p < packs; ++p) {
-      const auto c = reader.column(p);
-      if (!active || c >= norm.width) continue;
-      if (norm.d_residual.data) {
-        direct[p] = norm.d_residual.row(row).template load_pack<N>(c);
-      }
-      if (!ahead) weight[p] = norm.weight.template load_pack<N>(c);
-    }
-    const auto h = [&](int p, int i) {
-      return (simt::widen(held.x[p][i]) - held.mean) * held.rstd;
-    };
+    if (ahead && active) thread.read_direct(row, direct);
+    if (!ahead) thread.read_weight(weight);
     float totals[2] = {0.0F, 0.0F};
-    for (int p = 0; p < packs; ++p) {
-      if (!active || reader.column(p) >= norm.width) continue;
-      for (int i = 0; i < N; ++i) {
-        const float d = simt::widen(held.dy[p][i]);
-        const float g = d * simt::widen(weight[p][i]);
-        totals[0] += g;
-        totals[1] += g * h(p, i);
-        d_weight[p][i] += d * h(p, i);
-        if constexpr (layer) d_bias[p][i] += d;
-      }
-    }
+    if (active) thread.add(held, weight, totals, d_weight);
+    if (layer && active) thread.add_bias(held, d_bias);
     Row::sums(totals);
     if (!active) continue;
-    const float mean_g = layer ? totals[0] / count : 0.0F;
-    const float mean_gh = totals[1] / count;
-    for (int p = 0; p < packs; ++p) {
-      if (reader.column(p) >= norm.width) continue;
-      Floats<N> result;
-      for (int i = 0; i < N; ++i) {
-        const float g = simt::widen(held.dy[p][i]) * simt::widen(weight[p][i]);
-        result[i] = held.rstd * (g - mean_g - h(p, i) * mean_gh);
-        if (norm.d_residual.data) result[i] += simt::widen(direct[p][i]);
-      }
-      store_floats<N>(norm.dx.row(row), reader.column(p), result);
-    }
+    const float means[2] = {layer ? totals[0] / count : 0.0F, totals[1] / count};
+    thread.store(row, held, weight, direct, means);
   }
   const auto own = partials.from(simt::block() * sums_count * norm.width);
   store_column_sums<N, lanes>(d_weight, norm.width, own);

@@ -83,14 +83,76 @@ __global__ void __launch_bounds__(256, 2) norm_forward_streamed(NormForwardOpera
   }
 }
 
+/// What a thread does with its packs of a row.
+template <typename T, int N, int lanes, int packs>
+class HeldForward {
+ public:
+  using Row = Team<lanes>;
+  using Values = Floats<N>[packs];
+
+  __device__ explicit HeldForward(const NormForwardOperands<T>& norm) : norm_(norm) {}
+
+  __device__ static std::int64_t column(int p) {
+    return (std::int64_t{p} * Row::size() + Row::rank()) * N;
+  }
+  /// x, or x + residual as it is rounded and stored.
+  __device__ void read(std::int64_t row, Values& held) const {
+    for (int p = 0; p < packs; ++p) {
+      const auto c = column(p);
+      if (c >= norm_.width) continue;
+      held[p] = load_floats<N>(norm_.x.row(row), c);
+      if (!norm_.residual.data) continue;
+      const auto r = load_floats<N>(norm_.residual.row(row), c);
+      for (int i = 0; i < N; ++i) held[p][i] = simt::widen(simt::narrow<T>(held[p][i] + r[i]));
+      store_floats<N>(norm_.sum.row(row), c, held[p]);
+    }
+  }
+  __device__ float sum(const Values& held) const {
+    float total = 0.0F;
+    for (int p = 0; p < packs; ++p) {
+      if (column(p) >= norm_.width) continue;
+      for (int i = 0; i < N; ++i) total += held[p][i];
+    }
+    return total;
+  }
+  __device__ float sum_of_squares(const Values& held, float mean) const {
+    float total = 0.0F;
+    for (int p = 0; p < packs; ++p) {
+      if (column(p) >= norm_.width) continue;
+      for (int i = 0; i < N; ++i) total += (held[p][i] - mean) * (held[p][i] - mean);
+    }
+    return total;
+  }
+  __device__ void store(std::int64_t row, const Values& held, float mean, float rstd) const {
+    if (Row::rank() == 0) {
+      if (norm_.mean) norm_.mean.store(row, mean);
+      if (norm_.rstd) norm_.rstd.store(row, rstd);
+    }
+    for (int p = 0; p < packs; ++p) {
+      const auto c = column(p);
+      if (c >= norm_.width) continue;
+      auto v = load_floats<N>(norm_.weight, c);
+      for (int i = 0; i < N; ++i) v[i] *= (held[p][i] - mean) * rstd;
+      if (norm_.bias) {
+        const auto b = load_floats<N>(norm_.bias, c);
+        for (int i = 0; i < N; ++i) v[i] += b[i];
+      }
+      store_floats<N>(norm_.y.row(row), c, v);
+    }
+  }
+
+ private:
+  const NormForwardOperands<T>& norm_;
+};
+
 /// Rows in registers: x and residual are read once, sum and y written once. The variance is that of
 /// the differences from the mean.
 template <typename T, int N, int lanes, int packs>
 __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs))
     norm_forward_held(NormForwardOperands<T> norm) {
   using Row = Team<lanes>;
+  const HeldForward<T, N, lanes, packs> thread(norm);
   const auto count = static_cast<float>(norm.width);
-  const auto column_of = [&](int p) { return (std::int64_t{p} * Row::size() + Row::rank()) * N; };
   // All threads of a block go round together: they meet in sums.
   const auto step = simt::blocks() * Row::in_block();
   for (auto first = simt::block() * Row::in_block(); first < norm.rows; first += step) {
@@ -98,45 +160,17 @@ __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs
     const bool active = row < norm.rows;
     Floats<N> held[packs]{};
     float total[1] = {0.0F};
-    for (int p = 0; p < packs; ++p) {
-      const auto c = column_of(p);
-      if (!active || c >= norm.width) continue;
-      auto& v = held[p];
-      v = load_floats<N>(norm.x.row(row), c);
-      if (norm.residual.data) {
-        const auto r = load_floats<N>(norm.residual.row(row), c);
-        for (int i = 0; i < N; ++i) v[i] = simt::widen(simt::narrow<T>(v[i] + r[i]));
-        store_floats<N>(norm.sum.row(row), c, v);
-      }
-      for (int i = 0; i < N; ++i) total[0] += norm.layer ? v[i] : v[i] * v[i];
-    }
-    Row::sums(total);
-    const float mean = norm.layer ? total[0] / count : 0.0F;
+    float mean = 0.0F;
+    if (active) thread.read(row, held);
     if (norm.layer) {
-      total[0] = 0.0F;
-      for (int p = 0; p < packs; ++p) {
-        if (!active || column_of(p) >= norm.width) continue;
-        for (int i = 0; i < N; ++i) total[0] += (held[p][i] - mean) * (held[p][i] - mean);
-      }
+      total[0] = thread.sum(held);
       Row::sums(total);
+      mean = total[0] / count;
     }
+    total[0] = thread.sum_of_squares(held, mean);
+    Row::sums(total);
     if (!active) continue;
-    const float rstd = 1.0F / std::sqrt(total[0] / count + norm.eps);
-    if (Row::rank() == 0) {
-      if (norm.mean) norm.mean.store(row, mean);
-      if (norm.rstd) norm.rstd.store(row, rstd);
-    }
-    for (int p = 0; p < packs; ++p) {
-      const auto c = column_of(p);
-      if (c >= norm.width) continue;
-      const auto w = load_floats<N>(norm.weight, c);
-      for (int i = 0; i < N; ++i) held[p][i] = (held[p][i] - mean) * rstd * w[i];
-      if (norm.bias) {
-        const auto b = load_floats<N>(norm.bias, c);
-        for (int i = 0; i < N; ++i) held[p][i] += b[i];
-      }
-      store_floats<N>(norm.y.row(row), c, held[p]);
-    }
+    thread.store(row, held, mean, 1.0F / std::sqrt(total[0] / count + norm.eps));
   }
 }
 
