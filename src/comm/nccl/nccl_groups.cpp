@@ -16,8 +16,7 @@ namespace nccl {
 /// The communicator that those of groups come from.
 class Link {
  public:
-  explicit Link(const Setting& shared)
-      : setting(shared), lane(shared, device::Priority::awaited) {}
+  explicit Link(const Setting& shared) : setting(shared), lane(shared, device::Priority::awaited) {}
 
   Communicator& parent() { return lane.communicator; }
 

@@ -36,8 +36,8 @@ class OperandKernels : public Kernels {
   void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) override;
   void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
                                 const Tensor& y) override;
-  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
-                           const Tensor& wide, const Tensor& y) override;
+  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
+                           const Tensor& y) override;
   void linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
                             const Tensor& d_wide) override;
   void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
