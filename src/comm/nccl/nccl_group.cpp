@@ -133,7 +133,7 @@ std::unique_ptr<Registration> NcclGroup::register_memory(const Tensor& memory) {
   expect_whole(memory);
   const OperationLabel label{"register_memory", name(), ranks(), ++collectives_started_,
                              setting_.timeout_seconds};
-  return nccl::register_memory(setting_, lane_->communicator, label, memory);
+  return nccl::register_memory(setting_, *lane_, label, memory);
 }
 
 void NcclGroup::barrier() {

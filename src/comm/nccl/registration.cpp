@@ -16,53 +16,55 @@ void warn(const Setting& setting, const char* call, Result result) {
                             setting.api().get_error_string(result));
 }
 
-/// Whoever waited for a collective may have waited in the order of streams alone.
-void settle(const Setting& setting) {
+/// Whether the communicator still knows the memory, which none of its operations needs any more.
+bool settle(Lane& lane) {
   try {
-    setting.device->synchronize();
+    if (std::uncaught_exceptions() > 0) {
+      lane.joined.give_up();
+    } else {
+      // The device itself may not have followed: nobody may ask for the last results.
+      lane.stream->record().wait();
+    }
   } catch (const std::exception& error) {
     base::log::local::warning("comm", "{}", error.what());
   }
+  return !lane.communicator.aborted();
 }
 
 class RegisteredBuffer final : public Registration {
  public:
-  RegisteredBuffer(const Setting& setting, Communicator& communicator, void* handle)
-      : setting_(setting), communicator_(communicator), handle_(handle) {}
+  RegisteredBuffer(const Setting& setting, Lane& lane, void* handle)
+      : setting_(setting), lane_(lane), handle_(handle) {}
   RegisteredBuffer(const RegisteredBuffer&) = delete;
   RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
   ~RegisteredBuffer() override {
-    // What is aborted has forgotten it.
-    if (communicator_.aborted()) return;
-    settle(setting_);
+    if (!settle(lane_)) return;
     warn(setting_, "ncclCommDeregister",
-         setting_.api().deregister_buffer(communicator_.raw(), handle_));
+         setting_.api().deregister_buffer(lane_.communicator.raw(), handle_));
   }
 
  private:
   Setting setting_;
-  Communicator& communicator_;
+  Lane& lane_;
   void* handle_;
 };
 
 class RegisteredWindow final : public Registration {
  public:
-  RegisteredWindow(const Setting& setting, Communicator& communicator)
-      : setting_(setting), communicator_(communicator) {}
+  RegisteredWindow(const Setting& setting, Lane& lane) : setting_(setting), lane_(lane) {}
   RegisteredWindow(const RegisteredWindow&) = delete;
   RegisteredWindow& operator=(const RegisteredWindow&) = delete;
   ~RegisteredWindow() override {
-    if (communicator_.aborted() || window_ == nullptr) return;
-    settle(setting_);
+    if (window_ == nullptr || !settle(lane_)) return;
     warn(setting_, "ncclCommWindowDeregister",
-         setting_.api().deregister_window(communicator_.raw(), window_));
+         setting_.api().deregister_window(lane_.communicator.raw(), window_));
   }
   /// NCCL writes here when its call is done.
   Window** place() { return &window_; }
 
  private:
   Setting setting_;
-  Communicator& communicator_;
+  Lane& lane_;
   Window* window_ = nullptr;
 };
 
@@ -75,13 +77,14 @@ bool takes_windows(const Setting& setting, const device::Tensor& memory) {
 
 }  // namespace
 
-std::unique_ptr<Registration> register_memory(const Setting& setting, Communicator& communicator,
+std::unique_ptr<Registration> register_memory(const Setting& setting, Lane& lane,
                                               const OperationLabel& label,
                                               const device::Tensor& memory) {
   if (setting.registration == NcclRegistration::none || memory.byte_count() == 0) return nullptr;
   const auto& api = setting.api();
+  auto& communicator = lane.communicator;
   if (takes_windows(setting, memory)) {
-    auto window = std::make_unique<RegisteredWindow>(setting, communicator);
+    auto window = std::make_unique<RegisteredWindow>(setting, lane);
     communicator.note(api.register_window(communicator.raw(), memory.raw(), memory.byte_count(),
                                           window->place(), symmetric_window),
                       "ncclCommWindowRegister");
@@ -96,7 +99,7 @@ std::unique_ptr<Registration> register_memory(const Setting& setting, Communicat
   await_birth(communicator, label, setting);
   // NCCL takes none where it would not use it.
   if (handle == nullptr) return nullptr;
-  return std::make_unique<RegisteredBuffer>(setting, communicator, handle);
+  return std::make_unique<RegisteredBuffer>(setting, lane, handle);
 }
 
 }  // namespace trireme::comm::nccl

@@ -8,9 +8,9 @@
 
 namespace trireme::comm::nccl {
 
-/// Tells a communicator that has come into being, and has nothing under way, of memory; with
+/// Tells a lane's communicator that has come into being, and has nothing under way, of memory; with
 /// windows together with its peers. Null where the library cannot be told, or must not.
-std::unique_ptr<Registration> register_memory(const Setting& setting, Communicator& communicator,
+std::unique_ptr<Registration> register_memory(const Setting& setting, Lane& lane,
                                               const OperationLabel& label,
                                               const device::Tensor& memory);
 
