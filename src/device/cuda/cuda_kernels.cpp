@@ -104,10 +104,16 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     launcher_.reset();
     return launcher_;
   }
-  void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
-                        const Tensor& y) override {
+  void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     use_card();
+    products_.forward(x, w, {}, y);
+  }
+  bool multiply_forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                 const Tensor& y) override {
+    use_card();
+    if (y.dtype() == DType::f32) return products_.forward_and_bias(x, w, bias, y);
     products_.forward(x, w, bias, y);
+    return true;
   }
   void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
     use_card();

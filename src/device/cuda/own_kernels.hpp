@@ -13,9 +13,10 @@ class OwnKernels : public Kernels {
  public:
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Tensor& y) override {
-    const bool fused = !bias || bias.dtype() == y.dtype();
-    multiply_forward(x, w, fused ? bias : Tensor(), y);
-    if (!fused) cuda::add_bias(start(), bias, y);
+    const bool alike = bias && bias.dtype() == y.dtype();
+    if (alike && multiply_forward_and_bias(x, w, bias, y)) return;
+    multiply_forward(x, w, y);
+    if (bias) cuda::add_bias(start(), bias, y);
   }
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override {
@@ -114,9 +115,11 @@ class OwnKernels : public Kernels {
  private:
   /// Begins an operation.
   virtual L& start() = 0;
-  /// linear_forward with no bias, or one of y's type.
-  virtual void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
-                                const Tensor& y) = 0;
+  /// linear_forward without a bias.
+  virtual void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) = 0;
+  /// With a bias of y's type; or false and nothing, for an f32 y alone.
+  virtual bool multiply_forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                         const Tensor& y) = 0;
   /// linear_backward_weight without a bias.
   virtual void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) = 0;
   /// Both in one, or false and nothing.

@@ -215,6 +215,12 @@ void Products::forward(const Tensor& x, const Tensor& w, const Tensor& bias, con
   multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
 }
 
+bool Products::forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                const Tensor& y) {
+  if (y.element_count() == 0) return true;
+  return try_multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
+}
+
 void Products::backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                               bool accumulate) {
   const auto kind =

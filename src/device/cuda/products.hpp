@@ -28,6 +28,8 @@ class Products final : public ProductTuning {
 
   /// y = x * transpose(w) + bias; a bias must have y's type.
   void forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
+  /// The same, or false and nothing where the library adds no bias to such a product.
+  bool forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
   void backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
   /// dw += transpose(dy) * x.
   void backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw);

@@ -35,9 +35,15 @@ class HostKernels final : public cuda::OwnKernels<HostLauncher> {
 
  private:
   HostLauncher& start() override { return launcher_; }
-  void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
-                        const Tensor& y) override {
+  void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
+    products_->linear_forward(x, w, {}, y);
+  }
+  bool multiply_forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                 const Tensor& y) override {
+    // f32 goes the way of a library that offers no bias there.
+    if (y.dtype() == DType::f32) return false;
     products_->linear_forward(x, w, bias, y);
+    return true;
   }
   void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
     products_->linear_backward_weight(dy, x, dw, {});
