@@ -131,6 +131,19 @@ Key cuda_graphs_key() {
               "no number. Without effect with tensor parallelism and on CPUs."};
 }
 
+Key deterministic_key() {
+  return {.section = "numerics",
+          .name = "deterministic",
+          .type = Type::flag,
+          .concern = Concern::training,
+          .default_text = "false",
+          .documentation =
+              "Whether the number of threads, too, may change no bit. Two "
+              "runs of one layout on as many threads are equal anyhow. On cards: "
+              "products are computed as cuBLASLt's heuristics say, and none is chosen "
+              "by timing."};
+}
+
 std::vector<Key> numerics_keys() {
   Key precision{.section = "numerics",
                 .name = "precision",
@@ -163,16 +176,6 @@ std::vector<Key> numerics_keys() {
                     "What computes attention on cards. `auto` is cuDNN where a node has it and it "
                     "takes the call (bf16, heads of 64 or 128, no dropout), else own kernels; "
                     "`cudnn` refuses to start without it."};
-  Key deterministic{.section = "numerics",
-                    .name = "deterministic",
-                    .type = Type::flag,
-                    .concern = Concern::training,
-                    .default_text = "false",
-                    .documentation =
-                        "Whether the number of threads, too, may change no bit. Two "
-                        "runs of one layout on as many threads are equal anyhow. On cards: "
-                        "products are computed as cuBLASLt's heuristics say, and none is chosen "
-                        "by timing."};
   Key threads{.section = "numerics",
               .name = "threads",
               .type = Type::integer,
@@ -192,7 +195,7 @@ std::vector<Key> numerics_keys() {
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};
-  return {precision, backend, attention, deterministic, cuda_graphs_key(), threads, peak};
+  return {precision, backend, attention, deterministic_key(), cuda_graphs_key(), threads, peak};
 }
 
 }  // namespace trireme::config
