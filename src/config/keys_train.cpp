@@ -131,6 +131,19 @@ Key cuda_graphs_key() {
               "no number. Without effect with tensor parallelism and on CPUs."};
 }
 
+Key attention_key() {
+  return {.section = "numerics",
+          .name = "attention",
+          .type = Type::choice,
+          .concern = Concern::layout,
+          .default_text = "auto",
+          .choices = {"auto", "own", "cudnn"},
+          .documentation =
+              "What computes attention on cards. `auto` is cuDNN where a node has it and it "
+              "takes the call (bf16, heads of 64 or 128, no dropout), else own kernels; "
+              "`cudnn` refuses to start without it."};
+}
+
 Key deterministic_key() {
   return {.section = "numerics",
           .name = "deterministic",
@@ -166,16 +179,6 @@ std::vector<Key> numerics_keys() {
                   "What runs the kernels. `auto` is `cpu`. `cuda` computes on one card a rank, the "
                   "nearest to its cores; ranks share cards where there are fewer. `reference` is "
                   "plain loops, the oracle of the others."};
-  Key attention{.section = "numerics",
-                .name = "attention",
-                .type = Type::choice,
-                .concern = Concern::layout,
-                .default_text = "auto",
-                .choices = {"auto", "own", "cudnn"},
-                .documentation =
-                    "What computes attention on cards. `auto` is cuDNN where a node has it and it "
-                    "takes the call (bf16, heads of 64 or 128, no dropout), else own kernels; "
-                    "`cudnn` refuses to start without it."};
   Key threads{.section = "numerics",
               .name = "threads",
               .type = Type::integer,
@@ -195,7 +198,8 @@ std::vector<Key> numerics_keys() {
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};
-  return {precision, backend, attention, deterministic_key(), cuda_graphs_key(), threads, peak};
+  return {precision, backend, attention_key(), deterministic_key(), cuda_graphs_key(),
+          threads,   peak};
 }
 
 }  // namespace trireme::config
