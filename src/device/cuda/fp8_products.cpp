@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
+#include "device/cuda/product_work.hpp"
 #include "device/rows.hpp"
 
 #include <algorithm>
@@ -16,14 +17,6 @@ namespace {
 constexpr std::uint32_t codes_together = 16;
 /// What the library asks for on Hopper.
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-
-/// The library assumes 256 bytes unless told.
-std::uint32_t alignment_of(const void* address) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(address);
-  std::uint32_t alignment = 256;
-  while (bits % alignment != 0) alignment /= 2;
-  return alignment;
-}
 
 void expect_operands(const Quantised& x, const Quantised& w, const Tensor& bias, const Tensor& y) {
   const Rows rows(y);

@@ -11,14 +11,6 @@ namespace {
 
 using Kind = ProductCall::Kind;
 
-/// The library assumes 256 bytes unless told.
-std::uint32_t alignment_of(const void* address) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(address);
-  std::uint32_t alignment = 256;
-  while (bits % alignment != 0) alignment /= 2;
-  return alignment;
-}
-
 std::int64_t row_stride(const Tensor& tensor) {
   const Rows rows(tensor);
   TRIREME_EXPECT(rows.evenly_spaced(), "a product needs evenly spaced rows: " + tensor.text());
@@ -122,6 +114,13 @@ ProductWork with_epilogue(const ProductCall& call, Epilogue epilogue) {
 }
 
 }  // namespace
+
+std::uint32_t alignment_of(const void* address) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address);
+  std::uint32_t alignment = 256;
+  while (bits % alignment != 0) alignment /= 2;
+  return alignment;
+}
 
 ProductWork work_of(const ProductCall& call) {
   switch (call.kind) {

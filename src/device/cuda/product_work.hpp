@@ -30,4 +30,7 @@ bool fuses(const ProductCall& call);
 /// The product that is left when own kernels do the rest.
 ProductCall unfused(const ProductCall& call);
 
+/// Of an address, up to the 256 bytes that the library assumes unless told.
+std::uint32_t alignment_of(const void* address);
+
 }  // namespace trireme::device::cuda
