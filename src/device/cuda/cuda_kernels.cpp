@@ -20,7 +20,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
         blas_(blas),
         launcher_(device_),
         products_(blas, device_.stream(), card_name),
-        fp8_products_(blas, device_.stream()) {}
+        fp8_products_(blas, device_.stream(), products_.workspace()) {}
   base::Status set_attention(AttentionBy by) {
     auto attention = cuda::CardAttention::make(by, device_.stream());
     if (!attention.ok()) return attention.failure();

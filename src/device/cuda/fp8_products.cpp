@@ -15,8 +15,7 @@ namespace {
 
 /// Codes are read so many at a time.
 constexpr std::uint32_t codes_together = 16;
-/// What the library asks for on Hopper.
-constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+constexpr std::size_t workspace_bytes = product_workspace_bytes;
 
 void expect_operands(const Quantised& x, const Quantised& w, const Tensor& bias, const Tensor& y) {
   const Rows rows(y);
@@ -110,10 +109,7 @@ void Fp8Products::choose(const Shape& shape, Plan& plan) const {
 
 Fp8Products::Plan& Fp8Products::plan_for(const Shape& shape) {
   if (const auto known = plans_.find(shape); known != plans_.end()) return known->second;
-  if (handle_ == nullptr) {
-    check(blas_.create(&handle_), "cublasLtCreate");
-    workspace_ = allocate_device(workspace_bytes);
-  }
+  if (handle_ == nullptr) check(blas_.create(&handle_), "cublasLtCreate");
   Plan plan;
   describe(shape, plan);
   return plans_.emplace(shape, plan).first->second;
@@ -141,7 +137,7 @@ void Fp8Products::forward(const Quantised& x, const Quantised& w, const Tensor& 
   const float beta = 0.0F;
   check(blas_.matmul(handle_, &plan.operation, &alpha, w.codes.raw(), &plan.w, x.codes.raw(),
                      &plan.x, &beta, y.raw(), &plan.y, y.raw(), &plan.y, &plan.algorithm,
-                     workspace_.get(), workspace_bytes, stream_.raw()),
+                     workspace_, workspace_bytes, stream_.raw()),
         "cublasLtMatmul");
 }
 

@@ -15,8 +15,10 @@ namespace trireme::device::cuda {
 /// and w [out, in] have it. How a shape is computed is chosen at its first use and then stays.
 class Fp8Products {
  public:
-  /// Opens nothing until the first product.
-  Fp8Products(const Blas& blas, StreamView stream) : blas_(blas), stream_(stream) {}
+  /// Opens nothing until the first product. `workspace`, of product_workspace_bytes, is shared with
+  /// other products of the stream.
+  Fp8Products(const Blas& blas, StreamView stream, void* workspace)
+      : blas_(blas), stream_(stream), workspace_(workspace) {}
   ~Fp8Products();
   Fp8Products(const Fp8Products&) = delete;
   Fp8Products& operator=(const Fp8Products&) = delete;
@@ -55,7 +57,7 @@ class Fp8Products {
   const Blas& blas_;
   StreamView stream_;
   cublasLtHandle_t handle_ = nullptr;
-  DeviceMemory workspace_;
+  void* workspace_;
   std::map<Shape, Plan> plans_;
 };
 
