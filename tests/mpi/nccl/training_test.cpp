@@ -2,6 +2,8 @@
 // ours.
 #include "mpi/training/training.hpp"
 
+#include "trireme/device/passing_device.hpp"
+
 #include "comm/progress.hpp"
 #include "support/detached/device.hpp"
 #include "support/fake_nccl/group.hpp"
@@ -70,42 +72,24 @@ std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOption
 enum class Forgets { that_it_follows_groups, that_groups_follow_it };
 
 /// Passes all on but that.
-class Forgetful final : public device::Device {
+class Forgetful final : public device::PassingDevice {
  public:
-  Forgetful(device::Device& inner, Forgets what) : inner_(inner), what_(what) {
+  Forgetful(device::Device& inner, Forgets what) : PassingDevice(inner), what_(what) {
     // Groups watch this device, and the host waits for the other.
-    inner_.add(mpi().progress());
+    inner.add(mpi().progress());
   }
   Forgetful(const Forgetful&) = delete;
   Forgetful& operator=(const Forgetful&) = delete;
-  ~Forgetful() override { inner_.remove(mpi().progress()); }
+  ~Forgetful() override { inner().remove(mpi().progress()); }
 
-  const char* name() const override { return inner_.name(); }
-  bool is_host() const override { return false; }
-  device::Arena arena(device::Purpose purpose, std::size_t bytes) override {
-    return inner_.arena(purpose, bytes);
-  }
-  device::Arena staging(device::Purpose purpose, std::size_t bytes) override {
-    return inner_.staging(purpose, bytes);
-  }
-  void copy_in(const void* from, const device::Tensor& to) override { inner_.copy_in(from, to); }
-  void copy_out(const device::Tensor& from, void* to) override { inner_.copy_out(from, to); }
-  void copy(const device::Tensor& from, const device::Tensor& to) override {
-    inner_.copy(from, to);
-  }
   device::Event record() override {
-    return what_ == Forgets::that_groups_follow_it ? device::Event() : inner_.record();
+    return what_ == Forgets::that_groups_follow_it ? device::Event() : inner().record();
   }
   void follow(const device::Event& event) override {
-    if (what_ != Forgets::that_it_follows_groups) inner_.follow(event);
+    if (what_ != Forgets::that_it_follows_groups) inner().follow(event);
   }
-  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override {
-    return inner_.side_stream(priority);
-  }
-  std::unique_ptr<device::Stopwatch> stopwatch() override { return inner_.stopwatch(); }
 
  private:
-  device::Device& inner_;
   Forgets what_;
 };
 
