@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace trireme::comm {
 namespace nccl {
@@ -45,12 +46,13 @@ void give_back(std::byte* data, std::size_t) {
 
 class NcclMemoryDevice final : public device::PassingDevice {
  public:
-  NcclMemoryDevice(device::Device& device, const NcclLibrary& library)
-      : PassingDevice(device), library_(library) {}
+  NcclMemoryDevice(device::Device& device, const NcclLibrary& library,
+                   std::vector<device::Purpose> purposes)
+      : PassingDevice(device), library_(library), purposes_(std::move(purposes)) {}
 
   device::Arena arena(device::Purpose purpose, std::size_t capacity_bytes) override {
     const bool is_shared =
-        purpose == device::Purpose::parameters || purpose == device::Purpose::gradients;
+        std::find(purposes_.begin(), purposes_.end(), purpose) != purposes_.end();
     if (!is_shared || capacity_bytes == 0) return inner().arena(purpose, capacity_bytes);
     // The device makes itself the calling thread's.
     const auto current = inner().arena(device::Purpose::communication, 0);
@@ -72,6 +74,7 @@ class NcclMemoryDevice final : public device::PassingDevice {
 
  private:
   NcclLibrary library_;
+  std::vector<device::Purpose> purposes_;
 };
 
 }  // namespace
@@ -84,14 +87,14 @@ bool is_allocated_by_nccl(const void* data, std::size_t bytes) {
 
 }  // namespace nccl
 
-std::unique_ptr<device::Device> with_nccl_memory(device::Device& device,
-                                                 const NcclLibrary& library) {
+std::unique_ptr<device::Device> with_nccl_memory(device::Device& device, const NcclLibrary& library,
+                                                 std::vector<device::Purpose> purposes) {
   const auto& api = *library.api;
   if (device.is_host() || api.allocate == nullptr || api.free == nullptr ||
       api.register_window == nullptr || api.deregister_window == nullptr) {
     return nullptr;
   }
-  return std::make_unique<nccl::NcclMemoryDevice>(device, library);
+  return std::make_unique<nccl::NcclMemoryDevice>(device, library, std::move(purposes));
 }
 
 }  // namespace trireme::comm
