@@ -142,10 +142,8 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
   }
-  if (trains() && groups.data->size() > 1) {
-    registrations.push_back(groups.data->register_memory(flat_parameters));
-    registrations.push_back(groups.data->register_memory(flat_gradients));
-  }
+  register_arenas(options.model, groups, memory, registrations);
+  if (trains()) register_flat(groups, flat_parameters, flat_gradients, registrations);
   make_executor();
   context.progress = [this] {
     if (kernels.device().recording()) return;

@@ -6,6 +6,7 @@
 
 #include "gradients.hpp"
 #include "pipeline.hpp"
+#include "registrations.hpp"
 
 #include <memory>
 #include <optional>
@@ -38,8 +39,8 @@ struct Engine::Parts {
   std::optional<optim::Optimizer> optimizer;
   std::optional<RecordedSections> recorded;
   std::optional<PipelineExecutor> executor;
-  /// Of what data-parallel collectives work in; ends before memory and groups do.
-  std::vector<std::unique_ptr<comm::Registration>> registrations;
+  /// Of what collectives and messages work in; ends before memory and groups do.
+  Registrations registrations;
   double gradient_norm = 0;
 
   Parts(const EngineOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
