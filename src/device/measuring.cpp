@@ -43,6 +43,7 @@ class MeasuringKernels : public Kernels {
   void adamw(const AdamW&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
              const Tensor&) override {}
   void sgd(const Sgd&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
+  void round_stochastically(const Tensor&, const StochasticRounding&, const Tensor&) override {}
   void synchronize() override {}
 };
 

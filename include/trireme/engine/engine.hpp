@@ -167,8 +167,9 @@ class Engine {
 
   /// What this rank has of the training state (masters and moments), as boxes.
   std::vector<StatePart> state_parts();
-  /// After the values of state_parts() were overwritten: parameters follow. Collective.
-  void state_changed();
+  /// After the values of state_parts() were overwritten with those of after `step` (0: before the
+  /// first): parameters follow. Collective.
+  void state_changed(std::int64_t step);
   std::vector<ParameterPart> parameter_parts();
 
   /// How many parts of steps were recorded so far, and how often one of them was issued.
