@@ -175,6 +175,16 @@ void Engine::Parts::make_parameters() {
     flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
   }
   stage.bind(flat_parameters, flat_gradients);
+  if (options.linear_forward == model::LinearForward::e4m3 &&
+      options.weight_copies == model::WeightCopies::kept) {
+    context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
+  }
+}
+
+/// Parameters change between steps, and by the hand of whoever loads them: a step or an evaluation
+/// trusts no copy of the one before.
+void Engine::Parts::renew_weight_copies() const {
+  if (weight_copies) weight_copies->renew(kernels, *groups.tensor);
 }
 
 void Engine::Parts::make_chunks() {
@@ -251,6 +261,7 @@ ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
   ScheduleOutcome outcome;
   parts.upload_batches();
+  parts.renew_weight_copies();
   outcome.tokens = parts.counted_tokens();
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
   auto& reduction = parts.reduction();
@@ -291,6 +302,7 @@ void Engine::update(double learning_rate, std::int64_t step) {
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   parts.upload_batches();
+  parts.renew_weight_copies();
   parts.pipeline().run_forward_only(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       [&parts](int index) { return parts.evaluation_batch(index); }, seen);

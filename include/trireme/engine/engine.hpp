@@ -41,6 +41,8 @@ struct EngineOptions {
   device::DType dtype = device::DType::f32;
   /// e4m3: with bf16 as the compute type.
   model::LinearForward linear_forward = model::LinearForward::plain;
+  /// Of e4m3 alone.
+  model::WeightCopies weight_copies = model::WeightCopies::for_each_use;
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
   model::Recompute recompute = model::Recompute::none;
   /// Rows of a micro-batch whose logits exist at once.
