@@ -55,6 +55,11 @@ class RecordingKernels final : public MeasuringKernels {
                       const Tensor& y) override {
     calls_.push_back({Kind::forward, x, w, bias, {}, y});
   }
+  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                const Tensor& y) override {
+    calls_.push_back(
+        {Kind::quantised_forward, x.codes, w.codes, bias, {}, y, x.unscale, w.unscale});
+  }
   void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
                            const Tensor& y) override {
     calls_.push_back({Kind::gelu_forward, x, w, bias, wide, y});
