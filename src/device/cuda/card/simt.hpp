@@ -98,6 +98,11 @@ __device__ inline std::uint32_t ballot(bool condition) {
   return __ballot_sync(0xFFFFFFFFU, condition ? 1 : 0);
 }
 
+template <typename... Parameters>
+const void* kernel_address(void (*kernel)(Parameters...)) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
 /// Memory of the card, from some element on.
 template <typename T>
 class Global {
