@@ -236,11 +236,18 @@ Engine::~Engine() {
 
 void Engine::initialise() {
   const auto& optimizer = parts_->updates();
+  // In parts: a device's rank needs no second copy of its whole model in host memory.
+  constexpr std::int64_t part = std::int64_t{1} << 26;
   for (const auto& segment : optimizer.segments()) {
-    device::HostMirror mirror(device());
-    model::initialise(parts_->stage, parts_->options.seed, segment.flat,
-                      mirror.of(optimizer.master(segment)));
-    mirror.store();
+    const auto master = optimizer.master(segment);
+    for (std::int64_t begin = 0; begin < segment.flat.size(); begin += part) {
+      const auto count = std::min(part, segment.flat.size() - begin);
+      const auto first = segment.flat.begin + begin;
+      device::HostMirror mirror(device());
+      model::initialise(parts_->stage, parts_->options.seed, {first, first + count},
+                        mirror.of(master.slice(0, begin, count)));
+      mirror.store();
+    }
   }
   state_changed(0);
 }
