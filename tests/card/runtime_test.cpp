@@ -1,6 +1,6 @@
 // The card that is made of the host catches what a card would not forgive.
+#include "count_up.hpp"
 #include "host_runtime.hpp"
-#include "simt.hpp"
 
 #include <catch2/catch.hpp>
 #include <signal.h>
@@ -14,7 +14,6 @@
 using namespace trireme;
 using namespace trireme::testing;
 using Catch::Matchers::Contains;
-namespace simt = device::simt;
 
 namespace {
 
@@ -57,16 +56,12 @@ void look_at(const void* memory) {
   static_cast<void>(seen);
 }
 
-void count_up(simt::Global<float> values, int count) {
-  const auto index = simt::block() * simt::threads() + simt::thread();
-  if (index < count) values.store(index, static_cast<float>(index));
-}
-
 cudaError_t launch_count_up(const Lane& lane, void* memory, int count) {
-  simt::Global<float> values(static_cast<float*>(memory));
-  void* arguments[] = {&values, &count};
-  return cudaLaunchKernel(simt::kernel_address(&count_up), dim3(2), dim3(32), arguments, 0,
-                          lane.raw);
+  auto code = cudaSuccess;
+  with_count_up(static_cast<float*>(memory), count, [&](const void* kernel, void** arguments) {
+    code = cudaLaunchKernel(kernel, dim3(2), dim3(32), arguments, 0, lane.raw);
+  });
+  return code;
 }
 
 /// What the second of two streams reads of what the first writes.
@@ -169,11 +164,13 @@ TEST_CASE("launches that no card can run are refused") {
   int number = 0;
   CHECK(cudaLaunchKernel(&number, dim3(1), dim3(32), none, 0, lane.raw) ==
         cudaErrorInvalidDeviceFunction);
-  const auto* const kernel = simt::kernel_address(&count_up);
-  CHECK(cudaLaunchKernel(kernel, dim3(0), dim3(32), none, 0, lane.raw) ==
-        cudaErrorInvalidConfiguration);
-  CHECK(cudaLaunchKernel(kernel, dim3(1), dim3(1056), none, 0, lane.raw) ==
-        cudaErrorInvalidConfiguration);
+  const auto memory = allocate_device(bytes);
+  with_count_up(static_cast<float*>(memory.get()), 1, [&](const void* kernel, void** arguments) {
+    CHECK(cudaLaunchKernel(kernel, dim3(0), dim3(32), arguments, 0, lane.raw) ==
+          cudaErrorInvalidConfiguration);
+    CHECK(cudaLaunchKernel(kernel, dim3(1), dim3(1056), arguments, 0, lane.raw) ==
+          cudaErrorInvalidConfiguration);
+  });
 }
 
 TEST_CASE("copies lie inside of memory that is there, and go where they are said to go") {

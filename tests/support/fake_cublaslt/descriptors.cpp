@@ -25,7 +25,7 @@ void write(Opaque* to, const Contents& contents) {
 template <typename Opaque, typename Contents>
 bool read_marked(const Opaque* from, Contents& to, std::uint64_t mark) {
   if (from == nullptr) return false;
-  std::memcpy(&to, from, sizeof(to));
+  std::memcpy(static_cast<void*>(&to), from, sizeof(to));
   return to.mark == mark;
 }
 

@@ -82,7 +82,7 @@ std::vector<Record> ways_for(const Problem& problem, const Preference& preferenc
 bool read(const cublasLtMatmulAlgo_t* from, Record& to) {
   static_assert(sizeof(Record) <= sizeof(*from));
   if (from == nullptr) return false;
-  std::memcpy(&to, from, sizeof(to));
+  std::memcpy(static_cast<void*>(&to), from, sizeof(to));
   return to.mark == record_mark && to.digest == digest_of(to);
 }
 

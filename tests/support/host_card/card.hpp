@@ -35,6 +35,9 @@ class Runtime {
  public:
   /// As documented, a multiprocessor has room for several blocks; few of them keep grids small.
   static constexpr int multiprocessors = 2;
+  /// Its compute capability, a Hopper's.
+  static constexpr int major = 9;
+  static constexpr int minor = 0;
   static constexpr std::size_t total_bytes = std::size_t{140} << 30;
   /// Of the context, which no allocation of the program is.
   static constexpr std::size_t context_bytes = std::size_t{500} << 20;

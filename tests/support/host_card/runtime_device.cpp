@@ -14,6 +14,14 @@ void expect_card(const Runtime& runtime, int card) {
   expect(card >= 0 && card < runtime.cards(), cudaErrorInvalidDevice);
 }
 
+/// Of the attributes that anybody asks for.
+int value_of(cudaDeviceAttr attribute) {
+  if (attribute == cudaDevAttrMultiProcessorCount) return Runtime::multiprocessors;
+  if (attribute == cudaDevAttrComputeCapabilityMajor) return Runtime::major;
+  expect(attribute == cudaDevAttrComputeCapabilityMinor, cudaErrorInvalidValue);
+  return Runtime::minor;
+}
+
 struct Text {
   cudaError_t code;
   const char* name;
@@ -105,8 +113,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int card) {
     expect(properties != nullptr, cudaErrorInvalidValue);
     std::memset(properties, 0, sizeof(*properties));
     std::strcpy(properties->name, "Host card");
-    properties->major = 9;
-    properties->minor = 0;
+    properties->major = Runtime::major;
+    properties->minor = Runtime::minor;
     properties->totalGlobalMem = Runtime::total_bytes;
     properties->multiProcessorCount = Runtime::multiprocessors;
     properties->l2CacheSize = 60 << 20;
@@ -119,8 +127,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int card) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int card) {
   return call([&](Runtime& runtime) {
     expect_card(runtime, card);
-    expect(value != nullptr && attribute == cudaDevAttrMultiProcessorCount, cudaErrorInvalidValue);
-    *value = Runtime::multiprocessors;
+    expect(value != nullptr, cudaErrorInvalidValue);
+    *value = value_of(attribute);
   });
 }
 
