@@ -23,16 +23,6 @@ const int steps = training_size().steps;
 /// losses apart by more than 1 %.
 constexpr double learning_rate = 3e-4;
 
-/// The first card, or nothing after the words that mark a test as skipped.
-std::unique_ptr<device::Kernels> kernels_of_card() {
-  auto kernels = device::make_cuda_kernels(0);
-  if (kernels.ok()) return std::move(kernels).value();
-  if (mpi().world_rank().value() == 0) {
-    std::printf("TRIREME_SKIP: %s\n", kernels.failure().text.c_str());
-  }
-  return nullptr;
-}
-
 /// A small model whose rows are as aligned as those of real ones.
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
                                   device::DType dtype) {
@@ -68,7 +58,7 @@ void print(const engine::EngineOptions& options, const char* against, double awa
 
 TEST_CASE("a card trains as the CPU does") {
   if (mpi().world_size() != 1) return;
-  const auto card = kernels_of_card();
+  const auto card = kernels_under_test();
   if (!card) return;
   const auto cpu = device::make_cpu_kernels(1);
   const auto groups = staged(local_groups(), card->device());
@@ -90,7 +80,7 @@ TEST_CASE("a card trains as the CPU does") {
 
 TEST_CASE("a card trains in FP8 as the CPU does") {
   if (mpi().world_size() != 1) return;
-  const auto card = kernels_of_card();
+  const auto card = kernels_under_test();
   if (!card) return;
   const auto cpu = device::make_cpu_kernels(1);
   const auto groups = staged(local_groups(), card->device());
@@ -110,7 +100,7 @@ TEST_CASE("a card trains in FP8 as the CPU does") {
 
 TEST_CASE("micro-batches from CUDA graphs have the bits of kernels one by one", "[graphs]") {
   if (mpi().world_size() != 1) return;
-  const auto card = kernels_of_card();
+  const auto card = kernels_under_test();
   if (!card) return;
   const auto groups = staged(local_groups(), card->device());
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
@@ -133,7 +123,7 @@ TEST_CASE("micro-batches from CUDA graphs have the bits of kernels one by one", 
 
 TEST_CASE("eight ranks on one card train as one rank there does") {
   if (mpi().world_size() != 8) return;
-  const auto card = kernels_of_card();
+  const auto card = kernels_under_test();
   if (!card) return;
   const auto alone = staged(local_groups(), card->device());
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {

@@ -4,6 +4,8 @@ import datetime
 import json
 import re
 
+from .stages import PASS
+
 FORMULAS = """\
 Share of a kernel bound by memory: bytes that must move at least (each tensor once) by time, over the
 card's own copy (bytes read and written). Share of others: multiplications and additions that the mask leaves,
@@ -73,16 +75,43 @@ def markdown(session, measured, when):
     return "\n".join([*parts, "## What divides what\n", FORMULAS + "\n"])
 
 
-def write(session, measured, folder):
-    """Returns the files' common name."""
-    when = datetime.datetime.now(datetime.timezone.utc)
-    card = re.sub(r"[^a-z0-9]+", "-", measured.card.get("card", "no card").lower()).strip("-")
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / f"gpu-check-{when:%Y-%m-%d-%H%M}-{card}"
-    stem.with_suffix(".json").write_text(json.dumps({
-        "date": when.isoformat(timespec="seconds"), "card": measured.card,
-        "stages": [vars(outcome) for outcome in session.outcomes], "ceilings": measured.ceilings,
-        "kernels": measured.kernels, "steps": measured.steps, "torch": measured.torch},
-        indent=1) + "\n")
-    stem.with_suffix(".md").write_text(markdown(session, measured, when))
-    return stem
+# Of each program's output as much is kept, its end.
+MOST_LOG_BYTES = 200_000
+
+
+class Keeper:
+    """Writes what has been found so far, again and again, under one name: whoever ends the call
+    before its end has what was found until then."""
+
+    def __init__(self, measured, folder, logs):
+        self.measured, self.folder, self.logs = measured, folder, logs
+        self.when = datetime.datetime.now(datetime.timezone.utc)
+        self.stem = None
+
+    def keep(self, session):
+        if not any(outcome.state == PASS for outcome in session.outcomes):
+            return
+        if self.stem is None:
+            name = self.measured.card.get("card", "no card").lower()
+            card = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.stem = self.folder / f"gpu-check-{self.when:%Y-%m-%d-%H%M}-{card}"
+        measured = self.measured
+        self.write(".json", json.dumps({
+            "date": self.when.isoformat(timespec="seconds"), "card": measured.card,
+            "stages": [vars(outcome) for outcome in session.outcomes],
+            "ceilings": measured.ceilings, "kernels": measured.kernels, "steps": measured.steps,
+            "torch": measured.torch}, indent=1) + "\n")
+        self.write(".md", markdown(session, measured, self.when))
+        self.write(".log", "".join(self.outputs()))
+
+    def outputs(self):
+        for log in sorted(self.logs.glob("*.log")):
+            text = log.read_bytes()[-MOST_LOG_BYTES:].decode(errors="replace")
+            yield f"==== {log.name}\n{text}\n"
+
+    def write(self, ending, text):
+        """Whole or not at all."""
+        unfinished = self.stem.with_suffix(".part")
+        unfinished.write_text(text)
+        unfinished.replace(self.stem.with_suffix(ending))

@@ -61,12 +61,27 @@ Lane& Peer::incoming(const UniqueId& id) {
 Lane& Peer::open(std::unique_ptr<Lane>& lane, const UniqueId& id, int end) {
   if (lane) return *lane;
   lane = std::make_unique<Lane>(setting_, device::Priority::awaited);
+  for (const auto& memory : memory_) lane->memory.add(memory);
   // The handle's owner makes the device the calling thread's own.
   lane->stream->handle();
   lane->communicator.begin([&](Comm** comm, Config* config) {
     return setting_.api().init_rank(comm, 2, id, end, config);
   });
   return *lane;
+}
+
+void Peer::add_memory(const device::Tensor& memory) {
+  memory_.push_back(memory);
+  for (auto* lane : {outgoing_.get(), incoming_.get()}) {
+    if (lane != nullptr) lane->memory.add(memory);
+  }
+}
+
+void Peer::forget_memory(const device::Tensor& memory) {
+  std::erase_if(memory_, [&](const auto& each) { return each.raw() == memory.raw(); });
+  for (auto* lane : {outgoing_.get(), incoming_.get()}) {
+    if (lane != nullptr) lane->memory.forget(setting_, *lane, memory);
+  }
 }
 
 Message::Message(const Setting& setting, const OperationLabel& label, Peer& peer,

@@ -8,6 +8,7 @@
 using namespace trireme;
 using namespace trireme::testing;
 using comm::NcclRegistration;
+using comm::Offsets;
 using device::Purpose;
 
 namespace {
@@ -18,6 +19,8 @@ std::vector<base::Rank> everybody() {
   return ranks;
 }
 
+const std::vector<Purpose> shared_purposes{Purpose::parameters, Purpose::gradients};
+
 /// A group of all ranks on a device, and gradients of NCCL's or of the device.
 struct Stage {
   explicit Stage(NcclRegistration registration) {
@@ -26,7 +29,7 @@ struct Stage {
     options.registration = registration;
     groups = std::make_unique<comm::NcclGroups>(nccl->library(), mpi(), *world, device, options);
     group = groups->split(mpi().make_world({comm::Backend::mpi, 30}));
-    shared = comm::with_nccl_memory(device, nccl->library());
+    shared = comm::with_nccl_memory(device, nccl->library(), shared_purposes);
   }
 
   std::unique_ptr<FakeNccl> nccl = make_fake_nccl(mpi(), everybody());
@@ -57,7 +60,7 @@ TEST_CASE("buffers are known while they are registered, and sums in them stay ri
     auto arena = stage.device.arena(Purpose::gradients, 1 << 16);
     const auto values = arena.allocate(DType::f32, {2520});
     {
-      const auto known = stage.group->register_memory(values);
+      const auto known = stage.group->register_memory(values, Offsets::same);
       CHECK((known == nullptr) == (registration == NcclRegistration::none));
       CHECK(sums_up(stage, values));
       CHECK(sums_up(stage, values.slice(0, 0, 17)));
@@ -65,7 +68,7 @@ TEST_CASE("buffers are known while they are registered, and sums in them stay ri
     // The device's own memory is no window.
     CHECK(stage.nccl->windows_registered == 0);
     CHECK(stage.nccl->buffers_registered == (registration == NcclRegistration::none ? 0 : 1));
-    CHECK(stage.group->register_memory(values.slice(0, 0, 0)) == nullptr);
+    CHECK(stage.group->register_memory(values.slice(0, 0, 0), Offsets::same) == nullptr);
   }
 }
 
@@ -80,15 +83,15 @@ TEST_CASE("parameters and gradients that NCCL allocates are windows, and other a
     CHECK(stage.nccl->allocations() == 2);
     const auto values = gradients.allocate(DType::f32, {2520});
     const auto weights = parameters.allocate(DType::f32, {1000});
-    const auto first = stage.group->register_memory(values);
-    const auto second = stage.group->register_memory(weights);
+    const auto first = stage.group->register_memory(values, Offsets::same);
+    const auto second = stage.group->register_memory(weights, Offsets::same);
     CHECK(stage.nccl->windows_registered == 2);
     CHECK(stage.nccl->buffers_registered == 0);
     CHECK(sums_up(stage, values));
     CHECK(sums_up(stage, weights));
     // No window begins inside an allocation.
     const auto rest = gradients.allocate(DType::f32, {1000});
-    const auto third = stage.group->register_memory(rest);
+    const auto third = stage.group->register_memory(rest, Offsets::same);
     CHECK(stage.nccl->windows_registered == 2);
     CHECK(stage.nccl->buffers_registered == 1);
   }
@@ -107,12 +110,12 @@ TEST_CASE("an older library gets buffers, or nothing") {
   const auto group = groups.split(mpi().make_world({comm::Backend::mpi, 30}));
   auto arena = stage.shared->arena(Purpose::gradients, 4096);
   const auto values = arena.allocate(DType::f32, {1000});
-  CHECK(group->register_memory(values) != nullptr);
+  CHECK(group->register_memory(values, Offsets::same) != nullptr);
   CHECK(stage.nccl->buffers_registered == 1);
   api.register_buffer = nullptr;
-  CHECK(group->register_memory(values) == nullptr);
+  CHECK(group->register_memory(values, Offsets::same) == nullptr);
   api.allocate = nullptr;
-  CHECK(comm::with_nccl_memory(stage.device, library) == nullptr);
+  CHECK(comm::with_nccl_memory(stage.device, library, shared_purposes) == nullptr);
 }
 
 TEST_CASE("a registration that NCCL refuses ends in an error that names it") {
@@ -120,7 +123,7 @@ TEST_CASE("a registration that NCCL refuses ends in an error that names it") {
   stage.nccl->faults.refused_call = "ncclCommRegister";
   auto arena = stage.device.arena(Purpose::gradients, 4096);
   const auto values = arena.allocate(DType::f32, {1000});
-  CHECK_THROWS_WITH(stage.group->register_memory(values),
+  CHECK_THROWS_WITH(stage.group->register_memory(values, Offsets::same),
                     Catch::Contains("register_memory number 1 of process group 'world'") &&
                         Catch::Contains("ncclCommRegister"));
 }
@@ -139,8 +142,8 @@ TEST_CASE(
   auto arena = stage.device.arena(Purpose::gradients, 1 << 16);
   const auto values = arena.allocate(DType::f32, {2520});
   {
-    const auto known = stage.group->register_memory(values);
-    CHECK_THROWS_WITH(stage.group->register_memory(values.slice(0, 5, 7)),
+    const auto known = stage.group->register_memory(values, Offsets::same);
+    CHECK_THROWS_WITH(stage.group->register_memory(values.slice(0, 5, 7), Offsets::same),
                       Catch::Contains("told twice"));
   }
   CHECK_THROWS_WITH(stage.group->all_reduce(values), Catch::Contains("was taken from it"));

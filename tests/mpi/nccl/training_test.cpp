@@ -2,6 +2,8 @@
 // ours.
 #include "mpi/training/training.hpp"
 
+#include "trireme/device/passing_device.hpp"
+
 #include "comm/progress.hpp"
 #include "support/detached/device.hpp"
 #include "support/fake_nccl/group.hpp"
@@ -10,6 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include <memory>
+#include <utility>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -54,12 +57,15 @@ engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
 }
 
 /// Trains on a detached device whose groups NCCL serves.
-std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOptions& options,
-                                      Haste haste = {}) {
+std::vector<Observed> train_over_nccl(
+    FakeNccl& nccl, const engine::EngineOptions& options, Haste haste = {},
+    comm::NcclRegistration registration = comm::NcclRegistration::buffers) {
   DetachedKernels kernels(device::make_cpu_kernels(1), haste);
   auto groups = mpi_groups(options.mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
-  comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device());
+  comm::NcclOptions of_nccl;
+  of_nccl.registration = registration;
+  comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device(), of_nccl);
   for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
     *group = parent.split(std::move(*group));
   }
@@ -70,42 +76,24 @@ std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOption
 enum class Forgets { that_it_follows_groups, that_groups_follow_it };
 
 /// Passes all on but that.
-class Forgetful final : public device::Device {
+class Forgetful final : public device::PassingDevice {
  public:
-  Forgetful(device::Device& inner, Forgets what) : inner_(inner), what_(what) {
+  Forgetful(device::Device& inner, Forgets what) : PassingDevice(inner), what_(what) {
     // Groups watch this device, and the host waits for the other.
-    inner_.add(mpi().progress());
+    inner.add(mpi().progress());
   }
   Forgetful(const Forgetful&) = delete;
   Forgetful& operator=(const Forgetful&) = delete;
-  ~Forgetful() override { inner_.remove(mpi().progress()); }
+  ~Forgetful() override { inner().remove(mpi().progress()); }
 
-  const char* name() const override { return inner_.name(); }
-  bool is_host() const override { return false; }
-  device::Arena arena(device::Purpose purpose, std::size_t bytes) override {
-    return inner_.arena(purpose, bytes);
-  }
-  device::Arena staging(device::Purpose purpose, std::size_t bytes) override {
-    return inner_.staging(purpose, bytes);
-  }
-  void copy_in(const void* from, const device::Tensor& to) override { inner_.copy_in(from, to); }
-  void copy_out(const device::Tensor& from, void* to) override { inner_.copy_out(from, to); }
-  void copy(const device::Tensor& from, const device::Tensor& to) override {
-    inner_.copy(from, to);
-  }
   device::Event record() override {
-    return what_ == Forgets::that_groups_follow_it ? device::Event() : inner_.record();
+    return what_ == Forgets::that_groups_follow_it ? device::Event() : inner().record();
   }
   void follow(const device::Event& event) override {
-    if (what_ != Forgets::that_it_follows_groups) inner_.follow(event);
+    if (what_ != Forgets::that_it_follows_groups) inner().follow(event);
   }
-  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override {
-    return inner_.side_stream(priority);
-  }
-  std::unique_ptr<device::Stopwatch> stopwatch() override { return inner_.stopwatch(); }
 
  private:
-  device::Device& inner_;
   Forgets what_;
 };
 
@@ -125,10 +113,39 @@ TEST_CASE(
   CHECK(train_over_nccl(*nccl, options) == found);
   // Shards of an optimizer are sums of the same numbers in the same order.
   CHECK(train_over_nccl(*nccl, options_for(mesh, 1)) == found);
-  // Parameters and gradients of each of the three runs.
-  CHECK(nccl->buffers_registered == (mesh.degree(Axis::data) > 1 ? 6 : 0));
   CHECK(nccl->alive() == 0);
   CHECK(nccl->aborted == 0);
+}
+
+TEST_CASE("all collectives and messages of a training step are in memory that NCCL was told of") {
+  using comm::NcclRegistration;
+  for (const auto& mesh : {mesh_of_world(), layout::Mesh::of(mpi().world_size(), 1, 1)}) {
+    if (mesh.degree(Axis::pipeline) > 4) continue;
+    for (const auto sequence : {model::SequenceParallel::off, model::SequenceParallel::on}) {
+      still_going(mesh.text());
+      auto options = options_for(mesh, 1);
+      options.model.num_hidden_layers = 4;
+      options.sequence_parallel = sequence;
+      const bool meets = mesh.degree(Axis::tensor) > 1 || mesh.degree(Axis::data) > 1;
+      const bool sends = mesh.degree(Axis::pipeline) > 1;
+      const auto nccl = make_fake_nccl(mpi(), everybody());
+      const auto plain = train_over_nccl(*nccl, options, {}, NcclRegistration::none);
+      CHECK(nccl->buffers_registered == 0);
+      CHECK(nccl->collectives.in_known_memory + nccl->messages.in_known_memory == 0);
+      // Tied embeddings are collectives of the first and the last stage alone.
+      if (meets) CHECK(nccl->collectives.elsewhere > 0);
+      CHECK((nccl->messages.elsewhere > 0) == sends);
+      const auto collectives = std::exchange(nccl->collectives, {}).elsewhere;
+      const auto messages = std::exchange(nccl->messages, {}).elsewhere;
+      CHECK(train_over_nccl(*nccl, options, {}, NcclRegistration::buffers) == plain);
+      CHECK(nccl->collectives.in_known_memory == collectives);
+      CHECK(nccl->collectives.elsewhere == 0);
+      CHECK(nccl->messages.in_known_memory == messages);
+      CHECK(nccl->messages.elsewhere == 0);
+      CHECK(nccl->alive() == 0);
+      CHECK(nccl->aborted == 0);
+    }
+  }
 }
 
 TEST_CASE("streams that run in any order that events allow change no bit") {
@@ -303,5 +320,57 @@ TEST_CASE("in a step the host waits for batches, the loss and the norm, however 
       CHECK(waits.joins > 4 * layers * options.micro_batches / mesh.degree(Axis::pipeline));
     }
     joins = waits.joins;
+  }
+}
+
+namespace {
+
+/// Matrices that two ranks can share in multiples of 16.
+engine::EngineOptions fp8_options() {
+  auto options = options_for(mesh_of_world(), 1);
+  options.model.hidden_size = 64;
+  options.model.intermediate_size = 64;
+  options.model.head_dim = 16;
+  options.model.num_attention_heads = 4;
+  options.model.num_key_value_heads = 4;
+  options.model.num_hidden_layers = 2;
+  options.dtype = device::DType::bf16;
+  options.linear_forward = model::LinearForward::e4m3;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("scales of FP8 copies are found without the host") {
+  const auto mesh = mesh_of_world();
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  auto options = fp8_options();
+  options.linear_forward = model::LinearForward::plain;
+  const auto plain = waits_of_a_step(*nccl, options);
+  options.linear_forward = model::LinearForward::e4m3;
+  const int here = options.model.num_hidden_layers / mesh.degree(Axis::pipeline);
+  const int products = 4 * here * options.micro_batches;
+  for (const auto copies : {model::WeightCopies::for_each_use, model::WeightCopies::kept}) {
+    still_going("counting");
+    options.weight_copies = copies;
+    const auto waits = waits_of_a_step(*nccl, options);
+    CHECK(waits.device == plain.device);
+    CHECK(waits.works == 0);
+    if (mesh.degree(Axis::tensor) == 1) continue;
+    // A message a product, and one for all weights of a step.
+    CHECK(waits.joins - plain.joins == products + (copies == model::WeightCopies::kept ? 1 : 0));
+  }
+}
+
+TEST_CASE("FP8 over NCCL has the bits of any order that events allow, and of copies kept or not") {
+  auto options = fp8_options();
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto expected = train_over_nccl(*nccl, options);
+  options.weight_copies = model::WeightCopies::kept;
+  const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
+  for (const auto& haste :
+       {Haste{}, Haste{Haste::Kind::eager}, Haste{Haste::Kind::mixed, 300 + rank}}) {
+    still_going("another order");
+    CHECK(train_over_nccl(*nccl, options, haste) == expected);
   }
 }

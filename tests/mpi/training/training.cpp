@@ -140,7 +140,7 @@ std::vector<Observed> train_serially(const engine::EngineOptions& options, devic
   static const auto world = mpi().make_world({comm::Backend::automatic, 300});
   std::vector<Observed> observed(static_cast<std::size_t>(steps));
   if (world->rank() == 0) {
-    const auto groups = local_groups();
+    const auto groups = staged(local_groups(), kernels.device());
     observed = train(options, groups.views(), kernels, steps);
   }
   // Doubles travel as pairs of 32-bit words.

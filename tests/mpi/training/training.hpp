@@ -26,6 +26,11 @@ OwnedGroups local_groups();
 /// they were for the host's own memory.
 OwnedGroups staged(OwnedGroups groups, device::Device& device);
 
+/// Whose layouts are compared: the reference (on_host.cpp), the same behind a detached device
+/// (detached/on_detached.cpp), or the first card, which all ranks share (tests/gpu/on_card.cpp).
+/// Null, after the words that mark a test as skipped, where there is none.
+std::unique_ptr<device::Kernels> kernels_under_test();
+
 /// Tiny models of the three families; gpt2 ties its embeddings, llama has grouped heads and
 /// scaled rotary frequencies, qwen3 has heads wider than hidden / heads.
 model::ModelConfig tiny(model::Architecture architecture);

@@ -153,11 +153,13 @@ class HeldRow {
     return (std::int64_t{p} * Row::size() + Row::rank()) * N;
   }
   __device__ void read(std::int64_t row, HeldGradient<T, N, packs>& held) const {
+    const auto dy = norm_.dy.row(row);
+    const auto x = norm_.x.row(row);
     for (int p = 0; p < packs; ++p) {
       const auto c = column(p);
       if (c >= norm_.width) continue;
-      held.dy[p] = norm_.dy.row(row).template load_pack<N>(c);
-      held.x[p] = norm_.x.row(row).template load_pack<N>(c);
+      held.dy[p] = dy.template load_pack<N>(c);
+      held.x[p] = x.template load_pack<N>(c);
     }
     held.mean = norm_.layer ? norm_.mean.load(row) : 0.0F;
     held.rstd = norm_.rstd.load(row);
@@ -169,9 +171,9 @@ class HeldRow {
   }
   __device__ void read_direct(std::int64_t row, Packs& direct) const {
     if (!norm_.d_residual.data) return;
+    const auto residual = norm_.d_residual.row(row);
     for (int p = 0; p < packs; ++p) {
-      if (column(p) >= norm_.width) continue;
-      direct[p] = norm_.d_residual.row(row).template load_pack<N>(column(p));
+      if (column(p) < norm_.width) direct[p] = residual.template load_pack<N>(column(p));
     }
   }
   /// totals: of g, and of g times the normalised row, where g is dy * weight.
@@ -198,6 +200,7 @@ class HeldRow {
   /// means: of what `totals` sums.
   __device__ void store(std::int64_t row, const HeldGradient<T, N, packs>& held,
                         const Packs& weight, const Packs& direct, const float (&means)[2]) const {
+    const auto dx = norm_.dx.row(row);
     for (int p = 0; p < packs; ++p) {
       if (column(p) >= norm_.width) continue;
       Floats<N> result;
@@ -210,7 +213,7 @@ class HeldRow {
         if (!ahead) skipped = norm_.d_residual.row(row).template load_pack<N>(column(p));
         for (int i = 0; i < N; ++i) result[i] += simt::widen(skipped[i]);
       }
-      store_floats<N>(norm_.dx.row(row), column(p), result);
+      store_floats<N>(dx, column(p), result);
     }
   }
 
