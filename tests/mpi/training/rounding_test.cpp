@@ -82,7 +82,7 @@ std::uint64_t number_of(const layout::Shape& shape, const layout::Box& box, std:
 class Trained {
  public:
   Trained(const engine::EngineOptions& options, const engine::Groups& groups, int count)
-      : kernels_(device::make_reference_kernels()),
+      : kernels_(device::make_cpu_kernels(1)),
         memory_(engine::Memory::host(engine::measure(options))),
         engine_(options, groups, *kernels_, memory_) {
     engine_.initialise();
@@ -173,7 +173,7 @@ TEST_CASE("every element is rounded by the bits of its number, wherever it lies"
 }
 
 TEST_CASE("layouts that change no bit change none with parameters rounded at random") {
-  const auto kernels = device::make_reference_kernels();
+  const auto kernels = device::make_cpu_kernels(1);
   constexpr auto architecture = Architecture::llama;
   constexpr int count = 6;
   const auto run = [&](const engine::EngineOptions& options, const engine::Groups& groups) {
