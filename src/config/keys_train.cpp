@@ -157,6 +157,19 @@ Key deterministic_key() {
               "by timing."};
 }
 
+Key stochastic_rounding_key() {
+  return {.section = "numerics",
+          .name = "stochastic_rounding",
+          .type = Type::flag,
+          .concern = Concern::training,
+          .default_text = "false",
+          .documentation =
+              "Whether bf16 parameters are rounded from their fp32 masters at random, up with the "
+              "probability of what is cut off, so that what an update changes shows in their mean "
+              "however small it is; else to the nearest. The same in every layout and after a "
+              "resume. Not with precision fp32."};
+}
+
 std::vector<Key> numerics_keys() {
   Key precision{.section = "numerics",
                 .name = "precision",
@@ -198,8 +211,14 @@ std::vector<Key> numerics_keys() {
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};
-  return {precision, backend, attention_key(), deterministic_key(), cuda_graphs_key(),
-          threads,   peak};
+  return {precision,
+          backend,
+          attention_key(),
+          deterministic_key(),
+          stochastic_rounding_key(),
+          cuda_graphs_key(),
+          threads,
+          peak};
 }
 
 }  // namespace trireme::config

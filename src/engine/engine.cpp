@@ -7,6 +7,7 @@
 
 #include "fp8.hpp"
 #include "host_sum.hpp"
+#include "ownership.hpp"
 #include "parts.hpp"
 
 #include <algorithm>
@@ -30,37 +31,6 @@ model::StagePlace stage_place(const EngineOptions& options) {
 
 std::int64_t bucket_elements(const EngineOptions& options) {
   return std::max<std::int64_t>(1, options.bucket_bytes / 4);
-}
-
-/// What a rank updates: with ZeRO level 1 its shard of each bucket, else everything.
-struct Ownership {
-  std::vector<optim::Segment> segments;
-  std::int64_t state_size = 0;
-};
-
-void add_segments(const model::StageParameters& stage, layout::FlatRange owned,
-                  Ownership& ownership) {
-  for (const auto& slab : stage.slabs()) {
-    const auto begin = std::max(owned.begin, slab.pieces.front().flat.begin);
-    const auto end = std::min(owned.end, slab.pieces.back().flat.end);
-    if (begin >= end) continue;
-    const auto state_begin = ownership.state_size + begin - owned.begin;
-    ownership.segments.push_back({{begin, end}, state_begin, slab.decays});
-  }
-  ownership.state_size += owned.size();
-}
-
-Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
-                       int data_rank) {
-  Ownership ownership;
-  if (options.zero_level == 0) {
-    add_segments(stage, {0, stage.flat().size}, ownership);
-    return ownership;
-  }
-  for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
-    add_segments(stage, stage.flat().shard_of_bucket(bucket, data_rank), ownership);
-  }
-  return ownership;
 }
 
 /// With one stage there is nothing to overlap: each backward right after its forward holds the
@@ -96,6 +66,12 @@ base::Status check(const EngineOptions& options) {
         options.model.max_position_embeddings));
   }
   if (auto status = check_fp8(options); !status.ok()) return status;
+  if (options.rule.rounding == optim::ParameterRounding::stochastic &&
+      options.dtype == device::DType::f32) {
+    return base::usage_failure(
+        "numerics.stochastic_rounding = true but numerics.precision = fp32 (parameters are their "
+        "own fp32 masters, and nothing is rounded); use precision bf16 or fp8, or leave it false");
+  }
   auto schedule = schedule_of(options);
   if (!schedule) return schedule.failure();
   auto layers = layout::assign_layers(options.model.num_hidden_layers, stages,
@@ -199,6 +175,16 @@ void Engine::Parts::make_parameters() {
     flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
   }
   stage.bind(flat_parameters, flat_gradients);
+  if (options.linear_forward == model::LinearForward::e4m3 &&
+      options.weight_copies == model::WeightCopies::kept) {
+    context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
+  }
+}
+
+/// Parameters change between steps, and by the hand of whoever loads them: a step or an evaluation
+/// trusts no copy of the one before.
+void Engine::Parts::renew_weight_copies() const {
+  if (weight_copies) weight_copies->renew(kernels, *groups.tensor);
 }
 
 void Engine::Parts::make_chunks() {
@@ -258,11 +244,11 @@ void Engine::initialise() {
                       mirror.of(optimizer.master(segment)));
     mirror.store();
   }
-  state_changed();
+  state_changed(0);
 }
 
-void Engine::state_changed() {
-  parts_->updates().give_parameters(parts_->kernels);
+void Engine::state_changed(std::int64_t step) {
+  parts_->updates().give_parameters(parts_->kernels, step);
   parts_->gather_parameters();
 }
 
@@ -275,6 +261,7 @@ ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
   ScheduleOutcome outcome;
   parts.upload_batches();
+  parts.renew_weight_copies();
   outcome.tokens = parts.counted_tokens();
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
   auto& reduction = parts.reduction();
@@ -315,6 +302,7 @@ void Engine::update(double learning_rate, std::int64_t step) {
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   parts.upload_batches();
+  parts.renew_weight_copies();
   parts.pipeline().run_forward_only(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       [&parts](int index) { return parts.evaluation_batch(index); }, seen);

@@ -23,6 +23,7 @@ struct Engine::Parts {
   model::StageContext context;
   device::Tensor flat_parameters;
   device::Tensor flat_gradients;  // f32, empty for inference
+  std::optional<model::KeptCopies> weight_copies;
   std::vector<model::Chunk> chunks;
   std::vector<ChunkMessages> messages;
   std::vector<int> slots;
@@ -65,6 +66,8 @@ struct Engine::Parts {
   double whole_loss_sum(double local) const;
   std::int64_t counted_tokens();
   void gather_parameters() const;
+  /// Before micro-batches read them.
+  void renew_weight_copies() const;
 };
 
 }  // namespace trireme::engine

@@ -236,11 +236,15 @@ std::vector<KernelWork> parameter_work(Kernels& kernels, Memory& memory, DType d
   const bool rounded = dtype == DType::bf16;
   const auto parameter = [=](auto call) { return rounded ? narrow.at(call) : master.at(call); };
   const auto copied = rounded ? narrow.bytes() : std::int64_t{0};
-  return {{"adamw", dtype, 7 * one + copied,
-           [=, &kernels](auto call) {
-             kernels.adamw({1e-4F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, call + 1}, gradient.at(call),
-                           master.at(call), first.at(call), second.at(call), parameter(call));
-           }},
+  const auto adamw = [=, &kernels](auto call, const device::StochasticRounding& rounding) {
+    kernels.adamw({1e-4F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, call + 1, rounding}, gradient.at(call),
+                  master.at(call), first.at(call), second.at(call), parameter(call));
+  };
+  // Rows as long as a rank's part of a matrix.
+  const device::StochasticRounding rounding{.seed = 1, .stream = 2, .width = 768, .stride = 1536};
+  return {{"adamw", dtype, 7 * one + copied, [=](auto call) { adamw(call, {}); }},
+          {"adamw rounding at random", dtype, 7 * one + copied,
+           [=](auto call) { adamw(call, rounding); }},
           {"momentum sgd", dtype, 5 * one + copied,
            [=, &kernels](auto call) {
              kernels.sgd({1e-4F, 0.9F, 0.1F, 1.0F}, gradient.at(call), master.at(call),

@@ -4,7 +4,6 @@
 #include "device/cuda/blas.hpp"
 #include "device/cuda/card_attention.hpp"
 #include "device/cuda/cuda_device.hpp"
-#include "device/cuda/fp8_products.hpp"
 #include "device/cuda/launcher.hpp"
 #include "device/cuda/own_kernels.hpp"
 #include "device/cuda/products.hpp"
@@ -19,8 +18,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
       : device_(card),
         blas_(blas),
         launcher_(device_),
-        products_(blas, device_.stream(), card_name),
-        fp8_products_(blas, device_.stream()) {}
+        products_(blas, device_.stream(), card_name) {}
   base::Status set_attention(AttentionBy by) {
     auto attention = cuda::CardAttention::make(by, device_.stream());
     if (!attention.ok()) return attention.failure();
@@ -55,7 +53,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
                                 const Tensor& y) override {
     use_card();
-    fp8_products_.forward(x, w, bias, y);
+    products_.forward_quantised(x, w, bias, y);
   }
   void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
                            const Tensor& y) override {
@@ -135,7 +133,6 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   const cuda::Blas& blas_;
   cuda::Launcher launcher_;
   cuda::Products products_;
-  cuda::Fp8Products fp8_products_;
   std::unique_ptr<cuda::CardAttention> attention_;
 };
 

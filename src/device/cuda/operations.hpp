@@ -102,5 +102,8 @@ template <typename L>
 void adamw(L& launcher, const AdamW& rule, const OptimizerRuns& runs);
 template <typename L>
 void sgd(L& launcher, const Sgd& rule, const OptimizerRuns& runs);
+template <typename L>
+void round_stochastically(L& launcher, const Tensor& master, const StochasticRounding& rounding,
+                          const Tensor& parameter);
 
 }  // namespace trireme::device::cuda

@@ -111,6 +111,10 @@ class OwnKernels : public Kernels {
            const Tensor& parameter) override {
     cuda::sgd(start(), rule, {gradient, master, momentum, {}, parameter});
   }
+  void round_stochastically(const Tensor& master, const StochasticRounding& rounding,
+                            const Tensor& parameter) override {
+    cuda::round_stochastically(start(), master, rounding, parameter);
+  }
 
  private:
   /// Begins an operation.

@@ -5,6 +5,7 @@
 #include "device/rows.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace trireme::device::cuda {
 namespace {
@@ -39,6 +40,20 @@ MatrixProduct forward_product(const Tensor& x, const Tensor& w, const Tensor& y)
   product.in = x.dtype();
   product.out = y.dtype();
   return product;
+}
+
+/// The same of codes, which Hopper multiplies where both operands have the inner dimension in one
+/// run and so many of them lie together.
+MatrixProduct quantised_product(const ProductCall& call) {
+  constexpr std::uint32_t codes_together = 16;
+  const auto& [x, w, y] = std::tie(call.x, call.w, call.result);
+  TRIREME_EXPECT(x.contiguous() && w.contiguous() && w.dim(1) % codes_together == 0 &&
+                     w.dim(0) % codes_together == 0 && alignment_of(x.raw()) >= codes_together &&
+                     alignment_of(w.raw()) >= codes_together,
+                 "FP8 product: x " + x.text() + ", w " + w.text());
+  TRIREME_EXPECT(y.dtype() == DType::bf16 && (!call.bias || call.bias.dtype() == DType::bf16),
+                 "FP8 product: y and bias are bf16");
+  return forward_product(x, w, y);
 }
 
 /// dx = dy * w.
@@ -81,11 +96,18 @@ ProductWork with_epilogue(const ProductCall& call, Epilogue epilogue) {
   ProductWork work;
   auto& product = work.product;
   auto& operands = work.operands;
-  operands = {call.w.raw(), call.x.raw(), call.result.raw(), nullptr, nullptr};
+  operands.a = call.w.raw();
+  operands.b = call.x.raw();
+  operands.d = call.result.raw();
   switch (call.kind) {
     case Kind::forward:
     case Kind::gelu_forward:
       product = forward_product(call.x, call.w, call.result);
+      break;
+    case Kind::quantised_forward:
+      product = quantised_product(call);
+      operands.scale_a = call.w_unscale.raw();
+      operands.scale_b = call.x_unscale.raw();
       break;
     case Kind::backward_input:
     case Kind::accumulate_input:
@@ -125,6 +147,7 @@ std::uint32_t alignment_of(const void* address) {
 ProductWork work_of(const ProductCall& call) {
   switch (call.kind) {
     case Kind::forward:
+    case Kind::quantised_forward:
       return with_epilogue(call, call.bias ? Epilogue::bias : Epilogue::none);
     case Kind::gelu_forward:
       return with_epilogue(call, call.bias ? Epilogue::gelu_bias : Epilogue::gelu);

@@ -13,6 +13,9 @@ struct ProductOperands {
   void* d = nullptr;
   void* aux = nullptr;
   const void* bias = nullptr;
+  /// f32 [1] each, of codes.
+  const void* scale_a = nullptr;
+  const void* scale_b = nullptr;
 };
 
 struct ProductWork {

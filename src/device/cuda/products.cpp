@@ -17,10 +17,27 @@ constexpr std::size_t workspace_bytes = product_workspace_bytes;
 /// Of the library's ranking; what comes later has hardly ever won.
 constexpr int most_ways = 8;
 constexpr int rounds = 5;
+/// As far as the library asks.
+constexpr std::uint32_t aligned = 256;
 
 cudaDataType_t type_of(DType dtype) {
-  TRIREME_EXPECT(dtype != DType::i32, "products compute on f32 or bf16");
-  return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
+  switch (dtype) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::e4m3:
+      return CUDA_R_8F_E4M3;
+    case DType::i32:
+      break;
+  }
+  TRIREME_EXPECT(false, "products compute on f32, bf16 or e4m3");
+  return CUDA_R_32F;
+}
+
+/// What the heuristics are told of an address that they do not follow.
+const void* somewhere(std::uint32_t alignment) {
+  return reinterpret_cast<const void*>(std::uintptr_t{alignment});
 }
 
 cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
@@ -101,8 +118,15 @@ void Products::describe(const MatrixProduct& product, Plan& plan) const {
   if (product.stride_aux != 0) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.stride_aux);
     // The heuristics take the alignment from an address that they do not follow.
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
-        reinterpret_cast<const void*>(std::uintptr_t{product.alignment_aux}));
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, somewhere(product.alignment_aux));
+  }
+  if (product.in == DType::e4m3) {
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{0});
+    if (product.epilogue == Epilogue::bias) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(product.out));
+    }
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere(aligned));
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, somewhere(aligned));
   }
   const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, bool transposed,
                           std::int64_t rows, std::int64_t columns, std::int64_t stride) {
@@ -184,6 +208,8 @@ void Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& w
   };
   const auto& operands = work.operands;
   if (operands.bias != nullptr) point(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  if (operands.scale_a != nullptr) point(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.scale_a);
+  if (operands.scale_b != nullptr) point(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.scale_b);
   if (operands.aux != nullptr) point(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux);
   const float alpha = 1.0F;
   const float beta = work.product.accumulate ? 1.0F : 0.0F;
@@ -205,9 +231,13 @@ void Products::multiply(const ProductWork& work) {
   const auto& product = work.product;
   if (product.m == 0 || product.n == 0) return;
   if (try_multiply(work)) return;
-  throw base::Error(base::ExitCode::topology,
-                    base::format("cuBLASLt has no way to multiply {} x {} x {} in {}", product.m,
-                                 product.k, product.n, device::name(product.in)));
+  throw base::Error(
+      base::ExitCode::topology,
+      base::format("cuBLASLt has no way to multiply {} x {} x {} in {}{}", product.m, product.k,
+                   product.n, device::name(product.in),
+                   product.in == DType::e4m3 ? " (cards of compute capability 8.9 and newer do "
+                                               "it); use numerics.precision = bf16"
+                                             : ""));
 }
 
 void Products::forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
@@ -219,6 +249,12 @@ bool Products::forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& 
                                 const Tensor& y) {
   if (y.element_count() == 0) return true;
   return try_multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
+}
+
+void Products::forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                 const Tensor& y) {
+  multiply(work_of(
+      {ProductCall::Kind::quantised_forward, x.codes, w.codes, bias, {}, y, x.unscale, w.unscale}));
 }
 
 void Products::backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,

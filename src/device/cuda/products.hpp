@@ -15,7 +15,9 @@
 
 namespace trireme::device::cuda {
 
-/// The products of linear layers by cuBLASLt: fp32 without TF32, bf16 with sums in fp32. How one is
+/// The products of linear layers by cuBLASLt: fp32 without TF32, bf16 with sums in fp32, e4m3 with
+/// scales that the card reads and sums in fp32 ("fast accumulation", which adds with fewer bits, is
+/// off; compute capability 8.9). How one is
 /// computed is what was chosen for it by timing, else what the library's heuristics name first; it
 /// stays, so that a run repeats bit by bit.
 class Products final : public ProductTuning {
@@ -30,6 +32,9 @@ class Products final : public ProductTuning {
   void forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
   /// The same, or false and nothing where the library adds no bias to such a product.
   bool forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
+  /// y = (x * transpose(w)) * both unscales + bias; y and bias are bf16.
+  void forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                         const Tensor& y);
   void backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
   /// dw += transpose(dy) * x.
   void backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw);

@@ -191,6 +191,8 @@ struct Waits {
   std::uint64_t device = 0;
   int works = 0;
   int joins = 0;
+  /// Of those the tensor-parallel group's, which no look at what is done can make fewer.
+  int tensor_joins = 0;
 };
 
 /// Counts, and passes on.
@@ -258,26 +260,29 @@ class CountingGroup final : public comm::ProcessGroup {
 Waits waits_of_a_step(FakeNccl& nccl, const engine::EngineOptions& options) {
   DetachedKernels kernels(device::make_cpu_kernels(1));
   Waits waits;
+  Waits of_tensor;
   auto groups = mpi_groups(options.mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
   comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device());
   for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
     *group = parent.split(std::move(*group));
-    if (*group) *group = std::make_unique<CountingGroup>(std::move(*group), waits);
+    auto& counted = group == &groups.tensor ? of_tensor : waits;
+    if (*group) *group = std::make_unique<CountingGroup>(std::move(*group), counted);
   }
   auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
   engine::Engine engine(options, groups.views(), kernels, memory);
   engine.initialise();
   Waits before;
   for (int step = 0; step < 2; ++step) {
-    before = {kernels.device().waits(), waits.works, waits.joins};
+    before = {kernels.device().waits(), waits.works + of_tensor.works,
+              waits.joins + of_tensor.joins, of_tensor.joins};
     fill(engine, step);
     engine.run_schedule();
     engine.reduce_gradients();
     engine.update(1e-3, step + 1);
   }
-  return {kernels.device().waits() - before.device, waits.works - before.works,
-          waits.joins - before.joins};
+  return {kernels.device().waits() - before.device, waits.works + of_tensor.works - before.works,
+          waits.joins + of_tensor.joins - before.joins, of_tensor.joins - before.tensor_joins};
 }
 
 }  // namespace
@@ -303,5 +308,58 @@ TEST_CASE("in a step the host waits for batches, the loss and the norm, however 
       CHECK(waits.joins > 4 * layers * options.micro_batches / mesh.degree(Axis::pipeline));
     }
     joins = waits.joins;
+  }
+}
+
+namespace {
+
+/// Matrices that two ranks can share in multiples of 16.
+engine::EngineOptions fp8_options() {
+  auto options = options_for(mesh_of_world(), 1);
+  options.model.hidden_size = 64;
+  options.model.intermediate_size = 64;
+  options.model.head_dim = 16;
+  options.model.num_attention_heads = 4;
+  options.model.num_key_value_heads = 4;
+  options.model.num_hidden_layers = 2;
+  options.dtype = device::DType::bf16;
+  options.linear_forward = model::LinearForward::e4m3;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("scales of FP8 copies are found without the host") {
+  const auto mesh = mesh_of_world();
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  auto options = fp8_options();
+  options.linear_forward = model::LinearForward::plain;
+  const auto plain = waits_of_a_step(*nccl, options);
+  options.linear_forward = model::LinearForward::e4m3;
+  const int here = options.model.num_hidden_layers / mesh.degree(Axis::pipeline);
+  const int products = 4 * here * options.micro_batches;
+  for (const auto copies : {model::WeightCopies::for_each_use, model::WeightCopies::kept}) {
+    still_going("counting");
+    options.weight_copies = copies;
+    const auto waits = waits_of_a_step(*nccl, options);
+    CHECK(waits.device == plain.device);
+    CHECK(waits.works == 0);
+    if (mesh.degree(Axis::tensor) == 1) continue;
+    // A message a product, and one for all weights of a step.
+    CHECK(waits.tensor_joins - plain.tensor_joins ==
+          products + (copies == model::WeightCopies::kept ? 1 : 0));
+  }
+}
+
+TEST_CASE("FP8 over NCCL has the bits of any order that events allow, and of copies kept or not") {
+  auto options = fp8_options();
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto expected = train_over_nccl(*nccl, options);
+  options.weight_copies = model::WeightCopies::kept;
+  const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
+  for (const auto& haste :
+       {Haste{}, Haste{Haste::Kind::eager}, Haste{Haste::Kind::mixed, 300 + rank}}) {
+    still_going("another order");
+    CHECK(train_over_nccl(*nccl, options, haste) == expected);
   }
 }
