@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
+#include "gpu/training_size.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -17,7 +18,7 @@ using model::Architecture;
 
 namespace {
 
-constexpr int steps = 20;
+const int steps = training_size().steps;
 /// AdamW's first steps follow signs: at higher rates two backends' roundings in bf16 alone take
 /// losses apart by more than 1 %.
 constexpr double learning_rate = 3e-4;
@@ -40,7 +41,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.model.vocab_size = 128;
   options.model.hidden_size = 128;
   options.model.intermediate_size = 256;
-  options.model.num_hidden_layers = 4;
+  options.model.num_hidden_layers = training_size().layers;
   options.model.num_attention_heads = 4;
   options.model.num_key_value_heads = architecture == Architecture::gpt2 ? 4 : 2;
   options.model.head_dim = 64;
@@ -48,8 +49,8 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.mesh = mesh;
   options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
   options.micro_batch = 2;
-  options.micro_batches = 8 / mesh.degree(Axis::data);
-  options.sequence_length = 32;
+  options.micro_batches = training_size().micro_batches / mesh.degree(Axis::data);
+  options.sequence_length = training_size().sequence_length;
   options.dtype = dtype;
   options.clip_norm = 1.0;
   options.seed = 7;

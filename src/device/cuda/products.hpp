@@ -28,6 +28,7 @@ class Products final : public ProductTuning {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
+
   /// y = x * transpose(w) + bias; a bias must have y's type.
   void forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
   /// The same, or false and nothing where the library adds no bias to such a product.

@@ -295,6 +295,26 @@ void FakeCudnn::get(CudnnDescriptor& descriptor, Attribute attribute, std::int64
   }
 }
 
+/// What tensors by value are when a run is issued: the caller's numbers may be gone when it runs.
+std::map<std::int64_t, float> FakeCudnn::numbers_of(
+    const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses) {
+  std::map<std::int64_t, float> numbers;
+  for (auto* const raw : graph.all<RawDescriptor>(Attribute::graph_operations)) {
+    for (const auto& [attribute, value] : find(raw).values) {
+      if (value.type != Type::descriptor) continue;
+      const auto& tensor = find(value.as<RawDescriptor>().front());
+      if (tensor.kind != Kind::tensor || !tensor.has(Attribute::tensor_is_by_value) ||
+          !tensor.one<bool>(Attribute::tensor_is_by_value)) {
+        continue;
+      }
+      const auto id = tensor.one<std::int64_t>(Attribute::tensor_id);
+      if (!addresses.contains(id)) misuse("a tensor without an address");
+      numbers[id] = *static_cast<const float*>(addresses.at(id));
+    }
+  }
+  return numbers;
+}
+
 void FakeCudnn::execute(Handle handle, const CudnnDescriptor& plan, const CudnnDescriptor& pack) {
   if (!plan.finalized || !pack.finalized) misuse("a run of what is not final");
   if (!handles_.contains(handle) || !handles_.at(handle).has_value())
@@ -308,12 +328,15 @@ void FakeCudnn::execute(Handle handle, const CudnnDescriptor& plan, const CudnnD
     if (pointers[index] == nullptr) misuse("an address of nothing");
     if (!addresses.emplace(ids[index], pointers[index]).second) misuse("an id twice");
   }
-  const auto work = [addresses, bytes = plan.engine.workspace_bytes,
-                     workspace = pack.one<void*>(Attribute::pack_workspace),
-                     &config = plan.descriptor(Attribute::plan_config)] {
+  const auto& graph =
+      plan.descriptor(Attribute::plan_config).descriptor(Attribute::heuristics_graph);
+  auto work = [addresses, &graph, bytes = plan.engine.workspace_bytes,
+               workspace = pack.one<void*>(Attribute::pack_workspace),
+               numbers = numbers_of(graph, addresses)]() mutable {
     constexpr int poison = 0xC5;
     std::memset(workspace, poison, bytes);
-    interpret(config.descriptor(Attribute::heuristics_graph), addresses);
+    for (auto& [id, number] : numbers) addresses[id] = &number;
+    interpret(graph, addresses);
   };
   ++runs;
   if (!issue) return work();

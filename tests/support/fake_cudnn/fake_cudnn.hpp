@@ -92,6 +92,8 @@ class FakeCudnn {
            std::int64_t& count, void* values);
   void execute(device::cudnn::Handle handle, const CudnnDescriptor& plan,
                const CudnnDescriptor& pack);
+  std::map<std::int64_t, float> numbers_of(const CudnnDescriptor& graph,
+                                           const std::map<std::int64_t, void*>& addresses);
   void before_destruction_of(const CudnnDescriptor& descriptor);
 
   device::cudnn::Api api_;

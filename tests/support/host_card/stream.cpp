@@ -74,19 +74,22 @@ void Order::run_all() {
 }
 
 std::vector<std::size_t> Order::order_of(const std::vector<Node>& nodes) {
+  std::vector<std::size_t> missing;
+  std::vector<std::vector<std::size_t>> next(nodes.size());
+  std::vector<std::size_t> ready;
+  for (std::size_t number = 0; number < nodes.size(); ++number) {
+    missing.push_back(nodes[number].after.size());
+    for (const auto before : nodes[number].after) next[before].push_back(number);
+    if (missing.back() == 0) ready.push_back(number);
+  }
   std::vector<std::size_t> order;
-  std::vector<bool> placed(nodes.size());
-  while (order.size() < nodes.size()) {
-    std::vector<std::size_t> ready;
-    for (std::size_t number = 0; number < nodes.size(); ++number) {
-      const auto& after = nodes[number].after;
-      if (!placed[number] && std::all_of(after.begin(), after.end(),
-                                         [&](std::size_t before) { return placed[before]; })) {
-        ready.push_back(number);
-      }
+  while (!ready.empty()) {
+    std::swap(ready[below(ready.size())], ready.back());
+    order.push_back(ready.back());
+    ready.pop_back();
+    for (const auto number : next[order.back()]) {
+      if (--missing[number] == 0) ready.push_back(number);
     }
-    order.push_back(ready[below(ready.size())]);
-    placed[order.back()] = true;
   }
   return order;
 }
