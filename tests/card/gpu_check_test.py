@@ -11,16 +11,19 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "python"))
 sys.dont_write_bytecode = True
 
-from gpu_check.programs import IN_BUILD  # noqa: E402
+from gpu_check import models  # noqa: E402
+from gpu_check.measurements import Measurements  # noqa: E402
+from gpu_check.programs import IN_BUILD, Programs  # noqa: E402
 
 # What stands for each program, and words that keep it short.
 PROGRAMS = {"gpu_kernels": ["card_kernels", "*order*"], "bench_kernels": ["card_bench_kernels"],
-            "bench_card_memory": ["card_bench_memory"]}
+            "bench_card_memory": ["card_bench_memory"], "trireme": ["trireme"]}
 ARGUMENTS = argparse.Namespace()
 
 
@@ -51,6 +54,17 @@ class GpuCheckTest(unittest.TestCase):
                      "own attention backward, 2 heads of 64, seq 8"):
             self.assertIn(name, kernels)
         self.assertEqual({row["ceiling"] for row in written["ceilings"]}, {"copy", "product"})
+
+    def test_the_steps_of_a_model_are_planned_run_and_read(self):
+        with unittest.mock.patch.object(models, "LARGEST_TOKEN", 512):
+            measured = Measurements(Programs(ROOT, self.folder / "build"), ROOT, self.folder)
+        measured.look_at_card(10)
+        measured.ceilings = [{"ceiling": "product", "type": "bf16", "flops_per_second": 1e12}]
+        said = measured.step_of(models.Model("tiny", "gpt2", 64, 1, 2, 2, 128, 512, 8, 1))(120)
+        self.assertIn("tokens/s", said)
+        [row] = measured.steps
+        self.assertGreater(row["planned_bytes"], 4 * row["parameters"])
+        self.assertEqual(set(row["planned_library_bytes"]), {"cuBLASLt", "cuDNN"})
 
 
 if __name__ == "__main__":
