@@ -28,7 +28,7 @@ namespace {
 constexpr auto fine = CUBLAS_STATUS_SUCCESS;
 constexpr auto invalid = CUBLAS_STATUS_INVALID_VALUE;
 constexpr auto unsupported = CUBLAS_STATUS_NOT_SUPPORTED;
-const float nan = std::numeric_limits<float>::quiet_NaN();
+const float poison = std::numeric_limits<float>::quiet_NaN();
 
 const device::cuda::Blas& blas() {
   return *base::value_or_throw(device::cuda::load_blas());
@@ -62,7 +62,7 @@ const cublasLtMatmulAlgo_t& plain_way(CublasltGemm& gemm) {
 TEST_CASE("the stand-in is what the product finds where the environment says so") {
   const auto before = controls().plain;
   CublasltGemm gemm(blas(), {1, 1, 1});
-  alignas(256) float numbers[3]{3, 4, nan};
+  alignas(256) float numbers[3]{3, 4, poison};
   gemm.a_at = &numbers[0];
   gemm.b_at = &numbers[1];
   gemm.d_at = &numbers[2];
@@ -83,7 +83,7 @@ TEST_CASE("columns are columns, and a transposition is one") {
   alignas(256) const float b[]{1, 10, 100};
   for (const auto transpose_a : {CUBLAS_OP_N, CUBLAS_OP_T}) {
     for (const auto transpose_b : {CUBLAS_OP_N, CUBLAS_OP_T}) {
-      alignas(256) float d[]{nan, 1};
+      alignas(256) float d[]{poison, 1};
       CublasltGemm gemm(blas(), {2, 1, 3, transpose_a, transpose_b});
       gemm.a_at = transpose_a == CUBLAS_OP_N ? a_plain : a_transposed;
       gemm.b_at = b;
