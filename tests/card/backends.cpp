@@ -19,10 +19,9 @@ const std::vector<Backend>& backends() {
   return all;
 }
 
+/// Which threads go first, and how own attention repeats, is looked at in tests/simt.
 const std::vector<Variants>& variants_under_test() {
-  static const std::vector<Variants> all{
-      {"cuda", {on_card(AttentionBy::either), on_card(AttentionBy::either)}},
-      {"cuda, own attention", {on_card(AttentionBy::own), on_card(AttentionBy::own)}}};
+  static const std::vector<Variants> all{{"cuda", {on_card(AttentionBy::either)}}};
   return all;
 }
 

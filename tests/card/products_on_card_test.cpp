@@ -49,6 +49,8 @@ class Watch {
   void check_use() const {
     INFO(controls().last_refusal);
     CHECK(controls().misuses == before_.misuses);
+    // Sums are in fp32, split or not.
+    CHECK(controls().rounded == before_.rounded);
   }
 
  private:
@@ -61,13 +63,16 @@ class Card {
   Card() {
     auto inner = base::value_or_throw(make_cuda_kernels(0, AttentionBy::own));
     tuning_ = inner->product_tuning();
+    device_ = &inner->device();
     mirrored_ = std::make_unique<MirroredKernels>(std::move(inner));
   }
   Kernels& kernels() { return *mirrored_; }
   ProductTuning& tuning() { return *tuning_; }
+  Device& device() { return *device_; }
 
  private:
   ProductTuning* tuning_ = nullptr;
+  Device* device_ = nullptr;
   std::unique_ptr<MirroredKernels> mirrored_;
 };
 
@@ -285,5 +290,45 @@ TEST_CASE("a bias that the library's kernels cannot read in packs is added by ow
   card.tuning().choose(layer.calls());
   layer.run(card.kernels());
   check_results(layer, 1);
+  watch.check_use();
+}
+
+TEST_CASE("FP8 products take no memory of their own, and a bias wherever it lies") {
+  const Watch watch;
+  const auto reference = make_reference_kernels();
+  auto arena = Arena::host(Purpose::activations, std::size_t{1} << 20);
+  const auto random = [&](std::int64_t height, std::int64_t width, std::uint64_t stream) {
+    TestTensor numbers(DType::bf16, {height, width});
+    numbers.randomise(stream);
+    const auto tensor = arena.allocate(DType::bf16, {height, width});
+    reference->copy(numbers, tensor);
+    return tensor;
+  };
+  const auto quantised = [&](std::int64_t height, std::uint64_t stream) {
+    const auto numbers = random(height, in, stream);
+    const auto magnitude = arena.allocate(DType::f32, {1});
+    const Quantised copy{arena.allocate(DType::e4m3, {height, in}),
+                         arena.allocate(DType::f32, {1})};
+    reference->largest_magnitude(numbers, magnitude);
+    reference->quantise(numbers, magnitude, copy);
+    return copy;
+  };
+  const auto x = quantised(rows, 1);
+  const auto w = quantised(out, 2);
+  const auto biases = random(1, out + 3, 3).reshape({out + 3});
+  const auto y = arena.allocate(DType::bf16, {rows, out});
+  const auto wanted = arena.allocate(DType::bf16, {rows, out});
+  Card card;
+  const auto before = card.device().taken_bytes();
+  for (const std::int64_t shift : {0, 3}) {
+    const auto bias = biases.slice(0, shift, out);
+    card.kernels().linear_forward_quantised(x, w, bias, y);
+    reference->linear_forward_quantised(x, w, bias, wanted);
+    CHECK(relative_error(Layer::values(y), Layer::values(wanted)) < 1e-2);
+  }
+  card.kernels().linear_forward_quantised(x, w, {}, y);
+  CHECK(card.device().taken_bytes() == before);
+  CHECK(watch.all() == 3);
+  CHECK(watch.with_epilogue() == 1);
   watch.check_use();
 }

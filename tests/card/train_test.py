@@ -22,7 +22,7 @@ STEPS = 3
 # Small, but with rows that libraries' fused work takes.
 SETTINGS = {"model.num_hidden_layers": 2, "train.sequence_length": 16, "train.global_batch": 4,
             "train.steps": STEPS, "checkpoint.every_steps": STEPS, "numerics.threads": 1,
-            "numerics.peak_flops": 1e12, "run.binding": "none", "optimizer.warmup_steps": 0}
+            "numerics.peak_flops": 1e12, "run.binding": "none", "optimizer.warmup_steps": 0, "optimizer.curve": "constant"}
 ARGUMENTS = argparse.Namespace()
 
 

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <iostream>
 
@@ -78,8 +79,8 @@ TEST_CASE("attention by cuDNN equals own kernels and the reference, and repeats 
   MirroredKernels fused(std::move(made).value());
   MirroredKernels own(base::value_or_throw(make_cuda_kernels(0, AttentionBy::own)));
   const auto reference = make_reference_kernels();
-  for (const auto& shape : shapes) {
-    if (shape.seq > 200 && !take_large_shapes()) continue;
+  for (auto shape : shapes) {
+    if (!take_large_shapes()) shape.seq = std::min<std::int64_t>(shape.seq, 40);
     for (const bool causal : {true, false}) {
       INFO("batch " << shape.batch << ", seq " << shape.seq << ", heads " << shape.heads << "/"
                     << shape.kv_heads << " of " << shape.head_dim << ", causal " << causal);

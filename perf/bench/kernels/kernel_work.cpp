@@ -183,17 +183,6 @@ void add_positional(std::vector<KernelWork>& list, Kernels& kernels, Memory& mem
 
 }  // namespace
 
-Shapes shapes_of_a_card() {
-  Shapes shapes;
-  shapes.rows = 16384;
-  shapes.hidden = 2048;
-  shapes.intermediate = 5632;
-  shapes.heads = 16;
-  shapes.logit_rows = 4096;
-  shapes.parameters = std::int64_t{64} << 20;
-  return shapes;
-}
-
 std::vector<KernelWork> activation_work(Kernels& kernels, Memory& memory, DType dtype,
                                         const Shapes& shapes) {
   std::vector<KernelWork> list;

@@ -59,7 +59,8 @@ cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
 }
 
 std::string target_of(const Blas& blas, const std::string& card) {
-  return base::format("{}, cuBLASLt {}, workspace {}", card, blas.version(), workspace_bytes);
+  return base::format("{}, cuBLASLt {}, sums in fp32, workspace {}", card, blas.version(),
+                      workspace_bytes);
 }
 
 /// "products-nvidia-h200-130002.json".
@@ -149,6 +150,11 @@ std::vector<Algorithm> Products::ways(const MatrixProduct& product, Plan plan, i
           "cublasLtMatmulPreferenceSetAttribute");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
+  if (product.out != DType::f32) {
+    // Unless told, parts of a split sum may be rounded to the result's type before they meet.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  }
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.alignment_a);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.alignment_b);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.alignment_d);

@@ -45,7 +45,16 @@ struct Observed {
   bool operator==(const Observed&) const = default;
 };
 
+/// A whole run, and what of it was recorded and issued again.
+struct TrainedRun {
+  std::vector<Observed> observed;
+  engine::Engine::Recorded recorded;
+};
+
 /// Trains on made-up tokens; checks that the run took exactly the memory that was measured for it.
+TrainedRun run_training(const engine::EngineOptions& options, const engine::Groups& groups,
+                        device::Kernels& kernels, int steps, double learning_rate = 3e-3);
+/// The same, where nothing else is looked at.
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
                             device::Kernels& kernels, int steps, double learning_rate = 3e-3);
 

@@ -31,7 +31,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.model = tiny(architecture);
   options.model.hidden_size = 64;
   options.model.intermediate_size = 64;
-  options.model.num_hidden_layers = 4;
+  options.model.num_hidden_layers = 4;  // two chunks on each of two stages
   options.model.num_attention_heads = 4;
   options.model.num_key_value_heads = architecture == Architecture::gpt2 ? 4 : 2;
   options.model.head_dim = 16;
@@ -63,7 +63,7 @@ class CountingKernels final : public device::test::OperandKernels {
     body(*inner_, [](const device::Tensor& tensor) { return tensor; });
   }
 
-  std::unique_ptr<device::Kernels> inner_ = device::make_reference_kernels();
+  std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);
   std::map<std::string, int> counts_;
 };
 
@@ -119,7 +119,7 @@ std::size_t bytes_of(const engine::EngineOptions& options, device::Purpose purpo
 }  // namespace
 
 TEST_CASE("copies of weights that are kept for a step change no bit") {
-  const auto kernels = device::make_reference_kernels();
+  const auto kernels = device::make_cpu_kernels(1);
   for (const auto& mesh : meshes()) {
     for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
       const auto what = base::format("{} {}", model::name(architecture), mesh.text());
@@ -144,7 +144,7 @@ TEST_CASE("copies of weights that are kept for a step change no bit") {
 }
 
 TEST_CASE("an evaluation and a step after it find copies of what the weights are by then") {
-  const auto kernels = device::make_reference_kernels();
+  const auto kernels = device::make_cpu_kernels(1);
   for (const auto& mesh : meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text());
@@ -205,7 +205,7 @@ TEST_CASE("copies that are kept take a byte an element beside the parameters") {
   CHECK(more >= codes + 2 * 16 * sizeof(float));
   // Each scale begins where tensors do.
   CHECK(more < codes + 17 * 512);
-  CHECK(bytes_of(kept, device::Purpose::workspace) < bytes_of(each, device::Purpose::workspace));
+  CHECK(bytes_of(kept, device::Purpose::workspace) <= bytes_of(each, device::Purpose::workspace));
   for (const auto purpose : engine::all_purposes) {
     if (purpose == device::Purpose::parameters || purpose == device::Purpose::workspace) continue;
     CHECK(bytes_of(kept, purpose) == bytes_of(each, purpose));

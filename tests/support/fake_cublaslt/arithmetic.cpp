@@ -97,15 +97,16 @@ class Computation {
     if (addresses.scale_b != nullptr) scale_ *= static_cast<double>(*addresses.scale_b);
   }
 
-  void run(std::span<float> partial_sums) {
+  void run(const PartialSums& partial_sums) {
     const auto m = problem_.m();
     const auto n = problem_.n();
-    const bool split = partial_sums.size() >= 2 * m * n;
+    const auto sums = partial_sums.place;
+    const bool split = sums.size() >= 2 * m * n;
     if (split) write_partial_sums(partial_sums);
     for (std::size_t column = 0; column < n; ++column) {
       for (std::size_t row = 0; row < m; ++row) {
         const auto at = column * m + row;
-        const double sum = split ? static_cast<double>(partial_sums[at] + partial_sums[m * n + at])
+        const double sum = split ? static_cast<double>(sums[at] + sums[m * n + at])
                                  : sum_of_products<double>(a_of(row), b_of(column), problem_.k());
         finish(row, column, sum);
       }
@@ -117,14 +118,18 @@ class Computation {
   const float* a_of(std::size_t row) const { return &a_[row * problem_.k()]; }
   const float* b_of(std::size_t column) const { return &b_[column * problem_.k()]; }
 
-  void write_partial_sums(std::span<float> sums) const {
+  void write_partial_sums(const PartialSums& sums) const {
     const auto m = problem_.m();
     const auto half = problem_.k() / 2;
+    const auto rounded = [&](float sum) {
+      return sums.type == CUDA_R_32F ? sum : of_bf16(to_bf16(sum));
+    };
     for (std::size_t at = 0; at < m * problem_.n(); ++at) {
       const auto* const a = a_of(at % m);
       const auto* const b = b_of(at / m);
-      sums[at] = sum_of_products<float>(a, b, half);
-      sums[m * problem_.n() + at] = sum_of_products<float>(a + half, b + half, problem_.k() - half);
+      sums.place[at] = rounded(sum_of_products<float>(a, b, half));
+      sums.place[m * problem_.n() + at] =
+          rounded(sum_of_products<float>(a + half, b + half, problem_.k() - half));
     }
   }
 
@@ -171,7 +176,7 @@ class Computation {
 }  // namespace
 
 void compute(const Problem& problem, const Addresses& addresses, const Factors& factors,
-             std::span<float> partial_sums) {
+             const PartialSums& partial_sums) {
   Computation(problem, addresses, factors).run(partial_sums);
 }
 

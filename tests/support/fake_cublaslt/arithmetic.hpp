@@ -23,9 +23,15 @@ struct Factors {
   float beta = 0;
 };
 
-/// As documented, on column-major matrices. Sums are in double; where `partial_sums` has room for
-/// two of D they are in float, in two halves of the inner dimension that meet there.
+/// Where halves of sums meet, and to which type they are rounded there.
+struct PartialSums {
+  std::span<float> place;
+  std::int32_t type = CUDA_R_32F;
+};
+
+/// As documented, on column-major matrices. Sums are in double; where there is room for two of D
+/// they are in float, in two halves of the inner dimension.
 void compute(const Problem& problem, const Addresses& addresses, const Factors& factors,
-             std::span<float> partial_sums);
+             const PartialSums& partial_sums);
 
 }  // namespace trireme::testing::cublaslt

@@ -16,6 +16,8 @@ struct CublasltControls {
   std::uint64_t plain = 0;
   std::uint64_t vectorised = 0;
   std::uint64_t split = 0;
+  /// With sums in halves that were rounded to a result's type that is not fp32.
+  std::uint64_t rounded = 0;
   std::uint64_t slow = 0;
   /// Of all of those, with an epilogue other than the default.
   std::uint64_t with_epilogue = 0;

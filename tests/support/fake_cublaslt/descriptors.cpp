@@ -113,8 +113,9 @@ Field field_of(Preference& preference, int attribute) {
       return of(preference.alignment_c);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
       return of(preference.alignment_d);
-    case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return of(preference.reductions);
+    case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
     case CUBLASLT_MATMUL_PREF_MAX_WAVES_COUNT:
       return {4, nullptr};
     case CUBLASLT_MATMUL_PREF_IMPL_MASK:

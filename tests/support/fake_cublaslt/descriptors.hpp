@@ -57,6 +57,7 @@ struct Preference {
   std::uint32_t alignment_b = 256;
   std::uint32_t alignment_c = 256;
   std::uint32_t alignment_d = 256;
+  std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   std::int8_t beyond = 0;
 };
 

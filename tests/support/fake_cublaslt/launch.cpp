@@ -130,6 +130,10 @@ void poison(const Launch& launch) {
   std::memset(begin + (launch.workspace_bytes - bytes), nan, bytes);
 }
 
+bool is_rounded(const Launch& launch) {
+  return launch.record.way == Way::rounded && launch.problem.d.type != CUDA_R_32F;
+}
+
 void count(const Launch& launch) {
   auto& controls = *fake_cublaslt_controls();
   switch (launch.record.way) {
@@ -139,8 +143,9 @@ void count(const Launch& launch) {
     case Way::vectorised:
       ++controls.vectorised;
       break;
+    case Way::rounded:
     case Way::split:
-      ++controls.split;
+      ++(is_rounded(launch) ? controls.rounded : controls.split);
       break;
     case Way::plain:
     case Way::greedy:
@@ -156,13 +161,14 @@ void count(const Launch& launch) {
 void run(void* data) {
   auto* const launch = static_cast<Launch*>(data);
   poison(*launch);
-  if (launch->record.way == Way::slow) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  if (launch->record.way == Way::slow) std::this_thread::sleep_for(std::chrono::microseconds(500));
   std::span<float> partial_sums;
-  if (launch->record.way == Way::split) {
+  if (launch->record.way == Way::split || launch->record.way == Way::rounded) {
     partial_sums = {static_cast<float*>(launch->workspace),
                     launch->record.workspace_bytes / sizeof(float)};
   }
-  compute(launch->problem, launch->addresses, launch->factors, partial_sums);
+  const auto type = is_rounded(*launch) ? launch->problem.d.type : CUDA_R_32F;
+  compute(launch->problem, launch->addresses, launch->factors, {partial_sums, type});
   if (launch->once) delete launch;
 }
 

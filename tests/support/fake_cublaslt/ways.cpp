@@ -73,7 +73,13 @@ std::vector<Record> ways_for(const Problem& problem, const Preference& preferenc
   offer(Way::unusable, 0);
   offer(Way::breaks, 0);
   if (vectorised) offer(Way::vectorised, 0);
-  offer(Way::split, 2 * sizeof(float) * problem.m() * problem.n());
+  const auto halves = 2 * sizeof(float) * problem.m() * problem.n();
+  if ((preference.reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE) != 0) {
+    offer(Way::rounded, halves);
+  }
+  if ((preference.reductions & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) != 0) {
+    offer(Way::split, halves);
+  }
   offer(Way::plain, 0);
   offer(Way::greedy, std::uint64_t{1} << 33);
   return ways;

@@ -12,6 +12,7 @@ enum class Way : std::uint32_t {
   unusable,    ///< in the heuristics' results, with a status that says so
   breaks,      ///< offered, and then cublasLtMatmul fails
   vectorised,  ///< all addresses and columns are multiples of 16 bytes
+  rounded,     ///< sums in halves that are rounded to the result's type before they meet
   split,       ///< sums in halves that meet in the workspace
   plain,
   greedy,  ///< needs more workspace than anybody gives; offered to who promises that much

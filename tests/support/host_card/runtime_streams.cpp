@@ -2,10 +2,13 @@
 #include "support/host_card/card.hpp"
 #include "support/simt/kernel_entry.hpp"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <memory>
 #include <string>
 
 namespace {
@@ -26,8 +29,11 @@ cudaError_t add_stream(cudaStream_t* stream, unsigned flags, int priority) {
 
 std::string name_of(const simt::KernelEntry& entry) {
   Dl_info info{};
-  const bool known = ::dladdr(entry.code, &info) != 0 && info.dli_sname != nullptr;
-  return known ? info.dli_sname : "without a name";
+  if (::dladdr(entry.code, &info) == 0 || info.dli_sname == nullptr) return "without a name";
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
+  return name == nullptr ? info.dli_sname : name.get();
 }
 
 std::int64_t count_of(const dim3& part) {

@@ -67,8 +67,8 @@ TEST_CASE("the plan of a run in FP8 says when copies of weights are made, and co
   CHECK(once["weight_copies"] == "for each use");
   const auto twice = plan_with({fp8, "train.activation_checkpointing=full"});
   CHECK(twice["weight_copies"] == "kept");
-  const auto four = plan_with({fp8, "train.micro_batch=1"});
-  CHECK(four["weight_copies"] == "kept");
+  const auto more = plan_with({fp8, "train.micro_batch=1"});
+  CHECK(more["weight_copies"] == "kept");
   // Two layers of 512 x (8 + 2 + 2 heads of 64), 512 x 512, 512 x 2048 and 1024 x 512.
   const std::int64_t weights = 2 * 512 * (768 + 512 + 2048 + 1024);
   CHECK(bytes(twice) - bytes(once) >= weights);

@@ -33,6 +33,7 @@ constexpr Attribute operation_attributes[] = {
     {CUBLASLT_MATMUL_DESC_FAST_ACCUM, sizeof(std::int8_t)}};
 constexpr Attribute preference_attributes[] = {
     {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, sizeof(std::uint64_t)},
+    {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, sizeof(std::uint32_t)},
     {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, sizeof(std::uint32_t)},
     {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, sizeof(std::uint32_t)},
     {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, sizeof(std::uint32_t)},

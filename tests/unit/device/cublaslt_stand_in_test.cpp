@@ -28,7 +28,7 @@ namespace {
 constexpr auto fine = CUBLAS_STATUS_SUCCESS;
 constexpr auto invalid = CUBLAS_STATUS_INVALID_VALUE;
 constexpr auto unsupported = CUBLAS_STATUS_NOT_SUPPORTED;
-const float poison = std::numeric_limits<float>::quiet_NaN();
+const float not_written = std::numeric_limits<float>::quiet_NaN();
 
 const device::cuda::Blas& blas() {
   return *base::value_or_throw(device::cuda::load_blas());
@@ -62,7 +62,7 @@ const cublasLtMatmulAlgo_t& plain_way(CublasltGemm& gemm) {
 TEST_CASE("the stand-in is what the product finds where the environment says so") {
   const auto before = controls().plain;
   CublasltGemm gemm(blas(), {1, 1, 1});
-  alignas(256) float numbers[3]{3, 4, poison};
+  alignas(256) float numbers[3]{3, 4, not_written};
   gemm.a_at = &numbers[0];
   gemm.b_at = &numbers[1];
   gemm.d_at = &numbers[2];
@@ -83,7 +83,7 @@ TEST_CASE("columns are columns, and a transposition is one") {
   alignas(256) const float b[]{1, 10, 100};
   for (const auto transpose_a : {CUBLAS_OP_N, CUBLAS_OP_T}) {
     for (const auto transpose_b : {CUBLAS_OP_N, CUBLAS_OP_T}) {
-      alignas(256) float d[]{poison, 1};
+      alignas(256) float d[]{not_written, 1};
       CublasltGemm gemm(blas(), {2, 1, 3, transpose_a, transpose_b});
       gemm.a_at = transpose_a == CUBLAS_OP_N ? a_plain : a_transposed;
       gemm.b_at = b;
@@ -99,8 +99,8 @@ TEST_CASE("columns are columns, and a transposition is one") {
 
 TEST_CASE("each epilogue does what the header says of it") {
   // The product is [2, 3]: columns (1, 2), (10, 20), (-1, -2).
-  alignas(256) const auto a = bf16({1, 2});
-  alignas(256) const auto b = bf16({1, 10, -1});
+  const auto a = bf16({1, 2});
+  const auto b = bf16({1, 10, -1});
   std::vector<std::uint16_t> d(6);
   std::vector<std::uint16_t> aux(24, 0);
   std::vector<std::uint16_t> bias(8);
@@ -261,6 +261,10 @@ TEST_CASE("several ways are named, of which one is marked, one breaks and one ta
   REQUIRE(gemm.ask() == fine);
   const auto without_workspace = gemm.ways.size();
   gemm.prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{sizeof(workspace)});
+  REQUIRE(gemm.ask() == fine);
+  CHECK(gemm.ways.size() == without_workspace + 2);
+  gemm.prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+              std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   REQUIRE(gemm.ask() == fine);
   CHECK(gemm.ways.size() == without_workspace + 1);
   int marked = 0;

@@ -213,3 +213,23 @@ TEST_CASE("epilogues are asked of the library only for what it does") {
   CHECK_FALSE(fuses(call(DType::f32, 64)));
   CHECK_FALSE(fuses(call(DType::bf16, 60)));
 }
+
+TEST_CASE("a bias that does not begin at a multiple of 16 bytes is left to own kernels") {
+  auto arena = Arena::measuring(Purpose::activations);
+  const auto x = arena.allocate(DType::bf16, {4, 64});
+  const auto w = arena.allocate(DType::bf16, {32, 64});
+  const auto biases = arena.allocate(DType::bf16, {64});
+  const auto wide = arena.allocate(DType::bf16, {4, 32});
+  const auto y = arena.allocate(DType::bf16, {4, 32});
+  const auto gelu = [&](std::int64_t begin) {
+    return ProductCall{ProductCall::Kind::gelu_forward, x, w, biases.slice(0, begin, 32), wide, y};
+  };
+  CHECK(fuses(gelu(8)));
+  CHECK_FALSE(fuses(gelu(4)));
+  CHECK(unfused(gelu(8)).bias);
+  CHECK_FALSE(unfused(gelu(4)).bias);
+  // The product with all, with a bias and without, and the product alone.
+  CHECK(forms_of(gelu(8)).size() == 3);
+  CHECK_FALSE(forms_of(gelu(8)).back().bias);
+  CHECK(forms_of(gelu(4)).size() == 1);
+}
