@@ -344,7 +344,8 @@ bool Engine::is_last_stage() const {
 
 Engine::Recorded Engine::recorded() const {
   const auto& recorded = parts_->recorded;
-  return recorded ? Recorded{recorded->recorded(), recorded->issued()} : Recorded{};
+  if (!recorded) return {};
+  return {recorded->recorded(), recorded->issued(), recorded->bytes()};
 }
 
 const layout::Schedule& Engine::schedule() const {

@@ -14,6 +14,12 @@ RecordedSections::Entry* RecordedSections::entry_of(const Key& key) {
   return nullptr;
 }
 
+void RecordedSections::note_growth(std::size_t taken_before) {
+  // Other programs may give memory back meanwhile.
+  const auto taken = device_.taken_bytes();
+  if (taken > taken_before) bytes_ += taken - taken_before;
+}
+
 void RecordedSections::refuse(const std::string& reason) {
   reason_ = reason;
   // What the device still has to do may come from a recording: they end with this object.

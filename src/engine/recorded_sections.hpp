@@ -43,7 +43,9 @@ class RecordedSections {
       if (entry != nullptr) entry->seen = true;
       return;
     }
-    if (!entry->recording) {
+    const bool fresh = !entry->recording;
+    const auto taken = fresh ? device_.taken_bytes() : 0;
+    if (fresh) {
       try {
         device_.begin_recording();
         body();
@@ -58,11 +60,16 @@ class RecordedSections {
     }
     entry->recording->issue();
     ++issued_;
+    // Its first issue brings it to the device.
+    if (fresh) note_growth(taken);
   }
 
   /// How many recordings were made, and how often one was issued.
   std::size_t recorded() const { return recorded_; }
   std::size_t issued() const { return issued_; }
+  /// What recordings took of the device's memory, as it says itself: beside all arenas, and with
+  /// whatever other programs took in those moments.
+  std::size_t bytes() const { return bytes_; }
   /// Why nothing is recorded any more; empty while all is well.
   const std::string& reason() const { return reason_; }
 
@@ -74,11 +81,13 @@ class RecordedSections {
   /// Null when nothing is recorded.
   Entry* entry_of(const Key& key);
   void refuse(const std::string& reason);
+  void note_growth(std::size_t taken_before);
 
   device::Device& device_;
   std::map<Key, Entry> entries_;
   std::size_t recorded_ = 0;
   std::size_t issued_ = 0;
+  std::size_t bytes_ = 0;
   std::string reason_;
 };
 

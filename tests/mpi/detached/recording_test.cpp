@@ -1,11 +1,16 @@
 // Micro-batches that are recorded once and issued as one, on a device that keeps the work it is
 // told while it records and does it again on the same memory: the bits are those of a device that
 // is told each kernel.
+#include "trireme/device/passing_device.hpp"
+
+#include "engine/recorded_sections.hpp"
 #include "mpi/training/training.hpp"
 #include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <utility>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -91,6 +96,8 @@ TEST_CASE("training from recordings has the bits of training kernel by kernel") 
     const auto recorded = run_on_device(options, RecordSteps::yes);
     CHECK(recorded.observed == plain.observed);
     CHECK(plain.recorded.made == 0);
+    // This device tells nothing of what it takes.
+    CHECK(recorded.recorded.bytes == 0);
     // All but the first steps' parts, and the backwards whose gradients are reduced meanwhile.
     const auto parts =
         2 * static_cast<std::size_t>(steps) * static_cast<std::size_t>(options.micro_batches);
@@ -98,6 +105,69 @@ TEST_CASE("training from recordings has the bits of training kernel by kernel") 
     CHECK(recorded.recorded.issued >= parts / 2);
     CHECK(recorded.recorded.issued + recorded.recorded.made <= parts);
   }
+}
+
+namespace {
+
+/// A card on which each recording takes as much, and the first issue of one as much again; and
+/// where another program gives memory back from time to time.
+class Growing final : public device::PassingDevice {
+ public:
+  static constexpr std::size_t for_each = 3 << 20;
+  static constexpr std::size_t for_first_issue = 1 << 20;
+  static constexpr std::size_t of_context = 500 << 20;
+
+  using PassingDevice::PassingDevice;
+  std::size_t taken_bytes() override { return taken_; }
+  std::unique_ptr<device::Recording> end_recording() override {
+    taken_ += for_each;
+    return std::make_unique<Issued>(*this, inner().end_recording());
+  }
+  void shrink(std::size_t bytes) { taken_ -= bytes; }
+
+ private:
+  class Issued final : public device::Recording {
+   public:
+    Issued(Growing& device, std::unique_ptr<device::Recording> inner)
+        : device_(device), inner_(std::move(inner)) {}
+    void issue() override {
+      if (!std::exchange(issued_, true)) device_.taken_ += for_first_issue;
+      inner_->issue();
+    }
+
+   private:
+    Growing& device_;
+    std::unique_ptr<device::Recording> inner_;
+    bool issued_ = false;
+  };
+
+  std::size_t taken_ = of_context;
+};
+
+}  // namespace
+
+TEST_CASE("what recordings take of a device is counted, and nothing else that changes there") {
+  if (mpi().world_size() > 1) return;
+  DetachedKernels kernels(device::make_cpu_kernels(1));
+  Growing device(kernels.device());
+  auto arena = kernels.device().arena(device::Purpose::workspace, 256);
+  const auto x = arena.allocate(device::DType::f32, {16});
+  engine::RecordedSections sections(device);
+  const auto run = [&](int section) {
+    sections.run({section, {x.raw()}, 1.0F}, [&] { kernels.fill(x, 1.0F); });
+  };
+  run(0);
+  CHECK(sections.bytes() == 0);
+  run(0);
+  CHECK(sections.bytes() == Growing::for_each + Growing::for_first_issue);
+  device.shrink(100 << 20);
+  run(0);
+  run(1);
+  CHECK(sections.bytes() == Growing::for_each + Growing::for_first_issue);
+  run(1);
+  CHECK(sections.bytes() == 2 * (Growing::for_each + Growing::for_first_issue));
+  CHECK(sections.recorded() == 2);
+  kernels.synchronize();
 }
 
 TEST_CASE("with tensor-parallel ranks nothing is recorded, and nothing changes") {
