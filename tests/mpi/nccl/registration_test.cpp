@@ -259,11 +259,13 @@ TEST_CASE("messages' communicators hear of memory when they are made, and of mor
   exchange_messages(stage, others, 3);
   CHECK(stage.nccl->messages.in_known_memory == 6);
   CHECK(stage.nccl->messages.elsewhere == 0);
+  // In a ring of more some would wait for those who have thrown.
+  if (mpi().world_size() > 2) return;
   CHECK_THROWS_WITH(exchange_messages(stage, values, 4), Catch::Contains("was taken from it"));
 }
 
 TEST_CASE("a message's communicator that refuses memory names message and call") {
-  if (mpi().world_size() == 1) return;
+  if (mpi().world_size() != 2) return;
   Stage stage(NcclRegistration::buffers);
   stage.nccl->faults.refused_call = "ncclCommRegister";
   auto arena = stage.device.arena(Purpose::communication, 1 << 14);

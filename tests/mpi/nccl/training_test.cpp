@@ -214,6 +214,22 @@ TEST_CASE("what tensor-parallel ranks work in are windows, where each rank fills
   }
 }
 
+TEST_CASE("recordings between NCCL's collectives change no bit, and none of its operations") {
+  if (mpi().world_size() == 1) return;
+  auto options = options_for(layout::Mesh::of(1, mpi().world_size() / 2, 2), 1);
+  options.model.num_hidden_layers = 2;
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto expected = train_over_nccl(*nccl, options);
+  const auto plain = std::exchange(nccl->collectives, {});
+  options.record = engine::RecordSteps::yes;
+  CHECK(train_over_nccl(*nccl, options) == expected);
+  CHECK(plain.in_known_memory > 0);
+  CHECK(nccl->collectives.in_known_memory == plain.in_known_memory);
+  CHECK(nccl->collectives.elsewhere == 0);
+  CHECK(nccl->alive() == 0);
+  CHECK(nccl->aborted == 0);
+}
+
 TEST_CASE("streams that run in any order that events allow change no bit") {
   auto options = options_for(mesh_of_world(), 1);
   options.model.num_hidden_layers = 2;
