@@ -37,7 +37,7 @@ struct Shapes {
   std::int64_t logit_rows = 32;
   std::int64_t parameters = 1 << 20;
 };
-/// What fills a card: 16 Ki tokens of a model of 1.3B, and parameters by the tens of millions.
+/// What fills a card: 32 Ki tokens of a model of 1.3B, and parameters by the tens of millions.
 Shapes shapes_of_a_card();
 
 /// Random numbers of [-1, 1), each element its own: constants would be kind to a processor's clock.
