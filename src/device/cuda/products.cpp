@@ -261,7 +261,7 @@ int Products::choose(std::span<const ProductCall> calls) {
   return made;
 }
 
-std::optional<Products::Timed> Products::timed(const MatrixProduct& product) const {
+std::optional<Products::Timed> Products::timed(const MatrixProduct& product) {
   Plan plan;
   describe(product, plan);
   const auto all = ways(product, plan, most_ways);

@@ -72,7 +72,7 @@ class Products final : public ProductTuning {
     double seconds = 0;
   };
   /// The fastest way; none: the library has none.
-  std::optional<Timed> timed(const MatrixProduct& product) const;
+  std::optional<Timed> timed(const MatrixProduct& product);
   void check(cublasStatus_t status, const char* call) const;
 
   const Blas& blas_;
