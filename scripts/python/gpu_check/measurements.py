@@ -144,8 +144,9 @@ class Measurements:
         def work(limit):
             ours = next((row for row in self.steps if row["model"] == model.name), None)
             worker = self.root / "perf/compare/pytorch/worker.py"
-            probe = run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 60,
-                        self.folder)
+            probe = run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"],
+                        limit, self.folder)
+            left = max(limit - probe.seconds, 1)
             if probe.code != 0:
                 raise Skipped(f"{sys.executable} has no torch with a card: {probe.tail(1)}")
             shape = {"architecture": model.architecture, "hidden": model.hidden,
@@ -154,7 +155,7 @@ class Measurements:
             result = must_succeed(run(
                 [sys.executable, worker, "--device", "cuda", "--batch", model.batch, "--seq",
                  model.seq, "--precision", "bf16", "--mode", "compile", "--model",
-                 json.dumps(shape), "--orders", f"{WARM_UP_STEPS},{STEPS}"], limit, self.folder), limit)
+                 json.dumps(shape), "--orders", f"{WARM_UP_STEPS},{STEPS}"], left, self.folder), left)
             answer = lines_of(result.text)[-1]
             rate = model.tokens / statistics.median(answer["seconds"])
             row = {"model": model.name, "tokens_per_second": rate, "torch": answer["torch"],
