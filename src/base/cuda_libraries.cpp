@@ -92,14 +92,25 @@ class Places {
     }
   }
 
+  /// Links lead to other prefixes, each of which may hold wheels: from /usr/local/bin to a virtual
+  /// environment, from there to the interpreter that it was made with.
+  void add_interpreter(fs::path program) {
+    constexpr int most_links = 8;
+    std::error_code error;
+    for (int link = 0; link < most_links && is_there(program); ++link) {
+      add_prefix(program.parent_path().parent_path());
+      const auto target = fs::read_symlink(program, error);
+      if (error) return;
+      program = (program.parent_path() / target).lexically_normal();
+    }
+  }
+
   void add_wheels_of_interpreters() {
     for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
       for (const auto& folder : of_variable(variable)) add_prefix(folder);
     }
     for (const auto& folder : of_variable("PYTHONPATH")) add_wheels(folder);
-    for (const auto& folder : path_) {
-      if (is_there(folder / "python3")) add_prefix(folder.parent_path());
-    }
+    for (const auto& folder : path_) add_interpreter(folder / "python3");
     for (const auto& folder : of_variable("HOME")) add_prefix(folder / ".local");
     add_prefix(root_ / "usr/local");
     add_prefix(root_ / "usr");

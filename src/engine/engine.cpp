@@ -7,6 +7,7 @@
 
 #include "fp8.hpp"
 #include "host_sum.hpp"
+#include "outside_recordings.hpp"
 #include "ownership.hpp"
 #include "parts.hpp"
 
@@ -88,9 +89,11 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
       memory(their_memory),
       stage(options.model, stage_place(options), bucket_elements(options)),
       schedule(base::value_or_throw(schedule_of(options))),
+      recorded(records() ? std::make_unique<RecordedSections>(kernels.device()) : nullptr),
+      between_recordings(recorded ? outside_recordings(*groups.tensor, *recorded) : nullptr),
       context{options.model,
               kernels,
-              *groups.tensor,
+              between_recordings ? *between_recordings : *groups.tensor,
               memory.of(Purpose::workspace),
               options.dtype,
               options.micro_batch,
@@ -129,7 +132,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
 }
 
 bool Engine::Parts::may_record() const {
-  return trains() && options.record == RecordSteps::yes && groups.tensor->size() == 1;
+  return trains() && options.record == RecordSteps::yes;
 }
 
 bool Engine::Parts::records() const {
@@ -137,18 +140,15 @@ bool Engine::Parts::records() const {
 }
 
 void Engine::Parts::make_executor() {
-  if (records()) recorded.emplace(kernels.device());
   executor.emplace(PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1,
-                                           recorded ? &*recorded : nullptr, standing},
+                                           recorded.get(), standing},
                    kernels);
   if (options.record == RecordSteps::no || recorded || !trains() ||
       memory.of(Purpose::batch).is_measuring()) {
     return;
   }
-  base::log::info("engine", "numerics.cuda_graphs has no effect: {}",
-                  kernels.device().can_record()
-                      ? "tensor-parallel ranks meet inside a micro-batch, which no graph holds"
-                      : base::format("{} records no work", kernels.device().name()));
+  base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
+                  kernels.device().name());
 }
 
 GradientReducer& Engine::Parts::reduction() {
@@ -339,7 +339,8 @@ bool Engine::is_last_stage() const {
 
 Engine::Recorded Engine::recorded() const {
   const auto& recorded = parts_->recorded;
-  return recorded ? Recorded{recorded->recorded(), recorded->issued()} : Recorded{};
+  if (!recorded) return {};
+  return {recorded->recorded(), recorded->pieces(), recorded->issued(), recorded->bytes()};
 }
 
 const layout::Schedule& Engine::schedule() const {

@@ -21,6 +21,9 @@ struct Engine::Parts {
   Memory& memory;
   model::StageParameters stage;
   layout::Schedule schedule;
+  /// Null where nothing is recorded, and so is what layers then meet other ranks through.
+  std::unique_ptr<RecordedSections> recorded;
+  std::unique_ptr<comm::ProcessGroup> between_recordings;
   model::StageContext context;
   device::Tensor flat_parameters;
   device::Tensor flat_gradients;  // f32, empty for inference
@@ -38,7 +41,6 @@ struct Engine::Parts {
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
   std::optional<optim::Optimizer> optimizer;
-  std::optional<RecordedSections> recorded;
   std::optional<PipelineExecutor> executor;
   /// Of what collectives and messages work in; ends before memory and groups do.
   Registrations registrations;

@@ -16,7 +16,7 @@ namespace trireme::base {
 ///   1. CUDA_HOME and CUDA_PATH, if set: their lib64, lib and targets/x86_64-linux/lib;
 ///   2. the folders beside each `nvcc` on PATH, /usr/local/cuda*, /opt/cuda;
 ///   3. the wheels of Python (site-packages/nvidia/*/lib) of VIRTUAL_ENV, CONDA_PREFIX, PYTHONPATH,
-///      each python3 on PATH, ~/.local, /usr/local and /usr.
+///      each python3 on PATH and where its links lead, ~/.local, /usr/local and /usr.
 /// No file appears twice. `system_root` ("/") stands before the fixed folders, for tests.
 std::vector<std::string> places_of_cuda_library(std::string_view file,
                                                 const Environment& environment,

@@ -20,20 +20,27 @@ using device::Kernels;
 
 constexpr int skipped = 77;
 
-/// The fastest of several rounds. A round is long enough that the host's calls, which run ahead of
-/// the card, and the wait at its end do not count.
-double seconds_of(Kernels& kernels, const std::function<void(std::int64_t)>& run, int calls) {
+/// The fastest of several rounds, of at most so many calls. A round is long enough that the host's
+/// calls, which run ahead of the card, and the wait at its end do not count, and no longer.
+double seconds_of(Kernels& kernels, const std::function<void(std::int64_t)>& run, int most_calls) {
   constexpr int rounds = 5;
-  double best = 1e9;
-  // The first round chooses algorithms and wakes the card.
-  for (int round = -1; round < rounds; ++round) {
+  constexpr int least_calls = 3;
+  constexpr double long_enough = 0.1;
+  const auto seconds_of_round = [&](int calls) {
     kernels.synchronize();
     const auto begin = std::chrono::steady_clock::now();
     for (int call = 0; call < calls; ++call) run(call);
     kernels.synchronize();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    if (round >= 0) best = std::min(best, took.count() / calls);
-  }
+    return took.count() / calls;
+  };
+  // The first call chooses algorithms and wakes the card; the second says how many make a round.
+  seconds_of_round(1);
+  const double once = seconds_of_round(1);
+  const int calls =
+      std::max(least_calls, static_cast<int>(std::min<double>(most_calls, long_enough / once)));
+  double best = 1e9;
+  for (int round = 0; round < rounds; ++round) best = std::min(best, seconds_of_round(calls));
   return best;
 }
 

@@ -4,8 +4,8 @@ namespace trireme::bench {
 
 CardSizes card_sizes() {
   CardSizes sizes;
-  // What fills a card: 16 Ki tokens of a model of 1.3B, and parameters by the tens of millions.
-  sizes.shapes.rows = 16384;
+  // What fills a card: 32 Ki tokens of a model of 1.3B, and parameters by the tens of millions.
+  sizes.shapes.rows = 32768;
   sizes.shapes.hidden = 2048;
   sizes.shapes.intermediate = 5632;
   sizes.shapes.heads = 16;
@@ -16,7 +16,7 @@ CardSizes card_sizes() {
   sizes.product_side = 8192;
   // Many times what a card's caches hold, and at least five of the largest tensors: a kernel that
   // met one of them twice in a call would read it from a cache.
-  sizes.footprint_bytes = std::int64_t{2} << 30;
+  sizes.footprint_bytes = std::int64_t{4} << 30;
   sizes.copied_bytes = std::int64_t{1} << 30;
   sizes.arena_bytes = std::size_t{24} << 30;
   return sizes;

@@ -240,7 +240,8 @@ std::vector<KernelWork> parameter_work(Kernels& kernels, Memory& memory, DType d
                          first.at(call), parameter(call));
            }},
           {"sum of squares", dtype, one,
-           [=, &kernels](auto call) { kernels.sum_of_squares(gradient.at(call)); }},
+           // As training does: the host takes the numbers later.
+           [=, &kernels](auto call) { kernels.start_sum_of_squares(gradient.at(call)); }},
           {"zero gradients", dtype, one,
            [=, &kernels](auto call) { kernels.fill(gradient.at(call), 0.0F); }},
           {"accumulate gradients", dtype, 2 * one + (rounded ? narrow.bytes() : one),

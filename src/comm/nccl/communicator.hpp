@@ -92,6 +92,7 @@ struct Lane {
   LaneMemory memory;
   /// Ends before the communicator does.
   Joined joined;
+  /// Given out; where the other end gives them, those that are known of.
   std::uint64_t tickets = 0;
   /// The ticket that may be issued next.
   std::uint64_t turn = 0;

@@ -4,6 +4,8 @@
 
 #include "comm/nccl/types.hpp"
 
+#include <algorithm>
+
 namespace trireme::comm::nccl {
 namespace {
 
@@ -147,7 +149,9 @@ bool Receive::prepare() {
     enter_nothing();
     return true;
   }
-  enter(peer().incoming(going().id), going().ticket, {[this](Comm* comm, void* stream) {
+  auto& lane = peer().incoming(going().id);
+  lane.tickets = std::max(lane.tickets, going().ticket + 1);
+  enter(lane, going().ticket, {[this](Comm* comm, void* stream) {
           return setting().api().receive(tensor().raw(), count_of(tensor()), type_of(tensor()), 0,
                                          comm, stream);
         }});

@@ -6,9 +6,11 @@
 
 #include "device/cuda/product_scratch.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cctype>
 #include <cstdint>
+#include <limits>
 
 namespace trireme::device::cuda {
 namespace {
@@ -194,6 +196,8 @@ Products::Plan* Products::plan_for(const MatrixProduct& product) {
     return known->second ? &*known->second : nullptr;
   }
   auto& place = plans_[product];
+  const auto* const known = choices_.find(product.text());
+  if (known != nullptr && *known == declined && can_go_without(product.epilogue)) return nullptr;
   Plan plan;
   describe(product, plan);
   if (const auto algorithm = chosen(product, plan)) {
@@ -291,29 +295,57 @@ int Products::choose(std::span<const ProductCall> calls) {
   int made = 0;
   for (const auto& call : calls) {
     if (call.x.element_count() == 0 || call.result.element_count() == 0) continue;
-    auto outcome = Choice::not_offered;
-    if (does_more(call) && fuses(call)) outcome = choose(work_of(call).product);
-    if (outcome == Choice::not_offered) outcome = choose(work_of(unfused(call)).product);
+    const auto apart = work_of(unfused(call)).product;
+    const auto outcome =
+        does_more(call) && fuses(call) ? choose(work_of(call).product, apart) : choose(apart);
     if (outcome == Choice::made) ++made;
   }
   return made;
 }
 
-Products::Choice Products::choose(const MatrixProduct& product) {
-  if (choices_.find(product.text()) != nullptr) return Choice::known;
+std::optional<Products::Timed> Products::timed(const MatrixProduct& product) {
   Plan plan;
   describe(product, plan);
   const auto all = ways(product, plan, most_ways);
-  if (all.empty()) return Choice::not_offered;
+  if (all.empty()) return std::nullopt;
   ProductScratch scratch(product, stream_);
   const ProductWork work{product, scratch.operands()};
-  const auto way = fastest(
-      all.size(),
-      [&](std::size_t index) { return scratch.seconds_of([&] { issue(plan, all[index], work); }); },
-      rounds);
-  if (way < 0) return Choice::not_offered;
-  choices_.add(product.text(), all[static_cast<std::size_t>(way)]);
+  std::vector<double> best(all.size(), std::numeric_limits<double>::infinity());
+  const auto seconds_of = [&](std::size_t index) {
+    const double seconds = scratch.seconds_of([&] { issue(plan, all[index], work); });
+    best[index] = std::min(best[index], seconds);
+    return seconds;
+  };
+  const auto way = fastest(all.size(), seconds_of, rounds);
+  if (way < 0) return std::nullopt;
+  const auto index = static_cast<std::size_t>(way);
+  return Timed{all[index], best[index]};
+}
+
+Products::Choice Products::choose(const MatrixProduct& product) {
+  if (choices_.find(product.text()) != nullptr) return Choice::known;
+  const auto way = timed(product);
+  if (!way) return Choice::not_offered;
+  choices_.add(product.text(), way->algorithm);
   plans_.erase(product);
+  return Choice::made;
+}
+
+Products::Choice Products::choose(const MatrixProduct& product, const MatrixProduct& apart) {
+  if (const auto* const known = choices_.find(product.text())) {
+    return *known == declined ? choose(apart) : Choice::known;
+  }
+  const auto whole = timed(product);
+  if (!whole) return choose(apart);
+  const auto alone = timed(apart);
+  plans_.erase(product);
+  if (!alone || epilogue_pays(product, whole->seconds, alone->seconds)) {
+    choices_.add(product.text(), whole->algorithm);
+    return Choice::made;
+  }
+  choices_.add(product.text(), declined);
+  choices_.add(apart.text(), alone->algorithm);
+  plans_.erase(apart);
   return Choice::made;
 }
 

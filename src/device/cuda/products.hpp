@@ -56,6 +56,8 @@ class Products final : public ProductTuning {
  private:
   struct Plan;
   enum class Choice { made, known, not_offered };
+  /// Stands for the choice that own kernels do what an epilogue would.
+  static constexpr Algorithm declined{};
 
   // Plans are copied: the library takes their parts as if it changed them.
   void multiply(const ProductWork& work);
@@ -68,6 +70,14 @@ class Products final : public ProductTuning {
   /// What was chosen, if the library still takes it.
   std::optional<Algorithm> chosen(const MatrixProduct& product, Plan plan) const;
   Choice choose(const MatrixProduct& product);
+  /// A product with an epilogue, or without, if that is faster by more than an own kernel takes.
+  Choice choose(const MatrixProduct& product, const MatrixProduct& apart);
+  struct Timed {
+    Algorithm algorithm{};
+    double seconds = 0;
+  };
+  /// The fastest way; none: the library has none.
+  std::optional<Timed> timed(const MatrixProduct& product);
   void check(cublasStatus_t status, const char* call) const;
 
   const Blas& blas_;

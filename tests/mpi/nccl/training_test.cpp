@@ -2,6 +2,7 @@
 // ours.
 #include "mpi/training/training.hpp"
 
+#include "trireme/comm/nccl_memory.hpp"
 #include "trireme/device/passing_device.hpp"
 
 #include "comm/progress.hpp"
@@ -54,6 +55,22 @@ engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
   options.zero_level = zero_level;
   options.seed = 7;
   return options;
+}
+
+/// Some steps in memory of the caller's.
+std::vector<Observed> train_in(engine::Memory& memory, const engine::EngineOptions& options,
+                               const OwnedGroups& groups, device::Kernels& kernels) {
+  engine::Engine engine(options, groups.views(), kernels, memory);
+  engine.initialise();
+  std::vector<Observed> observed;
+  for (int step = 0; step < steps; ++step) {
+    fill(engine, step);
+    const auto outcome = engine.run_schedule();
+    const auto reduced = engine.reduce_gradients();
+    engine.update(3e-3, step + 1);
+    observed.push_back({outcome.loss, reduced.gradient_norm});
+  }
+  return observed;
 }
 
 /// Trains on a detached device whose groups NCCL serves.
@@ -122,9 +139,12 @@ TEST_CASE("all collectives and messages of a training step are in memory that NC
   for (const auto& mesh : {mesh_of_world(), layout::Mesh::of(mpi().world_size(), 1, 1)}) {
     if (mesh.degree(Axis::pipeline) > 4) continue;
     for (const auto sequence : {model::SequenceParallel::off, model::SequenceParallel::on}) {
+      const bool splits = sequence == model::SequenceParallel::on;
+      if (splits && mesh.degree(Axis::tensor) == 1) continue;
       still_going(mesh.text());
       auto options = options_for(mesh, 1);
       options.model.num_hidden_layers = 4;
+      options.micro_batches = 4;
       options.sequence_parallel = sequence;
       const bool meets = mesh.degree(Axis::tensor) > 1 || mesh.degree(Axis::data) > 1;
       const bool sends = mesh.degree(Axis::pipeline) > 1;
@@ -146,6 +166,68 @@ TEST_CASE("all collectives and messages of a training step are in memory that NC
       CHECK(nccl->aborted == 0);
     }
   }
+}
+
+TEST_CASE("what tensor-parallel ranks work in are windows, where each rank fills them alike") {
+  if (mpi().world_size() == 1) return;
+  const int size = mpi().world_size();
+  const auto mesh = layout::Mesh::of(1, size / 2, 2);
+  // Vocabularies that two ranks share evenly, and one that they do not.
+  for (const int vocabulary : {98, 97}) {
+    still_going(mesh.text());
+    CAPTURE(mesh.text(), vocabulary);
+    auto options = options_for(mesh, 1);
+    options.model.num_hidden_layers = 2;
+    options.model.vocab_size = vocabulary;
+    const auto nccl = make_fake_nccl(mpi(), everybody());
+    const auto expected = train_over_nccl(*nccl, options);
+    nccl->buffers_registered = 0;
+    nccl->collectives = {};
+    {
+      DetachedKernels kernels(device::make_cpu_kernels(1));
+      auto groups = mpi_groups(options.mesh);
+      const auto world = mpi().make_world({comm::Backend::mpi, 60});
+      comm::NcclOptions of_nccl;
+      of_nccl.registration = comm::NcclRegistration::windows;
+      comm::NcclGroups parent(nccl->library(), mpi(), *world, kernels.device(), of_nccl);
+      for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
+        *group = parent.split(std::move(*group));
+      }
+      using device::Purpose;
+      const auto shared =
+          comm::with_nccl_memory(kernels.device(), nccl->library(),
+                                 {Purpose::parameters, Purpose::gradients, Purpose::activations,
+                                  Purpose::workspace, Purpose::communication});
+      auto memory = engine::Memory::on(*shared, engine::measure(options));
+      CHECK(train_in(memory, options, groups, kernels) == expected);
+    }
+    // Parameters and gradients of replicas; of tensor-parallel ranks what arenas there are.
+    const int of_replicas = size > 2 ? 2 : 0;
+    const bool alike = vocabulary % 2 == 0;
+    CHECK(nccl->windows_registered >= of_replicas + (alike ? 2 : 0));
+    if (!alike) CHECK(nccl->windows_registered == of_replicas);
+    CHECK(nccl->buffers_registered == 0);
+    CHECK((nccl->collectives.in_known_memory > 0) == (alike || size > 2));
+    if (alike) CHECK(nccl->collectives.elsewhere == 0);
+    CHECK(nccl->allocations() == 0);
+    CHECK(nccl->aborted == 0);
+  }
+}
+
+TEST_CASE("recordings between NCCL's collectives change no bit, and none of its operations") {
+  if (mpi().world_size() == 1) return;
+  auto options = options_for(layout::Mesh::of(1, mpi().world_size() / 2, 2), 1);
+  options.model.num_hidden_layers = 2;
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto expected = train_over_nccl(*nccl, options);
+  const auto plain = std::exchange(nccl->collectives, {});
+  options.record = engine::RecordSteps::yes;
+  CHECK(train_over_nccl(*nccl, options) == expected);
+  CHECK(plain.in_known_memory > 0);
+  CHECK(nccl->collectives.in_known_memory == plain.in_known_memory);
+  CHECK(nccl->collectives.elsewhere == 0);
+  CHECK(nccl->alive() == 0);
+  CHECK(nccl->aborted == 0);
 }
 
 TEST_CASE("streams that run in any order that events allow change no bit") {
@@ -175,17 +257,7 @@ std::vector<Observed> train_forgetfully(FakeNccl& nccl, const engine::EngineOpti
   for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
     *group = parent.split(std::move(*group));
   }
-  engine::Engine engine(options, groups.views(), kernels, memory);
-  engine.initialise();
-  std::vector<Observed> observed;
-  for (int step = 0; step < steps; ++step) {
-    fill(engine, step);
-    const auto outcome = engine.run_schedule();
-    const auto reduced = engine.reduce_gradients();
-    engine.update(3e-3, step + 1);
-    observed.push_back({outcome.loss, reduced.gradient_norm});
-  }
-  return observed;
+  return train_in(memory, options, groups, kernels);
 }
 
 }  // namespace

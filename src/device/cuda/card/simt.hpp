@@ -202,6 +202,19 @@ __device__ inline float widen(E4m3 value) {
   return to_float(value);
 }
 
+/// One of several neighbours. Of a word's two bf16 numbers the upper one is the word with its lower
+/// half masked, which taking 16 bits out of it first is not.
+template <typename T, int N>
+__device__ float widen(const Pack<T, N>& pack, int index) {
+  if constexpr (std::is_same_v<T, Bf16> && N % 2 == 0) {
+    unsigned word = 0;
+    memcpy(&word, &pack.values[index / 2 * 2], sizeof(word));
+    return __uint_as_float(index % 2 == 0 ? word << 16 : word & 0xFFFF0000U);
+  } else {
+    return widen(pack[index]);
+  }
+}
+
 template <typename T>
 __device__ T narrow(float value);
 template <>

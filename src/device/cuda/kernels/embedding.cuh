@@ -80,10 +80,11 @@ __device__ std::uint32_t equal_tokens(const simt::Global<const std::int32_t>& to
   return bits;
 }
 
-/// The places of set bits of all threads, N each, in the order of threads and bits: returns how
-/// many there are, for every thread, and puts their places into `list`. Threads meet.
+/// Where rows begin whose bits are set, N bits for each thread's rows from `first` on: returns how
+/// many there are, for every thread, and puts them into `list` in their order. Threads meet.
 template <int N, int threads>
-__device__ int list_places(std::uint32_t bits, simt::Shared<int, N * threads>& list) {
+__device__ int list_rows(std::uint32_t bits, std::int64_t first, const RowMap& rows,
+                         simt::Shared<std::int64_t, N * threads>& list) {
   constexpr int warps = threads / simt::warp_size;
   __shared__ simt::Shared<std::uint32_t, N * warps> votes;
   for (int i = 0; i < N; ++i) {
@@ -102,7 +103,7 @@ __device__ int list_places(std::uint32_t bits, simt::Shared<int, N * threads>& l
     }
   }
   for (int i = 0; i < N; ++i) {
-    if ((bits >> i & 1U) != 0) list.store(before++, simt::thread() * N + i);
+    if ((bits >> i & 1U) != 0) list.store(before++, rows.offset(first + i));
   }
   simt::sync();
   return all;
@@ -115,7 +116,7 @@ template <typename T, int N, int threads>
 __global__ void __launch_bounds__(threads)
     scatter_rows(simt::Global<const std::int32_t> tokens, Matrix<const T> d_out, std::int64_t rows,
                  std::int64_t first_token, Matrix<float> d_table) {
-  __shared__ simt::Shared<int, N * threads> list;
+  __shared__ simt::Shared<std::int64_t, N * threads> list;
   constexpr std::int64_t step = N * threads;
   const auto own_row = simt::block();
   const auto token = tokens.load(own_row);
@@ -131,11 +132,11 @@ __global__ void __launch_bounds__(threads)
     const auto bits = equal_tokens<N>(tokens, base + of_thread, own_row, rows, token);
     // Also keeps the list until all have read it.
     if (!simt::block_any(bits != 0)) continue;
-    const int found = list_places<N, threads>(bits, list);
+    const int found = list_rows<N, threads>(bits, base + of_thread, d_out.rows, list);
     for (auto c = of_thread; c < width; c += step) {
       auto sum = load_floats<N>(place, c);
       for (int f = 0; f < found; ++f) {
-        const auto value = load_floats<N>(d_out.row(base + list.load(f)), c);
+        const auto value = load_floats<N>(d_out.data.from(list.load(f)), c);
         for (int i = 0; i < N; ++i) sum[i] += value[i];
       }
       store_floats<N>(place, c, sum);

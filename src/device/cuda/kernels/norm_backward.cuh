@@ -129,7 +129,7 @@ struct HeldGradient {
   float mean = 0.0F;
   float rstd = 0.0F;
 
-  __device__ float normalised(int p, int i) const { return (simt::widen(x[p][i]) - mean) * rstd; }
+  __device__ float normalised(int p, int i) const { return (simt::widen(x[p], i) - mean) * rstd; }
 };
 
 /// The rows of a block: `of_block` of them from block() * of_block on, whatever the card.
@@ -182,8 +182,8 @@ class HeldRow {
     for (int p = 0; p < packs; ++p) {
       if (column(p) >= norm_.width) continue;
       for (int i = 0; i < N; ++i) {
-        const float d = simt::widen(held.dy[p][i]);
-        const float g = d * simt::widen(weight[p][i]);
+        const float d = simt::widen(held.dy[p], i);
+        const float g = d * simt::widen(weight[p], i);
         totals[0] += g;
         totals[1] += g * held.normalised(p, i);
         d_weight[p][i] += d * held.normalised(p, i);
@@ -194,7 +194,7 @@ class HeldRow {
                            Floats<N> (&d_bias)[packs]) const {
     for (int p = 0; p < packs; ++p) {
       if (column(p) >= norm_.width) continue;
-      for (int i = 0; i < N; ++i) d_bias[p][i] += simt::widen(held.dy[p][i]);
+      for (int i = 0; i < N; ++i) d_bias[p][i] += simt::widen(held.dy[p], i);
     }
   }
   /// means: of what `totals` sums.
@@ -205,13 +205,13 @@ class HeldRow {
       if (column(p) >= norm_.width) continue;
       Floats<N> result;
       for (int i = 0; i < N; ++i) {
-        const float g = simt::widen(held.dy[p][i]) * simt::widen(weight[p][i]);
+        const float g = simt::widen(held.dy[p], i) * simt::widen(weight[p], i);
         result[i] = held.rstd * (g - means[0] - held.normalised(p, i) * means[1]);
       }
       if (norm_.d_residual.data) {
         auto skipped = direct[p];
         if (!ahead) skipped = norm_.d_residual.row(row).template load_pack<N>(column(p));
-        for (int i = 0; i < N; ++i) result[i] += simt::widen(skipped[i]);
+        for (int i = 0; i < N; ++i) result[i] += simt::widen(skipped, i);
       }
       store_floats<N>(dx, column(p), result);
     }
@@ -284,7 +284,13 @@ __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs
     float totals[2] = {0.0F, 0.0F};
     if (active) thread.add(held, weight, totals, d_weight);
     if (layer && active) thread.add_bias(held, d_bias);
-    Row::sums(totals);
+    if constexpr (layer) {
+      Row::sums(totals);
+    } else {
+      float of_products[1] = {totals[1]};
+      Row::sums(of_products);
+      totals[1] = of_products[0];
+    }
     if (!active) continue;
     const float means[2] = {layer ? totals[0] / count : 0.0F, totals[1] / count};
     thread.store(row, held, weight, direct, means);

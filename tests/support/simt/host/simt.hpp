@@ -224,6 +224,11 @@ inline float widen(E4m3 value) {
   return to_float(value);
 }
 
+template <typename T, int N>
+float widen(const Pack<T, N>& pack, int index) {
+  return widen(pack[index]);
+}
+
 template <typename T>
 T narrow(float value);
 template <>
