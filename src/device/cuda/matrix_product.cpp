@@ -22,6 +22,11 @@ const char* name(Epilogue epilogue) {
   return "?";
 }
 
+bool has_bias(Epilogue epilogue) {
+  return epilogue == Epilogue::bias || epilogue == Epilogue::gelu_bias ||
+         epilogue == Epilogue::bias_gradient;
+}
+
 std::string MatrixProduct::text() const {
   return base::format("{}x{}x{} {}{} {},{},{} {}>{} {},{} +{} @{},{},{},{}", m, n, k,
                       transpose_a ? 't' : 'n', transpose_b ? 't' : 'n', stride_a, stride_b,

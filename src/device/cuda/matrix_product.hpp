@@ -49,5 +49,7 @@ struct MatrixProduct {
 };
 
 const char* name(Epilogue epilogue);
+/// Whether it reads or writes a bias.
+bool has_bias(Epilogue epilogue);
 
 }  // namespace trireme::device::cuda

@@ -17,8 +17,6 @@ constexpr std::size_t workspace_bytes = product_workspace_bytes;
 /// Of the library's ranking; what comes later has hardly ever won.
 constexpr int most_ways = 8;
 constexpr int rounds = 5;
-/// As far as the library asks.
-constexpr std::uint32_t aligned = 256;
 
 cudaDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -116,9 +114,12 @@ void Products::describe(const MatrixProduct& product, Plan& plan) const {
   set(CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(product.epilogue));
+  // The heuristics take alignments from addresses that they do not follow; none means any.
+  if (has_bias(product.epilogue)) {
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, somewhere(bias_alignment));
+  }
   if (product.stride_aux != 0) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.stride_aux);
-    // The heuristics take the alignment from an address that they do not follow.
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, somewhere(product.alignment_aux));
   }
   if (product.in == DType::e4m3) {
@@ -126,8 +127,8 @@ void Products::describe(const MatrixProduct& product, Plan& plan) const {
     if (product.epilogue == Epilogue::bias) {
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(product.out));
     }
-    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere(aligned));
-    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, somewhere(aligned));
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere(sizeof(float)));
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, somewhere(sizeof(float)));
   }
   const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, bool transposed,
                           std::int64_t rows, std::int64_t columns, std::int64_t stride) {
@@ -246,21 +247,33 @@ void Products::multiply(const ProductWork& work) {
                                              : ""));
 }
 
-void Products::forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
-  TRIREME_EXPECT(!bias || bias.dtype() == y.dtype(), "a fused bias has the result's type");
-  multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
+void Products::forward(const Tensor& x, const Tensor& w, const Tensor& y) {
+  multiply(work_of({ProductCall::Kind::forward, x, w, {}, {}, y}));
 }
 
 bool Products::forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
                                 const Tensor& y) {
+  TRIREME_EXPECT(bias.dtype() == y.dtype(), "a fused bias has the result's type");
   if (y.element_count() == 0) return true;
-  return try_multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
+  return fuses_bias(bias) && try_multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
 }
 
-void Products::forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
-                                 const Tensor& y) {
+void Products::forward_quantised(const Quantised& x, const Quantised& w, const Tensor& y) {
   multiply(work_of(
-      {ProductCall::Kind::quantised_forward, x.codes, w.codes, bias, {}, y, x.unscale, w.unscale}));
+      {ProductCall::Kind::quantised_forward, x.codes, w.codes, {}, {}, y, x.unscale, w.unscale}));
+}
+
+bool Products::forward_quantised_and_bias(const Quantised& x, const Quantised& w,
+                                          const Tensor& bias, const Tensor& y) {
+  if (y.element_count() == 0) return true;
+  return fuses_bias(bias) && try_multiply(work_of({ProductCall::Kind::quantised_forward,
+                                                   x.codes,
+                                                   w.codes,
+                                                   bias,
+                                                   {},
+                                                   y,
+                                                   x.unscale,
+                                                   w.unscale}));
 }
 
 void Products::backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
@@ -291,10 +304,11 @@ int Products::choose(std::span<const ProductCall> calls) {
   int made = 0;
   for (const auto& call : calls) {
     if (call.x.element_count() == 0 || call.result.element_count() == 0) continue;
-    auto outcome = Choice::not_offered;
-    if (does_more(call) && fuses(call)) outcome = choose(work_of(call).product);
-    if (outcome == Choice::not_offered) outcome = choose(work_of(unfused(call)).product);
-    if (outcome == Choice::made) ++made;
+    for (const auto& form : forms_of(call)) {
+      const auto outcome = choose(work_of(form).product);
+      if (outcome == Choice::made) ++made;
+      if (outcome != Choice::not_offered) break;
+    }
   }
   return made;
 }

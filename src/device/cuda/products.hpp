@@ -28,20 +28,20 @@ class Products final : public ProductTuning {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-
-  /// y = x * transpose(w) + bias; a bias must have y's type.
-  void forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
-  /// The same, or false and nothing where the library adds no bias to such a product.
-  bool forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
-  /// y = (x * transpose(w)) * both unscales + bias; y and bias are bf16.
-  void forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
-                         const Tensor& y);
+  /// y = x * transpose(w).
+  void forward(const Tensor& x, const Tensor& w, const Tensor& y);
+  /// y = (x * transpose(w)) * both unscales, in bf16.
+  void forward_quantised(const Quantised& x, const Quantised& w, const Tensor& y);
   void backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
   /// dw += transpose(dy) * x.
   void backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw);
 
   // With more done on the way. False: the library does not do that, and nothing has been issued.
 
+  /// y = x * transpose(w) + bias; the bias has y's type.
+  bool forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
+  bool forward_quantised_and_bias(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                  const Tensor& y);
   /// wide = x * transpose(w) + bias, y = gelu(that, before it is rounded).
   bool gelu_forward(const ProductCall& call);
   /// d_wide = gelu'(wide) * (dy * w).
