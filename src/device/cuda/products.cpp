@@ -6,6 +6,7 @@
 
 #include "device/cuda/product_scratch.hpp"
 
+#include <array>
 #include <bit>
 #include <cctype>
 #include <cstdint>
@@ -103,6 +104,12 @@ void Products::check(cublasStatus_t status, const char* call) const {
                     base::format("{}: {}", call, blas_.status_text(status)));
 }
 
+void Products::warn_of(const MatrixProduct& product, cublasStatus_t status,
+                       const char* call) const {
+  base::log::local::warning("device", "{} of the product {}: {}; own kernels do the rest", call,
+                            product.text(), blas_.status_text(status));
+}
+
 void Products::describe(const MatrixProduct& product, Plan& plan) const {
   const auto compute = product.in == DType::f32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
   check(blas_.init_operation(&plan.operation, sizeof(plan.operation), compute, CUDA_R_32F),
@@ -143,7 +150,7 @@ void Products::describe(const MatrixProduct& product, Plan& plan) const {
   layout(plan.d, product.out, false, product.m, product.n, product.stride_d);
 }
 
-std::vector<Algorithm> Products::ways(const MatrixProduct& product, Plan plan, int most) const {
+std::vector<Algorithm> Products::ways(const MatrixProduct& product, Plan plan) const {
   cublasLtMatmulPreferenceOpaque_t preference{};
   check(blas_.init_preference(&preference, sizeof(preference)), "cublasLtMatmulPreferenceInit");
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -160,11 +167,15 @@ std::vector<Algorithm> Products::ways(const MatrixProduct& product, Plan plan, i
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.alignment_b);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.alignment_d);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.alignment_d);
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+  std::array<cublasLtMatmulHeuristicResult_t, most_ways> results{};
   int found = 0;
   const auto status = blas_.heuristic(handle_, &plan.operation, &plan.a, &plan.b, &plan.d, &plan.d,
-                                      &preference, most, results.data(), &found);
+                                      &preference, most_ways, results.data(), &found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  if (status != CUBLAS_STATUS_SUCCESS && product.epilogue != Epilogue::none) {
+    warn_of(product, status, "cublasLtMatmulAlgoGetHeuristic");
+    return {};
+  }
   check(status, "cublasLtMatmulAlgoGetHeuristic");
   std::vector<Algorithm> algorithms;
   for (int index = 0; index < found; ++index) {
@@ -182,11 +193,11 @@ std::optional<Algorithm> Products::chosen(const MatrixProduct& product, Plan pla
   cublasLtMatmulHeuristicResult_t result{};
   const auto status = blas_.check_algorithm(handle_, &plan.operation, &plan.a, &plan.b, &plan.d,
                                             &plan.d, &theirs, &result);
-  if (status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes) return *algorithm;
-  base::log::local::warning("device",
-                            "the choice for the product {} is passed over: {} (it may be from a "
-                            "damaged file)",
-                            product.text(), blas_.status_text(status));
+  const bool taken = status == CUBLAS_STATUS_SUCCESS;
+  if (taken && result.workspaceSize <= workspace_bytes) return *algorithm;
+  base::log::local::warning(
+      "device", "the choice for the product {} is passed over: {} (it may be from a damaged file)",
+      product.text(), taken ? "it needs more workspace" : blas_.status_text(status));
   return std::nullopt;
 }
 
@@ -194,21 +205,22 @@ Products::Plan* Products::plan_for(const MatrixProduct& product) {
   if (const auto known = plans_.find(product); known != plans_.end()) {
     return known->second ? &*known->second : nullptr;
   }
-  auto& place = plans_[product];
   Plan plan;
   describe(product, plan);
   if (const auto algorithm = chosen(product, plan)) {
     plan.algorithm = *algorithm;
   } else {
-    const auto all = ways(product, plan, 1);
-    if (all.empty()) return nullptr;
+    const auto all = ways(product, plan);
+    if (all.empty()) {
+      plans_.emplace(product, std::nullopt);
+      return nullptr;
+    }
     plan.algorithm = all.front();
   }
-  place = plan;
-  return &*place;
+  return &*plans_.emplace(product, plan).first->second;
 }
 
-void Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& work) {
+cublasStatus_t Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& work) {
   const auto point = [&](cublasLtMatmulDescAttributes_t attribute, const void* address) {
     check(blas_.set_operation(&plan.operation, attribute, &address, sizeof(address)),
           "cublasLtMatmulDescSetAttribute");
@@ -221,17 +233,20 @@ void Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& w
   const float alpha = 1.0F;
   const float beta = work.product.accumulate ? 1.0F : 0.0F;
   const auto theirs = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
-  check(blas_.matmul(handle_, &plan.operation, &alpha, operands.a, &plan.a, operands.b, &plan.b,
-                     &beta, operands.d, &plan.d, operands.d, &plan.d, &theirs, workspace_.get(),
-                     workspace_bytes, stream_.raw()),
-        "cublasLtMatmul");
+  return blas_.matmul(handle_, &plan.operation, &alpha, operands.a, &plan.a, operands.b, &plan.b,
+                      &beta, operands.d, &plan.d, operands.d, &plan.d, &theirs, workspace_.get(),
+                      workspace_bytes, stream_.raw());
 }
 
 bool Products::try_multiply(const ProductWork& work) {
   const auto* const plan = plan_for(work.product);
   if (plan == nullptr) return false;
-  issue(*plan, plan->algorithm, work);
-  return true;
+  const auto status = issue(*plan, plan->algorithm, work);
+  if (status == CUBLAS_STATUS_SUCCESS) return true;
+  if (work.product.epilogue == Epilogue::none) check(status, "cublasLtMatmul");
+  warn_of(work.product, status, "cublasLtMatmul");
+  plans_[work.product] = std::nullopt;
+  return false;
 }
 
 void Products::multiply(const ProductWork& work) {
@@ -317,13 +332,15 @@ Products::Choice Products::choose(const MatrixProduct& product) {
   if (choices_.find(product.text()) != nullptr) return Choice::known;
   Plan plan;
   describe(product, plan);
-  const auto all = ways(product, plan, most_ways);
+  const auto all = ways(product, plan);
   if (all.empty()) return Choice::not_offered;
   ProductScratch scratch(product, stream_);
   const ProductWork work{product, scratch.operands()};
   const auto way = fastest(
       all.size(),
-      [&](std::size_t index) { return scratch.seconds_of([&] { issue(plan, all[index], work); }); },
+      [&](std::size_t index) {
+        return scratch.seconds_of([&] { check(issue(plan, all[index], work), "cublasLtMatmul"); });
+      },
       rounds);
   if (way < 0) return Choice::not_offered;
   choices_.add(product.text(), all[static_cast<std::size_t>(way)]);

@@ -61,14 +61,17 @@ class Products final : public ProductTuning {
   // Plans are copied: the library takes their parts as if it changed them.
   void multiply(const ProductWork& work);
   bool try_multiply(const ProductWork& work);
-  void issue(Plan plan, const Algorithm& algorithm, const ProductWork& work);
+  cublasStatus_t issue(Plan plan, const Algorithm& algorithm, const ProductWork& work);
   /// Null: the library has no way.
   Plan* plan_for(const MatrixProduct& product);
   void describe(const MatrixProduct& product, Plan& plan) const;
-  std::vector<Algorithm> ways(const MatrixProduct& product, Plan plan, int most) const;
+  /// What the library offers, as it ranks them; empty: nothing.
+  std::vector<Algorithm> ways(const MatrixProduct& product, Plan plan) const;
   /// What was chosen, if the library still takes it.
   std::optional<Algorithm> chosen(const MatrixProduct& product, Plan plan) const;
   Choice choose(const MatrixProduct& product);
+  /// Says that own kernels do the rest.
+  void warn_of(const MatrixProduct& product, cublasStatus_t status, const char* call) const;
   void check(cublasStatus_t status, const char* call) const;
 
   const Blas& blas_;
