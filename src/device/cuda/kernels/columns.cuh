@@ -160,8 +160,8 @@ void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
   TRIREME_EXPECT(bias.contiguous() && bias.element_count() == rows.width(),
                  "bias " + bias.text() + " of " + y.text());
   with_type(bias.dtype(), [&](auto element) {
+    using T = decltype(element);
     with_type(y.dtype(), [&](auto result) {
-      using T = decltype(element);
       using Y = decltype(result);
       if constexpr (sizeof(Y) < sizeof(T)) {
         TRIREME_EXPECT(false, "bias " + bias.text() + " of " + y.text());
