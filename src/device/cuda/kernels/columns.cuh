@@ -142,10 +142,10 @@ void add_column_sums(L& launcher, const Tensor& x, const Tensor& sums) {
   });
 }
 
-template <typename T>
+template <typename T, typename Y>
 struct AddBias {
   simt::Global<const T> bias;
-  Matrix<float> y;
+  Matrix<Y> y;
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
@@ -163,10 +163,17 @@ void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
                  "bias " + bias.text() + " of " + y.text());
   with_type(bias.dtype(), [&](auto element) {
     using T = decltype(element);
-    constexpr int pack = pack_size<T>;
-    run_elements<pack>(
-        launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
-        AddBias<T>{memory_of<const T>(launcher, bias), matrix_of<float>(launcher, y)});
+    with_type(y.dtype(), [&](auto result) {
+      using Y = decltype(result);
+      if constexpr (sizeof(Y) < sizeof(T)) {
+        TRIREME_EXPECT(false, "bias " + bias.text() + " of " + y.text());
+      } else {
+        constexpr int pack = pack_size<T>;
+        run_elements<pack>(
+            launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
+            AddBias<T, Y>{memory_of<const T>(launcher, bias), matrix_of<Y>(launcher, y)});
+      }
+    });
   });
 }
 
