@@ -326,7 +326,7 @@ int Products::choose(std::span<const ProductCall> calls) {
   int made = 0;
   for (const auto& call : calls) {
     if (call.x.element_count() == 0 || call.result.element_count() == 0) continue;
-    if (choose(forms_of(call)) == Choice::made) ++made;
+    if (choose_form(forms_of(call)) == Choice::made) ++made;
   }
   return made;
 }
@@ -360,19 +360,19 @@ Products::Choice Products::choose(const MatrixProduct& product) {
   return Choice::made;
 }
 
-Products::Choice Products::choose(std::span<const ProductCall> forms) {
+Products::Choice Products::choose_form(std::span<const ProductCall> forms) {
   const auto product = work_of(forms.front()).product;
   const auto rest = forms.subspan(1);
   if (const auto* const known = choices_.find(product.text())) {
-    return *known == declined && !rest.empty() ? choose(rest) : Choice::known;
+    return *known == declined && !rest.empty() ? choose_form(rest) : Choice::known;
   }
   if (rest.empty()) return choose(product);
   if (!can_go_without(product.epilogue)) {
     const auto outcome = choose(product);
-    return outcome == Choice::not_offered ? choose(rest) : outcome;
+    return outcome == Choice::not_offered ? choose_form(rest) : outcome;
   }
   const auto whole = timed(product);
-  if (!whole) return choose(rest);
+  if (!whole) return choose_form(rest);
   const auto apart = work_of(rest.front()).product;
   const auto alone = timed(apart);
   plans_.erase(product);

@@ -74,7 +74,7 @@ class Products final : public ProductTuning {
   Choice choose(const MatrixProduct& product);
   /// The first of these forms of a call that the library offers; an epilogue must pay, or the form
   /// that leaves it to own kernels is taken.
-  Choice choose(std::span<const ProductCall> forms);
+  Choice choose_form(std::span<const ProductCall> forms);
   struct Timed {
     Algorithm algorithm{};
     double seconds = 0;
