@@ -1,5 +1,9 @@
 #include "trireme/base/cuda_libraries.hpp"
 
+#include "trireme/base/format.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,14 +92,25 @@ class Places {
     }
   }
 
+  /// Links lead to other prefixes, each of which may hold wheels: from /usr/local/bin to a virtual
+  /// environment, from there to the interpreter that it was made with.
+  void add_interpreter(fs::path program) {
+    constexpr int most_links = 8;
+    std::error_code error;
+    for (int link = 0; link < most_links && is_there(program); ++link) {
+      add_prefix(program.parent_path().parent_path());
+      const auto target = fs::read_symlink(program, error);
+      if (error) return;
+      program = (program.parent_path() / target).lexically_normal();
+    }
+  }
+
   void add_wheels_of_interpreters() {
     for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
       for (const auto& folder : of_variable(variable)) add_prefix(folder);
     }
     for (const auto& folder : of_variable("PYTHONPATH")) add_wheels(folder);
-    for (const auto& folder : path_) {
-      if (is_there(folder / "python3")) add_prefix(folder.parent_path());
-    }
+    for (const auto& folder : path_) add_interpreter(folder / "python3");
     for (const auto& folder : of_variable("HOME")) add_prefix(folder / ".local");
     add_prefix(root_ / "usr/local");
     add_prefix(root_ / "usr");
@@ -118,6 +133,28 @@ std::vector<std::string> places_of_cuda_library(std::string_view file,
 
 std::vector<std::string> places_of_cuda_library(std::string_view file) {
   return places_of_cuda_library(file, Environment::capture(environ), "/");
+}
+
+Result<OpenedLibrary> OpenedLibrary::open(const std::vector<std::string>& places,
+                                          std::string_view what, std::string_view remedy) {
+  std::vector<std::string> reasons;
+  for (const auto& place : places) {
+    void* const handle = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle != nullptr) return OpenedLibrary(handle);
+    reasons.emplace_back(::dlerror());
+  }
+  return Failure{ExitCode::topology,
+                 format("cannot load {}: {}; {}", what, join(reasons, "; "), remedy)};
+}
+
+void* OpenedLibrary::address_of(const char* symbol) const {
+  return ::dlsym(handle_, symbol);
+}
+
+std::string OpenedLibrary::path() const {
+  const ::link_map* map = nullptr;
+  if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};
+  return map->l_name;
 }
 
 }  // namespace trireme::base

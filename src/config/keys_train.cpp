@@ -120,15 +120,18 @@ std::vector<Key> optimizer_keys() {
 }
 
 Key cuda_graphs_key() {
-  return {.section = "numerics",
-          .name = "cuda_graphs",
-          .type = Type::flag,
-          .concern = Concern::layout,
-          .default_text = "false",
-          .documentation =
-              "Whether forward and backward of a micro-batch are issued to a card as one CUDA "
-              "graph, which is recorded in the first steps, instead of kernel by kernel. Changes "
-              "no number. Without effect with tensor parallelism and on CPUs."};
+  return {
+      .section = "numerics",
+      .name = "cuda_graphs",
+      .type = Type::flag,
+      .concern = Concern::layout,
+      .default_text = "false",
+      .documentation =
+          "Whether forward and backward of a micro-batch are issued to a card as CUDA graphs, "
+          "which "
+          "are recorded in the first steps, instead of kernel by kernel: as one, or with tensor "
+          "parallelism as one between any two collectives. Changes no number. Without effect "
+          "on CPUs."};
 }
 
 Key attention_key() {

@@ -7,6 +7,7 @@
 
 #include "fp8.hpp"
 #include "host_sum.hpp"
+#include "outside_recordings.hpp"
 #include "ownership.hpp"
 #include "parts.hpp"
 
@@ -88,9 +89,11 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
       memory(their_memory),
       stage(options.model, stage_place(options), bucket_elements(options)),
       schedule(base::value_or_throw(schedule_of(options))),
+      recorded(records() ? std::make_unique<RecordedSections>(kernels.device()) : nullptr),
+      between_recordings(recorded ? outside_recordings(*groups.tensor, *recorded) : nullptr),
       context{options.model,
               kernels,
-              *groups.tensor,
+              between_recordings ? *between_recordings : *groups.tensor,
               memory.of(Purpose::workspace),
               options.dtype,
               options.micro_batch,
@@ -118,10 +121,8 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
   }
-  if (trains() && groups.data->size() > 1) {
-    registrations.push_back(groups.data->register_memory(flat_parameters));
-    registrations.push_back(groups.data->register_memory(flat_gradients));
-  }
+  register_arenas(options.model, groups, memory, registrations);
+  if (trains()) register_flat(groups, flat_parameters, flat_gradients, registrations);
   make_executor();
   context.progress = [this] {
     if (kernels.device().recording()) return;
@@ -131,7 +132,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
 }
 
 bool Engine::Parts::may_record() const {
-  return trains() && options.record == RecordSteps::yes && groups.tensor->size() == 1;
+  return trains() && options.record == RecordSteps::yes;
 }
 
 bool Engine::Parts::records() const {
@@ -139,18 +140,15 @@ bool Engine::Parts::records() const {
 }
 
 void Engine::Parts::make_executor() {
-  if (records()) recorded.emplace(kernels.device());
   executor.emplace(PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1,
-                                           recorded ? &*recorded : nullptr, standing},
+                                           recorded.get(), standing},
                    kernels);
   if (options.record == RecordSteps::no || recorded || !trains() ||
       memory.of(Purpose::batch).is_measuring()) {
     return;
   }
-  base::log::info("engine", "numerics.cuda_graphs has no effect: {}",
-                  kernels.device().can_record()
-                      ? "tensor-parallel ranks meet inside a micro-batch, which no graph holds"
-                      : base::format("{} records no work", kernels.device().name()));
+  base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
+                  kernels.device().name());
 }
 
 GradientReducer& Engine::Parts::reduction() {
@@ -238,11 +236,18 @@ Engine::~Engine() {
 
 void Engine::initialise() {
   const auto& optimizer = parts_->updates();
+  // In parts: a device's rank needs no second copy of its whole model in host memory.
+  constexpr std::int64_t part = std::int64_t{1} << 26;
   for (const auto& segment : optimizer.segments()) {
-    device::HostMirror mirror(device());
-    model::initialise(parts_->stage, parts_->options.seed, segment.flat,
-                      mirror.of(optimizer.master(segment)));
-    mirror.store();
+    const auto master = optimizer.master(segment);
+    for (std::int64_t begin = 0; begin < segment.flat.size(); begin += part) {
+      const auto count = std::min(part, segment.flat.size() - begin);
+      const auto first = segment.flat.begin + begin;
+      device::HostMirror mirror(device());
+      model::initialise(parts_->stage, parts_->options.seed, {first, first + count},
+                        mirror.of(master.slice(0, begin, count)));
+      mirror.store();
+    }
   }
   state_changed(0);
 }
@@ -334,7 +339,8 @@ bool Engine::is_last_stage() const {
 
 Engine::Recorded Engine::recorded() const {
   const auto& recorded = parts_->recorded;
-  return recorded ? Recorded{recorded->recorded(), recorded->issued()} : Recorded{};
+  if (!recorded) return {};
+  return {recorded->recorded(), recorded->pieces(), recorded->issued(), recorded->bytes()};
 }
 
 const layout::Schedule& Engine::schedule() const {

@@ -2,6 +2,8 @@
 #include "trireme/model/stage_parameters.hpp"
 
 #include <algorithm>
+#include <thread>
+#include <vector>
 
 namespace trireme::model {
 namespace {
@@ -21,8 +23,8 @@ float initial_value(const Parameter& parameter, std::uint64_t seed, std::uint64_
 }
 
 /// Elements [begin, end) of a piece, counted row-major inside it.
-void initialise_piece(const Parameter& parameter, const Piece& piece, std::uint64_t seed,
-                      layout::FlatRange part, float* out) {
+void initialise_part(const Parameter& parameter, const Piece& piece, std::uint64_t seed,
+                     layout::FlatRange part, float* out) {
   const auto stream = base::stream_of(parameter.tensor.name.c_str());
   const bool matrix = piece.box.length.size() == 2;
   const std::int64_t columns = matrix ? piece.box.length[1] : 1;
@@ -33,6 +35,24 @@ void initialise_piece(const Parameter& parameter, const Piece& piece, std::uint6
     const std::int64_t element = row * width + first_column + index % columns;
     *out++ = initial_value(parameter, seed, stream, element);
   }
+}
+
+/// The same by all CPUs that this thread may use: a normal number takes some 40 ns, a minute for a
+/// model of 1.5 billion. Each element's number depends on its place alone, not on who computes it.
+void initialise_piece(const Parameter& parameter, const Piece& piece, std::uint64_t seed,
+                      layout::FlatRange part, float* out) {
+  constexpr std::int64_t worth_a_thread = std::int64_t{1} << 18;
+  const auto cpus = std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
+  const auto threads = std::clamp<std::int64_t>(part.size() / worth_a_thread, 1, cpus);
+  const auto share = (part.size() + threads - 1) / threads;
+  const auto of_thread = [&](std::int64_t number) {
+    const auto begin = std::min(part.begin + number * share, part.end);
+    const auto end = std::min(begin + share, part.end);
+    initialise_part(parameter, piece, seed, {begin, end}, out + (begin - part.begin));
+  };
+  std::vector<std::jthread> others;
+  for (std::int64_t number = 1; number < threads; ++number) others.emplace_back(of_thread, number);
+  of_thread(0);
 }
 
 }  // namespace

@@ -46,12 +46,17 @@ PROGRAMS = {
             sys.exit()
         folder = pathlib.Path(next(word for word in sys.argv if "run.directory=" in word).split("=")[1])
         folder.mkdir()
-        (folder / "metrics.jsonl").write_text("".join(
+        memory = {"kind": "event", "event": "memory", "step": 3, "graph_bytes": 1 << 28}
+        (folder / "metrics.jsonl").write_text(json.dumps(memory) + "\\n" + "".join(
             json.dumps({"kind": "train", "step": step, "step_ms": 900 if step < 5 else 100}) + "\\n"
             for step in range(20)))
         import time; time.sleep(60)""",
     "compute-sanitizer": """
         import subprocess, sys, time
+        if "--help" in sys.argv:
+            sys.exit("  --kernel-name arg")
+        if "kernel_substring=trireme" not in sys.argv:
+            sys.exit("watches libraries too")
         print("========= COMPUTE-SANITIZER")
         print("0.100 s: norms", flush=True)
         if "racecheck" in sys.argv:
@@ -109,7 +114,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("2 cases equal the reference backend (attention by cuDNN 9.19.1)", text)
         report = next((self.bundle / "out").glob("gpu-check-*-nvidia-h200.md")).read_text()
         self.assertIn("| rms norm | bf16 | 1000.0 | 3000 GB/s | 75% |", report)
-        self.assertIn("| 3.00 GiB | 0.50 GiB | 4.00 GiB | 0.50 GiB |", report)
+        self.assertIn("| 3.00 GiB | 0.50 GiB | 0.25 GiB | 4.00 GiB | 0.25 GiB |", report)
         self.assertIn("| attention | bf16 | 1000.0 | 400.0 TFLOP/s | 57% |", report)
         self.assertIn("furthest 3.00e-03 (llama bf16 pp1 x dp1 x tp1 cpu)", text)
 
@@ -141,10 +146,10 @@ class GpuCheckTest(unittest.TestCase):
             pathlib.Path({str(self.bundle / 'child')!r}).write_text(str(child.pid))
             print('waiting', flush=True)
             child.wait()""")
-        code, states, _, text = self.check("--only", "eight", "--only", "step", "--seconds", "3")
+        code, states, _, text = self.check("--only", "eight", "--only", "mem", "--seconds", "3")
         self.assertEqual(code, 1, text)
         self.assertEqual(states["eight ranks, one card"], "FAIL")
-        self.assertEqual(states["step llama-1b"], "SKIP")
+        self.assertEqual(states["memcheck"], "SKIP")
         self.assertIn("waiting", text)
         status = pathlib.Path(f"/proc/{(self.bundle / 'child').read_text()}/status")
         self.assertTrue(not status.exists() or "(zombie)" in status.read_text())
@@ -157,6 +162,33 @@ class GpuCheckTest(unittest.TestCase):
         code, states, _, text = self.check("--only", "racecheck", "--seconds", "4")
         self.assertEqual((code, states["racecheck"]), (1, "FAIL"), text)
         self.assertIn("Race reported", text)
+
+    def test_a_sanitizer_that_cannot_watch_the_card_is_no_fault_of_the_kernels(self):
+        self.write("compute-sanitizer", """
+            print("========= Error: Device not supported. Please refer to the documentation")
+            raise SystemExit(9)""")
+        code, states, _, text = self.check("--only", "memcheck")
+        self.assertEqual((code, states["memcheck"]), (77, "SKIP"), text)
+        self.assertIn("Device not supported", text)
+
+    def test_what_was_found_stays_when_the_call_is_killed(self):
+        self.write("gpu_training", "import time; print('waiting', flush=True); time.sleep(61)")
+        self.write("gpu_kernels", "print('norm: 3 is not 4'); raise SystemExit(1)")
+        out = self.bundle / "out"
+        with subprocess.Popen(
+                [sys.executable, str(self.bundle / "share/trireme/scripts/gpu-check"), "--out",
+                 str(out), "--only", "kernels", "--only", "training"], stdout=subprocess.PIPE,
+                env={**os.environ, "PATH": f"{self.bundle}/bin:{os.environ['PATH']}"}) as call:
+            for line in call.stdout:
+                if b"kernels" in line:
+                    break
+            # The last of the files that a stage writes.
+            while not any("norm: 3 is not 4" in file.read_text() for file in out.glob("*.log")):
+                self.assertIsNone(call.poll())
+            call.kill()
+        found = json.loads(next(out.glob("*.json")).read_text())
+        self.assertEqual([(stage["stage"], stage["state"]) for stage in found["stages"]],
+                         [("card", "PASS"), ("kernels", "FAIL")])
 
     def test_without_a_card_every_stage_is_skipped_with_the_reason(self):
         self.write("bench_card_memory", "print('TRIREME_SKIP: no CUDA-capable device'); exit(77)")

@@ -174,10 +174,14 @@ class Engine {
   void state_changed(std::int64_t step);
   std::vector<ParameterPart> parameter_parts();
 
-  /// How many parts of steps were recorded so far, and how often one of them was issued.
+  /// How many parts of steps were recorded so far, in how many pieces (with tensor parallelism one
+  /// between any two collectives), how often one of them was issued, and what they took of the
+  /// device's memory, beside all arenas.
   struct Recorded {
     std::size_t made = 0;
+    std::size_t pieces = 0;
     std::size_t issued = 0;
+    std::size_t bytes = 0;
   };
   Recorded recorded() const;
 

@@ -1,8 +1,12 @@
 """Where the programs are: in a bundle, or in a build folder."""
 
+import fcntl
 import os
 import pathlib
 import shutil
+import socket
+import struct
+import sys
 
 from .stages import Skipped
 
@@ -12,6 +16,7 @@ IN_BUILD = {
     "gpu_kernels": "tests/gpu/gpu_kernels",
     "gpu_nccl": "tests/gpu/gpu_nccl",
     "gpu_training": "tests/gpu/gpu_training",
+    "gpu_nccl": "tests/gpu/gpu_nccl",
     "bench_kernels": "perf/bench/kernels/bench_kernels",
     "bench_card_memory": "perf/bench/card_memory/bench_card_memory",
 }
@@ -23,6 +28,25 @@ LAUNCH = {
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_hwloc_base_binding_policy": "none", "OMP_NUM_THREADS": "1",
 }
+
+
+# Wheels of this interpreter are where its CUDA libraries are; a virtual environment's own names win.
+if sys.prefix != sys.base_prefix:
+    os.environ.setdefault("VIRTUAL_ENV", sys.prefix)
+
+
+def wake_loopback():
+    """Ranks of one machine meet over 127.0.0.1, which a machine without a network may have asleep."""
+    get_flags, set_flags, up = 0x8913, 0x8914, 1  # SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            asked = fcntl.ioctl(any_socket, get_flags, struct.pack("16sH14x", b"lo", 0))
+            flags = struct.unpack("16sH14x", asked)[1]
+            if not flags & up:
+                fcntl.ioctl(any_socket, set_flags, struct.pack("16sH14x", b"lo", flags | up))
+        except OSError as error:
+            print(f"gpu-check: lo cannot be woken ({error}); ranks may not find each other",
+                  file=sys.stderr, flush=True)
 
 
 class Programs:

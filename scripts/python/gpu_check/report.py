@@ -4,14 +4,16 @@ import datetime
 import json
 import re
 
+from .stages import PASS
+
 FORMULAS = """\
 Share of a kernel bound by memory: bytes that must move at least (each tensor once) by time, over the
 card's own copy (bytes read and written). Share of others: multiplications and additions that the mask leaves,
 over the product of 8192 x 8192 x 8192 random numbers. MFU: tokens a second x (6 N + 12 L h s) over the
 peak that the row names; nothing is taken off for the mask, nothing added for recomputation. Memory
 planned: what the measuring arenas count; taken: the card's own figure, before and at most during the run;
-libraries: what the plan sets aside for their workspaces, at most; what is left between them is CUDA's
-context, and negative by what libraries did not take."""
+libraries: what the plan sets aside for their workspaces, at most; CUDA graphs: by how much the card's
+figure grew while they were made; what is left between them is CUDA's context, and negative by what libraries did not take."""
 
 
 def gib(count):
@@ -35,8 +37,8 @@ def step_rows(steps):
         yield [row["model"], f"{row['batch']} x {row['seq']}", f"{row['tokens_per_second']:,.0f}",
                f"{row['mfu']:.1%} of {row['peak_flops'] / 1e12:.0f} TFLOP/s ({row['peak_source']})",
                gib(row["planned_bytes"]), gib(sum(row["planned_library_bytes"].values())),
-               gib(row["taken_bytes"]),
-               gib(row["taken_bytes"] - row["planned_bytes"] -
+               gib(row["graph_bytes"]), gib(row["taken_bytes"]),
+               gib(row["taken_bytes"] - row["planned_bytes"] - row["graph_bytes"] -
                    sum(row["planned_library_bytes"].values()))]
 
 
@@ -61,8 +63,8 @@ def markdown(session, measured, when):
                                         kernel_rows(measured.kernels))]
     if measured.steps:
         parts += ["## Whole steps, bf16\n",
-                  table(["model", "tokens", "tokens/s", "MFU", "planned", "libraries at most", "taken",
-                         "between"],
+                  table(["model", "tokens", "tokens/s", "MFU", "planned", "libraries at most",
+                         "CUDA graphs", "taken", "between"],
                         step_rows(measured.steps))]
     if measured.torch:
         parts += ["## torch.compile\n",
@@ -73,16 +75,43 @@ def markdown(session, measured, when):
     return "\n".join([*parts, "## What divides what\n", FORMULAS + "\n"])
 
 
-def write(session, measured, folder):
-    """Returns the files' common name."""
-    when = datetime.datetime.now(datetime.timezone.utc)
-    card = re.sub(r"[^a-z0-9]+", "-", measured.card.get("card", "no card").lower()).strip("-")
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / f"gpu-check-{when:%Y-%m-%d-%H%M}-{card}"
-    stem.with_suffix(".json").write_text(json.dumps({
-        "date": when.isoformat(timespec="seconds"), "card": measured.card,
-        "stages": [vars(outcome) for outcome in session.outcomes], "ceilings": measured.ceilings,
-        "kernels": measured.kernels, "steps": measured.steps, "torch": measured.torch},
-        indent=1) + "\n")
-    stem.with_suffix(".md").write_text(markdown(session, measured, when))
-    return stem
+# Of each program's output as much is kept, its end.
+MOST_LOG_BYTES = 200_000
+
+
+class Keeper:
+    """Writes what has been found so far, again and again, under one name: whoever ends the call
+    before its end has what was found until then."""
+
+    def __init__(self, measured, folder, logs):
+        self.measured, self.folder, self.logs = measured, folder, logs
+        self.when = datetime.datetime.now(datetime.timezone.utc)
+        self.stem = None
+
+    def keep(self, session):
+        if not any(outcome.state == PASS for outcome in session.outcomes):
+            return
+        if self.stem is None:
+            name = self.measured.card.get("card", "no card").lower()
+            card = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.stem = self.folder / f"gpu-check-{self.when:%Y-%m-%d-%H%M}-{card}"
+        measured = self.measured
+        self.write(".json", json.dumps({
+            "date": self.when.isoformat(timespec="seconds"), "card": measured.card,
+            "stages": [vars(outcome) for outcome in session.outcomes],
+            "ceilings": measured.ceilings, "kernels": measured.kernels, "steps": measured.steps,
+            "torch": measured.torch}, indent=1) + "\n")
+        self.write(".md", markdown(session, measured, self.when))
+        self.write(".log", "".join(self.outputs()))
+
+    def outputs(self):
+        for log in sorted(self.logs.glob("*.log")):
+            text = log.read_bytes()[-MOST_LOG_BYTES:].decode(errors="replace")
+            yield f"==== {log.name}\n{text}\n"
+
+    def write(self, ending, text):
+        """Whole or not at all."""
+        unfinished = self.stem.with_suffix(".part")
+        unfinished.write_text(text)
+        unfinished.replace(self.stem.with_suffix(ending))

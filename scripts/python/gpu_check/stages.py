@@ -38,12 +38,29 @@ class Result:
         return "\n".join(self.text.strip().splitlines()[-lines:])
 
 
-def end_session(session):
-    """Kills whatever belongs to a session: mpirun gives each rank a process group of its own."""
+def living(session):
+    """The processes of a session; those that only wait for their parents hold nothing any more."""
     for entry in os.listdir("/proc"):
-        with contextlib.suppress(OSError, ValueError):
-            if os.getsid(int(entry)) == session:
-                os.kill(int(entry), signal.SIGKILL)
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if os.getsid(int(entry)) != session:
+                continue
+            with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as stat:
+                if stat.read().rpartition(")")[2].split()[0] not in "ZX":
+                    yield int(entry)
+
+
+def end_session(session, patience=10):
+    """Kills whatever belongs to a session (mpirun gives each rank a process group of its own) and
+    waits until it is gone: a card has its memory back no sooner."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        found = list(living(session))
+        if not found:
+            return
+        for process in found:
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def run(command, seconds, folder, environment=None, until=None):
@@ -82,9 +99,10 @@ def must_succeed(result, limit):
 class Session:
     """Runs stages one after the other until the time of all of them is up."""
 
-    def __init__(self, seconds, say=print):
+    def __init__(self, seconds, say=print, after_each=lambda: None):
+        """`after_each` is called after every stage, to keep what has been found so far."""
         self.deadline = time.monotonic() + seconds
-        self.say = say
+        self.say, self.after_each = say, after_each
         self.outcomes = []
 
     def left(self):
@@ -111,6 +129,7 @@ class Session:
         self.say(f"{state}  {name:<22} {outcome.seconds:6.1f} s  {first}")
         for line in rest:
             self.say(f"      {line}")
+        self.after_each()
         return state == PASS
 
     def summary(self):

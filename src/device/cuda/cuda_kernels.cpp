@@ -136,6 +136,22 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   std::unique_ptr<cuda::CardAttention> attention_;
 };
 
+/// Why the runtime sees no card. One error of its stands for a driver that is too old and for none.
+std::string reason_of(cudaError_t code) {
+  int driver = 0;
+  int runtime = 0;
+  const bool told = cudaDriverGetVersion(&driver) == cudaSuccess &&
+                    cudaRuntimeGetVersion(&runtime) == cudaSuccess;
+  if (code != cudaErrorInsufficientDriver || !told) {
+    return cuda::failure_text("cudaGetDeviceCount", code);
+  }
+  if (driver == 0) return "there is no NVIDIA driver, or libcuda.so.1 is not found";
+  // 13000 is 13.0; a driver serves every program of its own major version.
+  return base::format(
+      "the NVIDIA driver serves programs up to CUDA {}.{}, and this one is of {}.{}", driver / 1000,
+      driver / 10 % 100, runtime / 1000, runtime / 10 % 100);
+}
+
 base::Failure no_card(const std::string& reason) {
   return {base::ExitCode::topology,
           base::format("numerics.backend = cuda finds no card ({}); run on a node with an NVIDIA "
@@ -148,7 +164,7 @@ base::Failure no_card(const std::string& reason) {
 base::Result<std::vector<std::string>> card_bus_ids() {
   int count = 0;
   if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
-    return no_card(cuda::failure_text("cudaGetDeviceCount", code));
+    return no_card(reason_of(code));
   }
   std::vector<std::string> ids;
   for (int card = 0; card < count; ++card) ids.push_back(cuda::bus_id_of(card));
@@ -158,7 +174,7 @@ base::Result<std::vector<std::string>> card_bus_ids() {
 base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card, AttentionBy attention) {
   int count = 0;
   if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
-    return no_card(cuda::failure_text("cudaGetDeviceCount", code));
+    return no_card(reason_of(code));
   }
   if (card < 0 || card >= count) {
     return no_card(base::format("number {} is asked for and there are {}", card, count));

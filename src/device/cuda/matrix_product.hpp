@@ -52,4 +52,12 @@ const char* name(Epilogue epilogue);
 /// Whether it reads or writes a bias.
 bool has_bias(Epilogue epilogue);
 
+/// Whether own kernels can do what it would.
+bool can_go_without(Epilogue epilogue);
+
+/// Whether a product with its epilogue, which took `seconds`, is worth it where the same product
+/// without took `seconds_apart`: whether a pass of its own over memory would have cost more than
+/// the difference. Libraries have some epilogues in slow kernels alone.
+bool epilogue_pays(const MatrixProduct& product, double seconds, double seconds_apart);
+
 }  // namespace trireme::device::cuda

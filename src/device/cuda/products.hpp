@@ -57,6 +57,8 @@ class Products final : public ProductTuning {
  private:
   struct Plan;
   enum class Choice { made, known, not_offered };
+  /// Stands for the choice that own kernels do what an epilogue would.
+  static constexpr Algorithm declined{};
 
   // Plans are copied: the library takes their parts as if it changed them.
   void multiply(const ProductWork& work);
@@ -70,6 +72,15 @@ class Products final : public ProductTuning {
   /// What was chosen, if the library still takes it.
   std::optional<Algorithm> chosen(const MatrixProduct& product, Plan plan) const;
   Choice choose(const MatrixProduct& product);
+  /// The first of these forms of a call that the library offers; an epilogue must pay, or the form
+  /// that leaves it to own kernels is taken.
+  Choice choose_form(std::span<const ProductCall> forms);
+  struct Timed {
+    Algorithm algorithm{};
+    double seconds = 0;
+  };
+  /// The fastest way; none: the library has none.
+  std::optional<Timed> timed(const MatrixProduct& product);
   /// Says that own kernels do the rest.
   void warn_of(const MatrixProduct& product, cublasStatus_t status, const char* call) const;
   void check(cublasStatus_t status, const char* call) const;

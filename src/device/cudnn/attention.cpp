@@ -80,8 +80,11 @@ FusedAttention::FusedAttention(const Api& api, void* stream, Workspace workspace
 std::vector<FusedAttention::Part> FusedAttention::parts_of(const AttentionExtents& extents,
                                                            std::size_t most_bytes) {
   const auto of_one = backward_workspace_bytes(shrunk(extents, 1, extents.kv_heads()));
-  const auto sequences =
+  const auto most =
       std::clamp<std::int64_t>(static_cast<std::int64_t>(most_bytes / of_one), 1, extents.batch());
+  // As even as can be: of a short last part a card would be half empty.
+  const auto runs = (extents.batch() + most - 1) / most;
+  const auto sequences = (extents.batch() + runs - 1) / runs;
   auto kv_heads = extents.kv_heads();
   while (kv_heads > 1 &&
          backward_workspace_bytes(shrunk(extents, sequences, kv_heads)) > most_bytes) {

@@ -21,6 +21,11 @@ class FakeSystem {
   }
   std::string at(const std::string& path) const { return (folder_.path() / path).string(); }
   void add_program(const std::string& path) { folder_.write(path, ""); }
+  void add_link(const std::string& path, const std::string& target) {
+    const auto link = folder_.path() / path;
+    std::filesystem::create_directories(link.parent_path());
+    std::filesystem::create_symlink(target, link);
+  }
   Names places(std::map<std::string, std::string, std::less<>> variables) const {
     return places_of_cuda_library(library, Environment(std::move(variables)), folder_.path());
   }
@@ -68,4 +73,16 @@ TEST_CASE("a CUDA library is found in the wheels of any interpreter") {
                        {"HOME", system.at("home")}}) == Names{library, of_environment, of_conda,
                                                               of_folder, of_path, of_user, of_site,
                                                               of_distribution});
+}
+
+TEST_CASE("a CUDA library is found in the wheels of the interpreter that a link on PATH leads to") {
+  FakeSystem system;
+  const auto of_venv = system.with("opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib");
+  const auto of_base = system.with("opt/base/lib/python3.12/site-packages/nvidia/cu13/lib");
+  system.add_program("opt/base/bin/python3.12");
+  system.add_link("opt/torch/.venv/bin/python3", "../../../base/bin/python3.12");
+  system.add_link("bin/python3", system.at("opt/torch/.venv/bin/python3"));
+  CHECK(system.places({{"PATH", system.at("bin")}}) == Names{library, of_venv, of_base});
+  system.add_link("circle/python3", "python3");
+  CHECK(system.places({{"PATH", system.at("circle")}}) == Names{library});
 }

@@ -234,6 +234,8 @@ TEST_CASE("a backward that needs much workspace is cut into sequences, then head
   CHECK(FusedAttention::parts_of(extents, 6 * one).size() == 1);
   CHECK(FusedAttention::parts_of(extents, 3 * one).size() == 2);
   CHECK(FusedAttention::parts_of(extents, one).size() == 6);
+  // Not five and one.
+  for (const auto& part : FusedAttention::parts_of(extents, 5 * one)) CHECK(part.sequences == 3);
   CHECK(FusedAttention::parts_of(extents, one - 1).size() == 12);
   for (const auto most : {whole, whole / 2, whole / 5, whole / 12, whole / 30, std::size_t{1}}) {
     CHECK(covers_once(most));

@@ -35,6 +35,36 @@ TEST_CASE("gradients of a token that occurs often are added in its row") {
   });
 }
 
+TEST_CASE("gradients of a token whose rows lie far apart are all added, each once") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const std::int64_t width = GENERATE(6, 8, 1032);
+  constexpr std::int64_t rows = 1101;
+  const std::vector<std::pair<std::size_t, std::int32_t>> known{
+      {2, 1}, {3, 0}, {3 + 252, 1}, {1023, 0}, {1024, 1}, {1025, 1}, {1100, 0}};
+  for_each_backend([&](Kernels& kernels) {
+    TestTensor tokens(DType::i32, {rows});
+    TestTensor d_out(dtype, {rows, width});
+    TestTensor d_table(DType::f32, {2, width});
+    // Most tokens are another rank's.
+    std::vector<std::int32_t> ids(rows, 7);
+    std::vector<float> gradients(rows * width, 1000.0F);
+    std::vector<float> expected(2 * width, 0.5F);
+    d_table.set(expected);
+    for (const auto& [row, token] : known) {
+      ids[row] = token;
+      for (std::int64_t c = 0; c < width; ++c) {
+        const auto value = static_cast<float>((static_cast<std::int64_t>(row) + c) % 64);
+        gradients[row * static_cast<std::size_t>(width) + static_cast<std::size_t>(c)] = value;
+        expected[static_cast<std::size_t>(token * width + c)] += value;
+      }
+    }
+    tokens.set_integers(ids);
+    d_out.set(gradients);
+    kernels.embedding_backward(tokens, d_out, 0, d_table);
+    CHECK(d_table.values() == expected);
+  });
+}
+
 TEST_CASE("a split vocabulary adds up to the whole embedding") {
   for_each_backend([](Kernels& kernels) {
     TestTensor tokens(DType::i32, {40});

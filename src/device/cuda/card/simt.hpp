@@ -98,6 +98,11 @@ __device__ inline std::uint32_t ballot(bool condition) {
   return __ballot_sync(0xFFFFFFFFU, condition ? 1 : 0);
 }
 
+/// How many bits of a word are 1.
+__device__ inline int set_bits(std::uint32_t word) {
+  return __popc(word);
+}
+
 template <typename... Parameters>
 const void* kernel_address(void (*kernel)(Parameters...)) {
   return reinterpret_cast<const void*>(kernel);
@@ -170,6 +175,23 @@ class Shared {
   alignas(16) T data_[count];
 };
 
+// Of functions that kernels bound by memory call for every element: one instruction each, wrong by
+// two of the last bits at most, where the language's own take eight and more. Numbers below the
+// smallest normal one count as 0.
+
+/// 2 to the power of x.
+__device__ inline float exp2_near(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+/// 1 / x.
+__device__ inline float reciprocal_near(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
 __device__ inline float widen(float value) {
   return value;
 }
@@ -178,6 +200,19 @@ __device__ inline float widen(Bf16 value) {
 }
 __device__ inline float widen(E4m3 value) {
   return to_float(value);
+}
+
+/// One of several neighbours. Of a word's two bf16 numbers the upper one is the word with its lower
+/// half masked, which taking 16 bits out of it first is not.
+template <typename T, int N>
+__device__ float widen(const Pack<T, N>& pack, int index) {
+  if constexpr (std::is_same_v<T, Bf16> && N % 2 == 0) {
+    unsigned word = 0;
+    memcpy(&word, &pack.values[index / 2 * 2], sizeof(word));
+    return __uint_as_float(index % 2 == 0 ? word << 16 : word & 0xFFFF0000U);
+  } else {
+    return widen(pack[index]);
+  }
 }
 
 template <typename T>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device/cuda/kernels/functions.cuh"
 #include "device/cuda/kernels/launch.hpp"
 #include "device/cuda/kernels/mask.cuh"
 #include "device/cuda/operations.hpp"
@@ -9,10 +10,6 @@
 #include <utility>
 
 namespace trireme::device::cuda {
-
-__device__ inline float sigmoid(float x) {
-  return 1.0F / (1.0F + expf(-x));
-}
 
 /// y = silu(gate) * up.
 template <typename T>
@@ -57,6 +54,11 @@ struct SwigluBackward {
 constexpr float gelu_slope = 0.7978845608F;  // sqrt(2 / pi)
 constexpr float gelu_cubic = 0.044715F;
 
+/// GELU's tanh form by way of (1 + tanh(u)) / 2 = sigmoid(2 u), for which a card has instructions.
+__device__ inline float gelu_gate(float x) {
+  return sigmoid(2.0F * gelu_slope * x * (1.0F + gelu_cubic * x * x));
+}
+
 template <typename T>
 struct GeluForward {
   Matrix<const T> x;
@@ -65,10 +67,7 @@ struct GeluForward {
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     auto v = load_floats<N>(x.row(row), column);
-    for (int i = 0; i < N; ++i) {
-      const float inner = gelu_slope * (v[i] + gelu_cubic * v[i] * v[i] * v[i]);
-      v[i] = 0.5F * v[i] * (1.0F + tanhf(inner));
-    }
+    for (int i = 0; i < N; ++i) v[i] *= gelu_gate(v[i]);
     store_floats<N>(y.row(row), column, v);
   }
 };
@@ -84,10 +83,9 @@ struct GeluBackward {
     const auto d = load_floats<N>(dy.row(row), column);
     auto v = load_floats<N>(x.row(row), column);
     for (int i = 0; i < N; ++i) {
-      const float square = v[i] * v[i];
-      const float t = tanhf(gelu_slope * (v[i] + gelu_cubic * square * v[i]));
-      const float slope = gelu_slope * (1.0F + 3.0F * gelu_cubic * square);
-      v[i] = d[i] * (0.5F * (1.0F + t) + 0.5F * v[i] * (1.0F - t * t) * slope);
+      const float gate = gelu_gate(v[i]);
+      const float slope = gelu_slope * (1.0F + 3.0F * gelu_cubic * v[i] * v[i]);
+      v[i] = d[i] * gate * (1.0F + 2.0F * v[i] * (1.0F - gate) * slope);
     }
     store_floats<N>(dx.row(row), column, v);
   }

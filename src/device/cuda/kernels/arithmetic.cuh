@@ -111,7 +111,9 @@ template <bool squares, typename L>
 void sum_into(L& launcher, const Tensor& x, const simt::Global<double>& result) {
   const auto count = x.element_count();
   const auto chunks = ceil_div(count, sum_chunk);
-  auto partials = launcher.template workspace<double>(chunks > 0 ? chunks : 1);
+  // What is one block's is the whole sum.
+  auto partials =
+      chunks == 1 ? result : launcher.template workspace<double>(std::max<std::int64_t>(chunks, 1));
   TRIREME_EXPECT(x.contiguous() || count <= largest_dividend,
                  "a sum over strided rows takes at most 2^32 numbers");
   if (count > 0) {
@@ -120,6 +122,7 @@ void sum_into(L& launcher, const Tensor& x, const simt::Global<double>& result) 
         x.contiguous() && packable(x, 4) ? &sum_chunks<squares, true> : &sum_chunks<squares, false>;
     launcher.launch("sum_chunks", kernel, Grid{chunks, 256}, from, count, partials);
   }
+  if (chunks == 1) return;
   launcher.launch("sum_partials", &sum_partials<256>, Grid{1, 256}, partials, chunks, result);
 }
 

@@ -58,7 +58,8 @@ struct PartialSums {
 };
 
 /// target[column] += sum over chunks of partials[chunk][which][column]. A block takes 32 columns;
-/// each of its 8 warps every eighth chunk.
+/// each of its 32 warps every thirty-second chunk, so that a few hundred of them are read at once:
+/// after a norm's backward there is nothing else for the card to do.
 template <int threads>
 __global__ void __launch_bounds__(threads)
     add_partials(simt::Global<const float> partials, PartialSums of, std::int64_t which,
@@ -87,8 +88,9 @@ void join_partials(L& launcher, const simt::Global<float>& partials, const Parti
   if (!target) return;
   TRIREME_EXPECT(target.contiguous() && target.element_count() == sums.width,
                  "column sums: " + target.text());
-  launcher.launch("add_partials", &add_partials<256>,
-                  Grid{ceil_div(sums.width, simt::warp_size), 256}, partials, sums, which,
+  constexpr int threads = 1024;
+  launcher.launch("add_partials", &add_partials<threads>,
+                  Grid{ceil_div(sums.width, simt::warp_size), threads}, partials, sums, which,
                   memory_of<float>(launcher, target));
 }
 

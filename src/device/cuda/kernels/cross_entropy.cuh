@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device/cuda/kernels/functions.cuh"
 #include "device/cuda/kernels/launch.hpp"
 #include "device/cuda/kernels/reduce.cuh"
 #include "device/cuda/operations.hpp"
@@ -16,17 +17,12 @@ struct Exponentials {
   /// One step to the largest of several, and then an exponential each, without branches.
   template <int N>
   __device__ void take(const Floats<N>& values) {
-    float most = -INFINITY;
-    for (int i = 0; i < N; ++i) most = values[i] > most ? values[i] : most;
-    if (most > largest) {
-      sum *= expf(largest - most);
-      largest = most;
-    }
+    const float before = largest;
+    for (int i = 0; i < N; ++i) largest = fmaxf(largest, values[i]);
     // A NaN stays; minus infinity adds nothing, to nothing neither.
-    const bool nothing = largest == -INFINITY;
-    for (int i = 0; i < N; ++i) {
-      if (!nothing || values[i] != -INFINITY) sum += expf(values[i] - largest);
-    }
+    const float base = largest == -INFINITY ? 0.0F : largest;
+    sum *= exp_near(before - base);
+    for (int i = 0; i < N; ++i) sum += exp_near(values[i] - base);
   }
   __device__ void join(const Exponentials& other) {
     const float both = other.largest > largest ? other.largest : largest;
@@ -34,7 +30,7 @@ struct Exponentials {
       sum += other.sum;  // nothing, or a NaN
       return;
     }
-    sum = sum * expf(largest - both) + other.sum * expf(other.largest - both);
+    sum = sum * exp_near(largest - both) + other.sum * exp_near(other.largest - both);
     largest = both;
   }
 };
@@ -50,7 +46,7 @@ __device__ inline void join_warp(Exponentials& own) {
 
 /// Visits a row's elements, a block's threads in turn: N at a time from the first place where they
 /// can be moved together, those before and after it one at a time. Rows of an odd vocabulary begin
-/// anywhere.
+/// anywhere. Of a long row two accesses are under way at once.
 template <int N, typename T, typename Body>
 __device__ void visit_row(const simt::Global<T>& row, std::int64_t width, const Body& body) {
   const auto past = row.template past_pack<N>();
@@ -58,7 +54,9 @@ __device__ void visit_row(const simt::Global<T>& row, std::int64_t width, const 
   const auto head = before < width ? before : width;
   if (simt::thread() < head) body.template run<1>(simt::thread());
   auto c = head + std::int64_t{simt::thread()} * N;
-  for (; c + N <= width; c += std::int64_t{simt::threads()} * N) body.template run<N>(c);
+  const auto step = std::int64_t{simt::threads()} * N;
+  for (; c + step + N <= width; c += 2 * step) body.template run_two<N>(c, c + step);
+  if (c + N <= width) body.template run<N>(c);
   const auto tail = head + (width - head) / N * N;
   if (tail + simt::thread() < width) body.template run<1>(tail + simt::thread());
 }
@@ -71,6 +69,13 @@ struct TakeLogits {
   template <int N>
   __device__ void run(std::int64_t column) const {
     own.take(load_floats<N>(logits, column));
+  }
+  template <int N>
+  __device__ void run_two(std::int64_t first, std::int64_t second) const {
+    const auto of_first = load_floats<N>(logits, first);
+    const auto of_second = load_floats<N>(logits, second);
+    own.take(of_first);
+    own.take(of_second);
   }
 };
 
@@ -119,13 +124,26 @@ struct RowGradient {
   float scale = 1.0F;
 
   template <int N>
-  __device__ void run(std::int64_t column) const {
-    auto v = load_floats<N>(logits, column);
+  __device__ void store(std::int64_t column, Floats<N>& v) const {
+    const auto away = hit - column;
+    const int place = away >= 0 && away < N ? static_cast<int>(away) : -1;
     for (int i = 0; i < N; ++i) {
-      const float one = hit == column + i ? 1.0F : 0.0F;
-      v[i] = counted ? (expf(v[i] - lse) - one) * scale : 0.0F;
+      const float one = place == i ? 1.0F : 0.0F;
+      v[i] = counted ? (exp_near(v[i] - lse) - one) * scale : 0.0F;
     }
     store_floats<N>(logits, column, v);
+  }
+  template <int N>
+  __device__ void run(std::int64_t column) const {
+    auto v = load_floats<N>(logits, column);
+    store<N>(column, v);
+  }
+  template <int N>
+  __device__ void run_two(std::int64_t first, std::int64_t second) const {
+    auto of_first = load_floats<N>(logits, first);
+    auto of_second = load_floats<N>(logits, second);
+    store<N>(first, of_first);
+    store<N>(second, of_second);
   }
 };
 

@@ -58,42 +58,89 @@ struct SumPositions {
   }
 };
 
+/// Bit i: token first + i is `token` and counts, in [begin, end). N of them are read together.
+template <int N>
+__device__ std::uint32_t equal_tokens(const simt::Global<const std::int32_t>& tokens,
+                                      std::int64_t first, std::int64_t begin, std::int64_t end,
+                                      std::int32_t token) {
+  if (first >= end) return 0;
+  simt::Pack<std::int32_t, N> pack{};
+  if (first + N <= end) {
+    pack = tokens.load_pack<N>(first);
+  } else {
+    for (int i = 0; i < N; ++i) {
+      if (first + i < end) pack[i] = tokens.load(first + i);
+    }
+  }
+  std::uint32_t bits = 0;
+  for (int i = 0; i < N; ++i) {
+    const bool counts = first + i >= begin && first + i < end;
+    if (counts && pack[i] == token) bits |= 1U << i;
+  }
+  return bits;
+}
+
+/// Where rows begin whose bits are set, N bits for each thread's rows from `first` on: returns how
+/// many there are, for every thread, and puts them into `list` in their order. Threads meet.
+template <int N, int threads>
+__device__ int list_rows(std::uint32_t bits, std::int64_t first, const RowMap& rows,
+                         simt::Shared<std::int64_t, N * threads>& list) {
+  constexpr int warps = threads / simt::warp_size;
+  __shared__ simt::Shared<std::uint32_t, N * warps> votes;
+  for (int i = 0; i < N; ++i) {
+    const auto vote = simt::ballot((bits >> i & 1U) != 0);
+    if (simt::lane() == 0) votes.store(simt::warp() * N + i, vote);
+  }
+  simt::sync();
+  int all = 0;
+  int before = 0;
+  for (int w = 0; w < warps; ++w) {
+    for (int i = 0; i < N; ++i) {
+      const auto vote = votes.load(w * N + i);
+      if (w == simt::warp()) before += simt::set_bits(vote & ((1U << simt::lane()) - 1));
+      if (w < simt::warp()) before += simt::set_bits(vote);
+      all += simt::set_bits(vote);
+    }
+  }
+  for (int i = 0; i < N; ++i) {
+    if ((bits >> i & 1U) != 0) list.store(before++, rows.offset(first + i));
+  }
+  simt::sync();
+  return all;
+}
+
 /// d_table[token] += all of the token's rows of d_out, in their order. A row's block owns its
-/// token when no earlier row has it; the owner finds the later rows and adds them. Comparing all
-/// pairs of tokens costs less than one pass over d_out up to some tens of thousands of rows.
-template <typename T>
-__global__ void __launch_bounds__(256)
+/// token when no earlier row has it; the owner finds the later rows and adds them, N columns a
+/// thread. Every owner looks at all tokens, N a thread: 32768 of them are 32 steps of a block.
+template <typename T, int N, int threads>
+__global__ void __launch_bounds__(threads)
     scatter_rows(simt::Global<const std::int32_t> tokens, Matrix<const T> d_out, std::int64_t rows,
                  std::int64_t first_token, Matrix<float> d_table) {
-  constexpr int most_warps = 8;
-  __shared__ simt::Shared<std::uint32_t, most_warps> matches;
+  __shared__ simt::Shared<std::int64_t, N * threads> list;
+  constexpr std::int64_t step = N * threads;
   const auto own_row = simt::block();
   const auto token = tokens.load(own_row);
   const auto local = token - first_token;
   if (local < 0 || local >= d_table.rows.count()) return;
-  for (std::int64_t base = 0; base < own_row; base += simt::threads()) {
-    const auto other = base + simt::thread();
-    const bool earlier = other < own_row && tokens.load(other) == token;
-    if (simt::block_any(earlier)) return;
+  const auto of_thread = std::int64_t{simt::thread()} * N;
+  for (std::int64_t base = 0; base < own_row; base += step) {
+    if (simt::block_any(equal_tokens<N>(tokens, base + of_thread, 0, own_row, token) != 0)) return;
   }
   const auto place = d_table.row(local);
   const auto width = d_out.rows.width();
-  for (auto base = own_row; base < rows; base += simt::threads()) {
-    const auto other = base + simt::thread();
-    const auto found = simt::ballot(other < rows && tokens.load(other) == token);
-    if (simt::lane() == 0) matches.store(simt::warp(), found);
-    simt::sync();
-    for (int w = 0; w < simt::threads() / simt::warp_size; ++w) {
-      const auto mask = matches.load(w);
-      for (int bit = 0; bit < simt::warp_size; ++bit) {
-        if ((mask >> bit & 1U) == 0) continue;
-        const auto source = d_out.row(base + w * simt::warp_size + bit);
-        for (std::int64_t c = simt::thread(); c < width; c += simt::threads()) {
-          place.store(c, place.load(c) + simt::widen(source.load(c)));
-        }
+  for (auto base = own_row / N * N; base < rows; base += step) {
+    const auto bits = equal_tokens<N>(tokens, base + of_thread, own_row, rows, token);
+    // Also keeps the list until all have read it.
+    if (!simt::block_any(bits != 0)) continue;
+    const int found = list_rows<N, threads>(bits, base + of_thread, d_out.rows, list);
+    for (auto c = of_thread; c < width; c += step) {
+      auto sum = load_floats<N>(place, c);
+      for (int f = 0; f < found; ++f) {
+        const auto value = load_floats<N>(d_out.data.from(list.load(f)), c);
+        for (int i = 0; i < N; ++i) sum[i] += value[i];
       }
+      store_floats<N>(place, c, sum);
     }
-    simt::sync();  // the next matches overwrite these
   }
 }
 
@@ -126,9 +173,14 @@ void embedding_backward(L& launcher, const Tensor& tokens, const Tensor& d_out,
   if (from.count() == 0) return;
   with_type(d_out.dtype(), [&](auto element) {
     using T = decltype(element);
-    launcher.launch("embedding_backward", &scatter_rows<T>, Grid{from.count(), 256},
-                    tokens_of(launcher, tokens), matrix_of<const T>(launcher, d_out), from.count(),
-                    first_token, matrix_of<float>(launcher, d_table));
+    constexpr int threads = 256;
+    constexpr int pack = 4;
+    const bool packed = from.width() % pack == 0 && all_packable(pack, tokens, d_out, d_table);
+    launcher.launch("embedding_backward",
+                    packed ? &scatter_rows<T, pack, threads> : &scatter_rows<T, 1, threads>,
+                    Grid{from.count(), threads}, tokens_of(launcher, tokens),
+                    matrix_of<const T>(launcher, d_out), from.count(), first_token,
+                    matrix_of<float>(launcher, d_table));
   });
 }
 

@@ -129,7 +129,7 @@ struct HeldGradient {
   float mean = 0.0F;
   float rstd = 0.0F;
 
-  __device__ float normalised(int p, int i) const { return (simt::widen(x[p][i]) - mean) * rstd; }
+  __device__ float normalised(int p, int i) const { return (simt::widen(x[p], i) - mean) * rstd; }
 };
 
 /// The rows of a block: `of_block` of them from block() * of_block on, whatever the card.
@@ -153,11 +153,13 @@ class HeldRow {
     return (std::int64_t{p} * Row::size() + Row::rank()) * N;
   }
   __device__ void read(std::int64_t row, HeldGradient<T, N, packs>& held) const {
+    const auto dy = norm_.dy.row(row);
+    const auto x = norm_.x.row(row);
     for (int p = 0; p < packs; ++p) {
       const auto c = column(p);
       if (c >= norm_.width) continue;
-      held.dy[p] = norm_.dy.row(row).template load_pack<N>(c);
-      held.x[p] = norm_.x.row(row).template load_pack<N>(c);
+      held.dy[p] = dy.template load_pack<N>(c);
+      held.x[p] = x.template load_pack<N>(c);
     }
     held.mean = norm_.layer ? norm_.mean.load(row) : 0.0F;
     held.rstd = norm_.rstd.load(row);
@@ -169,9 +171,9 @@ class HeldRow {
   }
   __device__ void read_direct(std::int64_t row, Packs& direct) const {
     if (!norm_.d_residual.data) return;
+    const auto residual = norm_.d_residual.row(row);
     for (int p = 0; p < packs; ++p) {
-      if (column(p) >= norm_.width) continue;
-      direct[p] = norm_.d_residual.row(row).template load_pack<N>(column(p));
+      if (column(p) < norm_.width) direct[p] = residual.template load_pack<N>(column(p));
     }
   }
   /// totals: of g, and of g times the normalised row, where g is dy * weight.
@@ -180,8 +182,8 @@ class HeldRow {
     for (int p = 0; p < packs; ++p) {
       if (column(p) >= norm_.width) continue;
       for (int i = 0; i < N; ++i) {
-        const float d = simt::widen(held.dy[p][i]);
-        const float g = d * simt::widen(weight[p][i]);
+        const float d = simt::widen(held.dy[p], i);
+        const float g = d * simt::widen(weight[p], i);
         totals[0] += g;
         totals[1] += g * held.normalised(p, i);
         d_weight[p][i] += d * held.normalised(p, i);
@@ -192,25 +194,26 @@ class HeldRow {
                            Floats<N> (&d_bias)[packs]) const {
     for (int p = 0; p < packs; ++p) {
       if (column(p) >= norm_.width) continue;
-      for (int i = 0; i < N; ++i) d_bias[p][i] += simt::widen(held.dy[p][i]);
+      for (int i = 0; i < N; ++i) d_bias[p][i] += simt::widen(held.dy[p], i);
     }
   }
   /// means: of what `totals` sums.
   __device__ void store(std::int64_t row, const HeldGradient<T, N, packs>& held,
                         const Packs& weight, const Packs& direct, const float (&means)[2]) const {
+    const auto dx = norm_.dx.row(row);
     for (int p = 0; p < packs; ++p) {
       if (column(p) >= norm_.width) continue;
       Floats<N> result;
       for (int i = 0; i < N; ++i) {
-        const float g = simt::widen(held.dy[p][i]) * simt::widen(weight[p][i]);
+        const float g = simt::widen(held.dy[p], i) * simt::widen(weight[p], i);
         result[i] = held.rstd * (g - means[0] - held.normalised(p, i) * means[1]);
       }
       if (norm_.d_residual.data) {
         auto skipped = direct[p];
         if (!ahead) skipped = norm_.d_residual.row(row).template load_pack<N>(column(p));
-        for (int i = 0; i < N; ++i) result[i] += simt::widen(skipped[i]);
+        for (int i = 0; i < N; ++i) result[i] += simt::widen(skipped, i);
       }
-      store_floats<N>(norm_.dx.row(row), column(p), result);
+      store_floats<N>(dx, column(p), result);
     }
   }
 
@@ -281,7 +284,13 @@ __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs
     float totals[2] = {0.0F, 0.0F};
     if (active) thread.add(held, weight, totals, d_weight);
     if (layer && active) thread.add_bias(held, d_bias);
-    Row::sums(totals);
+    if constexpr (layer) {
+      Row::sums(totals);
+    } else {
+      float of_products[1] = {totals[1]};
+      Row::sums(of_products);
+      totals[1] = of_products[0];
+    }
     if (!active) continue;
     const float means[2] = {layer ? totals[0] / count : 0.0F, totals[1] / count};
     thread.store(row, held, weight, direct, means);

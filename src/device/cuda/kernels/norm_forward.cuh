@@ -97,14 +97,19 @@ class HeldForward {
   }
   /// x, or x + residual as it is rounded and stored.
   __device__ void read(std::int64_t row, Values& held) const {
+    const auto x = norm_.x.row(row);
+    for (int p = 0; p < packs; ++p) {
+      if (column(p) < norm_.width) held[p] = load_floats<N>(x, column(p));
+    }
+    if (!norm_.residual.data) return;
+    const auto residual = norm_.residual.row(row);
+    const auto sum = norm_.sum.row(row);
     for (int p = 0; p < packs; ++p) {
       const auto c = column(p);
       if (c >= norm_.width) continue;
-      held[p] = load_floats<N>(norm_.x.row(row), c);
-      if (!norm_.residual.data) continue;
-      const auto r = load_floats<N>(norm_.residual.row(row), c);
+      const auto r = load_floats<N>(residual, c);
       for (int i = 0; i < N; ++i) held[p][i] = simt::widen(simt::narrow<T>(held[p][i] + r[i]));
-      store_floats<N>(norm_.sum.row(row), c, held[p]);
+      store_floats<N>(sum, c, held[p]);
     }
   }
   __device__ float sum(const Values& held) const {

@@ -3,6 +3,7 @@
 #include "device/rows.hpp"
 #include "simt.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -25,7 +26,9 @@ class RowMap {
  public:
   RowMap() = default;
   explicit RowMap(const Rows& rows)
-      : count_(rows.count()), width_(rows.width()), levels_(static_cast<int>(rows.levels())) {
+      : count_(rows.count()),
+        width_(rows.width()),
+        levels_(std::max(1, static_cast<int>(rows.levels()))) {
     TRIREME_EXPECT(count_ <= largest_dividend, "a kernel's tensors have at most 2^32 rows");
     for (std::size_t level = 0; level < rows.levels(); ++level) {
       lengths_[level] = rows.level_length(level);
@@ -37,7 +40,6 @@ class RowMap {
   __device__ std::int64_t width() const { return width_; }
   /// Elements from the first of the tensor to the first of a row.
   __device__ std::int64_t offset(std::int64_t row) const {
-    if (levels_ == 0) return 0;
     // Indices that are constants: others would move the lengths from registers to memory.
     if (levels_ == 1) return row * strides_[0];
     const auto inner = divide(row, lengths_[0]);
@@ -50,7 +52,8 @@ class RowMap {
   static constexpr int most_levels = Tensor::max_rank - 1;
   std::int64_t count_ = 0;
   std::int64_t width_ = 0;
-  int levels_ = 0;
+  /// At least 1: a single row lies at 0 times its stride.
+  int levels_ = 1;
   std::int64_t lengths_[most_levels]{};
   std::int64_t strides_[most_levels]{};
 };
@@ -82,7 +85,7 @@ __device__ Floats<N> load_floats(const simt::Global<T>& row, std::int64_t column
   Floats<N> values;
   for (int first = 0; first < N; first += part) {
     const auto pack = row.template load_pack<part>(column + first);
-    for (int i = 0; i < part; ++i) values[first + i] = simt::widen(pack[i]);
+    for (int i = 0; i < part; ++i) values[first + i] = simt::widen(pack, i);
   }
   return values;
 }

@@ -7,6 +7,7 @@
 #include "support/simt/kernel_entry.hpp"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -80,6 +81,10 @@ inline std::uint32_t ballot(bool condition, const Place& where = Place::current(
   std::uint32_t bits = 0;
   for (std::size_t i = 0; i < words.size(); ++i) bits |= static_cast<std::uint32_t>(words[i]) << i;
   return bits;
+}
+
+inline int set_bits(std::uint32_t word) {
+  return std::popcount(word);
 }
 
 template <typename T>
@@ -202,6 +207,13 @@ class Shared {
   mutable std::array<Marks, count> marks_{};
 };
 
+inline float exp2_near(float x) {
+  return std::exp2(x);
+}
+inline float reciprocal_near(float x) {
+  return 1.0F / x;
+}
+
 inline float widen(float value) {
   return value;
 }
@@ -210,6 +222,11 @@ inline float widen(Bf16 value) {
 }
 inline float widen(E4m3 value) {
   return to_float(value);
+}
+
+template <typename T, int N>
+float widen(const Pack<T, N>& pack, int index) {
+  return widen(pack[index]);
 }
 
 template <typename T>
