@@ -156,12 +156,11 @@ struct AddBias {
   }
 };
 
-/// With a bias of T.
 template <typename T, typename L>
 void add_bias_of(L& launcher, const Tensor& bias, const Tensor& y) {
   const Rows rows(y);
-  with_type(y.dtype(), [&](auto result) {
-    using Y = decltype(result);
+  with_type(y.dtype(), [&](auto element) {
+    using Y = decltype(element);
     if constexpr (sizeof(Y) < sizeof(T)) {
       TRIREME_EXPECT(false, "bias " + bias.text() + " of " + y.text());
     } else {
@@ -177,7 +176,8 @@ template <typename L>
 void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
   TRIREME_EXPECT(bias.contiguous() && bias.element_count() == Rows(y).width(),
                  "bias " + bias.text() + " of " + y.text());
-  with_type(bias.dtype(), [&](auto element) { add_bias_of<decltype(element)>(launcher, bias, y); });
+  with_type(bias.dtype(),
+            [&](auto element) { add_bias_of<decltype(element)>(launcher, bias, y); });
 }
 
 }  // namespace trireme::device::cuda
