@@ -30,6 +30,8 @@ SETTINGS = {"model.num_hidden_layers": 2, "model.hidden_size": 128, "model.inter
             "checkpoint.every_steps": STEPS, "numerics.threads": 1, "numerics.peak_flops": 1e12,
             "run.binding": "none", "optimizer.warmup_steps": 0, "optimizer.curve": "constant"}
 ARGUMENTS = argparse.Namespace()
+# Of a card that is made of the host.
+GRAPH_BYTES = 16 << 20
 
 
 def read_floats(file):
@@ -58,9 +60,10 @@ class TrainTest(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
         write_tokens(self.folder / "tokens")
         self.said_of = {}
+        self.variables = {}
 
     def run_ranks(self, ranks, words):
-        environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"))
+        environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"), **self.variables)
         ended = subprocess.run([ARGUMENTS.mpirun, str(ranks), ARGUMENTS.trireme, *words],
                                env=environment, capture_output=True, text=True, timeout=120)
         self.assertEqual(ended.returncode, 0, ended.stdout[-3000:] + ended.stderr[-6000:])
@@ -79,6 +82,7 @@ class TrainTest(unittest.TestCase):
         run = self.folder / name
         self.said = self.said_of[name] = self.trireme(ranks, "train", run__directory=run, **settings)
         lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        self.memory = [line for line in lines if line.get("event") == "memory"]
         return [(line["loss"], line["grad_norm"]) for line in lines if line["kind"] == "train"]
 
     def assert_close(self, found, wanted, tolerance):
@@ -141,6 +145,37 @@ class TrainTest(unittest.TestCase):
         logs = [(self.folder / "apart" / "log" / f"r000{rank}.txt").read_text() for rank in (0, 1)]
         self.assertIn("GPU 0000:1b:00.0", logs[0])
         self.assertIn("GPU 0000:1c:00.0", logs[1])
+
+    def test_graphs_change_no_bit_and_are_nobody_elses_memory(self):
+        def rest(event):
+            return (event["taken_bytes"] - event["arena_bytes"] - event["graph_bytes"] -
+                    sum(event["library_bytes"].values()))
+
+        for ranks, layout in ((1, "data"), (2, "tensor")):
+            with self.subTest(layout=layout):
+                given = {"ranks": ranks, "numerics__backend": "cuda", f"parallel__{layout}": ranks}
+                plain = self.train(f"plain-{layout}", **given)
+                self.assertEqual([event["graph_bytes"] for event in self.memory], [0])
+                self.assertNotIn("CUDA graphs", self.said)
+                without = rest(self.memory[-1])
+                graphs = self.train(f"graphs-{layout}", numerics__cuda_graphs="true", **given)
+                self.assertEqual(graphs, plain)
+                # A forward and a backward; between tensor-parallel sums there are many.
+                self.assertGreaterEqual(self.memory[-1]["graph_bytes"],
+                                        GRAPH_BYTES * (2 if ranks == 1 else 8))
+                self.assertEqual(self.memory[-1]["graph_bytes"] % GRAPH_BYTES, 0)
+                self.assertIn("CUDA graphs", self.said)
+                # Arenas of the recorded batches are rounded up by the card.
+                self.assertLess(abs(rest(self.memory[-1]) - without), GRAPH_BYTES)
+
+    def test_a_card_has_as_many_queues_as_there_are_unless_the_user_chose(self):
+        self.train("unset", numerics__backend="cuda")
+        self.assertIn("CUDA_DEVICE_MAX_CONNECTIONS=32 set", self.said)
+        self.variables = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+        self.train("one", numerics__backend="cuda")
+        self.assertIn("CUDA_DEVICE_MAX_CONNECTIONS = 1 (a rank has up to", self.said)
+        self.train("cpu", numerics__backend="cpu")
+        self.assertNotIn("CUDA_DEVICE_MAX_CONNECTIONS", self.said)
 
     def test_the_cpu_goes_on_with_what_a_card_has_saved(self):
         whole = self.train("whole", numerics__backend="cpu", train__steps=2 * STEPS)

@@ -56,10 +56,7 @@ std::unique_ptr<device::Recording> CudaDevice::end_recording() {
   const auto graph = Graph::adopt(raw);
   cudaGraphExec_t executable = nullptr;
   check(cudaGraphInstantiate(&executable, graph.get(), 0), "cudaGraphInstantiate");
-  auto recording = std::make_unique<CudaRecording>(*this, GraphExec::adopt(executable));
-  // Now, not in the middle of the first step that issues it.
-  check(cudaGraphUpload(executable, stream().raw()), "cudaGraphUpload");
-  return recording;
+  return std::make_unique<CudaRecording>(*this, GraphExec::adopt(executable));
 }
 
 void CudaDevice::abandon_recording() {

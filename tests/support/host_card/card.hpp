@@ -42,6 +42,9 @@ class Runtime {
   /// Of the context, which no allocation of the program is.
   static constexpr std::size_t context_bytes = std::size_t{500} << 20;
 
+  /// Of a graph that can be launched, beside all allocations.
+  static constexpr std::size_t graph_bytes = std::size_t{16} << 20;
+
   explicit Runtime(const Settings& settings);
   static Runtime& here();
   /// Forgets everything; for tests of this runtime.
@@ -65,6 +68,7 @@ class Runtime {
   CUgraph_st* add_graph(const Capture& capture);
   void destroy(CUgraph_st& graph) { erase(graphs_, &graph); }
   CUgraphExec_st* add_executable(const CUgraph_st& graph);
+  std::size_t executables() const { return executables_.size(); }
   void destroy(CUgraphExec_st& executable) { erase(executables_, &executable); }
 
   /// Tells the stream, or what is captured from it.

@@ -141,6 +141,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
     expect(free != nullptr && total != nullptr, cudaErrorInvalidValue);
     *total = Runtime::total_bytes;
     *free = Runtime::total_bytes - Runtime::context_bytes -
+            runtime.executables() * Runtime::graph_bytes -
             runtime.memory().taken_bytes(this_thread().card);
   });
 }
