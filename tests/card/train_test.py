@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault"))
 
@@ -131,13 +132,19 @@ class TrainTest(unittest.TestCase):
         for name, wanted in results["cpu"].items():
             self.assertLess(distance(results["cuda"][name], wanted), 1e-4, name)
 
-    def test_two_ranks_on_one_card_train_as_one_does(self):
+    def test_two_ranks_on_one_card_or_two_train_as_one_does(self):
         alone = self.train("alone", numerics__backend="cuda")
         for layout in ("tensor", "pipeline", "data"):
             with self.subTest(layout=layout):
                 together = self.train(layout, ranks=2, numerics__backend="cuda",
                                       **{f"parallel__{layout}": 2})
                 self.assert_close(together, alone, 1e-5)
+        with unittest.mock.patch.dict(os.environ, TRIREME_HOST_CARDS="2"):
+            apart = self.train("apart", ranks=2, numerics__backend="cuda", parallel__data=2)
+        self.assertEqual(apart, together)
+        logs = [(self.folder / "apart" / "log" / f"r000{rank}.txt").read_text() for rank in (0, 1)]
+        self.assertIn("GPU 0000:1b:00.0", logs[0])
+        self.assertIn("GPU 0000:1c:00.0", logs[1])
 
     def test_graphs_change_no_bit_and_are_nobody_elses_memory(self):
         def rest(event):

@@ -3,7 +3,7 @@
 namespace trireme::testing {
 
 TrainingSize training_size() {
-  return {3, 2, 16, 2};
+  return {3, 2, 8, 2};
 }
 
 }  // namespace trireme::testing

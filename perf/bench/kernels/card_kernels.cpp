@@ -82,7 +82,7 @@ class Card {
 
   void measure(const KernelWork& work) {
     const auto seconds =
-        seconds_of(work.kernels == nullptr ? kernels_ : *work.kernels, work.run, 20);
+        seconds_of(work.kernels == nullptr ? kernels_ : *work.kernels, work.run, sizes_.calls);
     base::Json line{
         {"kernel", work.name}, {"type", device::name(work.dtype)}, {"seconds", seconds}};
     if (work.bytes > 0) {

@@ -19,6 +19,9 @@ struct CardSizes {
   /// Of the copy whose rate is a ceiling.
   std::int64_t copied_bytes = 0;
   std::size_t arena_bytes = 0;
+  /// Of a kernel in one round; a round is long enough that the host's calls, which run ahead of the
+  /// card, and the wait at its end do not count.
+  int calls = 0;
 };
 CardSizes card_sizes();
 

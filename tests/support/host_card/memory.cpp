@@ -3,7 +3,7 @@
 #include "trireme/base/format.hpp"
 
 #include "support/fault_names.hpp"
-#include "support/simt/executor.hpp"
+#include "support/host_card/card.hpp"
 
 #include <sys/mman.h>
 
@@ -19,8 +19,10 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t piece_bytes = std::size_t{2} << 20;
 /// Small blocks share a page.
 constexpr std::size_t small_bytes = std::size_t{1} << 20;
-/// Larger blocks are poisoned at both ends alone: what nobody touches should take no memory.
-constexpr std::size_t poisoned_bytes = std::size_t{256} << 20;
+/// Larger blocks are poisoned at both ends alone: what nobody touches should take no memory, and no
+/// time when it is opened and closed.
+constexpr std::size_t poisoned_bytes = std::size_t{8} << 20;
+constexpr std::size_t poisoned_end_bytes = std::size_t{64} << 10;
 
 const Memory* watched = nullptr;
 
@@ -41,8 +43,8 @@ void poison(std::byte* begin, std::size_t bytes) {
     std::memset(begin, 0xFF, bytes);
     return;
   }
-  std::memset(begin, 0xFF, piece_bytes);
-  std::memset(begin + bytes - piece_bytes, 0xFF, piece_bytes);
+  std::memset(begin, 0xFF, poisoned_end_bytes);
+  std::memset(begin + bytes - poisoned_end_bytes, 0xFF, poisoned_end_bytes);
 }
 
 }  // namespace
@@ -133,20 +135,13 @@ std::size_t Memory::taken_bytes(int card) const {
   return whole(small) + large;
 }
 
-void Memory::protect(int protection) {
+void Memory::let_in(bool everybody) {
+  if (open_ == everybody) return;
+  open_ = everybody;
+  const int protection = everybody ? PROT_READ | PROT_WRITE : PROT_NONE;
   for (const auto& [begin, block] : on_cards_) {
     ::mprotect(block->begin(), block->mapped(), protection);
   }
-}
-
-void Memory::open() {
-  if (!open_) protect(PROT_READ | PROT_WRITE);
-  open_ = true;
-}
-
-void Memory::close() {
-  if (open_) protect(PROT_NONE);
-  open_ = false;
 }
 
 device::simt::Target* Memory::find(const void* address) {
@@ -155,6 +150,9 @@ device::simt::Target* Memory::find(const void* address) {
   if (block == nullptr || block->freed()) {
     throw device::simt::Fault("a kernel is given memory that its card does not have: " +
                               describe(address));
+  }
+  if (block->kind() == Block::Kind::device && block->card() != this_thread().card) {
+    throw device::simt::Fault("a kernel is given memory of another card: " + describe(address));
   }
   return block;
 }

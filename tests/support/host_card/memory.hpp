@@ -54,14 +54,14 @@ class Memory final : public device::simt::AddressSpace {
   std::size_t taken_bytes(int card) const;
 
   /// While the card works, what works in its stead reaches its memory.
-  void open();
-  void close();
+  void open() { let_in(true); }
+  void close() { let_in(false); }
 
   device::simt::Target* find(const void* address) override;
   std::string describe(const void* address) const override;
 
  private:
-  void protect(int protection);
+  void let_in(bool everybody);
 
   std::map<const std::byte*, std::unique_ptr<Block>> blocks_;
   std::map<const std::byte*, Block*> on_cards_;

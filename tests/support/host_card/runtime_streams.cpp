@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -27,13 +28,21 @@ cudaError_t add_stream(cudaStream_t* stream, unsigned flags, int priority) {
   });
 }
 
-std::string name_of(const simt::KernelEntry& entry) {
+std::string symbol_of(const simt::KernelEntry& entry) {
   Dl_info info{};
   if (::dladdr(entry.code, &info) == 0 || info.dli_sname == nullptr) return "without a name";
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> name(
       abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
   return name == nullptr ? info.dli_sname : name.get();
+}
+
+/// Looking through all symbols takes longer than a small kernel.
+const std::string& name_of(const simt::KernelEntry& entry) {
+  static std::map<const simt::KernelEntry*, std::string> known;
+  auto& name = known[&entry];
+  if (name.empty()) name = symbol_of(entry);
+  return name;
 }
 
 std::int64_t count_of(const dim3& part) {
@@ -224,6 +233,16 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   return call([&](Runtime& runtime) {
     expect(executable != nullptr && flags == 0, cudaErrorInvalidValue);
     *executable = runtime.add_executable(runtime.graph_of(graph));
+  });
+}
+
+/// Nothing has to go anywhere before a launch.
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
+  return call([&](Runtime& runtime) {
+    runtime.executable_of(executable);
+    auto& stream = runtime.stream_of(handle);
+    runtime.expect_not_captured(stream);
+    runtime.push(stream, [] {});
   });
 }
 
