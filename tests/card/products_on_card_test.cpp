@@ -80,7 +80,7 @@ constexpr std::int64_t rows = 24;
 constexpr std::int64_t in = 32;
 constexpr std::int64_t out = 48;
 
-/// The operands of a layer's products, from one block: addresses are multiples of 256 as on a card,
+/// The operands of a layer's products, from one block: addresses are multiples of 128,
 /// but for the bias, which lies `shift` elements further.
 class Layer {
  public:
@@ -167,7 +167,9 @@ std::string plain_product(const Layer& layer) {
 std::vector<cublasLtMatmulHeuristicResult_t> ways_of_plain_product() {
   const auto* const blas = base::value_or_throw(cuda::load_blas());
   CublasltGemm gemm(*blas, {out, rows, in, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
-  gemm.prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{1} << 40);
+  gemm.prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{1} << 40)
+      .prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{16})
+      .prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{16});
   REQUIRE(gemm.ask() == CUBLAS_STATUS_SUCCESS);
   return gemm.ways;
 }

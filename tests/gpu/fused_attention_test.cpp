@@ -80,7 +80,7 @@ TEST_CASE("attention by cuDNN equals own kernels and the reference, and repeats 
   MirroredKernels own(base::value_or_throw(make_cuda_kernels(0, AttentionBy::own)));
   const auto reference = make_reference_kernels();
   for (auto shape : shapes) {
-    if (!take_large_shapes()) shape.seq = std::min<std::int64_t>(shape.seq, 40);
+    if (!take_large_shapes()) shape.seq = std::min<std::int64_t>(shape.seq, 24);
     for (const bool causal : {true, false}) {
       INFO("batch " << shape.batch << ", seq " << shape.seq << ", heads " << shape.heads << "/"
                     << shape.kv_heads << " of " << shape.head_dim << ", causal " << causal);

@@ -30,9 +30,9 @@ LAUNCH = {
 }
 
 
-# Wheels of this interpreter are where its CUDA libraries are; a virtual environment's own names win.
-if sys.prefix != sys.base_prefix:
-    os.environ.setdefault("VIRTUAL_ENV", sys.prefix)
+# The CUDA libraries that programs find are those of this interpreter's wheels, wherever it lies and
+# whatever PATH says, unless somebody has chosen others.
+os.environ.setdefault("VIRTUAL_ENV", sys.prefix)
 
 
 def wake_loopback():

@@ -53,7 +53,9 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
                                 const Tensor& y) override {
     use_card();
-    products_.forward_quantised(x, w, bias, y);
+    if (bias && products_.forward_quantised_and_bias(x, w, bias, y)) return;
+    products_.forward_quantised(x, w, y);
+    if (bias) cuda::add_bias(start(), bias, y);
   }
   void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
                            const Tensor& y) override {
@@ -104,14 +106,12 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   }
   void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     use_card();
-    products_.forward(x, w, {}, y);
+    products_.forward(x, w, y);
   }
   bool multiply_forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
                                  const Tensor& y) override {
     use_card();
-    if (y.dtype() == DType::f32) return products_.forward_and_bias(x, w, bias, y);
-    products_.forward(x, w, bias, y);
-    return true;
+    return products_.forward_and_bias(x, w, bias, y);
   }
   void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
     use_card();

@@ -43,17 +43,14 @@ ProductScratch::ProductScratch(const MatrixProduct& product, StreamView stream)
     operands_.aux =
         take(elements_of(product.stride_aux, product.n), product.out, product.alignment_aux);
   }
-  const bool has_bias = product.epilogue == Epilogue::bias ||
-                        product.epilogue == Epilogue::gelu_bias ||
-                        product.epilogue == Epilogue::bias_gradient;
   constexpr std::uint32_t any = 256;
   if (product.in == DType::e4m3) {
     operands_.scale_a = take(1, DType::f32, any);
     operands_.scale_b = take(1, DType::f32, any);
   }
-  if (has_bias) {
+  if (has_bias(product.epilogue)) {
     const auto length = std::max(product.m, product.n);
-    operands_.bias = take(static_cast<std::size_t>(length), product.out, any);
+    operands_.bias = take(static_cast<std::size_t>(length), product.out, bias_alignment);
   }
   stream_.synchronize();
 }

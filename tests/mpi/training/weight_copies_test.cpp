@@ -175,6 +175,35 @@ TEST_CASE("an evaluation and a step after it find copies of what the weights are
   }
 }
 
+TEST_CASE("ranks that hold parts of a weight keep copies with one scale") {
+  if (mpi().world_size() != 2) return;
+  const auto mesh = layout::Mesh::of(1, 1, 2);
+  const auto groups = mpi_groups(mesh);
+  const auto kernels = device::make_cpu_kernels(1);
+  const auto options = options_for(Architecture::llama, mesh, WeightCopies::kept);
+  model::StageParameters stage(options.model,
+                               {mesh, options.rank, {{0, options.model.num_hidden_layers}}},
+                               std::int64_t{1} << 20);
+  auto arena = device::Arena::host(device::Purpose::parameters, std::size_t{1} << 22);
+  const auto flat = arena.allocate(device::DType::bf16, {stage.flat().size});
+  stage.bind(flat, {});
+  // Beside 256 the other rank's 2^-11 is less than half of the least code.
+  const bool small = groups.tensor->rank() == 0;
+  kernels->fill(flat, small ? 0x1p-11F : 256.0F);
+  const model::KeptCopies copies(stage, arena);
+  copies.renew(*kernels, *groups.tensor);
+  for (const char* name : {"layers.0.attention.qkv.weight", "layers.3.mlp.down.weight"}) {
+    INFO(name);
+    const auto& copy = copies.of(name);
+    CHECK(copy.unscale.f32()[0] == 1.0F);
+    const auto weight = stage.parameter(name);
+    REQUIRE(copy.codes.element_count() == weight.element_count());
+    for (std::int64_t i = 0; i < weight.element_count(); ++i) {
+      REQUIRE(device::to_float(copy.codes.e4m3()[i]) == (small ? 0.0F : 256.0F));
+    }
+  }
+}
+
 TEST_CASE("a weight whose copy is kept is quantised once a step") {
   if (mpi().world_size() != 1) return;
   const auto mesh = layout::Mesh::of(1, 1, 1);

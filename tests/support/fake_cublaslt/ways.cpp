@@ -69,8 +69,8 @@ std::vector<Record> ways_for(const Problem& problem, const Preference& preferenc
   };
   const bool vectorised = may_be_vectorised(problem, record);
   if (problem.float8() && !vectorised) return ways;
-  offer(Way::slow, 0);
   offer(Way::unusable, 0);
+  offer(Way::slow, 0);
   offer(Way::breaks, 0);
   if (vectorised) offer(Way::vectorised, 0);
   const auto halves = 2 * sizeof(float) * problem.m() * problem.n();

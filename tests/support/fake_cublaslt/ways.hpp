@@ -8,8 +8,8 @@ namespace trireme::testing::cublaslt {
 
 /// How a product is computed.
 enum class Way : std::uint32_t {
-  slow,        ///< as plain, a while later: the heuristics' first, which timing passes over
   unusable,    ///< in the heuristics' results, with a status that says so
+  slow,        ///< as plain, a while later: the heuristics' first usable, which timing passes over
   breaks,      ///< offered, and then cublasLtMatmul fails
   vectorised,  ///< all addresses and columns are multiples of 16 bytes
   rounded,     ///< sums in halves that are rounded to the result's type before they meet

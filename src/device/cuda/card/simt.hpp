@@ -227,7 +227,14 @@ __device__ inline Bf16 narrow<Bf16>(float value) {
 }
 template <>
 __device__ inline E4m3 narrow<E4m3>(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  // Rounds, saturates and takes NaN as to_e4m3 does, for which others need twenty instructions.
+  unsigned short pair = 0;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0F), "f"(value));
+  return {static_cast<std::uint8_t>(pair & 0xFFU)};
+#else
   return to_e4m3(value);
+#endif
 }
 
 }  // namespace trireme::device::simt

@@ -137,8 +137,8 @@ struct BlockRows {
   std::int64_t of_block = 0;
 };
 
-/// What a thread does with its packs of a row.
-template <typename T, int N, int lanes, int packs>
+/// What a thread does with its packs of a row. Without `layer` the mean is known to be 0.
+template <typename T, int N, int lanes, int packs, bool layer>
 class HeldRow {
  public:
   using Row = Team<lanes>;
@@ -161,7 +161,7 @@ class HeldRow {
       held.dy[p] = dy.template load_pack<N>(c);
       held.x[p] = x.template load_pack<N>(c);
     }
-    held.mean = norm_.layer ? norm_.mean.load(row) : 0.0F;
+    if constexpr (layer) held.mean = norm_.mean.load(row);
     held.rstd = norm_.rstd.load(row);
   }
   __device__ void read_weight(Packs& weight) const {
@@ -259,9 +259,9 @@ template <typename T, int N, int lanes, int packs, bool layer>
 __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs))
     norm_backward_held(NormBackwardOperands<T> norm, BlockRows rows, simt::Global<float> partials) {
   using Row = Team<lanes>;
-  constexpr bool ahead = HeldRow<T, N, lanes, packs>::ahead;
+  constexpr bool ahead = HeldRow<T, N, lanes, packs, layer>::ahead;
   constexpr int sums_count = layer ? 2 : 1;
-  const HeldRow<T, N, lanes, packs> thread(norm);
+  const HeldRow<T, N, lanes, packs, layer> thread(norm);
   const auto begin = simt::block() * rows.of_block;
   const auto end = begin + rows.of_block < norm.rows ? begin + rows.of_block : norm.rows;
   const auto count = static_cast<float>(norm.width);

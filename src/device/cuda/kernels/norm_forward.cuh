@@ -151,8 +151,8 @@ class HeldForward {
 };
 
 /// Rows in registers: x and residual are read once, sum and y written once. The variance is that of
-/// the differences from the mean.
-template <typename T, int N, int lanes, int packs>
+/// the differences from the mean, which without `layer` is known to be 0.
+template <typename T, int N, int lanes, int packs, bool layer>
 __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs))
     norm_forward_held(NormForwardOperands<T> norm) {
   using Row = Team<lanes>;
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs
     float total[1] = {0.0F};
     float mean = 0.0F;
     if (active) thread.read(row, held);
-    if (norm.layer) {
+    if constexpr (layer) {
       total[0] = thread.sum(held);
       Row::sums(total);
       mean = total[0] / count;
@@ -186,7 +186,9 @@ void launch_forward(L& launcher, const Elements& elements, const NormForwardOper
   const auto held = [&]<int N>(const HeldRows& plan) {
     if (!plan.possible()) return false;
     with_held_rows<N>(plan, [&](auto lanes, auto packs) {
-      launcher.launch(name, &norm_forward_held<T, N, lanes(), packs()>,
+      launcher.launch(name,
+                      operands.layer ? &norm_forward_held<T, N, lanes(), packs(), true>
+                                     : &norm_forward_held<T, N, lanes(), packs(), false>,
                       grid_for(launcher, elements.rows, plan.at_once(), plan.threads), operands);
     });
     return true;
