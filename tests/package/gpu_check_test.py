@@ -25,7 +25,7 @@ PROGRAMS = {
         print("0.100 s: norms")
         print("0.200 s: attention")""",
     "gpu_training": """
-        print("gpt2   fp32 pp1 x dp1 x tp1    cpu            2.00e-06")
+        print("\\x1b[0mgpt2   fp32 pp1 x dp1 x tp1    cpu            2.00e-06")
         print("llama  bf16 pp1 x dp1 x tp1    cpu            3.00e-03")""",
     "gpu_nccl": """
         print("nccl  2.28.9 of libnccl.so.2")
@@ -112,6 +112,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual((row["planned_bytes"], row["taken_bytes"]), (3 << 30, 4 << 30))
         self.assertEqual(row["planned_library_bytes"], {"cuBLASLt": 1 << 28, "cuDNN": 1 << 28})
         self.assertIn("2 cases equal the reference backend (attention by cuDNN 9.19.1)", text)
+        self.assertIn("2 comparisons, furthest 3.00e-03", text)
         report = next((self.bundle / "out").glob("gpu-check-*-nvidia-h200.md")).read_text()
         self.assertIn("| rms norm | bf16 | 1000.0 | 3000 GB/s | 75% |", report)
         self.assertIn("| 3.00 GiB | 0.50 GiB | 0.25 GiB | 4.00 GiB | 0.25 GiB |", report)

@@ -3,12 +3,15 @@
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import time
 
 PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 SKIP_MARK = "TRIREME_SKIP:"
+# mpirun gives its ranks a terminal, on which programs write in colours.
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
 class Skipped(Exception):
@@ -81,7 +84,8 @@ def run(command, seconds, folder, environment=None, until=None):
             end_session(child.pid)
             child.wait()
             code = 0 if seen_enough else None
-    return Result(code, log.read_text(errors="replace"), time.monotonic() - begin)
+    text = COLOUR.sub("", log.read_text(errors="replace"))
+    return Result(code, text, time.monotonic() - begin)
 
 
 def must_succeed(result, limit):
