@@ -4,6 +4,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/comm/measure.hpp"
 #include "trireme/config/value.hpp"
+#include "trireme/runtime/device_queues.hpp"
 #include "trireme/runtime/network_exports.hpp"
 
 #include "apps/bench_groups.hpp"
@@ -133,6 +134,7 @@ base::ExitCode run_comm(const CommOptions& options, Context& context) {
   std::unique_ptr<comm::NcclLog> log;
   if (std::any_of(options.backends.begin(), options.backends.end(), is_of_cards)) {
     runtime::export_network(context.environment, topology::GpuUse::one_each);
+    runtime::export_device_queues(context.environment);
     log = std::make_unique<comm::NcclLog>(context.environment);
   }
   return run_on_ranks(context, [&](comm::MpiRuntime& mpi) {

@@ -1,5 +1,9 @@
 #include "trireme/base/cuda_libraries.hpp"
 
+#include "trireme/base/format.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -129,6 +133,28 @@ std::vector<std::string> places_of_cuda_library(std::string_view file,
 
 std::vector<std::string> places_of_cuda_library(std::string_view file) {
   return places_of_cuda_library(file, Environment::capture(environ), "/");
+}
+
+Result<OpenedLibrary> OpenedLibrary::open(const std::vector<std::string>& places,
+                                          std::string_view what, std::string_view remedy) {
+  std::vector<std::string> reasons;
+  for (const auto& place : places) {
+    void* const handle = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle != nullptr) return OpenedLibrary(handle);
+    reasons.emplace_back(::dlerror());
+  }
+  return Failure{ExitCode::topology,
+                 format("cannot load {}: {}; {}", what, join(reasons, "; "), remedy)};
+}
+
+void* OpenedLibrary::address_of(const char* symbol) const {
+  return ::dlsym(handle_, symbol);
+}
+
+std::string OpenedLibrary::path() const {
+  const ::link_map* map = nullptr;
+  if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};
+  return map->l_name;
 }
 
 }  // namespace trireme::base

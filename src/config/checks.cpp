@@ -29,6 +29,7 @@ class Checker {
   void rope_scaling();
   void backends();
   void evaluation();
+  void rounding();
 
   base::Status finish() const {
     if (mistakes_.empty()) return {};
@@ -218,6 +219,16 @@ void Checker::evaluation() {
   }
 }
 
+void Checker::rounding() {
+  if (config_.flag("numerics.stochastic_rounding") &&
+      config_.text("numerics.precision") == "fp32") {
+    mistake(
+        "{} does not go with {} (parameters are their own fp32 masters, and nothing is rounded); "
+        "set numerics.precision=bf16 or fp8, or numerics.stochastic_rounding=false",
+        cited("numerics.stochastic_rounding"), cited("numerics.precision"));
+  }
+}
+
 }  // namespace
 
 base::Status check(const Config& config) {
@@ -230,6 +241,7 @@ base::Status check(const Config& config) {
   checker.rope_scaling();
   checker.backends();
   checker.evaluation();
+  checker.rounding();
   return checker.finish();
 }
 

@@ -112,16 +112,17 @@ std::vector<Key> comm_keys() {
                        "node has an RDMA card whose port is up. `true`: whatever NCCL does not "
                        "show to be RDMA, and groups that are not NCCL's. `false`: nothing; it is "
                        "said and goes on."};
-  Key register_buffers{.section = "comm",
-                       .name = "register_buffers",
-                       .type = Type::choice,
-                       .default_text = "buffers",
-                       .choices = {"none", "buffers", "windows"},
-                       .documentation =
-                           "What NCCL is told of parameters and gradients. `buffers`: their place, "
-                           "so that cards and network reach them without a copy (2.19). "
-                           "`windows`: NCCL allocates them itself, and ranks of a node see each "
-                           "other's (2.27). `none`: nothing."};
+  Key register_buffers{
+      .section = "comm",
+      .name = "register_buffers",
+      .type = Type::choice,
+      .default_text = "buffers",
+      .choices = {"none", "buffers", "windows"},
+      .documentation =
+          "What NCCL is told of memory that collectives and messages work in. "
+          "`buffers`: its place, so that cards and network reach it without a "
+          "copy (2.19). `windows`: NCCL allocates what collectives work in itself, "
+          "and ranks of a node see each other's (2.27). `none`: nothing."};
   return {timeout, backend, require_rdma, register_buffers};
 }
 

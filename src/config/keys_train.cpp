@@ -120,15 +120,18 @@ std::vector<Key> optimizer_keys() {
 }
 
 Key cuda_graphs_key() {
-  return {.section = "numerics",
-          .name = "cuda_graphs",
-          .type = Type::flag,
-          .concern = Concern::layout,
-          .default_text = "false",
-          .documentation =
-              "Whether forward and backward of a micro-batch are issued to a card as one CUDA "
-              "graph, which is recorded in the first steps, instead of kernel by kernel. Changes "
-              "no number. Without effect with tensor parallelism and on CPUs."};
+  return {
+      .section = "numerics",
+      .name = "cuda_graphs",
+      .type = Type::flag,
+      .concern = Concern::layout,
+      .default_text = "false",
+      .documentation =
+          "Whether forward and backward of a micro-batch are issued to a card as CUDA graphs, "
+          "which "
+          "are recorded in the first steps, instead of kernel by kernel: as one, or with tensor "
+          "parallelism as one between any two collectives. Changes no number. Without effect "
+          "on CPUs."};
 }
 
 Key attention_key() {
@@ -155,6 +158,19 @@ Key deterministic_key() {
               "runs of one layout on as many threads are equal anyhow. On cards: "
               "products are computed as cuBLASLt's heuristics say, and none is chosen "
               "by timing."};
+}
+
+Key stochastic_rounding_key() {
+  return {.section = "numerics",
+          .name = "stochastic_rounding",
+          .type = Type::flag,
+          .concern = Concern::training,
+          .default_text = "false",
+          .documentation =
+              "Whether bf16 parameters are rounded from their fp32 masters at random, up with the "
+              "probability of what is cut off, so that what an update changes shows in their mean "
+              "however small it is; else to the nearest. The same in every layout and after a "
+              "resume. Not with precision fp32."};
 }
 
 std::vector<Key> numerics_keys() {
@@ -198,8 +214,14 @@ std::vector<Key> numerics_keys() {
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};
-  return {precision, backend, attention_key(), deterministic_key(), cuda_graphs_key(),
-          threads,   peak};
+  return {precision,
+          backend,
+          attention_key(),
+          deterministic_key(),
+          stochastic_rounding_key(),
+          cuda_graphs_key(),
+          threads,
+          peak};
 }
 
 }  // namespace trireme::config

@@ -105,6 +105,12 @@ Tensor Arena::allocate(DType dtype, std::initializer_list<std::int64_t> shape) {
   return tensor;
 }
 
+Tensor Arena::whole() const {
+  if (capacity_bytes_ == 0) return {};
+  // Of what has elements of one byte.
+  return {block_, DType::e4m3, {static_cast<std::int64_t>(capacity_bytes_)}};
+}
+
 void Arena::release(Mark mark) {
   TRIREME_EXPECT(mark <= used_bytes_, "memory is released in the reverse order of allocation");
   used_bytes_ = mark;

@@ -43,6 +43,7 @@ class MeasuringKernels : public Kernels {
   void adamw(const AdamW&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
              const Tensor&) override {}
   void sgd(const Sgd&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
+  void round_stochastically(const Tensor&, const StochasticRounding&, const Tensor&) override {}
   void synchronize() override {}
 };
 
@@ -53,6 +54,11 @@ class RecordingKernels final : public MeasuringKernels {
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Tensor& y) override {
     calls_.push_back({Kind::forward, x, w, bias, {}, y});
+  }
+  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
+                                const Tensor& y) override {
+    calls_.push_back(
+        {Kind::quantised_forward, x.codes, w.codes, bias, {}, y, x.unscale, w.unscale});
   }
   void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
                            const Tensor& y) override {

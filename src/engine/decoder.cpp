@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
+#include "registrations.hpp"
 #include "state.hpp"
 
 #include <algorithm>
@@ -79,6 +80,8 @@ struct Decoder::Parts {
   std::vector<float> host_logits;
   /// Made last, over what stands above.
   std::optional<model::DecoderStage> made_stage;
+  /// Of what collectives and messages work in; ends before memory and groups do.
+  Registrations registrations;
 
   Parts(const DecoderOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
         Memory& their_memory);
@@ -107,6 +110,7 @@ Decoder::Parts::Parts(const DecoderOptions& given, const Groups& their_groups,
   make_buffers();
   made_stage.emplace(context, parameters, role, options.capacity, memory.of(Purpose::activations),
                      memory.of(Purpose::parameters));
+  register_arenas(options.model, groups, memory, registrations);
 }
 
 model::DecoderStage& Decoder::Parts::stage() {

@@ -7,6 +7,8 @@
 
 #include "fp8.hpp"
 #include "host_sum.hpp"
+#include "outside_recordings.hpp"
+#include "ownership.hpp"
 #include "parts.hpp"
 
 #include <algorithm>
@@ -30,37 +32,6 @@ model::StagePlace stage_place(const EngineOptions& options) {
 
 std::int64_t bucket_elements(const EngineOptions& options) {
   return std::max<std::int64_t>(1, options.bucket_bytes / 4);
-}
-
-/// What a rank updates: with ZeRO level 1 its shard of each bucket, else everything.
-struct Ownership {
-  std::vector<optim::Segment> segments;
-  std::int64_t state_size = 0;
-};
-
-void add_segments(const model::StageParameters& stage, layout::FlatRange owned,
-                  Ownership& ownership) {
-  for (const auto& slab : stage.slabs()) {
-    const auto begin = std::max(owned.begin, slab.pieces.front().flat.begin);
-    const auto end = std::min(owned.end, slab.pieces.back().flat.end);
-    if (begin >= end) continue;
-    const auto state_begin = ownership.state_size + begin - owned.begin;
-    ownership.segments.push_back({{begin, end}, state_begin, slab.decays});
-  }
-  ownership.state_size += owned.size();
-}
-
-Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
-                       int data_rank) {
-  Ownership ownership;
-  if (options.zero_level == 0) {
-    add_segments(stage, {0, stage.flat().size}, ownership);
-    return ownership;
-  }
-  for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
-    add_segments(stage, stage.flat().shard_of_bucket(bucket, data_rank), ownership);
-  }
-  return ownership;
 }
 
 /// With one stage there is nothing to overlap: each backward right after its forward holds the
@@ -96,6 +67,12 @@ base::Status check(const EngineOptions& options) {
         options.model.max_position_embeddings));
   }
   if (auto status = check_fp8(options); !status.ok()) return status;
+  if (options.rule.rounding == optim::ParameterRounding::stochastic &&
+      options.dtype == device::DType::f32) {
+    return base::usage_failure(
+        "numerics.stochastic_rounding = true but numerics.precision = fp32 (parameters are their "
+        "own fp32 masters, and nothing is rounded); use precision bf16 or fp8, or leave it false");
+  }
   auto schedule = schedule_of(options);
   if (!schedule) return schedule.failure();
   auto layers = layout::assign_layers(options.model.num_hidden_layers, stages,
@@ -112,9 +89,11 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
       memory(their_memory),
       stage(options.model, stage_place(options), bucket_elements(options)),
       schedule(base::value_or_throw(schedule_of(options))),
+      recorded(records() ? std::make_unique<RecordedSections>(kernels.device()) : nullptr),
+      between_recordings(recorded ? outside_recordings(*groups.tensor, *recorded) : nullptr),
       context{options.model,
               kernels,
-              *groups.tensor,
+              between_recordings ? *between_recordings : *groups.tensor,
               memory.of(Purpose::workspace),
               options.dtype,
               options.micro_batch,
@@ -142,10 +121,8 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
   }
-  if (trains() && groups.data->size() > 1) {
-    registrations.push_back(groups.data->register_memory(flat_parameters));
-    registrations.push_back(groups.data->register_memory(flat_gradients));
-  }
+  register_arenas(options.model, groups, memory, registrations);
+  if (trains()) register_flat(groups, flat_parameters, flat_gradients, registrations);
   make_executor();
   context.progress = [this] {
     if (kernels.device().recording()) return;
@@ -155,7 +132,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
 }
 
 bool Engine::Parts::may_record() const {
-  return trains() && options.record == RecordSteps::yes && groups.tensor->size() == 1;
+  return trains() && options.record == RecordSteps::yes;
 }
 
 bool Engine::Parts::records() const {
@@ -163,18 +140,15 @@ bool Engine::Parts::records() const {
 }
 
 void Engine::Parts::make_executor() {
-  if (records()) recorded.emplace(kernels.device());
   executor.emplace(PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1,
-                                           recorded ? &*recorded : nullptr, standing},
+                                           recorded.get(), standing},
                    kernels);
   if (options.record == RecordSteps::no || recorded || !trains() ||
       memory.of(Purpose::batch).is_measuring()) {
     return;
   }
-  base::log::info("engine", "numerics.cuda_graphs has no effect: {}",
-                  kernels.device().can_record()
-                      ? "tensor-parallel ranks meet inside a micro-batch, which no graph holds"
-                      : base::format("{} records no work", kernels.device().name()));
+  base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
+                  kernels.device().name());
 }
 
 GradientReducer& Engine::Parts::reduction() {
@@ -199,6 +173,16 @@ void Engine::Parts::make_parameters() {
     flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
   }
   stage.bind(flat_parameters, flat_gradients);
+  if (options.linear_forward == model::LinearForward::e4m3 &&
+      options.weight_copies == model::WeightCopies::kept) {
+    context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
+  }
+}
+
+/// Parameters change between steps, and by the hand of whoever loads them: a step or an evaluation
+/// trusts no copy of the one before.
+void Engine::Parts::renew_weight_copies() const {
+  if (weight_copies) weight_copies->renew(kernels, *groups.tensor);
 }
 
 void Engine::Parts::make_chunks() {
@@ -265,11 +249,11 @@ void Engine::initialise() {
       mirror.store();
     }
   }
-  state_changed();
+  state_changed(0);
 }
 
-void Engine::state_changed() {
-  parts_->updates().give_parameters(parts_->kernels);
+void Engine::state_changed(std::int64_t step) {
+  parts_->updates().give_parameters(parts_->kernels, step);
   parts_->gather_parameters();
 }
 
@@ -282,6 +266,7 @@ ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
   ScheduleOutcome outcome;
   parts.upload_batches();
+  parts.renew_weight_copies();
   outcome.tokens = parts.counted_tokens();
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
   auto& reduction = parts.reduction();
@@ -322,6 +307,7 @@ void Engine::update(double learning_rate, std::int64_t step) {
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   parts.upload_batches();
+  parts.renew_weight_copies();
   parts.pipeline().run_forward_only(
       parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
       [&parts](int index) { return parts.evaluation_batch(index); }, seen);
@@ -353,7 +339,8 @@ bool Engine::is_last_stage() const {
 
 Engine::Recorded Engine::recorded() const {
   const auto& recorded = parts_->recorded;
-  return recorded ? Recorded{recorded->recorded(), recorded->issued()} : Recorded{};
+  if (!recorded) return {};
+  return {recorded->recorded(), recorded->pieces(), recorded->issued(), recorded->bytes()};
 }
 
 const layout::Schedule& Engine::schedule() const {

@@ -42,6 +42,12 @@ model::Recompute recompute_of(const config::Config& config) {
   return name == "selective" ? model::Recompute::attention : model::Recompute::none;
 }
 
+/// Where a step reads weights more than once, copies of them are worth their memory.
+model::WeightCopies weight_copies_of(const EngineOptions& options) {
+  const bool once = options.micro_batches == 1 && options.recompute != model::Recompute::layer;
+  return once ? model::WeightCopies::for_each_use : model::WeightCopies::kept;
+}
+
 /// A chunk of rows reads and writes the whole gradient of the head, 8 bytes an element, for 2 *
 /// rows operations an element. A core does 10 operations in the time of a byte, a card (H200) 200.
 std::int64_t loss_rows_of(const config::Config& config) {
@@ -78,6 +84,7 @@ base::Result<EngineOptions> options_from(const config::Config& config,
                                   ? model::SequenceParallel::on
                                   : model::SequenceParallel::off;
   options.recompute = recompute_of(config);
+  options.weight_copies = weight_copies_of(options);
   options.loss_rows = loss_rows_of(config);
   options.zero_level = config.count("parallel.zero_level");
   options.bucket_bytes = config.bytes("parallel.bucket_bytes");

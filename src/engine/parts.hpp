@@ -6,6 +6,7 @@
 
 #include "gradients.hpp"
 #include "pipeline.hpp"
+#include "registrations.hpp"
 
 #include <memory>
 #include <optional>
@@ -20,9 +21,13 @@ struct Engine::Parts {
   Memory& memory;
   model::StageParameters stage;
   layout::Schedule schedule;
+  /// Null where nothing is recorded, and so is what layers then meet other ranks through.
+  std::unique_ptr<RecordedSections> recorded;
+  std::unique_ptr<comm::ProcessGroup> between_recordings;
   model::StageContext context;
   device::Tensor flat_parameters;
   device::Tensor flat_gradients;  // f32, empty for inference
+  std::optional<model::KeptCopies> weight_copies;
   std::vector<model::Chunk> chunks;
   std::vector<ChunkMessages> messages;
   std::vector<int> slots;
@@ -36,10 +41,9 @@ struct Engine::Parts {
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
   std::optional<optim::Optimizer> optimizer;
-  std::optional<RecordedSections> recorded;
   std::optional<PipelineExecutor> executor;
-  /// Of what data-parallel collectives work in; ends before memory and groups do.
-  std::vector<std::unique_ptr<comm::Registration>> registrations;
+  /// Of what collectives and messages work in; ends before memory and groups do.
+  Registrations registrations;
   double gradient_norm = 0;
 
   Parts(const EngineOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
@@ -65,6 +69,8 @@ struct Engine::Parts {
   double whole_loss_sum(double local) const;
   std::int64_t counted_tokens();
   void gather_parameters() const;
+  /// Before micro-batches read them.
+  void renew_weight_copies() const;
 };
 
 }  // namespace trireme::engine

@@ -1,5 +1,6 @@
 #include "recorded_sections.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
@@ -12,6 +13,46 @@ RecordedSections::Entry* RecordedSections::entry_of(const Key& key) {
   refuse(base::format("more than {} different parts: the loss scale or buffers keep changing",
                       most_keys));
   return nullptr;
+}
+
+bool RecordedSections::record(Entry& entry, const Act& body) {
+  std::vector<Piece> pieces;
+  recorded_now_ = &pieces;
+  try {
+    device_.begin_recording();
+    body();
+    pieces.push_back({device_.end_recording(), {}});
+    recorded_now_ = nullptr;
+  } catch (const base::Error& error) {
+    recorded_now_ = nullptr;
+    device_.abandon_recording();
+    refuse(error.what());
+    return false;
+  }
+  ++recorded_;
+  pieces_ += pieces.size();
+  entry.pieces = std::move(pieces);
+  return true;
+}
+
+void RecordedSections::outside(Act act) {
+  TRIREME_EXPECT(recording(), "only recordings have an outside");
+  recorded_now_->push_back({device_.end_recording(), std::move(act)});
+  device_.begin_recording();
+}
+
+void RecordedSections::issue(const Entry& entry) {
+  for (const auto& piece : entry.pieces) {
+    piece.recording->issue();
+    if (piece.act) piece.act();
+  }
+  ++issued_;
+}
+
+void RecordedSections::note_growth(std::size_t taken_before) {
+  // Other programs may give memory back meanwhile.
+  const auto taken = device_.taken_bytes();
+  if (taken > taken_before) bytes_ += taken - taken_before;
 }
 
 void RecordedSections::refuse(const std::string& reason) {

@@ -21,10 +21,10 @@ AttentionBlock::AttentionBlock(const StageContext& context, const StageParameter
       heads_(context.config.num_attention_heads / context.tensor.size()),
       kv_heads_(std::max(1, context.config.num_key_value_heads / context.tensor.size())) {
   const auto prefix = base::format("layers.{}.attention.", layer);
-  qkv_ = matrix(stage, prefix + "qkv");
+  qkv_ = factor(context, stage, prefix + "qkv");
   q_norm_ = matrix(stage, prefix + "q_norm");
   k_norm_ = matrix(stage, prefix + "k_norm");
-  output_ = matrix(stage, prefix + "output");
+  output_ = factor(context, stage, prefix + "output");
 }
 
 AttentionActivations AttentionBlock::allocate(device::Arena& arena, Recompute recompute) const {

@@ -1,18 +1,23 @@
 #include "linear.hpp"
 
+#include <initializer_list>
+
 namespace trireme::model {
 namespace {
 
 using device::Quantised;
 using device::Tensor;
 
-/// magnitudes: f32 [2], of x and of the weight, each over all ranks that hold parts of it. Where
-/// every rank has the whole x, all say the same.
-void find_magnitudes(const StageContext& context, const Tensor& x, const Tensor& weight,
+/// magnitudes: f32, one for each tensor, over all ranks that hold parts of it. Where every rank has
+/// the whole tensor, all say the same.
+void find_magnitudes(const StageContext& context, std::initializer_list<Tensor> tensors,
                      const Tensor& magnitudes) {
-  context.kernels.largest_magnitude(x, magnitudes.slice(0, 0, 1));
-  context.kernels.largest_magnitude(weight, magnitudes.slice(0, 1, 1));
-  if (context.tensor.size() > 1) context.tensor.all_reduce(magnitudes, comm::ReduceOp::max);
+  std::int64_t index = 0;
+  for (const auto& tensor : tensors) {
+    context.kernels.largest_magnitude(tensor, magnitudes.slice(0, index++, 1));
+  }
+  if (context.tensor.size() == 1) return;
+  context.tensor.start_all_reduce(magnitudes, comm::ReduceOp::max).join();
 }
 
 Quantised quantised(const StageContext& context, const Tensor& x, const Tensor& magnitude) {
@@ -35,10 +40,16 @@ void linear_forward(const StageContext& context, const Tensor& x, const Matrix& 
       break;
   }
   const device::ArenaScope scope(context.workspace);
-  const auto magnitudes = context.workspace.allocate(device::DType::f32, {2});
-  find_magnitudes(context, x, matrix.weight, magnitudes);
+  const bool kept = static_cast<bool>(matrix.copy.codes);
+  const auto magnitudes = context.workspace.allocate(device::DType::f32, {kept ? 1 : 2});
+  if (kept) {
+    find_magnitudes(context, {x}, magnitudes);
+  } else {
+    find_magnitudes(context, {x, matrix.weight}, magnitudes);
+  }
   const auto of_x = quantised(context, x, magnitudes.slice(0, 0, 1));
-  const auto of_weight = quantised(context, matrix.weight, magnitudes.slice(0, 1, 1));
+  const auto of_weight =
+      kept ? matrix.copy : quantised(context, matrix.weight, magnitudes.slice(0, 1, 1));
   context.kernels.linear_forward_quantised(of_x, of_weight, bias, y);
 }
 

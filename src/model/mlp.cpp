@@ -12,8 +12,8 @@ using device::Tensor;
 MlpBlock::MlpBlock(const StageContext& context, const StageParameters& stage, int layer)
     : context_(context), gated_(context.config.has_gated_mlp()) {
   const auto prefix = base::format("layers.{}.mlp.", layer);
-  wide_ = matrix(stage, prefix + (gated_ ? "gate_up" : "up"));
-  down_ = matrix(stage, prefix + "down");
+  wide_ = factor(context, stage, prefix + (gated_ ? "gate_up" : "up"));
+  down_ = factor(context, stage, prefix + "down");
   width_ = down_.weight.dim(1);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/model/stage_parameters.hpp"
+#include "trireme/model/stage_context.hpp"
 
 #include <string>
 
@@ -12,11 +12,21 @@ struct Matrix {
   device::Tensor bias;
   device::Tensor d_weight;
   device::Tensor d_bias;
+  /// The weight's kept copy in FP8, or empty.
+  device::Quantised copy{};
 };
 
 inline Matrix matrix(const StageParameters& stage, const std::string& name) {
   return {stage.parameter(name + ".weight"), stage.parameter(name + ".bias"),
           stage.gradient(name + ".weight"), stage.gradient(name + ".bias")};
+}
+
+/// One that a layer's product reads.
+inline Matrix factor(const StageContext& context, const StageParameters& stage,
+                     const std::string& name) {
+  auto factor = matrix(stage, name);
+  if (context.weight_copies != nullptr) factor.copy = context.weight_copies->of(name + ".weight");
+  return factor;
 }
 
 }  // namespace trireme::model

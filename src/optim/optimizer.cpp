@@ -1,5 +1,7 @@
 #include "trireme/optim/optimizer.hpp"
 
+#include "trireme/base/philox.hpp"
+
 #include <utility>
 
 namespace trireme::optim {
@@ -16,6 +18,8 @@ Rule rule_from(const config::Config& config) {
   rule.eps = static_cast<float>(config.real("optimizer.eps"));
   rule.momentum = static_cast<float>(config.real("optimizer.momentum"));
   rule.weight_decay = static_cast<float>(config.real("optimizer.weight_decay"));
+  if (config.flag("numerics.stochastic_rounding")) rule.rounding = ParameterRounding::stochastic;
+  rule.seed = static_cast<std::uint64_t>(config.integer("train.seed"));
   return rule;
 }
 
@@ -44,6 +48,17 @@ Tensor Optimizer::master(const Segment& segment) const {
                   : parameters_.slice(0, segment.flat.begin, segment.flat.size());
 }
 
+/// Each step has a seed of its own, which a run that goes on from it finds again.
+device::StochasticRounding Optimizer::rounding_of(const Segment& segment, std::int64_t step) const {
+  if (rule_.rounding == ParameterRounding::nearest) return {};
+  auto rounding = segment.place;
+  const auto words = base::philox(rule_.seed, base::stream_of("optimizer.rounding"),
+                                  static_cast<std::uint64_t>(step));
+  rounding.seed = (std::uint64_t{words[1]} << 32) | words[0];
+  TRIREME_EXPECT(rounding.active(), "stochastic rounding knows where in its tensor an element is");
+  return rounding;
+}
+
 void Optimizer::update(device::Kernels& kernels, const Tensor& gradients, float learning_rate,
                        float gradient_scale, std::int64_t step) {
   for (const auto& segment : segments_) {
@@ -62,24 +77,32 @@ void Optimizer::update(device::Kernels& kernels, const Tensor& gradients, float 
                        .eps = rule_.eps,
                        .weight_decay = decay,
                        .gradient_scale = gradient_scale,
-                       .step = step},
+                       .step = step,
+                       .rounding = rounding_of(segment, step)},
                       gradient, master(segment), state(0), state(1), parameter);
         break;
       case RuleKind::sgd:
         kernels.sgd({.learning_rate = learning_rate,
                      .momentum = rule_.momentum,
                      .weight_decay = decay,
-                     .gradient_scale = gradient_scale},
+                     .gradient_scale = gradient_scale,
+                     .rounding = rounding_of(segment, step)},
                     gradient, master(segment), state(0), parameter);
         break;
     }
   }
 }
 
-void Optimizer::give_parameters(device::Kernels& kernels) {
+void Optimizer::give_parameters(device::Kernels& kernels, std::int64_t step) {
   if (!masters_) return;
   for (const auto& segment : segments_) {
-    kernels.copy(master(segment), parameters_.slice(0, segment.flat.begin, segment.flat.size()));
+    const auto parameter = parameters_.slice(0, segment.flat.begin, segment.flat.size());
+    const auto rounding = rounding_of(segment, step);
+    if (rounding.active()) {
+      kernels.round_stochastically(master(segment), rounding, parameter);
+    } else {
+      kernels.copy(master(segment), parameter);
+    }
   }
 }
 

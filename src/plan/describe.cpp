@@ -28,6 +28,18 @@ const char* precision_of(const engine::EngineOptions& options) {
   return options.linear_forward == model::LinearForward::e4m3 ? "fp8" : device::name(options.dtype);
 }
 
+/// Nothing where layers multiply what lies there anyhow.
+std::string weight_copies_in_words(const engine::EngineOptions& options) {
+  if (options.linear_forward != model::LinearForward::e4m3) return {};
+  switch (options.weight_copies) {
+    case model::WeightCopies::for_each_use:
+      return "FP8 copies of weights are made for each product, in the workspace\n";
+    case model::WeightCopies::kept:
+      break;
+  }
+  return "FP8 copies of weights are made once a step and kept beside the parameters\n";
+}
+
 std::string heading() {
   std::string text = format("{:<14}", "rank");
   for (const auto purpose : all_purposes) text += cell(device::name(purpose));
@@ -43,6 +55,7 @@ std::string run_in_words(const MemoryPlan& plan) {
   text += format("a step: {} tokens; each replica {} micro-batches of {} x {} tokens\n",
                  plan.tokens_per_step, options.micro_batches, options.micro_batch,
                  options.sequence_length);
+  text += weight_copies_in_words(options);
   text += format("schedule {}: bubble {:.1f} % of a step\n", layout::name(options.schedule),
                  plan.bubble_fraction * 100.0);
   return text;
@@ -123,6 +136,10 @@ base::Json to_json(const MemoryPlan& plan) {
       {"bubble_fraction", plan.bubble_fraction},
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},
       {"ranks", ranks}};
+  if (options.linear_forward == model::LinearForward::e4m3) {
+    const bool kept = options.weight_copies == model::WeightCopies::kept;
+    json["weight_copies"] = kept ? "kept" : "for each use";
+  }
   for (const auto& each : plan.libraries) json["libraries"][each.library] = each.bytes;
   return json;
 }

@@ -119,6 +119,18 @@ TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
   return report;
 }
 
+/// What collectives work in: that of tensor-parallel ranks is whatever lies between layers.
+std::vector<device::Purpose> windows_of(const Cluster& cluster) {
+  using device::Purpose;
+  std::vector<Purpose> purposes{Purpose::parameters, Purpose::gradients};
+  if (cluster.tp->size() > 1) {
+    for (const auto purpose : {Purpose::activations, Purpose::workspace, Purpose::communication}) {
+      purposes.push_back(purpose);
+    }
+  }
+  return purposes;
+}
+
 }  // namespace
 
 DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
@@ -149,9 +161,9 @@ DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::Mp
   for (const auto& [group, priority] : kinds) *group = groups.split(std::move(*group), priority);
   auto memory = "";
   if (options.nccl.registration == comm::NcclRegistration::windows) {
-    cluster.shared_memory = comm::with_nccl_memory(device, *library);
+    cluster.shared_memory = comm::with_nccl_memory(device, *library, windows_of(cluster));
     memory = cluster.shared_memory
-                 ? "; parameters and gradients are symmetric windows"
+                 ? "; memory that ranks share is in symmetric windows"
                  : "; symmetric windows need NCCL 2.27, so buffers are registered";
   }
   return {base::format("{} ({}){}", choice.sentence, library->path, memory), std::move(verdict)};

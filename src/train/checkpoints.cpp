@@ -91,8 +91,9 @@ std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine&
   if (!report) return std::nullopt;
   TRIREME_ENSURE(mirror.has_value(), "a step that was loaded was asked what it has");
   mirror->store();
-  engine.state_changed();
-  return progress_of(*report);
+  const auto progress = progress_of(*report);
+  engine.state_changed(progress.step);
+  return progress;
 }
 
 Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
@@ -103,8 +104,9 @@ Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
   const auto items = wanted(engine, manifest, mirror);
   const auto report = checkpoint::load(step.path, items, world);
   mirror.store();
-  engine.state_changed();
-  return progress_of(report);
+  const auto progress = progress_of(report);
+  engine.state_changed(progress.step);
+  return progress;
 }
 
 }  // namespace trireme::train

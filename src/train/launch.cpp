@@ -7,6 +7,7 @@
 #include "trireme/launch/task_record.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/device_groups.hpp"
+#include "trireme/runtime/device_queues.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/network_exports.hpp"
@@ -127,6 +128,19 @@ void offer_log_folder(const base::Environment& environment, const std::filesyste
   }
 }
 
+/// What was chosen before anybody could be told.
+void say(const std::vector<std::string>& sentences, const runtime::DeviceQueues& queues) {
+  for (const auto& text : sentences) {
+    if (!text.empty()) base::log::info("runtime", "{}", text);
+  }
+  if (queues.sentence.empty()) return;
+  if (queues.is_warning) {
+    base::log::warning("runtime", "{}", queues.sentence);
+  } else {
+    base::log::info("runtime", "{}", queues.sentence);
+  }
+}
+
 }  // namespace
 
 namespace {
@@ -166,6 +180,9 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     runtime::put_failure_aside(failures.run_directory);
   }
   const auto exported = runtime::export_network(environment, join.gpus);
+  const auto queues = join.gpus == topology::GpuUse::one_each
+                          ? runtime::export_device_queues(environment)
+                          : runtime::DeviceQueues{};
   const auto nccl_log = join.gpus == topology::GpuUse::one_each
                             ? std::make_unique<comm::NcclLog>(environment)
                             : nullptr;
@@ -187,9 +204,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     session.cluster.cache_folder = cache_folder(environment);
     report_launch(environment, mpi.local_rank());
     if (mpi.local_rank().value() == 0) offer_log_folder(environment, failures.run_directory);
-    for (const auto& text : {ordering.sentence(), exported}) {
-      if (!text.empty()) base::log::info("runtime", "{}", text);
-    }
+    say({ordering.sentence(), exported}, queues);
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",
                          "start all ranks with the same files, environment and command line");

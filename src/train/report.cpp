@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trireme::train {
@@ -45,6 +46,32 @@ void Report::append(Json line) {
 void Report::event(const std::string& name, std::int64_t step) {
   if (!settings_.speaks) return;
   append({{"kind", "event"}, {"event", name}, {"step", step}});
+}
+
+std::size_t MemoryRecord::rest() const {
+  auto known = arenas + graphs;
+  for (const auto& each : libraries) known += each.bytes;
+  return taken - std::min(taken, known);
+}
+
+void Report::memory(std::int64_t step, const MemoryRecord& record) {
+  std::string parts = base::format("arenas {}, ", base::bytes_text(record.arenas));
+  Json libraries = Json::object();
+  for (const auto& each : record.libraries) {
+    libraries[each.library] = each.bytes;
+    parts += base::format("{} {}, ", each.library, base::bytes_text(each.bytes));
+  }
+  if (record.graphs > 0) parts += base::format("CUDA graphs {}, ", base::bytes_text(record.graphs));
+  base::log::local::info("train", "{} after step {}: {}driver's context and other programs {}",
+                         record.device, step, parts, base::bytes_text(record.rest()));
+  if (!settings_.speaks) return;
+  append({{"kind", "event"},
+          {"event", "memory"},
+          {"step", step},
+          {"arena_bytes", record.arenas},
+          {"library_bytes", libraries},
+          {"graph_bytes", record.graphs},
+          {"taken_bytes", record.taken}});
 }
 
 void Report::started(std::int64_t first_step, std::int64_t parameters) {

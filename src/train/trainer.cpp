@@ -125,18 +125,11 @@ void Trainer::say_where() const {
 void Trainer::say_memory() const {
   auto& device = kernels_.device();
   if (device.is_host()) return;
-  const auto arenas = engine::total_bytes(memory_->peak_bytes());
-  auto known = arenas;
-  std::string libraries;
-  for (const auto& each : kernels_.library_memory()) {
-    known += each.bytes;
-    libraries += base::format("{} {}, ", each.library, base::bytes_text(each.bytes));
-  }
-  const auto taken = device.taken_bytes();
-  base::log::local::info("train",
-                         "{} after a step: arenas {}, {}driver's context and other programs {}",
-                         device.name(), base::bytes_text(arenas), libraries,
-                         base::bytes_text(taken - std::min(taken, known)));
+  report_->memory(progress_.step, {.device = device.name(),
+                                   .arenas = engine::total_bytes(memory_->peak_bytes()),
+                                   .libraries = kernels_.library_memory(),
+                                   .graphs = engine_->recorded().bytes,
+                                   .taken = device.taken_bytes()});
 }
 
 void Trainer::restore(Start start) {
@@ -179,6 +172,13 @@ void Trainer::step() {
     started_ = true;
     cluster_.start_up.reached("first step");
     report_->started_up(record.step, cluster_.start_up.slowest(*cluster_.world));
+    say_memory();
+  }
+  // Micro-batches are recorded in the first steps: what they took is known when none are any more.
+  if (const auto made = engine_->recorded().made; made != recordings_seen_) {
+    recordings_seen_ = made;
+  } else if (made != recordings_told_) {
+    recordings_told_ = made;
     say_memory();
   }
   record.loss = run.loss;

@@ -93,7 +93,7 @@ void load_parameters(const fs::path& path, engine::Engine& engine, comm::Process
   device::HostMirror mirror(engine.device());
   read_wanted(path, engine.options().model, wanted_parts(engine, mirror), world);
   mirror.store();
-  if (engine.options().use == engine::Use::training) engine.state_changed();
+  if (engine.options().use == engine::Use::training) engine.state_changed(0);
 }
 
 void load_parameters(const fs::path& path, const model::ModelConfig& model,

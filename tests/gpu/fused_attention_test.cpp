@@ -2,10 +2,12 @@
 #include "trireme/base/error.hpp"
 
 #include "gpu/mirrored_kernels.hpp"
+#include "unit/device/compare.hpp"
 #include "unit/device/test_tensor.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <iostream>
 
@@ -77,7 +79,8 @@ TEST_CASE("attention by cuDNN equals own kernels and the reference, and repeats 
   MirroredKernels fused(std::move(made).value());
   MirroredKernels own(base::value_or_throw(make_cuda_kernels(0, AttentionBy::own)));
   const auto reference = make_reference_kernels();
-  for (const auto& shape : shapes) {
+  for (auto shape : shapes) {
+    if (!take_large_shapes()) shape.seq = std::min<std::int64_t>(shape.seq, 24);
     for (const bool causal : {true, false}) {
       INFO("batch " << shape.batch << ", seq " << shape.seq << ", heads " << shape.heads << "/"
                     << shape.kv_heads << " of " << shape.head_dim << ", causal " << causal);

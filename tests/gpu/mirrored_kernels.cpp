@@ -1,7 +1,5 @@
 #include "gpu/mirrored_kernels.hpp"
 
-#include "device/cuda/stream.hpp"
-
 #include <algorithm>
 #include <vector>
 
@@ -53,6 +51,10 @@ std::vector<Mirror> mirrors_of(std::initializer_list<Operand> operands) {
 
 }  // namespace
 
+void MirroredKernels::copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  cuda::check(cudaMemcpyAsync(to, from, bytes, kind, copies_.view().raw()), "cudaMemcpyAsync");
+}
+
 void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, const Body& body) {
   // As far from a multiple as on the host: whether packs can be moved depends on it.
   constexpr std::size_t multiple = 256;
@@ -62,9 +64,10 @@ void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, 
     const auto rest = reinterpret_cast<std::uintptr_t>(mirror.begin) % multiple;
     mirror.copy = cuda::allocate_device(bytes + multiple);
     mirror.place = static_cast<std::byte*>(mirror.copy.get()) + rest;
-    cuda::check(cudaMemcpy(mirror.place, mirror.begin, bytes, cudaMemcpyHostToDevice),
-                "cudaMemcpy");
+    copy(mirror.place, mirror.begin, bytes, cudaMemcpyHostToDevice);
   }
+  // A copy from pageable memory returns before it has arrived, and kernels run on another stream.
+  copies_.view().synchronize();
   body(*inner_, [&](const Tensor& tensor) {
     const auto* at = static_cast<const std::byte*>(tensor.raw());
     for (const auto& mirror : mirrors) {
@@ -77,11 +80,10 @@ void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, 
   inner_->synchronize();
   for (const auto& mirror : mirrors) {
     if (!mirror.written) continue;
-    cuda::check(
-        cudaMemcpy(mirror.begin, mirror.place, static_cast<std::size_t>(mirror.end - mirror.begin),
-                   cudaMemcpyDeviceToHost),
-        "cudaMemcpy");
+    copy(mirror.begin, mirror.place, static_cast<std::size_t>(mirror.end - mirror.begin),
+         cudaMemcpyDeviceToHost);
   }
+  copies_.view().synchronize();
 }
 
 }  // namespace trireme::device::test

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device/cuda/stream.hpp"
 #include "support/device/operand_kernels.hpp"
 
 #include <memory>
@@ -20,7 +21,10 @@ class MirroredKernels final : public OperandKernels {
   void run(const char* operation, std::initializer_list<Operand> operands,
            const Body& body) override;
 
+  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+
   std::unique_ptr<Kernels> inner_;
+  cuda::Stream copies_ = cuda::Stream::make();
 };
 
 }  // namespace trireme::device::test

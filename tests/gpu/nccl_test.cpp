@@ -21,6 +21,7 @@ using namespace trireme;
 using namespace trireme::testing;
 using comm::Collective;
 using comm::NcclRegistration;
+using comm::Offsets;
 using comm::ProcessGroup;
 using device::DType;
 
@@ -104,12 +105,13 @@ TEST_CASE("NCCL takes memory of a card as buffers and as windows, and gives it b
     comm::NcclGroups parent(card->library, mpi(), *world, card->device(),
                             options_with(log, registration));
     const auto group = parent.split(alone());
-    const auto shared = comm::with_nccl_memory(card->device(), card->library);
+    const auto shared =
+        comm::with_nccl_memory(card->device(), card->library, {device::Purpose::gradients});
     auto& arenas = shared && registration == NcclRegistration::windows ? *shared : card->device();
     for (int round = 0; round < 3; ++round) {
       auto arena = arenas.arena(device::Purpose::gradients, std::size_t{8} << 20);
       const auto values = arena.allocate(DType::f32, {1 << 20});
-      const auto known = group->register_memory(values);
+      const auto known = group->register_memory(values, Offsets::same);
       const std::vector<float> numbers(1 << 20, 3.0F);
       card->device().copy_in(numbers.data(), values);
       group->all_reduce(values);

@@ -3,6 +3,7 @@
 #include "trireme/device/kernels.hpp"
 
 #include "device/cuda/stream.hpp"
+#include "unit/device/compare.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,6 +12,7 @@
 
 using namespace trireme;
 using namespace trireme::device;
+using device::test::take_large_shapes;
 
 namespace {
 
@@ -24,8 +26,9 @@ class Looks final : public Watcher {
 struct Card {
   std::unique_ptr<Kernels> kernels = base::value_or_throw(make_cuda_kernels(0));
   Device& device = kernels->device();
-  static constexpr std::int64_t count = std::int64_t{1} << 26;
-  Arena arena = device.arena(Purpose::workspace, 3 * count * sizeof(float));
+  const std::int64_t count = std::int64_t{1} << (take_large_shapes() ? 26 : 10);
+  Arena arena =
+      device.arena(Purpose::workspace, 3 * static_cast<std::size_t>(count) * sizeof(float));
   Tensor x = arena.allocate(DType::f32, {count});
   Tensor y = arena.allocate(DType::f32, {count});
   Tensor z = arena.allocate(DType::f32, {count});
@@ -58,7 +61,7 @@ TEST_CASE("a side stream follows its device, and the device follows it, without 
     const auto sums = card.kernels->finish_sums();
     REQUIRE(sums.size() == 20);
     for (std::size_t round = 0; round < sums.size(); ++round) {
-      CHECK(sums[round] == static_cast<double>(Card::count) * static_cast<double>(round + 1));
+      CHECK(sums[round] == static_cast<double>(card.count) * static_cast<double>(round + 1));
     }
   }
 }
@@ -67,7 +70,7 @@ TEST_CASE("sums that are taken later are those that are waited for") {
   Card card;
   card.kernels->fill(card.x, 0.375F);
   std::vector<double> expected;
-  for (std::int64_t size = 1; size <= Card::count; size *= 7) {
+  for (std::int64_t size = 1; size <= card.count; size *= 7) {
     const auto part = card.x.slice(0, 0, size);
     expected.push_back(card.kernels->sum(part));
     expected.push_back(card.kernels->sum_of_squares(part));
@@ -85,7 +88,8 @@ TEST_CASE("watchers look while the host waits for a card") {
   for (int round = 0; round < 50; ++round) card.kernels->copy(card.x, card.y);
   const auto waits = card.device.waits();
   card.device.synchronize();
-  CHECK(looks.count > 0);
+  // A card that is made of the host may have done all of it by then.
+  if (take_large_shapes()) CHECK(looks.count > 0);
   CHECK(card.device.waits() == waits + 1);
   card.device.remove(looks);
 }
@@ -124,7 +128,7 @@ TEST_CASE("what a card has recorded it does again, with what is in memory then")
     card.kernels->fill(card.x, value);
     recording->issue();
   }
-  CHECK(card.kernels->sum(card.z) == 6.0 * static_cast<double>(Card::count));
+  CHECK(card.kernels->sum(card.z) == 6.0 * static_cast<double>(card.count));
 }
 
 TEST_CASE("a card refuses to record waits, and goes on") {
@@ -133,5 +137,5 @@ TEST_CASE("a card refuses to record waits, and goes on") {
   card.device.begin_recording();
   CHECK_THROWS_AS(card.kernels->sum(card.x), base::Error);
   card.device.abandon_recording();
-  CHECK(card.kernels->sum(card.x) == static_cast<double>(Card::count));
+  CHECK(card.kernels->sum(card.x) == static_cast<double>(card.count));
 }

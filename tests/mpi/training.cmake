@@ -1,11 +1,18 @@
 if(TARGET trireme_engine)
   trireme_add_mpi_test(parallel_equals_serial RANKS 1 2 4 6 8 TIMEOUT 1200
-    SOURCES training/parallel_equals_serial_test.cpp training/training.cpp
+    SOURCES training/parallel_equals_serial_test.cpp training/on_host.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4
     SOURCES training/evaluation_test.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(fp8 RANKS 1 2 4
     SOURCES training/fp8_test.cpp training/training.cpp
+    LINK trireme::engine)
+  trireme_add_mpi_test(weight_copies RANKS 1 2 4
+    SOURCES training/weight_copies_test.cpp training/training.cpp
+            ../support/device/operand_kernels.cpp
+    LINK trireme::engine)
+  trireme_add_mpi_test(rounding RANKS 1 2 4 6
+    SOURCES training/rounding_test.cpp training/training.cpp
     LINK trireme::engine)
 endif()

@@ -46,7 +46,8 @@ PROGRAMS = {
             sys.exit()
         folder = pathlib.Path(next(word for word in sys.argv if "run.directory=" in word).split("=")[1])
         folder.mkdir()
-        (folder / "metrics.jsonl").write_text("".join(
+        memory = {"kind": "event", "event": "memory", "step": 3, "graph_bytes": 1 << 28}
+        (folder / "metrics.jsonl").write_text(json.dumps(memory) + "\\n" + "".join(
             json.dumps({"kind": "train", "step": step, "step_ms": 900 if step < 5 else 100}) + "\\n"
             for step in range(20)))
         import time; time.sleep(60)""",
@@ -113,7 +114,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("2 cases equal the reference backend (attention by cuDNN 9.19.1)", text)
         report = next((self.bundle / "out").glob("gpu-check-*-nvidia-h200.md")).read_text()
         self.assertIn("| rms norm | bf16 | 1000.0 | 3000 GB/s | 75% |", report)
-        self.assertIn("| 3.00 GiB | 0.50 GiB | 4.00 GiB | 0.50 GiB |", report)
+        self.assertIn("| 3.00 GiB | 0.50 GiB | 0.25 GiB | 4.00 GiB | 0.25 GiB |", report)
         self.assertIn("| attention | bf16 | 1000.0 | 400.0 TFLOP/s | 57% |", report)
         self.assertIn("furthest 3.00e-03 (llama bf16 pp1 x dp1 x tp1 cpu)", text)
 

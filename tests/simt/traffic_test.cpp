@@ -270,6 +270,22 @@ TEST_CASE("losses and updates read and write every element as often as they must
                                      {"second_moment", 4 * count, 1, 1},
                                      {"parameter", size * count, 0, 1}},
                                     0.0});
+  if (dtype == DType::bf16) {
+    // Rows that eight divides, and rows that it does not.
+    for (const std::int64_t width : {1024, 37}) {
+      const StochasticRounding rounding{.seed = 1, .stream = 2, .width = width, .stride = width};
+      kernels.adamw({.learning_rate = 0.1F, .rounding = rounding}, gradient, master, first, second,
+                    parameter);
+      check_traffic(kernels.traffic(), {"adamw, parameter rounded at random",
+                                        count,
+                                        {{"gradient", 4 * count, 1, 0},
+                                         {"master", 4 * count, 1, 1},
+                                         {"first_moment", 4 * count, 1, 1},
+                                         {"second_moment", 4 * count, 1, 1},
+                                         {"parameter", size * count, 0, 1}},
+                                        0.0});
+    }
+  }
   TestTensor numbers(f32, {20000});
   numbers.randomise(3);
   static_cast<void>(kernels.sum_of_squares(numbers));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/environment.hpp"
+#include "trireme/base/result.hpp"
 
 #include <filesystem>
 #include <string>
@@ -23,5 +24,37 @@ std::vector<std::string> places_of_cuda_library(std::string_view file,
 
 /// By the environment of this process, which the loader of libraries looks into as well.
 std::vector<std::string> places_of_cuda_library(std::string_view file);
+
+/// A library that is opened when it is wanted, not linked. Never closed: those of CUDA keep threads
+/// and memory of the device until the process ends.
+class OpenedLibrary {
+ public:
+  /// The first of `places` that the loader takes. Else a failure with the loader's reason for each:
+  /// "cannot load {what}: {reasons}; {remedy}".
+  static Result<OpenedLibrary> open(const std::vector<std::string>& places, std::string_view what,
+                                    std::string_view remedy);
+
+  /// Null, and one of missing(), where the library has no such symbol.
+  template <typename Function>
+  void find(const char* symbol, Function*& function) {
+    find_optional(symbol, function);
+    if (function == nullptr) missing_.emplace_back(symbol);
+  }
+  template <typename Function>
+  void find_optional(const char* symbol, Function*& function) const {
+    function = reinterpret_cast<Function*>(address_of(symbol));
+  }
+  /// Symbols that find() was asked for in vain, in that order.
+  const std::vector<std::string>& missing() const { return missing_; }
+  /// The file that the loader took.
+  std::string path() const;
+
+ private:
+  explicit OpenedLibrary(void* handle) : handle_(handle) {}
+  void* address_of(const char* symbol) const;
+
+  void* handle_;
+  std::vector<std::string> missing_;
+};
 
 }  // namespace trireme::base

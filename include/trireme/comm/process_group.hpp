@@ -60,8 +60,14 @@ class Work {
   std::unique_ptr<Operation> operation_;
 };
 
+/// Whether members' operations work at the same distances from the begin of what they registered.
+enum class Offsets {
+  own,  ///< whatever their shapes give
+  same  ///< their shapes are the same, so these are, too
+};
+
 /// Memory that a group's library knows, as long as this lives. Dies before the group and before the
-/// memory, and when no operation on that memory is under way.
+/// memory, when no operation on that memory is under way, or after what is under way has failed.
 class Registration {
  public:
   Registration() = default;
@@ -110,10 +116,18 @@ class ProcessGroup {
   virtual Work start_receive(const device::Tensor& x, int peer, int tag) = 0;
   /// Collective over the group. Host-blocking: yes.
   virtual void barrier() = 0;
-  /// Collective over the group, whose members give equally large memory. Host-blocking: yes. Says
-  /// that collectives will work in this memory again and again, so that cards and network are told
-  /// of it once; its parts may be used as before. Null where the group has nobody to tell.
-  virtual std::unique_ptr<Registration> register_memory(const device::Tensor& memory) {
+  /// Collective over the group. Host-blocking: yes. Says that collectives will work in this memory
+  /// again and again, so that cards and network are told of it once; its parts may be used as
+  /// before. What one member registers for a collective all do, or none. Null where the group has
+  /// nobody to tell.
+  virtual std::unique_ptr<Registration> register_memory(const device::Tensor& memory,
+                                                        Offsets offsets) {
+    static_cast<void>(memory), static_cast<void>(offsets);
+    return nullptr;
+  }
+  /// The same for messages. Host-blocking: no. Both ends of a message have registered its memory,
+  /// or neither has.
+  virtual std::unique_ptr<Registration> register_for_messages(const device::Tensor& memory) {
     static_cast<void>(memory);
     return nullptr;
   }

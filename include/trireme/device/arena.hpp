@@ -55,6 +55,9 @@ class Arena {
   /// plan and ends in ExitCode::internal.
   Tensor allocate(DType dtype, std::initializer_list<std::int64_t> shape);
 
+  /// All of it, as bytes; empty where there is none, or where the arena measures.
+  Tensor whole() const;
+
   using Mark = std::size_t;
   Mark mark() const { return used_bytes_; }
   void release(Mark mark);

@@ -91,6 +91,25 @@ struct Quantised {
   Tensor unscale;  // f32 [1]
 };
 
+/// Where the bits come from that round a run of one tensor's elements to bf16 at random: up with
+/// the probability of what is cut off, so that the mean keeps it. Each element has its number in
+/// the whole tensor, row-major; the bits depend on it, the seed and the stream alone, so every
+/// layout rounds alike. The run lies, row-major, in a box of the tensor.
+struct StochasticRounding {
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
+  /// Elements of the box before the run.
+  std::int64_t begin = 0;
+  /// Of the box's rows; 0: numbers are rounded to the nearest.
+  std::int64_t width = 0;
+  /// Of the tensor's rows.
+  std::int64_t stride = 0;
+  /// The number of the box's first element.
+  std::int64_t first = 0;
+
+  constexpr bool active() const { return width > 0; }
+};
+
 /// AdamW (Loshchilov & Hutter 2019), bias-corrected; decay is decoupled.
 struct AdamW {
   float learning_rate = 0;
@@ -102,6 +121,8 @@ struct AdamW {
   float gradient_scale = 1.0F;
   /// Counts from 1.
   std::int64_t step = 1;
+  /// Of the parameter, which is bf16 where this is active.
+  StochasticRounding rounding{};
 };
 
 /// Momentum SGD: m = momentum * m + g; p -= lr * (m + decay * p).
@@ -110,6 +131,7 @@ struct Sgd {
   float momentum = 0;
   float weight_decay = 0;
   float gradient_scale = 1.0F;
+  StochasticRounding rounding{};
 };
 
 /// What a device computes. An instance issues to one stream of one device, in order; host
@@ -266,6 +288,10 @@ class Kernels {
                      const Tensor& parameter) = 0;
   virtual void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master,
                    const Tensor& momentum, const Tensor& parameter) = 0;
+  /// parameter = the master's numbers, as an update with this rounding writes them.
+  virtual void round_stochastically(const Tensor& master,  // f32
+                                    const StochasticRounding& rounding,
+                                    const Tensor& parameter) = 0;  // bf16
 
   /// All work issued so far is done when this returns.
   virtual void synchronize() = 0;

@@ -11,12 +11,13 @@ namespace trireme::device {
 /// A product that was asked of kernels: which, and where its operands lie; not what they hold.
 struct ProductCall {
   enum class Kind {
-    forward,           ///< linear_forward(x, w, bias, result)
-    gelu_forward,      ///< linear_gelu_forward(x, w, bias, wide, result)
-    backward_input,    ///< linear_backward_input(x = dy, w, result, false)
-    accumulate_input,  ///< linear_backward_input(x = dy, w, result, true)
-    backward_gelu,     ///< linear_backward_gelu(x = dy, w, wide, result)
-    backward_weight,   ///< linear_backward_weight(x = dy, w = x, result, bias = d_bias)
+    forward,            ///< linear_forward(x, w, bias, result)
+    quantised_forward,  ///< linear_forward_quantised({x, x_unscale}, {w, w_unscale}, bias, result)
+    gelu_forward,       ///< linear_gelu_forward(x, w, bias, wide, result)
+    backward_input,     ///< linear_backward_input(x = dy, w, result, false)
+    accumulate_input,   ///< linear_backward_input(x = dy, w, result, true)
+    backward_gelu,      ///< linear_backward_gelu(x = dy, w, wide, result)
+    backward_weight,    ///< linear_backward_weight(x = dy, w = x, result, bias = d_bias)
   };
   Kind kind = Kind::forward;
   Tensor x;
@@ -24,6 +25,9 @@ struct ProductCall {
   Tensor bias;
   Tensor wide;
   Tensor result;
+  // Of a quantised product alone.
+  Tensor x_unscale{};
+  Tensor w_unscale{};
 };
 
 /// A library computes one product in many ways, whose speed is known only when they have run. What

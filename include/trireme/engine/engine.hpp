@@ -41,6 +41,8 @@ struct EngineOptions {
   device::DType dtype = device::DType::f32;
   /// e4m3: with bf16 as the compute type.
   model::LinearForward linear_forward = model::LinearForward::plain;
+  /// Of e4m3 alone.
+  model::WeightCopies weight_copies = model::WeightCopies::for_each_use;
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
   model::Recompute recompute = model::Recompute::none;
   /// Rows of a micro-batch whose logits exist at once.
@@ -167,14 +169,19 @@ class Engine {
 
   /// What this rank has of the training state (masters and moments), as boxes.
   std::vector<StatePart> state_parts();
-  /// After the values of state_parts() were overwritten: parameters follow. Collective.
-  void state_changed();
+  /// After the values of state_parts() were overwritten with those of after `step` (0: before the
+  /// first): parameters follow. Collective.
+  void state_changed(std::int64_t step);
   std::vector<ParameterPart> parameter_parts();
 
-  /// How many parts of steps were recorded so far, and how often one of them was issued.
+  /// How many parts of steps were recorded so far, in how many pieces (with tensor parallelism one
+  /// between any two collectives), how often one of them was issued, and what they took of the
+  /// device's memory, beside all arenas.
   struct Recorded {
     std::size_t made = 0;
+    std::size_t pieces = 0;
     std::size_t issued = 0;
+    std::size_t bytes = 0;
   };
   Recorded recorded() const;
 

@@ -5,6 +5,7 @@
 #include "trireme/device/kernels.hpp"
 #include "trireme/model/model_config.hpp"
 #include "trireme/model/stage_parameters.hpp"
+#include "trireme/model/weight_copies.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -43,6 +44,8 @@ struct StageContext {
   std::int64_t loss_rows = 1024;
   std::uint64_t seed = 0;
   LinearForward linear_forward = LinearForward::plain;
+  /// With FP8: copies of all weights, up to date; null where each product makes its own.
+  const KeptCopies* weight_copies = nullptr;
   /// Called between layers, so that messages and reductions under way make progress.
   std::function<void()> progress = [] {};
 

@@ -13,6 +13,12 @@ namespace trireme::optim {
 
 enum class RuleKind { adamw, sgd };
 
+/// How parameters that are not fp32 are written from their masters.
+enum class ParameterRounding {
+  nearest,
+  stochastic  ///< bf16 alone: see device::StochasticRounding
+};
+
 struct Rule {
   RuleKind kind = RuleKind::adamw;
   float beta1 = 0.9F;
@@ -20,6 +26,9 @@ struct Rule {
   float eps = 1e-8F;
   float momentum = 0.9F;
   float weight_decay = 0.1F;
+  ParameterRounding rounding = ParameterRounding::nearest;
+  /// Of stochastic rounding.
+  std::uint64_t seed = 0;
 };
 Rule rule_from(const config::Config& config);
 
@@ -29,6 +38,9 @@ struct Segment {
   layout::FlatRange flat{};
   std::int64_t state_begin = 0;
   bool decays = true;
+  /// For stochastic rounding: the one tensor that its elements belong to, as a stream, and where
+  /// they lie in it. The seed comes with the step.
+  device::StochasticRounding place{};
 };
 
 /// Element-wise update rules over the part of the flat buffers that a rank owns. Parameters in
@@ -42,8 +54,9 @@ class Optimizer {
   /// One update from reduced gradients (f32, flat). `step` counts from 1.
   void update(device::Kernels& kernels, const device::Tensor& gradients, float learning_rate,
               float gradient_scale, std::int64_t step);
-  /// Parameters become what the masters are now (after initialisation or loading), rounded.
-  void give_parameters(device::Kernels& kernels);
+  /// Parameters become what the masters are now (after initialisation or loading), rounded as the
+  /// update of `step` rounds them; 0: before the first.
+  void give_parameters(device::Kernels& kernels, std::int64_t step);
 
   struct State {
     std::string name;
@@ -56,6 +69,8 @@ class Optimizer {
   const std::vector<Segment>& segments() const { return segments_; }
 
  private:
+  device::StochasticRounding rounding_of(const Segment& segment, std::int64_t step) const;
+
   Rule rule_;
   std::vector<Segment> segments_;
   device::Tensor parameters_;

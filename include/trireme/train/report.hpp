@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/json.hpp"
+#include "trireme/device/library_memory.hpp"
 #include "trireme/runtime/start_up.hpp"
 #include "trireme/telemetry/metrics.hpp"
 
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trireme::train {
 
@@ -23,6 +25,21 @@ struct StepRecord {
   double seconds = 0;
   double exposed_seconds = 0;
   double bubble_seconds = 0;
+};
+
+/// Bytes of a device on this rank.
+struct MemoryRecord {
+  std::string device;
+  /// As planned.
+  std::size_t arenas = 0;
+  std::vector<device::LibraryMemory> libraries;
+  /// What recorded micro-batches took.
+  std::size_t graphs = 0;
+  /// Of all programs there, contexts among it.
+  std::size_t taken = 0;
+
+  /// The driver's context and other programs.
+  std::size_t rest() const;
 };
 
 /// What a run says of its progress: metrics.jsonl and one clean line per log step. Rank 0 alone
@@ -52,6 +69,8 @@ class Report {
   void not_saved(std::int64_t step, const std::string& why);
   void loaded(std::int64_t step, double seconds);
   void event(const std::string& name, std::int64_t step);
+  /// What a device's memory holds: a line on each rank, and one of metrics.jsonl.
+  void memory(std::int64_t step, const MemoryRecord& record);
 
  private:
   /// A line that the disk does not take is lost, and said to be: training goes on.

@@ -12,15 +12,6 @@ using device::DType;
 using device::Kernels;
 using device::Tensor;
 
-struct AttentionShape {
-  const char* name;
-  std::int64_t batch;
-  std::int64_t seq;
-  std::int64_t heads;
-  std::int64_t kv_heads;
-  std::int64_t head_dim;
-};
-
 device::AttentionBackward tensors_of(Kernels& kernels, Memory& memory, DType dtype,
                                      const AttentionShape& shape) {
   const auto take = [&](std::int64_t heads, std::uint64_t seed) {
@@ -65,10 +56,10 @@ void set_random(Kernels& kernels, const Tensor& tensor, std::uint64_t seed) {
 }
 
 std::vector<KernelWork> attention_work(Kernels& kernels, Memory& memory, DType dtype,
+                                       const std::vector<AttentionShape>& shapes,
                                        const std::string& by) {
   std::vector<KernelWork> list;
-  for (const auto& shape : {AttentionShape{"12 heads of 64, seq 1024", 16, 1024, 12, 12, 64},
-                            AttentionShape{"16 / 4 heads of 128, seq 4096", 4, 4096, 16, 4, 128}}) {
+  for (const auto& shape : shapes) {
     const auto backward = tensors_of(kernels, memory, dtype, shape);
     const auto forward = backward.forward;
     const double product = static_cast<double>(shape.batch * shape.heads * shape.seq) *

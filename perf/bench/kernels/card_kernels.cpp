@@ -4,6 +4,7 @@
 #include "trireme/base/json.hpp"
 
 #include "card_copy.hpp"
+#include "card_sizes.hpp"
 #include "kernel_work.hpp"
 
 #include <algorithm>
@@ -18,11 +19,6 @@ using device::DType;
 using device::Kernels;
 
 constexpr int skipped = 77;
-/// Many times what a card's caches hold, and at least five of the largest tensors: a kernel that
-/// met one of them twice in a call would read it from a cache.
-constexpr std::int64_t footprint_bytes = std::int64_t{4} << 30;
-constexpr std::int64_t copied_bytes = std::int64_t{1} << 30;
-constexpr std::size_t arena_bytes = std::size_t{24} << 30;
 
 /// The fastest of several rounds, of at most so many calls. A round is long enough that the host's
 /// calls, which run ahead of the card, and the wait at its end do not count, and no longer.
@@ -59,14 +55,15 @@ class Card {
   Card(Kernels& kernels, Kernels* own)
       : kernels_(kernels),
         own_(own),
-        memory_{kernels.device().arena(device::Purpose::workspace, arena_bytes), footprint_bytes} {}
+        memory_{kernels.device().arena(device::Purpose::workspace, sizes_.arena_bytes),
+                sizes_.footprint_bytes} {}
 
   void measure_ceilings() {
-    copy_rate_ = card_copy_rate(copied_bytes);
+    copy_rate_ = card_copy_rate(sizes_.copied_bytes);
     write({{"ceiling", "copy"}, {"bytes_per_second", copy_rate_}});
     for (const auto dtype : {DType::bf16, DType::f32}) {
       const device::ArenaScope scope(memory_.arena);
-      const std::int64_t side = dtype == DType::bf16 ? 8192 : 4096;
+      const auto side = dtype == DType::bf16 ? sizes_.product_side : sizes_.product_side / 2;
       const auto x = memory_.arena.allocate(dtype, {side, side});
       const auto w = memory_.arena.allocate(dtype, {side, side});
       const auto y = memory_.arena.allocate(dtype, {side, side});
@@ -85,7 +82,7 @@ class Card {
 
   void measure(const KernelWork& work) {
     const auto seconds =
-        seconds_of(work.kernels == nullptr ? kernels_ : *work.kernels, work.run, 20);
+        seconds_of(work.kernels == nullptr ? kernels_ : *work.kernels, work.run, sizes_.calls);
     base::Json line{
         {"kernel", work.name}, {"type", device::name(work.dtype)}, {"seconds", seconds}};
     if (work.bytes > 0) {
@@ -102,13 +99,13 @@ class Card {
   }
 
   void measure_kernels(const std::string& only) {
-    const auto shapes = shapes_of_a_card();
+    const auto& shapes = sizes_.shapes;
     const std::vector<std::function<std::vector<KernelWork>(DType)>> makers{
         [&](DType dtype) { return activation_work(kernels_, memory_, dtype, shapes); },
         [&](DType dtype) { return logit_work(kernels_, memory_, dtype, shapes); },
         [&](DType dtype) { return parameter_work(kernels_, memory_, dtype, shapes); },
         [&](DType dtype) { return quantise_work(kernels_, memory_, dtype, shapes); },
-        [&](DType dtype) { return attention_work(kernels_, memory_, dtype, ""); },
+        [&](DType dtype) { return attention_work(kernels_, memory_, dtype, sizes_.attention, ""); },
         [&](DType dtype) { return own_attention(dtype); }};
     for (const auto dtype : {DType::bf16, DType::f32}) {
       for (const auto& make : makers) {
@@ -122,9 +119,8 @@ class Card {
 
   /// Last: a card that cannot multiply FP8 says so here.
   void measure_fp8_product(const std::string& only) {
-    constexpr std::int64_t side = 8192;
     const device::ArenaScope scope(memory_.arena);
-    const auto work = fp8_product_work(kernels_, memory_, side);
+    const auto work = fp8_product_work(kernels_, memory_, sizes_.product_side);
     if (work.name.find(only) == std::string::npos) return;
     try {
       measure(work);
@@ -136,12 +132,13 @@ class Card {
   /// Beside cuDNN's, where that serves: own kernels, on the same tensors.
   std::vector<KernelWork> own_attention(DType dtype) {
     if (!own_ || dtype != DType::bf16) return {};
-    return attention_work(*own_, memory_, dtype, "own ");
+    return attention_work(*own_, memory_, dtype, sizes_.attention, "own ");
   }
 
  private:
   Kernels& kernels_;
   Kernels* own_;
+  const CardSizes sizes_ = card_sizes();
   Memory memory_;
   double copy_rate_ = 0;
   std::map<DType, double> product_rate_;

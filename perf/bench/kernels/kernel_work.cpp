@@ -183,17 +183,6 @@ void add_positional(std::vector<KernelWork>& list, Kernels& kernels, Memory& mem
 
 }  // namespace
 
-Shapes shapes_of_a_card() {
-  Shapes shapes;
-  shapes.rows = 32768;
-  shapes.hidden = 2048;
-  shapes.intermediate = 5632;
-  shapes.heads = 16;
-  shapes.logit_rows = 4096;
-  shapes.parameters = std::int64_t{64} << 20;
-  return shapes;
-}
-
 std::vector<KernelWork> activation_work(Kernels& kernels, Memory& memory, DType dtype,
                                         const Shapes& shapes) {
   std::vector<KernelWork> list;
@@ -236,23 +225,30 @@ std::vector<KernelWork> parameter_work(Kernels& kernels, Memory& memory, DType d
   const bool rounded = dtype == DType::bf16;
   const auto parameter = [=](auto call) { return rounded ? narrow.at(call) : master.at(call); };
   const auto copied = rounded ? narrow.bytes() : std::int64_t{0};
-  return {{"adamw", dtype, 7 * one + copied,
-           [=, &kernels](auto call) {
-             kernels.adamw({1e-4F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, call + 1}, gradient.at(call),
-                           master.at(call), first.at(call), second.at(call), parameter(call));
-           }},
-          {"momentum sgd", dtype, 5 * one + copied,
-           [=, &kernels](auto call) {
-             kernels.sgd({1e-4F, 0.9F, 0.1F, 1.0F}, gradient.at(call), master.at(call),
-                         first.at(call), parameter(call));
-           }},
-          {"sum of squares", dtype, one,
-           // As training does: the host takes the numbers later.
-           [=, &kernels](auto call) { kernels.start_sum_of_squares(gradient.at(call)); }},
-          {"zero gradients", dtype, one,
-           [=, &kernels](auto call) { kernels.fill(gradient.at(call), 0.0F); }},
-          {"accumulate gradients", dtype, 2 * one + (rounded ? narrow.bytes() : one),
-           [=, &kernels](auto call) { kernels.accumulate(parameter(call), gradient.at(call)); }}};
+  const auto adamw = [=, &kernels](auto call, const device::StochasticRounding& rounding) {
+    kernels.adamw({1e-4F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, call + 1, rounding}, gradient.at(call),
+                  master.at(call), first.at(call), second.at(call), parameter(call));
+  };
+  // Rows as long as a rank's part of a matrix.
+  const device::StochasticRounding rounding{.seed = 1, .stream = 2, .width = 768, .stride = 1536};
+  std::vector<KernelWork> list{
+      {"adamw", dtype, 7 * one + copied, [=](auto call) { adamw(call, {}); }},
+      {"momentum sgd", dtype, 5 * one + copied,
+       [=, &kernels](auto call) {
+         kernels.sgd({1e-4F, 0.9F, 0.1F, 1.0F}, gradient.at(call), master.at(call), first.at(call),
+                     parameter(call));
+       }},
+      {"sum of squares", dtype, one,
+       [=, &kernels](auto call) { kernels.sum_of_squares(gradient.at(call)); }},
+      {"zero gradients", dtype, one,
+       [=, &kernels](auto call) { kernels.fill(gradient.at(call), 0.0F); }},
+      {"accumulate gradients", dtype, 2 * one + (rounded ? narrow.bytes() : one),
+       [=, &kernels](auto call) { kernels.accumulate(parameter(call), gradient.at(call)); }}};
+  if (rounded) {
+    list.push_back({"adamw rounding at random", dtype, 7 * one + copied,
+                    [=](auto call) { adamw(call, rounding); }});
+  }
+  return list;
 }
 
 }  // namespace trireme::bench

@@ -37,8 +37,14 @@ struct Shapes {
   std::int64_t logit_rows = 32;
   std::int64_t parameters = 1 << 20;
 };
-/// What fills a card: 32 Ki tokens of a model of 1.3B, and parameters by the tens of millions.
-Shapes shapes_of_a_card();
+struct AttentionShape {
+  const char* name = "";
+  std::int64_t batch = 0;
+  std::int64_t seq = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+};
 
 /// Random numbers of [-1, 1), each element its own: constants would be kind to a processor's clock.
 void set_random(device::Kernels& kernels, const device::Tensor& tensor, std::uint64_t seed);
@@ -64,10 +70,12 @@ std::vector<KernelWork> quantise_work(device::Kernels& kernels, Memory& memory, 
                                       const Shapes& shapes);
 /// A product of such copies, made before: its share is that of the product of bf16.
 KernelWork fp8_product_work(device::Kernels& kernels, Memory& memory, std::int64_t side);
-/// Attention at the shapes of GPT-2 124M and of a Llama with grouped heads, causal. Operations are
-/// those that the mask leaves: 2 products of [seq, seq] / 2 by head_dim forward, 5 backward. Names
-/// begin with `by`. Tensors lie where `memory` is, on the card of `kernels`.
+/// Attention, causal. Operations are those that the mask leaves: 2 products of [seq, seq] / 2 by
+/// head_dim forward, 5 backward. Names begin with `by`. Tensors lie where `memory` is, on the card
+/// of `kernels`.
 std::vector<KernelWork> attention_work(device::Kernels& kernels, Memory& memory,
-                                       device::DType dtype, const std::string& by);
+                                       device::DType dtype,
+                                       const std::vector<AttentionShape>& shapes,
+                                       const std::string& by);
 
 }  // namespace trireme::bench

@@ -106,11 +106,19 @@ class Measurements:
         return work
 
     @staticmethod
-    def steps_in(directory):
-        """What the run wrote down of its steps; its last line may be half written."""
+    def metrics_in(directory):
+        """What the run wrote down; its last line may be half written."""
         metrics = directory / "metrics.jsonl"
         text = metrics.read_text() if metrics.exists() else ""
-        return [line for line in lines_of(text[:text.rfind("\n") + 1]) if line["kind"] == "train"]
+        return lines_of(text[:text.rfind("\n") + 1])
+
+    def steps_in(self, directory):
+        return [line for line in self.metrics_in(directory) if line["kind"] == "train"]
+
+    def graph_bytes_in(self, directory):
+        """What CUDA graphs took at most: no plan knows it."""
+        return max((line["graph_bytes"] for line in self.metrics_in(directory)
+                    if line.get("event") == "memory"), default=0)
 
     def step_row(self, model, plan, directory, seen, peak):
         steps = self.steps_in(directory)[WARM_UP_STEPS:WARM_UP_STEPS + STEPS]
@@ -127,6 +135,7 @@ class Measurements:
                "share_of_measured_product": flops / product if product else None,
                "planned_bytes": plan["largest"]["total"],
                "planned_library_bytes": plan.get("libraries", {}),
+               "graph_bytes": self.graph_bytes_in(directory),
                "taken_bytes": seen["most_taken_bytes"] - seen["taken_bytes"]}
         self.steps.append(row)
         return f"{rate:,.0f} tokens/s, MFU {row['mfu']:.1%} of {peak[0] / 1e12:.0f} TFLOP/s ({peak[1]})"

@@ -14,6 +14,7 @@ from .stages import Skipped
 IN_BUILD = {
     "trireme": "bin/trireme",
     "gpu_kernels": "tests/gpu/gpu_kernels",
+    "gpu_nccl": "tests/gpu/gpu_nccl",
     "gpu_training": "tests/gpu/gpu_training",
     "gpu_nccl": "tests/gpu/gpu_nccl",
     "bench_kernels": "perf/bench/kernels/bench_kernels",

@@ -12,8 +12,8 @@ card's own copy (bytes read and written). Share of others: multiplications and a
 over the product of 8192 x 8192 x 8192 random numbers. MFU: tokens a second x (6 N + 12 L h s) over the
 peak that the row names; nothing is taken off for the mask, nothing added for recomputation. Memory
 planned: what the measuring arenas count; taken: the card's own figure, before and at most during the run;
-libraries: what the plan sets aside for their workspaces, at most; what is left between them is CUDA's
-context, and negative by what libraries did not take."""
+libraries: what the plan sets aside for their workspaces, at most; CUDA graphs: by how much the card's
+figure grew while they were made; what is left between them is CUDA's context, and negative by what libraries did not take."""
 
 
 def gib(count):
@@ -37,8 +37,8 @@ def step_rows(steps):
         yield [row["model"], f"{row['batch']} x {row['seq']}", f"{row['tokens_per_second']:,.0f}",
                f"{row['mfu']:.1%} of {row['peak_flops'] / 1e12:.0f} TFLOP/s ({row['peak_source']})",
                gib(row["planned_bytes"]), gib(sum(row["planned_library_bytes"].values())),
-               gib(row["taken_bytes"]),
-               gib(row["taken_bytes"] - row["planned_bytes"] -
+               gib(row["graph_bytes"]), gib(row["taken_bytes"]),
+               gib(row["taken_bytes"] - row["planned_bytes"] - row["graph_bytes"] -
                    sum(row["planned_library_bytes"].values()))]
 
 
@@ -63,8 +63,8 @@ def markdown(session, measured, when):
                                         kernel_rows(measured.kernels))]
     if measured.steps:
         parts += ["## Whole steps, bf16\n",
-                  table(["model", "tokens", "tokens/s", "MFU", "planned", "libraries at most", "taken",
-                         "between"],
+                  table(["model", "tokens", "tokens/s", "MFU", "planned", "libraries at most",
+                         "CUDA graphs", "taken", "between"],
                         step_rows(measured.steps))]
     if measured.torch:
         parts += ["## torch.compile\n",

@@ -73,9 +73,9 @@ def configure(root):
 
 
 def units_of(root, selection):
-    """One unit a file; of a file that is compiled twice, the first."""
+    """One unit a file; of a file that is compiled twice, the first. nvcc's files are not clang's."""
     entries = json.loads((root / BUILD / "compile_commands.json").read_text())
-    wanted = {root / path for path in selection.paths}
+    wanted = {root / path for path in selection.paths if path.suffix != ".cu"}
     units = {}
     for entry in entries:
         unit = Unit(entry)

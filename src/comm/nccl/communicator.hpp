@@ -5,6 +5,7 @@
 #include "comm/operation.hpp"
 
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,6 +61,27 @@ std::vector<base::Rank> others(const OperationLabel& label, const Setting& setti
 /// Waits until a communicator has been made, together with its peers.
 void await_birth(Communicator& communicator, const OperationLabel& label, const Setting& setting);
 
+struct Lane;
+
+/// Memory that a lane's communicator is told of before the next operation is issued there: one that
+/// is made late hears of what was there before it.
+class LaneMemory {
+ public:
+  void add(const device::Tensor& memory);
+  /// Tells a communicator that is ready of one more; false where it knows all.
+  bool tell_next(const Setting& setting, Communicator& communicator);
+  void forget(const Setting& setting, Lane& lane, const device::Tensor& memory);
+
+ private:
+  struct Known {
+    device::Tensor memory;
+    bool told = false;
+    void* handle = nullptr;
+  };
+  /// NCCL may write a handle when its call has returned: it stays at its place.
+  std::list<Known> all_;
+};
+
 /// A communicator and the stream on which its operations run, in the order of their tickets.
 struct Lane {
   Lane(const Setting& setting, device::Priority priority)
@@ -67,8 +89,10 @@ struct Lane {
 
   std::unique_ptr<device::SideStream> stream;
   Communicator communicator;
+  LaneMemory memory;
   /// Ends before the communicator does.
   Joined joined;
+  /// Given out; where the other end gives them, those that are known of.
   std::uint64_t tickets = 0;
   /// The ticket that may be issued next.
   std::uint64_t turn = 0;

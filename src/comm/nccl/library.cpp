@@ -4,10 +4,7 @@
 
 #include "comm/nccl/abi.hpp"
 
-#include <dlfcn.h>
-
 #include <string>
-#include <vector>
 
 /// The calls that need the library itself, and nothing else.
 namespace trireme::comm {
@@ -15,45 +12,7 @@ namespace {
 
 constexpr const char* library_name = "libnccl.so.2";
 
-/// Never closed: communicators have threads until the process ends.
-class Library {
- public:
-  base::Status open() {
-    std::vector<std::string> reasons;
-    for (const auto& place : base::places_of_cuda_library(library_name)) {
-      handle_ = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (handle_ != nullptr) return {};
-      reasons.emplace_back(::dlerror());
-    }
-    return base::Failure{base::ExitCode::topology,
-                         base::format("cannot load NCCL (it moves memory between cards): {}; "
-                                      "install it, or add its folder to LD_LIBRARY_PATH",
-                                      base::join(reasons, "; "))};
-  }
-  template <typename Function>
-  void find(const char* symbol, Function*& function) {
-    find_optional(symbol, function);
-    if (function == nullptr) missing_.emplace_back(symbol);
-  }
-  template <typename Function>
-  void find_optional(const char* symbol, Function*& function) {
-    function = reinterpret_cast<Function*>(::dlsym(handle_, symbol));
-  }
-  /// The file that was found.
-  template <typename Function>
-  static std::string path_of(Function* function) {
-    Dl_info info{};
-    if (::dladdr(reinterpret_cast<void*>(function), &info) == 0) return library_name;
-    return info.dli_fname;
-  }
-  const std::vector<std::string>& missing() const { return missing_; }
-
- private:
-  void* handle_ = nullptr;
-  std::vector<std::string> missing_;
-};
-
-void find_all(Library& library, nccl::Api& api) {
+void find_all(base::OpenedLibrary& library, nccl::Api& api) {
   library.find("ncclGetVersion", api.get_version);
   library.find("ncclGetUniqueId", api.get_unique_id);
   library.find("ncclCommInitRankConfig", api.init_rank);
@@ -88,8 +47,11 @@ struct Loaded {
 };
 
 base::Result<Loaded> load() {
-  Library library;
-  if (auto status = library.open(); !status.ok()) return status.failure();
+  auto opened = base::OpenedLibrary::open(base::places_of_cuda_library(library_name),
+                                          "NCCL (it moves memory between cards)",
+                                          "install it, or add its folder to LD_LIBRARY_PATH");
+  if (!opened.ok()) return opened.failure();
+  auto& library = *opened;
   Loaded loaded;
   find_all(library, loaded.api);
   const auto asked = loaded.api.get_version != nullptr ? loaded.api.get_version(&loaded.version)
@@ -105,7 +67,7 @@ base::Result<Loaded> load() {
                          ? ""
                          : base::format("; it lacks {}", base::join(library.missing(), ", ")))};
   }
-  loaded.path = Library::path_of(loaded.api.get_version);
+  loaded.path = library.path();
   return loaded;
 }
 

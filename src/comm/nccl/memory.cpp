@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/comm/nccl_memory.hpp"
+#include "trireme/device/passing_device.hpp"
 
 #include "comm/nccl/abi.hpp"
 #include "comm/nccl/registration.hpp"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace trireme::comm {
 namespace nccl {
@@ -42,19 +44,18 @@ void give_back(std::byte* data, std::size_t) {
   base::log::local::warning("comm", "ncclMemFree: {}", block.api->get_error_string(result));
 }
 
-class NcclMemoryDevice final : public device::Device {
+class NcclMemoryDevice final : public device::PassingDevice {
  public:
-  NcclMemoryDevice(device::Device& device, const NcclLibrary& library)
-      : device_(device), library_(library) {}
+  NcclMemoryDevice(device::Device& device, const NcclLibrary& library,
+                   std::vector<device::Purpose> purposes)
+      : PassingDevice(device), library_(library), purposes_(std::move(purposes)) {}
 
-  const char* name() const override { return device_.name(); }
-  bool is_host() const override { return device_.is_host(); }
   device::Arena arena(device::Purpose purpose, std::size_t capacity_bytes) override {
     const bool is_shared =
-        purpose == device::Purpose::parameters || purpose == device::Purpose::gradients;
-    if (!is_shared || capacity_bytes == 0) return device_.arena(purpose, capacity_bytes);
+        std::find(purposes_.begin(), purposes_.end(), purpose) != purposes_.end();
+    if (!is_shared || capacity_bytes == 0) return inner().arena(purpose, capacity_bytes);
     // The device makes itself the calling thread's.
-    const auto current = device_.arena(device::Purpose::communication, 0);
+    const auto current = inner().arena(device::Purpose::communication, 0);
     void* data = nullptr;
     const auto& api = *library_.api;
     const auto result = api.allocate(&data, capacity_bytes);
@@ -67,34 +68,13 @@ class NcclMemoryDevice final : public device::Device {
                        device::name(purpose), api.get_error_string(result)));
     }
     const std::lock_guard lock(blocks_mutex);
-    blocks()[data] = {&api, &device_, capacity_bytes};
+    blocks()[data] = {&api, &inner(), capacity_bytes};
     return device::Arena::adopt(purpose, static_cast<std::byte*>(data), capacity_bytes, give_back);
   }
-  device::Arena staging(device::Purpose purpose, std::size_t capacity_bytes) override {
-    return device_.staging(purpose, capacity_bytes);
-  }
-  void copy_in(const void* from, const device::Tensor& to) override { device_.copy_in(from, to); }
-  void copy_out(const device::Tensor& from, void* to) override { device_.copy_out(from, to); }
-  device::Event record() override { return device_.record(); }
-  void synchronize() override { device_.synchronize(); }
-  std::size_t taken_bytes() override { return device_.taken_bytes(); }
-  void copy(const device::Tensor& from, const device::Tensor& to) override {
-    device_.copy(from, to);
-  }
-  void follow(const device::Event& event) override { device_.follow(event); }
-  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override {
-    return device_.side_stream(priority);
-  }
-  std::unique_ptr<device::Stopwatch> stopwatch() override { return device_.stopwatch(); }
-  bool can_record() const override { return device_.can_record(); }
-  bool recording() const override { return device_.recording(); }
-  void begin_recording() override { device_.begin_recording(); }
-  std::unique_ptr<device::Recording> end_recording() override { return device_.end_recording(); }
-  void abandon_recording() override { device_.abandon_recording(); }
 
  private:
-  device::Device& device_;
   NcclLibrary library_;
+  std::vector<device::Purpose> purposes_;
 };
 
 }  // namespace
@@ -107,14 +87,14 @@ bool is_allocated_by_nccl(const void* data, std::size_t bytes) {
 
 }  // namespace nccl
 
-std::unique_ptr<device::Device> with_nccl_memory(device::Device& device,
-                                                 const NcclLibrary& library) {
+std::unique_ptr<device::Device> with_nccl_memory(device::Device& device, const NcclLibrary& library,
+                                                 std::vector<device::Purpose> purposes) {
   const auto& api = *library.api;
   if (device.is_host() || api.allocate == nullptr || api.free == nullptr ||
       api.register_window == nullptr || api.deregister_window == nullptr) {
     return nullptr;
   }
-  return std::make_unique<nccl::NcclMemoryDevice>(device, library);
+  return std::make_unique<nccl::NcclMemoryDevice>(device, library, std::move(purposes));
 }
 
 }  // namespace trireme::comm

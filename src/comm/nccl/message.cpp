@@ -4,6 +4,8 @@
 
 #include "comm/nccl/types.hpp"
 
+#include <algorithm>
+
 namespace trireme::comm::nccl {
 namespace {
 
@@ -61,12 +63,27 @@ Lane& Peer::incoming(const UniqueId& id) {
 Lane& Peer::open(std::unique_ptr<Lane>& lane, const UniqueId& id, int end) {
   if (lane) return *lane;
   lane = std::make_unique<Lane>(setting_, device::Priority::awaited);
+  for (const auto& memory : memory_) lane->memory.add(memory);
   // The handle's owner makes the device the calling thread's own.
   lane->stream->handle();
   lane->communicator.begin([&](Comm** comm, Config* config) {
     return setting_.api().init_rank(comm, 2, id, end, config);
   });
   return *lane;
+}
+
+void Peer::add_memory(const device::Tensor& memory) {
+  memory_.push_back(memory);
+  for (auto* lane : {outgoing_.get(), incoming_.get()}) {
+    if (lane != nullptr) lane->memory.add(memory);
+  }
+}
+
+void Peer::forget_memory(const device::Tensor& memory) {
+  std::erase_if(memory_, [&](const auto& each) { return each.raw() == memory.raw(); });
+  for (auto* lane : {outgoing_.get(), incoming_.get()}) {
+    if (lane != nullptr) lane->memory.forget(setting_, *lane, memory);
+  }
 }
 
 Message::Message(const Setting& setting, const OperationLabel& label, Peer& peer,
@@ -132,7 +149,9 @@ bool Receive::prepare() {
     enter_nothing();
     return true;
   }
-  enter(peer().incoming(going().id), going().ticket, {[this](Comm* comm, void* stream) {
+  auto& lane = peer().incoming(going().id);
+  lane.tickets = std::max(lane.tickets, going().ticket + 1);
+  enter(lane, going().ticket, {[this](Comm* comm, void* stream) {
           return setting().api().receive(tensor().raw(), count_of(tensor()), type_of(tensor()), 0,
                                          comm, stream);
         }});

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <vector>
 
 namespace trireme::comm::nccl {
 
@@ -33,6 +34,10 @@ class Peer {
   Lane& outgoing();
   Lane& incoming(const UniqueId& id);
 
+  /// What communicators of both directions are told of, whenever they are made.
+  void add_memory(const device::Tensor& memory);
+  void forget_memory(const device::Tensor& memory);
+
  private:
   Lane& open(std::unique_ptr<Lane>& lane, const UniqueId& id, int end);
 
@@ -41,6 +46,7 @@ class Peer {
   int position_;
   bool has_id_ = false;
   UniqueId id_;
+  std::vector<device::Tensor> memory_;
   std::unique_ptr<Lane> outgoing_;
   std::unique_ptr<Lane> incoming_;
   /// By tag: sends that have not gone.

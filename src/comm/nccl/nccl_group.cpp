@@ -17,6 +17,19 @@ std::byte* part_of(const Tensor& whole, std::size_t part_count, int position) {
          part_count * static_cast<std::size_t>(position) * device::size_of(whole.dtype());
 }
 
+/// Memory of a group's messages, as long as this lives.
+class OfMessages final : public Registration {
+ public:
+  OfMessages(NcclGroup& group, const Tensor& memory) : group_(group), memory_(memory) {}
+  OfMessages(const OfMessages&) = delete;
+  OfMessages& operator=(const OfMessages&) = delete;
+  ~OfMessages() override { group_.forget_for_messages(memory_); }
+
+ private:
+  NcclGroup& group_;
+  Tensor memory_;
+};
+
 }  // namespace
 
 NcclGroup::NcclGroup(const Setting& setting, std::unique_ptr<ProcessGroup> host,
@@ -107,7 +120,10 @@ Peer& NcclGroup::peer_at(int position) {
   expect_position(position, size());
   TRIREME_EXPECT(position != rank(), "a message to oneself needs no NCCL");
   auto& peer = peers_[position];
-  if (!peer) peer = std::make_unique<Peer>(setting_, *host_, position);
+  if (!peer) {
+    peer = std::make_unique<Peer>(setting_, *host_, position);
+    for (const auto& memory : of_messages_) peer->add_memory(memory);
+  }
   TRIREME_EXPECT(!peer->broken(), "a process group is not used after a failure");
   return *peer;
 }
@@ -129,11 +145,24 @@ Work NcclGroup::start_receive(const Tensor& x, int peer, int tag) {
       std::make_unique<Receive>(setting_, message_label("receive", peer), other, x, tag));
 }
 
-std::unique_ptr<Registration> NcclGroup::register_memory(const Tensor& memory) {
+std::unique_ptr<Registration> NcclGroup::register_memory(const Tensor& memory, Offsets offsets) {
   expect_whole(memory);
   const OperationLabel label{"register_memory", name(), ranks(), ++collectives_started_,
                              setting_.timeout_seconds};
-  return nccl::register_memory(setting_, *lane_, label, memory);
+  return nccl::register_memory(setting_, *lane_, label, {memory, offsets, *host_});
+}
+
+std::unique_ptr<Registration> NcclGroup::register_for_messages(const Tensor& memory) {
+  expect_whole(memory);
+  if (!takes_buffers(setting_, memory)) return nullptr;
+  of_messages_.push_back(memory);
+  for (auto& [position, peer] : peers_) peer->add_memory(memory);
+  return std::make_unique<OfMessages>(*this, memory);
+}
+
+void NcclGroup::forget_for_messages(const Tensor& memory) {
+  std::erase_if(of_messages_, [&](const auto& each) { return each.raw() == memory.raw(); });
+  for (auto& [position, peer] : peers_) peer->forget_memory(memory);
 }
 
 void NcclGroup::barrier() {

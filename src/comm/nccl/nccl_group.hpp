@@ -25,7 +25,12 @@ class NcclGroup final : public ProcessGroup {
   Work start_send(const device::Tensor& x, int peer, int tag) override;
   Work start_receive(const device::Tensor& x, int peer, int tag) override;
   void barrier() override;
-  std::unique_ptr<Registration> register_memory(const device::Tensor& memory) override;
+  std::unique_ptr<Registration> register_memory(const device::Tensor& memory,
+                                                Offsets offsets) override;
+  std::unique_ptr<Registration> register_for_messages(const device::Tensor& memory) override;
+
+  /// Ends what register_for_messages() began.
+  void forget_for_messages(const device::Tensor& memory);
 
  private:
   using Step = NcclOperation::Step;
@@ -39,6 +44,8 @@ class NcclGroup final : public ProcessGroup {
   Setting setting_;
   std::unique_ptr<ProcessGroup> host_;
   std::unique_ptr<Lane> lane_;
+  /// What messages lie in, for peers to come.
+  std::vector<device::Tensor> of_messages_;
   std::map<int, std::unique_ptr<Peer>> peers_;
   std::uint64_t collectives_started_ = 0;
   std::uint64_t messages_started_ = 0;

@@ -39,6 +39,7 @@ struct Offer {
   UniqueId id;
 };
 
+/// Those who make them, far apart from each other: each then answers as many ranks.
 bool makes_id(int rank, int ids, int ranks) {
   for (int id = 0; id < ids; ++id) {
     if (rank == static_cast<int>(static_cast<std::int64_t>(id) * ranks / ids)) return true;

@@ -25,6 +25,7 @@ bool NcclOperation::issue() {
   const bool ready = communicator.ready();
   if (!communicator.trouble().empty()) fail_lane();
   if (!ready) return false;
+  if (taken_ == 0 && lane_->memory.tell_next(setting_, communicator)) return true;
   if (taken_ < steps_.size()) {
     if (taken_ == 0) lane_->stream->follow(begun_);
     communicator.note(steps_[taken_++](communicator.raw(), lane_->stream->handle()), "NCCL");

@@ -132,6 +132,10 @@ class CpuKernels final : public Kernels {
            const Tensor& parameter) override {
     cpu::sgd(context_, rule, gradient, master, momentum, parameter);
   }
+  void round_stochastically(const Tensor& master, const StochasticRounding& rounding,
+                            const Tensor& parameter) override {
+    cpu::round_stochastically(context_, master, rounding, parameter);
+  }
 
   void synchronize() override {}
 

@@ -2,6 +2,7 @@
 
 #include "device/cpu/runs.hpp"
 #include "device/cpu/simd/tables.hpp"
+#include "device/stochastic_rounding.hpp"
 
 #include <cmath>
 
@@ -28,6 +29,41 @@ void with_parameter(const Tensor& parameter, const Tensor& master, const Body& b
 template <typename T>
 T* at(T* run, std::int64_t offset) {
   return run == nullptr ? nullptr : run + offset;
+}
+
+/// Elements that are rounded right after their update, while they are near.
+constexpr std::int64_t rounded_together = 4096;
+
+/// Elements [range.begin, range.end) of a run, row by row of their box.
+void round_range(const Context& context, const StochasticRounding& rounding, Range range,
+                 const float* master, Bf16* parameter) {
+  const auto round = tables_of(context.isa).rounding.round;
+  for (auto i = range.begin; i < range.end;) {
+    const auto place = place_of(rounding, i);
+    const auto count = std::min(place.left, range.end - i);
+    round({rounding.seed, rounding.stream, static_cast<std::uint64_t>(place.number), master + i,
+           parameter + i, count});
+    i += count;
+  }
+}
+
+/// update(range) writes the masters of a part of the run, and rounding follows on its heels.
+template <typename Update>
+void update_and_round(const Context& context, const StochasticRounding& rounding,
+                      const Tensor& master, const Tensor& parameter, const Update& update) {
+  expect_run(parameter, master.element_count());
+  parallel_for(context.threads, master.element_count(), elements_per_thread, [&](Range range) {
+    for (auto begin = range.begin; begin < range.end; begin += rounded_together) {
+      const Range part{begin, std::min(begin + rounded_together, range.end)};
+      update(part);
+      round_range(context, rounding, part, master.f32(), parameter.bf16());
+    }
+  });
+}
+
+/// Whether the parameter is written from the master and at random.
+bool rounds(const StochasticRounding& rounding, const Tensor& parameter, const Tensor& master) {
+  return rounding.active() && parameter && parameter.raw() != master.raw();
 }
 
 AdamWFactors factors_of(const AdamW& rule) {
@@ -65,6 +101,14 @@ void adamw(const Context& context, const AdamW& rule, const AdamWOperands& opera
   auto* p = master.f32();
   auto* m = first_moment.f32();
   auto* v = second_moment.f32();
+  if (rounds(rule.rounding, parameter, master)) {
+    const auto& functions = tables_of(context.isa).optimizer.of(float{});
+    update_and_round(context, rule.rounding, master, parameter, [&](Range range) {
+      const auto i = range.begin;
+      functions.adamw(factors, {g + i, p + i, m + i, v + i, nullptr, range.count()});
+    });
+    return;
+  }
   with_parameter(parameter, master, [&](auto* place) {
     const auto& functions =
         tables_of(context.isa).optimizer.of(std::remove_reference_t<decltype(*place)>{});
@@ -83,6 +127,14 @@ void sgd(const Context& context, const Sgd& rule, const Tensor& gradient, const 
   const auto* g = gradient.f32();
   auto* p = master.f32();
   auto* m = momentum.f32();
+  if (rounds(rule.rounding, parameter, master)) {
+    const auto& functions = tables_of(context.isa).optimizer.of(float{});
+    update_and_round(context, rule.rounding, master, parameter, [&](Range range) {
+      const auto i = range.begin;
+      functions.sgd(factors, {g + i, p + i, m + i, nullptr, range.count()});
+    });
+    return;
+  }
   with_parameter(parameter, master, [&](auto* place) {
     const auto& functions =
         tables_of(context.isa).optimizer.of(std::remove_reference_t<decltype(*place)>{});
@@ -91,6 +143,13 @@ void sgd(const Context& context, const Sgd& rule, const Tensor& gradient, const 
       functions.sgd(factors, {g + i, p + i, m + i, at(place, i), range.count()});
     });
   });
+}
+
+void round_stochastically(const Context& context, const Tensor& master,
+                          const StochasticRounding& rounding, const Tensor& parameter) {
+  TRIREME_EXPECT(rounding.active(), "rounding at random knows the width of its box");
+  expect_run(master, parameter.element_count());
+  update_and_round(context, rounding, master, parameter, [](Range) {});
 }
 
 }  // namespace trireme::device::cpu

@@ -17,5 +17,7 @@ struct AdamWOperands {
 void adamw(const Context& context, const AdamW& rule, const AdamWOperands& operands);
 void sgd(const Context& context, const Sgd& rule, const Tensor& gradient, const Tensor& master,
          const Tensor& momentum, const Tensor& parameter);
+void round_stochastically(const Context& context, const Tensor& master,
+                          const StochasticRounding& rounding, const Tensor& parameter);
 
 }  // namespace trireme::device::cpu

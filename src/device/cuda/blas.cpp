@@ -3,49 +3,27 @@
 #include "trireme/base/cuda_libraries.hpp"
 #include "trireme/base/format.hpp"
 
-#include <dlfcn.h>
-
 #include <vector>
 
 namespace trireme::device::cuda {
 namespace {
 
-/// Never closed: the library keeps threads and device memory until the process ends.
-class Library {
- public:
-  base::Status open() {
-    const auto file = base::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-    auto places = base::places_of_cuda_library(file);
-    // Where this program was built, whatever is on PATH there.
-    places.push_back(base::format("{}/{}", TRIREME_CUDA_LIBRARY_FOLDER, file));
-    std::vector<std::string> reasons;
-    for (const auto& place : places) {
-      handle_ = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (handle_ != nullptr) return {};
-      reasons.emplace_back(::dlerror());
-    }
-    return base::Failure{base::ExitCode::topology,
-                         base::format("cannot load cuBLASLt (it multiplies matrices on cards): {}; "
-                                      "install CUDA {}'s libraries, set CUDA_HOME, or add "
-                                      "their folder to LD_LIBRARY_PATH",
-                                      base::join(reasons, "; "), CUBLAS_VER_MAJOR)};
-  }
-
-  template <typename Function>
-  void find(const char* symbol, Function*& function) {
-    function = reinterpret_cast<Function*>(::dlsym(handle_, symbol));
-    if (function == nullptr) missing_.emplace_back(symbol);
-  }
-  const std::vector<std::string>& missing() const { return missing_; }
-
- private:
-  void* handle_ = nullptr;
-  std::vector<std::string> missing_;
-};
+std::vector<std::string> places() {
+  const auto file = base::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
+  auto places = base::places_of_cuda_library(file);
+  // Where this program was built, whatever is on PATH there.
+  places.push_back(base::format("{}/{}", TRIREME_CUDA_LIBRARY_FOLDER, file));
+  return places;
+}
 
 base::Result<Blas> load() {
-  Library library;
-  if (auto status = library.open(); !status.ok()) return status.failure();
+  auto opened = base::OpenedLibrary::open(
+      places(), "cuBLASLt (it multiplies matrices on cards)",
+      base::format("install CUDA {}'s libraries, set CUDA_HOME, or add their folder to "
+                   "LD_LIBRARY_PATH",
+                   CUBLAS_VER_MAJOR));
+  if (!opened.ok()) return opened.failure();
+  auto& library = *opened;
   Blas blas;
   library.find("cublasLtCreate", blas.create);
   library.find("cublasLtDestroy", blas.destroy);

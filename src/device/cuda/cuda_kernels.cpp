@@ -4,7 +4,6 @@
 #include "device/cuda/blas.hpp"
 #include "device/cuda/card_attention.hpp"
 #include "device/cuda/cuda_device.hpp"
-#include "device/cuda/fp8_products.hpp"
 #include "device/cuda/launcher.hpp"
 #include "device/cuda/own_kernels.hpp"
 #include "device/cuda/products.hpp"
@@ -19,8 +18,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
       : device_(card),
         blas_(blas),
         launcher_(device_),
-        products_(blas, device_.stream(), card_name),
-        fp8_products_(blas, device_.stream()) {}
+        products_(blas, device_.stream(), card_name) {}
   base::Status set_attention(AttentionBy by) {
     auto attention = cuda::CardAttention::make(by, device_.stream());
     if (!attention.ok()) return attention.failure();
@@ -55,7 +53,9 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
                                 const Tensor& y) override {
     use_card();
-    fp8_products_.forward(x, w, bias, y);
+    if (bias && products_.forward_quantised_and_bias(x, w, bias, y)) return;
+    products_.forward_quantised(x, w, y);
+    if (bias) cuda::add_bias(start(), bias, y);
   }
   void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
                            const Tensor& y) override {
@@ -106,14 +106,12 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   }
   void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     use_card();
-    products_.forward(x, w, {}, y);
+    products_.forward(x, w, y);
   }
   bool multiply_forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
                                  const Tensor& y) override {
     use_card();
-    if (y.dtype() == DType::f32) return products_.forward_and_bias(x, w, bias, y);
-    products_.forward(x, w, bias, y);
-    return true;
+    return products_.forward_and_bias(x, w, bias, y);
   }
   void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
     use_card();
@@ -135,7 +133,6 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   const cuda::Blas& blas_;
   cuda::Launcher launcher_;
   cuda::Products products_;
-  cuda::Fp8Products fp8_products_;
   std::unique_ptr<cuda::CardAttention> attention_;
 };
 

@@ -33,5 +33,7 @@ template void start_sum_of_squares(Launcher&, const Tensor&);
 template void start_sum(Launcher&, const Tensor&);
 template void adamw(Launcher&, const AdamW&, const OptimizerRuns&);
 template void sgd(Launcher&, const Sgd&, const OptimizerRuns&);
+template void round_stochastically(Launcher&, const Tensor&, const StochasticRounding&,
+                                   const Tensor&);
 
 }  // namespace trireme::device::cuda

@@ -6,6 +6,9 @@ namespace trireme::device::simt {
 
 template <typename T>
 class Global;
+/// What stands for a kernel where only an address can be told.
+template <typename... Parameters>
+const void* kernel_address(void (*kernel)(Parameters...));
 
 }  // namespace trireme::device::simt
 

@@ -29,7 +29,7 @@ class Launcher {
   void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid,
               std::type_identity_t<Parameters>... arguments) {
     void* addresses[] = {&arguments...};
-    start(name, reinterpret_cast<const void*>(kernel), grid, addresses);
+    start(name, simt::kernel_address(kernel), grid, addresses);
   }
 
   /// `count` elements until reset(), at a multiple of 256 bytes.

@@ -24,6 +24,11 @@ const char* name(Epilogue epilogue) {
   return "?";
 }
 
+bool has_bias(Epilogue epilogue) {
+  return epilogue == Epilogue::bias || epilogue == Epilogue::gelu_bias ||
+         epilogue == Epilogue::bias_gradient;
+}
+
 bool can_go_without(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::none:

@@ -49,6 +49,8 @@ struct MatrixProduct {
 };
 
 const char* name(Epilogue epilogue);
+/// Whether it reads or writes a bias.
+bool has_bias(Epilogue epilogue);
 
 /// Whether own kernels can do what it would.
 bool can_go_without(Epilogue epilogue);

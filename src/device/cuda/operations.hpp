@@ -30,7 +30,7 @@ void norm_backward(L& launcher, const NormBackward& norm);
 /// sums += column sums of x: the gradient of a bias.
 template <typename L>
 void add_column_sums(L& launcher, const Tensor& x, const Tensor& sums);
-/// y += bias in every row, for results of another type than the bias.
+/// y += bias in every row, where the library that computed y has not added it.
 template <typename L>
 void add_bias(L& launcher, const Tensor& bias, const Tensor& y);
 
@@ -102,5 +102,8 @@ template <typename L>
 void adamw(L& launcher, const AdamW& rule, const OptimizerRuns& runs);
 template <typename L>
 void sgd(L& launcher, const Sgd& rule, const OptimizerRuns& runs);
+template <typename L>
+void round_stochastically(L& launcher, const Tensor& master, const StochasticRounding& rounding,
+                          const Tensor& parameter);
 
 }  // namespace trireme::device::cuda

@@ -111,13 +111,17 @@ class OwnKernels : public Kernels {
            const Tensor& parameter) override {
     cuda::sgd(start(), rule, {gradient, master, momentum, {}, parameter});
   }
+  void round_stochastically(const Tensor& master, const StochasticRounding& rounding,
+                            const Tensor& parameter) override {
+    cuda::round_stochastically(start(), master, rounding, parameter);
+  }
 
  private:
   /// Begins an operation.
   virtual L& start() = 0;
   /// linear_forward without a bias.
   virtual void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) = 0;
-  /// With a bias of y's type; or false and nothing, for an f32 y alone.
+  /// With a bias of y's type; or false and nothing.
   virtual bool multiply_forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
                                          const Tensor& y) = 0;
   /// linear_backward_weight without a bias.

@@ -15,6 +15,10 @@ std::vector<std::byte> random_block(DType dtype) {
   std::vector<std::byte> block(block_bytes);
   for (std::size_t index = 0; index * size < block.size(); ++index) {
     const float value = base::philox_normal(1, 0, index);
+    if (dtype == DType::e4m3) {
+      block[index] = std::byte{to_e4m3(value).bits};
+      continue;
+    }
     // bf16 is a float's upper half.
     std::memcpy(&block[index * size],
                 reinterpret_cast<const std::byte*>(&value) + sizeof(float) - size, size);
@@ -39,13 +43,14 @@ ProductScratch::ProductScratch(const MatrixProduct& product, StreamView stream)
     operands_.aux =
         take(elements_of(product.stride_aux, product.n), product.out, product.alignment_aux);
   }
-  const bool has_bias = product.epilogue == Epilogue::bias ||
-                        product.epilogue == Epilogue::gelu_bias ||
-                        product.epilogue == Epilogue::bias_gradient;
   constexpr std::uint32_t any = 256;
-  if (has_bias) {
+  if (product.in == DType::e4m3) {
+    operands_.scale_a = take(1, DType::f32, any);
+    operands_.scale_b = take(1, DType::f32, any);
+  }
+  if (has_bias(product.epilogue)) {
     const auto length = std::max(product.m, product.n);
-    operands_.bias = take(static_cast<std::size_t>(length), product.out, any);
+    operands_.bias = take(static_cast<std::size_t>(length), product.out, bias_alignment);
   }
   stream_.synchronize();
 }

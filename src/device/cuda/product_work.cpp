@@ -5,6 +5,7 @@
 #include "device/rows.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace trireme::device::cuda {
 namespace {
@@ -39,6 +40,23 @@ MatrixProduct forward_product(const Tensor& x, const Tensor& w, const Tensor& y)
   product.in = x.dtype();
   product.out = y.dtype();
   return product;
+}
+
+/// The same of codes, which Hopper multiplies where both operands have the inner dimension in one
+/// run and so many of them lie together.
+MatrixProduct quantised_product(const ProductCall& call) {
+  constexpr std::uint32_t codes_together = 16;
+  const auto& [x, w, y] = std::tie(call.x, call.w, call.result);
+  TRIREME_EXPECT(x.contiguous() && w.contiguous() && w.dim(1) % codes_together == 0 &&
+                     w.dim(0) % codes_together == 0 && alignment_of(x.raw()) >= codes_together &&
+                     alignment_of(w.raw()) >= codes_together,
+                 "FP8 product: x " + x.text() + ", w " + w.text());
+  TRIREME_EXPECT(y.dtype() == DType::bf16 && (!call.bias || call.bias.dtype() == DType::bf16),
+                 "FP8 product: y and bias are bf16");
+  constexpr std::int64_t bf16_together = 8;
+  TRIREME_EXPECT(alignment_of(y.raw()) >= codes_together && row_stride(y) % bf16_together == 0,
+                 "FP8 product: y's rows begin at multiples of 16 bytes");
+  return forward_product(x, w, y);
 }
 
 /// dx = dy * w.
@@ -81,11 +99,18 @@ ProductWork with_epilogue(const ProductCall& call, Epilogue epilogue) {
   ProductWork work;
   auto& product = work.product;
   auto& operands = work.operands;
-  operands = {call.w.raw(), call.x.raw(), call.result.raw(), nullptr, nullptr};
+  operands.a = call.w.raw();
+  operands.b = call.x.raw();
+  operands.d = call.result.raw();
   switch (call.kind) {
     case Kind::forward:
     case Kind::gelu_forward:
       product = forward_product(call.x, call.w, call.result);
+      break;
+    case Kind::quantised_forward:
+      product = quantised_product(call);
+      operands.scale_a = call.w_unscale.raw();
+      operands.scale_b = call.x_unscale.raw();
       break;
     case Kind::backward_input:
     case Kind::accumulate_input:
@@ -101,9 +126,7 @@ ProductWork with_epilogue(const ProductCall& call, Epilogue epilogue) {
   product.alignment_a = alignment_of(operands.a);
   product.alignment_b = alignment_of(operands.b);
   product.alignment_d = alignment_of(operands.d);
-  const bool has_bias = epilogue == Epilogue::bias || epilogue == Epilogue::gelu_bias ||
-                        epilogue == Epilogue::bias_gradient;
-  if (has_bias) operands.bias = call.bias.raw();
+  if (has_bias(epilogue)) operands.bias = call.bias.raw();
   if (call.wide && epilogue != Epilogue::none) {
     expect_rows(call.wide, Rows(call.result).count(), Rows(call.result).width());
     product.stride_aux = row_stride(call.wide);
@@ -125,6 +148,7 @@ std::uint32_t alignment_of(const void* address) {
 ProductWork work_of(const ProductCall& call) {
   switch (call.kind) {
     case Kind::forward:
+    case Kind::quantised_forward:
       return with_epilogue(call, call.bias ? Epilogue::bias : Epilogue::none);
     case Kind::gelu_forward:
       return with_epilogue(call, call.bias ? Epilogue::gelu_bias : Epilogue::gelu);
@@ -139,6 +163,10 @@ ProductWork work_of(const ProductCall& call) {
   return with_epilogue(call, Epilogue::none);
 }
 
+bool fuses_bias(const Tensor& bias) {
+  return alignment_of(bias.raw()) >= bias_alignment;
+}
+
 bool fuses(const ProductCall& call) {
   constexpr std::int64_t pack = 8;
   const bool empty = call.x.element_count() == 0 || call.result.element_count() == 0;
@@ -146,6 +174,7 @@ bool fuses(const ProductCall& call) {
   if (call.kind == Kind::backward_weight) return true;
   const bool of_one_type = call.wide.dtype() == DType::bf16 && call.result.dtype() == DType::bf16 &&
                            (!call.bias || call.bias.dtype() == DType::bf16);
+  if (call.bias && !fuses_bias(call.bias)) return false;
   return of_one_type && row_stride(call.wide) % pack == 0 && alignment_of(call.wide.raw()) >= 16;
 }
 
@@ -157,13 +186,22 @@ ProductCall unfused(const ProductCall& call) {
   }
   if (call.kind == Kind::backward_gelu) plain.kind = Kind::backward_input;
   plain.wide = {};
-  const bool other_type = plain.bias && plain.bias.dtype() != plain.result.dtype();
-  if (call.kind == Kind::backward_weight || other_type) plain.bias = {};
+  const bool of_another_kind =
+      plain.bias && (plain.bias.dtype() != plain.result.dtype() || !fuses_bias(plain.bias));
+  if (call.kind == Kind::backward_weight || of_another_kind) plain.bias = {};
   return plain;
 }
 
-bool does_more(const ProductCall& call) {
-  return call.wide || (call.kind == Kind::backward_weight && call.bias);
+std::vector<ProductCall> forms_of(const ProductCall& call) {
+  const bool does_more = call.wide || (call.kind == Kind::backward_weight && call.bias);
+  std::vector<ProductCall> forms;
+  if (does_more && fuses(call)) forms.push_back(call);
+  forms.push_back(unfused(call));
+  if (forms.back().bias) {
+    forms.push_back(forms.back());
+    forms.back().bias = {};
+  }
+  return forms;
 }
 
 }  // namespace trireme::device::cuda

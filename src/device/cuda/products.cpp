@@ -7,6 +7,7 @@
 #include "device/cuda/product_scratch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cctype>
 #include <cstdint>
@@ -21,8 +22,23 @@ constexpr int most_ways = 8;
 constexpr int rounds = 5;
 
 cudaDataType_t type_of(DType dtype) {
-  TRIREME_EXPECT(dtype != DType::i32, "products compute on f32 or bf16");
-  return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
+  switch (dtype) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::e4m3:
+      return CUDA_R_8F_E4M3;
+    case DType::i32:
+      break;
+  }
+  TRIREME_EXPECT(false, "products compute on f32, bf16 or e4m3");
+  return CUDA_R_32F;
+}
+
+/// What the heuristics are told of an address that they do not follow.
+const void* somewhere(std::uint32_t alignment) {
+  return reinterpret_cast<const void*>(std::uintptr_t{alignment});
 }
 
 cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
@@ -44,7 +60,8 @@ cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
 }
 
 std::string target_of(const Blas& blas, const std::string& card) {
-  return base::format("{}, cuBLASLt {}, workspace {}", card, blas.version(), workspace_bytes);
+  return base::format("{}, cuBLASLt {}, sums in fp32, workspace {}", card, blas.version(),
+                      workspace_bytes);
 }
 
 /// "products-nvidia-h200-130002.json".
@@ -89,6 +106,12 @@ void Products::check(cublasStatus_t status, const char* call) const {
                     base::format("{}: {}", call, blas_.status_text(status)));
 }
 
+void Products::warn_of(const MatrixProduct& product, cublasStatus_t status,
+                       const char* call) const {
+  base::log::local::warning("device", "{} of the product {}: {}; own kernels do the rest", call,
+                            product.text(), blas_.status_text(status));
+}
+
 void Products::describe(const MatrixProduct& product, Plan& plan) const {
   const auto compute = product.in == DType::f32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
   check(blas_.init_operation(&plan.operation, sizeof(plan.operation), compute, CUDA_R_32F),
@@ -100,11 +123,21 @@ void Products::describe(const MatrixProduct& product, Plan& plan) const {
   set(CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(product.epilogue));
+  // The heuristics take alignments from addresses that they do not follow; none means any.
+  if (has_bias(product.epilogue)) {
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, somewhere(bias_alignment));
+  }
   if (product.stride_aux != 0) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.stride_aux);
-    // The heuristics take the alignment from an address that they do not follow.
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
-        reinterpret_cast<const void*>(std::uintptr_t{product.alignment_aux}));
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, somewhere(product.alignment_aux));
+  }
+  if (product.in == DType::e4m3) {
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{0});
+    if (product.epilogue == Epilogue::bias) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(product.out));
+    }
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere(sizeof(float)));
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, somewhere(sizeof(float)));
   }
   const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, bool transposed,
                           std::int64_t rows, std::int64_t columns, std::int64_t stride) {
@@ -119,7 +152,7 @@ void Products::describe(const MatrixProduct& product, Plan& plan) const {
   layout(plan.d, product.out, false, product.m, product.n, product.stride_d);
 }
 
-std::vector<Algorithm> Products::ways(const MatrixProduct& product, Plan plan, int most) const {
+std::vector<Algorithm> Products::ways(const MatrixProduct& product, Plan plan) const {
   cublasLtMatmulPreferenceOpaque_t preference{};
   check(blas_.init_preference(&preference, sizeof(preference)), "cublasLtMatmulPreferenceInit");
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -127,15 +160,24 @@ std::vector<Algorithm> Products::ways(const MatrixProduct& product, Plan plan, i
           "cublasLtMatmulPreferenceSetAttribute");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
+  if (product.out != DType::f32) {
+    // Unless told, parts of a split sum may be rounded to the result's type before they meet.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  }
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.alignment_a);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.alignment_b);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.alignment_d);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.alignment_d);
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+  std::array<cublasLtMatmulHeuristicResult_t, most_ways> results{};
   int found = 0;
   const auto status = blas_.heuristic(handle_, &plan.operation, &plan.a, &plan.b, &plan.d, &plan.d,
-                                      &preference, most, results.data(), &found);
+                                      &preference, most_ways, results.data(), &found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  if (status != CUBLAS_STATUS_SUCCESS && product.epilogue != Epilogue::none) {
+    warn_of(product, status, "cublasLtMatmulAlgoGetHeuristic");
+    return {};
+  }
   check(status, "cublasLtMatmulAlgoGetHeuristic");
   std::vector<Algorithm> algorithms;
   for (int index = 0; index < found; ++index) {
@@ -153,11 +195,11 @@ std::optional<Algorithm> Products::chosen(const MatrixProduct& product, Plan pla
   cublasLtMatmulHeuristicResult_t result{};
   const auto status = blas_.check_algorithm(handle_, &plan.operation, &plan.a, &plan.b, &plan.d,
                                             &plan.d, &theirs, &result);
-  if (status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes) return *algorithm;
-  base::log::local::warning("device",
-                            "the choice for the product {} is passed over: {} (it may be from a "
-                            "damaged file)",
-                            product.text(), blas_.status_text(status));
+  const bool taken = status == CUBLAS_STATUS_SUCCESS;
+  if (taken && result.workspaceSize <= workspace_bytes) return *algorithm;
+  base::log::local::warning(
+      "device", "the choice for the product {} is passed over: {} (it may be from a damaged file)",
+      product.text(), taken ? "it needs more workspace" : blas_.status_text(status));
   return std::nullopt;
 }
 
@@ -165,64 +207,95 @@ Products::Plan* Products::plan_for(const MatrixProduct& product) {
   if (const auto known = plans_.find(product); known != plans_.end()) {
     return known->second ? &*known->second : nullptr;
   }
-  auto& place = plans_[product];
   const auto* const known = choices_.find(product.text());
-  if (known != nullptr && *known == declined && can_go_without(product.epilogue)) return nullptr;
+  if (known != nullptr && *known == declined && can_go_without(product.epilogue)) {
+    plans_.emplace(product, std::nullopt);
+    return nullptr;
+  }
   Plan plan;
   describe(product, plan);
   if (const auto algorithm = chosen(product, plan)) {
     plan.algorithm = *algorithm;
   } else {
-    const auto all = ways(product, plan, 1);
-    if (all.empty()) return nullptr;
+    const auto all = ways(product, plan);
+    if (all.empty()) {
+      plans_.emplace(product, std::nullopt);
+      return nullptr;
+    }
     plan.algorithm = all.front();
   }
-  place = plan;
-  return &*place;
+  return &*plans_.emplace(product, plan).first->second;
 }
 
-void Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& work) {
+cublasStatus_t Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& work) {
   const auto point = [&](cublasLtMatmulDescAttributes_t attribute, const void* address) {
     check(blas_.set_operation(&plan.operation, attribute, &address, sizeof(address)),
           "cublasLtMatmulDescSetAttribute");
   };
   const auto& operands = work.operands;
   if (operands.bias != nullptr) point(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  if (operands.scale_a != nullptr) point(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.scale_a);
+  if (operands.scale_b != nullptr) point(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.scale_b);
   if (operands.aux != nullptr) point(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux);
   const float alpha = 1.0F;
   const float beta = work.product.accumulate ? 1.0F : 0.0F;
   const auto theirs = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
-  check(blas_.matmul(handle_, &plan.operation, &alpha, operands.a, &plan.a, operands.b, &plan.b,
-                     &beta, operands.d, &plan.d, operands.d, &plan.d, &theirs, workspace_.get(),
-                     workspace_bytes, stream_.raw()),
-        "cublasLtMatmul");
+  return blas_.matmul(handle_, &plan.operation, &alpha, operands.a, &plan.a, operands.b, &plan.b,
+                      &beta, operands.d, &plan.d, operands.d, &plan.d, &theirs, workspace_.get(),
+                      workspace_bytes, stream_.raw());
 }
 
 bool Products::try_multiply(const ProductWork& work) {
   const auto* const plan = plan_for(work.product);
   if (plan == nullptr) return false;
-  issue(*plan, plan->algorithm, work);
-  return true;
+  const auto status = issue(*plan, plan->algorithm, work);
+  if (status == CUBLAS_STATUS_SUCCESS) return true;
+  if (work.product.epilogue == Epilogue::none) check(status, "cublasLtMatmul");
+  warn_of(work.product, status, "cublasLtMatmul");
+  plans_[work.product] = std::nullopt;
+  return false;
 }
 
 void Products::multiply(const ProductWork& work) {
   const auto& product = work.product;
   if (product.m == 0 || product.n == 0) return;
   if (try_multiply(work)) return;
-  throw base::Error(base::ExitCode::topology,
-                    base::format("cuBLASLt has no way to multiply {} x {} x {} in {}", product.m,
-                                 product.k, product.n, device::name(product.in)));
+  throw base::Error(
+      base::ExitCode::topology,
+      base::format("cuBLASLt has no way to multiply {} x {} x {} in {}{}", product.m, product.k,
+                   product.n, device::name(product.in),
+                   product.in == DType::e4m3 ? " (cards of compute capability 8.9 and newer do "
+                                               "it); use numerics.precision = bf16"
+                                             : ""));
 }
 
-void Products::forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
-  TRIREME_EXPECT(!bias || bias.dtype() == y.dtype(), "a fused bias has the result's type");
-  multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
+void Products::forward(const Tensor& x, const Tensor& w, const Tensor& y) {
+  multiply(work_of({ProductCall::Kind::forward, x, w, {}, {}, y}));
 }
 
 bool Products::forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
                                 const Tensor& y) {
+  TRIREME_EXPECT(bias.dtype() == y.dtype(), "a fused bias has the result's type");
   if (y.element_count() == 0) return true;
-  return try_multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
+  return fuses_bias(bias) && try_multiply(work_of({ProductCall::Kind::forward, x, w, bias, {}, y}));
+}
+
+void Products::forward_quantised(const Quantised& x, const Quantised& w, const Tensor& y) {
+  multiply(work_of(
+      {ProductCall::Kind::quantised_forward, x.codes, w.codes, {}, {}, y, x.unscale, w.unscale}));
+}
+
+bool Products::forward_quantised_and_bias(const Quantised& x, const Quantised& w,
+                                          const Tensor& bias, const Tensor& y) {
+  if (y.element_count() == 0) return true;
+  return fuses_bias(bias) && try_multiply(work_of({ProductCall::Kind::quantised_forward,
+                                                   x.codes,
+                                                   w.codes,
+                                                   bias,
+                                                   {},
+                                                   y,
+                                                   x.unscale,
+                                                   w.unscale}));
 }
 
 void Products::backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
@@ -253,10 +326,7 @@ int Products::choose(std::span<const ProductCall> calls) {
   int made = 0;
   for (const auto& call : calls) {
     if (call.x.element_count() == 0 || call.result.element_count() == 0) continue;
-    const auto apart = work_of(unfused(call)).product;
-    const auto outcome =
-        does_more(call) && fuses(call) ? choose(work_of(call).product, apart) : choose(apart);
-    if (outcome == Choice::made) ++made;
+    if (choose_form(forms_of(call)) == Choice::made) ++made;
   }
   return made;
 }
@@ -264,13 +334,14 @@ int Products::choose(std::span<const ProductCall> calls) {
 std::optional<Products::Timed> Products::timed(const MatrixProduct& product) {
   Plan plan;
   describe(product, plan);
-  const auto all = ways(product, plan, most_ways);
+  const auto all = ways(product, plan);
   if (all.empty()) return std::nullopt;
   ProductScratch scratch(product, stream_);
   const ProductWork work{product, scratch.operands()};
   std::vector<double> best(all.size(), std::numeric_limits<double>::infinity());
   const auto seconds_of = [&](std::size_t index) {
-    const double seconds = scratch.seconds_of([&] { issue(plan, all[index], work); });
+    const double seconds =
+        scratch.seconds_of([&] { check(issue(plan, all[index], work), "cublasLtMatmul"); });
     best[index] = std::min(best[index], seconds);
     return seconds;
   };
@@ -289,12 +360,20 @@ Products::Choice Products::choose(const MatrixProduct& product) {
   return Choice::made;
 }
 
-Products::Choice Products::choose(const MatrixProduct& product, const MatrixProduct& apart) {
+Products::Choice Products::choose_form(std::span<const ProductCall> forms) {
+  const auto product = work_of(forms.front()).product;
+  const auto rest = forms.subspan(1);
   if (const auto* const known = choices_.find(product.text())) {
-    return *known == declined ? choose(apart) : Choice::known;
+    return *known == declined && !rest.empty() ? choose_form(rest) : Choice::known;
+  }
+  if (rest.empty()) return choose(product);
+  if (!can_go_without(product.epilogue)) {
+    const auto outcome = choose(product);
+    return outcome == Choice::not_offered ? choose_form(rest) : outcome;
   }
   const auto whole = timed(product);
-  if (!whole) return choose(apart);
+  if (!whole) return choose_form(rest);
+  const auto apart = work_of(rest.front()).product;
   const auto alone = timed(apart);
   plans_.erase(product);
   if (!alone || epilogue_pays(product, whole->seconds, alone->seconds)) {

@@ -1,5 +1,4 @@
-// CUDA graphs: what the device's stream is told is captured, and issued again as one. Nothing else
-// is here, because no machine without a card can run it.
+// CUDA graphs: what the device's stream is told is captured, and issued again as one.
 #include "device/cuda/cuda_device.hpp"
 
 namespace trireme::device::cuda {

@@ -3,53 +3,18 @@
 #include "trireme/base/cuda_libraries.hpp"
 #include "trireme/base/format.hpp"
 
-#include <dlfcn.h>
-
-#include <vector>
-
 /// The calls that need the library itself, and nothing else.
 namespace trireme::device::cudnn {
 namespace {
 
 constexpr const char* library_name = "libcudnn.so.9";
 
-/// Never closed: the library keeps threads and device memory until the process ends.
-class Opened {
- public:
-  base::Status open() {
-    std::vector<std::string> reasons;
-    for (const auto& place : base::places_of_cuda_library(library_name)) {
-      handle_ = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (handle_ != nullptr) return {};
-      reasons.emplace_back(::dlerror());
-    }
-    return base::Failure{base::ExitCode::topology,
-                         base::format("cannot load cuDNN (its attention is faster): {}; install "
-                                      "it, or add its folder to LD_LIBRARY_PATH",
-                                      base::join(reasons, "; "))};
-  }
-  template <typename Function>
-  void find(const char* symbol, Function*& function) {
-    function = reinterpret_cast<Function*>(::dlsym(handle_, symbol));
-    if (function == nullptr) missing_.emplace_back(symbol);
-  }
-  const std::vector<std::string>& missing() const { return missing_; }
-
- private:
-  void* handle_ = nullptr;
-  std::vector<std::string> missing_;
-};
-
-template <typename Function>
-std::string path_of(Function* function) {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<void*>(function), &info) == 0) return library_name;
-  return info.dli_fname;
-}
-
 base::Result<Library> load() {
-  Opened opened;
-  if (auto status = opened.open(); !status.ok()) return status.failure();
+  auto found = base::OpenedLibrary::open(base::places_of_cuda_library(library_name),
+                                         "cuDNN (its attention is faster)",
+                                         "install it, or add its folder to LD_LIBRARY_PATH");
+  if (!found.ok()) return found.failure();
+  auto& opened = *found;
   Library library;
   auto& api = library.api;
   opened.find("cudnnGetVersion", api.version);
@@ -71,7 +36,7 @@ base::Result<Library> load() {
   }
   const auto version = api.version();
   library.version = base::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  library.path = path_of(api.version);
+  library.path = opened.path();
   if (version < oldest_version || version >= newer_than_known) {
     return base::Failure{base::ExitCode::topology,
                          base::format("{} is version {} (only cuDNN 9 is known); install cuDNN 9",

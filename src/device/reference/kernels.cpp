@@ -109,6 +109,10 @@ class ReferenceKernels final : public Kernels {
            const Tensor& parameter) override {
     reference::sgd(rule, gradient, master, momentum, parameter);
   }
+  void round_stochastically(const Tensor& master, const StochasticRounding& rounding,
+                            const Tensor& parameter) override {
+    reference::round_stochastically(master, rounding, parameter);
+  }
 
   void synchronize() override {}
 };

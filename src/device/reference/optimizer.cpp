@@ -1,5 +1,6 @@
 #include "device/elements.hpp"
 #include "device/reference/reference.hpp"
+#include "device/stochastic_rounding.hpp"
 
 #include <cmath>
 
@@ -12,8 +13,12 @@ void expect_run(const Tensor& run, std::int64_t count) {
 }
 
 /// Writes the master's numbers in the parameter's own type.
-void publish(const Tensor& master, const Tensor& parameter) {
+void publish(const Tensor& master, const StochasticRounding& rounding, const Tensor& parameter) {
   if (!parameter || parameter.raw() == master.raw()) return;
+  if (rounding.active()) {
+    round_stochastically(master, rounding, parameter);
+    return;
+  }
   expect_run(parameter, master.element_count());
   with_type(parameter.dtype(), [&](auto element) {
     auto* place = data_of<decltype(element)>(parameter);
@@ -44,7 +49,7 @@ void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
     const float update = (m / correction1) / (std::sqrt(v / correction2) + rule.eps);
     p -= rule.learning_rate * (update + rule.weight_decay * p);
   }
-  publish(master, parameter);
+  publish(master, rule.rounding, parameter);
 }
 
 void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master, const Tensor& momentum,
@@ -57,7 +62,21 @@ void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master, const Te
     m = rule.momentum * m + gradient.f32()[i] * rule.gradient_scale;
     p -= rule.learning_rate * (m + rule.weight_decay * p);
   }
-  publish(master, parameter);
+  publish(master, rule.rounding, parameter);
+}
+
+void round_stochastically(const Tensor& master, const StochasticRounding& rounding,
+                          const Tensor& parameter) {
+  TRIREME_EXPECT(rounding.active(), "rounding at random knows the width of its box");
+  const auto count = master.element_count();
+  expect_run(master, count);
+  expect_run(parameter, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto number = place_of(rounding, i).number;
+    const auto words = rounding_words(rounding, number / roundings_together);
+    const auto bits = rounding_bits(words, number % roundings_together);
+    parameter.bf16()[i] = to_bf16_stochastically(master.f32()[i], bits);
+  }
 }
 
 }  // namespace trireme::device::reference

@@ -61,5 +61,7 @@ void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
            const Tensor& first_moment, const Tensor& second_moment, const Tensor& parameter);
 void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master, const Tensor& momentum,
          const Tensor& parameter);
+void round_stochastically(const Tensor& master, const StochasticRounding& rounding,
+                          const Tensor& parameter);
 
 }  // namespace trireme::device::reference

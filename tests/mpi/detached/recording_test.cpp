@@ -1,11 +1,16 @@
 // Micro-batches that are recorded once and issued as one, on a device that keeps the work it is
 // told while it records and does it again on the same memory: the bits are those of a device that
 // is told each kernel.
+#include "trireme/device/passing_device.hpp"
+
+#include "engine/recorded_sections.hpp"
 #include "mpi/training/training.hpp"
 #include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <utility>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -22,10 +27,12 @@ struct Run {
   engine::Engine::Recorded recorded;
 };
 
-Run run_on_device(engine::EngineOptions options, RecordSteps record) {
+/// `recordings`: how many the device begins at most.
+Run run_on_device(engine::EngineOptions options, RecordSteps record, int recordings = 1 << 20) {
   options.record = record;
   DetachedKernels kernels(device::make_cpu_kernels(1),
                           {Haste::Kind::mixed, static_cast<std::uint64_t>(options.rank.value())});
+  kernels.device().refuse_recordings_from(recordings);
   const auto groups = staged(mpi_groups(options.mesh), kernels.device());
   const auto measured = engine::measure(options);
   auto memory = engine::Memory::on(kernels.device(), measured);
@@ -91,6 +98,8 @@ TEST_CASE("training from recordings has the bits of training kernel by kernel") 
     const auto recorded = run_on_device(options, RecordSteps::yes);
     CHECK(recorded.observed == plain.observed);
     CHECK(plain.recorded.made == 0);
+    // This device tells nothing of what it takes.
+    CHECK(recorded.recorded.bytes == 0);
     // All but the first steps' parts, and the backwards whose gradients are reduced meanwhile.
     const auto parts =
         2 * static_cast<std::size_t>(steps) * static_cast<std::size_t>(options.micro_batches);
@@ -100,10 +109,146 @@ TEST_CASE("training from recordings has the bits of training kernel by kernel") 
   }
 }
 
-TEST_CASE("with tensor-parallel ranks nothing is recorded, and nothing changes") {
+namespace {
+
+/// A card on which each recording takes as much, and the first issue of one as much again; and
+/// where another program gives memory back from time to time.
+class Growing final : public device::PassingDevice {
+ public:
+  static constexpr std::size_t for_each = 3 << 20;
+  static constexpr std::size_t for_first_issue = 1 << 20;
+  static constexpr std::size_t of_context = 500 << 20;
+
+  using PassingDevice::PassingDevice;
+  std::size_t taken_bytes() override { return taken_; }
+  std::unique_ptr<device::Recording> end_recording() override {
+    taken_ += for_each;
+    return std::make_unique<Issued>(*this, inner().end_recording());
+  }
+  void shrink(std::size_t bytes) { taken_ -= bytes; }
+
+ private:
+  class Issued final : public device::Recording {
+   public:
+    Issued(Growing& device, std::unique_ptr<device::Recording> inner)
+        : device_(device), inner_(std::move(inner)) {}
+    void issue() override {
+      if (!std::exchange(issued_, true)) device_.taken_ += for_first_issue;
+      inner_->issue();
+    }
+
+   private:
+    Growing& device_;
+    std::unique_ptr<device::Recording> inner_;
+    bool issued_ = false;
+  };
+
+  std::size_t taken_ = of_context;
+};
+
+}  // namespace
+
+TEST_CASE("what recordings take of a device is counted, and nothing else that changes there") {
+  if (mpi().world_size() > 1) return;
+  DetachedKernels kernels(device::make_cpu_kernels(1));
+  Growing device(kernels.device());
+  auto arena = kernels.device().arena(device::Purpose::workspace, 256);
+  const auto x = arena.allocate(device::DType::f32, {16});
+  engine::RecordedSections sections(device);
+  const auto run = [&](int section) {
+    sections.run({section, {x.raw()}, 1.0F}, [&] { kernels.fill(x, 1.0F); });
+  };
+  run(0);
+  CHECK(sections.bytes() == 0);
+  run(0);
+  CHECK(sections.bytes() == Growing::for_each + Growing::for_first_issue);
+  device.shrink(100 << 20);
+  run(0);
+  run(1);
+  CHECK(sections.bytes() == Growing::for_each + Growing::for_first_issue);
+  run(1);
+  CHECK(sections.bytes() == 2 * (Growing::for_each + Growing::for_first_issue));
+  CHECK(sections.recorded() == 2);
+  kernels.synchronize();
+}
+
+namespace {
+
+/// With tensor parallelism, alone and with stages and replicas.
+std::vector<layout::Mesh> tensor_meshes() {
+  switch (mpi().world_size()) {
+    case 2:
+      return {layout::Mesh::of(1, 1, 2)};
+    case 4:
+      return {layout::Mesh::of(2, 1, 2), layout::Mesh::of(1, 2, 2)};
+    default:
+      return {};
+  }
+}
+
+/// Of one micro-batch, in its forward and in its backward on a stage.
+struct Meetings {
+  std::size_t forward = 0;
+  std::size_t backward = 0;
+};
+
+/// Layers sum twice each way; what is embedded is summed, and the head shares its statistics and
+/// sums its gradient. Where each rank has a part of the rows, they are gathered before as many
+/// products, by the layers' backward twice more, and by that of the embedding.
+Meetings meetings_of(const engine::EngineOptions& options) {
+  const int stages = options.mesh.degree(Axis::pipeline);
+  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+  const auto layers = static_cast<std::size_t>(options.model.num_hidden_layers / stages);
+  const bool splits = options.sequence_parallel == model::SequenceParallel::on;
+  Meetings meetings{2 * layers, 2 * layers};
+  if (splits) meetings = {2 * meetings.forward, 3 * meetings.backward};
+  if (stage == 0) meetings.forward += 1;
+  if (stage == 0 && splits) meetings.backward += 1;
+  if (stage == stages - 1) meetings.forward += splits ? 3 : 2;
+  return meetings;
+}
+
+}  // namespace
+
+TEST_CASE("with tensor-parallel ranks recordings go from collective to collective") {
+  const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama);
+  const auto sequence = GENERATE(model::SequenceParallel::off, model::SequenceParallel::on);
+  const auto recompute = GENERATE(model::Recompute::none, model::Recompute::layer);
+  for (const auto& mesh : tensor_meshes()) {
+    still_going(mesh.text());
+    CAPTURE(mesh.text(), model::name(architecture));
+    auto options = options_for(architecture, mesh);
+    options.model.dropout = 0.1F;
+    options.sequence_parallel = sequence;
+    options.recompute = recompute;
+    options.zero_level = 1;
+    const auto plain = run_on_device(options, RecordSteps::no);
+    const auto recorded = run_on_device(options, RecordSteps::yes);
+    CHECK(recorded.observed == plain.observed);
+    CHECK(recorded.recorded.made >= 2);
+    CHECK(recorded.recorded.issued > recorded.recorded.made);
+    if (recompute == model::Recompute::layer) continue;
+    // As many forwards as backwards, one by one or, where replicas' reductions come between the
+    // layers of the last backward, with more of the former.
+    const auto each = meetings_of(options);
+    const auto [made, pieces, issued, bytes] = recorded.recorded;
+    bool found = false;
+    for (std::size_t forwards = 0; forwards <= made; ++forwards) {
+      found = found ||
+              pieces == forwards * (each.forward + 1) + (made - forwards) * (each.backward + 1);
+    }
+    CAPTURE(made, pieces, each.forward, each.backward);
+    CHECK(found);
+  }
+}
+
+TEST_CASE("a tensor-parallel rank that cannot record meets others that can") {
   if (mpi().world_size() != 2) return;
-  const auto options = options_for(Architecture::llama, layout::Mesh::of(1, 1, 2));
-  const auto recorded = run_on_device(options, RecordSteps::yes);
-  CHECK(recorded.recorded.made == 0);
-  CHECK(recorded.observed == run_on_device(options, RecordSteps::no).observed);
+  auto options = options_for(Architecture::llama, layout::Mesh::of(1, 1, 2));
+  const auto plain = run_on_device(options, RecordSteps::no);
+  // In the middle of its first part, when others have recorded theirs.
+  const bool refuses = mpi().world_rank().value() == 1;
+  const auto recorded = run_on_device(options, RecordSteps::yes, refuses ? 3 : 1 << 20);
+  CHECK(recorded.observed == plain.observed);
+  CHECK((recorded.recorded.made == 0) == refuses);
 }

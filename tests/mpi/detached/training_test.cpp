@@ -4,6 +4,7 @@
 #include "mpi/training/training.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/device/passing_device.hpp"
 
 #include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
@@ -101,32 +102,11 @@ TEST_CASE("bf16 with masters of its own gives the host's bits") {
 namespace {
 
 /// Forgets every wait.
-class Hasty final : public device::Device {
+class Hasty final : public device::PassingDevice {
  public:
-  explicit Hasty(device::Device& inner) : inner_(inner) {}
-  const char* name() const override { return inner_.name(); }
-  bool is_host() const override { return false; }
-  device::Arena arena(device::Purpose purpose, std::size_t bytes) override {
-    return inner_.arena(purpose, bytes);
-  }
-  device::Arena staging(device::Purpose purpose, std::size_t bytes) override {
-    return inner_.staging(purpose, bytes);
-  }
-  void copy_in(const void* from, const device::Tensor& to) override { inner_.copy_in(from, to); }
-  void copy_out(const device::Tensor& from, void* to) override { inner_.copy_out(from, to); }
-  void copy(const device::Tensor& from, const device::Tensor& to) override {
-    inner_.copy(from, to);
-  }
+  using PassingDevice::PassingDevice;
   device::Event record() override { return {}; }
-  void follow(const device::Event& event) override { inner_.follow(event); }
   void synchronize() override {}
-  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override {
-    return inner_.side_stream(priority);
-  }
-  std::unique_ptr<device::Stopwatch> stopwatch() override { return inner_.stopwatch(); }
-
- private:
-  device::Device& inner_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "support/detached/device.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 using namespace trireme;
@@ -85,6 +86,98 @@ TEST_CASE("many ranks meet through several ids") {
   CHECK(nccl->ids_taken == (size > 2 ? (size + 1) / 2 : 0));
   const auto group = groups.split(host_group("world", everybody()));
   CHECK(sum_of(*group, device, 1) == size);
+}
+
+namespace {
+
+/// How a communicator of many pretended ranks was begun.
+struct Beginning {
+  int ranks = 0;
+  int rank = -1;
+  /// 0: by the call that takes one.
+  int ids = 0;
+  std::vector<std::array<char, 128>> all;
+};
+Beginning beginning;
+int ids_made = 0;
+
+/// As much of NCCL as the making of a communicator needs, in a world that is not there.
+comm::nccl::Api api_of_nobody() {
+  using comm::nccl::Comm;
+  using comm::nccl::Config;
+  using comm::nccl::Result;
+  using comm::nccl::UniqueId;
+  static int comm_of_all = 0;
+  comm::nccl::Api api;
+  api.get_unique_id = [](UniqueId* id) {
+    id->bytes.fill(static_cast<char>(++ids_made));
+    return Result::success;
+  };
+  api.init_rank = [](Comm** comm, int ranks, UniqueId id, int rank, Config*) {
+    beginning = {ranks, rank, 0, {id.bytes}};
+    *comm = reinterpret_cast<Comm*>(&comm_of_all);
+    return Result::success;
+  };
+  api.init_rank_scalable = [](Comm** comm, int ranks, int rank, int ids, UniqueId* all, Config*) {
+    beginning = {ranks, rank, ids, {}};
+    for (int id = 0; id < ids; ++id) beginning.all.push_back(all[id].bytes);
+    *comm = reinterpret_cast<Comm*>(&comm_of_all);
+    return Result::success;
+  };
+  api.get_async_error = [](Comm*, Result* error) {
+    *error = Result::success;
+    return Result::success;
+  };
+  api.finalize = api.destroy = api.abort = [](Comm*) { return Result::success; };
+  return api;
+}
+
+/// What one of so many ranks does, with the options that runs have.
+Beginning begin_as(const comm::nccl::Api& api, int rank, int ranks) {
+  std::vector<base::Rank> everyone;
+  for (int each = 0; each < ranks; ++each) everyone.emplace_back(each);
+  const auto world = comm::make_dry_run_group("world", everyone, rank, comm::DryRunData::mirrored);
+  DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+  beginning = {};
+  const comm::NcclGroups groups({&api, 22899, "of nobody"}, mpi(), *world, device);
+  return beginning;
+}
+
+/// Which of so many ranks make ids.
+std::vector<int> makers(const comm::nccl::Api& api, int ranks) {
+  std::vector<int> found;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int before = ids_made;
+    begin_as(api, rank, ranks);
+    if (ids_made > before) found.push_back(rank);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("above 256 ranks there are several ids, made far apart, where NCCL takes several") {
+  if (mpi().world_size() > 1) return;
+  auto api = api_of_nobody();
+  const auto few = begin_as(api, 0, 256);
+  CHECK(few.ids == 0);
+  CHECK(few.ranks == 256);
+  CHECK(makers(api, 256) == std::vector<int>{0});
+  const auto more = begin_as(api, 0, 257);
+  CHECK(more.ids == 2);
+  CHECK(more.ranks == 257);
+  CHECK(more.all.size() == 2);
+  CHECK(makers(api, 257) == std::vector<int>{0, 128});
+  CHECK(makers(api, 1000) == std::vector<int>{0, 250, 500, 750});
+  const auto many = begin_as(api, 8192, 16384);
+  CHECK(many.ids == 64);
+  CHECK(many.rank == 8192);
+  // Before 2.23 all meet through one.
+  api.init_rank_scalable = nullptr;
+  const auto old = begin_as(api, 0, 16384);
+  CHECK(old.ids == 0);
+  CHECK(old.all.size() == 1);
+  CHECK(makers(api, 257) == std::vector<int>{0});
 }
 
 TEST_CASE("collectives on a lane keep their order, however late NCCL takes them") {

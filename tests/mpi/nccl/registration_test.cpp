@@ -5,9 +5,13 @@
 #include "mpi/behaviour/group_fixture.hpp"
 #include "support/detached/device.hpp"
 
+#include <chrono>
+#include <stdexcept>
+
 using namespace trireme;
 using namespace trireme::testing;
 using comm::NcclRegistration;
+using comm::Offsets;
 using device::Purpose;
 
 namespace {
@@ -18,6 +22,8 @@ std::vector<base::Rank> everybody() {
   return ranks;
 }
 
+const std::vector<Purpose> shared_purposes{Purpose::parameters, Purpose::gradients};
+
 /// A group of all ranks on a device, and gradients of NCCL's or of the device.
 struct Stage {
   explicit Stage(NcclRegistration registration) {
@@ -26,7 +32,7 @@ struct Stage {
     options.registration = registration;
     groups = std::make_unique<comm::NcclGroups>(nccl->library(), mpi(), *world, device, options);
     group = groups->split(mpi().make_world({comm::Backend::mpi, 30}));
-    shared = comm::with_nccl_memory(device, nccl->library());
+    shared = comm::with_nccl_memory(device, nccl->library(), shared_purposes);
   }
 
   std::unique_ptr<FakeNccl> nccl = make_fake_nccl(mpi(), everybody());
@@ -57,7 +63,7 @@ TEST_CASE("buffers are known while they are registered, and sums in them stay ri
     auto arena = stage.device.arena(Purpose::gradients, 1 << 16);
     const auto values = arena.allocate(DType::f32, {2520});
     {
-      const auto known = stage.group->register_memory(values);
+      const auto known = stage.group->register_memory(values, Offsets::same);
       CHECK((known == nullptr) == (registration == NcclRegistration::none));
       CHECK(sums_up(stage, values));
       CHECK(sums_up(stage, values.slice(0, 0, 17)));
@@ -65,7 +71,7 @@ TEST_CASE("buffers are known while they are registered, and sums in them stay ri
     // The device's own memory is no window.
     CHECK(stage.nccl->windows_registered == 0);
     CHECK(stage.nccl->buffers_registered == (registration == NcclRegistration::none ? 0 : 1));
-    CHECK(stage.group->register_memory(values.slice(0, 0, 0)) == nullptr);
+    CHECK(stage.group->register_memory(values.slice(0, 0, 0), Offsets::same) == nullptr);
   }
 }
 
@@ -80,15 +86,15 @@ TEST_CASE("parameters and gradients that NCCL allocates are windows, and other a
     CHECK(stage.nccl->allocations() == 2);
     const auto values = gradients.allocate(DType::f32, {2520});
     const auto weights = parameters.allocate(DType::f32, {1000});
-    const auto first = stage.group->register_memory(values);
-    const auto second = stage.group->register_memory(weights);
+    const auto first = stage.group->register_memory(values, Offsets::same);
+    const auto second = stage.group->register_memory(weights, Offsets::same);
     CHECK(stage.nccl->windows_registered == 2);
     CHECK(stage.nccl->buffers_registered == 0);
     CHECK(sums_up(stage, values));
     CHECK(sums_up(stage, weights));
     // No window begins inside an allocation.
     const auto rest = gradients.allocate(DType::f32, {1000});
-    const auto third = stage.group->register_memory(rest);
+    const auto third = stage.group->register_memory(rest, Offsets::same);
     CHECK(stage.nccl->windows_registered == 2);
     CHECK(stage.nccl->buffers_registered == 1);
   }
@@ -107,12 +113,12 @@ TEST_CASE("an older library gets buffers, or nothing") {
   const auto group = groups.split(mpi().make_world({comm::Backend::mpi, 30}));
   auto arena = stage.shared->arena(Purpose::gradients, 4096);
   const auto values = arena.allocate(DType::f32, {1000});
-  CHECK(group->register_memory(values) != nullptr);
+  CHECK(group->register_memory(values, Offsets::same) != nullptr);
   CHECK(stage.nccl->buffers_registered == 1);
   api.register_buffer = nullptr;
-  CHECK(group->register_memory(values) == nullptr);
+  CHECK(group->register_memory(values, Offsets::same) == nullptr);
   api.allocate = nullptr;
-  CHECK(comm::with_nccl_memory(stage.device, library) == nullptr);
+  CHECK(comm::with_nccl_memory(stage.device, library, shared_purposes) == nullptr);
 }
 
 TEST_CASE("a registration that NCCL refuses ends in an error that names it") {
@@ -120,7 +126,7 @@ TEST_CASE("a registration that NCCL refuses ends in an error that names it") {
   stage.nccl->faults.refused_call = "ncclCommRegister";
   auto arena = stage.device.arena(Purpose::gradients, 4096);
   const auto values = arena.allocate(DType::f32, {1000});
-  CHECK_THROWS_WITH(stage.group->register_memory(values),
+  CHECK_THROWS_WITH(stage.group->register_memory(values, Offsets::same),
                     Catch::Contains("register_memory number 1 of process group 'world'") &&
                         Catch::Contains("ncclCommRegister"));
 }
@@ -139,8 +145,8 @@ TEST_CASE(
   auto arena = stage.device.arena(Purpose::gradients, 1 << 16);
   const auto values = arena.allocate(DType::f32, {2520});
   {
-    const auto known = stage.group->register_memory(values);
-    CHECK_THROWS_WITH(stage.group->register_memory(values.slice(0, 5, 7)),
+    const auto known = stage.group->register_memory(values, Offsets::same);
+    CHECK_THROWS_WITH(stage.group->register_memory(values.slice(0, 5, 7), Offsets::same),
                       Catch::Contains("told twice"));
   }
   CHECK_THROWS_WITH(stage.group->all_reduce(values), Catch::Contains("was taken from it"));
@@ -160,4 +166,154 @@ TEST_CASE(
   api.deregister_buffer(raw, handle);
   CHECK_THROWS_WITH(api.deregister_buffer(raw, handle), Catch::Contains("no such memory"));
   api.abort(raw);
+}
+
+TEST_CASE("memory that ranks fill otherwise, or have more of, is no window") {
+  Stage stage(NcclRegistration::windows);
+  const bool alone = mpi().world_size() == 1;
+  auto even = stage.shared->arena(Purpose::gradients, 1 << 16);
+  // Cards that address all members' memory by one offset would meet strangers' numbers.
+  CHECK(stage.group->register_memory(even.whole(), Offsets::own) == nullptr);
+  CHECK(stage.nccl->buffers_registered + stage.nccl->windows_registered == 0);
+  const auto rank = static_cast<std::size_t>(mpi().world_rank().value());
+  auto uneven = stage.shared->arena(Purpose::parameters, (rank + 1) << 16);
+  const auto values = uneven.allocate(DType::f32, {2520});
+  const auto known = stage.group->register_memory(uneven.whole(), Offsets::same);
+  CHECK(stage.nccl->windows_registered == (alone ? 1 : 0));
+  CHECK(stage.nccl->buffers_registered == (alone ? 0 : 1));
+  CHECK(sums_up(stage, values));
+  // Nor is it one where a single member's memory is the card's own.
+  auto own = stage.device.arena(Purpose::gradients, 1 << 16);
+  auto& mixed = rank == 0 ? own : even;
+  const auto other = stage.group->register_memory(mixed.whole(), Offsets::same);
+  CHECK(stage.nccl->windows_registered == (alone ? 1 : 0));
+}
+
+TEST_CASE("the stand-in throws where members differ in what they registered, or in their offsets") {
+  if (mpi().world_size() == 1) return;
+  const bool first = mpi().world_rank().value() == 0;
+  {
+    Stage stage(NcclRegistration::buffers);
+    auto arena = stage.device.arena(Purpose::gradients, 1 << 16);
+    const auto values = arena.allocate(DType::f32, {2520});
+    const auto known = first ? stage.group->register_memory(arena.whole(), Offsets::own) : nullptr;
+    CHECK_THROWS_WITH(stage.group->all_reduce(values), Catch::Contains("and not another's"));
+  }
+  Stage stage(NcclRegistration::windows);
+  auto arena = stage.shared->arena(Purpose::gradients, 1 << 16);
+  const auto values = arena.allocate(DType::f32, {5040});
+  const auto known = stage.group->register_memory(arena.whole(), Offsets::same);
+  REQUIRE(stage.nccl->windows_registered == 1);
+  CHECK_THROWS_WITH(stage.group->all_reduce(values.slice(0, first ? 0 : 64, 2520)),
+                    Catch::Contains("different offsets"));
+}
+
+namespace {
+
+/// One message to each neighbour in a ring of all ranks, from one half of the memory to the other.
+std::vector<comm::Work> start_messages(ProcessGroup& group, const Tensor& values, int tag) {
+  const int size = group.size();
+  const auto half = values.dim(0) / 2;
+  std::vector<comm::Work> works;
+  works.push_back(group.start_send(values.slice(0, 0, half), (group.rank() + 1) % size, tag));
+  works.push_back(
+      group.start_receive(values.slice(0, half, half), (group.rank() + size - 1) % size, tag));
+  return works;
+}
+
+void exchange_messages(Stage& stage, const Tensor& values, int tag) {
+  const auto half = static_cast<std::size_t>(values.dim(0) / 2);
+  const auto mine = static_cast<float>(100 * tag + stage.group->rank());
+  const std::vector<float> numbers(2 * half, mine);
+  stage.device.copy_in(numbers.data(), values);
+  stage.device.synchronize();
+  for (auto& work : start_messages(*stage.group, values, tag)) work.wait();
+  std::vector<float> found(2 * half);
+  stage.device.copy_out(values, found.data());
+  stage.device.synchronize();
+  const int size = stage.group->size();
+  CHECK(found[half] == static_cast<float>(100 * tag + (stage.group->rank() + size - 1) % size));
+}
+
+}  // namespace
+
+TEST_CASE("messages' communicators hear of memory when they are made, and of more afterwards") {
+  if (mpi().world_size() == 1) return;
+  Stage stage(NcclRegistration::buffers);
+  auto arena = stage.device.arena(Purpose::communication, 1 << 14);
+  auto later = stage.device.arena(Purpose::communication, 1 << 14);
+  const auto values = arena.allocate(DType::f32, {1000});
+  const auto others = later.allocate(DType::f32, {1000});
+  auto known = stage.group->register_for_messages(arena.whole());
+  REQUIRE(known != nullptr);
+  CHECK(stage.nccl->buffers_registered == 0);
+  exchange_messages(stage, values, 1);
+  // To one neighbour and from another: each direction has a communicator.
+  CHECK(stage.nccl->buffers_registered == 2);
+  CHECK(stage.nccl->messages.in_known_memory == 2);
+  const auto more = stage.group->register_for_messages(later.whole());
+  CHECK(stage.nccl->buffers_registered == 2);
+  exchange_messages(stage, others, 2);
+  CHECK(stage.nccl->buffers_registered == 4);
+  known.reset();
+  exchange_messages(stage, others, 3);
+  CHECK(stage.nccl->messages.in_known_memory == 6);
+  CHECK(stage.nccl->messages.elsewhere == 0);
+  // In a ring of more some would wait for those who have thrown.
+  if (mpi().world_size() > 2) return;
+  CHECK_THROWS_WITH(exchange_messages(stage, values, 4), Catch::Contains("was taken from it"));
+}
+
+TEST_CASE("a message's communicator that refuses memory names message and call") {
+  if (mpi().world_size() != 2) return;
+  Stage stage(NcclRegistration::buffers);
+  stage.nccl->faults.refused_call = "ncclCommRegister";
+  auto arena = stage.device.arena(Purpose::communication, 1 << 14);
+  const auto values = arena.allocate(DType::f32, {1000});
+  const auto known = stage.group->register_for_messages(arena.whole());
+  CHECK_THROWS_WITH(
+      exchange_messages(stage, values, 1),
+      Catch::Contains("of process group 'world'") && Catch::Contains("ncclCommRegister"));
+}
+
+namespace {
+
+/// As an engine dies: what tells NCCL of memory goes before what is under way in it.
+struct Dying {
+  std::vector<comm::Work> works;
+  std::unique_ptr<comm::Registration> of_collectives;
+  std::unique_ptr<comm::Registration> of_messages;
+};
+
+}  // namespace
+
+TEST_CASE("after a failure communicators are aborted before memory that they work in goes") {
+  if (mpi().world_size() == 1) return;
+  const bool messages = GENERATE(false, true);
+  CAPTURE(messages);
+  Stage stage(NcclRegistration::buffers);
+  auto arena = stage.device.arena(Purpose::communication, 1 << 14);
+  const auto values = arena.allocate(DType::f32, {1000});
+  try {
+    Dying dying;
+    dying.of_collectives = stage.group->register_memory(arena.whole(), Offsets::own);
+    dying.of_messages = stage.group->register_for_messages(arena.whole());
+    exchange_messages(stage, values, 1);
+    stage.nccl->faults.never_ends = true;
+    if (messages) {
+      dying.works = start_messages(*stage.group, values, 2);
+    } else {
+      dying.works.push_back(stage.group->start_all_reduce(values, comm::ReduceOp::sum));
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(300)) {
+      for (auto& work : dying.works) CHECK_FALSE(work.poll());
+    }
+    throw std::runtime_error("something else");
+  } catch (const std::runtime_error& error) {
+    CHECK(std::string(error.what()) == "something else");
+  }
+  // Of both directions, or of all; those in which nothing was under way forgot the memory instead.
+  CHECK(stage.nccl->aborted == (messages ? 2 : 1));
+  stage.world->barrier();
 }

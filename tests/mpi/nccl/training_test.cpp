@@ -1,10 +1,9 @@
 // Training over groups of NCCL, with a stand-in for the library whose sums are in other orders than
 // ours.
-#include "mpi/training/training.hpp"
+#include "trireme/device/passing_device.hpp"
 
 #include "comm/progress.hpp"
-#include "support/detached/device.hpp"
-#include "support/fake_nccl/group.hpp"
+#include "mpi/nccl/training_over_nccl.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -18,94 +17,28 @@ using model::Architecture;
 
 namespace {
 
-constexpr int steps = 4;
-
-std::vector<base::Rank> everybody() {
-  std::vector<base::Rank> ranks;
-  for (int rank = 0; rank < mpi().world_size(); ++rank) ranks.emplace_back(rank);
-  return ranks;
-}
-
-layout::Mesh mesh_of_world() {
-  switch (mpi().world_size()) {
-    case 2:
-      return layout::Mesh::of(1, 1, 2);
-    case 4:
-      return layout::Mesh::of(2, 2, 1);
-    case 8:
-      return layout::Mesh::of(2, 2, 2);
-    default:
-      return layout::Mesh::of(1, 1, 1);
-  }
-}
-
-engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
-  engine::EngineOptions options;
-  options.model = tiny(Architecture::gpt2);
-  options.mesh = mesh;
-  options.rank = mpi().world_rank();
-  options.micro_batch = 2;
-  options.micro_batches = 8 / mesh.degree(Axis::data);
-  options.sequence_length = 16;
-  options.clip_norm = 1.0;
-  options.zero_level = zero_level;
-  options.seed = 7;
-  return options;
-}
-
-/// Trains on a detached device whose groups NCCL serves.
-std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOptions& options,
-                                      Haste haste = {}) {
-  DetachedKernels kernels(device::make_cpu_kernels(1), haste);
-  auto groups = mpi_groups(options.mesh);
-  const auto world = mpi().make_world({comm::Backend::mpi, 60});
-  comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device());
-  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
-    *group = parent.split(std::move(*group));
-  }
-  return train(options, groups.views(), kernels, steps);
-}
-
 /// What a device forgets to put in order.
 enum class Forgets { that_it_follows_groups, that_groups_follow_it };
 
 /// Passes all on but that.
-class Forgetful final : public device::Device {
+class Forgetful final : public device::PassingDevice {
  public:
-  Forgetful(device::Device& inner, Forgets what) : inner_(inner), what_(what) {
+  Forgetful(device::Device& inner, Forgets what) : PassingDevice(inner), what_(what) {
     // Groups watch this device, and the host waits for the other.
-    inner_.add(mpi().progress());
+    inner.add(mpi().progress());
   }
   Forgetful(const Forgetful&) = delete;
   Forgetful& operator=(const Forgetful&) = delete;
-  ~Forgetful() override { inner_.remove(mpi().progress()); }
+  ~Forgetful() override { inner().remove(mpi().progress()); }
 
-  const char* name() const override { return inner_.name(); }
-  bool is_host() const override { return false; }
-  device::Arena arena(device::Purpose purpose, std::size_t bytes) override {
-    return inner_.arena(purpose, bytes);
-  }
-  device::Arena staging(device::Purpose purpose, std::size_t bytes) override {
-    return inner_.staging(purpose, bytes);
-  }
-  void copy_in(const void* from, const device::Tensor& to) override { inner_.copy_in(from, to); }
-  void copy_out(const device::Tensor& from, void* to) override { inner_.copy_out(from, to); }
-  void copy(const device::Tensor& from, const device::Tensor& to) override {
-    inner_.copy(from, to);
-  }
   device::Event record() override {
-    return what_ == Forgets::that_groups_follow_it ? device::Event() : inner_.record();
+    return what_ == Forgets::that_groups_follow_it ? device::Event() : inner().record();
   }
   void follow(const device::Event& event) override {
-    if (what_ != Forgets::that_it_follows_groups) inner_.follow(event);
+    if (what_ != Forgets::that_it_follows_groups) inner().follow(event);
   }
-  std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override {
-    return inner_.side_stream(priority);
-  }
-  std::unique_ptr<device::Stopwatch> stopwatch() override { return inner_.stopwatch(); }
 
  private:
-  device::Device& inner_;
   Forgets what_;
 };
 
@@ -118,15 +51,13 @@ TEST_CASE(
   const auto cpu = device::make_cpu_kernels(1);
   const auto on_host = mpi_groups(mesh);
   const auto options = options_for(mesh, 0);
-  const auto expected = train(options, on_host.views(), *cpu, steps);
+  const auto expected = train(options, on_host.views(), *cpu, steps_over_nccl);
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto found = train_over_nccl(*nccl, options);
   CHECK(distance(found, expected) <= 1e-5);
   CHECK(train_over_nccl(*nccl, options) == found);
   // Shards of an optimizer are sums of the same numbers in the same order.
   CHECK(train_over_nccl(*nccl, options_for(mesh, 1)) == found);
-  // Parameters and gradients of each of the three runs.
-  CHECK(nccl->buffers_registered == (mesh.degree(Axis::data) > 1 ? 6 : 0));
   CHECK(nccl->alive() == 0);
   CHECK(nccl->aborted == 0);
 }
@@ -158,17 +89,7 @@ std::vector<Observed> train_forgetfully(FakeNccl& nccl, const engine::EngineOpti
   for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
     *group = parent.split(std::move(*group));
   }
-  engine::Engine engine(options, groups.views(), kernels, memory);
-  engine.initialise();
-  std::vector<Observed> observed;
-  for (int step = 0; step < steps; ++step) {
-    fill(engine, step);
-    const auto outcome = engine.run_schedule();
-    const auto reduced = engine.reduce_gradients();
-    engine.update(3e-3, step + 1);
-    observed.push_back({outcome.loss, reduced.gradient_norm});
-  }
-  return observed;
+  return train_in(memory, options, groups, kernels);
 }
 
 }  // namespace
@@ -191,6 +112,8 @@ struct Waits {
   std::uint64_t device = 0;
   int works = 0;
   int joins = 0;
+  /// Of those the tensor-parallel group's, which no look at what is done can make fewer.
+  int tensor_joins = 0;
 };
 
 /// Counts, and passes on.
@@ -258,26 +181,29 @@ class CountingGroup final : public comm::ProcessGroup {
 Waits waits_of_a_step(FakeNccl& nccl, const engine::EngineOptions& options) {
   DetachedKernels kernels(device::make_cpu_kernels(1));
   Waits waits;
+  Waits of_tensor;
   auto groups = mpi_groups(options.mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
   comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device());
   for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
     *group = parent.split(std::move(*group));
-    if (*group) *group = std::make_unique<CountingGroup>(std::move(*group), waits);
+    auto& counted = group == &groups.tensor ? of_tensor : waits;
+    if (*group) *group = std::make_unique<CountingGroup>(std::move(*group), counted);
   }
   auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
   engine::Engine engine(options, groups.views(), kernels, memory);
   engine.initialise();
   Waits before;
   for (int step = 0; step < 2; ++step) {
-    before = {kernels.device().waits(), waits.works, waits.joins};
+    before = {kernels.device().waits(), waits.works + of_tensor.works,
+              waits.joins + of_tensor.joins, of_tensor.joins};
     fill(engine, step);
     engine.run_schedule();
     engine.reduce_gradients();
     engine.update(1e-3, step + 1);
   }
-  return {kernels.device().waits() - before.device, waits.works - before.works,
-          waits.joins - before.joins};
+  return {kernels.device().waits() - before.device, waits.works + of_tensor.works - before.works,
+          waits.joins + of_tensor.joins - before.joins, of_tensor.joins - before.tensor_joins};
 }
 
 }  // namespace
@@ -303,5 +229,58 @@ TEST_CASE("in a step the host waits for batches, the loss and the norm, however 
       CHECK(waits.joins > 4 * layers * options.micro_batches / mesh.degree(Axis::pipeline));
     }
     joins = waits.joins;
+  }
+}
+
+namespace {
+
+/// Matrices that two ranks can share in multiples of 16.
+engine::EngineOptions fp8_options() {
+  auto options = options_for(mesh_of_world(), 1);
+  options.model.hidden_size = 64;
+  options.model.intermediate_size = 64;
+  options.model.head_dim = 16;
+  options.model.num_attention_heads = 4;
+  options.model.num_key_value_heads = 4;
+  options.model.num_hidden_layers = 2;
+  options.dtype = device::DType::bf16;
+  options.linear_forward = model::LinearForward::e4m3;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("scales of FP8 copies are found without the host") {
+  const auto mesh = mesh_of_world();
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  auto options = fp8_options();
+  options.linear_forward = model::LinearForward::plain;
+  const auto plain = waits_of_a_step(*nccl, options);
+  options.linear_forward = model::LinearForward::e4m3;
+  const int here = options.model.num_hidden_layers / mesh.degree(Axis::pipeline);
+  const int products = 4 * here * options.micro_batches;
+  for (const auto copies : {model::WeightCopies::for_each_use, model::WeightCopies::kept}) {
+    still_going("counting");
+    options.weight_copies = copies;
+    const auto waits = waits_of_a_step(*nccl, options);
+    CHECK(waits.device == plain.device);
+    CHECK(waits.works == 0);
+    if (mesh.degree(Axis::tensor) == 1) continue;
+    // A message a product, and one for all weights of a step.
+    CHECK(waits.tensor_joins - plain.tensor_joins ==
+          products + (copies == model::WeightCopies::kept ? 1 : 0));
+  }
+}
+
+TEST_CASE("FP8 over NCCL has the bits of any order that events allow, and of copies kept or not") {
+  auto options = fp8_options();
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto expected = train_over_nccl(*nccl, options);
+  options.weight_copies = model::WeightCopies::kept;
+  const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
+  for (const auto& haste :
+       {Haste{}, Haste{Haste::Kind::eager}, Haste{Haste::Kind::mixed, 300 + rank}}) {
+    still_going("another order");
+    CHECK(train_over_nccl(*nccl, options, haste) == expected);
   }
 }

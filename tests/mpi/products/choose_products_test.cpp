@@ -181,3 +181,26 @@ TEST_CASE("a step's products are known before it runs") {
   CHECK(count(Kind::backward_weight) == 4 * layers + 1);
   for (const auto& call : calls) CHECK(work_of(call).product.k > 0);
 }
+
+TEST_CASE("products in FP8 are among a step's products") {
+  engine::EngineOptions options;
+  options.model = tiny(model::Architecture::gpt2);
+  options.model.hidden_size = 64;
+  options.model.intermediate_size = 64;
+  options.model.num_attention_heads = 4;
+  options.model.num_key_value_heads = 4;
+  options.model.head_dim = 16;
+  options.micro_batch = 2;
+  options.sequence_length = 8;
+  options.dtype = device::DType::bf16;
+  options.linear_forward = model::LinearForward::e4m3;
+  const auto calls = engine::products_of(options);
+  int quantised = 0;
+  for (const auto& call : calls) {
+    if (call.kind != device::ProductCall::Kind::quantised_forward) continue;
+    ++quantised;
+    CHECK(device::cuda::work_of(call).product.in == device::DType::e4m3);
+  }
+  // Of a step and of an evaluation.
+  CHECK(quantised == 2 * 4 * options.model.num_hidden_layers);
+}

@@ -80,12 +80,15 @@ std::vector<layout::Mesh> meshes_of(int world_size, Architecture architecture) {
 /// Trains one mesh in its variants, compares and prints.
 class Comparison {
  public:
-  Comparison(Architecture architecture, const layout::Mesh& mesh)
-      : architecture_(architecture), mesh_(mesh), groups_(mpi_groups(mesh)) {}
+  Comparison(Architecture architecture, const layout::Mesh& mesh, device::Kernels& kernels)
+      : architecture_(architecture),
+        mesh_(mesh),
+        kernels_(kernels),
+        groups_(staged(mpi_groups(mesh), kernels.device())) {}
 
   std::vector<Observed> run(const Variant& variant, int steps) {
     still_going(mesh_.text() + " " + variant.name);
-    return train(options_for(architecture_, mesh_, variant), groups_.views(), *kernels_, steps);
+    return train(options_for(architecture_, mesh_, variant), groups_.views(), kernels_, steps);
   }
   void must_be_close(const Variant& variant, const std::vector<Observed>& observed,
                      const std::vector<Observed>& serial) const {
@@ -108,8 +111,8 @@ class Comparison {
  private:
   Architecture architecture_;
   layout::Mesh mesh_;
+  device::Kernels& kernels_;
   OwnedGroups groups_;
-  std::unique_ptr<device::Kernels> kernels_ = device::make_reference_kernels();
 };
 
 bool can_interleave(const layout::Mesh& mesh) {
@@ -164,7 +167,8 @@ void compare_variants_together(Comparison& comparison, const layout::Mesh& mesh,
 }
 
 void compare_all(Architecture architecture) {
-  const auto kernels = device::make_reference_kernels();
+  const auto kernels = kernels_under_test();
+  if (!kernels) return;
   const auto one = layout::Mesh::of(1, 1, 1);
   still_going("serial");
   const auto serial = train_serially(options_for(architecture, one, {}), *kernels, long_run);
@@ -173,7 +177,7 @@ void compare_all(Architecture architecture) {
     const int pipeline = mesh.degree(Axis::pipeline);
     const bool tied = tiny(architecture).tie_word_embeddings;
     CAPTURE(model::name(architecture), mesh.text());
-    Comparison comparison(architecture, mesh);
+    Comparison comparison(architecture, mesh, *kernels);
     const auto plain = comparison.run({}, long_run);
     if (pipeline == mesh.world_size() && !tied) {
       comparison.print("1f1b", distance(plain, serial), "bitwise serial");
@@ -217,7 +221,8 @@ TEST_CASE("dropout draws the same numbers in every layout") {
                     .zero_level = 1,
                     .recompute = Recompute::layer,
                     .dropout = 0.2F};
-  const auto kernels = device::make_reference_kernels();
+  const auto kernels = kernels_under_test();
+  if (!kernels) return;
   const auto one = layout::Mesh::of(1, 1, 1);
   const auto serial =
       train_serially(options_for(Architecture::gpt2, one, dropping), *kernels, short_run);
@@ -225,7 +230,7 @@ TEST_CASE("dropout draws the same numbers in every layout") {
   CHECK(serial.front().loss != without.front().loss);
   for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::gpt2)) {
     CAPTURE(mesh.text());
-    Comparison comparison(Architecture::gpt2, mesh);
+    Comparison comparison(Architecture::gpt2, mesh, *kernels);
     for (const auto& variant : {dropping, all}) {
       if (mesh.degree(Axis::tensor) == 1 && variant.sequence == SequenceParallel::on) continue;
       comparison.must_be_close(variant, comparison.run(variant, short_run), serial);
@@ -236,7 +241,8 @@ TEST_CASE("dropout draws the same numbers in every layout") {
 TEST_CASE("every layout trains with momentum sgd as one rank does") {
   const Variant plain{.name = "sgd", .rule = optim::RuleKind::sgd};
   const Variant sharded{.name = "sgd, zero 1", .zero_level = 1, .rule = optim::RuleKind::sgd};
-  const auto kernels = device::make_reference_kernels();
+  const auto kernels = kernels_under_test();
+  if (!kernels) return;
   const auto one = layout::Mesh::of(1, 1, 1);
   const auto serial =
       train_serially(options_for(Architecture::llama, one, plain), *kernels, short_run);
@@ -244,7 +250,7 @@ TEST_CASE("every layout trains with momentum sgd as one rank does") {
   CHECK(serial[1].loss != other[1].loss);
   for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::llama)) {
     CAPTURE(mesh.text());
-    Comparison comparison(Architecture::llama, mesh);
+    Comparison comparison(Architecture::llama, mesh, *kernels);
     const auto observed = comparison.run(plain, short_run);
     comparison.must_be_close(plain, observed, serial);
     if (mesh.degree(Axis::data) > 1) comparison.must_be_same(sharded, observed);

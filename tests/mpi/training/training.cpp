@@ -108,8 +108,8 @@ void fill(engine::Engine& engine, int step) {
   }
 }
 
-std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
-                            device::Kernels& kernels, int steps, double learning_rate) {
+TrainedRun run_training(const engine::EngineOptions& options, const engine::Groups& groups,
+                        device::Kernels& kernels, int steps, double learning_rate) {
   const auto measured = engine::measure(options);
   auto memory = engine::Memory::on(kernels.device(), measured);
   engine::Engine engine(options, groups, kernels, memory);
@@ -127,7 +127,12 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
     CAPTURE(device::name(purpose), measured[index], memory.peak_bytes()[index]);
     CHECK(measured[index] == memory.peak_bytes()[index]);
   }
-  return observed;
+  return {observed, engine.recorded()};
+}
+
+std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
+                            device::Kernels& kernels, int steps, double learning_rate) {
+  return run_training(options, groups, kernels, steps, learning_rate).observed;
 }
 
 std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,
@@ -135,7 +140,7 @@ std::vector<Observed> train_serially(const engine::EngineOptions& options, devic
   static const auto world = mpi().make_world({comm::Backend::automatic, 300});
   std::vector<Observed> observed(static_cast<std::size_t>(steps));
   if (world->rank() == 0) {
-    const auto groups = local_groups();
+    const auto groups = staged(local_groups(), kernels.device());
     observed = train(options, groups.views(), kernels, steps);
   }
   // Doubles travel as pairs of 32-bit words.

@@ -26,6 +26,11 @@ OwnedGroups local_groups();
 /// they were for the host's own memory.
 OwnedGroups staged(OwnedGroups groups, device::Device& device);
 
+/// Whose layouts are compared: the reference (on_host.cpp), the same behind a detached device
+/// (detached/on_detached.cpp), or the first card, which all ranks share (tests/gpu/on_card.cpp).
+/// Null, after the words that mark a test as skipped, where there is none.
+std::unique_ptr<device::Kernels> kernels_under_test();
+
 /// Tiny models of the three families; gpt2 ties its embeddings, llama has grouped heads and
 /// scaled rotary frequencies, qwen3 has heads wider than hidden / heads.
 model::ModelConfig tiny(model::Architecture architecture);
@@ -40,7 +45,16 @@ struct Observed {
   bool operator==(const Observed&) const = default;
 };
 
+/// A whole run, and what of it was recorded and issued again.
+struct TrainedRun {
+  std::vector<Observed> observed;
+  engine::Engine::Recorded recorded;
+};
+
 /// Trains on made-up tokens; checks that the run took exactly the memory that was measured for it.
+TrainedRun run_training(const engine::EngineOptions& options, const engine::Groups& groups,
+                        device::Kernels& kernels, int steps, double learning_rate = 3e-3);
+/// The same, where nothing else is looked at.
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
                             device::Kernels& kernels, int steps, double learning_rate = 3e-3);
 

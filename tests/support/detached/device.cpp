@@ -98,6 +98,12 @@ void DetachedDevice::copy(const device::Tensor& from, const device::Tensor& to) 
   stream_->issue([=] { copy_bytes(source.raw(), target.raw(), source.byte_count()); });
 }
 
+void DetachedDevice::begin_recording() {
+  if (recordings_left_-- <= 0)
+    throw device::RecordingRefused("the stand-in of a card has had enough");
+  stream_->keep();
+}
+
 std::unique_ptr<device::Recording> DetachedDevice::end_recording() {
   return std::make_unique<DetachedRecording>(*stream_, stream_->take_kept());
 }

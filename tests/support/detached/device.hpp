@@ -7,6 +7,7 @@
 #include "support/device/operand_kernels.hpp"
 
 #include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,7 +38,9 @@ class DetachedDevice final : public device::Device {
   std::unique_ptr<device::Stopwatch> stopwatch() override;
   bool can_record() const override { return true; }
   bool recording() const override { return stream_->keeps(); }
-  void begin_recording() override { stream_->keep(); }
+  /// Throws RecordingRefused from the given beginning on, which counts from 0.
+  void refuse_recordings_from(int beginning) { recordings_left_ = beginning; }
+  void begin_recording() override;
   std::unique_ptr<device::Recording> end_recording() override;
   void abandon_recording() override { stream_->take_kept(); }
 
@@ -47,6 +50,7 @@ class DetachedDevice final : public device::Device {
   std::string name_;
   std::shared_ptr<DetachedOrder> order_;
   std::shared_ptr<DetachedStream> stream_;
+  int recordings_left_ = std::numeric_limits<int>::max();
 };
 
 /// Kernels of a detached device: those of a host backend on the memory behind it, in the order of
@@ -57,7 +61,7 @@ class DetachedKernels final : public device::test::OperandKernels {
       : inner_(std::move(inner)), device_(haste) {}
 
   const char* name() const override { return inner_->name(); }
-  device::Device& device() override { return device_; }
+  DetachedDevice& device() override { return device_; }
   DetachedStream& stream() { return device_.stream(); }
   double sum_of_squares(const device::Tensor& x) override;
   double sum(const device::Tensor& x) override;

@@ -3,9 +3,9 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
-#include <signal.h>
+#include "support/fault_names.hpp"
+
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -43,51 +43,21 @@ Block* block_of(const void* address) {
   return nullptr;
 }
 
-struct sigaction& former() {
-  static struct sigaction action;
-  return action;
-}
-
-void say(const char* text) {
-  // Nothing can be done about a line that cannot be written.
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
-}
-
-void say(std::size_t number) {
-  std::array<char, 24> digits{};
-  auto place = digits.size() - 1;
-  do {
-    digits[--place] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  say(digits.data() + place);
-}
-
-/// Names what was touched, then lets the fault come again for whoever handled it before.
-void name_fault(int /*signal*/, siginfo_t* info, void* /*context*/) {
-  if (const auto* block = block_of(info->si_addr)) {
-    say("the host touched byte ");
-    say(static_cast<std::size_t>(static_cast<std::byte*>(info->si_addr) - block->begin.load()));
-    say(" of ");
-    say(block->bytes);
-    say(" of '");
-    say(device::name(block->purpose));
-    say("', which lie on a device (a card's memory is out of its reach); copy through "
-        "device::Device\n");
-  }
-  ::sigaction(SIGSEGV, &former(), nullptr);
-}
-
-void watch_faults() {
-  struct sigaction present {};
-  ::sigaction(SIGSEGV, nullptr, &present);
-  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == &name_fault) return;
-  former() = present;
-  struct sigaction mine {};
-  mine.sa_sigaction = &name_fault;
-  mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  ::sigemptyset(&mine.sa_mask);
-  ::sigaction(SIGSEGV, &mine, nullptr);
+/// Whether the address is a device's; says so.
+bool name_fault(const void* address) {
+  const auto* block = block_of(address);
+  if (block == nullptr) return false;
+  faults::say("the host touched byte ");
+  faults::say(
+      static_cast<std::size_t>(static_cast<const std::byte*>(address) - block->begin.load()));
+  faults::say(" of ");
+  faults::say(block->bytes);
+  faults::say(" of '");
+  faults::say(device::name(block->purpose));
+  faults::say(
+      "', which lie on a device (a card's memory is out of its reach); copy through "
+      "device::Device\n");
+  return true;
 }
 
 std::byte* map_pages(std::size_t bytes, int protection) {
@@ -125,7 +95,7 @@ device::Arena take(device::Purpose purpose, std::size_t capacity_bytes,
   const auto free = std::find_if(blocks().begin(), blocks().end(),
                                  [](const Block& block) { return block.begin == nullptr; });
   if (free == blocks().end()) throw DetachedFault("too many arenas of detached devices");
-  watch_faults();
+  faults::watch(&name_fault);
   free->mapped = (std::max<std::size_t>(capacity_bytes, 1) + page - 1) / page * page;
   free->bytes = capacity_bytes;
   free->purpose = purpose;

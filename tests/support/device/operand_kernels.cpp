@@ -358,4 +358,12 @@ void OperandKernels::sgd(const Sgd& rule, const Tensor& gradient, const Tensor& 
       });
 }
 
+void OperandKernels::round_stochastically(const Tensor& master, const StochasticRounding& rounding,
+                                          const Tensor& parameter) {
+  run("round_stochastically", {{"master", master, input}, {"parameter", parameter, output}},
+      [=](Kernels& k, const Placement& at) {
+        k.round_stochastically(at(master), rounding, at(parameter));
+      });
+}
+
 }  // namespace trireme::device::test

@@ -77,6 +77,8 @@ class OperandKernels : public Kernels {
              const Tensor& parameter) override;
   void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master, const Tensor& momentum,
            const Tensor& parameter) override;
+  void round_stochastically(const Tensor& master, const StochasticRounding& rounding,
+                            const Tensor& parameter) override;
 
  private:
   virtual void run(const char* operation, std::initializer_list<Operand> operands,

@@ -154,15 +154,15 @@ struct FakeCudnnCalls {
   static Status create(Handle* handle) {
     static int next = 0;
     *handle = reinterpret_cast<Handle>(static_cast<std::uintptr_t>(++next));
-    fake().handles_[*handle] = false;
+    fake().handles_[*handle] = std::nullopt;
     return Status::success;
   }
   static Status destroy(Handle handle) {
     if (fake().handles_.erase(handle) == 0) misuse("a handle that there is not");
     return Status::success;
   }
-  static Status set_stream(Handle handle, void*) {
-    fake().handles_.at(handle) = true;
+  static Status set_stream(Handle handle, void* stream) {
+    fake().handles_.at(handle) = stream;
     return Status::success;
   }
   static Status create_descriptor(Kind kind, RawDescriptor* raw) {
@@ -173,7 +173,8 @@ struct FakeCudnnCalls {
     return Status::success;
   }
   static Status destroy_descriptor(RawDescriptor raw) {
-    if (fake().descriptors_.erase(raw) == 0) misuse("a descriptor that there is not");
+    fake().before_destruction_of(fake().find(raw));
+    fake().descriptors_.erase(raw);
     return Status::success;
   }
   static Status set_attribute(RawDescriptor raw, Attribute attribute, Type type, std::int64_t count,
@@ -294,9 +295,30 @@ void FakeCudnn::get(CudnnDescriptor& descriptor, Attribute attribute, std::int64
   }
 }
 
+/// What tensors by value are when a run is issued: the caller's numbers may be gone when it runs.
+std::map<std::int64_t, float> FakeCudnn::numbers_of(
+    const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses) {
+  std::map<std::int64_t, float> numbers;
+  for (auto* const raw : graph.all<RawDescriptor>(Attribute::graph_operations)) {
+    for (const auto& [attribute, value] : find(raw).values) {
+      if (value.type != Type::descriptor) continue;
+      const auto& tensor = find(value.as<RawDescriptor>().front());
+      if (tensor.kind != Kind::tensor || !tensor.has(Attribute::tensor_is_by_value) ||
+          !tensor.one<bool>(Attribute::tensor_is_by_value)) {
+        continue;
+      }
+      const auto id = tensor.one<std::int64_t>(Attribute::tensor_id);
+      if (!addresses.contains(id)) misuse("a tensor without an address");
+      numbers[id] = *static_cast<const float*>(addresses.at(id));
+    }
+  }
+  return numbers;
+}
+
 void FakeCudnn::execute(Handle handle, const CudnnDescriptor& plan, const CudnnDescriptor& pack) {
   if (!plan.finalized || !pack.finalized) misuse("a run of what is not final");
-  if (!handles_.contains(handle) || !handles_.at(handle)) misuse("a run without a stream");
+  if (!handles_.contains(handle) || !handles_.at(handle).has_value())
+    misuse("a run without a stream");
   if (plan.one<void*>(Attribute::plan_handle) != handle) misuse("a plan of another handle");
   const auto ids = pack.all<std::int64_t>(Attribute::pack_ids);
   const auto pointers = pack.all<void*>(Attribute::pack_pointers);
@@ -306,11 +328,27 @@ void FakeCudnn::execute(Handle handle, const CudnnDescriptor& plan, const CudnnD
     if (pointers[index] == nullptr) misuse("an address of nothing");
     if (!addresses.emplace(ids[index], pointers[index]).second) misuse("an id twice");
   }
-  constexpr int poison = 0xC5;
-  std::memset(pack.one<void*>(Attribute::pack_workspace), poison, plan.engine.workspace_bytes);
-  const auto& config = plan.descriptor(Attribute::plan_config);
-  interpret(config.descriptor(Attribute::heuristics_graph), addresses);
+  const auto& graph =
+      plan.descriptor(Attribute::plan_config).descriptor(Attribute::heuristics_graph);
+  auto work = [addresses, &graph, bytes = plan.engine.workspace_bytes,
+               workspace = pack.one<void*>(Attribute::pack_workspace),
+               numbers = numbers_of(graph, addresses)]() mutable {
+    constexpr int poison = 0xC5;
+    std::memset(workspace, poison, bytes);
+    for (auto& [id, number] : numbers) addresses[id] = &number;
+    interpret(graph, addresses);
+  };
   ++runs;
+  if (!issue) return work();
+  settled_ = false;
+  issue(*handles_.at(handle), work);
+}
+
+/// Work that is under way has a copy of its variant pack, and uses all else.
+void FakeCudnn::before_destruction_of(const CudnnDescriptor& descriptor) {
+  if (settled_ || descriptor.kind == Kind::variant_pack || !settle) return;
+  settle();
+  settled_ = true;
 }
 
 }  // namespace trireme::testing

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,6 +72,10 @@ class FakeCudnn {
 
   std::size_t version = 91900;
   std::vector<CudnnEngine> engines{{}};
+  /// How a stream does the work of a run; at once unless set.
+  std::function<void(void* stream, std::function<void()> work)> issue;
+  /// Waits for all that was issued; needed before what it uses is destroyed.
+  std::function<void()> settle;
   int plans_made = 0;
   int runs = 0;
   std::size_t alive() const { return descriptors_.size() + handles_.size(); }
@@ -86,11 +92,15 @@ class FakeCudnn {
            std::int64_t& count, void* values);
   void execute(device::cudnn::Handle handle, const CudnnDescriptor& plan,
                const CudnnDescriptor& pack);
+  std::map<std::int64_t, float> numbers_of(const CudnnDescriptor& graph,
+                                           const std::map<std::int64_t, void*>& addresses);
+  void before_destruction_of(const CudnnDescriptor& descriptor);
 
   device::cudnn::Api api_;
   std::map<void*, std::unique_ptr<CudnnDescriptor>> descriptors_;
-  /// And whether they have a stream.
-  std::map<void*, bool> handles_;
+  /// And their streams, once they have one.
+  std::map<void*, std::optional<void*>> handles_;
+  bool settled_ = true;
 };
 
 /// Runs a graph's operations on the memory that a variant pack names.

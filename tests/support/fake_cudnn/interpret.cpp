@@ -26,6 +26,7 @@ class Values {
     std::copy(sizes.begin(), sizes.end(), dims_.begin());
     std::copy(strides.begin(), strides.end(), strides_.begin());
     if (tensor.one<bool>(Attribute::tensor_is_virtual)) {
+      if (overlap()) strides_ = {dims_[1] * dims_[2] * dims_[3], dims_[2] * dims_[3], dims_[3], 1};
       std::int64_t last = 0;
       for (std::size_t d = 0; d < dims_.size(); ++d) last += (dims_[d] - 1) * strides_[d];
       own_.assign(static_cast<std::size_t>(last) + 1, std::nanf(""));
@@ -38,6 +39,20 @@ class Values {
   }
 
   const Place& dims() const { return dims_; }
+  /// Whether two elements lie at one place. The library's own pattern has such a tensor, whose
+  /// elements never lie anywhere.
+  bool overlap() const {
+    std::array<std::size_t, 4> order{0, 1, 2, 3};
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return strides_[a] < strides_[b]; });
+    std::int64_t extent = 1;
+    for (const auto d : order) {
+      if (dims_[d] == 1) continue;
+      if (strides_[d] < extent) return true;
+      extent = strides_[d] * (dims_[d] - 1) + extent;
+    }
+    return false;
+  }
   void require() const {
     if (!computed_) misuse("a value that no operation has computed");
   }

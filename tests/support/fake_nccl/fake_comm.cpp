@@ -17,11 +17,6 @@ using device::DType;
 using device::Tensor;
 using Kind = FakeComm::Part::Kind;
 
-DType dtype_of(DataType type) {
-  if (type == DataType::f32) return DType::f32;
-  return type == DataType::bf16 ? DType::bf16 : DType::i32;
-}
-
 /// Where the stand-in of the device reaches what a call names.
 Tensor reach(const void* address, std::int64_t count, DataType type, const char* operand) {
   const Tensor there(const_cast<void*>(address), dtype_of(type), {count});
@@ -55,6 +50,9 @@ struct FakeComm::Run {
   std::vector<Part> parts;
   /// By part: with all members, or with one.
   std::vector<std::vector<FakeTransfer>> transfers;
+  std::vector<FakeUse> uses;
+  /// Those of the others, as transfers.
+  std::vector<std::vector<FakeTransfer>> others;
   std::chrono::steady_clock::time_point asked = std::chrono::steady_clock::now();
   bool started = false;
 };
@@ -113,7 +111,7 @@ FakeTransfer FakeComm::receive_from(int position, std::size_t bytes, int tag) {
   return transfer;
 }
 
-std::vector<FakeTransfer> FakeComm::exchange(const void* values, std::size_t bytes) {
+std::vector<FakeTransfer> FakeComm::exchange(const void* values, std::size_t bytes, int kind) {
   std::vector<FakeTransfer> transfers;
   for (int position = 0; position < size(); ++position) {
     if (position == rank_) {
@@ -122,61 +120,18 @@ std::vector<FakeTransfer> FakeComm::exchange(const void* values, std::size_t byt
       std::memcpy(own.bytes.data(), values, bytes);
       transfers.push_back(std::move(own));
     } else {
-      transfers.push_back(receive_from(position, bytes, tag(0)));
+      transfers.push_back(receive_from(position, bytes, tag(kind)));
     }
   }
   for (int position = 0; position < size(); ++position) {
-    if (position != rank_) transfers.push_back(send_to(position, values, bytes, tag(0)));
+    if (position != rank_) transfers.push_back(send_to(position, values, bytes, tag(kind)));
   }
   return transfers;
 }
 
-void* FakeComm::add_registration(const void* data, std::size_t bytes) {
-  if (!detached::owns(data)) throw std::logic_error("NCCL is told of memory that no card has");
-  const Range range{static_cast<const std::byte*>(data), bytes};
-  for (const auto& [handle, known] : registrations_) {
-    if (range.begin < known.begin + known.bytes && known.begin < range.begin + bytes) {
-      throw std::logic_error("NCCL is told twice of the same memory");
-    }
-  }
-  std::erase_if(former_, [&](const Range& old) {
-    return old.begin < range.begin + bytes && range.begin < old.begin + old.bytes;
-  });
-  auto* const handle = reinterpret_cast<void*>(++handles_made_);
-  registrations_[handle] = range;
-  return handle;
-}
-
-void FakeComm::remove_registration(void* handle) {
-  const auto found = registrations_.find(handle);
-  if (found == registrations_.end()) throw std::logic_error("NCCL knows of no such memory");
-  if (under_way_ > 0) throw std::logic_error("memory is taken from NCCL that works in it");
-  former_.push_back(found->second);
-  registrations_.erase(found);
-}
-
-void FakeComm::expect_no_registrations() const {
-  if (!registrations_.empty()) {
-    throw std::logic_error("a communicator ends that still knows of memory");
-  }
-}
-
-void FakeComm::expect_no_former(const void* data, std::size_t bytes) const {
-  const auto* const begin = static_cast<const std::byte*>(data);
-  for (const auto& old : former_) {
-    if (begin != nullptr && begin < old.begin + old.bytes && old.begin < begin + bytes) {
-      throw std::logic_error("NCCL is given memory that was taken from it");
-    }
-  }
-}
-
 void FakeComm::issue(const char* call, std::vector<Part> parts, void* stream) {
-  for (const auto& part : parts) {
-    const auto bytes = static_cast<std::size_t>(part.count) * device::size_of(dtype_of(part.type));
-    expect_no_former(part.from, bytes);
-    expect_no_former(part.to, bytes);
-  }
   auto run = std::make_shared<Run>();
+  for (const auto& part : parts) run->uses.push_back(note_use(part));
   run->parts = std::move(parts);
   begin(call, nullptr);
   ++under_way_;
@@ -192,9 +147,11 @@ bool FakeComm::advance(Run& run) {
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - run.asked;
   if (waited.count() < nccl_.faults.late_seconds) return false;
   if (!run.started) start(run);
-  for (const auto& transfers : run.transfers) {
-    for (const auto& transfer : transfers) {
-      if (!transfer.work.done()) return false;
+  for (const auto* all : {&run.transfers, &run.others}) {
+    for (const auto& transfers : *all) {
+      for (const auto& transfer : transfers) {
+        if (!transfer.work.done()) return false;
+      }
     }
   }
   complete(run);
@@ -204,7 +161,9 @@ bool FakeComm::advance(Run& run) {
 
 void FakeComm::start(Run& run) {
   run.started = true;
-  for (const auto& part : run.parts) {
+  for (std::size_t index = 0; index < run.parts.size(); ++index) {
+    const auto& part = run.parts[index];
+    run.others.push_back(tell_use(part, run.uses[index]));
     std::vector<FakeTransfer> transfers;
     const auto bytes = static_cast<std::size_t>(part.count) * device::size_of(dtype_of(part.type));
     if (part.kind == Kind::receive) {
@@ -253,6 +212,7 @@ void FakeComm::complete(Run& run) {
   for (std::size_t index = 0; index < run.parts.size(); ++index) {
     const auto& part = run.parts[index];
     const auto& inputs = run.transfers[index];
+    expect_like(part, run.uses[index], run.others[index]);
     const auto bytes = static_cast<std::size_t>(part.count) * device::size_of(dtype_of(part.type));
     const auto put = [&](std::size_t place, const std::byte* from, std::size_t length) {
       const auto count =

@@ -12,6 +12,16 @@ struct FakeTransfer {
   comm::Work work;
 };
 
+/// Of which memory a member makes use in an operation.
+struct FakeUse {
+  std::int64_t known = 0;
+  /// In memory that NCCL has allocated, where others reach it; -1 elsewhere.
+  std::int64_t from = -1;
+  std::int64_t to = -1;
+};
+
+device::DType dtype_of(comm::nccl::DataType type);
+
 /// A communicator of FakeNccl.
 class FakeComm : public std::enable_shared_from_this<FakeComm> {
  public:
@@ -53,7 +63,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   /// Work of the stream, once this call has been done.
   void issue(const char* call, std::vector<Part> parts, void* stream);
   /// Begins to give `values` to all members and take theirs.
-  std::vector<FakeTransfer> exchange(const void* values, std::size_t bytes);
+  std::vector<FakeTransfer> exchange(const void* values, std::size_t bytes, int kind = 0);
 
  private:
   struct Run;
@@ -79,7 +89,18 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
     const std::byte* begin = nullptr;
     std::size_t bytes = 0;
   };
-  void expect_no_former(const void* data, std::size_t bytes) const;
+  /// Where memory of an operation lies. Throws where it was registered once, and is no more.
+  struct Place {
+    bool known = false;
+    std::int64_t offset = -1;
+  };
+  Place place_of(const void* data, std::size_t bytes) const;
+  FakeUse note_use(const Part& part);
+  /// Begins to tell the other members.
+  std::vector<FakeTransfer> tell_use(const Part& part, const FakeUse& use);
+  /// Throws where others' memory is registered and this one's is not, or at another offset.
+  void expect_like(const Part& part, const FakeUse& use,
+                   const std::vector<FakeTransfer>& others) const;
 
   std::map<void*, Range> registrations_;
   /// That were known once, and are not.

@@ -135,6 +135,14 @@ void FakeNccl::release(void* data) {
   if (allocations_.erase(data) == 0) throw std::logic_error("NCCL frees what it has not allocated");
 }
 
+std::int64_t FakeNccl::offset_in_allocation(const void* data) const {
+  for (const auto& [begin, arena] : allocations_) {
+    const auto offset = static_cast<const std::byte*>(data) - static_cast<const std::byte*>(begin);
+    if (offset >= 0 && offset < static_cast<std::ptrdiff_t>(arena.capacity_bytes())) return offset;
+  }
+  return -1;
+}
+
 FakeComm* FakeNccl::add(std::shared_ptr<FakeComm> comm) {
   auto* const raw = comm.get();
   comms_[raw] = std::move(comm);

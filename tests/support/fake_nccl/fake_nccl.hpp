@@ -66,6 +66,13 @@ class FakeNccl {
   std::size_t alive() const { return comms_.size(); }
   int buffers_registered = 0;
   int windows_registered = 0;
+  /// Operations by whether all their memory was registered with their communicator.
+  struct Uses {
+    int in_known_memory = 0;
+    int elsewhere = 0;
+  };
+  Uses collectives;
+  Uses messages;
   /// Allocated, and not freed.
   std::size_t allocations() const { return allocations_.size(); }
 
@@ -80,6 +87,8 @@ class FakeNccl {
   comm::nccl::Result make_id(comm::nccl::UniqueId* id);
   void* allocate(std::size_t bytes);
   void release(void* data);
+  /// From the begin of what it lies in; -1 for memory that the library has not allocated.
+  std::int64_t offset_in_allocation(const void* data) const;
   FakeComm* begin_comm(int ranks, int rank, const comm::nccl::UniqueId& id);
   FakeComm* split(FakeComm& parent, int color, int key);
   FakeComm* add(std::shared_ptr<FakeComm> comm);

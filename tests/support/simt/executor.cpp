@@ -62,7 +62,7 @@ Executor& Executor::here() {
   return *running;
 }
 
-void Executor::use(Memory& memory) {
+void Executor::use(AddressSpace& memory) {
   memory_ = &memory;
   running = this;
 }

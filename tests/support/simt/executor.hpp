@@ -31,8 +31,8 @@ class Executor {
   static Executor& here();
 
   /// Memory of the operation under way.
-  Memory& memory() { return *memory_; }
-  void use(Memory& memory);
+  AddressSpace& memory() { return *memory_; }
+  void use(AddressSpace& memory);
 
   /// body() is one thread's run of the kernel.
   void launch(const std::string& kernel, std::int64_t blocks, int threads,
@@ -82,7 +82,7 @@ class Executor {
   int index_of(const Thread& thread) const;
   static void thread_main(void* executor);
 
-  Memory* memory_ = nullptr;
+  AddressSpace* memory_ = nullptr;
   std::mt19937_64 random_;
   std::uint64_t seed_;
   std::vector<std::unique_ptr<Thread>> pool_;

@@ -163,7 +163,7 @@ void* Memory::workspace(std::size_t element_bytes, std::size_t count) {
   return base;
 }
 
-Allocation* Memory::find(const void* address) {
+Target* Memory::find(const void* address) {
   if (address == nullptr) return nullptr;
   settle();
   for (const auto& allocation : allocations_) {

@@ -33,15 +33,33 @@ struct Traffic {
   std::int64_t writes = 0;
 };
 
-/// Memory that kernels may touch: one run of elements of equal size, with what is known of each.
-class Allocation {
+/// Memory that kernels may touch.
+class Target {
+ public:
+  virtual ~Target() = default;
+  /// The address of elements [index, index + count) of `bytes` each, seen from `origin`, after all
+  /// checks; `origin` lies in this memory.
+  virtual void* check(const void* origin, std::int64_t index, int count, std::size_t bytes,
+                      Access access, const Place& where) = 0;
+};
+
+/// All memory that there is for kernels.
+class AddressSpace {
+ public:
+  virtual ~AddressSpace() = default;
+  /// Where the address lies, null for null; throws if nowhere.
+  virtual Target* find(const void* address) = 0;
+  /// "element 3 of 'dx' (f32 [2, 8])": what lies there.
+  virtual std::string describe(const void* address) const = 0;
+};
+
+/// One run of elements of equal size, with what is known of each.
+class Allocation final : public Target {
  public:
   Allocation(std::byte* base, std::size_t element_bytes, std::size_t count);
 
-  /// The address of elements [index, index + count) of `bytes` each, seen from `origin`, after all
-  /// checks; `origin` lies in this allocation.
   void* check(const void* origin, std::int64_t index, int count, std::size_t bytes, Access access,
-              const Place& where);
+              const Place& where) override;
 
   bool contains(const void* address) const;
   const Traffic& traffic() const { return traffic_; }
@@ -64,17 +82,15 @@ class Allocation {
 
 /// The global memory of one operation: the tensors that it was given, and its workspace. Anything
 /// else is out of bounds.
-class Memory {
+class Memory final : public AddressSpace {
  public:
   /// Before the first find(). Views of the same memory may overlap.
   void declare(std::string name, const Tensor& tensor, Role role);
   /// Memory that nobody has written; lives as long as this.
   void* workspace(std::size_t element_bytes, std::size_t count);
 
-  /// Where the address lies; throws if nowhere.
-  Allocation* find(const void* address);
-  /// "element 3 of 'dx' (f32 [2, 8])": what lies there.
-  std::string describe(const void* address) const;
+  Target* find(const void* address) override;
+  std::string describe(const void* address) const override;
   /// By the tensors' names, of those that share no memory; "workspace" for all of it.
   std::map<std::string, Traffic> traffic() const;
   /// Throws if an output has an element that was never written.

@@ -55,3 +55,22 @@ TEST_CASE("the plan of a run on cards lists what libraries take beside the arena
   CHECK_FALSE(plan_with({cuda, bf16, "numerics.attention=own"})["libraries"].contains("cuDNN"));
   CHECK_FALSE(plan_with({cuda, bf16, "model.dropout=0.1"})["libraries"].contains("cuDNN"));
 }
+
+TEST_CASE("the plan of a run in FP8 says when copies of weights are made, and counts them") {
+  const std::string fp8 = "numerics.precision=fp8";
+  CHECK_FALSE(plan_with({"numerics.precision=bf16"}).contains("weight_copies"));
+  const auto bytes = [](const Json& plan) {
+    return plan["ranks"][0]["bytes"]["parameters"].get<std::int64_t>();
+  };
+  // Two replicas of two sequences each: one micro-batch, in which each weight is read once.
+  const auto once = plan_with({fp8});
+  CHECK(once["weight_copies"] == "for each use");
+  const auto twice = plan_with({fp8, "train.activation_checkpointing=full"});
+  CHECK(twice["weight_copies"] == "kept");
+  const auto more = plan_with({fp8, "train.micro_batch=1"});
+  CHECK(more["weight_copies"] == "kept");
+  // Two layers of 512 x (8 + 2 + 2 heads of 64), 512 x 512, 512 x 2048 and 1024 x 512.
+  const std::int64_t weights = 2 * 512 * (768 + 512 + 2048 + 1024);
+  CHECK(bytes(twice) - bytes(once) >= weights);
+  CHECK(bytes(twice) - bytes(once) < weights + 9 * 512);
+}

@@ -165,6 +165,10 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
       {{"train.eval_every=5"},
        "train.eval_every = 5 (--set) needs data.validation (there is nothing to evaluate on); "
        "give the prefix of held-out tokens, or set train.eval_every=0"},
+      {{"numerics.stochastic_rounding=true"},
+       "numerics.stochastic_rounding = true (--set) does not go with numerics.precision = fp32 "
+       "(default) (parameters are their own fp32 masters, and nothing is rounded); set "
+       "numerics.precision=bf16 or fp8, or numerics.stochastic_rounding=false"},
   });
 }
 

@@ -37,6 +37,10 @@ TEST_CASE("an arena hands out aligned, disjoint, zeroed memory") {
   for (int i = 0; i < 15; ++i) CHECK(a.bf16()[i].bits == 0);
   CHECK(arena.used_bytes() == 128);
   CHECK_FALSE(arena.is_measuring());
+  CHECK(arena.whole().raw() == a.raw());
+  CHECK(arena.whole().byte_count() == 4096);
+  CHECK_FALSE(Arena::host(Purpose::workspace, 0).whole());
+  CHECK_FALSE(Arena::measuring(Purpose::workspace).whole());
 }
 
 TEST_CASE("release gives memory back to the mark and the peak remains") {

@@ -169,6 +169,39 @@ TEST_CASE("a layer's products have names of their own, whatever they are done wi
   CHECK(work_of(unfused(calls[8])).product == work_of(calls[7]).product);
 }
 
+TEST_CASE("a product of codes is timed and chosen as any other, with the scales of both") {
+  auto arena = Arena::measuring(Purpose::activations);
+  const Quantised x{arena.allocate(DType::e4m3, {48, 256}), arena.allocate(DType::f32, {1})};
+  const Quantised w{arena.allocate(DType::e4m3, {512, 256}), arena.allocate(DType::f32, {1})};
+  const auto bias = arena.allocate(DType::bf16, {512});
+  const auto y = arena.allocate(DType::bf16, {48, 512});
+  std::vector<ProductCall> calls;
+  const auto kernels = make_recording_kernels(calls);
+  kernels->linear_forward_quantised(x, w, bias, y);
+  kernels->linear_forward_quantised(x, w, {}, y);
+  REQUIRE(calls.size() == 2);
+  const auto work = work_of(calls[0]);
+  CHECK(work.product.m == 512);
+  CHECK(work.product.n == 48);
+  CHECK(work.product.k == 256);
+  CHECK(work.product.transpose_a);
+  CHECK_FALSE(work.product.transpose_b);
+  CHECK(work.product.in == DType::e4m3);
+  CHECK(work.product.out == DType::bf16);
+  CHECK(work.product.epilogue == Epilogue::bias);
+  CHECK(work.operands.a == w.codes.raw());
+  CHECK(work.operands.b == x.codes.raw());
+  CHECK(work.operands.scale_a == w.unscale.raw());
+  CHECK(work.operands.scale_b == x.unscale.raw());
+  CHECK(work.operands.bias == bias.raw());
+  CHECK(work_of(calls[1]).product.text() != work.product.text());
+  CHECK(work_of(unfused(calls[0])).product == work.product);
+  const auto plain = arena.allocate(DType::bf16, {48, 256});
+  kernels->linear_forward(plain, arena.allocate(DType::bf16, {512, 256}), {}, y);
+  CHECK(work_of(calls[2]).product.text() != work_of(calls[1]).product.text());
+  CHECK(work_of(calls[2]).operands.scale_a == nullptr);
+}
+
 TEST_CASE("epilogues are asked of the library only for what it does") {
   auto arena = Arena::measuring(Purpose::activations);
   const auto call = [&](DType dtype, std::int64_t out) {
@@ -179,4 +212,24 @@ TEST_CASE("epilogues are asked of the library only for what it does") {
   CHECK(fuses(call(DType::bf16, 64)));
   CHECK_FALSE(fuses(call(DType::f32, 64)));
   CHECK_FALSE(fuses(call(DType::bf16, 60)));
+}
+
+TEST_CASE("a bias that does not begin at a multiple of 16 bytes is left to own kernels") {
+  auto arena = Arena::measuring(Purpose::activations);
+  const auto x = arena.allocate(DType::bf16, {4, 64});
+  const auto w = arena.allocate(DType::bf16, {32, 64});
+  const auto biases = arena.allocate(DType::bf16, {64});
+  const auto wide = arena.allocate(DType::bf16, {4, 32});
+  const auto y = arena.allocate(DType::bf16, {4, 32});
+  const auto gelu = [&](std::int64_t begin) {
+    return ProductCall{ProductCall::Kind::gelu_forward, x, w, biases.slice(0, begin, 32), wide, y};
+  };
+  CHECK(fuses(gelu(8)));
+  CHECK_FALSE(fuses(gelu(4)));
+  CHECK(unfused(gelu(8)).bias);
+  CHECK_FALSE(unfused(gelu(4)).bias);
+  // The product with all, with a bias and without, and the product alone.
+  CHECK(forms_of(gelu(8)).size() == 3);
+  CHECK_FALSE(forms_of(gelu(8)).back().bias);
+  CHECK(forms_of(gelu(4)).size() == 1);
 }

@@ -73,16 +73,19 @@ TEST_CASE("bias gradients equal the reference on odd shapes") {
   }
 }
 
-TEST_CASE("biases of another type than the result equal the reference on odd shapes") {
+TEST_CASE("biases are added to results of their own and of another type") {
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  const auto [in, out] =
+      GENERATE(std::pair{DType::bf16, DType::f32}, std::pair{DType::bf16, DType::bf16},
+               std::pair{DType::f32, DType::f32});
   for (const auto& shape :
        {Shape{1, 1}, Shape{37, 7}, Shape{30, 40}, Shape{5, 1032}, Shape{33, 515}}) {
     INFO("rows " << shape.rows << ", width " << shape.width);
-    compare(DType::f32, [&](Kernels& kernels) {
-      TestTensor x(DType::bf16, {shape.rows, 3});
-      TestTensor w(DType::bf16, {shape.width, 3});
-      TestTensor bias(DType::bf16, {shape.width});
-      TestTensor y(DType::f32, {shape.rows, shape.width}, spread);
+    compare(out, [&, in = in, out = out](Kernels& kernels) {
+      TestTensor x(in, {shape.rows, 3});
+      TestTensor w(in, {shape.width, 3});
+      TestTensor bias(in, {shape.width});
+      TestTensor y(out, {shape.rows, shape.width}, spread);
       x.randomise(1);
       w.randomise(2);
       bias.randomise(3);

@@ -9,6 +9,7 @@
 #include "device/cpu/simd/norm.hpp"
 #include "device/cpu/simd/optimizer.hpp"
 #include "device/cpu/simd/rotary.hpp"
+#include "device/cpu/simd/rounding.hpp"
 
 namespace trireme::device::cpu {
 
@@ -21,6 +22,7 @@ struct Tables {
   RotaryTable rotary;
   CrossEntropyTable cross_entropy;
   OptimizerTable optimizer;
+  RoundingTable rounding;
   AttentionTable attention;
 };
 
@@ -29,7 +31,8 @@ constexpr Tables make_tables() {
   return {arithmetic_table<Instructions>(), activation_table<Instructions>(),
           dropout_table<Instructions>(),    norm_table<Instructions>(),
           rotary_table<Instructions>(),     cross_entropy_table<Instructions>(),
-          optimizer_table<Instructions>(),  attention_table<Instructions>()};
+          optimizer_table<Instructions>(),  rounding_table<Instructions>(),
+          attention_table<Instructions>()};
 }
 
 extern const Tables avx2_tables;

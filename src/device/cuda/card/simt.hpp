@@ -103,6 +103,11 @@ __device__ inline int set_bits(std::uint32_t word) {
   return __popc(word);
 }
 
+template <typename... Parameters>
+const void* kernel_address(void (*kernel)(Parameters...)) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
 /// Memory of the card, from some element on.
 template <typename T>
 class Global {

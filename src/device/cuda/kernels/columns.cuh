@@ -142,10 +142,10 @@ void add_column_sums(L& launcher, const Tensor& x, const Tensor& sums) {
   });
 }
 
-template <typename T>
+template <typename T, typename Y>
 struct AddBias {
   simt::Global<const T> bias;
-  Matrix<float> y;
+  Matrix<Y> y;
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
@@ -156,18 +156,28 @@ struct AddBias {
   }
 };
 
+template <typename T, typename L>
+void add_bias_of(L& launcher, const Tensor& bias, const Tensor& y) {
+  const Rows rows(y);
+  with_type(y.dtype(), [&](auto element) {
+    using Y = decltype(element);
+    if constexpr (sizeof(Y) < sizeof(T)) {
+      TRIREME_EXPECT(false, "bias " + bias.text() + " of " + y.text());
+    } else {
+      constexpr int pack = pack_size<T>;
+      run_elements<pack>(
+          launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
+          AddBias<T, Y>{memory_of<const T>(launcher, bias), matrix_of<Y>(launcher, y)});
+    }
+  });
+}
+
 template <typename L>
 void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
-  const Rows rows(y);
-  TRIREME_EXPECT(bias.contiguous() && bias.element_count() == rows.width(),
+  TRIREME_EXPECT(bias.contiguous() && bias.element_count() == Rows(y).width(),
                  "bias " + bias.text() + " of " + y.text());
-  with_type(bias.dtype(), [&](auto element) {
-    using T = decltype(element);
-    constexpr int pack = pack_size<T>;
-    run_elements<pack>(
-        launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
-        AddBias<T>{memory_of<const T>(launcher, bias), matrix_of<float>(launcher, y)});
-  });
+  with_type(bias.dtype(),
+            [&](auto element) { add_bias_of<decltype(element)>(launcher, bias, y); });
 }
 
 }  // namespace trireme::device::cuda

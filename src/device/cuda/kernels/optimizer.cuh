@@ -2,6 +2,7 @@
 
 #include "device/cuda/kernels/launch.hpp"
 #include "device/cuda/operations.hpp"
+#include "device/stochastic_rounding.hpp"
 
 #include <cmath>
 
@@ -17,6 +18,78 @@ struct Published {
   __device__ void store(std::int64_t column, const Floats<N>& values) const {
     store_floats<N>(master, column, values);
     if (parameter) store_floats<N>(parameter, column, values);
+  }
+};
+
+/// The bits of eight neighbours of a run that share no counter, or lie in two rows of their box.
+__device__ inline RoundingWords scattered_words(const StochasticRounding& rounding,
+                                                std::int64_t index) {
+  RoundingWords taken{};
+  RoundingWords words{};
+  RoundingPlace place;
+  for (int i = 0; i < roundings_together; ++i) {
+    const bool new_row = place.left == 0;
+    if (new_row) place = place_of(rounding, index + i);
+    const auto which = place.number % roundings_together;
+    if (new_row || which == 0) words = rounding_words(rounding, place.number / roundings_together);
+    // Bits move down as they come: no index that is no constant.
+    taken = {(taken[0] >> 16) | (taken[1] << 16), (taken[1] >> 16) | (taken[2] << 16),
+             (taken[2] >> 16) | (taken[3] << 16),
+             (taken[3] >> 16) | (rounding_bits(words, which) << 16)};
+    ++place.number;
+    --place.left;
+  }
+  return taken;
+}
+
+/// Elements of a run from `index` on as bf16.
+template <int N>
+__device__ simt::Pack<Bf16, N> rounded(const StochasticRounding& rounding, std::int64_t index,
+                                       const Floats<N>& values) {
+  const auto place = place_of(rounding, index);
+  const auto which = place.number % roundings_together;
+  const auto group = place.number / roundings_together;
+  simt::Pack<Bf16, N> pack;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  if constexpr (N == 1) {
+    const auto words = rounding_words(rounding, group);
+    pack[0] = to_bf16_stochastically(values[0], rounding_bits(words, which));
+  } else {
+    static_assert(N == roundings_together);
+    const bool together = which == 0 && place.left >= N;
+    const auto words =
+        together ? rounding_words(rounding, group) : scattered_words(rounding, index);
+    for (int i = 0; i < N; ++i) {
+      pack[i] = to_bf16_stochastically(values[i], rounding_bits(words, i));
+    }
+  }
+  return pack;
+}
+
+/// Stands for the type of a bf16 parameter that is rounded at random.
+struct AtRandom {};
+
+template <>
+struct Published<AtRandom> {
+  simt::Global<float> master;
+  simt::Global<Bf16> parameter;
+  StochasticRounding rounding;
+
+  template <int N>
+  __device__ void store(std::int64_t column, const Floats<N>& values) const {
+    store_floats<N>(master, column, values);
+    parameter.template store_pack<N>(column, rounded<N>(rounding, column, values));
+  }
+};
+
+struct RoundRun {
+  simt::Global<const float> master;
+  simt::Global<Bf16> parameter;
+  StochasticRounding rounding;
+
+  template <int N>
+  __device__ void run(std::int64_t, std::int64_t column) const {
+    const auto values = load_floats<N>(master, column);
+    parameter.template store_pack<N>(column, rounded<N>(rounding, column, values));
   }
 };
 
@@ -84,51 +157,75 @@ inline void expect_runs(const OptimizerRuns& runs, const Tensor& parameter) {
   }
 }
 
-/// body(element, elements) with the parameter's type; as many at a time as one access of it moves.
-template <typename Body>
-void with_parameter(const OptimizerRuns& runs, const Tensor& parameter, const Body& body) {
+/// body(T, Published<T>, elements) with what writes the parameter; as many elements at a time as
+/// one access of it moves.
+template <typename L, typename Body>
+void with_parameter(L& launcher, const OptimizerRuns& runs, const StochasticRounding& rounding,
+                    const Body& body) {
+  const auto parameter = separate_parameter(runs);
+  expect_runs(runs, parameter);
+  const auto master = memory_of<float>(launcher, runs.master);
+  const auto elements = [&](std::int64_t together) {
+    return Elements{1, runs.gradient.element_count(),
+                    all_packable(together, runs.gradient, runs.master, runs.first_moment,
+                                 runs.second_moment, parameter)};
+  };
+  if (parameter && rounding.active()) {
+    const Published<AtRandom> out{master, memory_of<Bf16>(launcher, parameter), rounding};
+    body(AtRandom{}, out, elements(pack_size<Bf16>));
+    return;
+  }
   with_type(parameter ? parameter.dtype() : DType::f32, [&](auto element) {
-    const bool packed = all_packable(pack_size<decltype(element)>, runs.gradient, runs.master,
-                                     runs.first_moment, runs.second_moment, parameter);
-    body(element, Elements{1, runs.gradient.element_count(), packed});
+    using T = decltype(element);
+    const Published<T> out{master, memory_of<T>(launcher, parameter)};
+    body(element, out, elements(pack_size<T>));
   });
 }
 
+template <typename T>
+constexpr int published_together = pack_size<T>;
+template <>
+constexpr int published_together<AtRandom> = pack_size<Bf16>;
+
 template <typename L>
 void adamw(L& launcher, const AdamW& rule, const OptimizerRuns& runs) {
-  const auto parameter = separate_parameter(runs);
-  expect_runs(runs, parameter);
   const auto correction = [&](float beta) {
     return static_cast<float>(1.0 -
                               std::pow(static_cast<double>(beta), static_cast<double>(rule.step)));
   };
-  with_parameter(runs, parameter, [&](auto element, const Elements& elements) {
-    using T = decltype(element);
-    run_elements<pack_size<T>>(
-        launcher, "adamw", elements,
-        AdamWRun<T>{rule,
-                    correction(rule.beta1),
-                    correction(rule.beta2),
-                    memory_of<const float>(launcher, runs.gradient),
-                    memory_of<float>(launcher, runs.first_moment),
-                    memory_of<float>(launcher, runs.second_moment),
-                    {memory_of<float>(launcher, runs.master), memory_of<T>(launcher, parameter)}});
-  });
+  with_parameter(launcher, runs, rule.rounding,
+                 [&]<typename T>(T, const auto& out, const Elements& elements) {
+                   run_elements<published_together<T>>(
+                       launcher, "adamw", elements,
+                       AdamWRun<T>{rule, correction(rule.beta1), correction(rule.beta2),
+                                   memory_of<const float>(launcher, runs.gradient),
+                                   memory_of<float>(launcher, runs.first_moment),
+                                   memory_of<float>(launcher, runs.second_moment), out});
+                 });
 }
 
 template <typename L>
 void sgd(L& launcher, const Sgd& rule, const OptimizerRuns& runs) {
-  const auto parameter = separate_parameter(runs);
-  expect_runs(runs, parameter);
-  with_parameter(runs, parameter, [&](auto element, const Elements& elements) {
-    using T = decltype(element);
-    run_elements<pack_size<T>>(
-        launcher, "sgd", elements,
-        SgdRun<T>{rule,
-                  memory_of<const float>(launcher, runs.gradient),
-                  memory_of<float>(launcher, runs.first_moment),
-                  {memory_of<float>(launcher, runs.master), memory_of<T>(launcher, parameter)}});
-  });
+  with_parameter(launcher, runs, rule.rounding,
+                 [&]<typename T>(T, const auto& out, const Elements& elements) {
+                   run_elements<published_together<T>>(
+                       launcher, "sgd", elements,
+                       SgdRun<T>{rule, memory_of<const float>(launcher, runs.gradient),
+                                 memory_of<float>(launcher, runs.first_moment), out});
+                 });
+}
+
+template <typename L>
+void round_stochastically(L& launcher, const Tensor& master, const StochasticRounding& rounding,
+                          const Tensor& parameter) {
+  TRIREME_EXPECT(rounding.active() && master.contiguous() && parameter.contiguous() &&
+                     master.element_count() == parameter.element_count(),
+                 "rounding at random works on contiguous runs of equal length in a box");
+  constexpr int pack = pack_size<Bf16>;
+  run_elements<pack>(launcher, "round_stochastically",
+                     Elements{1, master.element_count(), all_packable(pack, master, parameter)},
+                     RoundRun{memory_of<const float>(launcher, master),
+                              memory_of<Bf16>(launcher, parameter), rounding});
 }
 
 }  // namespace trireme::device::cuda

@@ -4,6 +4,7 @@
 #include "trireme/device/dtype.hpp"
 
 #include "support/simt/executor.hpp"
+#include "support/simt/kernel_entry.hpp"
 
 #include <array>
 #include <bit>
@@ -143,7 +144,7 @@ class Global {
 
   T* data_ = nullptr;
   std::int64_t offset_ = 0;
-  Allocation* allocation_ = nullptr;
+  Target* allocation_ = nullptr;
 };
 
 template <typename T, int count>

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "trireme/device/device.hpp"
+
+#include <memory>
+
+namespace trireme::device {
+
+/// Passes everything on to another device, which outlives it; what derives from it does some of it
+/// otherwise. Watchers and counts of waits are its own.
+class PassingDevice : public Device {
+ public:
+  explicit PassingDevice(Device& inner) : inner_(inner) {}
+
+  const char* name() const override { return inner_.name(); }
+  bool is_host() const override { return inner_.is_host(); }
+  Arena arena(Purpose purpose, std::size_t capacity_bytes) override {
+    return inner_.arena(purpose, capacity_bytes);
+  }
+  Arena staging(Purpose purpose, std::size_t capacity_bytes) override {
+    return inner_.staging(purpose, capacity_bytes);
+  }
+  void copy_in(const void* from, const Tensor& to) override { inner_.copy_in(from, to); }
+  void copy_out(const Tensor& from, void* to) override { inner_.copy_out(from, to); }
+  void copy(const Tensor& from, const Tensor& to) override { inner_.copy(from, to); }
+  Event record() override { return inner_.record(); }
+  void follow(const Event& event) override { inner_.follow(event); }
+  std::size_t taken_bytes() override { return inner_.taken_bytes(); }
+  void synchronize() override { inner_.synchronize(); }
+  std::unique_ptr<SideStream> side_stream(Priority priority) override {
+    return inner_.side_stream(priority);
+  }
+  std::unique_ptr<Stopwatch> stopwatch() override { return inner_.stopwatch(); }
+  bool can_record() const override { return inner_.can_record(); }
+  bool recording() const override { return inner_.recording(); }
+  void begin_recording() override { inner_.begin_recording(); }
+  std::unique_ptr<Recording> end_recording() override { return inner_.end_recording(); }
+  void abandon_recording() override { inner_.abandon_recording(); }
+
+ protected:
+  Device& inner() { return inner_; }
+
+ private:
+  Device& inner_;
+};
+
+}  // namespace trireme::device

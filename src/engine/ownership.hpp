@@ -1,0 +1,19 @@
+#pragma once
+
+#include "trireme/engine/engine.hpp"
+#include "trireme/model/stage_parameters.hpp"
+
+#include <vector>
+
+namespace trireme::engine {
+
+/// What a rank updates: with ZeRO level 1 its shard of each bucket, else everything.
+struct Ownership {
+  std::vector<optim::Segment> segments;
+  std::int64_t state_size = 0;
+};
+
+Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
+                       int data_rank);
+
+}  // namespace trireme::engine

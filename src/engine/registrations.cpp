@@ -1,0 +1,50 @@
+#include "registrations.hpp"
+
+namespace trireme::engine {
+
+using comm::Offsets;
+using device::Purpose;
+using device::Tensor;
+
+namespace {
+
+void keep(std::unique_ptr<comm::Registration> registration, Registrations& registrations) {
+  if (registration) registrations.push_back(std::move(registration));
+}
+
+/// Heads are split evenly, these may not be; then arenas are filled otherwise on each rank.
+Offsets offsets_of(const model::ModelConfig& model, int tensor_degree) {
+  const bool even =
+      model.vocab_size % tensor_degree == 0 && model.intermediate_size % tensor_degree == 0;
+  return even ? Offsets::same : Offsets::own;
+}
+
+}  // namespace
+
+void register_arenas(const model::ModelConfig& model, const Groups& groups, Memory& memory,
+                     Registrations& registrations) {
+  if (groups.tensor->size() > 1) {
+    const auto offsets = offsets_of(model, groups.tensor->size());
+    for (const auto purpose : {Purpose::activations, Purpose::workspace, Purpose::communication}) {
+      keep(groups.tensor->register_memory(memory.of(purpose).whole(), offsets), registrations);
+    }
+  }
+  if (groups.pipeline->size() > 1) {
+    keep(groups.pipeline->register_for_messages(memory.of(Purpose::communication).whole()),
+         registrations);
+  }
+}
+
+void register_flat(const Groups& groups, const Tensor& parameters, const Tensor& gradients,
+                   Registrations& registrations) {
+  if (groups.data->size() > 1) {
+    keep(groups.data->register_memory(parameters, Offsets::same), registrations);
+    keep(groups.data->register_memory(gradients, Offsets::same), registrations);
+  }
+  // First and last stage hold other layers beside the table that they share.
+  if (groups.embedding != nullptr && groups.embedding->size() > 1) {
+    keep(groups.embedding->register_memory(gradients, Offsets::own), registrations);
+  }
+}
+
+}  // namespace trireme::engine

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/engine/engine.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace trireme::engine {
+
+using Registrations = std::vector<std::unique_ptr<comm::Registration>>;
+
+/// Collective over the tensor-parallel group. Tells it, and the pipeline's messages, of the arenas
+/// that they work in, as a whole: activations change their places in them. Ends before memory and
+/// groups do.
+void register_arenas(const model::ModelConfig& model, const Groups& groups, Memory& memory,
+                     Registrations& registrations);
+
+/// Collective over the data-parallel group and that of tied embeddings. The same of flat tensors.
+void register_flat(const Groups& groups, const device::Tensor& parameters,
+                   const device::Tensor& gradients, Registrations& registrations);
+
+}  // namespace trireme::engine

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "device/cuda/stream.hpp"
+#include "support/host_card/card.hpp"
+
+#include <cstring>
+
+/// What tests of the runtime begin with.
+namespace trireme::testing {
+
+using device::cuda::allocate_device;
+using device::cuda::allocate_pinned;
+using device::cuda::check;
+
+constexpr std::uint64_t seeds = 24;
+
+/// body(seed) on a new card each time.
+template <typename Body>
+void for_each_seed(const Body& body) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    host_card::Runtime::restart({seed, 1});
+    body(seed);
+  }
+}
+
+/// A stream that does not wait for the legacy one.
+struct Lane {
+  device::cuda::Stream owner = device::cuda::Stream::make();
+  cudaStream_t raw = owner.view().raw();
+
+  void set(const device::cuda::DeviceMemory& memory, int value, std::size_t bytes) const {
+    check(cudaMemsetAsync(memory.get(), value, bytes, raw), "cudaMemsetAsync");
+  }
+  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) const {
+    check(cudaMemcpyAsync(to, from, bytes, kind, raw), "cudaMemcpyAsync");
+  }
+};
+
+}  // namespace trireme::testing

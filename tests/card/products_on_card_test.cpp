@@ -1,0 +1,336 @@
+// How the cuda backend's products are chosen, kept and done without: its own code, over a stand-in
+// of cuBLASLt that offers ways of which some are slow, some fail and some are refused.
+#include "trireme/base/error.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/device/arena.hpp"
+
+#include "device/cuda/product_choices.hpp"
+#include "device/cuda/product_work.hpp"
+#include "gpu/mirrored_kernels.hpp"
+#include "support/fake_cublaslt/opened.hpp"
+#include "unit/device/cublaslt_gemm.hpp"
+#include "unit/device/test_tensor.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <bit>
+
+using namespace trireme;
+using namespace trireme::device;
+using namespace trireme::device::test;
+
+namespace {
+
+testing::CublasltControls& controls() {
+  static const testing::OpenedCublaslt opened(TRIREME_FAKE_CUBLASLT);
+  return opened.controls();
+}
+
+/// As the controls were when this began; and no misuse may have come to them.
+class Watch {
+ public:
+  Watch() : before_(controls()) {}
+  ~Watch() {
+    controls().refused_epilogue = 0;
+    controls().failing_epilogue = 0;
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  std::uint64_t slow() const { return controls().slow - before_.slow; }
+  std::uint64_t with_epilogue() const { return controls().with_epilogue - before_.with_epilogue; }
+  std::uint64_t all() const {
+    const auto sum = [](const testing::CublasltControls& each) {
+      return each.plain + each.vectorised + each.split + each.slow;
+    };
+    return sum(controls()) - sum(before_);
+  }
+  void check_use() const {
+    INFO(controls().last_refusal);
+    CHECK(controls().misuses == before_.misuses);
+    // Sums are in fp32, split or not.
+    CHECK(controls().rounded == before_.rounded);
+  }
+
+ private:
+  testing::CublasltControls before_;
+};
+
+/// Kernels of the card for tensors on the host, and their tuning.
+class Card {
+ public:
+  Card() {
+    auto inner = base::value_or_throw(make_cuda_kernels(0, AttentionBy::own));
+    tuning_ = inner->product_tuning();
+    device_ = &inner->device();
+    mirrored_ = std::make_unique<MirroredKernels>(std::move(inner));
+  }
+  Kernels& kernels() { return *mirrored_; }
+  ProductTuning& tuning() { return *tuning_; }
+  Device& device() { return *device_; }
+
+ private:
+  ProductTuning* tuning_ = nullptr;
+  Device* device_ = nullptr;
+  std::unique_ptr<MirroredKernels> mirrored_;
+};
+
+constexpr std::int64_t rows = 24;
+constexpr std::int64_t in = 32;
+constexpr std::int64_t out = 48;
+
+/// The operands of a layer's products, from one block: addresses are multiples of 128,
+/// but for the bias, which lies `shift` elements further.
+class Layer {
+ public:
+  explicit Layer(std::int64_t shift = 0)
+      : arena_(Arena::host(Purpose::activations, std::size_t{1} << 20)),
+        x_(add(DType::bf16, {rows, in})),
+        w_(add(DType::bf16, {out, in})),
+        bias_(add(DType::bf16, {out + shift}).slice(0, shift, out)),
+        wide_(add(DType::bf16, {rows, out})),
+        y_(add(DType::bf16, {rows, out})),
+        down_(add(DType::bf16, {in, out})),
+        d_wide_(add(DType::bf16, {rows, out})),
+        dw_(add(DType::f32, {out, in})),
+        d_bias_(add(DType::f32, {out})) {}
+
+  /// Every product of the layer: of each epilogue one, and some without.
+  void run(Kernels& kernels) const {
+    kernels.linear_forward(x_, w_, bias_, y_);
+    kernels.linear_gelu_forward(x_, w_, {}, wide_, y_);
+    kernels.linear_gelu_forward(x_, w_, bias_, wide_, y_);
+    kernels.linear_backward_gelu(x_, down_, wide_, d_wide_);
+    kernels.linear_backward_weight(d_wide_, x_, dw_, d_bias_);
+    kernels.linear_backward_input(y_, w_, x_, true);
+    kernels.linear_forward(x_, w_, {}, y_);
+  }
+  std::vector<ProductCall> calls() const {
+    std::vector<ProductCall> all;
+    run(*make_recording_kernels(all));
+    return all;
+  }
+  const Tensor& x() const { return x_; }
+  const Tensor& w() const { return w_; }
+  const Tensor& y() const { return y_; }
+  static std::vector<float> values(const Tensor& tensor) {
+    TestTensor copy(tensor.dtype(), {tensor.element_count()});
+    make_reference_kernels()->copy(tensor.reshape({tensor.element_count()}), copy);
+    return copy.values();
+  }
+  /// Of all that products write, one after another.
+  std::vector<std::vector<float>> results() const {
+    std::vector<std::vector<float>> all;
+    for (const auto& each : {x_, wide_, y_, d_wide_, dw_, d_bias_}) all.push_back(values(each));
+    return all;
+  }
+
+ private:
+  Tensor add(DType type, std::initializer_list<std::int64_t> shape) {
+    const auto tensor = arena_.allocate(type, shape);
+    const auto count = tensor.element_count();
+    TestTensor numbers(type, {count});
+    numbers.randomise(static_cast<std::uint64_t>(++added_), 0.5F);
+    make_reference_kernels()->copy(numbers, tensor.reshape({count}));
+    return tensor;
+  }
+
+  int added_ = 0;
+  Arena arena_;
+  Tensor x_, w_, bias_, wide_, y_, down_, d_wide_, dw_, d_bias_;
+};
+
+/// The layer on the card is the layer of the reference.
+void check_results(const Layer& layer, std::int64_t shift = 0) {
+  const Layer reference(shift);
+  reference.run(*make_reference_kernels());
+  const auto found = layer.results();
+  const auto wanted = reference.results();
+  for (std::size_t at = 0; at < wanted.size(); ++at) {
+    CAPTURE(at);
+    CHECK(relative_error(found[at], wanted[at]) < 1e-2);
+  }
+}
+
+std::string target_of(const ProductTuning& tuning) {
+  return base::parse_json(tuning.text(), "choices")->at("target").get<std::string>();
+}
+
+/// The name of y = x * transpose(w).
+std::string plain_product(const Layer& layer) {
+  return cuda::work_of({ProductCall::Kind::forward, layer.x(), layer.w(), {}, {}, layer.y()})
+      .product.text();
+}
+
+/// What the stand-in offers for it to who promises much workspace.
+std::vector<cublasLtMatmulHeuristicResult_t> ways_of_plain_product() {
+  const auto* const blas = base::value_or_throw(cuda::load_blas());
+  CublasltGemm gemm(*blas, {out, rows, in, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
+  gemm.prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{1} << 40)
+      .prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{16})
+      .prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{16});
+  REQUIRE(gemm.ask() == CUBLAS_STATUS_SUCCESS);
+  return gemm.ways;
+}
+
+}  // namespace
+
+TEST_CASE("products of a layer on a card are those of the reference, with nothing chosen") {
+  const Watch watch;
+  Card card;
+  const Layer layer;
+  layer.run(card.kernels());
+  check_results(layer);
+  // Each of the five epilogues was computed on the way, and as the library ranks its ways.
+  CHECK(watch.with_epilogue() == 5);
+  CHECK(watch.all() == 7);
+  CHECK(watch.slow() == 7);
+  watch.check_use();
+}
+
+TEST_CASE("timing chooses among what the library offers, and what was chosen is used") {
+  Watch watch;
+  Card card;
+  const Layer layer;
+  const auto calls = layer.calls();
+  CHECK(card.tuning().choose(calls) == 7);
+  CHECK(card.tuning().choose(calls) == 0);
+  const auto slow_before = watch.slow();
+  CHECK(slow_before > 0);
+  const auto all_before = watch.all();
+  layer.run(card.kernels());
+  CHECK(watch.all() == all_before + 7);
+  CHECK(watch.slow() == slow_before);
+  check_results(layer);
+  watch.check_use();
+}
+
+TEST_CASE("another rank that adopts the choices computes the same bits") {
+  const Watch watch;
+  Card one;
+  const Layer first;
+  one.tuning().choose(first.calls());
+  const std::vector<std::string> texts{one.tuning().text()};
+  first.run(one.kernels());
+
+  Card other;
+  REQUIRE(other.tuning().adopt(texts).ok());
+  CHECK(other.tuning().text() == texts.front());
+  CHECK(other.tuning().file_name() == one.tuning().file_name());
+  const auto slow_before = watch.slow();
+  const Layer second;
+  second.run(other.kernels());
+  CHECK(watch.slow() == slow_before);
+  CHECK(second.results() == first.results());
+  watch.check_use();
+}
+
+TEST_CASE("a choice that the library does not take is passed over") {
+  const Watch watch;
+  const Layer layer;
+  const auto run_with = [&](const cuda::Algorithm& algorithm) {
+    Card card;
+    cuda::ProductChoices choices(target_of(card.tuning()));
+    choices.add(plain_product(layer), algorithm);
+    REQUIRE(card.tuning().adopt(std::vector<std::string>{choices.text()}).ok());
+    CHECK(card.tuning().text() == choices.text());
+    const auto slow_before = watch.slow();
+    card.kernels().linear_forward(layer.x(), layer.w(), {}, layer.y());
+    return watch.slow() - slow_before;
+  };
+  const auto as_kept = [](const cublasLtMatmulHeuristicResult_t& way) {
+    return std::bit_cast<cuda::Algorithm>(way.algo);
+  };
+  const auto ways = ways_of_plain_product();
+  std::uint64_t most_workspace = 0;
+  for (const auto& way : ways) most_workspace = std::max(most_workspace, way.workspaceSize);
+  for (const auto& way : ways) {
+    const bool usable = way.state == CUBLAS_STATUS_SUCCESS && way.workspaceSize < most_workspace;
+    if (usable) continue;
+    CAPTURE(way.workspaceSize);
+    // The heuristics' first instead, which is slow.
+    CHECK(run_with(as_kept(way)) == 1);
+  }
+  // The last that fits: taken.
+  CHECK(run_with(as_kept(ways[ways.size() - 2])) == 0);
+  auto damaged = as_kept(ways[ways.size() - 2]);
+  damaged[2] ^= 1U;
+  CHECK(run_with(damaged) == 1);
+  CHECK(run_with({}) == 1);
+  watch.check_use();
+}
+
+TEST_CASE("what the library refuses to do on the way is done by own kernels") {
+  const auto epilogue =
+      GENERATE(CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+               CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_BGRADB);
+  const bool offered = GENERATE(false, true);
+  const bool timed = GENERATE(false, true);
+  CAPTURE(epilogue, offered, timed);
+  const Watch watch;
+  // Offered, it fails when it is asked for.
+  (offered ? controls().failing_epilogue : controls().refused_epilogue) = epilogue;
+  Card card;
+  const Layer layer;
+  if (timed) card.tuning().choose(layer.calls());
+  const auto all_before = watch.all();
+  const auto with_epilogue_before = watch.with_epilogue();
+  layer.run(card.kernels());
+  check_results(layer);
+  // A gelu with a bias falls back to a bias.
+  const std::uint64_t done = epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ? 5 : 4;
+  CHECK(watch.with_epilogue() - with_epilogue_before == done);
+  CHECK(watch.all() - all_before == 7);
+  watch.check_use();
+}
+
+TEST_CASE("a bias that the library's kernels cannot read in packs is added by own kernels") {
+  const Watch watch;
+  Card card;
+  const Layer layer(1);
+  card.tuning().choose(layer.calls());
+  layer.run(card.kernels());
+  check_results(layer, 1);
+  watch.check_use();
+}
+
+TEST_CASE("FP8 products take no memory of their own, and a bias wherever it lies") {
+  const Watch watch;
+  const auto reference = make_reference_kernels();
+  auto arena = Arena::host(Purpose::activations, std::size_t{1} << 20);
+  const auto random = [&](std::int64_t height, std::int64_t width, std::uint64_t stream) {
+    TestTensor numbers(DType::bf16, {height, width});
+    numbers.randomise(stream);
+    const auto tensor = arena.allocate(DType::bf16, {height, width});
+    reference->copy(numbers, tensor);
+    return tensor;
+  };
+  const auto quantised = [&](std::int64_t height, std::uint64_t stream) {
+    const auto numbers = random(height, in, stream);
+    const auto magnitude = arena.allocate(DType::f32, {1});
+    const Quantised copy{arena.allocate(DType::e4m3, {height, in}),
+                         arena.allocate(DType::f32, {1})};
+    reference->largest_magnitude(numbers, magnitude);
+    reference->quantise(numbers, magnitude, copy);
+    return copy;
+  };
+  const auto x = quantised(rows, 1);
+  const auto w = quantised(out, 2);
+  const auto biases = random(1, out + 3, 3).reshape({out + 3});
+  const auto y = arena.allocate(DType::bf16, {rows, out});
+  const auto wanted = arena.allocate(DType::bf16, {rows, out});
+  Card card;
+  const auto before = card.device().taken_bytes();
+  for (const std::int64_t shift : {0, 3}) {
+    const auto bias = biases.slice(0, shift, out);
+    card.kernels().linear_forward_quantised(x, w, bias, y);
+    reference->linear_forward_quantised(x, w, bias, wanted);
+    CHECK(relative_error(Layer::values(y), Layer::values(wanted)) < 1e-2);
+  }
+  card.kernels().linear_forward_quantised(x, w, {}, y);
+  CHECK(card.device().taken_bytes() == before);
+  CHECK(watch.all() == 3);
+  CHECK(watch.with_epilogue() == 1);
+  watch.check_use();
+}

@@ -1,0 +1,242 @@
+// FP8 copies of weights that are kept for a step: the bits of copies made for every product, from
+// fewer kernels and with the memory that the plan says.
+#include "trireme/base/format.hpp"
+
+#include "mpi/training/training.hpp"
+#include "support/device/operand_kernels.hpp"
+#include "support/mpi/world.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <string>
+
+using namespace trireme;
+using namespace trireme::testing;
+using layout::Axis;
+using layout::ScheduleKind;
+using model::Architecture;
+using model::WeightCopies;
+
+namespace {
+
+constexpr int steps = 3;
+constexpr double learning_rate = 1e-3;
+/// Queries, keys and values; attention's output; the feed-forward's two.
+constexpr int products_of_a_layer = 4;
+
+engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
+                                  WeightCopies copies) {
+  engine::EngineOptions options;
+  options.model = tiny(architecture);
+  options.model.hidden_size = 64;
+  options.model.intermediate_size = 64;
+  options.model.num_hidden_layers = 4;  // two chunks on each of two stages
+  options.model.num_attention_heads = 4;
+  options.model.num_key_value_heads = architecture == Architecture::gpt2 ? 4 : 2;
+  options.model.head_dim = 16;
+  options.mesh = mesh;
+  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.micro_batch = 1;
+  options.micro_batches = 8 / mesh.degree(Axis::data);
+  options.sequence_length = 16;
+  options.dtype = device::DType::bf16;
+  options.linear_forward = model::LinearForward::e4m3;
+  options.weight_copies = copies;
+  options.bucket_bytes = 64 << 10;
+  options.seed = 7;
+  return options;
+}
+
+/// Counts operations by name, and passes all on.
+class CountingKernels final : public device::test::OperandKernels {
+ public:
+  const char* name() const override { return inner_->name(); }
+  void synchronize() override {}
+  int count(const std::string& operation) { return counts_[operation]; }
+  void forget() { counts_.clear(); }
+
+ private:
+  void run(const char* operation, std::initializer_list<device::test::Operand> /*operands*/,
+           const Body& body) override {
+    ++counts_[operation];
+    body(*inner_, [](const device::Tensor& tensor) { return tensor; });
+  }
+
+  std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);
+  std::map<std::string, int> counts_;
+};
+
+std::vector<layout::Mesh> meshes() {
+  switch (mpi().world_size()) {
+    case 1:
+      return {layout::Mesh::of(1, 1, 1)};
+    case 2:
+      return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1), layout::Mesh::of(1, 1, 2)};
+    case 4:
+      return {layout::Mesh::of(2, 1, 2), layout::Mesh::of(1, 2, 2)};
+    default:
+      return {};
+  }
+}
+
+/// What of a step quantises, and what of an evaluation behind it.
+struct Quantised {
+  int training = 0;
+  int evaluation = 0;
+};
+
+Quantised count_quantised(const engine::EngineOptions& options) {
+  const auto groups = local_groups();
+  CountingKernels kernels;
+  auto memory = engine::Memory::host(engine::measure(options));
+  engine::Engine engine(options, groups.views(), kernels, memory);
+  engine.initialise();
+  Quantised quantised;
+  for (int step = 0; step < 2; ++step) {
+    kernels.forget();
+    fill(engine, step);
+    engine.run_schedule();
+    engine.reduce_gradients();
+    engine.update(learning_rate, step + 1);
+    quantised.training = kernels.count("quantise");
+    CHECK(kernels.count("largest_magnitude") == quantised.training);
+  }
+  kernels.forget();
+  engine.evaluate();
+  quantised.evaluation = kernels.count("quantise");
+  return quantised;
+}
+
+std::size_t bytes_of(const engine::EngineOptions& options, device::Purpose purpose) {
+  const auto use = engine::measure(options);
+  for (std::size_t index = 0; index < use.size(); ++index) {
+    if (engine::all_purposes[index] == purpose) return use[index];
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("copies of weights that are kept for a step change no bit") {
+  const auto kernels = device::make_cpu_kernels(1);
+  for (const auto& mesh : meshes()) {
+    for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
+      const auto what = base::format("{} {}", model::name(architecture), mesh.text());
+      still_going(what);
+      CAPTURE(what);
+      const auto groups = mpi_groups(mesh);
+      const auto run = [&](WeightCopies copies, int zero_level, model::Recompute recompute) {
+        auto options = options_for(architecture, mesh, copies);
+        options.zero_level = zero_level;
+        options.recompute = recompute;
+        if (mesh.degree(Axis::pipeline) > 1 && zero_level == 1) {
+          options.schedule = ScheduleKind::interleaved;
+          options.virtual_stages = 2;
+        }
+        return train(options, groups.views(), *kernels, steps, learning_rate);
+      };
+      const auto expected = run(WeightCopies::for_each_use, 0, model::Recompute::none);
+      CHECK(run(WeightCopies::kept, 0, model::Recompute::none) == expected);
+      CHECK(run(WeightCopies::kept, 1, model::Recompute::layer) == expected);
+    }
+  }
+}
+
+TEST_CASE("an evaluation and a step after it find copies of what the weights are by then") {
+  const auto kernels = device::make_cpu_kernels(1);
+  for (const auto& mesh : meshes()) {
+    still_going(mesh.text());
+    CAPTURE(mesh.text());
+    const auto groups = mpi_groups(mesh);
+    const auto run = [&](WeightCopies copies) {
+      auto options = options_for(Architecture::llama, mesh, copies);
+      options.zero_level = 1;
+      auto memory = engine::Memory::host(engine::measure(options));
+      engine::Engine engine(options, groups.views(), *kernels, memory);
+      engine.initialise();
+      std::vector<double> losses;
+      for (int step = 0; step < steps; ++step) {
+        fill(engine, step);
+        losses.push_back(engine.evaluate().loss_sum);
+        losses.push_back(engine.run_schedule().loss);
+        engine.reduce_gradients();
+        engine.update(0.01, step + 1);
+        losses.push_back(engine.evaluate().loss_sum);
+      }
+      // Whoever writes parameters by hand is followed, too.
+      for (const auto& part : engine.parameter_parts()) kernels->scale(part.values, 0.5F);
+      losses.push_back(engine.evaluate().loss_sum);
+      return losses;
+    };
+    const auto found = run(WeightCopies::kept);
+    CHECK(found == run(WeightCopies::for_each_use));
+    CHECK(found[0] != found[2]);
+  }
+}
+
+TEST_CASE("ranks that hold parts of a weight keep copies with one scale") {
+  if (mpi().world_size() != 2) return;
+  const auto mesh = layout::Mesh::of(1, 1, 2);
+  const auto groups = mpi_groups(mesh);
+  const auto kernels = device::make_cpu_kernels(1);
+  const auto options = options_for(Architecture::llama, mesh, WeightCopies::kept);
+  model::StageParameters stage(options.model,
+                               {mesh, options.rank, {{0, options.model.num_hidden_layers}}},
+                               std::int64_t{1} << 20);
+  auto arena = device::Arena::host(device::Purpose::parameters, std::size_t{1} << 22);
+  const auto flat = arena.allocate(device::DType::bf16, {stage.flat().size});
+  stage.bind(flat, {});
+  // Beside 256 the other rank's 2^-11 is less than half of the least code.
+  const bool small = groups.tensor->rank() == 0;
+  kernels->fill(flat, small ? 0x1p-11F : 256.0F);
+  const model::KeptCopies copies(stage, arena);
+  copies.renew(*kernels, *groups.tensor);
+  for (const char* name : {"layers.0.attention.qkv.weight", "layers.3.mlp.down.weight"}) {
+    INFO(name);
+    const auto& copy = copies.of(name);
+    CHECK(copy.unscale.f32()[0] == 1.0F);
+    const auto weight = stage.parameter(name);
+    REQUIRE(copy.codes.element_count() == weight.element_count());
+    for (std::int64_t i = 0; i < weight.element_count(); ++i) {
+      REQUIRE(device::to_float(copy.codes.e4m3()[i]) == (small ? 0.0F : 256.0F));
+    }
+  }
+}
+
+TEST_CASE("a weight whose copy is kept is quantised once a step") {
+  if (mpi().world_size() != 1) return;
+  const auto mesh = layout::Mesh::of(1, 1, 1);
+  for (const auto recompute : {model::Recompute::none, model::Recompute::layer}) {
+    auto options = options_for(Architecture::llama, mesh, WeightCopies::for_each_use);
+    options.recompute = recompute;
+    const int forwards = recompute == model::Recompute::layer ? 2 : 1;
+    const int products = products_of_a_layer * options.model.num_hidden_layers;
+    const auto each = count_quantised(options);
+    CHECK(each.training == 2 * products * forwards * options.micro_batches);
+    CHECK(each.evaluation == 2 * products * options.micro_batches);
+    options.weight_copies = WeightCopies::kept;
+    const auto kept = count_quantised(options);
+    CHECK(kept.training == products * forwards * options.micro_batches + products);
+    CHECK(kept.evaluation == products * options.micro_batches + products);
+  }
+}
+
+TEST_CASE("copies that are kept take a byte an element beside the parameters") {
+  if (mpi().world_size() != 1) return;
+  const auto mesh = layout::Mesh::of(1, 1, 1);
+  const auto each = options_for(Architecture::gpt2, mesh, WeightCopies::for_each_use);
+  const auto kept = options_for(Architecture::gpt2, mesh, WeightCopies::kept);
+  // Hidden 64, feed-forward 64: 3 + 1 + 1 + 1 squares a layer.
+  constexpr std::size_t codes = std::size_t{4} * 6 * 64 * 64;
+  const auto more =
+      bytes_of(kept, device::Purpose::parameters) - bytes_of(each, device::Purpose::parameters);
+  CHECK(more >= codes + 2 * 16 * sizeof(float));
+  // Each scale begins where tensors do.
+  CHECK(more < codes + 17 * 512);
+  CHECK(bytes_of(kept, device::Purpose::workspace) <= bytes_of(each, device::Purpose::workspace));
+  for (const auto purpose : engine::all_purposes) {
+    if (purpose == device::Purpose::parameters || purpose == device::Purpose::workspace) continue;
+    CHECK(bytes_of(kept, purpose) == bytes_of(each, purpose));
+  }
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+namespace trireme::testing {
+
+/// What tests tell the stand-in of cuBLASLt, and what it tells them. They find it by the function
+/// fake_cublaslt_controls of the library that they have opened.
+struct CublasltControls {
+  /// Of cublasLtEpilogue_t: heuristics do not offer it. 0: all are offered.
+  std::uint32_t refused_epilogue = 0;
+  /// cublasLtMatmul fails with this epilogue, though heuristics offered it. 0: none.
+  std::uint32_t failing_epilogue = 0;
+
+  /// Products that were computed, by what computed them.
+  std::uint64_t plain = 0;
+  std::uint64_t vectorised = 0;
+  std::uint64_t split = 0;
+  /// With sums in halves that were rounded to a result's type that is not fp32.
+  std::uint64_t rounded = 0;
+  std::uint64_t slow = 0;
+  /// Of all of those, with an epilogue other than the default.
+  std::uint64_t with_epilogue = 0;
+  /// cublasLtMatmul said that what was asked is not possible: misuse.
+  std::uint64_t misuses = 0;
+  /// The last reason for which something was refused.
+  const char* last_refusal = "";
+};
+
+using CublasltControlsFunction = CublasltControls*();
+
+}  // namespace trireme::testing
