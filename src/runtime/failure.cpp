@@ -104,6 +104,9 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
   const auto path = report.run_directory / "failure.json";
   const auto text = to_json(failure, report.log_file).dump(2) + "\n";
   const auto host = base::log::settings().identity.node;
+  // What fails before the run is set up, such as a node without cards, leaves its words as well.
+  std::error_code ignored;
+  std::filesystem::create_directories(report.run_directory, ignored);
   try {
     write_once(text, path, host);
     return;
@@ -131,7 +134,9 @@ void put_failure_aside(const std::filesystem::path& run_directory) {
 }
 
 void report_failures(comm::MpiRuntime& mpi, FailureReport report) {
-  mpi.on_failure([report = std::move(report)](const comm::RankFailure& failure) {
+  mpi.on_failure([report = std::move(report)](const comm::RankFailure& failure) mutable {
+    std::error_code ignored;
+    if (!std::filesystem::exists(report.log_file, ignored)) report.log_file.clear();
     if (!report.run_directory.empty()) write_failure(failure, report);
     const auto line = last_line(failure, report.log_file) + "\n";
     std::fputs(line.c_str(), stderr);

@@ -60,12 +60,21 @@ base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Con
   return std::make_unique<data::TokenDataset>(std::move(dataset).value());
 }
 
+/// Nothing that a run has made, that is: what failed before it was set up leaves its last words.
+bool is_unused(const fs::path& directory) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    if (!entry.path().filename().string().starts_with("failure")) return false;
+  }
+  return !error;
+}
+
 base::Result<fs::path> prepare_directory(const config::Config& config, Start start,
                                          base::Rank rank) {
   const auto directory = config::run_directory(config);
   std::error_code error;
   if (rank.value() == 0 && start == Start::fresh && fs::exists(directory, error) &&
-      !fs::is_empty(directory, error)) {
+      !is_unused(directory)) {
     return base::usage_failure(base::format(
         "run directory '{}' is not empty (--fresh overwrites nothing); remove it, choose another "
         "run.directory, or drop --fresh to continue it",

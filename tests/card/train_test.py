@@ -62,21 +62,25 @@ class TrainTest(unittest.TestCase):
         self.said_of = {}
         self.variables = {}
 
-    def run_ranks(self, ranks, words):
+    def run_ranks(self, ranks, words, code=0):
         environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"), **self.variables)
         ended = subprocess.run([ARGUMENTS.mpirun, str(ranks), ARGUMENTS.trireme, *words],
                                env=environment, capture_output=True, text=True, timeout=120)
-        self.assertEqual(ended.returncode, 0, ended.stdout[-3000:] + ended.stderr[-6000:])
+        self.assertEqual(ended.returncode, code, ended.stdout[-3000:] + ended.stderr[-6000:])
         return ended.stdout + ended.stderr
 
-    def trireme(self, ranks, command, **settings):
-        """What it said; settings with __ for dots."""
+    def words_of(self, command, **settings):
+        """Of a command line; settings with __ for dots."""
         words = [command, ARGUMENTS.config]
         given = {**SETTINGS, "data.train": self.folder / "tokens"}
         given.update({key.replace("__", "."): value for key, value in settings.items()})
         for key, value in given.items():
             words += ["--set", f"{key}={value}"]
-        return self.run_ranks(ranks, words)
+        return words
+
+    def trireme(self, ranks, command, **settings):
+        """What it said."""
+        return self.run_ranks(ranks, self.words_of(command, **settings))
 
     def train(self, name, ranks=1, **settings):
         run = self.folder / name
@@ -118,6 +122,18 @@ class TrainTest(unittest.TestCase):
         self.assertGreaterEqual(float(unknown.group(1)), 500)
         self.assertLess(float(unknown.group(1)), 530)
 
+    def test_a_node_without_cards_leaves_its_words_and_may_be_tried_again(self):
+        run = self.folder / "none"
+        with unittest.mock.patch.dict(os.environ, TRIREME_HOST_CARDS="0"):
+            said = self.run_ranks(1, self.words_of("train", run__directory=run,
+                                                   numerics__backend="cuda"), code=4)
+        self.assertIn("numerics.backend = cuda finds no card", said)
+        self.assertIn("log: stderr", said)
+        self.assertIn("finds no card", json.loads((run / "failure.json").read_text())["cause"])
+        self.run_ranks(1, [*self.words_of("train", run__directory=run, numerics__backend="cuda"),
+                           "--fresh"])
+        self.assertFalse((run / "failure.json").exists())
+
     def test_a_probe_of_a_card_is_the_cpus(self):
         self.train("probed", numerics__backend="cuda")
         tokens = self.folder / "probe.json"
@@ -140,7 +156,8 @@ class TrainTest(unittest.TestCase):
                                       **{f"parallel__{layout}": 2})
                 self.assert_close(together, alone, 1e-5)
         with unittest.mock.patch.dict(os.environ, TRIREME_HOST_CARDS="2"):
-            apart = self.train("apart", ranks=2, numerics__backend="cuda", parallel__data=2)
+            apart = self.train("apart", ranks=2, numerics__backend="cuda", parallel__data=2,
+                               comm__backend="staged")
         self.assertEqual(apart, together)
         logs = [(self.folder / "apart" / "log" / f"r000{rank}.txt").read_text() for rank in (0, 1)]
         self.assertIn("GPU 0000:1b:00.0", logs[0])
