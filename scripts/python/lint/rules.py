@@ -32,6 +32,7 @@ ENVIRONMENT_ALLOWED = {
     "src/comm/nccl/log.cpp": "NCCL reads where its log goes from the process's environment",
     "src/comm/nccl_net/plugin.cpp": "likewise: NCCL loads the plugin into any program",
     "src/runtime/network_exports.cpp": "UCX and NCCL read theirs from the process's environment",
+    "src/runtime/device_queues.cpp": "CUDA reads its own from the process's environment",
     "src/runtime/slurm_command.cpp": "a child inherits the environment, as any child does",
 }
 MACROS_ALLOWED = {

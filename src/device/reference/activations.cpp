@@ -12,17 +12,25 @@ float sigmoid(float x) {
   return 1.0F / (1.0F + std::exp(-x));
 }
 
-constexpr float gelu_slope = 0.7978845608F;  // sqrt(2 / pi)
-constexpr float gelu_cubic = 0.044715F;
+constexpr double gelu_slope = 1.5957691216057308;  // 2 sqrt(2 / pi)
+constexpr double gelu_cubic = 0.044715;
+
+/// (1 + tanh(u)) / 2 of GELU's tanh form, as sigmoid(2 u): the sum would leave few digits of
+/// negative numbers, whose other half it cancels.
+double gelu_gate(double x) {
+  return 1.0 / (1.0 + std::exp(-gelu_slope * (x + gelu_cubic * x * x * x)));
+}
 
 float gelu(float x) {
-  return 0.5F * x * (1.0F + std::tanh(gelu_slope * (x + gelu_cubic * x * x * x)));
+  const auto value = static_cast<double>(x);
+  return static_cast<float>(value * gelu_gate(value));
 }
 
 float gelu_derivative(float x) {
-  const float t = std::tanh(gelu_slope * (x + gelu_cubic * x * x * x));
-  const float inner = gelu_slope * (1.0F + 3.0F * gelu_cubic * x * x);
-  return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * inner;
+  const auto value = static_cast<double>(x);
+  const double gate = gelu_gate(value);
+  const double inner = gelu_slope * (1.0 + 3.0 * gelu_cubic * value * value);
+  return static_cast<float>(gate + value * gate * (1.0 - gate) * inner);
 }
 
 }  // namespace

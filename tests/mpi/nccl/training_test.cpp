@@ -1,19 +1,14 @@
 // Training over groups of NCCL, with a stand-in for the library whose sums are in other orders than
 // ours.
-#include "mpi/training/training.hpp"
-
-#include "trireme/comm/nccl_memory.hpp"
 #include "trireme/device/passing_device.hpp"
 
 #include "comm/progress.hpp"
-#include "support/detached/device.hpp"
-#include "support/fake_nccl/group.hpp"
+#include "mpi/nccl/training_over_nccl.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <memory>
-#include <utility>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -21,73 +16,6 @@ using layout::Axis;
 using model::Architecture;
 
 namespace {
-
-constexpr int steps = 4;
-
-std::vector<base::Rank> everybody() {
-  std::vector<base::Rank> ranks;
-  for (int rank = 0; rank < mpi().world_size(); ++rank) ranks.emplace_back(rank);
-  return ranks;
-}
-
-layout::Mesh mesh_of_world() {
-  switch (mpi().world_size()) {
-    case 2:
-      return layout::Mesh::of(1, 1, 2);
-    case 4:
-      return layout::Mesh::of(2, 2, 1);
-    case 8:
-      return layout::Mesh::of(2, 2, 2);
-    default:
-      return layout::Mesh::of(1, 1, 1);
-  }
-}
-
-engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
-  engine::EngineOptions options;
-  options.model = tiny(Architecture::gpt2);
-  options.mesh = mesh;
-  options.rank = mpi().world_rank();
-  options.micro_batch = 2;
-  options.micro_batches = 8 / mesh.degree(Axis::data);
-  options.sequence_length = 16;
-  options.clip_norm = 1.0;
-  options.zero_level = zero_level;
-  options.seed = 7;
-  return options;
-}
-
-/// Some steps in memory of the caller's.
-std::vector<Observed> train_in(engine::Memory& memory, const engine::EngineOptions& options,
-                               const OwnedGroups& groups, device::Kernels& kernels) {
-  engine::Engine engine(options, groups.views(), kernels, memory);
-  engine.initialise();
-  std::vector<Observed> observed;
-  for (int step = 0; step < steps; ++step) {
-    fill(engine, step);
-    const auto outcome = engine.run_schedule();
-    const auto reduced = engine.reduce_gradients();
-    engine.update(3e-3, step + 1);
-    observed.push_back({outcome.loss, reduced.gradient_norm});
-  }
-  return observed;
-}
-
-/// Trains on a detached device whose groups NCCL serves.
-std::vector<Observed> train_over_nccl(
-    FakeNccl& nccl, const engine::EngineOptions& options, Haste haste = {},
-    comm::NcclRegistration registration = comm::NcclRegistration::buffers) {
-  DetachedKernels kernels(device::make_cpu_kernels(1), haste);
-  auto groups = mpi_groups(options.mesh);
-  const auto world = mpi().make_world({comm::Backend::mpi, 60});
-  comm::NcclOptions of_nccl;
-  of_nccl.registration = registration;
-  comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device(), of_nccl);
-  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
-    *group = parent.split(std::move(*group));
-  }
-  return train(options, groups.views(), kernels, steps);
-}
 
 /// What a device forgets to put in order.
 enum class Forgets { that_it_follows_groups, that_groups_follow_it };
@@ -123,109 +51,13 @@ TEST_CASE(
   const auto cpu = device::make_cpu_kernels(1);
   const auto on_host = mpi_groups(mesh);
   const auto options = options_for(mesh, 0);
-  const auto expected = train(options, on_host.views(), *cpu, steps);
+  const auto expected = train(options, on_host.views(), *cpu, steps_over_nccl);
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto found = train_over_nccl(*nccl, options);
   CHECK(distance(found, expected) <= 1e-5);
   CHECK(train_over_nccl(*nccl, options) == found);
   // Shards of an optimizer are sums of the same numbers in the same order.
   CHECK(train_over_nccl(*nccl, options_for(mesh, 1)) == found);
-  CHECK(nccl->alive() == 0);
-  CHECK(nccl->aborted == 0);
-}
-
-TEST_CASE("all collectives and messages of a training step are in memory that NCCL was told of") {
-  using comm::NcclRegistration;
-  for (const auto& mesh : {mesh_of_world(), layout::Mesh::of(mpi().world_size(), 1, 1)}) {
-    if (mesh.degree(Axis::pipeline) > 4) continue;
-    for (const auto sequence : {model::SequenceParallel::off, model::SequenceParallel::on}) {
-      const bool splits = sequence == model::SequenceParallel::on;
-      if (splits && mesh.degree(Axis::tensor) == 1) continue;
-      still_going(mesh.text());
-      auto options = options_for(mesh, 1);
-      options.model.num_hidden_layers = 4;
-      options.micro_batches = 4;
-      options.sequence_parallel = sequence;
-      const bool meets = mesh.degree(Axis::tensor) > 1 || mesh.degree(Axis::data) > 1;
-      const bool sends = mesh.degree(Axis::pipeline) > 1;
-      const auto nccl = make_fake_nccl(mpi(), everybody());
-      const auto plain = train_over_nccl(*nccl, options, {}, NcclRegistration::none);
-      CHECK(nccl->buffers_registered == 0);
-      CHECK(nccl->collectives.in_known_memory + nccl->messages.in_known_memory == 0);
-      // Tied embeddings are collectives of the first and the last stage alone.
-      if (meets) CHECK(nccl->collectives.elsewhere > 0);
-      CHECK((nccl->messages.elsewhere > 0) == sends);
-      const auto collectives = std::exchange(nccl->collectives, {}).elsewhere;
-      const auto messages = std::exchange(nccl->messages, {}).elsewhere;
-      CHECK(train_over_nccl(*nccl, options, {}, NcclRegistration::buffers) == plain);
-      CHECK(nccl->collectives.in_known_memory == collectives);
-      CHECK(nccl->collectives.elsewhere == 0);
-      CHECK(nccl->messages.in_known_memory == messages);
-      CHECK(nccl->messages.elsewhere == 0);
-      CHECK(nccl->alive() == 0);
-      CHECK(nccl->aborted == 0);
-    }
-  }
-}
-
-TEST_CASE("what tensor-parallel ranks work in are windows, where each rank fills them alike") {
-  if (mpi().world_size() == 1) return;
-  const int size = mpi().world_size();
-  const auto mesh = layout::Mesh::of(1, size / 2, 2);
-  // Vocabularies that two ranks share evenly, and one that they do not.
-  for (const int vocabulary : {98, 97}) {
-    still_going(mesh.text());
-    CAPTURE(mesh.text(), vocabulary);
-    auto options = options_for(mesh, 1);
-    options.model.num_hidden_layers = 2;
-    options.model.vocab_size = vocabulary;
-    const auto nccl = make_fake_nccl(mpi(), everybody());
-    const auto expected = train_over_nccl(*nccl, options);
-    nccl->buffers_registered = 0;
-    nccl->collectives = {};
-    {
-      DetachedKernels kernels(device::make_cpu_kernels(1));
-      auto groups = mpi_groups(options.mesh);
-      const auto world = mpi().make_world({comm::Backend::mpi, 60});
-      comm::NcclOptions of_nccl;
-      of_nccl.registration = comm::NcclRegistration::windows;
-      comm::NcclGroups parent(nccl->library(), mpi(), *world, kernels.device(), of_nccl);
-      for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
-        *group = parent.split(std::move(*group));
-      }
-      using device::Purpose;
-      const auto shared =
-          comm::with_nccl_memory(kernels.device(), nccl->library(),
-                                 {Purpose::parameters, Purpose::gradients, Purpose::activations,
-                                  Purpose::workspace, Purpose::communication});
-      auto memory = engine::Memory::on(*shared, engine::measure(options));
-      CHECK(train_in(memory, options, groups, kernels) == expected);
-    }
-    // Parameters and gradients of replicas; of tensor-parallel ranks what arenas there are.
-    const int of_replicas = size > 2 ? 2 : 0;
-    const bool alike = vocabulary % 2 == 0;
-    CHECK(nccl->windows_registered >= of_replicas + (alike ? 2 : 0));
-    if (!alike) CHECK(nccl->windows_registered == of_replicas);
-    CHECK(nccl->buffers_registered == 0);
-    CHECK((nccl->collectives.in_known_memory > 0) == (alike || size > 2));
-    if (alike) CHECK(nccl->collectives.elsewhere == 0);
-    CHECK(nccl->allocations() == 0);
-    CHECK(nccl->aborted == 0);
-  }
-}
-
-TEST_CASE("recordings between NCCL's collectives change no bit, and none of its operations") {
-  if (mpi().world_size() == 1) return;
-  auto options = options_for(layout::Mesh::of(1, mpi().world_size() / 2, 2), 1);
-  options.model.num_hidden_layers = 2;
-  const auto nccl = make_fake_nccl(mpi(), everybody());
-  const auto expected = train_over_nccl(*nccl, options);
-  const auto plain = std::exchange(nccl->collectives, {});
-  options.record = engine::RecordSteps::yes;
-  CHECK(train_over_nccl(*nccl, options) == expected);
-  CHECK(plain.in_known_memory > 0);
-  CHECK(nccl->collectives.in_known_memory == plain.in_known_memory);
-  CHECK(nccl->collectives.elsewhere == 0);
   CHECK(nccl->alive() == 0);
   CHECK(nccl->aborted == 0);
 }
