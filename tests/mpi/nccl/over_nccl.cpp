@@ -1,0 +1,59 @@
+#include "mpi/nccl/over_nccl.hpp"
+
+#include "support/mpi/world.hpp"
+
+#include <utility>
+
+namespace trireme::testing {
+
+using layout::Axis;
+using model::Architecture;
+
+std::vector<base::Rank> everybody() {
+  std::vector<base::Rank> ranks;
+  for (int rank = 0; rank < mpi().world_size(); ++rank) ranks.emplace_back(rank);
+  return ranks;
+}
+
+layout::Mesh mesh_of_world() {
+  switch (mpi().world_size()) {
+    case 2:
+      return layout::Mesh::of(1, 1, 2);
+    case 4:
+      return layout::Mesh::of(2, 2, 1);
+    case 8:
+      return layout::Mesh::of(2, 2, 2);
+    default:
+      return layout::Mesh::of(1, 1, 1);
+  }
+}
+
+engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
+  engine::EngineOptions options;
+  options.model = tiny(Architecture::gpt2);
+  options.mesh = mesh;
+  options.rank = mpi().world_rank();
+  options.micro_batch = 2;
+  options.micro_batches = 8 / mesh.degree(Axis::data);
+  options.sequence_length = 16;
+  options.clip_norm = 1.0;
+  options.zero_level = zero_level;
+  options.seed = 7;
+  return options;
+}
+
+std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOptions& options,
+                                      Haste haste, comm::NcclRegistration registration) {
+  DetachedKernels kernels(device::make_cpu_kernels(1), haste);
+  auto groups = mpi_groups(options.mesh);
+  const auto world = mpi().make_world({comm::Backend::mpi, 60});
+  comm::NcclOptions of_nccl;
+  of_nccl.registration = registration;
+  comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device(), of_nccl);
+  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
+    *group = parent.split(std::move(*group));
+  }
+  return train(options, groups.views(), kernels, steps);
+}
+
+}  // namespace trireme::testing
