@@ -182,7 +182,7 @@ void Engine::Parts::make_parameters() {
 /// Parameters change between steps, and by the hand of whoever loads them: a step or an evaluation
 /// trusts no copy of the one before.
 void Engine::Parts::renew_weight_copies() const {
-  if (weight_copies) weight_copies->renew(kernels, *groups.tensor);
+  if (weight_copies) weight_copies->renew(context);
 }
 
 void Engine::Parts::make_chunks() {

@@ -1,6 +1,7 @@
 #include "trireme/model/weight_copies.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/model/stage_context.hpp"
 
 #include <cstdint>
 
@@ -14,21 +15,25 @@ KeptCopies::KeptCopies(const StageParameters& stage, device::Arena& arena) {
                           {arena.allocate(device::DType::e4m3, {slab.rows, slab.columns}),
                            arena.allocate(device::DType::f32, {1})}};
   }
-  if (copies_.empty()) return;
-  magnitudes_ = arena.allocate(device::DType::f32, {static_cast<std::int64_t>(copies_.size())});
 }
 
-void KeptCopies::renew(device::Kernels& kernels, comm::ProcessGroup& tensor) const {
+void KeptCopies::renew(const StageContext& context) const {
   if (copies_.empty()) return;
+  auto& kernels = context.kernels;
+  const device::ArenaScope scope(context.workspace);
+  const auto magnitudes =
+      context.workspace.allocate(device::DType::f32, {static_cast<std::int64_t>(copies_.size())});
   std::int64_t index = 0;
   for (const auto& [name, kept] : copies_) {
-    kernels.largest_magnitude(kept.weight, magnitudes_.slice(0, index++, 1));
+    kernels.largest_magnitude(kept.weight, magnitudes.slice(0, index++, 1));
   }
   // Ranks that hold parts of the same matrices: all magnitudes in one message.
-  if (tensor.size() > 1) tensor.start_all_reduce(magnitudes_, comm::ReduceOp::max).join();
+  if (context.tensor.size() > 1) {
+    context.tensor.start_all_reduce(magnitudes, comm::ReduceOp::max).join();
+  }
   index = 0;
   for (const auto& [name, kept] : copies_) {
-    kernels.quantise(kept.weight, magnitudes_.slice(0, index++, 1), kept.copy);
+    kernels.quantise(kept.weight, magnitudes.slice(0, index++, 1), kept.copy);
   }
 }
 

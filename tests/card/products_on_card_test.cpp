@@ -295,42 +295,83 @@ TEST_CASE("a bias that the library's kernels cannot read in packs is added by ow
   watch.check_use();
 }
 
-TEST_CASE("FP8 products take no memory of their own, and a bias wherever it lies") {
-  const Watch watch;
-  const auto reference = make_reference_kernels();
-  auto arena = Arena::host(Purpose::activations, std::size_t{1} << 20);
-  const auto random = [&](std::int64_t height, std::int64_t width, std::uint64_t stream) {
+namespace {
+
+/// Operands of a product of FP8 copies, and what it should be.
+class Fp8Layer {
+ public:
+  Quantised quantised(std::int64_t height, std::uint64_t stream) {
+    const auto numbers = random(height, in, stream);
+    const auto magnitude = arena_.allocate(DType::f32, {1});
+    const Quantised copy{arena_.allocate(DType::e4m3, {height, in}),
+                         arena_.allocate(DType::f32, {1})};
+    reference_->largest_magnitude(numbers, magnitude);
+    reference_->quantise(numbers, magnitude, copy);
+    return copy;
+  }
+  Tensor random(std::int64_t height, std::int64_t width, std::uint64_t stream) {
     TestTensor numbers(DType::bf16, {height, width});
     numbers.randomise(stream);
-    const auto tensor = arena.allocate(DType::bf16, {height, width});
-    reference->copy(numbers, tensor);
+    const auto tensor = arena_.allocate(DType::bf16, {height, width});
+    reference_->copy(numbers, tensor);
     return tensor;
-  };
-  const auto quantised = [&](std::int64_t height, std::uint64_t stream) {
-    const auto numbers = random(height, in, stream);
-    const auto magnitude = arena.allocate(DType::f32, {1});
-    const Quantised copy{arena.allocate(DType::e4m3, {height, in}),
-                         arena.allocate(DType::f32, {1})};
-    reference->largest_magnitude(numbers, magnitude);
-    reference->quantise(numbers, magnitude, copy);
-    return copy;
-  };
-  const auto x = quantised(rows, 1);
-  const auto w = quantised(out, 2);
-  const auto biases = random(1, out + 3, 3).reshape({out + 3});
-  const auto y = arena.allocate(DType::bf16, {rows, out});
-  const auto wanted = arena.allocate(DType::bf16, {rows, out});
+  }
+  void check(Card& card, const Tensor& bias) const {
+    card.kernels().linear_forward_quantised(x, w, bias, y);
+    reference_->linear_forward_quantised(x, w, bias, wanted_);
+    CHECK(relative_error(Layer::values(y), Layer::values(wanted_)) < 1e-2);
+  }
+
+ private:
+  std::unique_ptr<Kernels> reference_ = make_reference_kernels();
+  Arena arena_ = Arena::host(Purpose::activations, std::size_t{1} << 20);
+  Tensor wanted_ = arena_.allocate(DType::bf16, {rows, out});
+
+ public:
+  const Quantised x = quantised(rows, 1);
+  const Quantised w = quantised(out, 2);
+  const Tensor y = arena_.allocate(DType::bf16, {rows, out});
+};
+
+}  // namespace
+
+TEST_CASE("FP8 products take no memory of their own, and a bias wherever it lies") {
+  const Watch watch;
+  Fp8Layer layer;
+  const auto biases = layer.random(1, out + 3, 3).reshape({out + 3});
   Card card;
   const auto before = card.device().taken_bytes();
-  for (const std::int64_t shift : {0, 3}) {
-    const auto bias = biases.slice(0, shift, out);
-    card.kernels().linear_forward_quantised(x, w, bias, y);
-    reference->linear_forward_quantised(x, w, bias, wanted);
-    CHECK(relative_error(Layer::values(y), Layer::values(wanted)) < 1e-2);
-  }
-  card.kernels().linear_forward_quantised(x, w, {}, y);
+  for (const std::int64_t shift : {0, 3}) layer.check(card, biases.slice(0, shift, out));
+  layer.check(card, {});
   CHECK(card.device().taken_bytes() == before);
   CHECK(watch.all() == 3);
   CHECK(watch.with_epilogue() == 1);
   watch.check_use();
+}
+
+TEST_CASE("FP8 products are timed, and the fastest way is kept and taken") {
+  Fp8Layer layer;
+  const auto bias = layer.random(1, out, 3).reshape({out});
+  std::vector<ProductCall> calls;
+  const auto recording = make_recording_kernels(calls);
+  recording->linear_forward_quantised(layer.x, layer.w, bias, layer.y);
+  recording->linear_forward_quantised(layer.x, layer.w, {}, layer.y);
+  Card card;
+  const Watch all;
+  CHECK(card.tuning().choose(calls) == 2);
+  // Some are slow, and were tried.
+  CHECK(all.slow() > 0);
+  CHECK(card.tuning().choose(calls) == 0);
+  CHECK(card.tuning().text().find("e4m3>bf16") != std::string::npos);
+  const Watch chosen;
+  layer.check(card, bias);
+  layer.check(card, {});
+  CHECK(chosen.slow() == 0);
+  CHECK(chosen.all() == 2);
+  all.check_use();
+  // Another run that adopts the list takes the same ways.
+  Card other;
+  const std::vector<std::string> texts{card.tuning().text()};
+  REQUIRE(other.tuning().adopt(texts).ok());
+  CHECK(other.tuning().choose(calls) == 0);
 }

@@ -21,7 +21,7 @@ if(TARGET trireme_runtime)
 endif()
 if(TARGET trireme_engine)
   trireme_add_mpi_test(nccl_training RANKS 1 2 4 8 TIMEOUT 300
-    SOURCES nccl/training_test.cpp nccl/training_memory_test.cpp nccl/training_over_nccl.cpp
+    SOURCES nccl/training_test.cpp nccl/training_memory_test.cpp nccl/waits_test.cpp nccl/training_over_nccl.cpp
             training/training.cpp
     LINK trireme::engine trireme_fake_nccl)
 endif()

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "trireme/comm/process_group.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/model/stage_parameters.hpp"
@@ -10,6 +9,8 @@
 #include <string_view>
 
 namespace trireme::model {
+
+struct StageContext;
 
 /// When FP8 copies of weights are made.
 enum class WeightCopies {
@@ -24,7 +25,7 @@ class KeptCopies {
 
   /// Collective over the tensor-parallel group, joined: the device's next kernel finds copies of
   /// what the weights are now, and the host has not waited.
-  void renew(device::Kernels& kernels, comm::ProcessGroup& tensor) const;
+  void renew(const StageContext& context) const;
   /// Of the slab with this name.
   const device::Quantised& of(std::string_view slab) const;
 
@@ -34,7 +35,6 @@ class KeptCopies {
     device::Quantised copy;
   };
   std::map<std::string, Copy, std::less<>> copies_;
-  device::Tensor magnitudes_;  // f32 [copies]
 };
 
 }  // namespace trireme::model

@@ -301,6 +301,39 @@ TEST_CASE("several ways are named, of which one is marked, one breaks and one ta
   CHECK(std::isnan(workspace[63]));
 }
 
+TEST_CASE("parts of a sum are rounded to the result's type unless that is not wanted") {
+  // 257 is no bf16: rounded before it meets the other half, the sum is 0.
+  const auto a = bf16({256, 1, -256, 0});
+  const auto b = bf16({1, 1, 1, 1});
+  alignas(256) std::uint16_t d[1]{};
+  alignas(256) float workspace[64]{};
+  CublasltGemm gemm(blas(), {1, 1, 4, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
+  gemm.a_at = a.data();
+  gemm.b_at = b.data();
+  gemm.d_at = d;
+  gemm.workspace = workspace;
+  gemm.workspace_bytes = sizeof(workspace);
+  gemm.prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{sizeof(workspace)})
+      .prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{16})
+      .prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t{16});
+  const auto results = [&] {
+    REQUIRE(gemm.ask() == fine);
+    std::multiset<float> all;
+    for (const auto& way : gemm.ways) {
+      if (way.state == fine && gemm.multiply(way.algo) == fine) all.insert(from_bf16(d[0]));
+    }
+    return all;
+  };
+  const auto without = results();
+  CHECK(without.count(0.0F) == 1);
+  CHECK(without.count(1.0F) == without.size() - 1);
+  gemm.prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+              std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  const auto with = results();
+  CHECK(with.count(1.0F) == with.size());
+  CHECK(with.size() == without.size() - 1);
+}
+
 TEST_CASE("an algorithm serves the product that it was named for, unchanged") {
   CublasltGemm one(blas(), {4, 4, 4});
   CublasltGemm other(blas(), {4, 4, 8});

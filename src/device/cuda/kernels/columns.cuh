@@ -176,8 +176,7 @@ template <typename L>
 void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
   TRIREME_EXPECT(bias.contiguous() && bias.element_count() == Rows(y).width(),
                  "bias " + bias.text() + " of " + y.text());
-  with_type(bias.dtype(),
-            [&](auto element) { add_bias_of<decltype(element)>(launcher, bias, y); });
+  with_type(bias.dtype(), [&](auto element) { add_bias_of<decltype(element)>(launcher, bias, y); });
 }
 
 }  // namespace trireme::device::cuda
