@@ -1,11 +1,10 @@
 // The card that is made of the host catches what a card would not forgive.
 #include "count_up.hpp"
 #include "host_runtime.hpp"
+#include "support/end_of_child.hpp"
 
 #include <catch2/catch.hpp>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <functional>
@@ -19,36 +18,12 @@ namespace {
 
 constexpr std::size_t bytes = 256;
 
-/// How a child process that does this ends, and what it says on stderr.
-struct End {
-  int signal = 0;
-  std::string words;
-};
-
-End end_of(const std::function<void()>& deed) {
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
-  const auto child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::dup2(ends[1], STDERR_FILENO);
-    ::signal(SIGSEGV, SIG_DFL);
+/// Of a child with a card of its own.
+End end_on_card(const std::function<void()>& deed) {
+  return end_of([&] {
     host_card::Runtime::restart({1, 1});
     deed();
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  End end;
-  std::array<char, 256> piece{};
-  for (ssize_t count = 1; count > 0;) {
-    count = ::read(ends[0], piece.data(), piece.size());
-    if (count > 0) end.words.append(piece.data(), static_cast<std::size_t>(count));
-  }
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
-  return end;
+  });
 }
 
 void look_at(const void* memory) {
@@ -112,13 +87,13 @@ TEST_CASE("what the host does not wait for it does not have, for some seed") {
 }
 
 TEST_CASE("the host cannot touch a card's memory, nor anyone what was freed") {
-  const auto end = end_of([] {
+  const auto end = end_on_card([] {
     const void* address = allocate_device(bytes).get();
     look_at(address);
   });
   CHECK(end.signal == SIGSEGV);
   CHECK_THAT(end.words, Contains("the host touched byte 3 of 256 of memory that was freed"));
-  const auto alive = end_of([] {
+  const auto alive = end_on_card([] {
     const auto memory = allocate_device(bytes);
     look_at(memory.get());
   });

@@ -1,28 +1,20 @@
 #include "unit/device/backends.hpp"
 
-#include "trireme/base/error.hpp"
-
 #include "gpu/mirrored_kernels.hpp"
 #include "unit/device/compare.hpp"
 
 namespace trireme::device::test {
-namespace {
-
-std::shared_ptr<Kernels> on_card(AttentionBy attention) {
-  return std::make_shared<MirroredKernels>(base::value_or_throw(make_cuda_kernels(0, attention)));
-}
-
-}  // namespace
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all{{"cuda", on_card(AttentionBy::either)}};
+  static const std::vector<Backend> all{{"cuda", mirrored_on_card(AttentionBy::either)}};
   return all;
 }
 
 const std::vector<Variants>& variants_under_test() {
   static const std::vector<Variants> all{
-      {"cuda", {on_card(AttentionBy::either), on_card(AttentionBy::either)}},
-      {"cuda, own attention", {on_card(AttentionBy::own), on_card(AttentionBy::own)}}};
+      {"cuda", {mirrored_on_card(AttentionBy::either), mirrored_on_card(AttentionBy::either)}},
+      {"cuda, own attention",
+       {mirrored_on_card(AttentionBy::own), mirrored_on_card(AttentionBy::own)}}};
   return all;
 }
 

@@ -1,5 +1,7 @@
 #include "gpu/mirrored_kernels.hpp"
 
+#include "trireme/base/error.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -84,6 +86,10 @@ void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, 
          cudaMemcpyDeviceToHost);
   }
   copies_.view().synchronize();
+}
+
+std::shared_ptr<Kernels> mirrored_on_card(AttentionBy attention) {
+  return std::make_shared<MirroredKernels>(base::value_or_throw(make_cuda_kernels(0, attention)));
 }
 
 }  // namespace trireme::device::test

@@ -27,4 +27,7 @@ class MirroredKernels final : public OperandKernels {
   cuda::Stream copies_ = cuda::Stream::make();
 };
 
+/// Those of the first card; ends the program's tests where there is none.
+std::shared_ptr<Kernels> mirrored_on_card(AttentionBy attention);
+
 }  // namespace trireme::device::test

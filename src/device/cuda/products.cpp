@@ -4,14 +4,12 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
-#include "device/cuda/product_scratch.hpp"
+#include "device/cuda/product_plan.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cctype>
 #include <cstdint>
-#include <limits>
 
 namespace trireme::device::cuda {
 namespace {
@@ -19,7 +17,6 @@ namespace {
 constexpr std::size_t workspace_bytes = product_workspace_bytes;
 /// Of the library's ranking; what comes later has hardly ever won.
 constexpr int most_ways = 8;
-constexpr int rounds = 5;
 
 cudaDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -76,14 +73,6 @@ std::string file_name_of(const Blas& blas, const std::string& card) {
 
 }  // namespace
 
-struct Products::Plan {
-  cublasLtMatmulDescOpaque_t operation{};
-  cublasLtMatrixLayoutOpaque_t a{};
-  cublasLtMatrixLayoutOpaque_t b{};
-  cublasLtMatrixLayoutOpaque_t d{};
-  Algorithm algorithm{};
-};
-
 Products::Products(const Blas& blas, StreamView stream, const std::string& card)
     : blas_(blas),
       stream_(stream),
@@ -117,7 +106,8 @@ void Products::describe(const MatrixProduct& product, Plan& plan) const {
   check(blas_.init_operation(&plan.operation, sizeof(plan.operation), compute, CUDA_R_32F),
         "cublasLtMatmulDescInit");
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-    check(blas_.set_operation(&plan.operation, attribute, &value, sizeof(value)),
+    check(blas_.set_operation(&plan.operation, attribute, static_cast<const void*>(&value),
+                              sizeof(value)),
           "cublasLtMatmulDescSetAttribute");
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -229,7 +219,8 @@ Products::Plan* Products::plan_for(const MatrixProduct& product) {
 
 cublasStatus_t Products::issue(Plan plan, const Algorithm& algorithm, const ProductWork& work) {
   const auto point = [&](cublasLtMatmulDescAttributes_t attribute, const void* address) {
-    check(blas_.set_operation(&plan.operation, attribute, &address, sizeof(address)),
+    check(blas_.set_operation(&plan.operation, attribute, static_cast<const void*>(&address),
+                              sizeof(address)),
           "cublasLtMatmulDescSetAttribute");
   };
   const auto& operands = work.operands;
@@ -320,81 +311,6 @@ bool Products::backward_gelu(const ProductCall& call) {
 
 bool Products::backward_weight_and_bias(const ProductCall& call) {
   return fuses(call) && try_multiply(work_of(call));
-}
-
-int Products::choose(std::span<const ProductCall> calls) {
-  int made = 0;
-  for (const auto& call : calls) {
-    if (call.x.element_count() == 0 || call.result.element_count() == 0) continue;
-    if (choose_form(forms_of(call)) == Choice::made) ++made;
-  }
-  return made;
-}
-
-std::optional<Products::Timed> Products::timed(const MatrixProduct& product) {
-  Plan plan;
-  describe(product, plan);
-  const auto all = ways(product, plan);
-  if (all.empty()) return std::nullopt;
-  ProductScratch scratch(product, stream_);
-  const ProductWork work{product, scratch.operands()};
-  std::vector<double> best(all.size(), std::numeric_limits<double>::infinity());
-  const auto seconds_of = [&](std::size_t index) {
-    const double seconds =
-        scratch.seconds_of([&] { check(issue(plan, all[index], work), "cublasLtMatmul"); });
-    best[index] = std::min(best[index], seconds);
-    return seconds;
-  };
-  const auto way = fastest(all.size(), seconds_of, rounds);
-  if (way < 0) return std::nullopt;
-  const auto index = static_cast<std::size_t>(way);
-  return Timed{all[index], best[index]};
-}
-
-Products::Choice Products::choose(const MatrixProduct& product) {
-  if (choices_.find(product.text()) != nullptr) return Choice::known;
-  const auto way = timed(product);
-  if (!way) return Choice::not_offered;
-  choices_.add(product.text(), way->algorithm);
-  plans_.erase(product);
-  return Choice::made;
-}
-
-Products::Choice Products::choose_form(std::span<const ProductCall> forms) {
-  const auto product = work_of(forms.front()).product;
-  const auto rest = forms.subspan(1);
-  if (const auto* const known = choices_.find(product.text())) {
-    return *known == declined && !rest.empty() ? choose_form(rest) : Choice::known;
-  }
-  if (rest.empty()) return choose(product);
-  if (!can_go_without(product.epilogue)) {
-    const auto outcome = choose(product);
-    return outcome == Choice::not_offered ? choose_form(rest) : outcome;
-  }
-  const auto whole = timed(product);
-  if (!whole) return choose_form(rest);
-  const auto apart = work_of(rest.front()).product;
-  const auto alone = timed(apart);
-  plans_.erase(product);
-  if (!alone || epilogue_pays(product, whole->seconds, alone->seconds)) {
-    choices_.add(product.text(), whole->algorithm);
-    return Choice::made;
-  }
-  choices_.add(product.text(), declined);
-  choices_.add(apart.text(), alone->algorithm);
-  plans_.erase(apart);
-  return Choice::made;
-}
-
-base::Status Products::adopt(std::span<const std::string> texts) {
-  choices_.clear();
-  plans_.clear();
-  base::Status result;
-  for (const auto& text : texts) {
-    auto status = choices_.merge(text);
-    if (!status.ok()) result = std::move(status);
-  }
-  return result;
 }
 
 }  // namespace trireme::device::cuda

@@ -5,11 +5,10 @@
 #include "support/detached/device.hpp"
 #include "support/detached/memory.hpp"
 #include "support/detached/side_stream.hpp"
+#include "support/end_of_child.hpp"
 
 #include <catch2/catch.hpp>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cmath>
@@ -34,37 +33,6 @@ std::vector<float> counting(std::int64_t count) {
   std::vector<float> values(static_cast<std::size_t>(count));
   std::iota(values.begin(), values.end(), 1.0F);
   return values;
-}
-
-/// How a child process that does this ends, and what it says on stderr.
-struct End {
-  int signal = 0;
-  std::string words;
-};
-
-End end_of(const std::function<void()>& deed) {
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
-  const auto child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::dup2(ends[1], STDERR_FILENO);
-    ::signal(SIGSEGV, SIG_DFL);
-    deed();
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  End end;
-  std::array<char, 256> piece{};
-  for (ssize_t count = 1; count > 0;) {
-    count = ::read(ends[0], piece.data(), piece.size());
-    if (count > 0) end.words.append(piece.data(), static_cast<std::size_t>(count));
-  }
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
-  return end;
 }
 
 }  // namespace
