@@ -153,7 +153,7 @@ void* OpenedLibrary::address_of(const char* symbol) const {
 
 std::string OpenedLibrary::path() const {
   const ::link_map* map = nullptr;
-  if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};
+  if (::dlinfo(handle_, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return {};
   return map->l_name;
 }
 
