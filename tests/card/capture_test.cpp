@@ -114,12 +114,6 @@ TEST_CASE("streams that follow a captured event are part of the capture, in the 
 
 TEST_CASE("a graph that can be launched takes memory that no allocation is") {
   host_card::Runtime::restart({1, 1});
-  const auto taken = [] {
-    std::size_t free = 0;
-    std::size_t total = 0;
-    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return total - free;
-  };
   const Lane lane;
   int value = 1;
   Step step{&value, 1};
@@ -127,11 +121,11 @@ TEST_CASE("a graph that can be launched takes memory that no allocation is") {
   take(lane, step);
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(lane.raw, &graph), "cudaStreamEndCapture");
-  const auto before = taken();
+  const auto before = taken_bytes();
   auto* const executable = executable_of(graph);
-  CHECK(taken() == before + host_card::Runtime::graph_bytes);
+  CHECK(taken_bytes() == before + host_card::Runtime::graph_bytes);
   check(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-  CHECK(taken() == before);
+  CHECK(taken_bytes() == before);
 }
 
 TEST_CASE("a capture is spoilt by what could wait for it") {

@@ -23,6 +23,14 @@ void for_each_seed(const Body& body) {
   }
 }
 
+/// Of the card's memory, as it says itself.
+inline std::size_t taken_bytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return total - free;
+}
+
 /// A stream that does not wait for the legacy one.
 struct Lane {
   device::cuda::Stream owner = device::cuda::Stream::make();

@@ -282,19 +282,13 @@ TEST_CASE("times are those of events with a clock that have passed") {
 
 TEST_CASE("memory is taken in large pieces, and no more than there is") {
   host_card::Runtime::restart({1, 1});
-  const auto taken = [] {
-    std::size_t free = 0;
-    std::size_t total = 0;
-    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return total - free;
-  };
-  const auto before = taken();
+  const auto before = taken_bytes();
   CHECK(before > 0);
   {
     const auto memory = allocate_device(std::size_t{3} << 20);
-    CHECK(taken() == before + (std::size_t{4} << 20));
+    CHECK(taken_bytes() == before + (std::size_t{4} << 20));
   }
-  CHECK(taken() == before);
+  CHECK(taken_bytes() == before);
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, std::size_t{141} << 30) == cudaErrorMemoryAllocation);
 }

@@ -6,10 +6,10 @@ if(TARGET trireme_engine)
     SOURCES training/evaluation_test.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(fp8 RANKS 1 2 4
-    SOURCES training/fp8_test.cpp training/training.cpp
+    SOURCES training/fp8_test.cpp training/fp8_options.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(weight_copies RANKS 1 2 4
-    SOURCES training/weight_copies_test.cpp training/training.cpp
+    SOURCES training/weight_copies_test.cpp training/fp8_options.cpp training/training.cpp
             ../support/device/operand_kernels.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(rounding RANKS 1 2 4 6

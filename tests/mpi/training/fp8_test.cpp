@@ -3,7 +3,7 @@
 #include "trireme/base/format.hpp"
 
 #include "model/linear.hpp"
-#include "mpi/training/training.hpp"
+#include "mpi/training/fp8_options.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -27,27 +27,15 @@ constexpr double learning_rate = 1e-3;
 constexpr double between_layouts = 2e-3;
 constexpr double from_bf16 = 5e-3;
 
-/// Matrices that two and four ranks can share in multiples of 16; 16 sequences of 32 tokens a step.
+/// 16 sequences of 32 tokens a step.
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
                                   LinearForward linear) {
-  engine::EngineOptions options;
-  options.model = tiny(architecture);
-  options.model.hidden_size = 64;
+  auto options = options_in_fp8(architecture, mesh);
   options.model.intermediate_size = 192;
-  options.model.num_hidden_layers = 4;
-  options.model.num_attention_heads = 4;
-  options.model.num_key_value_heads = architecture == Architecture::gpt2 ? 4 : 2;
-  options.model.head_dim = 16;
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
   options.micro_batch = 2;
-  options.micro_batches = 8 / mesh.degree(Axis::data);
   options.sequence_length = 32;
-  options.dtype = device::DType::bf16;
   options.linear_forward = linear;
-  options.bucket_bytes = 64 << 10;
   options.clip_norm = 1.0;
-  options.seed = 7;
   return options;
 }
 
@@ -62,17 +50,6 @@ void print(const std::string& what, const std::string& against, double away) {
   if (mpi().world_rank().value() != 0) return;
   std::printf("%-44s %-18s %10.2e\n", what.c_str(), against.c_str(), away);
   std::fflush(stdout);
-}
-
-std::vector<layout::Mesh> meshes() {
-  switch (mpi().world_size()) {
-    case 2:
-      return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1), layout::Mesh::of(1, 1, 2)};
-    case 4:
-      return {layout::Mesh::of(2, 1, 2), layout::Mesh::of(1, 2, 2)};
-    default:
-      return {};
-  }
 }
 
 }  // namespace
@@ -106,7 +83,7 @@ TEST_CASE("the cpu backend trains in FP8 as the reference does") {
 
 TEST_CASE("every layout trains in FP8 as one rank does") {
   const auto kernels = device::make_reference_kernels();
-  for (const auto& mesh : meshes()) {
+  for (const auto& mesh : meshes_for_fp8()) {
     for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
       const auto what = base::format("{} {}", model::name(architecture), mesh.text());
       still_going(what);
@@ -170,7 +147,7 @@ TEST_CASE("ranks that hold parts of a tensor quantise it with one scale") {
 
 TEST_CASE("in bf16 the same layouts are as far from one rank as in FP8") {
   const auto kernels = device::make_reference_kernels();
-  for (const auto& mesh : meshes()) {
+  for (const auto& mesh : meshes_for_fp8()) {
     still_going(mesh.text());
     const auto groups = mpi_groups(mesh);
     const auto options = options_for(Architecture::llama, mesh, LinearForward::plain);

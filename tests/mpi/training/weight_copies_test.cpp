@@ -2,7 +2,7 @@
 // fewer kernels and with the memory that the plan says.
 #include "trireme/base/format.hpp"
 
-#include "mpi/training/training.hpp"
+#include "mpi/training/fp8_options.hpp"
 #include "support/device/operand_kernels.hpp"
 #include "support/mpi/world.hpp"
 
@@ -27,24 +27,8 @@ constexpr int products_of_a_layer = 4;
 
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
                                   WeightCopies copies) {
-  engine::EngineOptions options;
-  options.model = tiny(architecture);
-  options.model.hidden_size = 64;
-  options.model.intermediate_size = 64;
-  options.model.num_hidden_layers = 4;  // two chunks on each of two stages
-  options.model.num_attention_heads = 4;
-  options.model.num_key_value_heads = architecture == Architecture::gpt2 ? 4 : 2;
-  options.model.head_dim = 16;
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
-  options.micro_batch = 1;
-  options.micro_batches = 8 / mesh.degree(Axis::data);
-  options.sequence_length = 16;
-  options.dtype = device::DType::bf16;
-  options.linear_forward = model::LinearForward::e4m3;
+  auto options = options_in_fp8(architecture, mesh);
   options.weight_copies = copies;
-  options.bucket_bytes = 64 << 10;
-  options.seed = 7;
   return options;
 }
 
@@ -68,16 +52,8 @@ class CountingKernels final : public device::test::OperandKernels {
 };
 
 std::vector<layout::Mesh> meshes() {
-  switch (mpi().world_size()) {
-    case 1:
-      return {layout::Mesh::of(1, 1, 1)};
-    case 2:
-      return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1), layout::Mesh::of(1, 1, 2)};
-    case 4:
-      return {layout::Mesh::of(2, 1, 2), layout::Mesh::of(1, 2, 2)};
-    default:
-      return {};
-  }
+  if (mpi().world_size() == 1) return {layout::Mesh::of(1, 1, 1)};
+  return meshes_for_fp8();
 }
 
 /// What of a step quantises, and what of an evaluation behind it.

@@ -1,0 +1,42 @@
+#include "mpi/training/fp8_options.hpp"
+
+#include "support/mpi/world.hpp"
+
+namespace trireme::testing {
+
+using layout::Axis;
+using model::Architecture;
+
+engine::EngineOptions options_in_fp8(Architecture architecture, const layout::Mesh& mesh) {
+  engine::EngineOptions options;
+  options.model = tiny(architecture);
+  options.model.hidden_size = 64;
+  options.model.intermediate_size = 64;
+  options.model.num_hidden_layers = 4;
+  options.model.num_attention_heads = 4;
+  options.model.num_key_value_heads = architecture == Architecture::gpt2 ? 4 : 2;
+  options.model.head_dim = 16;
+  options.mesh = mesh;
+  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.micro_batch = 1;
+  options.micro_batches = 8 / mesh.degree(Axis::data);
+  options.sequence_length = 16;
+  options.dtype = device::DType::bf16;
+  options.linear_forward = model::LinearForward::e4m3;
+  options.bucket_bytes = 64 << 10;
+  options.seed = 7;
+  return options;
+}
+
+std::vector<layout::Mesh> meshes_for_fp8() {
+  switch (mpi().world_size()) {
+    case 2:
+      return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1), layout::Mesh::of(1, 1, 2)};
+    case 4:
+      return {layout::Mesh::of(2, 1, 2), layout::Mesh::of(1, 2, 2)};
+    default:
+      return {};
+  }
+}
+
+}  // namespace trireme::testing
