@@ -7,7 +7,11 @@
 #include "trireme/topology/binding.hpp"
 #include "trireme/topology/discover.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <optional>
+#include <string_view>
 
 namespace trireme::runtime {
 namespace {
@@ -61,6 +65,31 @@ base::Result<topology::Placement> plan_for(const base::Result<topology::Machine>
   return topology::place_ranks(*machine, *masks, gpus);
 }
 
+std::string lower_case(std::string text) {
+  for (auto& letter : text) letter = letter >= 'A' && letter <= 'Z' ? char(letter + 32) : letter;
+  return text;
+}
+
+/// Of a number with a unit of k, m, g or t thousands, or "infinite"; GNU's library reckons a
+/// hundred thousand spins to the millisecond.
+std::optional<std::chrono::microseconds> spin_time(const std::string& text) {
+  constexpr std::uint64_t spins_per_microsecond = 100;
+  constexpr auto longest = static_cast<std::uint64_t>(device::always_spins.spin.count());
+  if (text == "infinite" || text == "infinity") return device::always_spins.spin;
+  std::uint64_t spins = 0;
+  const auto* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, spins);
+  if (parsed.ec != std::errc{}) return std::nullopt;
+  std::size_t thousands = 0;
+  if (parsed.ptr != end) {
+    thousands = std::string_view("kmgt").find(*parsed.ptr) + 1;
+    if (thousands == 0 || parsed.ptr + 1 != end) return std::nullopt;
+  }
+  spins = std::min(spins, longest);
+  for (; thousands > 0; --thousands) spins = std::min(spins * 1000, longest);
+  return std::chrono::microseconds(spins / spins_per_microsecond);
+}
+
 }  // namespace
 
 base::Result<int> thread_count(const base::Environment& environment, int bound) {
@@ -79,6 +108,26 @@ base::Result<int> thread_count(const base::Environment& environment, int bound) 
   return threads;
 }
 
+base::Result<device::ThreadWait> thread_wait(const base::Environment& environment) {
+  const auto spins = lower_case(environment.get("GOMP_SPINCOUNT").value_or(""));
+  if (!spins.empty()) {
+    const auto spin = spin_time(spins);
+    if (spin) return device::ThreadWait{*spin};
+    return base::usage_failure(base::format(
+        "GOMP_SPINCOUNT={} is no number of spins (such as 0, 30000, 2k or infinite); unset it to "
+        "let compute threads spin briefly",
+        spins));
+  }
+  const auto policy = lower_case(environment.get("OMP_WAIT_POLICY").value_or(""));
+  if (policy.empty()) return device::ThreadWait{};
+  if (policy == "active") return device::always_spins;
+  if (policy == "passive") return device::never_spins;
+  return base::usage_failure(
+      base::format("OMP_WAIT_POLICY={} is neither active nor passive; unset it to let compute "
+                   "threads spin briefly",
+                   policy));
+}
+
 Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinOptions& options,
                    const base::Environment& environment) {
   const auto node =
@@ -95,6 +144,7 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
   agree(world, binds ? topology::apply(slot) : base::Status{});
   const int threads =
       agree(world, thread_count(environment, static_cast<int>(slot.compute_pus.size())));
+  const auto wait = agree(world, thread_wait(environment));
   if (mpi.local_rank().value() == 0) {
     for (const auto& warning : plan.warnings) {
       base::log::local::warning("runtime", "{}: {}", mpi.node_name(), warning);
@@ -102,11 +152,11 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
   }
   if (!binds) {
     const auto cpus = machine.ok() ? machine->allowed.text() : std::string{};
-    return {threads, cpus, "not bound, as run.binding = none asks", gpu, cards};
+    return {threads, wait, cpus, "not bound, as run.binding = none asks", gpu, cards};
   }
   base::log::local::debug("runtime", "bound to CPUs {} ({}), {} threads", slot.pus.text(),
                           slot.reason, threads);
-  return {threads, slot.pus.text(), slot.reason, gpu, cards};
+  return {threads, wait, slot.pus.text(), slot.reason, gpu, cards};
 }
 
 }  // namespace trireme::runtime

@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/device/compute_threads.hpp"
 #include "trireme/launch/contract.hpp"
 #include "trireme/launch/task_record.hpp"
 #include "trireme/runtime/agree.hpp"
@@ -166,7 +167,8 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
   return device::make_cpu_kernels(config.count_or("numerics.threads", binding.threads),
                                   config.flag("numerics.deterministic")
                                       ? device::Tiling::by_shape
-                                      : device::Tiling::for_threads);
+                                      : device::Tiling::for_threads,
+                                  binding.wait);
 }
 
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,

@@ -3,6 +3,7 @@
 #include "trireme/base/environment.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
 #include "trireme/comm/process_group.hpp"
+#include "trireme/device/compute_threads.hpp"
 #include "trireme/device/device.hpp"
 #include "trireme/layout/mesh.hpp"
 #include "trireme/runtime/identity.hpp"
@@ -46,6 +47,8 @@ struct JoinOptions {
 struct Binding {
   /// For kernels: as many as the binding has cores, unless OMP_NUM_THREADS says otherwise.
   int threads = 1;
+  /// How those without work wait for it.
+  device::ThreadWait wait = {};
   /// "0-3": hardware threads that this rank may use.
   std::string cpus;
   /// Why, in words.

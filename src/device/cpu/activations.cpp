@@ -84,7 +84,7 @@ void dropout(const Context& context, const Tensor& x, const Dropout& dropout, co
     const auto& functions = tables_of(context.isa).dropout.of(element);
     const auto* from = data_of<T>(x);
     auto* to = data_of<T>(y);
-    parallel_for(context.threads, rows.count(), row_grain(rows.width()), [&](Range range) {
+    parallel_for(*context.team, rows.count(), row_grain(rows.width()), [&](Range range) {
       for (auto row = range.begin; row < range.end; ++row) {
         functions.apply(numbers, static_cast<std::uint64_t>(dropout_index(dropout, row)),
                         from + rows.offset(row), to + y_rows.offset(row), rows.width());
@@ -107,7 +107,7 @@ void rotary(const Context& context, const Tensor& x, const Tensor& cos_table,
     const auto& functions = tables_of(context.isa).rotary.of(element);
     const auto rotate = inverse ? functions.rotate_back : functions.rotate;
     auto* data = data_of<T>(x);
-    parallel_for(context.threads, positions, row_grain(x.dim(2) * x.dim(3)), [&](Range range) {
+    parallel_for(*context.team, positions, row_grain(x.dim(2) * x.dim(3)), [&](Range range) {
       for (auto index = range.begin; index < range.end; ++index) {
         const auto sequence = index / x.dim(1);
         const auto place = index % x.dim(1);

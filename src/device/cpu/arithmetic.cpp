@@ -109,7 +109,7 @@ double sum_of_squares(const Context& context, const Tensor& x) {
   const auto chunks_per_row = (rows.width() + chunk - 1) / chunk;
   std::vector<double> terms(static_cast<std::size_t>(rows.count() * chunks_per_row));
   const auto square_sum = tables_of(context.isa).arithmetic.sum_of_squares;
-  parallel_for(context.threads, rows.count() * chunks_per_row, 1, [&](Range range) {
+  parallel_for(*context.team, rows.count() * chunks_per_row, 1, [&](Range range) {
     for (auto index = range.begin; index < range.end; ++index) {
       const auto begin = index % chunks_per_row * chunk;
       terms[static_cast<std::size_t>(index)] =

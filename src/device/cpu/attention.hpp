@@ -7,6 +7,7 @@
 #include "device/cpu/context.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace trireme::device::cpu {
@@ -33,7 +34,7 @@ class FlashAttention {
   };
 
  private:
-  int threads_;
+  std::shared_ptr<Team> team_;
   Isa isa_;
   std::vector<Worker> workers_;
 };

@@ -141,7 +141,7 @@ class BackwardHead {
 };
 
 template <typename T>
-void run_backward(std::vector<FlashAttention::Worker>& workers, Isa isa,
+void run_backward(Team& team, std::vector<FlashAttention::Worker>& workers, Isa isa,
                   const AttentionBackward& backward) {
   const AttentionSizes sizes(backward.forward);
   for (auto& worker : workers) {
@@ -149,7 +149,7 @@ void run_backward(std::vector<FlashAttention::Worker>& workers, Isa isa,
     arena_of(worker, BackwardTiles<T>::bytes(sizes));
   }
   for_parts(
-      workers, sizes, sizes.batch * sizes.kv_heads,
+      team, workers, sizes, sizes.batch * sizes.kv_heads,
       [&](FlashAttention::Worker& worker, std::int64_t head) {
         BackwardHead<T>(backward, isa, head / sizes.kv_heads, head % sizes.kv_heads).run(worker);
       });
@@ -164,8 +164,9 @@ void FlashAttention::backward(const AttentionBackward& attention) {
   expect_same_shape(attention.forward.k, attention.dk);
   expect_same_shape(attention.forward.v, attention.dv);
   TRIREME_EXPECT(attention.forward.lse, "the backward of attention needs the forward's lse");
-  with_type(attention.forward.q.dtype(),
-            [&](auto element) { run_backward<decltype(element)>(workers_, isa_, attention); });
+  with_type(attention.forward.q.dtype(), [&](auto element) {
+    run_backward<decltype(element)>(*team_, workers_, isa_, attention);
+  });
 }
 
 }  // namespace trireme::device::cpu

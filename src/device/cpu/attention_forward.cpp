@@ -159,7 +159,7 @@ class ForwardHead {
 };
 
 template <typename T>
-void run_forward(std::vector<FlashAttention::Worker>& workers, Isa isa,
+void run_forward(Team& team, std::vector<FlashAttention::Worker>& workers, Isa isa,
                  const Attention& attention) {
   const AttentionSizes sizes(attention);
   const bool few = sizes.queries < few_queries;
@@ -170,24 +170,25 @@ void run_forward(std::vector<FlashAttention::Worker>& workers, Isa isa,
     arena_of(worker, bytes);
   }
   const auto heads = sizes.batch * sizes.heads;
-  for_parts(workers, sizes, heads * parts, [&](FlashAttention::Worker& worker, std::int64_t index) {
-    // The last queries see the most keys: they go first, so that the work ends evenly.
-    const auto part = parts - 1 - index / heads;
-    const auto head = index % heads;
-    const ForwardHead<T> one(attention, isa, head / sizes.heads, head % sizes.heads);
-    if (few) {
-      one.run_few(worker);
-    } else {
-      one.run(worker, {part * part_queries, std::min(sizes.queries, (part + 1) * part_queries)});
-    }
-  });
+  for_parts(team, workers, sizes, heads * parts,
+            [&](FlashAttention::Worker& worker, std::int64_t index) {
+              // The last queries see the most keys: they go first, so that the work ends evenly.
+              const auto part = parts - 1 - index / heads;
+              const auto head = index % heads;
+              const ForwardHead<T> one(attention, isa, head / sizes.heads, head % sizes.heads);
+              if (few) {
+                one.run_few(worker);
+              } else {
+                one.run(worker,
+                        {part * part_queries, std::min(sizes.queries, (part + 1) * part_queries)});
+              }
+            });
 }
 
 }  // namespace
 
-FlashAttention::FlashAttention(const Context& context)
-    : threads_(context.threads), isa_(context.isa) {
-  for (int thread = 0; thread < threads_; ++thread) {
+FlashAttention::FlashAttention(const Context& context) : team_(context.team), isa_(context.isa) {
+  for (int thread = 0; thread < team_->size(); ++thread) {
     workers_.push_back({BlockProducts(bf16_products_of(isa_)), Arena::host(Purpose::workspace, 0)});
   }
 }
@@ -207,8 +208,9 @@ void expect_attention(const Attention& attention) {
 void FlashAttention::forward(const Attention& attention) {
   expect_attention(attention);
   if (attention.q.element_count() == 0) return;
-  with_type(attention.q.dtype(),
-            [&](auto element) { run_forward<decltype(element)>(workers_, isa_, attention); });
+  with_type(attention.q.dtype(), [&](auto element) {
+    run_forward<decltype(element)>(*team_, workers_, isa_, attention);
+  });
 }
 
 std::size_t FlashAttention::workspace_bytes() const {

@@ -151,13 +151,13 @@ class AttentionMask {
 /// body(worker, part) for every part in [0, parts), by the workers in turn, as many as the work
 /// is worth. The body throws nothing.
 template <typename Body>
-void for_parts(std::vector<FlashAttention::Worker>& workers, const AttentionSizes& sizes,
-               std::int64_t parts, const Body& body) {
+void for_parts(Team& team, std::vector<FlashAttention::Worker>& workers,
+               const AttentionSizes& sizes, std::int64_t parts, const Body& body) {
   constexpr std::int64_t worth_a_thread = 500'000;
   const auto worthy = 1 + sizes.operations() / worth_a_thread;
   const auto threads = std::min({parts, worthy, static_cast<std::int64_t>(workers.size())});
   std::atomic<std::int64_t> next{0};
-  parallel(static_cast<int>(threads), [&](int thread) {
+  parallel(team, static_cast<int>(threads), [&](int thread) {
     const SerialScope serial;
     for (auto part = next++; part < parts; part = next++) {
       body(workers[static_cast<std::size_t>(thread)], part);

@@ -36,7 +36,7 @@ template <typename Body>
 const float* sum_columns(Context& context, const RowChunks& chunks, std::int64_t width,
                          const Body& body) {
   float* partials = context.partial_sums(chunks.chunk_count * width);
-  parallel_for(context.threads, chunks.chunk_count, 1, [&](Range range) {
+  parallel_for(*context.team, chunks.chunk_count, 1, [&](Range range) {
     for (auto chunk = range.begin; chunk < range.end; ++chunk) {
       float* partial = partials + chunk * width;
       std::fill(partial, partial + width, 0.0F);
@@ -45,7 +45,7 @@ const float* sum_columns(Context& context, const RowChunks& chunks, std::int64_t
   });
   const auto& arithmetic = tables_of(context.isa).arithmetic.f32;
   constexpr std::int64_t columns_per_thread = 256;
-  parallel_for(context.threads, width, columns_per_thread, [&](Range columns) {
+  parallel_for(*context.team, width, columns_per_thread, [&](Range columns) {
     for (std::int64_t step = 1; step < chunks.chunk_count; step *= 2) {
       for (std::int64_t chunk = 0; chunk + step < chunks.chunk_count; chunk += 2 * step) {
         float* to = partials + chunk * width + columns.begin;

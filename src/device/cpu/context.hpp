@@ -3,8 +3,10 @@
 #include "trireme/device/kernels.hpp"
 
 #include "device/cpu/isa.hpp"
+#include "device/cpu/team.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace trireme::device::cpu {
@@ -12,7 +14,7 @@ namespace trireme::device::cpu {
 /// What every kernel of the cpu backend knows about where it runs. Kernels of one context run
 /// one after the other.
 struct Context {
-  int threads = 1;
+  std::shared_ptr<Team> team;
   Isa isa = Isa::avx2;
   Tiling tiling = Tiling::for_threads;
   /// Partial sums of fixed chunks; grows to the largest need and stays.

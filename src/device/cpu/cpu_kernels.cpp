@@ -22,7 +22,7 @@ class CpuKernels final : public Kernels {
  public:
   explicit CpuKernels(const cpu::Context& context)
       : context_(context),
-        products_(context.threads, cpu::bf16_products_of(context.isa), context.tiling),
+        products_(context.team, cpu::bf16_products_of(context.isa), context.tiling),
         attention_(context) {
     flush_denormals();
   }
@@ -148,14 +148,18 @@ class CpuKernels final : public Kernels {
 
 }  // namespace
 
-std::unique_ptr<Kernels> cpu::make_kernels(int threads, Isa isa, Tiling tiling) {
+std::unique_ptr<Kernels> cpu::make_kernels(int threads, Isa isa, Tiling tiling, ThreadWait wait) {
   TRIREME_EXPECT(threads >= 1, base::format("{} threads of kernels", threads));
   TRIREME_EXPECT(runs(isa), base::format("this CPU does not run {}", cpu::name(isa)));
-  return std::make_unique<CpuKernels>(Context{threads, isa, tiling});
+  return std::make_unique<CpuKernels>(Context{std::make_shared<Team>(threads, wait), isa, tiling});
 }
 
 std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling) {
-  return cpu::make_kernels(threads, cpu::best_isa(), tiling);
+  return make_cpu_kernels(threads, tiling, {});
+}
+
+std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling, ThreadWait wait) {
+  return cpu::make_kernels(threads, cpu::best_isa(), tiling, wait);
 }
 
 }  // namespace trireme::device

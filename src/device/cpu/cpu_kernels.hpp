@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/device/kernels.hpp"
+#include "trireme/device/compute_threads.hpp"
 
 #include "device/cpu/isa.hpp"
 
@@ -10,6 +10,7 @@ namespace trireme::device::cpu {
 
 /// Kernels of a chosen instruction set, which this CPU must have: so that tests compare all of
 /// them on one machine. make_cpu_kernels takes the widest.
-std::unique_ptr<Kernels> make_kernels(int threads, Isa isa, Tiling tiling = Tiling::for_threads);
+std::unique_ptr<Kernels> make_kernels(int threads, Isa isa, Tiling tiling = Tiling::for_threads,
+                                      ThreadWait wait = {});
 
 }  // namespace trireme::device::cpu

@@ -29,7 +29,7 @@ void cross_entropy_stats(const Context& context, const Tensor& logits, const Ten
   with_type(logits.dtype(), [&](auto element) {
     const auto* data = data_of<decltype(element)>(logits);
     const auto& functions = tables_of(context.isa).cross_entropy.of(element);
-    parallel_for(context.threads, rows.count(), row_grain(rows.width()), [&](Range range) {
+    parallel_for(*context.team, rows.count(), row_grain(rows.width()), [&](Range range) {
       for (auto row = range.begin; row < range.end; ++row) {
         const auto* logit = data + rows.offset(row);
         const auto statistics = functions.stats(logit, rows.width());
@@ -54,7 +54,7 @@ void cross_entropy_gradient(const Context& context, const Tensor& logits, const 
     using T = decltype(element);
     auto* data = data_of<T>(logits);
     const auto& functions = tables_of(context.isa).cross_entropy.of(element);
-    parallel_for(context.threads, rows.count(), row_grain(rows.width()), [&](Range range) {
+    parallel_for(*context.team, rows.count(), row_grain(rows.width()), [&](Range range) {
       for (auto row = range.begin; row < range.end; ++row) {
         auto* logit = data + rows.offset(row);
         if (ids[row] < 0) {

@@ -25,7 +25,7 @@ void embedding_forward(const Context& context, const Tensor& tokens, const Tenso
     using T = decltype(element);
     const auto* rows = data_of<T>(table);
     auto* places = data_of<T>(out);
-    parallel_for(context.threads, to.count(), row_grain(to.width()), [&](Range range) {
+    parallel_for(*context.team, to.count(), row_grain(to.width()), [&](Range range) {
       for (auto row = range.begin; row < range.end; ++row) {
         const auto local = ids[row] - first_token;
         auto* place = places + to.offset(row);
@@ -53,7 +53,7 @@ void embedding_backward(const Context& context, const Tensor& tokens, const Tens
     const auto* gradients = data_of<decltype(element)>(d_out);
     const auto& functions = tables_of(context.isa).arithmetic.of(element);
     // Threads share the columns, not the rows: each adds every token in the order of the batch.
-    parallel_for(context.threads, to.width(), column_grain, [&](Range columns) {
+    parallel_for(*context.team, to.width(), column_grain, [&](Range columns) {
       for (std::int64_t row = 0; row < from.count(); ++row) {
         const auto local = ids[row] - first_token;
         if (local < 0 || local >= to.count()) continue;
@@ -76,7 +76,7 @@ void add_positions(const Context& context, const Tensor& x, const Tensor& table,
     const auto& functions = tables_of(context.isa).arithmetic.of(element);
     auto* places = data_of<T>(x);
     const auto* added = data_of<T>(table);
-    parallel_for(context.threads, rows.count(), row_grain(rows.width()), [&](Range range) {
+    parallel_for(*context.team, rows.count(), row_grain(rows.width()), [&](Range range) {
       for (auto row = range.begin; row < range.end; ++row) {
         auto* place = places + rows.offset(row);
         functions.add(place, added + positions.offset(first_position + row % seq), place,
@@ -97,7 +97,7 @@ void add_positions_backward(const Context& context, const Tensor& dx, std::int64
     const auto* gradients = data_of<decltype(element)>(dx);
     const auto& functions = tables_of(context.isa).arithmetic.of(element);
     // Each position belongs to one thread, which adds the sequences in order.
-    parallel_for(context.threads, seq, row_grain(rows.width()), [&](Range range) {
+    parallel_for(*context.team, seq, row_grain(rows.width()), [&](Range range) {
       for (auto position = range.begin; position < range.end; ++position) {
         for (auto row = position; row < rows.count(); row += seq) {
           functions.accumulate(gradients + rows.offset(row), sums + positions.offset(position),

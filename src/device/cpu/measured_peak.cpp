@@ -52,10 +52,11 @@ double now() {
 double rate_of(const Candidate& candidate, int threads) {
   constexpr int tries = 8;
   constexpr std::int64_t rounds = 100'000;
+  cpu::Team team(threads);
   double best = 0;
   for (int attempt = 0; attempt < tries; ++attempt) {
     std::vector<double> rates(static_cast<std::size_t>(threads));
-    cpu::parallel(threads, [&](int thread) {
+    cpu::parallel(team, threads, [&](int thread) {
       const double begin = now();
       const auto operations = static_cast<double>(candidate.run(rounds));
       rates[static_cast<std::size_t>(thread)] = operations / (now() - begin);

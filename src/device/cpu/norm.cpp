@@ -120,7 +120,7 @@ void forward(const Context& context, const NormForward& norm) {
   auto* rstd = data_of<float>(norm.rstd);
   const auto& functions = functions_for<T>(context, rows.width());
   const auto run = norm.kind == NormKind::layer ? functions.layer_forward : functions.rms_forward;
-  parallel_for(context.threads, rows.count(), row_grain(rows.width()), [&](Range range) {
+  parallel_for(*context.team, rows.count(), row_grain(rows.width()), [&](Range range) {
     for (auto row = range.begin; row < range.end; ++row) {
       const auto statistics = run({x.at(row), residual.at(row), sum.at(row), weight, bias,
                                    y.at(row), rows.width(), norm.eps});

@@ -52,7 +52,7 @@ template <typename Update>
 void update_and_round(const Context& context, const StochasticRounding& rounding,
                       const Tensor& master, const Tensor& parameter, const Update& update) {
   expect_run(parameter, master.element_count());
-  parallel_for(context.threads, master.element_count(), elements_per_thread, [&](Range range) {
+  parallel_for(*context.team, master.element_count(), elements_per_thread, [&](Range range) {
     for (auto begin = range.begin; begin < range.end; begin += rounded_together) {
       const Range part{begin, std::min(begin + rounded_together, range.end)};
       update(part);
@@ -112,7 +112,7 @@ void adamw(const Context& context, const AdamW& rule, const AdamWOperands& opera
   with_parameter(parameter, master, [&](auto* place) {
     const auto& functions =
         tables_of(context.isa).optimizer.of(std::remove_reference_t<decltype(*place)>{});
-    parallel_for(context.threads, count, elements_per_thread, [&](Range range) {
+    parallel_for(*context.team, count, elements_per_thread, [&](Range range) {
       const auto i = range.begin;
       functions.adamw(factors, {g + i, p + i, m + i, v + i, at(place, i), range.count()});
     });
@@ -138,7 +138,7 @@ void sgd(const Context& context, const Sgd& rule, const Tensor& gradient, const 
   with_parameter(parameter, master, [&](auto* place) {
     const auto& functions =
         tables_of(context.isa).optimizer.of(std::remove_reference_t<decltype(*place)>{});
-    parallel_for(context.threads, count, elements_per_thread, [&](Range range) {
+    parallel_for(*context.team, count, elements_per_thread, [&](Range range) {
       const auto i = range.begin;
       functions.sgd(factors, {g + i, p + i, m + i, at(place, i), range.count()});
     });

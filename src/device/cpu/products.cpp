@@ -116,10 +116,9 @@ BlockOperands tile_operands(const BlockForm& whole, const BlockOperands& operand
 
 }  // namespace
 
-Products::Products(int threads, Bf16Products bf16, Tiling tiling)
-    : together_(tiles_together(threads, tiling)) {
-  TRIREME_EXPECT(threads > 0, "products need a thread");
-  for (int thread = 0; thread < threads; ++thread) threads_.emplace_back(bf16);
+Products::Products(std::shared_ptr<Team> team, Bf16Products bf16, Tiling tiling)
+    : team_(std::move(team)), together_(tiles_together(team_->size(), tiling)) {
+  for (int thread = 0; thread < team_->size(); ++thread) threads_.emplace_back(bf16);
 }
 
 void Products::linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
@@ -188,7 +187,7 @@ void Products::multiply(const BlockForm& whole, const BlockOperands& operands) {
     }
   }
   std::atomic<std::int64_t> next{0};
-  parallel(static_cast<int>(threads), [&](int thread) {
+  parallel(*team_, static_cast<int>(threads), [&](int thread) {
     const SerialScope serial;
     auto& products = threads_[static_cast<std::size_t>(thread)];
     for (auto tile = next++; tile < tiles.count(); tile = next++) {

@@ -4,8 +4,10 @@
 #include "trireme/device/tensor.hpp"
 
 #include "device/cpu/block_product.hpp"
+#include "device/cpu/team.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace trireme::device::cpu {
@@ -16,7 +18,7 @@ namespace trireme::device::cpu {
 /// of any operand may lie in wider matrices.
 class Products {
  public:
-  Products(int threads, Bf16Products bf16, Tiling tiling);
+  Products(std::shared_ptr<Team> team, Bf16Products bf16, Tiling tiling);
 
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
@@ -28,6 +30,7 @@ class Products {
  private:
   void multiply(const BlockForm& whole, const BlockOperands& operands);
 
+  std::shared_ptr<Team> team_;
   std::vector<BlockProducts> threads_;
   /// Tiles of a product come in multiples of it.
   std::int64_t together_;

@@ -30,7 +30,7 @@ void for_runs(const Context& context, const std::array<Tensor, tensors>& list, c
     contiguous = contiguous && tensor.contiguous();
   }
   if (contiguous) {
-    parallel_for(context.threads, list[0].element_count(), elements_per_thread, [&](Range range) {
+    parallel_for(*context.team, list[0].element_count(), elements_per_thread, [&](Range range) {
       Offsets offsets;
       offsets.fill(range.begin);
       body(offsets, range.count());
@@ -41,7 +41,7 @@ void for_runs(const Context& context, const std::array<Tensor, tensors>& list, c
     return std::array<Rows, tensors>{Rows(list[index])...};
   }
   (std::make_index_sequence<tensors>{});
-  parallel_for(context.threads, rows[0].count(), row_grain(rows[0].width()), [&](Range range) {
+  parallel_for(*context.team, rows[0].count(), row_grain(rows[0].width()), [&](Range range) {
     for (auto row = range.begin; row < range.end; ++row) {
       Offsets offsets;
       for (std::size_t i = 0; i < tensors; ++i) offsets[i] = rows[i].offset(row);

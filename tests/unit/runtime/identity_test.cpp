@@ -90,3 +90,26 @@ TEST_CASE("threads follow the binding unless OMP_NUM_THREADS says otherwise") {
     CHECK_FALSE(threads(text).ok());
   }
 }
+
+TEST_CASE("compute threads wait as the user's OpenMP variables say, else briefly") {
+  using std::chrono::microseconds;
+  const auto wait = [](const char* name, const char* text) {
+    return runtime::thread_wait(with(name, text));
+  };
+  CHECK(*runtime::thread_wait(Environment()) == device::ThreadWait{});
+  CHECK(device::ThreadWait{}.spin > microseconds(0));
+  CHECK(device::ThreadWait{}.spin < microseconds(1000));
+  CHECK(*wait("OMP_WAIT_POLICY", "passive") == device::never_spins);
+  CHECK(*wait("OMP_WAIT_POLICY", "ACTIVE") == device::always_spins);
+  CHECK(*wait("GOMP_SPINCOUNT", "0") == device::never_spins);
+  CHECK(*wait("GOMP_SPINCOUNT", "30000") == device::ThreadWait{microseconds(300)});
+  CHECK(*wait("GOMP_SPINCOUNT", "2k") == device::ThreadWait{microseconds(20)});
+  CHECK(*wait("GOMP_SPINCOUNT", "3M") == device::ThreadWait{microseconds(30'000)});
+  CHECK(*wait("GOMP_SPINCOUNT", "infinite") == device::always_spins);
+  CHECK(wait("GOMP_SPINCOUNT", "18446744073709551615")->spin > std::chrono::minutes(1));
+  for (const char* text : {"often", "-1", "3kk", "2 k", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_FALSE(wait("GOMP_SPINCOUNT", text).ok());
+    CHECK_FALSE(wait("OMP_WAIT_POLICY", text).ok());
+  }
+}
