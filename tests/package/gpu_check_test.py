@@ -46,7 +46,8 @@ PROGRAMS = {
             sys.exit()
         folder = pathlib.Path(next(word for word in sys.argv if "run.directory=" in word).split("=")[1])
         folder.mkdir()
-        memory = {"kind": "event", "event": "memory", "step": 3, "graph_bytes": 1 << 28}
+        memory = {"kind": "event", "event": "memory", "step": 3, "graph_bytes": 1 << 28,
+                  "arena_bytes": 3 << 30}
         (folder / "metrics.jsonl").write_text(json.dumps(memory) + "\\n" + "".join(
             json.dumps({"kind": "train", "step": step, "step_ms": 900 if step < 5 else 100}) + "\\n"
             for step in range(20)))
@@ -118,6 +119,20 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("| 3.00 GiB | 0.50 GiB | 0.25 GiB | 4.00 GiB | 0.25 GiB |", report)
         self.assertIn("| attention | bf16 | 1000.0 | 400.0 TFLOP/s | 57% |", report)
         self.assertIn("furthest 3.00e-03 (llama bf16 pp1 x dp1 x tp1 cpu)", text)
+
+    def test_memory_that_differs_from_the_plan_fails(self):
+        trireme = PROGRAMS["trireme"]
+        for what, text in (("arenas take 3221225480 bytes", trireme.replace(
+                '"arena_bytes": 3 << 30', '"arena_bytes": (3 << 30) + 8')),
+                           ("grew by 4.00 GiB", trireme.replace("1 << 28}})", "-3 << 28}})")),
+                           ("grew by 4.00 GiB", trireme.replace("3 << 30", "4 << 30"))):
+            with self.subTest(what=what):
+                self.write("trireme", text)
+                code, states, found, said = self.check("--only", "step gpt2-124m")
+                self.assertEqual((code, states["step gpt2-124m"]), (1, "FAIL"), said)
+                self.assertIn(what, said)
+                # What was measured is told all the same.
+                self.assertEqual(len(found["steps"]), 1)
 
     def test_a_library_of_which_nothing_was_checked_has_not_passed(self):
         code, states, _, text = self.check("--only", "NCCL")

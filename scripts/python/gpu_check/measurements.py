@@ -14,6 +14,8 @@ WARM_UP_STEPS = 5
 STEPS = 15
 # More than are waited for.
 MOST_STEPS = 200
+# What CUDA's context and the code of kernels may take beside everything that a plan names.
+MOST_CONTEXT_BYTES = 1 << 30
 
 
 def lines_of(text):
@@ -115,10 +117,27 @@ class Measurements:
     def steps_in(self, directory):
         return [line for line in self.metrics_in(directory) if line["kind"] == "train"]
 
-    def graph_bytes_in(self, directory):
-        """What CUDA graphs took at most: no plan knows it."""
-        return max((line["graph_bytes"] for line in self.metrics_in(directory)
+    def memory_in(self, directory, part):
+        """What a part of the memory took at most."""
+        return max((line[part] for line in self.metrics_in(directory)
                     if line.get("event") == "memory"), default=0)
+
+    @staticmethod
+    def check_arenas(row):
+        """They are planned to the byte."""
+        if row["arena_bytes"] != row["planned_bytes"]:
+            raise Failed(f"arenas take {row['arena_bytes']} bytes, planned were {row['planned_bytes']} "
+                         "(they must be equal)")
+
+    @staticmethod
+    def check_taken(row):
+        """What is beside arenas has bounds, by the card's own figure."""
+        known = row["planned_bytes"] + row["graph_bytes"]
+        most = known + sum(row["planned_library_bytes"].values()) + MOST_CONTEXT_BYTES
+        if not known <= row["taken_bytes"] <= most:
+            raise Failed(f"the card's memory grew by {row['taken_bytes'] / 2**30:.2f} GiB; the plan and "
+                         f"CUDA graphs say {known / 2**30:.2f} GiB, and with libraries and a context "
+                         f"{most / 2**30:.2f} GiB at most")
 
     def step_row(self, model, plan, directory, seen, peak):
         steps = self.steps_in(directory)[WARM_UP_STEPS:WARM_UP_STEPS + STEPS]
@@ -135,9 +154,14 @@ class Measurements:
                "share_of_measured_product": flops / product if product else None,
                "planned_bytes": plan["largest"]["total"],
                "planned_library_bytes": plan.get("libraries", {}),
-               "graph_bytes": self.graph_bytes_in(directory),
+               "arena_bytes": self.memory_in(directory, "arena_bytes"),
+               # No plan knows it.
+               "graph_bytes": self.memory_in(directory, "graph_bytes"),
                "taken_bytes": seen["most_taken_bytes"] - seen["taken_bytes"]}
         self.steps.append(row)
+        # Speed is measured, memory is promised.
+        self.check_arenas(row)
+        self.check_taken(row)
         return f"{rate:,.0f} tokens/s, MFU {row['mfu']:.1%} of {peak[0] / 1e12:.0f} TFLOP/s ({peak[1]})"
 
     def compare_torch(self, model):
