@@ -115,7 +115,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4, help="of each round")
     parser.add_argument("--out", help="JSON lines")
+    parser.add_argument("--judge", action="store_true", help="only judge the arguments")
     args = parser.parse_args()
+    if args.judge:
+        return
     contenders = {"picotron": run_picotron, "trireme": run_trireme}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -158,7 +158,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=0, help="of each round; 0: by shape")
     parser.add_argument("--out", help="JSON lines")
+    parser.add_argument("--judge", action="store_true", help="only judge the arguments")
     args = parser.parse_args()
+    if args.judge:
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_tokens(folder / "tokens")
