@@ -57,9 +57,11 @@ void set_limit(int resource, Settings::Limit wanted, const char* name) {
   }
 }
 
-/// Slurm lays the submitting shell's soft limits over what root has set.
-void raise_soft_limit(int resource, Settings::Limit wanted) {
+/// Raises the soft limit to the hard one. Slurm would lay the submitting shell's soft limit over it
+/// after the last callback; it knows that limit from a variable of the task.
+void raise_soft_limit(spank_t spank, int resource, Settings::Limit wanted, const char* variable) {
   if (wanted == Settings::Limit::keep) return;
+  spank_unsetenv(spank, variable);
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
@@ -99,7 +101,7 @@ void Node::open_folders(spank_t spank) {
   } else {
     slurm_error("trireme: %s", made.failure().text.c_str());
   }
-  auto record = open_record(*base, name);
+  auto record = open_record(*base, name, owner.group);
   if (!record) {
     slurm_error("trireme: %s", record.failure().text.c_str());
     return;
@@ -133,8 +135,8 @@ void Node::prepare_task(spank_t spank) const {
   for (const auto& term : launch::terms())
     set(term.variable, variables[std::string(term.variable)]);
   if (!contract_.active()) return;
-  raise_soft_limit(RLIMIT_MEMLOCK, settings_.memlock);
-  raise_soft_limit(RLIMIT_CORE, settings_.core);
+  raise_soft_limit(spank, RLIMIT_MEMLOCK, settings_.memlock, "SLURM_RLIMIT_MEMLOCK");
+  raise_soft_limit(spank, RLIMIT_CORE, settings_.core, "SLURM_RLIMIT_CORE");
   char node[HOST_NAME_MAX + 1] = {};
   const bool named = spank_getenv(spank, "SLURMD_NODENAME", node, sizeof node) == ESPANK_SUCCESS;
   set(launch::node_variable, named ? node : step_.node);

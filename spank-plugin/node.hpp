@@ -38,7 +38,7 @@ class Node {
   launch::MemoryKills kills_at_start_;
 };
 
-/// In the epilog, as root: the job's folder on this node, emptied under its owner's rights.
+/// In the epilog, as root: takes the job's folder off this node.
 void remove_job_folder(const Settings& settings, std::uint32_t job);
 
 }  // namespace trireme::spank

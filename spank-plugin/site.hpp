@@ -11,9 +11,10 @@ namespace trireme::spank {
 struct Settings {
   enum class Limit { keep, unlimited, none };
   /// base=FOLDER: where root keeps what belongs to jobs; %h is the node's host name.
-  std::string base = "/run/trireme";
-  /// memlock=unlimited|keep: RDMA registers memory that must stay locked.
-  Limit memlock = Limit::unlimited;
+  std::string base = "/var/spool/trireme";
+  /// memlock=keep|unlimited|none: RDMA registers memory that must stay locked, but a limit is the
+  /// site's to raise.
+  Limit memlock = Limit::keep;
   /// core=keep|none|unlimited: a core file of every rank can fill a file system.
   Limit core = Limit::keep;
 };

@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/launch/check.hpp"
 
+#include "keys.hpp"
 #include "site.hpp"
 #include "spank.hpp"
 
@@ -115,7 +116,12 @@ bool Submission::judge(Command command) {
     const auto geometry = geometry_of(command, environment);
     // A step of any size may run inside a job: only what is asked of this step must fit it.
     const bool judged = !geometry.in_allocation || !explicitly.given().empty();
-    if (judged && !refuse(launch::impossibilities(contract, geometry))) return false;
+    if (judged) {
+      auto refused = refused_by_configuration(contract);
+      const auto impossible = launch::impossibilities(contract, geometry);
+      refused.insert(refused.end(), impossible.begin(), impossible.end());
+      if (!refuse(refused)) return false;
+    }
     const launch::Site site{default_mpi(environment.get("SLURM_CONF").value_or("")),
                             environment.get("SLURM_CPUS_PER_TASK").value_or("")};
     for (const auto& text : launch::advice(contract, geometry, site)) {

@@ -1,5 +1,7 @@
 #include "user_copy.hpp"
 
+#include "descriptors.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,7 +28,7 @@ bool take_rights(const User& user) {
 /// After fork() in a process with threads only calls that are safe in signal handlers may follow.
 [[noreturn]] void append_and_leave(const User& user, const char* path, const std::string& line) {
   // Connections of slurmstepd must not outlive it here.
-  ::syscall(SYS_close_range, 0U, ~0U, 0U);
+  close_all_descriptors();
   sigset_t none;
   sigemptyset(&none);
   ::signal(SIGALRM, SIG_DFL);

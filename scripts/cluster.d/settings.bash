@@ -116,9 +116,20 @@ write_hosts() {
   } >"$dir/hosts"
 }
 
+# Users of the cluster read the plugin, too: a build may lie where they may not look.
+copy_plugin() {
+  local plugin=${spank%% *} copy
+  copy=$dir/plugin/$(basename "$plugin")
+  mkdir -p "$dir/plugin"
+  install -m 755 "$plugin" "$copy"
+  spank=$copy${spank#"$plugin"}
+}
+
 write_settings() {
+  umask 022
   mkdir -p "$dir"/{state,log,spool,plugstack.conf.d}
   chmod 755 "$dir" "$dir/plugstack.conf.d"
+  [[ -z $spank ]] || copy_plugin
   local node
   for node in $(node_names); do
     mkdir -p "$dir/spool/$node"

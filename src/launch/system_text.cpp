@@ -15,6 +15,23 @@ std::string lower(std::string_view text) {
   return small;
 }
 
+/// As the kernel writes paths there: blanks and backslashes as three octal digits.
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  const auto octal = [](char letter) { return letter >= '0' && letter <= '7'; };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto digits = text.substr(at + 1, 3);
+    if (text[at] == '\\' && digits.size() == 3 &&
+        std::all_of(digits.begin(), digits.end(), octal)) {
+      plain += static_cast<char>((digits[0] - '0') * 64 + (digits[1] - '0') * 8 + digits[2] - '0');
+      at += 3;
+    } else {
+      plain += text[at];
+    }
+  }
+  return plain;
+}
+
 }  // namespace
 
 std::string default_mpi_in(std::string_view slurm_conf) {
@@ -46,6 +63,18 @@ std::optional<std::string> kill_counter_in(std::string_view cgroups) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::string> mount_source_in(std::string_view mounts, std::string_view path) {
+  std::optional<std::string> found;
+  for (const auto line : split(mounts, '\n')) {
+    // ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS
+    const auto words = split(line, ' ');
+    const auto dash = std::find(words.begin(), words.end(), "-");
+    if (words.size() < 5 || words.end() - dash < 3) continue;
+    if (unescaped(words[4]) == path) found = unescaped(dash[2]);
+  }
+  return found;
 }
 
 }  // namespace trireme::launch

@@ -50,8 +50,8 @@ void add_layout(std::vector<Term>& all) {
                  .variable = "TRIREME_ZERO_LEVEL",
                  .key = "parallel.zero_level",
                  .minimum = 0,
-                 .maximum = 3,
-                 .argument = "0..3",
+                 .maximum = 1,
+                 .argument = "0|1",
                  .usage = "what replicas divide among themselves"});
 }
 

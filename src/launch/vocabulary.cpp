@@ -15,7 +15,8 @@ std::span<const HandedOn> handed_on() {
        "its Slurm name. Missing, or another node's: this node has no plugin, and the executable "
        "warns"},
       {directory_variable, "the node",
-       "a folder of this job on this node, 0700, the user's; gone after the job"},
+       "a folder of this job on this node, 0700, the user's, for 1 MiB in 256 names at most; gone "
+       "after the job"},
       {record_variable, "the node",
        "how the job's tasks on this node ended, one JSON object a line"}};
   return all;
@@ -25,13 +26,15 @@ std::span<const SiteArgument> site_arguments() {
   static const std::vector<SiteArgument> all{
       {"base",
        {},
-       "/run/trireme",
-       "where root keeps the folders and records of jobs, %h being the host name. Root alone may "
-       "write to it; its parent must exist"},
+       "/var/spool/trireme",
+       "where root keeps records of jobs and mounts their folders, %h being the host name. Root "
+       "alone may write to it; its parent must exist"},
       {"memlock",
        {"unlimited", "keep", "none"},
-       "unlimited",
-       "RDMA needs memory that stays locked; keep leaves the site's limit"},
+       "keep",
+       "how much memory tasks may lock, which RDMA does; keep leaves the site's limit. Unlimited "
+       "is "
+       "for sites where cgroups bound the memory of jobs (ConstrainRAMSpace)"},
       {"core",
        {"unlimited", "keep", "none"},
        "keep",

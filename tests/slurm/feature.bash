@@ -14,7 +14,11 @@ program=${TRIREME_PROGRAM:?the trireme to test}
 # shellcheck disable=SC2034 # for the tests
 cluster_folder=${TRIREME_CLUSTER_ROOT:-/run/trireme-cluster}/$TRIREME_CLUSTER_NAME
 shared=${1:-$PWD}/$(basename "$0")-$$
+# A test of other users sets for_all=yes before it sources this file: its folder then lies where they
+# can go and write, wherever the build is.
+[[ ${for_all:-no} == no ]] || shared=$cluster_folder/$(basename "$0")-$$
 mkdir -p "$shared"
+[[ ${for_all:-no} == no ]] || chmod 1777 "$shared"
 cd "$shared"
 
 run() { "$cluster" run "$@"; }

@@ -15,4 +15,8 @@ std::string default_mpi_in(std::string_view slurm_conf);
 /// /proc/self/cgroup; none outside of such a cgroup.
 std::optional<std::string> kill_counter_in(std::string_view cgroups);
 
+/// What is mounted at a path without links, of the text of /proc/self/mountinfo: the source of the
+/// last, topmost mount; none where nothing is mounted there.
+std::optional<std::string> mount_source_in(std::string_view mounts, std::string_view path);
+
 }  // namespace trireme::launch

@@ -10,6 +10,10 @@
 /// plugin's own checks are made from these tables.
 namespace trireme::launch {
 
+/// Options of tmpfs for a job's folder on a node. It is for links and notes; what is larger belongs
+/// where the site counts it.
+inline constexpr std::string_view job_folder_limits = "size=1m,nr_inodes=256,mode=0700";
+
 /// A variable that is not asked for but found.
 struct HandedOn {
   std::string_view variable;

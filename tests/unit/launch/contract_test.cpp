@@ -135,7 +135,7 @@ TEST_CASE("what is exported by hand wins over what the submitter handed on") {
   variables["TRIREME_ZERO_LEVEL"] = "9";
   const auto wrong = launch::read_contract(environment(variables));
   REQUIRE_FALSE(wrong.ok());
-  CHECK(wrong.failure().text.starts_with("TRIREME_ZERO_LEVEL = 9 is not a number from 0 to 3"));
+  CHECK(wrong.failure().text.starts_with("TRIREME_ZERO_LEVEL = 9 is not a number from 0 to 1"));
 }
 
 TEST_CASE("a contract is active when something is asked for and it is not off") {
@@ -146,10 +146,10 @@ TEST_CASE("a contract is active when something is asked for and it is not off") 
 }
 
 TEST_CASE("a number is none where the value is a word or is not given") {
-  const auto contract = contract_of({{"data-parallel", "auto"}, {"zero-level", "3"}});
+  const auto contract = contract_of({{"data-parallel", "auto"}, {"zero-level", "1"}});
   CHECK_FALSE(contract.number("data-parallel"));
   CHECK_FALSE(contract.number("tensor-parallel"));
-  CHECK(contract.number("zero-level") == 3);
+  CHECK(contract.number("zero-level") == 1);
 }
 
 TEST_CASE("a node without the plugin is seen when the submitter had it") {
