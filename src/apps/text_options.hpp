@@ -12,7 +12,8 @@ namespace trireme::apps {
 inline constexpr std::string_view input_formats =
     "Inputs: text files (each one document), JSON lines (.jsonl, .ndjson or .json, one document a "
     "line), folders of these (all files in and below, in order of their names, without hidden "
-    "ones), all of them also compressed with gzip.";
+    "ones), all of them also compressed with gzip or zstd. What is no text (Parquet, Arrow, other "
+    "compressions, NUL bytes) is refused; tables (.csv) are read as plain text.";
 
 /// --input and --text-field.
 void add_text_options(CLI::App& app, data::DocumentSources& sources);

@@ -3,8 +3,10 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/log.hpp"
 
 #include "data/hash.hpp"
+#include "data/text_check.hpp"
 
 #include <algorithm>
 
@@ -18,20 +20,44 @@ using base::format;
 using base::Status;
 
 constexpr std::size_t batch_bytes = std::size_t{1} << 20;
-constexpr std::size_t gzip_block_bytes = std::size_t{4} << 20;
+constexpr std::size_t compressed_block_bytes = std::size_t{4} << 20;
 /// What must be held in memory at once: a decompressed text file, or a line.
-constexpr std::size_t most_gzip_text_bytes = std::size_t{4} << 30;
+constexpr std::size_t most_compressed_text_bytes = std::size_t{4} << 30;
 constexpr std::size_t most_line_bytes = std::size_t{1} << 30;
 
 bool is_hidden(const std::filesystem::path& path) {
   return path.filename().native().starts_with('.');
 }
 
-/// By its name, without an ending that says "compressed".
-bool names_json_lines(const std::filesystem::path& path) {
+/// Of the name, without an ending that says "compressed".
+std::string ending_of(const std::filesystem::path& path) {
   const auto ending = path.extension();
-  if (ending == ".gz") return names_json_lines(path.stem());
+  if (ending == ".gz" || ending == ".zst" || ending == ".zstd") return ending_of(path.stem());
+  return ending.string();
+}
+
+bool names_json_lines(const std::filesystem::path& path) {
+  const auto ending = ending_of(path);
   return ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
+}
+
+/// Tables of text can be meant as they are, but rarely are.
+void say_tables(const std::vector<std::filesystem::path>& files) {
+  const auto is_table = [](const std::filesystem::path& path) {
+    const auto ending = ending_of(path);
+    return ending == ".csv" || ending == ".tsv";
+  };
+  const auto first = std::find_if(files.begin(), files.end(), is_table);
+  if (first == files.end()) return;
+  base::log::warning(
+      "data",
+      "{} of {} inputs are tables ('{}'): each is read as plain text, commas and header included; "
+      "to train on one column, write it as JSON lines",
+      std::count_if(first, files.end(), is_table), files.size(), first->string());
+}
+
+void check_decompressed(std::string_view text, const std::string& source) {
+  base::success_or_throw(check_text(std::as_bytes(std::span(text)), source));
 }
 
 bool is_blank(std::string_view text) {
@@ -103,6 +129,7 @@ base::Result<DocumentReader> DocumentReader::open(const DocumentSources& sources
         "there is no file to read (no input was named, or its folders hold "
         "none); name files or folders with --input");
   }
+  say_tables(reader.files_);
   return reader;
 }
 
@@ -137,6 +164,13 @@ Status DocumentReader::add_file(const std::filesystem::path& path) {
     return Failure{ExitCode::checkpoint,
                    format("cannot read input '{}': {}", path.string(), error.message())};
   }
+  const auto file = MappedFile::open(path);
+  if (!file) return file.failure();
+  // Before hours of reading: the last file of a folder may be the one that is no text. What comes
+  // out of a compressed one is looked at when it is read.
+  if (!open_compressed(file->bytes(), path.string())) {
+    if (auto status = check_text(file->bytes(), path.string()); !status) return status;
+  }
   bytes_total_ += size;
   files_.push_back(path);
   return {};
@@ -144,8 +178,8 @@ Status DocumentReader::add_file(const std::filesystem::path& path) {
 
 ReadProgress DocumentReader::progress() const {
   auto done = bytes_done_;
-  if (file_ && gzip_) {
-    done += gzip_->position();
+  if (file_ && compressed_) {
+    done += compressed_->position();
   } else if (file_ && !block_.text.empty()) {
     done += file_->size() - block_.text.size();
   }
@@ -155,7 +189,7 @@ ReadProgress DocumentReader::progress() const {
 bool DocumentReader::open_next_file() {
   if (file_) bytes_done_ += file_->size();
   file_.reset();
-  gzip_.reset();
+  compressed_.reset();
   if (next_file_ == files_.size()) return false;
   const auto& path = files_[next_file_++];
   source_ = std::make_shared<const std::string>(path.string());
@@ -164,18 +198,18 @@ bool DocumentReader::open_next_file() {
   whole_file_given_ = false;
   line_ = 0;
   unfinished_line_.clear();
-  if (is_gzip(file_->bytes())) gzip_.emplace(file_->bytes(), *source_);
+  compressed_ = open_compressed(file_->bytes(), *source_);
   return true;
 }
 
 /// The next stretch of the current file, or of the next one; false when all is read.
 bool DocumentReader::load_next_block() {
   for (;;) {
-    if (file_ && gzip_ && is_json_ && load_lines_of_gzip(*gzip_)) return true;
-    if (file_ && !whole_file_given_ && !(gzip_ && is_json_)) {
+    if (file_ && compressed_ && is_json_ && load_compressed_lines(*compressed_)) return true;
+    if (file_ && !whole_file_given_ && !(compressed_ && is_json_)) {
       whole_file_given_ = true;
-      if (gzip_) {
-        load_text_of_gzip(*gzip_);
+      if (compressed_) {
+        load_compressed_text(*compressed_);
       } else {
         const auto bytes = file_->bytes();
         block_ = {file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
@@ -186,25 +220,27 @@ bool DocumentReader::load_next_block() {
   }
 }
 
-void DocumentReader::load_text_of_gzip(GzipReader& gzip) {
+void DocumentReader::load_compressed_text(CompressedText& compressed) {
   auto text = std::make_shared<std::string>();
-  while (gzip.append(*text, gzip_block_bytes)) {
-    if (text->size() > most_gzip_text_bytes) {
+  while (compressed.append(*text, compressed_block_bytes)) {
+    if (text->size() > most_compressed_text_bytes) {
       throw Error(ExitCode::checkpoint,
                   format("'{}' holds more than {} of text (it is decompressed in memory, to find "
                          "where documents end); split it, or store it as .jsonl.gz",
-                         *source_, base::bytes_text(most_gzip_text_bytes)));
+                         *source_, base::bytes_text(most_compressed_text_bytes)));
     }
   }
+  check_decompressed(*text, *source_);
   block_ = {text, *text};
 }
 
-bool DocumentReader::load_lines_of_gzip(GzipReader& gzip) {
+bool DocumentReader::load_compressed_lines(CompressedText& compressed) {
   auto text = std::make_shared<std::string>(std::move(unfinished_line_));
   unfinished_line_.clear();
   std::size_t searched = 0;
   for (;;) {
-    const bool more = gzip.append(*text, gzip_block_bytes);
+    const bool more = compressed.append(*text, compressed_block_bytes);
+    if (line_ == 0 && searched == 0) check_decompressed(*text, *source_);
     const auto end = std::string_view(*text).substr(searched).rfind('\n');
     if (end != std::string_view::npos) {
       unfinished_line_ = text->substr(searched + end + 1);

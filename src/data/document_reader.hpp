@@ -3,7 +3,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/data/documents.hpp"
 
-#include "data/gzip.hpp"
+#include "data/compressed.hpp"
 #include "data/mapped_file.hpp"
 #include "data/regex.hpp"
 
@@ -65,8 +65,8 @@ class DocumentReader {
   base::Status add_file(const std::filesystem::path& path);
   bool open_next_file();
   bool load_next_block();
-  void load_text_of_gzip(GzipReader& gzip);
-  bool load_lines_of_gzip(GzipReader& gzip);
+  void load_compressed_text(CompressedText& compressed);
+  bool load_compressed_lines(CompressedText& compressed);
   void take_text(DocumentBatch& batch);
   void take_lines(DocumentBatch& batch);
 
@@ -78,7 +78,7 @@ class DocumentReader {
   std::uint64_t bytes_done_ = 0;  ///< of the files before the current one
   std::shared_ptr<const std::string> source_;
   std::shared_ptr<const MappedFile> file_;
-  std::optional<GzipReader> gzip_;
+  std::unique_ptr<CompressedText> compressed_;
   bool is_json_ = false;
   bool whole_file_given_ = false;
   std::string unfinished_line_;

@@ -1,6 +1,5 @@
 #include "data/gzip.hpp"
 
-#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
 #include <zlib.h>
@@ -11,8 +10,6 @@
 namespace trireme::data {
 namespace {
 
-constexpr std::size_t most_ratio = 400;
-constexpr std::size_t free_bytes = std::size_t{64} << 20;
 /// 15: the largest window; 16 more: gzip's header and checksum.
 constexpr int gzip_window_bits = 15 + 16;
 
@@ -29,12 +26,7 @@ struct GzipReader::State {
   State& operator=(const State&) = delete;
   ~State() { inflateEnd(&stream); }
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw base::Error(base::ExitCode::checkpoint,
-                      base::format("'{}': {} at compressed byte {} (the text after it is lost); "
-                                   "compress or copy it again",
-                                   source, what, position));
-  }
+  [[noreturn]] void fail(const std::string& what) const { fail_compressed(source, what, position); }
 
   std::span<const std::byte> compressed;
   std::string source;
@@ -49,8 +41,6 @@ GzipReader::GzipReader(std::span<const std::byte> compressed, std::string source
   if (inflateInit2(&state_->stream, gzip_window_bits) != Z_OK) state_->fail("zlib cannot start");
 }
 
-GzipReader::GzipReader(GzipReader&&) noexcept = default;
-GzipReader& GzipReader::operator=(GzipReader&&) noexcept = default;
 GzipReader::~GzipReader() = default;
 
 std::size_t GzipReader::position() const {
@@ -89,9 +79,7 @@ bool GzipReader::append(std::string& text, std::size_t most_bytes) {
   } else if (result != Z_OK) {
     state.fail(base::format("gzip is damaged ({})", stream.msg == nullptr ? "?" : stream.msg));
   }
-  if (state.produced > free_bytes && state.produced / most_ratio > state.position) {
-    state.fail(base::format("gzip expands more than {} times (it is no text)", most_ratio));
-  }
+  check_expansion("gzip", state.source, state.produced, state.position);
   return true;
 }
 

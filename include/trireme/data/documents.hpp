@@ -10,9 +10,10 @@ namespace trireme::data {
 /// Where text comes from and what a document is.
 ///
 /// A path is a file or a folder; a folder stands for all files in it and below, ascending by name,
-/// without hidden ones. Files that begin with gzip's magic number are decompressed. Files named
-/// .jsonl, .ndjson or .json (before .gz) hold one JSON object a line, each a document; every other
-/// file is one document, unless there is a separator. Documents without text are left out.
+/// without hidden ones. Files that begin with gzip's or zstd's magic number are decompressed. Files
+/// named .jsonl, .ndjson or .json (before .gz or .zst) hold one JSON object a line, each a
+/// document; every other file is one document, unless there is a separator. Documents without text
+/// are left out, and files that are no text refused.
 struct DocumentSources {
   std::vector<std::string> paths;
   /// Cuts text files into documents: "blank-line", or a regular expression (PCRE2, multi-line)

@@ -66,7 +66,7 @@ TEST_CASE("a run writes down what it ran with") {
   CHECK(said.starts_with("trireme " + json.at("version").get<std::string>() + " (commit " +
                          json.at("commit").get<std::string>() + ")\n"));
   CHECK(contains(said, " by " + json.at("compiler").get<std::string>()));
-  for (const auto* name : {"MPI", "HDF5", "hwloc", "oneDNN", "PCRE2", "zlib", "OpenSSL"}) {
+  for (const auto* name : {"MPI", "HDF5", "hwloc", "oneDNN", "PCRE2", "zlib", "zstd", "OpenSSL"}) {
     INFO(name);
     const auto version = json.at("libraries").at(name).get<std::string>();
     CHECK(version.find_first_of("0123456789") != std::string::npos);

@@ -2,6 +2,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/data/tokenizer_training.hpp"
 
@@ -11,6 +12,7 @@
 
 #include <catch2/catch.hpp>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <numeric>
 #include <set>
@@ -31,6 +33,14 @@ std::string gzip(const std::string& text) {
   REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
   out = out.substr(0, stream.total_out);
   deflateEnd(&stream);
+  return out;
+}
+
+std::string zstd(const std::string& text) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  const auto size = ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3);
+  REQUIRE(ZSTD_isError(size) == 0);
+  out.resize(size);
   return out;
 }
 
@@ -114,6 +124,69 @@ TEST_CASE("documents are files, lines of JSON or what a separator leaves") {
   CHECK(texts_of({{(scratch / "other.ndjson").string()}, "", "body"}) == Texts{"x"});
 }
 
+TEST_CASE("zstd is read as gzip is, frame after frame") {
+  const Scratch scratch;
+  const std::string skipped(
+      "\x50\x2A\x4D\x18\x02\x00\x00\x00"
+      "ab",
+      10);
+  scratch.write("in/a.jsonl.zst", zstd("{\"text\":\"one\"}\n{\"text\":\"two\"}"));
+  scratch.write("in/b.txt.zst", skipped + zstd("three\n\nfour") + zstd("\n\nfive"));
+  scratch.write("in/c.zst", zstd(""));
+  CHECK(texts_of({{(scratch / "in").string()}, "blank-line"}) ==
+        std::vector<std::string>{"one", "two", "three", "four", "five"});
+}
+
+TEST_CASE("what is no text is refused before anything is written") {
+  const Scratch scratch;
+  const std::string zeros(4, '\0');
+  const std::pair<std::string, const char*> inputs[] = {
+      {"PAR1" + zeros, "is Parquet (inputs are text"},
+      {"ARROW1" + zeros, "is Arrow"},
+      {"\xFF\xFF\xFF\xFF" + zeros, "is an Arrow stream"},
+      {"BZh91AY&SY\x12\x34", "is bzip2"},
+      {"\xFD"
+       "7zXZ" +
+           zeros,
+       "is xz"},
+      {"\x04\x22\x4D\x18 more", "is lz4"},
+      {"PK\x03\x04 more", "is a zip archive"},
+      {"%PDF-1.5\n", "is PDF"},
+      {"\xFF\xFEt" + zeros, "is UTF-16"},
+      {"text, then" + zeros, "has a NUL at byte 10"},
+      {gzip("PAR1" + zeros), "is Parquet"},
+      {zstd("some" + zeros), "has a NUL at byte 4"},
+  };
+  for (const auto& [bytes, problem] : inputs) {
+    for (const std::string name : {"in.txt", "in.jsonl"}) {
+      CAPTURE(problem, name);
+      CHECK_THAT(failure_of({{scratch.write(name, bytes).string()}}), Catch::Contains(problem));
+    }
+  }
+  CHECK(failure_of({{scratch.write("in.txt", "BZh is how some words begin").string()}}) ==
+        "no failure");
+  scratch.write("many/a.txt", many_documents(1000));
+  scratch.write("many/b.parquet", "PAR1");
+  PrepareOptions options;
+  options.out = scratch / "out";
+  const auto prepared = prepare({{(scratch / "many").string()}}, tokenizer(), options);
+  REQUIRE_FALSE(prepared.ok());
+  CHECK_THAT(prepared.failure().text, Catch::Contains("b.parquet' is Parquet"));
+  CHECK_FALSE(std::filesystem::exists(scratch / "out.bin"));
+}
+
+TEST_CASE("tables are read as they stand, and that is said") {
+  const Scratch scratch;
+  const auto path = scratch.write("table.csv.gz", gzip("name,age\na,1\n")).string();
+  auto settings = base::log::settings();
+  auto to_file = settings;
+  to_file.file = (scratch / "log").string();
+  base::log::configure(to_file);
+  CHECK(texts_of({{path}}) == std::vector<std::string>{"name,age\na,1\n"});
+  base::log::configure(settings);
+  CHECK_THAT(file_bytes(scratch / "log"), Catch::Contains("read as plain text"));
+}
+
 TEST_CASE("many lines of compressed JSON arrive whole") {
   const Scratch scratch;
   const std::string filler(96, 'x');
@@ -147,6 +220,14 @@ TEST_CASE("inputs that cannot be read say where") {
   CHECK_THAT(failure("g.gz", whole + "more"), Contains("no gzip member"));
   CHECK(failure("h.gz", whole + std::string(10, '\0')) == "no failure");
   CHECK_THAT(failure("i.gz", gzip(std::string(std::size_t{100} << 20, 'x'))),
+             Contains("expands more than 400 times"));
+  const auto frame = zstd(many_documents(100'000));
+  CHECK_THAT(failure("j.zst", frame.substr(0, frame.size() / 2)), Contains("ends in the middle"));
+  auto broken = frame;
+  broken[broken.size() / 2] = static_cast<char>(~broken[broken.size() / 2]);
+  CHECK_THAT(failure("k.zst", broken + "x"), Contains("k.zst': zstd is damaged"));
+  CHECK_THAT(failure("l.zst", frame + "more"), Contains("zstd is damaged"));
+  CHECK_THAT(failure("m.zst", zstd(std::string(std::size_t{100} << 20, 'x'))),
              Contains("expands more than 400 times"));
   CHECK_THAT(failure_of({{scratch.path().string()}, "a*"}), Contains("matches the empty text"));
   CHECK_THAT(failure_of({{scratch.path().string()}, "("}), Contains("is no regular expression"));
