@@ -6,17 +6,9 @@
 
 #include <functional>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace trireme::checkpoint {
-
-/// Collective over the group. Host-blocking: yes. Everybody's bytes, by position.
-std::vector<std::string> all_gather_bytes(comm::ProcessGroup& group, std::string_view mine);
-
-/// Collective over the group. Host-blocking: yes. Position 0's bytes, everywhere.
-std::string broadcast_bytes(comm::ProcessGroup& group, std::string_view from_first);
 
 /// Collective over the group. Host-blocking: yes. If any rank brings a failure, all throw
 /// AgreedError with the lowest such rank's code and text.

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/comm/bytes.hpp"
 
 #include "checkpoint/exchange.hpp"
 #include "checkpoint/load_plan.hpp"
@@ -26,7 +27,7 @@ Manifest read_manifest_together(const std::filesystem::path& step_folder,
   together(world, [&] {
     if (world.rank() == 0) text = base::value_or_throw(read_manifest_text(step_folder));
   });
-  text = broadcast_bytes(world, text);
+  text = comm::broadcast_bytes(world, text);
   Manifest manifest;
   together(world, [&] {
     manifest = base::value_or_throw(parse_manifest(text, (step_folder / "manifest.json").string()));
@@ -85,7 +86,7 @@ std::vector<std::filesystem::path> list_together(const std::filesystem::path& ch
   if (world.rank() == 0) {
     for (const auto& step : list(checkpoints)) names += step.path.filename().string() + "\n";
   }
-  names = broadcast_bytes(world, names);
+  names = comm::broadcast_bytes(world, names);
   std::vector<std::filesystem::path> folders;
   for (std::size_t at = 0; at < names.size();) {
     const auto end = names.find('\n', at);

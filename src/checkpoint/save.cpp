@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/bytes.hpp"
 
 #include "checkpoint/box_runs.hpp"
 #include "checkpoint/commit.hpp"
@@ -130,14 +131,14 @@ std::filesystem::path write_and_commit(const SaveRequest& request, comm::Process
     const auto path = temporary / shard_name(world.rank());
     file = write_shard(options.files, path, pieces, options.threads);
   });
-  const auto records = all_gather_bytes(world, record_of(file, pieces));
+  const auto records = comm::all_gather_bytes(world, record_of(file, pieces));
   std::filesystem::path folder;
   together(world, [&] {
     auto manifest = manifest_of(request, records);
     report.payload_bytes = manifest.payload_bytes();
     if (world.rank() == 0) folder = commit(options.files, temporary, manifest);
   });
-  return broadcast_bytes(world, folder.string());
+  return comm::broadcast_bytes(world, folder.string());
 }
 
 }  // namespace
@@ -152,7 +153,7 @@ SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const Sav
     if (world.rank() != 0) return;
     temporary = make_temporary_folder(options.files, request.checkpoints, request.step);
   });
-  temporary = broadcast_bytes(world, temporary.string());
+  temporary = comm::broadcast_bytes(world, temporary.string());
   try {
     report.folder = write_and_commit(request, world, options, pieces, temporary, report);
   } catch (const base::Error&) {

@@ -1,6 +1,7 @@
 #include "trireme/runtime/agree.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/comm/bytes.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,9 +12,6 @@ namespace {
 using comm::ProcessGroup;
 using device::DType;
 using device::Tensor;
-
-/// Longer texts are cut: no rank can make all others run out of memory.
-constexpr std::size_t text_limit = std::size_t{16} << 10;
 
 std::int32_t maximum(ProcessGroup& group, std::int32_t value) {
   group.all_reduce(Tensor(&value, DType::i32, {1}), comm::ReduceOp::max);
@@ -29,45 +27,29 @@ std::string list_of_ranks(const std::vector<int>& ranks) {
   return base::format("ranks {} and {} more", base::join(first, ", "), ranks.size() - most);
 }
 
-}  // namespace
-
-std::vector<std::string> all_gather_text(ProcessGroup& group, std::string_view text) {
-  const auto own = std::min(text.size(), text_limit);
-  const auto longest = maximum(group, static_cast<std::int32_t>(own));
-  // Whole words for the length, then the bytes.
-  const auto words = 1 + (static_cast<std::size_t>(longest) + 3) / 4;
-  std::vector<std::int32_t> mine(words);
-  std::vector<std::int32_t> all(words * static_cast<std::size_t>(group.size()));
-  mine[0] = static_cast<std::int32_t>(own);
-  std::memcpy(mine.data() + 1, text.data(), own);
-  group.all_gather(
-      Tensor(mine.data(), DType::i32, {static_cast<std::int64_t>(words)}),
-      Tensor(all.data(), DType::i32, {group.size(), static_cast<std::int64_t>(words)}));
-  std::vector<std::string> texts;
-  for (auto one = all.begin(); one != all.end(); one += static_cast<std::ptrdiff_t>(words)) {
-    texts.emplace_back(reinterpret_cast<const char*>(&*(one + 1)), static_cast<std::size_t>(*one));
-  }
-  return texts;
+std::vector<std::int32_t> all_gather_code(ProcessGroup& group, std::int32_t code) {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(group.size()));
+  group.all_gather(Tensor(&code, DType::i32, {1}), Tensor(all.data(), DType::i32, {group.size()}));
+  return all;
 }
+
+}  // namespace
 
 void agree(ProcessGroup& group, const base::Status& status) {
   const auto code = status.ok() ? 0 : static_cast<std::int32_t>(status.failure().code);
   if (maximum(group, code) == 0) return;
-  // A code in front of the text; success is the empty text.
-  std::string mine;
-  if (!status.ok()) mine = base::format("{} {}", code, status.failure().text);
-  const auto texts = all_gather_text(group, mine);
+  const auto codes = all_gather_code(group, code);
   std::vector<int> failed;
   for (int position = 0; position < group.size(); ++position) {
     const auto index = static_cast<std::size_t>(position);
-    if (!texts[index].empty()) failed.push_back(group.ranks()[index].value());
+    if (codes[index] != 0) failed.push_back(group.ranks()[index].value());
   }
-  const auto first = std::find_if(texts.begin(), texts.end(),
-                                  [](const std::string& text) { return !text.empty(); });
-  const auto space = first->find(' ');
-  const base::ExitCode first_code{std::stoi(first->substr(0, space))};
+  const auto first = std::find_if(codes.begin(), codes.end(), [](int one) { return one != 0; });
+  const base::ExitCode first_code{*first};
   const base::Rank culprit(failed.front());
-  auto text = first->substr(space + 1);
+  // One text alone travels, whole, however many ranks failed.
+  auto text = comm::broadcast_bytes(group, status.ok() ? "" : status.failure().text,
+                                    static_cast<int>(first - codes.begin()));
   if (group.size() > 1) {
     failed.erase(failed.begin());
     text = base::format("rank {}: {}", culprit.value(), text);

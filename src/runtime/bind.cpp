@@ -2,6 +2,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/bytes.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/topology/binding.hpp"
@@ -22,7 +23,7 @@ constexpr int thread_limit = 4096;
 base::Result<std::vector<topology::CpuSet>> neighbour_masks(comm::ProcessGroup& node,
                                                             const topology::CpuSet& own) {
   std::vector<topology::CpuSet> masks;
-  for (const auto& text : all_gather_text(node, own.text())) {
+  for (const auto& text : comm::all_gather_bytes(node, own.text())) {
     auto mask = topology::CpuSet::parse(text);
     if (!mask.ok()) return mask.failure();
     masks.push_back(std::move(mask).value());

@@ -1,5 +1,6 @@
 // Ranks tell one another what their NCCL has opened.
 #include "trireme/base/json.hpp"
+#include "trireme/comm/bytes.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/transport.hpp"
 
@@ -57,7 +58,7 @@ std::string text_of(const Json& json) {
 TransportVerdict prove_transport(comm::ProcessGroup& world, RdmaRule rule,
                                  const TransportReport& mine) {
   std::vector<TransportReport> reports;
-  for (const auto& text : all_gather_text(world, text_of(to_json(mine)))) {
+  for (const auto& text : comm::all_gather_bytes(world, text_of(to_json(mine)))) {
     reports.push_back(report_of(base::value_or_throw(base::parse_json(text, "a rank's report"))));
   }
   return agree(world, judge_transport(rule, reports));

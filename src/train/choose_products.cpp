@@ -3,11 +3,15 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/philox.hpp"
+#include "trireme/comm/bytes.hpp"
 #include "trireme/runtime/agree.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 namespace trireme::train {
 namespace {
@@ -24,27 +28,51 @@ std::string read_choices(const std::filesystem::path& path) {
   return {};
 }
 
-/// The texts that there are; all ranks have the same.
-void adopt(device::ProductTuning& tuning, std::vector<std::string> texts,
+/// Takes the list of one file; all ranks have the same text.
+void adopt(device::ProductTuning& tuning, const std::string& text,
            const std::filesystem::path& path) {
-  std::erase(texts, std::string());
-  const auto status = tuning.adopt(texts);
+  if (text.empty()) return;
+  const auto status = tuning.adopt({&text, 1});
   if (status.ok()) return;
-  base::log::warning("train", "'{}' is passed over: {}; products are timed again", path.string(),
-                     status.failure().text);
+  base::log::warning("train", "'{}' is passed over: {}; its products are timed again",
+                     path.string(), status.failure().text);
 }
 
 void keep(const device::ProductTuning& tuning, const std::filesystem::path& path) {
-  if (path.empty()) return;
+  if (path.empty() || tuning.size() == 0) return;
   try {
     std::filesystem::create_directories(path.parent_path());
     base::write_file_durably(path, tuning.text());
   } catch (const std::exception& error) {
     base::log::local::warning("train",
-                              "cannot keep how products are computed: {} (the next run times them "
-                              "again, and may differ in last bits); set XDG_CACHE_HOME",
-                              error.what());
+                              "cannot keep how products are computed: {} (a later start times them "
+                              "again, and may differ in last bits); make '{}' writable",
+                              error.what(), path.parent_path().string());
   }
+}
+
+/// A number for the products that this rank has timed, whatever it chose; 0: none.
+std::uint64_t timed_products(const std::string& news) {
+  const auto list = base::value_or_throw(base::parse_json(news, "products just timed"));
+  const auto& products = list.at("products");
+  if (products.empty()) return 0;
+  std::string names = list.at("target").get<std::string>();
+  for (const auto& [name, algorithm] : products.items()) names += '\n' + name;
+  return std::max<std::uint64_t>(base::stream_of(names.c_str()), 1);
+}
+
+/// The lowest rank of each set of ranks that timed the same products, ascending: of two choices
+/// for one product the lowest rank's counts, and that rank is always among these.
+std::vector<int> reporters(comm::ProcessGroup& world, std::uint64_t timed) {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(world.size()));
+  world.all_gather(device::Tensor(&timed, device::DType::i32, {2}),
+                   device::Tensor(all.data(), device::DType::i32, {world.size(), 2}));
+  std::set<std::uint64_t> seen{0};
+  std::vector<int> first;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (seen.insert(all[static_cast<std::size_t>(rank)]).second) first.push_back(rank);
+  }
+  return first;
 }
 
 }  // namespace
@@ -59,23 +87,29 @@ std::filesystem::path cache_folder(const base::Environment& environment) {
 }
 
 void choose_products(device::ProductTuning& tuning, std::span<const device::ProductCall> calls,
-                     const std::filesystem::path& folder, comm::ProcessGroup& world) {
+                     const ProductFiles& files, comm::ProcessGroup& world) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto path = folder.empty() ? folder : folder / tuning.file_name();
+  const auto cache = files.cache.empty() ? files.cache : files.cache / tuning.file_name();
   const bool first = world.rank() == 0;
-  const auto known = runtime::all_gather_text(world, first ? read_choices(path) : "").front();
-  adopt(tuning, {known}, path);
+  const auto of_run = comm::broadcast_bytes(world, first ? read_choices(files.run) : "");
+  const auto of_user = comm::broadcast_bytes(world, first ? read_choices(cache) : "");
+  adopt(tuning, of_run, files.run);
+  adopt(tuning, of_user, cache);
   const int chosen = runtime::agree_after(world, [&] { return tuning.choose(calls); });
-  // The file's choices are in every rank's text: they stay, and stay the same on all.
-  const auto texts = runtime::all_gather_text(world, tuning.text());
-  adopt(tuning, texts, path);
-  const auto is_new = runtime::all_gather_text(world, chosen > 0 ? "new" : "");
-  const auto news = std::count(is_new.begin(), is_new.end(), "new");
-  if (news == 0) return;
-  if (first) keep(tuning, path);
+  const auto speakers = reporters(world, chosen > 0 ? timed_products(tuning.news()) : 0);
+  // Ranks of one stage time the same: as many texts travel as there are kinds of ranks.
+  std::vector<std::string> news;
+  for (const int rank : speakers) {
+    news.push_back(comm::broadcast_bytes(world, rank == world.rank() ? tuning.news() : "", rank));
+  }
+  const auto status = tuning.adopt(news);
+  TRIREME_ENSURE(status.ok(), "lists that ranks have just written can be read");
+  if (first && tuning.text() != of_run) keep(tuning, files.run);
+  if (news.empty()) return;
+  if (first) keep(tuning, cache);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  base::log::info("train", "{} of {} ranks timed products for {:.1f} s{}", news, world.size(),
-                  took.count(), path.empty() ? "" : "; kept in '" + path.string() + "'");
+  base::log::info("train", "products that no list names were timed for {:.1f} s{}", took.count(),
+                  cache.empty() ? "" : "; kept in '" + cache.string() + "'");
 }
 
 }  // namespace trireme::train

@@ -13,12 +13,21 @@ namespace trireme::train {
 /// XDG_CACHE_HOME/trireme, else HOME/.cache/trireme; empty without either.
 std::filesystem::path cache_folder(const base::Environment& environment);
 
-/// Collective over the world. Host-blocking: yes. Every rank computes products as the file in
-/// `folder` says that the first rank finds there; those of `calls` that it does not name are timed,
-/// each rank its own, and of two choices for one product the lowest rank's counts, on all. The
-/// first rank keeps what is new in the file: the next run begins with it, and so repeats this one.
-/// A file that cannot be read or is damaged is as good as none, with a warning.
+/// Where lists of choices lie; an empty path: nowhere.
+struct ProductFiles {
+  /// The file of the run itself: what it began with stays, whoever resumes it, and wherever.
+  std::filesystem::path run;
+  /// The folder of the user, for runs to come.
+  std::filesystem::path cache;
+};
+
+/// Collective over the world. Host-blocking: yes. Every rank computes products as the run's file
+/// says, then as the user's does, both as the first rank finds them; those of `calls` that neither
+/// names are timed, each rank its own, and of two choices for one product the lowest rank's counts,
+/// on all. The first rank keeps the list in use in the run's file, and what is new in the user's.
+/// Only what is new travels, from one rank of those that timed the same. A file that cannot be read
+/// or is damaged is as good as none, with a warning.
 void choose_products(device::ProductTuning& tuning, std::span<const device::ProductCall> calls,
-                     const std::filesystem::path& folder, comm::ProcessGroup& world);
+                     const ProductFiles& files, comm::ProcessGroup& world);
 
 }  // namespace trireme::train

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/comm/bytes.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/train/batch_loader.hpp"
@@ -53,7 +54,7 @@ fs::path find_weights_together(const fs::path& given, const config::Config& conf
   base::Result<fs::path> found = fs::path{};
   if (world.rank() == 0) found = find_weights(given, config);
   const auto path = runtime::agree(world, std::move(found));
-  return runtime::all_gather_text(world, path.string()).front();
+  return comm::broadcast_bytes(world, path.string());
 }
 
 /// With as many micro-batches as stages the pipeline is full; the size of a step is nothing to a

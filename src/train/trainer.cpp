@@ -85,7 +85,8 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   cluster_.start_up.reached("run directory");
   // Before arenas: timing takes memory of its own, and gives it back.
   if (auto* tuning = kernels.product_tuning(); tuning && !config.flag("numerics.deterministic")) {
-    choose_products(*tuning, engine::products_of(options), cluster.cache_folder, world);
+    choose_products(*tuning, engine::products_of(options),
+                    {directory_ / "products.json", cluster.cache_folder}, world);
     cluster_.start_up.reached("products");
   }
   auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();

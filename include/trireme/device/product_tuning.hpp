@@ -3,6 +3,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/device/tensor.hpp"
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -43,8 +44,14 @@ class ProductTuning {
   virtual int choose(std::span<const ProductCall> calls) = 0;
   /// All that is chosen, as JSON; adopt() reads it.
   virtual std::string text() const = 0;
-  /// Forgets all choices and takes those of the texts; of two for one product the earlier counts.
-  /// Texts of other cards or versions are passed over. A failure: a text is no such list.
+  /// The same for what choose() has added since the last adopt().
+  virtual std::string news() const = 0;
+  /// The number of products that something is chosen for.
+  virtual std::size_t size() const = 0;
+  /// Forgets what choose() has added since the last adopt(), and takes what the texts choose for
+  /// products that nothing is chosen for yet: of two texts the earlier counts, and what was adopted
+  /// before stays. Texts of other cards or versions are passed over. A failure: a text is no such
+  /// list; the others are taken all the same.
   virtual base::Status adopt(std::span<const std::string> texts) = 0;
   /// A name for a file that keeps them: it names card and library.
   virtual std::string file_name() const = 0;

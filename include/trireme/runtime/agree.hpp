@@ -6,18 +6,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// All ranks go on together or none does. At fixed points only: configuration, binding, device,
 /// groups, before each commit.
 namespace trireme::runtime {
-
-/// Collective over the group. Host-blocking: yes. Texts of all ranks, by position.
-std::vector<std::string> all_gather_text(comm::ProcessGroup& group, std::string_view text);
 
 /// Collective over the group. Host-blocking: yes. If any rank failed, all throw
 /// comm::AgreedError with the code and text of the lowest failing rank, and how many others

@@ -19,7 +19,7 @@ constexpr std::size_t most_entries = 20000;
 constexpr std::size_t longest_name = 400;
 constexpr std::size_t word_digits = 16;
 
-std::string text_of(const Algorithm& algorithm) {
+std::string digits_of(const Algorithm& algorithm) {
   std::string text;
   for (const auto word : algorithm) text += base::format("{:016x}", word);
   return text;
@@ -88,12 +88,27 @@ const Algorithm* ProductChoices::find(const std::string& product) const {
 }
 
 void ProductChoices::add(const std::string& product, const Algorithm& algorithm) {
-  chosen_.try_emplace(product, algorithm);
+  if (chosen_.try_emplace(product, algorithm).second) added_.emplace(product, algorithm);
 }
 
-std::string ProductChoices::text() const {
+void ProductChoices::clear() {
+  chosen_.clear();
+  added_.clear();
+}
+
+base::Status ProductChoices::adopt(std::span<const std::string> texts) {
+  for (const auto& [product, algorithm] : added_) chosen_.erase(product);
+  added_.clear();
+  base::Status result;
+  for (const auto& text : texts) {
+    if (auto status = merge(text); !status.ok() && result.ok()) result = std::move(status);
+  }
+  return result;
+}
+
+std::string ProductChoices::text_of(const Chosen& chosen) const {
   base::Json products = base::Json::object();
-  for (const auto& [product, algorithm] : chosen_) products[product] = text_of(algorithm);
+  for (const auto& [product, algorithm] : chosen) products[product] = digits_of(algorithm);
   const base::Json json{{"format", format_name},
                         {"target", target_},
                         {"digest", digest_of(products)},

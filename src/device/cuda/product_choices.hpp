@@ -32,19 +32,29 @@ class ProductChoices {
   const Algorithm* find(const std::string& product) const;
   /// Unless something is chosen.
   void add(const std::string& product, const Algorithm& algorithm);
-  void clear() { chosen_.clear(); }
+  void clear();
   std::size_t size() const { return chosen_.size(); }
 
   /// {"format": "trireme products 1", "target": .., "digest": "..",
   /// "products": {"..": "128 hexadecimal digits"}}.
-  std::string text() const;
+  std::string text() const { return text_of(chosen_); }
+  /// The same list of what add() has added, since the last adopt().
+  std::string news() const { return text_of(added_); }
+  /// Forgets what news() would tell, then takes all texts; a failure of one does not keep it from
+  /// taking the others.
+  base::Status adopt(std::span<const std::string> texts);
   /// Takes what is not chosen yet. Texts for other targets are passed over. On a failure (no such
   /// text, too many entries, an algorithm of another length) nothing is taken.
   base::Status merge(std::string_view text);
 
  private:
+  using Chosen = std::map<std::string, Algorithm>;
+  std::string text_of(const Chosen& chosen) const;
+
   std::string target_;
-  std::map<std::string, Algorithm> chosen_;
+  Chosen chosen_;
+  /// Those of chosen_ that add() has put there.
+  Chosen added_;
 };
 
 }  // namespace trireme::device::cuda

@@ -77,14 +77,8 @@ Products::Choice Products::choose_form(std::span<const ProductCall> forms) {
 }
 
 base::Status Products::adopt(std::span<const std::string> texts) {
-  choices_.clear();
   plans_.clear();
-  base::Status result;
-  for (const auto& text : texts) {
-    auto status = choices_.merge(text);
-    if (!status.ok()) result = std::move(status);
-  }
-  return result;
+  return choices_.adopt(texts);
 }
 
 }  // namespace trireme::device::cuda

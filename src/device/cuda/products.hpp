@@ -51,6 +51,8 @@ class Products final : public ProductTuning {
 
   int choose(std::span<const ProductCall> calls) override;
   std::string text() const override { return choices_.text(); }
+  std::string news() const override { return choices_.news(); }
+  std::size_t size() const override { return choices_.size(); }
   base::Status adopt(std::span<const std::string> texts) override;
   std::string file_name() const override { return file_name_; }
 

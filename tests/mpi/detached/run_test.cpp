@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/comm/bytes.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/train/evaluate.hpp"
@@ -30,7 +31,7 @@ class SharedFolder {
  public:
   SharedFolder() : world_(mpi().make_world({comm::Backend::mpi, 60})) {
     if (world_->rank() == 0) folder_.emplace();
-    path_ = runtime::all_gather_text(*world_, folder_ ? folder_->path().string() : "").front();
+    path_ = comm::broadcast_bytes(*world_, folder_ ? folder_->path().string() : "");
   }
   SharedFolder(const SharedFolder&) = delete;
   SharedFolder& operator=(const SharedFolder&) = delete;

@@ -2,7 +2,7 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/runtime/agree.hpp"
+#include "trireme/comm/bytes.hpp"
 
 #include "device/cuda/product_choices.hpp"
 #include "device/cuda/product_work.hpp"
@@ -43,14 +43,9 @@ class PretendedTuning final : public device::ProductTuning {
     return made;
   }
   std::string text() const override { return choices_.text(); }
-  base::Status adopt(std::span<const std::string> texts) override {
-    choices_.clear();
-    base::Status result;
-    for (const auto& text : texts) {
-      if (auto status = choices_.merge(text); !status.ok()) result = status;
-    }
-    return result;
-  }
+  std::string news() const override { return choices_.news(); }
+  std::size_t size() const override { return choices_.size(); }
+  base::Status adopt(std::span<const std::string> texts) override { return choices_.adopt(texts); }
   std::string file_name() const override { return "products.json"; }
 
  private:
@@ -78,7 +73,7 @@ class SharedFolder {
  public:
   explicit SharedFolder(comm::ProcessGroup& world) : world_(world) {
     if (world.rank() == 0) folder_.emplace();
-    path_ = runtime::all_gather_text(world, folder_ ? folder_->path().string() : "").front();
+    path_ = comm::broadcast_bytes(world, folder_ ? folder_->path().string() : "");
   }
   ~SharedFolder() { world_.barrier(); }
   SharedFolder(const SharedFolder&) = delete;
@@ -92,7 +87,7 @@ class SharedFolder {
 };
 
 bool same_everywhere(comm::ProcessGroup& world, const std::string& text) {
-  const auto texts = runtime::all_gather_text(world, text);
+  const auto texts = comm::all_gather_bytes(world, text);
   return std::set<std::string>(texts.begin(), texts.end()).size() == 1;
 }
 
@@ -108,7 +103,7 @@ TEST_CASE("all ranks compute a product in one way, and the next run does as this
   for (const auto& own : some_calls(arena, 2 + 2 * world.rank(), 2)) calls.push_back(own);
 
   PretendedTuning first(100 + static_cast<std::uint64_t>(world.rank()));
-  train::choose_products(first, calls, folder.path() / "cache", world);
+  train::choose_products(first, calls, {{}, folder.path() / "cache"}, world);
   CHECK(same_everywhere(world, first.text()));
   ProductChoices choices("pretended card");
   REQUIRE(choices.merge(first.text()).ok());
@@ -119,7 +114,7 @@ TEST_CASE("all ranks compute a product in one way, and the next run does as this
   CHECK(shared->front() == 100);
 
   PretendedTuning second(200 + static_cast<std::uint64_t>(world.rank()));
-  train::choose_products(second, calls, folder.path() / "cache", world);
+  train::choose_products(second, calls, {{}, folder.path() / "cache"}, world);
   CHECK(second.text() == first.text());
 }
 
@@ -133,10 +128,78 @@ TEST_CASE("a file of choices that is damaged is as good as none") {
   if (world.rank() == 0) base::write_file_durably(path, "{\"format\": ");
   world.barrier();
   PretendedTuning tuning(7);
-  train::choose_products(tuning, calls, folder.path(), world);
+  train::choose_products(tuning, calls, {{}, folder.path()}, world);
   CHECK(same_everywhere(world, tuning.text()));
   // It has been replaced by a good one.
   CHECK(base::value_or_throw(base::read_text_file(path)) == tuning.text());
+}
+
+TEST_CASE("a list of any length reaches all ranks and is kept whole") {
+  const auto world_owner = mpi().make_world();
+  auto& world = *world_owner;
+  const SharedFolder folder(world);
+  auto arena = device::Arena::measuring(device::Purpose::workspace);
+  constexpr int many = 300;  // 60 KiB of text
+  const auto calls = some_calls(arena, 0, many);
+  PretendedTuning first(100 + static_cast<std::uint64_t>(world.rank()));
+  train::choose_products(first, calls, {{}, folder.path()}, world);
+  CHECK(first.size() == many);
+  CHECK(same_everywhere(world, first.text()));
+  // Another model of the same user: his list grows.
+  const auto more = some_calls(arena, many, 100);
+  PretendedTuning second(200 + static_cast<std::uint64_t>(world.rank()));
+  train::choose_products(second, more, {{}, folder.path()}, world);
+  CHECK(second.size() == many + 100);
+  CHECK(same_everywhere(world, second.text()));
+  PretendedTuning third(300);
+  train::choose_products(third, calls, {{}, folder.path()}, world);
+  CHECK(third.text() == second.text());
+  CHECK(base::value_or_throw(base::read_text_file(folder.path() / "products.json")) ==
+        second.text());
+}
+
+TEST_CASE("a run computes as it began, whatever has become of the user's list") {
+  const auto world_owner = mpi().make_world();
+  auto& world = *world_owner;
+  const SharedFolder folder(world);
+  const auto run = folder.path() / "run/products.json";
+  auto arena = device::Arena::measuring(device::Purpose::workspace);
+  const auto calls = some_calls(arena, 0, 3);
+  PretendedTuning begun(1);
+  train::choose_products(begun, calls, {run, folder.path() / "one"}, world);
+  // Another user's list says something else, and knows more.
+  auto more = calls;
+  for (const auto& call : some_calls(arena, 3, 1)) more.push_back(call);
+  PretendedTuning other(2);
+  train::choose_products(other, more, {{}, folder.path() / "two"}, world);
+  PretendedTuning resumed(3);
+  train::choose_products(resumed, more, {run, folder.path() / "two"}, world);
+  ProductChoices choices("pretended card");
+  REQUIRE(choices.merge(resumed.text()).ok());
+  for (const auto& call : calls) {
+    CHECK(choices.find(work_of(call).product.text())->front() == 1);
+  }
+  CHECK(choices.find(work_of(more.back()).product.text())->front() == 2);
+  CHECK(base::value_or_throw(base::read_text_file(run)) == resumed.text());
+}
+
+TEST_CASE("a damaged list of a run is replaced, and the user's stays") {
+  const auto world_owner = mpi().make_world();
+  auto& world = *world_owner;
+  const SharedFolder folder(world);
+  const auto run = folder.path() / "run.json";
+  const auto cache = folder.path() / "products.json";
+  auto arena = device::Arena::measuring(device::Purpose::workspace);
+  const auto calls = some_calls(arena, 0, 3);
+  PretendedTuning first(1);
+  train::choose_products(first, calls, {{}, folder.path()}, world);
+  if (world.rank() == 0) base::write_file_durably(run, "{\"format\": ");
+  world.barrier();
+  PretendedTuning second(2);
+  train::choose_products(second, calls, {run, folder.path()}, world);
+  CHECK(second.text() == first.text());
+  CHECK(base::value_or_throw(base::read_text_file(run)) == first.text());
+  CHECK(base::value_or_throw(base::read_text_file(cache)) == first.text());
 }
 
 TEST_CASE("without a cache folder products are timed in every run") {

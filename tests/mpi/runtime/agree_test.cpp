@@ -1,5 +1,7 @@
 #include "trireme/runtime/agree.hpp"
 
+#include "trireme/comm/bytes.hpp"
+
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -17,13 +19,29 @@ base::Failure failure_of(int rank) {
 
 TEST_CASE("texts of all ranks come in order, whatever their lengths") {
   const auto world = mpi().make_world();
+  // Some are longer than the 16 KiB at which texts were once cut.
   const auto text_of = [](int rank) {
-    return std::string(static_cast<std::size_t>(rank * 3), 'x');
+    return std::string(static_cast<std::size_t>(rank * 30011), static_cast<char>('a' + rank));
   };
-  const auto texts = runtime::all_gather_text(*world, text_of(world->rank()));
+  const auto texts = comm::all_gather_bytes(*world, text_of(world->rank()));
   REQUIRE(texts.size() == static_cast<std::size_t>(world->size()));
   for (int rank = 0; rank < world->size(); ++rank) {
     CHECK(texts[static_cast<std::size_t>(rank)] == text_of(rank));
+    CHECK(comm::broadcast_bytes(*world, text_of(world->rank()), rank) == text_of(rank));
+  }
+}
+
+TEST_CASE("a failure's text is told whole, however long") {
+  const auto world = mpi().make_world();
+  const int last = world->size() - 1;
+  const std::string text(100'000, 'y');
+  try {
+    runtime::agree(*world, world->rank() == last
+                               ? base::Status(base::Failure{base::ExitCode::topology, text})
+                               : base::Status{});
+    FAIL("ranks went on without rank " << last);
+  } catch (const comm::AgreedError& error) {
+    CHECK(std::string(error.what()).find(text) != std::string::npos);
   }
 }
 

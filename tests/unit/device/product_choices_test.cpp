@@ -99,6 +99,23 @@ TEST_CASE("what is chosen first stays") {
   CHECK(*choices.find("third") == other_way);
 }
 
+TEST_CASE("what was just chosen gives way to what ranks agree on, what was adopted does not") {
+  ProductChoices choices("card A");
+  REQUIRE(choices.adopt(std::vector<std::string>{two_choices().text()}).ok());
+  CHECK(choices.news() == ProductChoices("card A").text());
+  choices.add("third", one_way);
+  ProductChoices agreed("card A");
+  agreed.add("first", other_way);
+  agreed.add("third", other_way);
+  CHECK(choices.news() != agreed.text());
+  // A text that is no list keeps no other from being taken, and takes nothing away.
+  CHECK_FALSE(choices.adopt(std::vector<std::string>{"{", agreed.text()}).ok());
+  CHECK(choices.size() == 3);
+  CHECK(*choices.find("first") == one_way);
+  CHECK(*choices.find("third") == other_way);
+  CHECK(choices.news() == ProductChoices("card A").text());
+}
+
 TEST_CASE("choices of another card are passed over") {
   ProductChoices choices("card B");
   CHECK(choices.merge(two_choices().text()).ok());

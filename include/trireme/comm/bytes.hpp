@@ -1,0 +1,21 @@
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Collectives over texts and other bytes of any length: nothing is cut. Memory and traffic grow
+/// with the ranks times the longest rank's bytes (all_gather_bytes), so that what only some ranks
+/// know is better broadcast by those.
+namespace trireme::comm {
+
+/// Collective over the group. Host-blocking: yes. Everybody's bytes, by position.
+std::vector<std::string> all_gather_bytes(ProcessGroup& group, std::string_view mine);
+
+/// Collective over the group. Host-blocking: yes. The bytes of position `root`, everywhere; those
+/// of other positions are ignored.
+std::string broadcast_bytes(ProcessGroup& group, std::string_view from_root, int root = 0);
+
+}  // namespace trireme::comm

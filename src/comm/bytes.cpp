@@ -1,0 +1,69 @@
+#include "trireme/comm/bytes.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+namespace trireme::comm {
+namespace {
+
+using Words = std::vector<std::int32_t>;
+
+device::Tensor view(Words& words) {
+  return {words.data(), device::DType::i32, {static_cast<std::int64_t>(words.size())}};
+}
+
+/// A size as two words: collectives move 32-bit numbers.
+Words size_words(std::size_t size) {
+  Words words(2);
+  const auto value = static_cast<std::uint64_t>(size);
+  std::memcpy(words.data(), &value, sizeof value);
+  return words;
+}
+
+std::size_t size_from_words(const std::int32_t* words) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, words, sizeof value);
+  return static_cast<std::size_t>(value);
+}
+
+std::size_t words_for(std::size_t bytes) {
+  return (bytes + 3) / 4;
+}
+
+}  // namespace
+
+std::vector<std::string> all_gather_bytes(ProcessGroup& group, std::string_view mine) {
+  const auto ranks = static_cast<std::size_t>(group.size());
+  Words my_size = size_words(mine.size());
+  Words sizes(2 * ranks);
+  group.all_gather(view(my_size), view(sizes));
+  std::size_t most = 1;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    most = std::max(most, words_for(size_from_words(&sizes[2 * rank])));
+  }
+  Words part(most);
+  std::copy(mine.begin(), mine.end(), reinterpret_cast<char*>(part.data()));
+  Words whole(most * ranks);
+  group.all_gather(view(part), view(whole));
+  std::vector<std::string> all(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    all[rank].assign(reinterpret_cast<const char*>(&whole[most * rank]),
+                     size_from_words(&sizes[2 * rank]));
+  }
+  return all;
+}
+
+std::string broadcast_bytes(ProcessGroup& group, std::string_view from_root, int root) {
+  Words size = size_words(from_root.size());
+  group.broadcast(view(size), root);
+  const auto bytes = size_from_words(size.data());
+  Words words(std::max<std::size_t>(words_for(bytes), 1));
+  if (group.rank() == root) {
+    std::copy(from_root.begin(), from_root.end(), reinterpret_cast<char*>(words.data()));
+  }
+  group.broadcast(view(words), root);
+  return {reinterpret_cast<const char*>(words.data()), bytes};
+}
+
+}  // namespace trireme::comm
