@@ -1,5 +1,7 @@
 #include "linear.hpp"
 
+#include "magnitudes.hpp"
+
 #include <initializer_list>
 
 namespace trireme::model {
@@ -16,8 +18,7 @@ void find_magnitudes(const StageContext& context, std::initializer_list<Tensor> 
   for (const auto& tensor : tensors) {
     context.kernels.largest_magnitude(tensor, magnitudes.slice(0, index++, 1));
   }
-  if (context.tensor.size() == 1) return;
-  context.tensor.start_all_reduce(magnitudes, comm::ReduceOp::max).join();
+  join_magnitudes(context.tensor, magnitudes);
 }
 
 Quantised quantised(const StageContext& context, const Tensor& x, const Tensor& magnitude) {

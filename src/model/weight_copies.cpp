@@ -3,6 +3,8 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/model/stage_context.hpp"
 
+#include "magnitudes.hpp"
+
 #include <cstdint>
 
 namespace trireme::model {
@@ -28,9 +30,7 @@ void KeptCopies::renew(const StageContext& context) const {
     kernels.largest_magnitude(kept.weight, magnitudes.slice(0, index++, 1));
   }
   // Ranks that hold parts of the same matrices: all magnitudes in one message.
-  if (context.tensor.size() > 1) {
-    context.tensor.start_all_reduce(magnitudes, comm::ReduceOp::max).join();
-  }
+  join_magnitudes(context.tensor, magnitudes);
   index = 0;
   for (const auto& [name, kept] : copies_) {
     kernels.quantise(kept.weight, magnitudes.slice(0, index++, 1), kept.copy);

@@ -69,7 +69,10 @@ void ProductScratch::fill(void* memory, std::size_t bytes, DType dtype) {
   // Made once: a start times tens of products, and a block takes tens of milliseconds.
   static const auto f32_block = random_block(DType::f32);
   static const auto bf16_block = random_block(DType::bf16);
-  const auto& block = dtype == DType::f32 ? f32_block : bf16_block;
+  static const auto e4m3_block = random_block(DType::e4m3);
+  const auto& block = dtype == DType::f32    ? f32_block
+                      : dtype == DType::bf16 ? bf16_block
+                                             : e4m3_block;
   for (std::size_t begin = 0; begin < bytes; begin += block.size()) {
     check(cudaMemcpyAsync(static_cast<std::byte*>(memory) + begin, block.data(),
                           std::min(block.size(), bytes - begin), cudaMemcpyHostToDevice,

@@ -3,12 +3,17 @@
 #include "trireme/base/format.hpp"
 
 #include "model/linear.hpp"
+#include "model/magnitudes.hpp"
 #include "mpi/training/fp8_options.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
+#include <vector>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -141,6 +146,24 @@ TEST_CASE("ranks that hold parts of a tensor quantise it with one scale") {
     CHECK(arena.used_bytes() == used);
     for (int column = 0; column < 16; ++column) {
       CHECK(device::to_float(y.bf16()[column]) == expected);
+    }
+  }
+}
+
+TEST_CASE("a rank's NaN is the magnitude of all, over any library's maximum") {
+  if (mpi().world_size() == 1) return;
+  for (const auto backend : {comm::Backend::library, comm::Backend::mpi, comm::Backend::shared}) {
+    const auto group = mpi().make_world({backend, 60});
+    for (int rank = 0; rank < group->size(); ++rank) {
+      CAPTURE(comm::name(backend), rank);
+      const float mine[] = {std::numeric_limits<float>::quiet_NaN(),
+                            1.0F + static_cast<float>(rank)};
+      std::vector<float> magnitudes{2.0F, static_cast<float>(group->rank())};
+      if (group->rank() == rank) magnitudes.assign(std::begin(mine), std::end(mine));
+      model::join_magnitudes(*group, {magnitudes.data(), device::DType::f32, {2}});
+      CHECK(std::isnan(magnitudes[0]));
+      CHECK(magnitudes[1] ==
+            std::max(1.0F + static_cast<float>(rank), static_cast<float>(group->size() - 1)));
     }
   }
 }
