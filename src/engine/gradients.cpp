@@ -14,7 +14,8 @@ namespace {
 /// Times a scope.
 class Timed {
  public:
-  explicit Timed(device::Stopwatch* watch) : watch_(watch) {
+  explicit Timed(device::Stopwatch* watch) : watch_(watch) { start(); }
+  void start() {
     if (watch_ != nullptr) watch_->start();
   }
   /// What failed is not timed.
@@ -130,23 +131,32 @@ void GradientReducer::add_partial_terms() {
   each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(place, own); });
 }
 
+/// After the sums over data-parallel ranks: both stages then add the same two terms, and have the
+/// same bits, whatever the order in which a library added the others on each of them.
 void GradientReducer::add_tied_terms() {
   if (groups_.embedding == nullptr || groups_.embedding->size() == 1) return;
-  for (const auto& slab : stage_.slabs()) {
-    if (!slab.tied) continue;
-    groups_.embedding->start_all_reduce(stage_.gradient(slab.name), comm::ReduceOp::sum).join();
+  const auto& flat = stage_.flat();
+  for (auto bucket = stage_.first_tied_bucket(); bucket < flat.buckets.size(); ++bucket) {
+    const auto range = options_.zero_level == 0
+                           ? flat.buckets[bucket]
+                           : flat.shard_of_bucket(bucket, groups_.data->rank());
+    groups_.embedding
+        ->start_all_reduce(flat_.slice(0, range.begin, range.size()), comm::ReduceOp::sum)
+        .join();
   }
 }
 
 void GradientReducer::finish() {
   Timed timed(exposed_.get());
   add_partial_terms();
-  add_tied_terms();
   timed.end();
   for (auto bucket = stage_.first_late_bucket(); bucket < stage_.flat().buckets.size(); ++bucket) {
     start(bucket);
   }
   join();
+  timed.start();
+  add_tied_terms();
+  timed.end();
 }
 
 double GradientReducer::global_norm() {

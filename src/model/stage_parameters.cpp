@@ -117,13 +117,20 @@ void StageParameters::collect(const StagePlace& place, const Place& part, bool t
 }
 
 void StageParameters::order_and_place(int shards, std::int64_t bucket_elements) {
-  std::stable_partition(slabs_.begin(), slabs_.end(), [](const Slab& slab) { return !slab.late; });
-  std::vector<std::int64_t> early;
-  std::vector<std::int64_t> late;
-  for (const auto& slab : slabs_) (slab.late ? late : early).push_back(slab.element_count());
-  flat_ = layout::flat_layout(early, shards, bucket_elements, slab_alignment);
+  const auto turn = [](const Slab& slab) { return slab.tied ? 2 : slab.late ? 1 : 0; };
+  std::stable_sort(slabs_.begin(), slabs_.end(),
+                   [&](const Slab& a, const Slab& b) { return turn(a) < turn(b); });
+  std::vector<std::int64_t> sizes[3];
+  for (const auto& slab : slabs_) sizes[turn(slab)].push_back(slab.element_count());
+  const auto laid_out = [&](const std::vector<std::int64_t>& of) {
+    return layout::flat_layout(of, shards, bucket_elements, slab_alignment);
+  };
+  flat_ = laid_out(sizes[0]);
   first_late_bucket_ = flat_.buckets.size();
-  flat_ = concatenated(flat_, layout::flat_layout(late, shards, bucket_elements, slab_alignment));
+  flat_ = concatenated(flat_, laid_out(sizes[1]));
+  first_tied_bucket_ = flat_.buckets.size();
+  // Alone, so that its bucket has the same shards on both stages that hold it.
+  flat_ = concatenated(flat_, laid_out(sizes[2]));
   for (std::size_t index = 0; index < slabs_.size(); ++index) {
     auto& slab = slabs_[index];
     auto begin = flat_.tensors[index].begin;

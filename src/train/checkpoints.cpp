@@ -2,6 +2,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/save.hpp"
@@ -62,6 +63,14 @@ Progress progress_of(const checkpoint::LoadReport& report) {
 std::uint64_t save(const std::filesystem::path& run, const Progress& progress,
                    const config::Config& config, engine::Engine& engine,
                    comm::ProcessGroup& world) {
+  if (engine.tied_copies_differ()) {
+    base::log::local::warning(
+        "train",
+        "step {}: the copies of the tied table 'embedding.weight' on the first and the last "
+        "pipeline stage are not the same (their gradients were not added alike); the checkpoint "
+        "holds the first stage's, with which both go on after a resume; please report this",
+        progress.step);
+  }
   checkpoint::SaveRequest request;
   request.checkpoints = checkpoint::checkpoints_of_run(run);
   request.step = progress.step;

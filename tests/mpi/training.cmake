@@ -12,6 +12,9 @@ if(TARGET trireme_engine)
     SOURCES training/weight_copies_test.cpp training/fp8_options.cpp training/training.cpp
             ../support/device/operand_kernels.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(tied_tables RANKS 6 8
+    SOURCES training/tied_tables_test.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(rounding RANKS 1 2 4 6
     SOURCES training/rounding_test.cpp training/training.cpp
     LINK trireme::engine)

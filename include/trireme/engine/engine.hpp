@@ -173,6 +173,10 @@ class Engine {
   /// first): parameters follow. Collective.
   void state_changed(std::int64_t step);
   std::vector<ParameterPart> parameter_parts();
+  /// Collective over all ranks. Whether the two copies of a tied table (first and last stage) have
+  /// other bits where this rank looks: in its data-parallel shard of masters and moments. They
+  /// never should.
+  bool tied_copies_differ();
 
   /// How many parts of steps were recorded so far, in how many pieces (with tensor parallelism one
   /// between any two collectives), how often one of them was issued, and what they took of the

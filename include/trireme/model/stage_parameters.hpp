@@ -58,7 +58,8 @@ struct StagePlace {
 
 /// Which slabs a rank holds and where they lie in its flat buffers: in the order in which
 /// backward completes their gradients, so that early buckets can be reduced while later layers
-/// still compute; late slabs are in buckets of their own at the end.
+/// still compute; late slabs are in buckets of their own at the end, and a tied table behind them
+/// in one of its own.
 class StageParameters {
  public:
   StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements);
@@ -68,6 +69,8 @@ class StageParameters {
   const layout::FlatLayout& flat() const { return flat_; }
   /// Buckets from this one on hold late slabs only.
   std::size_t first_late_bucket() const { return first_late_bucket_; }
+  /// Buckets from this one on hold the tied table only: none, or one.
+  std::size_t first_tied_bucket() const { return first_tied_bucket_; }
   /// Elements that are parameters, padding left out.
   std::int64_t element_count() const;
 
@@ -87,6 +90,7 @@ class StageParameters {
   std::vector<Slab> slabs_;
   layout::FlatLayout flat_;
   std::size_t first_late_bucket_ = 0;
+  std::size_t first_tied_bucket_ = 0;
   std::map<std::string, std::size_t, std::less<>> index_;
   device::Tensor flat_parameters_;
   device::Tensor flat_gradients_;
