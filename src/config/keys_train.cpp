@@ -74,6 +74,21 @@ Key decay_steps() {
   return decay;
 }
 
+Key skip_nonfinite() {
+  return {.section = "optimizer",
+          .name = "skip_nonfinite",
+          .type = Type::integer,
+          .concern = Concern::training,
+          .default_text = "0",
+          .unit = "steps",
+          .range = counts_from(0),
+          .documentation =
+              "How many steps in a row may have a loss or a gradient norm that is not finite: they "
+              "change no parameter and no moment, their samples are left behind, and metrics.jsonl "
+              "has an event `skipped`. One more ends the run; with 0 the first does, after the "
+              "state before it is saved."};
+}
+
 }  // namespace
 
 std::vector<Key> optimizer_keys() {
@@ -116,6 +131,7 @@ std::vector<Key> optimizer_keys() {
            "Decoupled weight decay, on matrices only (not on norms, biases)."),
       real("clip_norm", "1", at_least(0),
            "Largest global norm of gradients, larger ones are scaled down; 0 is off."),
+      skip_nonfinite(),
   };
 }
 

@@ -5,6 +5,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
+#include "nonfinite_steps.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -117,6 +119,23 @@ void Report::step(const StepRecord& record) {
       record.step, settings_.steps, record.loss, record.gradient_norm, record.learning_rate,
       per_second, mfu * 100, settings_.peak_flops / 1e12, settings_.peak_source,
       record.exposed_seconds * 1e3, record.bubble_seconds * 1e3, base::duration_text(left));
+}
+
+void Report::skipped(const StepRecord& record, std::int64_t in_a_row) {
+  if (!settings_.speaks) return;
+  // JSON has no numbers for what is not finite: they are told as words.
+  append({{"kind", "event"},
+          {"event", "skipped"},
+          {"step", record.step},
+          {"loss", number_text(record.loss)},
+          {"grad_norm", number_text(record.gradient_norm)},
+          {"in_a_row", in_a_row},
+          {"tokens", record.tokens}});
+  base::log::warning("train",
+                     "step {} is skipped: loss {} and gradient norm {} are not both finite; "
+                     "parameters and moments stay as they are ({} in a row)",
+                     record.step, number_text(record.loss), number_text(record.gradient_norm),
+                     in_a_row);
 }
 
 void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds) {

@@ -12,11 +12,11 @@
 
 #include "choose_products.hpp"
 #include "groups.hpp"
+#include "nonfinite_steps.hpp"
 #include "peak.hpp"
 #include "setup.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace trireme::train {
 
@@ -70,6 +70,7 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
       kernels_(kernels),
       directory_(config::run_directory(config)),
       curve_(optim::curve_from(config)),
+      nonfinite_(std::make_unique<NonfiniteSteps>(config.integer("optimizer.skip_nonfinite"))),
       saved_at_(Clock::now()),
       job_end_(job_end) {
   auto& world = *cluster_.world;
@@ -166,7 +167,9 @@ void Trainer::step() {
   const auto run = engine_->run_schedule();
   const auto reduced = engine_->reduce_gradients();
   record.learning_rate = curve_.at(record.step);
-  engine_->update(record.learning_rate, record.step);
+  record.loss = run.loss;
+  record.gradient_norm = reduced.gradient_norm;
+  const bool updated = update(record);
   progress_.next_sample += static_cast<std::uint64_t>(global_batch(engine_->options()));
   progress_.tokens += static_cast<std::uint64_t>(run.tokens);
   if (!started_) {
@@ -182,28 +185,59 @@ void Trainer::step() {
     recordings_told_ = made;
     say_memory();
   }
-  record.loss = run.loss;
-  record.gradient_norm = reduced.gradient_norm;
   record.step_tokens = run.tokens;
   record.tokens = progress_.tokens;
   record.seconds = seconds_since(begin);
   record.exposed_seconds = reduced.exposed_seconds;
   record.bubble_seconds = run.bubble_seconds;
   longest_step_seconds_ = std::max(longest_step_seconds_, record.seconds);
-  report_->step(record);
+  if (updated) {
+    report_->step(record);
+  } else {
+    report_->skipped(record, nonfinite_->in_a_row());
+  }
   if (comment_) {
     comment_->offer(base::format("step {}/{}, loss {:.4f}", record.step,
                                  config_.integer("train.steps"), record.loss));
   }
-  if (!std::isfinite(run.loss) || !std::isfinite(reduced.gradient_norm)) {
-    throw comm::AgreedError(
-        {base::ExitCode::checkpoint,
-         base::format("loss {} and gradient norm {} at step {} are not finite (training has "
-                      "diverged, or the data are broken); lower optimizer.learning_rate or set "
-                      "optimizer.clip_norm, and continue from the checkpoint before",
-                      run.loss, reduced.gradient_norm, record.step)},
-        base::Rank{0}, cluster_.mesh.world_size());
+}
+
+bool Trainer::update(const StepRecord& record) {
+  switch (nonfinite_->judge(record.loss, record.gradient_norm)) {
+    case NonfiniteSteps::Verdict::update:
+      engine_->update(record.learning_rate, record.step);
+      return true;
+    case NonfiniteSteps::Verdict::skip:
+      return false;
+    case NonfiniteSteps::Verdict::stop:
+      break;
   }
+  stop_before_update(record);
+}
+
+void Trainer::stop_before_update(const StepRecord& record) {
+  // Nothing has changed yet: the state is that of after the step before.
+  --progress_.step;
+  std::string kept = base::format("step {} is saved", progress_.step);
+  if (progress_.step == 0) {
+    kept = "no step is saved";
+  } else if (saved_step_ != progress_.step) {
+    try {
+      save_without_pruning();
+    } catch (const comm::AgreedError& error) {
+      if (error.code() != base::ExitCode::checkpoint) throw;
+      kept = base::format("step {} could not be saved: {}", progress_.step, error.what());
+    }
+  }
+  throw comm::AgreedError(
+      {base::ExitCode::checkpoint,
+       base::format("loss {} and gradient norm {} at step {} are not finite (training has "
+                    "diverged, or the data are broken); nothing was updated by it, and {}; lower "
+                    "optimizer.learning_rate, set optimizer.clip_norm or "
+                    "optimizer.skip_nonfinite, or go on from an earlier step by checkpoint.load",
+                    number_text(record.loss), number_text(record.gradient_norm), record.step,
+                    kept)},
+      base::Rank{0}, cluster_.mesh.world_size());
 }
 
 void Trainer::evaluate() {
@@ -217,6 +251,11 @@ void Trainer::evaluate() {
 }
 
 void Trainer::save() {
+  save_without_pruning();
+  prune();
+}
+
+void Trainer::save_without_pruning() {
   const auto begin = Clock::now();
   progress_.data_fingerprint = training_data_->fingerprint();
   const auto bytes = train::save(directory_, progress_, config_, *engine_, *cluster_.world);
@@ -224,7 +263,6 @@ void Trainer::save() {
   saved_at_ = Clock::now();
   longest_save_seconds_ = std::max(longest_save_seconds_, seconds_since(begin));
   report_->saved(progress_.step, bytes, seconds_since(begin));
-  prune();
 }
 
 void Trainer::prune() const {

@@ -12,6 +12,11 @@ if(TARGET trireme_engine)
     SOURCES training/weight_copies_test.cpp training/fp8_options.cpp training/training.cpp
             ../support/device/operand_kernels.cpp
     LINK trireme::engine)
+  if(TARGET trireme_train)
+    trireme_add_mpi_test(nonfinite RANKS 1 2
+      SOURCES training/nonfinite_test.cpp ../support/device/operand_kernels.cpp
+      LINK trireme::train)
+  endif()
   trireme_add_mpi_test(tied_tables RANKS 6 8
     SOURCES training/tied_tables_test.cpp training/training.cpp
     LINK trireme::engine)

@@ -63,6 +63,8 @@ class Report {
   /// How long each part of the start took, its first step included.
   void started_up(std::int64_t step, const std::vector<runtime::StartUp::Phase>& phases);
   void step(const StepRecord& record);
+  /// The step has changed nothing (optimizer.skip_nonfinite).
+  void skipped(const StepRecord& record, std::int64_t in_a_row);
   void evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds);
   void saved(std::int64_t step, std::uint64_t bytes, double seconds);
   /// The step was not saved, and training goes on.

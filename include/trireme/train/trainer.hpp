@@ -18,6 +18,8 @@
 
 namespace trireme::train {
 
+class NonfiniteSteps;
+
 /// What to do with a run directory that has something in it.
 enum class Start {
   resume,  ///< go on from its newest verified step
@@ -47,8 +49,15 @@ class Trainer {
 
  private:
   void step();
+  /// Updates, or skips the step, or ends the run, as loss and gradients ask for. Whether it
+  /// updated.
+  bool update(const StepRecord& record);
+  /// Keeps what was before the step, and throws.
+  [[noreturn]] void stop_before_update(const StepRecord& record);
   void evaluate();
   void save();
+  /// Older steps stay: the one that is saved may have led astray already.
+  void save_without_pruning();
   void save_if_due();
   /// A save that fails on all ranks alike is said aloud, and training goes on.
   void save_or_go_on();
@@ -78,6 +87,7 @@ class Trainer {
   std::unique_ptr<Report> report_;
   optim::Curve curve_;
   Progress progress_;
+  std::unique_ptr<NonfiniteSteps> nonfinite_;
   std::int64_t saved_step_ = -1;
   std::chrono::steady_clock::time_point saved_at_;
   std::optional<std::chrono::steady_clock::time_point> job_end_;
