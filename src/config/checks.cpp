@@ -85,11 +85,12 @@ void Checker::lengths() {
         cited("train.sequence_length"), cited("model.max_position_embeddings"));
   }
   const auto tensor = config_.integer("parallel.tensor");
-  if (config_.flag("parallel.sequence") && sequence % tensor != 0) {
+  const auto rows = config_.integer("train.micro_batch") * sequence;
+  if (config_.flag("parallel.sequence") && rows % tensor != 0) {
     mistake(
-        "{} is not a multiple of {} (with parallel.sequence each rank holds an equal part of "
-        "the sequence); {}",
-        cited("train.sequence_length"), cited("parallel.tensor"),
+        "{} times {} is not a multiple of {} (with parallel.sequence each rank holds an equal part "
+        "of a micro-batch's tokens); change the first, or for the second {}",
+        cited("train.micro_batch"), cited("train.sequence_length"), cited("parallel.tensor"),
         nearest_multiples(sequence, tensor));
   }
 }

@@ -126,9 +126,9 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
        "train.sequence_length = 1024 (default) is longer than model.max_position_embeddings = 512 "
        "(--set) (the model has no positions beyond); lower the first or raise the second"},
       {{"parallel.tensor=3", "parallel.sequence=true"},
-       "train.sequence_length = 1024 (default) is not a multiple of parallel.tensor = 3 (--set) "
-       "(with parallel.sequence each rank holds an equal part of the sequence); try 1023 or "
-       "1026"},
+       "train.micro_batch = 1 (default) times train.sequence_length = 1024 (default) is not a "
+       "multiple of parallel.tensor = 3 (--set) (with parallel.sequence each rank holds an equal "
+       "part of a micro-batch's tokens); change the first, or for the second try 1023 or 1026"},
       {{"optimizer.min_learning_rate=0.01"},
        "optimizer.min_learning_rate = 0.01 (--set) is above optimizer.learning_rate = 0.0003 "
        "(default) (the curve falls from the second to the first); lower the first"},
