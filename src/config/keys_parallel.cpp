@@ -65,7 +65,9 @@ std::vector<Key> parallel_keys() {
                    .range = counts_from(0),
                    .documentation =
                        "Layers of each stage, first to last (with virtual stages: of "
-                       "each piece in the order of the model). Empty: even."};
+                       "each piece in the order of the model). Empty: so that no stage computes "
+                       "much more than another, the head counted as the layers that take as many "
+                       "operations."};
   Key bucket{.section = "parallel",
              .name = "bucket_bytes",
              .type = Type::bytes,

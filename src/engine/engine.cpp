@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include "fp8.hpp"
@@ -23,8 +24,9 @@ namespace {
 
 model::StagePlace stage_place(const EngineOptions& options) {
   const int stages = options.mesh.degree(Axis::pipeline);
-  const auto ranges = base::value_or_throw(layout::assign_layers(
-      options.model.num_hidden_layers, stages, options.virtual_stages, options.stage_layers));
+  const auto ranges = base::value_or_throw(layout::assign_layers(options.model.num_hidden_layers,
+                                                                 stages, options.virtual_stages,
+                                                                 stage_layers(options).counts));
   const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
   return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)],
           options.sequence_parallel};
@@ -143,10 +145,10 @@ void Engine::Parts::make_executor() {
   executor.emplace(PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1,
                                            recorded.get(), standing},
                    kernels);
-  if (options.record == RecordSteps::no || recorded || !trains() ||
-      memory.of(Purpose::batch).is_measuring()) {
-    return;
-  }
+  if (!trains() || memory.of(Purpose::batch).is_measuring()) return;
+  const bool chosen = options.stage_layers.empty() && options.mesh.degree(Axis::pipeline) > 1;
+  if (chosen) base::log::info("engine", "{}", stage_layers(options).text());
+  if (options.record == RecordSteps::no || recorded) return;
   base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
                   kernels.device().name());
 }

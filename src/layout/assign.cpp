@@ -1,6 +1,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/layout/schedule.hpp"
 
+#include "layout/even_counts.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -10,16 +12,6 @@ namespace {
 
 /// A model of more layers than this is a mistyped number.
 constexpr int max_positions = 1 << 20;
-
-/// One count a position of the model; the remainder goes to the middle, and rather before than
-/// after it: the head's vocabulary product is more work than the embedding's look-up.
-std::vector<int> even_counts(int layers, int positions) {
-  std::vector<int> counts(static_cast<std::size_t>(positions), layers / positions);
-  const int remainder = layers % positions;
-  const auto first = counts.begin() + (positions - remainder) / 2;
-  std::for_each(first, first + remainder, [](int& count) { ++count; });
-  return counts;
-}
 
 std::string positions_text(int stages, int virtual_stages) {
   if (virtual_stages == 1) return base::format("parallel.pipeline = {}", stages);
@@ -73,6 +65,14 @@ base::Status check_given(int layers, int stages, int virtual_stages,
 }
 
 }  // namespace
+
+std::vector<int> even_counts(int layers, int positions) {
+  std::vector<int> counts(static_cast<std::size_t>(positions), layers / positions);
+  const int remainder = layers % positions;
+  const auto first = counts.begin() + (positions - remainder) / 2;
+  std::for_each(first, first + remainder, [](int& count) { ++count; });
+  return counts;
+}
 
 base::Result<std::vector<std::vector<LayerRange>>> assign_layers(int layers, int stages,
                                                                  int virtual_stages,

@@ -1,4 +1,5 @@
 #include "trireme/base/format.hpp"
+#include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/picture.hpp"
 #include "trireme/plan/memory_plan.hpp"
 
@@ -58,6 +59,9 @@ std::string run_in_words(const MemoryPlan& plan) {
   text += weight_copies_in_words(options);
   text += format("schedule {}: bubble {:.1f} % of a step\n", layout::name(options.schedule),
                  plan.bubble_fraction * 100.0);
+  if (options.mesh.degree(Axis::pipeline) > 1) {
+    text += engine::stage_layers(options).text() + "\n";
+  }
   return text;
 }
 
@@ -123,6 +127,7 @@ base::Json to_json(const MemoryPlan& plan) {
                      {"bytes", bytes_json(rank.bytes)}});
   }
   const auto& largest = plan.largest();
+  const auto layers = engine::stage_layers(options);
   base::Json json{
       {"architecture", model::name(options.model.architecture)},
       {"parameters", plan.parameter_count},
@@ -134,6 +139,8 @@ base::Json to_json(const MemoryPlan& plan) {
       {"micro_batches", options.micro_batches},
       {"tokens_per_step", plan.tokens_per_step},
       {"bubble_fraction", plan.bubble_fraction},
+      {"stage_layers", layers.counts},
+      {"stage_balance", layers.balance},
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},
       {"ranks", ranks}};
   if (options.linear_forward == model::LinearForward::e4m3) {

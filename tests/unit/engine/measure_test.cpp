@@ -18,6 +18,7 @@ engine::EngineOptions eight_billion(int zero_level) {
   engine::EngineOptions options;
   options.model = llama3_8b();
   options.mesh = layout::Mesh::of(2, 8, 8);
+  options.stage_layers = {16, 16};
   options.sequence_length = 8192;
   options.micro_batches = 16;
   options.dtype = device::DType::bf16;

@@ -1,0 +1,49 @@
+#include "trireme/engine/stage_layers.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/layout/balance.hpp"
+#include "trireme/model/parameters.hpp"
+
+namespace trireme::engine {
+namespace {
+
+/// Operations of forward, halved: of each, backward takes twice as many. Tensor parallelism divides
+/// both alike.
+double head_over_layer(const model::ModelConfig& model, std::int64_t sequence_length) {
+  const auto head = static_cast<double>(model.vocab_size) * static_cast<double>(model.hidden_size);
+  double layer = 2.0 * static_cast<double>(model.num_attention_heads * model.head_dim) *
+                 static_cast<double>(sequence_length);
+  for (const auto& parameter : model::parameters(model)) {
+    const bool first_layer = parameter.place == model::Place{model::Place::Kind::layer, 0};
+    if (!first_layer || parameter.tensor.shape.size() != 2) continue;
+    layer += static_cast<double>(layout::element_count(parameter.tensor.shape));
+  }
+  return head / layer;
+}
+
+}  // namespace
+
+std::string StageLayers::text() const {
+  return base::format(
+      "{} layers a stage: the head is as much work as {:.1f} layers; the stages' mean is {:.0f} % "
+      "of the largest's (even: {:.0f} %)",
+      base::join(counts, ","), head_layers, 100 * balance, 100 * even_balance);
+}
+
+StageLayers stage_layers(const EngineOptions& options) {
+  const int stages = options.mesh.degree(layout::Axis::pipeline);
+  const int layers = options.model.num_hidden_layers;
+  StageLayers result;
+  result.counts = options.stage_layers;
+  if (layers < stages * options.virtual_stages) return result;
+  result.head_layers = head_over_layer(options.model, options.sequence_length);
+  const auto of = [&](double head) {
+    return layout::balanced_counts(layers, stages, options.virtual_stages, head);
+  };
+  if (result.counts.empty()) result.counts = of(result.head_layers);
+  result.balance = layout::balance(result.counts, stages, result.head_layers);
+  result.even_balance = layout::balance(of(0.0), stages, result.head_layers);
+  return result;
+}
+
+}  // namespace trireme::engine
