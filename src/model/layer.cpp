@@ -41,15 +41,12 @@ Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* si
   return masked;
 }
 
-void TransformerLayer::forward_to_branch(const MicroBatch& batch, const Tensor& x,
-                                         const LayerActivations& kept, const Tensor& branch) const {
-  const bool drops = batch.dropout > 0.0F;
+void TransformerLayer::forward_to_mlp(const MicroBatch& batch, const Tensor& x,
+                                      const LayerActivations& kept, const Tensor& branch) const {
   attention_norm_.forward(x, kept.attention_norm, kept.attention.input);
   attention_.forward(batch, kept.attention, branch);
-  if (drops) drop(batch, "dropout.attention.output", branch, branch);
+  if (batch.dropout > 0.0F) drop(batch, "dropout.attention.output", branch, branch);
   mlp_norm_.forward_sum(branch, x, kept.sum, kept.mlp_norm, kept.mlp.input);
-  mlp_.forward(kept.mlp, branch);
-  if (drops) drop(batch, "dropout.mlp.output", branch, branch);
 }
 
 void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
@@ -57,7 +54,9 @@ void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
   const device::ArenaScope scope(context_.workspace);
   const auto working = kept.sum ? kept : allocate(context_.workspace, Recompute::none);
   const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  forward_to_branch(batch, x, working, branch);
+  forward_to_mlp(batch, x, working, branch);
+  mlp_.forward(working.mlp, branch);
+  if (batch.dropout > 0.0F) drop(batch, "dropout.mlp.output", branch, branch);
   context_.kernels.add(working.sum, branch, out);
 }
 
@@ -79,7 +78,9 @@ LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tenso
     whole = allocate(context_.workspace, Recompute::none);
     const device::ArenaScope scope(context_.workspace);
     const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-    forward_to_branch(batch, x, whole, branch);
+    forward_to_mlp(batch, x, whole, branch);
+    // What leaves the layer is not needed again: no product back, and no sum over ranks for it.
+    mlp_.widen(whole.mlp);
     return whole;
   }
   whole.attention = attention_.restored(batch, kept.attention);

@@ -47,9 +47,9 @@ class TransformerLayer {
  private:
   LayerActivations restored(const MicroBatch& batch, const device::Tensor& x,
                             const LayerActivations& kept) const;
-  /// Everything but the last addition.
-  void forward_to_branch(const MicroBatch& batch, const device::Tensor& x,
-                         const LayerActivations& kept, const device::Tensor& branch) const;
+  /// x to kept.mlp.input. `branch` is overwritten.
+  void forward_to_mlp(const MicroBatch& batch, const device::Tensor& x,
+                      const LayerActivations& kept, const device::Tensor& branch) const;
   LayerGradients backward_input(const MicroBatch& batch, const device::Tensor& x,
                                 const LayerActivations& kept, const device::Tensor& d_out,
                                 const device::Tensor& d_x) const;

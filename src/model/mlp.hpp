@@ -26,14 +26,15 @@ class MlpBlock {
   MlpActivations allocate(device::Arena& arena) const;
   /// Reads kept.input. out: [local_rows, hidden].
   void forward(const MlpActivations& kept, const device::Tensor& out) const;
+  /// The first part of forward, which is all that backward needs: kept.input to kept.wide and
+  /// kept.activated. Its workspace is the caller's scope.
+  void widen(const MlpActivations& kept) const;
   /// d_out, d_input: [local_rows, hidden]. Gradients live in the caller's workspace scope.
   MlpGradients backward_input(const MlpActivations& kept, const device::Tensor& d_out,
                               const device::Tensor& d_input) const;
   void backward_weight(const MlpActivations& kept, const MlpGradients& gradients) const;
 
  private:
-  /// kept.input to kept.wide and kept.activated.
-  void widen(const MlpActivations& kept) const;
   /// From the gradient of what leaves this block to that of kept.wide.
   void backward_to_wide(const MlpActivations& kept, const device::Tensor& d_out,
                         const device::Tensor& d_wide) const;

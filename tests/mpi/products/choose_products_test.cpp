@@ -245,6 +245,23 @@ TEST_CASE("a step's products are known before it runs") {
   for (const auto& call : calls) CHECK(work_of(call).product.k > 0);
 }
 
+TEST_CASE("what a layer computes again for backward is only what backward needs") {
+  engine::EngineOptions options;
+  options.model = tiny(model::Architecture::llama);
+  options.micro_batch = 2;
+  options.sequence_length = 8;
+  const auto forwards = [&](model::Recompute recompute) {
+    options.recompute = recompute;
+    const auto calls = engine::products_of(options);
+    return std::count_if(calls.begin(), calls.end(), [](const auto& call) {
+      return call.kind == device::ProductCall::Kind::forward;
+    });
+  };
+  // Queries, keys and values; attention's output; gate and up. Not down.
+  CHECK(forwards(model::Recompute::layer) - forwards(model::Recompute::none) ==
+        3 * options.model.num_hidden_layers);
+}
+
 TEST_CASE("products in FP8 are among a step's products") {
   engine::EngineOptions options;
   options.model = tiny(model::Architecture::gpt2);
