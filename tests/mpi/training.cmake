@@ -1,6 +1,10 @@
 if(TARGET trireme_engine)
-  trireme_add_mpi_test(parallel_equals_serial RANKS 1 2 4 6 8 TIMEOUT 1200
+  trireme_add_mpi_test(parallel_equals_serial RANKS 1 2 3 4 6 8 12 TIMEOUT 1200
     SOURCES training/parallel_equals_serial_test.cpp training/on_host.cpp training/training.cpp
+    LINK trireme::engine)
+  # The default backend, whose kernels are not the reference's.
+  trireme_add_mpi_test(parallel_equals_serial_on_cpu RANKS 4 6 TIMEOUT 600
+    SOURCES training/parallel_equals_serial_test.cpp training/on_cpu.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4
     SOURCES training/evaluation_test.cpp training/training.cpp

@@ -1,15 +1,19 @@
 #include "mpi/training/training.hpp"
 
 #include "trireme/base/philox.hpp"
+#include "trireme/comm/bytes.hpp"
 #include "trireme/comm/staged.hpp"
+#include "trireme/model/parameters.hpp"
 
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
 
 namespace trireme::testing {
 
@@ -108,6 +112,48 @@ void fill(engine::Engine& engine, int step) {
   }
 }
 
+namespace {
+
+std::vector<ParameterCopy> masters_of(engine::Engine& engine) {
+  std::vector<ParameterCopy> copies;
+  for (const auto& part : engine.state_parts()) {
+    // Moments have a prefix.
+    if (part.name.find('/') != std::string::npos) continue;
+    device::HostMirror mirror(engine.device());
+    const auto here = mirror.of(part.values);
+    mirror.fetch();
+    copies.push_back(
+        {part.name, part.shape, part.box, {here.f32(), here.f32() + here.element_count()}});
+  }
+  return copies;
+}
+
+/// Rank 0's numbers, everywhere.
+template <typename T>
+void tell_all(std::vector<T>& values) {
+  static const auto world = mpi().make_world({comm::Backend::automatic, 300});
+  const auto bytes = comm::broadcast_bytes(
+      *world, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
+  values.resize(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+}
+
+/// Calls act(value, place in the whole tensor) for all elements of a box.
+template <typename Act>
+void each_element(const ParameterCopy& copy, const Act& act) {
+  const bool vector = copy.shape.size() == 1;
+  const auto columns = vector ? 1 : copy.box.length[1];
+  const auto width = vector ? 1 : copy.shape[1];
+  const auto first = vector ? 0 : copy.box.offset[1];
+  for (std::size_t index = 0; index < copy.values.size(); ++index) {
+    const auto at = static_cast<std::int64_t>(index);
+    const auto row = copy.box.offset[0] + at / columns;
+    act(copy.values[index], static_cast<std::size_t>(row * width + first + at % columns));
+  }
+}
+
+}  // namespace
+
 TrainedRun run_training(const engine::EngineOptions& options, const engine::Groups& groups,
                         device::Kernels& kernels, int steps, double learning_rate) {
   const auto measured = engine::measure(options);
@@ -127,7 +173,7 @@ TrainedRun run_training(const engine::EngineOptions& options, const engine::Grou
     CAPTURE(device::name(purpose), measured[index], memory.peak_bytes()[index]);
     CHECK(measured[index] == memory.peak_bytes()[index]);
   }
-  return {observed, engine.recorded()};
+  return {observed, engine.recorded(), masters_of(engine)};
 }
 
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
@@ -135,24 +181,68 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
   return run_training(options, groups, kernels, steps, learning_rate).observed;
 }
 
+TrainedRun run_serially(const engine::EngineOptions& options, device::Kernels& kernels, int steps) {
+  TrainedRun run;
+  if (mpi().world_rank().value() == 0) {
+    const auto groups = staged(local_groups(), kernels.device());
+    run = run_training(options, groups.views(), kernels, steps);
+  }
+  tell_all(run.observed);
+  // Whole tensors, row after row, whatever the pieces they came in.
+  std::map<std::string, std::vector<float>> whole;
+  for (const auto& copy : run.parameters) {
+    auto& values = whole[copy.name];
+    values.resize(static_cast<std::size_t>(layout::element_count(copy.shape)));
+    each_element(copy, [&](float value, std::size_t at) { values[at] = value; });
+  }
+  run.parameters.clear();
+  for (const auto& parameter : model::parameters(options.model)) {
+    const auto& [name, shape, cuts] = parameter.tensor;
+    auto& values = whole[name];
+    tell_all(values);
+    run.parameters.push_back(
+        {name, shape, {layout::Shape(shape.size(), 0), shape}, std::move(values)});
+  }
+  return run;
+}
+
 std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,
                                      int steps) {
-  static const auto world = mpi().make_world({comm::Backend::automatic, 300});
-  std::vector<Observed> observed(static_cast<std::size_t>(steps));
-  if (world->rank() == 0) {
-    const auto groups = staged(local_groups(), kernels.device());
-    observed = train(options, groups.views(), kernels, steps);
+  return run_serially(options, kernels, steps).observed;
+}
+
+double parameter_distance(const TrainedRun& run, const TrainedRun& serial) {
+  std::map<std::string, const ParameterCopy*> whole;
+  for (const auto& copy : serial.parameters) whole[copy.name] = &copy;
+  float sums[2] = {};
+  double away = 0;
+  double length = 0;
+  for (const auto& copy : run.parameters) {
+    const auto* const expected = whole.at(copy.name);
+    each_element(copy, [&](float value, std::size_t at) {
+      const double reference = static_cast<double>(expected->values.at(at));
+      const double difference = static_cast<double>(value) - reference;
+      away += difference * difference;
+      length += reference * reference;
+    });
   }
-  // Doubles travel as pairs of 32-bit words.
-  const auto words = static_cast<std::int64_t>(observed.size() * sizeof(Observed) / 4);
-  world->broadcast(device::Tensor(observed.data(), device::DType::i32, {words}), 0);
-  return observed;
+  sums[0] = static_cast<float>(away);
+  sums[1] = static_cast<float>(length);
+  static const auto world = mpi().make_world({comm::Backend::mpi, 300});
+  world->all_reduce(device::Tensor(sums, device::DType::f32, {2}), comm::ReduceOp::sum);
+  const double apart = std::sqrt(static_cast<double>(sums[0]) / static_cast<double>(sums[1]));
+  return std::isfinite(apart) ? apart : std::numeric_limits<double>::infinity();
 }
 
 double distance(const std::vector<Observed>& a, const std::vector<Observed>& b) {
+  constexpr double infinitely_far = std::numeric_limits<double>::infinity();
+  if (a.size() != b.size()) return infinitely_far;
   double largest = 0;
   for (std::size_t step = 0; step < a.size(); ++step) {
-    largest = std::max(largest, std::abs(a[step].loss - b[step].loss) / std::abs(b[step].loss));
+    const double away = std::abs(a[step].loss - b[step].loss) / std::abs(b[step].loss);
+    // A maximum would drop what is not a number.
+    if (!std::isfinite(away)) return infinitely_far;
+    largest = std::max(largest, away);
   }
   return largest;
 }

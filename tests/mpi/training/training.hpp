@@ -5,6 +5,7 @@
 #include "trireme/engine/engine.hpp"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace trireme::testing {
@@ -45,10 +46,19 @@ struct Observed {
   bool operator==(const Observed&) const = default;
 };
 
-/// A whole run, and what of it was recorded and issued again.
+/// What a rank had of one parameter when a run ended: its master.
+struct ParameterCopy {
+  std::string name;
+  layout::Shape shape;
+  layout::Box box;
+  std::vector<float> values;
+};
+
+/// A whole run, what of it was recorded and issued again, and what it made of the parameters.
 struct TrainedRun {
   std::vector<Observed> observed;
   engine::Engine::Recorded recorded;
+  std::vector<ParameterCopy> parameters;
 };
 
 /// Trains on made-up tokens; checks that the run took exactly the memory that was measured for it.
@@ -62,7 +72,15 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
 std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,
                                      int steps);
 
-/// Largest relative difference of losses.
+/// The same with all parameters, whole, on all ranks.
+TrainedRun run_serially(const engine::EngineOptions& options, device::Kernels& kernels, int steps);
+
+/// Collective over all ranks. ‖x - serial‖ / ‖serial‖ over all elements of all parameters, each as
+/// often as ranks have it. What is not finite, or missing, is infinitely far away.
+double parameter_distance(const TrainedRun& run, const TrainedRun& serial);
+
+/// Largest relative difference of losses; infinite where one is not finite, and between runs of
+/// different lengths.
 double distance(const std::vector<Observed>& a, const std::vector<Observed>& b);
 
 }  // namespace trireme::testing

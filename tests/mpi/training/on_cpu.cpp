@@ -1,0 +1,9 @@
+#include "mpi/training/training.hpp"
+
+namespace trireme::testing {
+
+std::unique_ptr<device::Kernels> kernels_under_test() {
+  return device::make_cpu_kernels(1);
+}
+
+}  // namespace trireme::testing
