@@ -36,6 +36,7 @@ class BrokenKernels final : public device::test::OperandKernels {
   device::Device& device() override { return inner_->device(); }
   void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
   std::vector<double> finish_sums() override { return inner_->finish_sums(); }
+  void synchronize() override { inner_->synchronize(); }
 
   void cross_entropy_gradient(const device::Tensor& logits, const device::Tensor& targets,
                               std::int64_t first_token, const device::Tensor& lse,
