@@ -1,5 +1,6 @@
 #include "trireme/base/error.hpp"
 #include "trireme/device/arena.hpp"
+#include "trireme/device/data_sheet.hpp"
 #include "trireme/device/kernels.hpp"
 
 /// The cuda backend of a build without CUDA.
@@ -17,6 +18,10 @@ base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int, AttentionBy) {
 }
 
 base::Result<std::vector<std::string>> card_bus_ids() {
+  return base::Failure{base::ExitCode::topology, missing};
+}
+
+base::Result<std::string> gpu_name(std::string_view) {
   return base::Failure{base::ExitCode::topology, missing};
 }
 

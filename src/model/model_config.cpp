@@ -220,11 +220,27 @@ std::int64_t parameter_count(const ModelConfig& config) {
   return count;
 }
 
+namespace {
+
+/// Of the matrices that enter products. Rows of other tables are looked up; a tied table is the
+/// head's matrix, too.
+std::int64_t matmul_parameter_count(const ModelConfig& config) {
+  std::int64_t count = config.tie_word_embeddings ? config.vocab_size * config.hidden_size : 0;
+  for (const auto& parameter : parameters(config)) {
+    const bool looked_up = parameter.place.kind == Place::Kind::embedding;
+    if (parameter.tensor.shape.size() < 2 || looked_up) continue;
+    count += layout::element_count(parameter.tensor.shape);
+  }
+  return count;
+}
+
+}  // namespace
+
 double flops_per_token(const ModelConfig& config, std::int64_t sequence_length) {
   const double attention = 12.0 * config.num_hidden_layers *
                            static_cast<double>(config.num_attention_heads * config.head_dim) *
                            static_cast<double>(sequence_length);
-  return 6.0 * static_cast<double>(parameter_count(config)) + attention;
+  return 6.0 * static_cast<double>(matmul_parameter_count(config)) + attention;
 }
 
 }  // namespace trireme::model

@@ -131,6 +131,7 @@ base::Json to_json(const MemoryPlan& plan) {
   base::Json json{
       {"architecture", model::name(options.model.architecture)},
       {"parameters", plan.parameter_count},
+      {"flops_per_token", model::flops_per_token(options.model, options.sequence_length)},
       {"precision", precision_of(options)},
       {"world_size", options.mesh.world_size()},
       {"mesh", mesh},

@@ -1,6 +1,8 @@
 #include "peak.hpp"
 
+#include "trireme/base/format.hpp"
 #include "trireme/device/arena.hpp"
+#include "trireme/device/data_sheet.hpp"
 #include "trireme/device/measure.hpp"
 
 #include <algorithm>
@@ -9,19 +11,42 @@
 namespace trireme::train {
 namespace {
 
-/// Large enough to leave the caches' edge effects behind (on a card, to fill it), small enough for
-/// tens of milliseconds.
-std::int64_t side_for(const device::Device& device) {
-  return device.is_host() ? 768 : 4096;
-}
-/// The first product warms up. More than one other are measured while they are quick: where ranks
-/// share cores they are not, and every start waits for the slowest rank.
-constexpr int least_products = 2;
-constexpr int most_products = 4;
-constexpr std::chrono::milliseconds patience{25};
+/// How the fastest product is looked for. A side is large enough to leave the caches' edge effects
+/// behind (on a card, to fill it), and small enough for tens of milliseconds in all.
+struct Search {
+  std::int64_t side;
+  /// Timed together: a card's launches count for little then.
+  int products_together;
+  /// Of these, the first warms up. More than `least` are measured while they are quick: where ranks
+  /// share cores they are not, and every start waits for the slowest rank.
+  int least;
+  int most;
+};
+constexpr Search on_host{768, 1, 3, 8};
+/// A card that has just left its idle clocks takes some milliseconds to reach the others.
+constexpr Search on_card{4096, 4, 3, 8};
+constexpr std::chrono::milliseconds patience{40};
 
-double measured_flops(device::Kernels& kernels, device::DType dtype) {
-  const auto side = side_for(kernels.device());
+std::string rate_text(double flops) {
+  constexpr double tera = 1e12;
+  return flops >= 1e3 * tera ? base::format("{:.2f} PFLOP/s", flops / (1e3 * tera))
+                             : base::format("{:.{}f} TFLOP/s", flops / tera, flops < tera ? 3 : 1);
+}
+
+const char* precision_of(device::DType dtype) {
+  return dtype == device::DType::bf16 ? "bf16" : "fp32";
+}
+
+/// FLOP/s that a data sheet promises for this rank's GPU; 0 where none is known.
+double promised(const std::string& gpu, device::DType dtype) {
+  return gpu.empty() ? 0 : device::data_sheet_flops(gpu, dtype).value_or(0);
+}
+
+}  // namespace
+
+double fastest_product(device::Kernels& kernels, device::DType dtype) {
+  const auto& search = kernels.device().is_host() ? on_host : on_card;
+  const auto side = search.side;
   auto arena = kernels.device().arena(device::Purpose::workspace,
                                       3 * static_cast<std::size_t>(side * side) * sizeof(float));
   const auto x = arena.allocate(dtype, {side, side});
@@ -32,32 +57,62 @@ double measured_flops(device::Kernels& kernels, device::DType dtype) {
   device::fill_random(kernels, x, 1, 1.0F);
   device::fill_random(kernels, w, 2, 0.02F);
   kernels.synchronize();
+  // The device's own clock: the host's would count launches and the wait for their end.
+  const auto watch = kernels.device().stopwatch();
   double best = 0;
   const auto start = std::chrono::steady_clock::now();
-  for (int product = 0; product < most_products; ++product) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (product >= least_products && begin - start > patience) break;
-    kernels.linear_forward(x, w, {}, y);
+  for (int round = 0; round < search.most; ++round) {
+    if (round >= search.least && std::chrono::steady_clock::now() - start > patience) break;
+    watch->start();
+    for (int each = 0; each < search.products_together; ++each) {
+      kernels.linear_forward(x, w, {}, y);
+    }
+    watch->stop();
     kernels.synchronize();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     const auto length = static_cast<double>(side);
-    best = std::max(best, 2.0 * length * length * length / took.count());
+    const double flops = 2.0 * length * length * length * search.products_together;
+    best = std::max(best, flops / watch->take());
   }
   return best;
 }
 
-}  // namespace
+double fastest_products(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world) {
+  world.barrier();
+  auto flops = static_cast<float>(fastest_product(kernels, dtype));
+  world.all_reduce(device::Tensor(&flops, device::DType::f32, {1}));
+  return flops;
+}
+
+std::string Peak::text() const {
+  auto text = base::format("MFU divides by {} ({})", rate_text(flops), source);
+  if (kind == Kind::data_sheet) {
+    text += base::format("; the fastest products of all ranks at start reach {} ({:.0f} %)",
+                         rate_text(product_flops), 100 * product_flops / flops);
+  }
+  return text;
+}
 
 Peak find_peak(const config::Config& config, device::Kernels& kernels, device::DType dtype,
-               comm::ProcessGroup& world) {
-  const char* precision = dtype == device::DType::bf16 ? "bf16" : "fp32";
+               const std::string& gpu_bus_id, comm::ProcessGroup& world) {
   if (!config.automatic("numerics.peak_flops")) {
-    return {config.real("numerics.peak_flops") * world.size(), "numerics.peak_flops"};
+    return {Peak::Kind::given, config.real("numerics.peak_flops") * world.size(),
+            "numerics.peak_flops", 0};
   }
-  world.barrier();
-  auto flops = static_cast<float>(measured_flops(kernels, dtype));
-  world.all_reduce(device::Tensor(&flops, device::DType::f32, {1}));
-  return {static_cast<double>(flops), std::string(precision) + " product measured at start"};
+  const double product = fastest_products(kernels, dtype, world);
+  // Without a GPU there is no name.
+  const auto named = device::gpu_name(gpu_bus_id);
+  const std::string gpu = named.ok() ? *named : "";
+  // Ranks may have GPUs of several kinds; one that is not known leaves no sum.
+  const double own = promised(gpu, dtype);
+  float sums[] = {static_cast<float>(own), own > 0 ? 0.0F : 1.0F};
+  world.all_reduce(device::Tensor(sums, device::DType::f32, {2}));
+  if (sums[1] == 0) {
+    return {Peak::Kind::data_sheet, sums[0],
+            base::format("data sheet of {}, dense {}", gpu, precision_of(dtype)), product};
+  }
+  return {Peak::Kind::measured, product,
+          base::format("the fastest {} products of all ranks at start", precision_of(dtype)),
+          product};
 }
 
 }  // namespace trireme::train

@@ -8,15 +8,34 @@
 
 namespace trireme::train {
 
-/// What MFU divides by: FLOP/s of all ranks together, and where the number comes from.
+/// What MFU divides by.
 struct Peak {
+  enum class Kind {
+    given,       ///< numerics.peak_flops
+    data_sheet,  ///< of GPUs that the table knows
+    measured     ///< the fastest product: too low where the machine was busy meanwhile
+  };
+  Kind kind = Kind::measured;
+  /// FLOP/s of all ranks together.
   double flops = 0;
+  /// Where the number comes from, for people.
   std::string source;
+  /// The fastest product of all ranks at once; 0 where none was measured.
+  double product_flops = 0;
+
+  /// Both numbers, for the first lines of a run.
+  std::string text() const;
 };
 
-/// Collective over the world. numerics.peak_flops (of one rank) times the ranks, or else a square
-/// matrix product timed on all ranks at once, in the run's precision.
+/// FLOP/s of the fastest of several square products in the type of a run.
+double fastest_product(device::Kernels& kernels, device::DType dtype);
+
+/// Collective over the world: fastest_product() of all ranks, at once and together.
+double fastest_products(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world);
+
+/// Collective over the world. numerics.peak_flops (of one rank) times the ranks; else what the data
+/// sheets of all ranks' GPUs say; else what products reach. `gpu_bus_id` is empty without a GPU.
 Peak find_peak(const config::Config& config, device::Kernels& kernels, device::DType dtype,
-               comm::ProcessGroup& world);
+               const std::string& gpu_bus_id, comm::ProcessGroup& world);
 
 }  // namespace trireme::train

@@ -98,7 +98,14 @@ void Report::started_up(std::int64_t step, const std::vector<runtime::StartUp::P
 void Report::step(const StepRecord& record) {
   if (!settings_.speaks) return;
   const double per_second = static_cast<double>(record.step_tokens) / record.seconds;
-  const double mfu = settings_.flops_per_token * per_second / settings_.peak_flops;
+  const double flops = settings_.flops_per_token * per_second;
+  if (settings_.peak_may_be_beaten && flops > settings_.peak_flops) {
+    settings_.peak_flops = flops;
+    // A machine whose products are slower than its steps will not be measured again and again.
+    constexpr int most_measurements = 3;
+    if (peaks_beaten_ < most_measurements) peak_is_beaten_ = true;
+  }
+  const double mfu = flops / settings_.peak_flops;
   append({{"kind", "train"},
           {"step", record.step},
           {"loss", record.loss},
@@ -112,13 +119,30 @@ void Report::step(const StepRecord& record) {
           {"bubble_ms", record.bubble_seconds * 1e3}});
   if (record.step % settings_.log_every != 0 && record.step != settings_.steps) return;
   const auto left = static_cast<double>(settings_.steps - record.step) * record.seconds;
-  base::log::info(
-      "train",
-      "step {:>6}/{}  loss {:.4f}  norm {:.3f}  rate {:.2e}  {:.0f} tok/s  mfu {:.1f} % "
-      "of {:.2f} TFLOP/s ({})  exposed {:.1f} ms  bubble {:.1f} ms  left {}",
-      record.step, settings_.steps, record.loss, record.gradient_norm, record.learning_rate,
-      per_second, mfu * 100, settings_.peak_flops / 1e12, settings_.peak_source,
-      record.exposed_seconds * 1e3, record.bubble_seconds * 1e3, base::duration_text(left));
+  base::log::info("train",
+                  "step {:>6}/{}  loss {:.4f}  norm {:.3f}  rate {:.2e}  {:.0f} tok/s  mfu {:.1f} "
+                  "%  exposed {:.1f} ms  bubble {:.1f} ms  left {}",
+                  record.step, settings_.steps, record.loss, record.gradient_norm,
+                  record.learning_rate, per_second, mfu * 100, record.exposed_seconds * 1e3,
+                  record.bubble_seconds * 1e3, base::duration_text(left));
+}
+
+bool Report::take_beaten_peak() {
+  if (!peak_is_beaten_) return false;
+  peak_is_beaten_ = false;
+  ++peaks_beaten_;
+  return true;
+}
+
+void Report::raise_peak(std::int64_t step, double flops) {
+  settings_.peak_flops = std::max(settings_.peak_flops, flops);
+  if (!settings_.speaks) return;
+  append(
+      {{"kind", "event"}, {"event", "peak"}, {"step", step}, {"peak_flops", settings_.peak_flops}});
+  base::log::info("train",
+                  "step {} was faster than the peak that was measured (the machine was busy then); "
+                  "MFU divides by {:.3f} TFLOP/s from now on",
+                  step, settings_.peak_flops / 1e12);
 }
 
 void Report::skipped(const StepRecord& record, std::int64_t in_a_row) {

@@ -57,6 +57,7 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
   settings.flops_per_token = model::flops_per_token(options.model, options.sequence_length);
   settings.peak_flops = peak.flops;
   settings.peak_source = peak.source;
+  settings.peak_may_be_beaten = peak.kind == Peak::Kind::measured;
   settings.speaks = speaks;
   return settings;
 }
@@ -94,7 +95,8 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   memory_ = std::make_unique<engine::Memory>(engine::Memory::on(arenas, engine::measure(options)));
   engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
   cluster_.start_up.reached("arenas");
-  const auto peak = find_peak(config, kernels, options.dtype, world);
+  const auto peak = find_peak(config, kernels, options.dtype, cluster.binding.gpu_bus_id, world);
+  base::log::info("train", "{}", peak.text());
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   cluster_.start_up.reached("peak");
   restore(start);
@@ -240,6 +242,14 @@ void Trainer::stop_before_update(const StepRecord& record) {
       base::Rank{0}, cluster_.mesh.world_size());
 }
 
+void Trainer::measure_peak_again() {
+  // A card's memory is full by now, and what a step reached is known.
+  const bool measures = kernels_.device().is_host();
+  const double flops =
+      measures ? fastest_products(kernels_, engine_->options().dtype, *cluster_.world) : 0;
+  report_->raise_peak(progress_.step, flops);
+}
+
 void Trainer::evaluate() {
   const auto begin = Clock::now();
   // 0 means all that is held out.
@@ -339,9 +349,11 @@ base::ExitCode Trainer::run() {
   const auto steps = config_.integer("train.steps");
   const auto eval_every = config_.integer("train.eval_every");
   while (progress_.step < steps) {
-    if (const int reason = agree_largest(*cluster_.world, stop_reason())) {
-      return stop_in_order(reason);
-    }
+    // One vote on both: the lowest bit says that the peak has been beaten.
+    const int beaten = report_->take_beaten_peak() ? 1 : 0;
+    const int vote = agree_largest(*cluster_.world, 2 * stop_reason() + beaten);
+    if (vote > 1) return stop_in_order(vote / 2);
+    if (vote == 1) measure_peak_again();
     step();
     const bool evaluates = validation_data_ != nullptr && eval_every > 0 &&
                            (progress_.step % eval_every == 0 || progress_.step == steps);

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import textwrap
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/python"))
+from gpu_check.models import DATA_SHEET, data_sheet_flops
 
 PROGRAMS = {
     "bench_card_memory": """
@@ -41,7 +44,7 @@ PROGRAMS = {
     "trireme": """
         import json, pathlib, sys
         if sys.argv[1] == "plan":
-            print(json.dumps({"parameters": 1000000000, "largest": {"total": 3 << 30},
+            print(json.dumps({"parameters": 1000000000, "flops_per_token": 7e9, "largest": {"total": 3 << 30},
                               "libraries": {"cuBLASLt": 1 << 28, "cuDNN": 1 << 28}}))
             sys.exit()
         folder = pathlib.Path(next(word for word in sys.argv if "run.directory=" in word).split("=")[1])
@@ -108,8 +111,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(row["model"], "gpt2-124m")
         # 32 x 1024 tokens in 0.1 s; the first steps, which warm up, do not count.
         self.assertAlmostEqual(row["tokens_per_second"], 327680)
-        self.assertAlmostEqual(row["flops_per_token"], 6e9 + 12 * 12 * 768 * 1024)
-        self.assertAlmostEqual(row["mfu"], 327680 * (6e9 + 12 * 12 * 768 * 1024) / 989.4e12)
+        self.assertEqual(row["flops_per_token"], 7e9)
+        self.assertAlmostEqual(row["mfu"], 327680 * 7e9 / 989.4e12)
         self.assertEqual((row["planned_bytes"], row["taken_bytes"]), (3 << 30, 4 << 30))
         self.assertEqual(row["planned_library_bytes"], {"cuBLASLt": 1 << 28, "cuDNN": 1 << 28})
         self.assertIn("2 cases equal the reference backend (attention by cuDNN 9.19.1)", text)
@@ -133,6 +136,16 @@ class GpuCheckTest(unittest.TestCase):
                 self.assertIn(what, said)
                 # What was measured is told all the same.
                 self.assertEqual(len(found["steps"]), 1)
+
+    def test_data_sheets_are_those_of_the_program(self):
+        text = (ROOT / "src/device/data_sheet.cpp").read_text()
+        rows = re.findall(r'Row\{\{"(\w+)", "(\w*)"\}, ([0-9.e]+),', text)
+        self.assertGreater(len(rows), 10)
+        self.assertEqual([(f"{one} {other}".strip(), float(flops)) for one, other, flops in rows],
+                         list(DATA_SHEET))
+        self.assertEqual(data_sheet_flops("NVIDIA H100 PCIe"), 756e12)
+        self.assertEqual(data_sheet_flops("NVIDIA A100-SXM4-80GB"), 312e12)
+        self.assertIsNone(data_sheet_flops("NVIDIA RTX"))
 
     def test_a_library_of_which_nothing_was_checked_has_not_passed(self):
         code, states, _, text = self.check("--only", "NCCL")

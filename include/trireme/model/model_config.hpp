@@ -68,8 +68,8 @@ base::Status check_on(const ModelConfig& config, const layout::Mesh& mesh);
 
 /// Parameters of the whole model; a tied table counts once.
 std::int64_t parameter_count(const ModelConfig& config);
-/// 6 N + 12 L h s floating-point operations per token, forward and backward (Chowdhery et al.
-/// 2022, PaLM, appendix B), without a discount for causality; N excludes nothing.
+/// 6 N + 12 L h s floating-point operations per token (Chowdhery et al. 2022, PaLM, appendix B), no
+/// discount for causality; N: matrices that enter products, a tied table (once), none looked up in.
 double flops_per_token(const ModelConfig& config, std::int64_t sequence_length);
 
 }  // namespace trireme::model

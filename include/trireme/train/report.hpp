@@ -55,6 +55,8 @@ class Report {
     /// Of all ranks together, and where the number comes from.
     double peak_flops = 0;
     std::string peak_source;
+    /// Measured, and so too low where the machine was busy meanwhile.
+    bool peak_may_be_beaten = false;
     bool speaks = false;
   };
   explicit Report(const Settings& settings);
@@ -62,9 +64,14 @@ class Report {
   void started(std::int64_t first_step, std::int64_t parameters);
   /// How long each part of the start took, its first step included.
   void started_up(std::int64_t step, const std::vector<runtime::StartUp::Phase>& phases);
+  /// A step that beats a measured peak raises it: no run makes more than its machine can.
   void step(const StepRecord& record);
   /// The step has changed nothing (optimizer.skip_nonfinite).
   void skipped(const StepRecord& record, std::int64_t in_a_row);
+  /// Whether a step has done so since the last call, the first few times.
+  bool take_beaten_peak();
+  /// What is larger than the peak so far becomes it.
+  void raise_peak(std::int64_t step, double flops);
   void evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds);
   void saved(std::int64_t step, std::uint64_t bytes, double seconds);
   /// The step was not saved, and training goes on.
@@ -82,6 +89,8 @@ class Report {
   std::int64_t restart_ = 0;
   std::optional<telemetry::MetricsFile> metrics_;
   std::int64_t lost_lines_ = 0;
+  bool peak_is_beaten_ = false;
+  int peaks_beaten_ = 0;
 };
 
 }  // namespace trireme::train

@@ -54,6 +54,8 @@ class Trainer {
   bool update(const StepRecord& record);
   /// Keeps what was before the step, and throws.
   [[noreturn]] void stop_before_update(const StepRecord& record);
+  /// Collective over all ranks.
+  void measure_peak_again();
   void evaluate();
   void save();
   /// Older steps stay: the one that is saved may have led astray already.

@@ -146,10 +146,10 @@ class Measurements:
         seconds = statistics.median(line["step_ms"] for line in steps) / 1000
         rate = model.tokens / seconds
         product = self.ceiling("product", "flops_per_second")
-        flops = rate * model.flops_per_token(plan["parameters"])
+        flops = rate * plan["flops_per_token"]
         row = {"model": model.name, "batch": model.batch, "seq": model.seq,
                "parameters": plan["parameters"], "tokens_per_second": rate,
-               "flops_per_token": model.flops_per_token(plan["parameters"]),
+               "flops_per_token": plan["flops_per_token"],
                "mfu": flops / peak[0], "peak_flops": peak[0], "peak_source": peak[1],
                "share_of_measured_product": flops / product if product else None,
                "planned_bytes": plan["largest"]["total"],

@@ -3,14 +3,21 @@
 import array
 import dataclasses
 import os
+import re
 import struct
 
 # Token files hold numbers of 16 bits; larger vocabularies are only used in part.
 LARGEST_TOKEN = 50257
 TOKENS = 4_000_000
 
-# Dense bf16 products a second by data sheet, by words of the card's name. Others: what was measured.
-DATA_SHEET = (("H200", 989.4e12), ("H100", 989.4e12), ("GH200", 989.4e12), ("A100", 312e12))
+# Dense bf16 FLOP/s by data sheet, by words of the card's name: the first row all of whose words it
+# has. src/device/data_sheet.cpp has the same rows. Others: what was measured.
+DATA_SHEET = (
+    ("GB200", 2500e12), ("B200", 2250e12), ("H200 NVL", 835.5e12), ("H200", 989.4e12),
+    ("GH200", 989.4e12), ("H100 PCIe", 756e12), ("H100 NVL", 835.5e12), ("H100", 989.4e12),
+    ("H800 PCIe", 756e12), ("H800", 989.4e12), ("H20", 148e12), ("A100", 312e12),
+    ("A800", 312e12), ("A30", 165e12), ("L40S", 362e12), ("L40", 181e12), ("L4", 121e12),
+    ("A40", 149.7e12), ("A10", 125e12))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +37,6 @@ class Model:
     def tokens(self):
         """Of one step."""
         return self.batch * self.seq
-
-    def flops_per_token(self, parameters):
-        """6 N + 12 L h s: PaLM's (Chowdhery et al. 2022, appendix B), nothing taken off for the mask."""
-        return 6 * parameters + 12 * self.layers * self.hidden * self.seq
 
     def configuration(self, folder, steps, backend):
         return f"""[model]
@@ -73,7 +76,8 @@ MODELS = (
 
 
 def data_sheet_flops(card):
-    return next((flops for word, flops in DATA_SHEET if word in card), None)
+    names = re.split("[ -]", card)
+    return next((flops for words, flops in DATA_SHEET if set(words.split()) <= set(names)), None)
 
 
 def write_tokens(prefix, count=TOKENS):

@@ -1,4 +1,5 @@
 #include "trireme/base/format.hpp"
+#include "trireme/device/data_sheet.hpp"
 #include "trireme/device/kernels.hpp"
 
 #include "device/cuda/blas.hpp"
@@ -169,6 +170,17 @@ base::Result<std::vector<std::string>> card_bus_ids() {
   std::vector<std::string> ids;
   for (int card = 0; card < count; ++card) ids.push_back(cuda::bus_id_of(card));
   return ids;
+}
+
+base::Result<std::string> gpu_name(std::string_view bus_id) {
+  const auto ids = card_bus_ids();
+  if (!ids.ok()) return ids.failure();
+  const auto found = std::find(ids->begin(), ids->end(), bus_id);
+  if (found == ids->end()) return no_card(base::format("none is at {}", bus_id));
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDeviceProperties(&properties, static_cast<int>(found - ids->begin())),
+              "cudaGetDeviceProperties");
+  return std::string(properties.name);
 }
 
 base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card, AttentionBy attention) {

@@ -16,9 +16,17 @@ TEST_CASE("published models have their published numbers of parameters") {
   CHECK(model::parameter_count(qwen3_06b()) == 596'049'920);
 }
 
-TEST_CASE("FLOPs per token are 6 N + 12 L h s") {
-  const auto config = gpt2_124m();
-  CHECK(model::flops_per_token(config, 1024) == Approx(6.0 * 124'439'808 + 12.0 * 12 * 768 * 1024));
+TEST_CASE("FLOPs per token are 6 N + 12 L h s, N what enters products") {
+  // A tied head is a product like any other; positions, biases and norms are not.
+  const auto gpt2 = gpt2_124m();
+  const double layers = 12.0 * 12 * 768 * 768;
+  const double head = 50257.0 * 768;
+  CHECK(model::flops_per_token(gpt2, 1024) ==
+        Approx(6.0 * (layers + head) + 12.0 * 12 * 768 * 1024));
+  // Untied: tokens are looked up in a table of their own.
+  const auto llama = llama3_8b();
+  const double products = 8'030'261'248.0 - 128256.0 * 4096 - (2 * 32 + 1) * 4096.0;
+  CHECK(model::flops_per_token(llama, 100) == Approx(6.0 * products + 12.0 * 32 * 4096 * 100));
 }
 
 TEST_CASE("parameters have unique names, and slabs are neighbours") {

@@ -11,6 +11,88 @@
 using namespace trireme;
 using train::MemoryRecord;
 
+namespace {
+
+std::vector<base::Json> lines_of(const std::filesystem::path& folder) {
+  std::vector<base::Json> lines;
+  std::ifstream file(folder / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(base::value_or_throw(base::parse_json(line, "metrics.jsonl")));
+  }
+  return lines;
+}
+
+train::StepRecord record_of(std::int64_t step, std::int64_t tokens, double seconds) {
+  train::StepRecord record;
+  record.step = step;
+  record.step_tokens = tokens;
+  record.seconds = seconds;
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("speed and MFU are tokens and operations by time, and a beaten peak is raised") {
+  const tests::TemporaryFolder folder;
+  train::Report::Settings settings;
+  settings.directory = folder.path();
+  settings.run = "a run";
+  settings.steps = 9;
+  settings.flops_per_token = 50;
+  settings.peak_flops = 200'000;
+  settings.peak_may_be_beaten = true;
+  settings.speaks = true;
+  train::Report report(settings);
+  report.step(record_of(1, 1000, 0.5));  // 100,000 FLOP/s
+  CHECK_FALSE(report.take_beaten_peak());
+  report.step(record_of(2, 1000, 0.125));  // 400,000
+  CHECK(report.take_beaten_peak());
+  CHECK_FALSE(report.take_beaten_peak());
+  report.step(record_of(3, 1000, 0.5));
+  report.raise_peak(3, 500'000);
+  report.step(record_of(4, 1000, 0.5));
+  report.raise_peak(4, 100);  // less than what a step has reached
+  report.step(record_of(5, 1000, 0.5));
+  const auto lines = lines_of(folder.path());
+  REQUIRE(lines.size() == 7);
+  CHECK(lines[0].at("tokens_per_second") == 2000);
+  CHECK(lines[0].at("mfu") == 0.5);
+  CHECK(lines[1].at("tokens_per_second") == 8000);
+  CHECK(lines[1].at("mfu") == 1);
+  CHECK(lines[2].at("mfu") == 0.25);
+  CHECK(lines[3].at("event") == "peak");
+  CHECK(lines[3].at("peak_flops") == 500'000);
+  CHECK(lines[4].at("mfu") == 0.2);
+  CHECK(lines[5].at("peak_flops") == 500'000);
+  CHECK(lines[6].at("mfu") == 0.2);
+}
+
+TEST_CASE("a peak that somebody has promised stays, and measuring again has an end") {
+  const tests::TemporaryFolder folder;
+  train::Report::Settings settings;
+  settings.directory = folder.path();
+  settings.run = "a run";
+  settings.steps = 99;
+  settings.flops_per_token = 50;
+  settings.peak_flops = 10'000;
+  settings.speaks = true;
+  {
+    train::Report report(settings);
+    report.step(record_of(1, 1000, 0.5));
+    CHECK_FALSE(report.take_beaten_peak());
+  }
+  CHECK(lines_of(folder.path()).back().at("mfu") == 10);
+  settings.peak_may_be_beaten = true;
+  train::Report report(settings);
+  int measurements = 0;
+  for (int step = 1; step < 20; ++step) {
+    report.step(record_of(step, 1000, 0.5 / step));
+    measurements += report.take_beaten_peak() ? 1 : 0;
+  }
+  CHECK(measurements == 3);
+  CHECK(lines_of(folder.path()).back().at("mfu") == 1);
+}
+
 TEST_CASE("what a card's memory holds is told part by part, and what is left is nobody's plan") {
   MemoryRecord record{.device = "card 0000:1b:00.0",
                       .arenas = 6000,

@@ -1,0 +1,74 @@
+#include "train/peak.hpp"
+
+#include "support/device/operand_kernels.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <thread>
+
+using namespace trireme;
+
+namespace {
+
+/// A machine that is busy with something else during its first products.
+class BusyAtFirst final : public device::test::OperandKernels {
+ public:
+  static constexpr int busy_products = 2;
+  static constexpr std::chrono::milliseconds busy_time{300};
+
+  const char* name() const override { return inner_->name(); }
+  void synchronize() override {}
+  int products() const { return products_; }
+
+ private:
+  void run(const char* operation, std::initializer_list<device::test::Operand> /*operands*/,
+           const Body& body) override {
+    if (std::string_view(operation) != "linear_forward") {
+      body(*inner_, [](const device::Tensor& tensor) { return tensor; });
+    } else if (products_++ < busy_products) {
+      std::this_thread::sleep_for(busy_time);
+    }
+  }
+
+  std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);
+  int products_ = 0;
+};
+
+config::Config config_with(const std::vector<std::string>& settings) {
+  return base::value_or_throw(
+      config::Config::resolve({.files = {}, .environment = {}, .settings = settings}));
+}
+
+}  // namespace
+
+TEST_CASE("the fastest of several products counts, so that a moment's load does not") {
+  BusyAtFirst kernels;
+  const double flops = train::fastest_product(kernels, device::DType::f32);
+  CHECK(kernels.products() > BusyAtFirst::busy_products);
+  const double side = 768;
+  const double while_busy =
+      2 * side * side * side / std::chrono::duration<double>(BusyAtFirst::busy_time).count();
+  CHECK(flops > 1.2 * while_busy);
+}
+
+TEST_CASE("the peak is what the configuration says, else what was measured, and says so") {
+  const auto world = comm::make_local_group("world", base::Rank{0});
+  const auto kernels = device::make_cpu_kernels(1);
+  const auto given = train::find_peak(config_with({"numerics.peak_flops=2.5e12"}), *kernels,
+                                      device::DType::f32, "", *world);
+  CHECK(given.kind == train::Peak::Kind::given);
+  CHECK(given.flops == 2.5e12);
+  CHECK(given.text() == "MFU divides by 2.5 TFLOP/s (numerics.peak_flops)");
+  const auto measured = train::find_peak(config_with({}), *kernels, device::DType::f32, "", *world);
+  CHECK(measured.kind == train::Peak::Kind::measured);
+  CHECK(measured.flops > 0);
+  CHECK(measured.flops == measured.product_flops);
+  CHECK(measured.text().find("fastest fp32 products of all ranks") != std::string::npos);
+  // Where both numbers are known both are said.
+  const train::Peak both{train::Peak::Kind::data_sheet, 8 * 989.4e12,
+                         "data sheet of NVIDIA H200, dense bf16", 8 * 700e12};
+  CHECK(both.text() ==
+        "MFU divides by 7.92 PFLOP/s (data sheet of NVIDIA H200, dense bf16); the fastest products "
+        "of all ranks at start reach 5.60 PFLOP/s (71 %)");
+}
