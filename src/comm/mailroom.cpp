@@ -1,7 +1,6 @@
 #include "mailroom.hpp"
 
 #include "arguments.hpp"
-#include "streaming_copy.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -29,12 +28,12 @@ struct Mailroom::Ring {
   std::size_t filled() const {
     return written.load(std::memory_order_acquire) - read.load(std::memory_order_acquire);
   }
-  void put(const void* from, std::size_t bytes) {
+  void put(Storing how, const void* from, std::size_t bytes) {
     const auto position = written.load(std::memory_order_relaxed);
     const auto at = position % capacity;
     const auto first = std::min(bytes, capacity - at);
-    stream_bytes(data + at, static_cast<const std::byte*>(from), first);
-    stream_bytes(data, static_cast<const std::byte*>(from) + first, bytes - first);
+    store_bytes(how, data + at, static_cast<const std::byte*>(from), first);
+    store_bytes(how, data, static_cast<const std::byte*>(from) + first, bytes - first);
     written.store(position + bytes, std::memory_order_release);
   }
   /// `to` may be null: the bytes are dropped.
@@ -113,13 +112,13 @@ bool Mailroom::push(int peer) {
     if (!message.header_written) {
       if (room < sizeof(MessageHeader)) return moved;
       const MessageHeader header{message.bytes, message.tag};
-      out.put(&header, sizeof header);
+      out.put(Storing::ordinary, &header, sizeof header);
       room -= sizeof header;
       message.header_written = true;
       moved = true;
     }
     const auto piece = std::min({room, message.bytes - message.written, piece_limit});
-    out.put(message.from + message.written, piece);
+    out.put(storing_, message.from + message.written, piece);
     message.written += piece;
     moved = moved || piece > 0;
     if (message.done()) {

@@ -2,6 +2,7 @@
 
 #include "operation.hpp"
 #include "shared_memory.hpp"
+#include "streaming_copy.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -21,6 +22,9 @@ class Mailroom {
   static std::size_t bytes_needed(int ranks);
 
   Mailroom(std::byte* memory, int ranks, int self);
+
+  /// How messages get into the rings.
+  void use(Storing storing) { storing_ = storing; }
 
   /// A receive that waits for its message.
   struct Awaited {
@@ -75,6 +79,7 @@ class Mailroom {
   std::byte* memory_;
   int ranks_;
   int self_;
+  Storing storing_ = Storing::ordinary;
   std::vector<Peer> peers_;
 };
 

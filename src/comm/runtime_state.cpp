@@ -30,10 +30,16 @@ int group_tag(const std::string& group_name, const std::vector<base::Rank>& rank
   return static_cast<int>(hash % 8192U);
 }
 
-int usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+/// CPUs that the ranks of this node may use in all: where a launcher binds them, each has but its
+/// own. All ranks of the node learn the same number.
+int cpus_of_node(MPI_Comm node, int ranks) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+  std::vector<cpu_set_t> all(static_cast<std::size_t>(ranks));
+  mpi::library_all_gather(&mine, all.data(), sizeof mine, node);
+  for (const auto& one : all) CPU_OR(&mine, &mine, &one);
+  return CPU_COUNT(&mine);
 }
 
 /// What every rank tells all others at the start.
@@ -91,7 +97,8 @@ MpiRuntime::State::State(const Numbering& numbering)
   world_size = mpi::size(control_.get());
   local_rank = base::LocalRank(mpi::rank(node_.get()));
   local_size = mpi::size(node_.get());
-  if (local_size > usable_cpus()) {
+  if (local_size > cpus_of_node(node_.get(), local_size)) {
+    core_sharing_ = CoreSharing::shared;
     // Whoever spins keeps the rank that it waits for from the core.
     Patience patience;
     patience.spin = std::chrono::microseconds(0);
@@ -198,10 +205,12 @@ base::Result<std::unique_ptr<ProcessGroup>> MpiRuntime::State::make_shared_group
     members.emplace_back(static_cast<int>(
         std::count(leaders.begin(), leaders.begin() + rank.value(), leaders[world_rank.index()])));
   }
-  return std::unique_ptr<ProcessGroup>(std::make_unique<SharedGroup>(
+  auto group = std::make_unique<SharedGroup>(
       parent.name(), parent.ranks(), parent.rank(),
       SharedGroup::Wiring{&progress_, watch_->board(), std::move(memory).value(),
-                          std::move(members), options.timeout_seconds}));
+                          std::move(members), options.timeout_seconds});
+  group->choose_stores(options.stores, core_sharing_);
+  return std::unique_ptr<ProcessGroup>(std::move(group));
 }
 
 std::unique_ptr<ProcessGroup> MpiRuntime::State::make_group(std::string group_name,

@@ -5,6 +5,7 @@
 #include "mpi_group.hpp"
 #include "node_watch.hpp"
 #include "progress.hpp"
+#include "shared_stores.hpp"
 
 namespace trireme::comm {
 
@@ -47,6 +48,7 @@ class MpiRuntime::State {
   /// Messages of failed attempts may be on their way; tags keep them apart from others.
   bool control_broken_ = false;
   Progress progress_;
+  CoreSharing core_sharing_ = CoreSharing::own;
   std::unique_ptr<NodeWatch> watch_;
   std::uint64_t groups_made_ = 0;
 };

@@ -107,6 +107,8 @@ SharedGroup::SharedGroup(std::string group_name, std::vector<base::Rank> members
 Work SharedGroup::start(const char* operation, SharedPlan plan) {
   const OperationLabel label{operation, name(), ranks(), ++collectives_started_,
                              wiring_.timeout_seconds};
+  plan.into_slots = stores_.of(plan.total_bytes);
+  if (plan.total_bytes >= beyond_caches(size())) plan.into_arrays = Storing::streaming;
   const auto first = next_;
   next_.exchange += plan.exchange_rounds;
   next_.spread += plan.spread_rounds;

@@ -1,9 +1,12 @@
 #pragma once
 
+#include "trireme/comm/mpi_runtime.hpp"
+
 #include "board.hpp"
 #include "mailroom.hpp"
 #include "progress.hpp"
 #include "shared_operation.hpp"
+#include "shared_stores.hpp"
 
 namespace trireme::comm {
 
@@ -24,6 +27,9 @@ class SharedGroup final : public ProcessGroup {
 
   const char* backend() const override { return "shared"; }
 
+  /// Collective over the group. Host-blocking: yes. Before that all stores are ordinary.
+  void choose_stores(Stores wish, CoreSharing sharing);
+
   Work start_all_reduce(const device::Tensor& x, ReduceOp op) override;
   Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part) override;
   Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) override;
@@ -34,6 +40,8 @@ class SharedGroup final : public ProcessGroup {
   void barrier() override;
 
  private:
+  /// Collective over the group. What is faster for arrays of so many bytes.
+  Storing faster_stores(std::size_t bytes);
   Work start(const char* operation, SharedPlan plan);
   OperationLabel message_label(const char* operation, int peer);
   Work small_all_reduce(const device::Tensor& x, ReduceOp op);
@@ -41,6 +49,7 @@ class SharedGroup final : public ProcessGroup {
   Wiring wiring_;
   SharedLanes lanes_;
   Mailroom mail_;
+  StoreChoice stores_;
   SharedOperation::Rounds next_{0, 0};
   std::uint64_t collectives_started_ = 0;
   std::uint64_t messages_started_ = 0;

@@ -5,7 +5,6 @@
 
 #include "arguments.hpp"
 #include "ordered_sum.hpp"
-#include "streaming_copy.hpp"
 
 #include <algorithm>
 
@@ -14,7 +13,6 @@ namespace {
 
 /// What a core adds up and passes on at once.
 constexpr std::size_t nearest_cache = std::size_t{8} << 10;
-constexpr std::size_t beyond_caches = std::size_t{4} << 20;
 
 const char* name(SharedPlan::Kind kind) {
   switch (kind) {
@@ -90,12 +88,7 @@ std::size_t SharedOperation::length_at(int position, std::size_t begin, std::siz
 }
 
 void SharedOperation::put(std::byte* to, const std::byte* from, std::size_t count) const {
-  // What no cache will hold until it is used need not be read into one before it is overwritten.
-  if (plan_.total_bytes >= beyond_caches) {
-    stream_bytes(to, from, count);
-  } else {
-    copy_bytes(to, from, count);
-  }
+  store_bytes(plan_.into_arrays, to, from, count);
 }
 
 bool SharedOperation::send_exchange() {
@@ -107,9 +100,9 @@ bool SharedOperation::send_exchange() {
   // Each rank begins with the next one, so that not all read the same memory at once.
   for (int distance = 1; distance < lanes_.size(); ++distance) {
     const int peer = (lanes_.self() + distance) % lanes_.size();
-    stream_bytes(lanes_.exchange_slot(lanes_.self(), round, peer),
-                 plan_.from + plan_.begins[static_cast<std::size_t>(peer)] + begin,
-                 length_at(peer, begin, plan_.exchange_piece));
+    store_bytes(plan_.into_slots, lanes_.exchange_slot(lanes_.self(), round, peer),
+                plan_.from + plan_.begins[static_cast<std::size_t>(peer)] + begin,
+                length_at(peer, begin, plan_.exchange_piece));
   }
   if (exchange_sent_ == 0) sign(Lane::exchange, round);
   lanes_.sent(Lane::exchange, round);
@@ -159,7 +152,9 @@ void SharedOperation::reduce_pieces(std::uint64_t round, std::size_t begin, std:
     const auto bytes = std::min(step, length - at);
     reduce_in_order(plan_.op, plan_.dtype, inputs_, sums,
                     static_cast<std::int64_t>(bytes / device::size_of(plan_.dtype)));
-    if (spreads) stream_bytes(lanes_.spread_slot(lanes_.self(), spread) + at, sums, bytes);
+    if (spreads) {
+      store_bytes(plan_.into_slots, lanes_.spread_slot(lanes_.self(), spread) + at, sums, bytes);
+    }
   }
   if (spreads) tell_spread(spread);
 }
@@ -177,9 +172,9 @@ bool SharedOperation::send_spread() {
   if (plan_.exchange_rounds > 0 && exchange_taken_ <= spread_sent_) return false;
   const auto begin = spread_sent_ * plan_.spread_piece;
   const auto self = lanes_.self();
-  stream_bytes(lanes_.spread_slot(self, round),
-               plan_.whole + plan_.begins[static_cast<std::size_t>(self)] + begin,
-               length_at(self, begin, plan_.spread_piece));
+  store_bytes(plan_.into_slots, lanes_.spread_slot(self, round),
+              plan_.whole + plan_.begins[static_cast<std::size_t>(self)] + begin,
+              length_at(self, begin, plan_.spread_piece));
   tell_spread(round);
   return true;
 }

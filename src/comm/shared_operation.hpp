@@ -2,6 +2,7 @@
 
 #include "operation.hpp"
 #include "shared_lanes.hpp"
+#include "streaming_copy.hpp"
 
 #include <optional>
 #include <vector>
@@ -29,6 +30,9 @@ struct SharedPlan {
   device::DType dtype = device::DType::f32;
   ReduceOp op = ReduceOp::sum;
   std::size_t total_bytes = 0;
+  /// How data get into slots, where peers read them next, and from slots into arrays.
+  Storing into_slots = Storing::ordinary;
+  Storing into_arrays = Storing::ordinary;
 
   // Exchange: part q of `from` goes to position q.
   const std::byte* from = nullptr;

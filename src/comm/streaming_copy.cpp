@@ -35,6 +35,14 @@ void stream_lines(std::byte* to, const std::byte* from, std::size_t count) {
 
 }  // namespace
 
+void store_bytes(Storing how, std::byte* to, const std::byte* from, std::size_t count) {
+  if (how == Storing::streaming) {
+    stream_bytes(to, from, count);
+  } else {
+    copy_bytes(to, from, count);
+  }
+}
+
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t count) {
   if (count >= shortest) {
     const auto into_line = reinterpret_cast<std::uintptr_t>(to) % line;

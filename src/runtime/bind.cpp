@@ -131,8 +131,8 @@ base::Result<device::ThreadWait> thread_wait(const base::Environment& environmen
 
 Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinOptions& options,
                    const base::Environment& environment) {
-  const auto node =
-      mpi.make_group("node", mpi.node_ranks(), {options.backend, options.timeout_seconds});
+  const auto node = mpi.make_group(
+      "node", mpi.node_ranks(), {options.backend, options.timeout_seconds, comm::Stores::ordinary});
   const auto visible = visible_gpus(world, options);
   const auto machine = machine_with(visible);
   const auto masks = neighbour_masks(*node, machine.ok() ? machine->allowed : topology::CpuSet{});

@@ -78,7 +78,8 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
   const auto identity = identify(environment);
   // A singleton has no peers to agree with: this comes before anything else.
   if (identity.ok()) base::success_or_throw(check_world(*identity, mpi.world_size()));
-  auto world = mpi.make_world(group_options);
+  // Ranks are not bound yet, and what all of them tell each other is short.
+  auto world = mpi.make_world({options.backend, options.timeout_seconds, comm::Stores::ordinary});
   Cluster cluster{agree(*world, identity),
                   agree(*world, make_mesh(options, mpi.world_size())),
                   mpi.world_rank(),

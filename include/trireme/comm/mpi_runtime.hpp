@@ -25,10 +25,19 @@ enum class Backend {
 /// "auto", "mpi", "shared", "library".
 const char* name(Backend backend);
 
+/// How ranks that share memory put there what a peer reads next. Past their caches is twice as fast
+/// where the two share none, and slower where they do.
+enum class Stores {
+  measured,  ///< both ways are timed when the group is made, and all members use the faster
+  ordinary,
+  streaming
+};
+
 struct GroupOptions {
   Backend backend = Backend::automatic;
   /// How long any wait may last.
   double timeout_seconds = 600;
+  Stores stores = Stores::measured;
 };
 
 /// A process as its launcher numbered it, with its own word about itself.

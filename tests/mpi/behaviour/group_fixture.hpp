@@ -25,7 +25,17 @@ using device::Tensor;
 /// What serves a group: a backend of host memory, or copies from and to a detached device over one,
 /// or what calls NCCL, with a stand-in for the library: waited for, or joined and left to the
 /// device.
-enum class Backend { mpi, shared, library, staged_mpi, staged_shared, nccl, nccl_joined };
+/// Shared memory is filled by ordinary stores, or past the caches.
+enum class Backend {
+  mpi,
+  shared,
+  shared_streaming,
+  library,
+  staged_mpi,
+  staged_shared,
+  nccl,
+  nccl_joined
+};
 
 inline const char* name(Backend backend) {
   switch (backend) {
@@ -33,6 +43,8 @@ inline const char* name(Backend backend) {
       return "mpi";
     case Backend::shared:
       return "shared";
+    case Backend::shared_streaming:
+      return "shared, streaming";
     case Backend::library:
       return "library";
     case Backend::staged_mpi:
@@ -49,15 +61,17 @@ inline const char* name(Backend backend) {
 
 /// What every backend must do alike.
 inline constexpr std::array all_backends{
-    Backend::mpi,           Backend::shared, Backend::library,    Backend::staged_mpi,
-    Backend::staged_shared, Backend::nccl,   Backend::nccl_joined};
+    Backend::mpi,     Backend::shared,     Backend::shared_streaming,
+    Backend::library, Backend::staged_mpi, Backend::staged_shared,
+    Backend::nccl,    Backend::nccl_joined};
 /// Those whose sums are in the order of ranks.
-inline constexpr std::array ordered_backends{Backend::mpi, Backend::shared, Backend::staged_mpi,
+inline constexpr std::array ordered_backends{Backend::mpi, Backend::shared,
+                                             Backend::shared_streaming, Backend::staged_mpi,
                                              Backend::staged_shared};
 /// Those whose parts of a sum are the whole sum, bit by bit.
-inline constexpr std::array own_backends{Backend::mpi,        Backend::shared,
-                                         Backend::staged_mpi, Backend::staged_shared,
-                                         Backend::nccl,       Backend::nccl_joined};
+inline constexpr std::array own_backends{
+    Backend::mpi,           Backend::shared, Backend::shared_streaming, Backend::staged_mpi,
+    Backend::staged_shared, Backend::nccl,   Backend::nccl_joined};
 /// A rank needs no NCCL to talk to itself, and gets none.
 inline bool talks_to_itself(Backend backend) {
   return backend != Backend::nccl && backend != Backend::nccl_joined;
@@ -72,8 +86,8 @@ inline constexpr std::size_t staged_piece_bytes = 50000;
 inline std::unique_ptr<ProcessGroup> group_of(const std::string& group_name,
                                               const std::vector<base::Rank>& ranks, Backend backend,
                                               double timeout_seconds = 30) {
-  const auto make = [&](comm::Backend host) {
-    return mpi().make_group(group_name, ranks, {host, timeout_seconds});
+  const auto make = [&](comm::Backend host, comm::Stores stores = comm::Stores::ordinary) {
+    return mpi().make_group(group_name, ranks, {host, timeout_seconds, stores});
   };
   const Haste haste{Haste::Kind::mixed, static_cast<std::uint64_t>(mpi().world_rank().value())};
   switch (backend) {
@@ -81,6 +95,8 @@ inline std::unique_ptr<ProcessGroup> group_of(const std::string& group_name,
       return make(comm::Backend::mpi);
     case Backend::shared:
       return make(comm::Backend::shared);
+    case Backend::shared_streaming:
+      return make(comm::Backend::shared, comm::Stores::streaming);
     case Backend::library:
       return make(comm::Backend::library);
     case Backend::staged_mpi:
