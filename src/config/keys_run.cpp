@@ -100,7 +100,7 @@ std::vector<Key> job_keys() {
   Key job_comment{.section = "run",
                   .name = "job_comment",
                   .type = Type::seconds,
-                  .default_text = "1min",
+                  .default_text = "10min",
                   .unit = "seconds",
                   .range = at_least(0),
                   .documentation =

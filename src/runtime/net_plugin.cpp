@@ -13,6 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 using base::Environment;
 
+/// What a user says who wants this program's plugin.
+constexpr std::string_view own_name = "trireme";
 /// NCCL cuts what is longer.
 constexpr std::size_t longest_name = 254;
 constexpr std::size_t largest_cache = std::size_t{64} << 20;
@@ -86,14 +88,15 @@ NetPlugins find_net_plugins(const Environment& environment, const fs::path& exec
 
 std::vector<NetworkExport> plugin_exports(const NetPlugins& plugins,
                                           const Environment& environment) {
+  if (environment.get("NCCL_NET_PLUGIN") == own_name && !environment.has("NCCL_NET")) {
+    if (plugins.own.empty() || !plugins.own_moves_gpu_memory) return {};
+    return {{"NCCL_NET_PLUGIN", plugins.own}};
+  }
   if (environment.has("NCCL_NET") || environment.has("NCCL_NET_PLUGIN")) return {};
   if (!plugins.sites.empty()) {
     // rdma-sharp's switch; other plugins do not know it.
     if (environment.has("NCCL_PLUGIN_P2P")) return {};
     return {{"NCCL_PLUGIN_P2P", "ucx"}};
-  }
-  if (!plugins.own.empty() && plugins.own_moves_gpu_memory) {
-    return {{"NCCL_NET_PLUGIN", plugins.own}};
   }
   return {};
 }

@@ -41,12 +41,19 @@ TEST_CASE("the site's plugin is preferred, and told to use UCX") {
   CHECK(plugin_exports(both, Environment(Variables{{"NCCL_PLUGIN_P2P", "ib"}})).empty());
 }
 
-TEST_CASE("without one it is ours, where that can move the memory of GPUs") {
+TEST_CASE("ours is used only by who asks for it, where it can move the memory of GPUs") {
   const NetPlugins own{"", "/opt/lib/libnccl-net-trireme.so", true};
-  CHECK(plugin_exports(own, Environment()) ==
-        std::vector<NetworkExport>{{"NCCL_NET_PLUGIN", "/opt/lib/libnccl-net-trireme.so"}});
-  CHECK(plugin_exports({"", "/opt/lib/libnccl-net-trireme.so", false}, Environment()).empty());
-  CHECK(plugin_exports({}, Environment()).empty());
+  const NetPlugins both{"/usr/lib/libnccl-net.so", "/opt/lib/libnccl-net-trireme.so", true};
+  const NetPlugins blind{"", "/opt/lib/libnccl-net-trireme.so", false};
+  const Environment asks(Variables{{"NCCL_NET_PLUGIN", "trireme"}});
+  const std::vector<NetworkExport> ours{{"NCCL_NET_PLUGIN", "/opt/lib/libnccl-net-trireme.so"}};
+  CHECK(plugin_exports(own, Environment()).empty());
+  CHECK(plugin_exports(own, asks) == ours);
+  CHECK(plugin_exports(both, asks) == ours);
+  CHECK(plugin_exports(blind, asks).empty());
+  CHECK(plugin_exports({}, asks).empty());
+  const Environment other(Variables{{"NCCL_NET_PLUGIN", "trireme"}, {"NCCL_NET", "IB"}});
+  CHECK(plugin_exports(own, other).empty());
 }
 
 TEST_CASE("a user's choice of network settles it") {
