@@ -12,10 +12,10 @@ std::uint64_t bytes_of(const StoredTensor& tensor) {
          device::size_of(tensor.dtype);
 }
 
-/// "model" of "model/layers.0.mlp.up.weight".
+/// "adamw.first_moment" of "adamw.first_moment/layers.0.mlp.up.weight".
 std::string group_of(const std::string& name) {
   const auto slash = name.find('/');
-  return slash == std::string::npos ? "(other)" : name.substr(0, slash);
+  return slash == std::string::npos ? "parameters" : name.substr(0, slash);
 }
 
 struct Group {

@@ -11,8 +11,8 @@ namespace trireme::checkpoint {
 /// What this rank holds of a logical tensor and can write. Every rank names all that it holds,
 /// replicas too: save() finds them and writes each element once.
 ///
-/// Names are fully qualified, '/' between purpose and tensor: "model/layers.0.mlp.up.weight",
-/// "master/…", "adam_m/…", "adam_v/…". Allowed: letters, digits and "._-/:+".
+/// Parameters have their names alone ("layers.0.mlp.up.weight"); what belongs to one has a purpose
+/// before it ("adamw.first_moment/layers.0.mlp.up.weight"). Allowed: letters, digits and "._-/:+".
 struct SaveItem {
   std::string name;
   /// Of the whole tensor; one to four dimensions.
