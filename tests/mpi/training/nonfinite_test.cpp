@@ -155,6 +155,7 @@ TEST_CASE("a step that is not finite changes nothing, and the run ends with what
   Folder folder;
   const auto run = folder.path() / "run";
   const auto end = run_of(folder, run, 0, {3});
+  folder.wait();
   CHECK(end.code == base::ExitCode::checkpoint);
   CAPTURE(end.text);
   CHECK(end.text.find("at step 3") != std::string::npos);
@@ -186,6 +187,7 @@ TEST_CASE("a first step that is not finite leaves no checkpoint") {
   Folder folder;
   const auto run = folder.path() / "first";
   const auto end = run_of(folder, run, 0, {1});
+  folder.wait();
   CHECK(end.code == base::ExitCode::checkpoint);
   CHECK(end.text.find("no step is saved") != std::string::npos);
   CHECK(steps_of(run, "save").empty());
