@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 
 namespace trireme::spank {
 namespace {
@@ -45,6 +46,23 @@ std::string system_text(const std::string& path) {
   const auto count = ::read(file.get(), text.data(), text.size());
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   return text;
+}
+
+/// Kills in the step's cgroup. In cgroup v1 each cgroup counts its own alone, and tasks have theirs
+/// below the step's.
+std::optional<std::int64_t> kills_of_step() {
+  const auto counter = launch::kill_counter_in(system_text("/proc/self/cgroup"));
+  if (!counter) return std::nullopt;
+  auto kills = launch::memory_kills_in(system_text(*counter));
+  const std::filesystem::path path(*counter);
+  if (!kills || path.filename() != "memory.oom_control") return kills;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(path.parent_path(), error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const auto inner = entries->path() / path.filename();
+    *kills += launch::memory_kills_in(system_text(inner.string())).value_or(0);
+  }
+  return kills;
 }
 
 void set_limit(int resource, Settings::Limit wanted, const char* name) {
@@ -111,9 +129,7 @@ void Node::open_folders(spank_t spank) {
 }
 
 launch::MemoryKills Node::memory_kills() const {
-  const auto counter = launch::kill_counter_in(system_text("/proc/self/cgroup"));
-  return {counter ? launch::memory_kills_in(system_text(*counter)) : std::nullopt,
-          launch::memory_kills_in(system_text("/proc/vmstat"))};
+  return {kills_of_step(), launch::memory_kills_in(system_text("/proc/vmstat"))};
 }
 
 void Node::raise_hard_limits() const {

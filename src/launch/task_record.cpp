@@ -165,7 +165,8 @@ OutOfMemory judge_memory(int wait_status, const MemoryKills& before, const Memor
     return old && now && *now > *old;
   };
   if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != SIGKILL) return OutOfMemory::no;
-  if (rose(before.step, after.step)) return OutOfMemory::yes;
+  // The step's cgroup may be younger than the first look, and has counted from nothing then.
+  if (rose(before.step.value_or(0), after.step)) return OutOfMemory::yes;
   return rose(before.node, after.node) ? OutOfMemory::likely : OutOfMemory::no;
 }
 
