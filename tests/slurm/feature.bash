@@ -18,7 +18,10 @@ shared=${1:-$PWD}/$(basename "$0")-$$
 # can go and write, wherever the build is.
 [[ ${for_all:-no} == no ]] || shared=$cluster_folder/$(basename "$0")-$$
 mkdir -p "$shared"
-[[ ${for_all:-no} == no ]] || chmod 1777 "$shared"
+if [[ ${for_all:-no} == yes ]]; then
+  chmod 1777 "$shared"
+  umask 022
+fi
 cd "$shared"
 
 run() { "$cluster" run "$@"; }
