@@ -10,24 +10,33 @@
 namespace trireme::apps {
 namespace {
 
-struct ExportOptions {
-  std::string step;
-  std::string folder;
-  std::string tokenizer;
-};
+device::DType dtype_named(const std::string& name) {
+  if (name == "bf16") return device::DType::bf16;
+  if (name == "fp32") return device::DType::f32;
+  throw base::Error(base::ExitCode::usage,
+                    base::format("--dtype {} is no type of weights; use fp32 or bf16", name));
+}
 
 Action prepare_export(CLI::App& app) {
-  auto options = std::make_shared<ExportOptions>();
+  auto options = std::make_shared<train::ExportRequest>();
   app.add_option("DIR", options->step, "Step folder, or a run folder: its newest good step")
       ->required();
   app.add_option("--to", options->folder, "Folder to write")->type_name("HF_DIR")->required();
   app.add_option("--tokenizer", options->tokenizer,
-                 "A tokenizer.json to put beside the weights (default: the one that the run was "
-                 "trained with, when it still is where it was)")
+                 "A tokenizer.json to put beside the weights (default: the run's own)")
       ->type_name("FILE");
+  app.add_flag_callback(
+      "--without-tokenizer",
+      [options] { options->with_tokenizer = train::ExportTokenizer::left_out; },
+      "Writes weights and configuration alone");
+  app.add_option_function<std::string>(
+         "--dtype", [options](const std::string& name) { options->dtype = dtype_named(name); },
+         "Type of the weights")
+      ->type_name("fp32|bf16")
+      ->default_str("fp32");
   return [options](Context& context) {
-    train::export_huggingface(options->step, options->folder, options->tokenizer);
-    context.out.write(base::format("wrote {}\n", options->folder));
+    train::export_huggingface(*options);
+    context.out.write(base::format("wrote {}\n", options->folder.string()));
     return base::ExitCode::done;
   };
 }
@@ -38,8 +47,11 @@ Command checkpoint_export_command() {
   return {.name = "export",
           .summary = "Writes the weights of a step as a Hugging Face folder",
           .details =
-              "config.json, safetensors in fp32 and tokenizer.json, as transformers 4 and 5 "
-              "read them.",
+              "config.json, generation_config.json, safetensors, tokenizer.json and "
+              "tokenizer_config.json, as transformers 4 and 5 read them. Of a run that was "
+              "imported, generation and tokenizer settings (a chat template among them) are those "
+              "that came with the weights.\n"
+              "Example: trireme checkpoint export runs/quickstart --to exported --dtype bf16",
           .prepare = prepare_export};
 }
 

@@ -47,7 +47,9 @@ Command checkpoint_import_command() {
           .details =
               "Writes DIR/checkpoints/step-000000000 without optimizer state, which train "
               "(run.directory=DIR or checkpoint.load=DIR), eval, probe and export take at "
-              "any layout; values keep their bits. A tokenizer.json is copied to DIR. Under "
+              "any layout; values keep their bits. What the folder says of its model, its "
+              "tokenizer.json and their settings are copied to DIR, which needs the folder no "
+              "more. Under "
               "mpirun or srun each rank reads and writes its share.",
           .prepare = prepare_import};
 }

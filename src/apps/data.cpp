@@ -124,7 +124,7 @@ Action prepare_inspect(CLI::App& app) {
   tokenizer->type_name("FILE");
   app.add_option("--documents", arguments->documents, "Shows the text of so many documents")
       ->needs(tokenizer)
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("N");
   return [arguments](Context& context) {
     const auto tokens = base::value_or_throw(IndexedTokens::open(arguments->prefix));

@@ -52,17 +52,18 @@ Action prepare_eval(CLI::App& app) {
 }  // namespace
 
 Command eval_command() {
-  return {.name = "eval",
-          .summary = "Says how well a model foretells held-out tokens",
-          .group = "Training",
-          .details =
-              "Mean loss of a token in nats, perplexity, and bits per byte of text where a "
-              "tokenizer is known (data.tokenizer, or the one that the weights came with). Every "
-              "sample of train.sequence_length tokens is counted once, in their order; sections "
-              "parallel, numerics and train.micro_batch decide how it is computed, not the "
-              "result. Alone, or on every rank under mpirun or srun.\n"
-              "Example: mpirun -n 4 trireme eval configs/quickstart.conf --json",
-          .prepare = prepare_eval};
+  return {
+      .name = "eval",
+      .summary = "Says how well a model foretells held-out tokens",
+      .group = "Training",
+      .details =
+          "Mean loss of a token in nats, perplexity, and bits per byte of text where a "
+          "tokenizer is known (data.tokenizer, or the one that the weights came with). Every "
+          "sample of train.sequence_length tokens is counted once, in their order. What nobody "
+          "gives of train.sequence_length, train.micro_batch, numerics.precision and "
+          "data.validation is as the run had it. Alone, or on every rank under mpirun or srun.\n"
+          "Example: mpirun -n 4 trireme eval configs/quickstart.conf --json",
+      .prepare = prepare_eval};
 }
 
 }  // namespace trireme::apps

@@ -8,6 +8,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/standard_input.hpp"
 
 #include <memory>
 
@@ -21,8 +22,7 @@ struct GenerateOptions {
 };
 
 /// One prompt a line, or a JSON list of texts, which may hold line ends.
-std::vector<std::string> read_prompts_file(const std::string& path) {
-  const auto text = base::value_or_throw(base::read_text_file(path));
+std::vector<std::string> prompts_in(const std::string& text, const std::string& path) {
   std::vector<std::string> prompts;
   if (text.starts_with('[')) {
     const auto json = base::value_or_throw(base::parse_json(text, path));
@@ -43,16 +43,29 @@ std::vector<std::string> read_prompts_file(const std::string& path) {
   return prompts;
 }
 
-void gather_prompts(GenerateOptions& options) {
-  auto& prompts = options.request.prompts;
-  if (!options.prompts_file.empty()) {
-    const auto more = read_prompts_file(options.prompts_file);
-    prompts.insert(prompts.end(), more.begin(), more.end());
+bool come_from_input(const GenerateOptions& options) {
+  return options.prompts_file == "-";
+}
+
+void add_prompts(GenerateOptions& options, const std::vector<std::string>& more) {
+  options.request.prompts.insert(options.request.prompts.end(), more.begin(), more.end());
+}
+
+void check_stops(const GenerateOptions& options) {
+  for (const auto& stop : options.request.stops) {
+    if (stop.empty()) {
+      throw base::Error(base::ExitCode::usage,
+                        "--stop is empty (every answer would end before it begins); give the text "
+                        "that ends an answer");
+    }
   }
-  if (prompts.empty()) {
+}
+
+void check_prompts(const GenerateOptions& options) {
+  if (options.request.prompts.empty()) {
     throw base::Error(base::ExitCode::usage,
                       "there is no prompt; give one with --prompt TEXT or several with --prompts "
-                      "FILE (one a line)");
+                      "FILE (one a line; - is standard input)");
   }
 }
 
@@ -80,12 +93,17 @@ train::AnswerListener listener_of(const GenerateOptions& options, Output& out) {
       out.write(bytes);
       out.flush();
     };
-    listener.answer = [&](const train::Answer&) { out.write("\n"); };
+    // Before anything is logged: people see both on one terminal.
+    listener.answer = [&](const train::Answer&) {
+      out.write("\n");
+      out.flush();
+    };
     return listener;
   }
   listener.answer = [&](const train::Answer& answer) {
     const auto& prompt = request.prompts[answer.prompt];
     out.write(base::format("--- {}\n{}{}\n", answer.prompt + 1, prompt, answer.text));
+    out.flush();
   };
   return listener;
 }
@@ -101,28 +119,40 @@ void add_options(CLI::App& app, GenerateOptions& options) {
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--prompts", options.prompts_file, "One prompt a line, or a JSON list of texts")
+  app.add_option("--prompts", options.prompts_file,
+                 "One prompt a line, or a JSON list of texts; - is standard input")
       ->type_name("FILE");
+  app.add_option("--stop", request.stops, "Text that ends an answer; may be given several times")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--tokenizer", request.tokenizer,
                  "tokenizer.json (default: the one that belongs to the weights)")
       ->type_name("FILE");
   app.add_option("--max-tokens", request.max_tokens, "New tokens for each prompt at most")
-      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20).description(""))
       ->capture_default_str();
   app.add_option("--temperature", sampling.temperature,
                  "Divides the logits; 0 takes the most likely token always")
-      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("T")
+      ->check(CLI::Range(0.0, 100.0).description(""))
       ->capture_default_str();
   app.add_option("--top-k", sampling.top_k, "Only the k most likely tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->type_name("K")
+      ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
   app.add_option("--top-p", sampling.top_p,
                  "Only the most likely tokens that together have this probability")
-      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("P")
+      ->check(CLI::Range(0.0, 1.0).description(""))
       ->capture_default_str();
-  app.add_option("--seed", sampling.seed, "Of the random choice")->capture_default_str();
+  app.add_option("--seed", sampling.seed, "Of the random choice")
+      ->type_name("N")
+      ->capture_default_str();
   app.add_option("--batch", request.batch, "Prompts decoded side by side on each replica")
-      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096).description(""))
       ->capture_default_str();
   app.add_flag("--json", options.json,
                "One JSON object a prompt: prompt, text, tokens, prompt_tokens, ending");
@@ -135,8 +165,19 @@ Action prepare_generate(CLI::App& app) {
   arguments->add_layout_options(app);
   return [arguments, options](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
-    gather_prompts(*options);
+    check_stops(*options);
+    if (!come_from_input(*options) && !options->prompts_file.empty()) {
+      const auto& path = options->prompts_file;
+      add_prompts(*options, prompts_in(base::value_or_throw(base::read_text_file(path)), path));
+    }
+    if (!come_from_input(*options)) check_prompts(*options);
     return train::run_on_mesh(config, context.environment, {}, [&](train::Session& session) {
+      if (come_from_input(*options)) {
+        add_prompts(*options, train::prompts_from_input(session, [] {
+          return prompts_in(read_standard_input(), "standard input");
+        }));
+        check_prompts(*options);
+      }
       train::generate(options->request, config, session, listener_of(*options, context.out));
       return base::ExitCode::done;
     });
@@ -150,7 +191,8 @@ Command generate_command() {
           .summary = "Continues text with a trained model",
           .group = "Inference",
           .details =
-              "With one prompt the answer appears as it is made. Under mpirun or srun any "
+              "With one prompt the answer appears as it is made; a stop text is no part of it. "
+              "Under mpirun or srun any "
               "layout answers; in fp32 without temperature all give the same tokens, and "
               "the choice of each token with temperature depends on seed, prompt and "
               "position alone.",

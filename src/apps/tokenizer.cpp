@@ -145,13 +145,13 @@ Action prepare_train(CLI::App& app) {
   app.add_option("--pre-tokenizer", training.pre_tokenizer,
                  "How text is cut into words: gpt2, llama3 (digits in threes) or qwen2 (single "
                  "digits, NFC)")
-      ->transform(CLI::CheckedTransformer(pre_tokenizer_kinds(), CLI::ignore_case))
+      ->transform(CLI::CheckedTransformer(pre_tokenizer_kinds(), CLI::ignore_case).description(""))
       ->default_str("llama3")
       ->type_name("KIND");
   app.add_option("--special-token", training.special_tokens,
                  "Token that is never cut and gets one of the first ids; may be given again")
       ->type_name("TEXT")
-      ->capture_default_str();
+      ->default_str("<|endoftext|>");
   app.add_option("--min-frequency", training.min_frequency, "Pairs that are rarer are not merged")
       ->type_name("N")
       ->capture_default_str();

@@ -3,7 +3,8 @@
 namespace trireme::config {
 namespace {
 
-constexpr std::string_view from_model = "from model.from; without it the key must be given";
+constexpr std::string_view from_model =
+    "from model.from, else the run's own model; without these the key must be given";
 
 Key size(std::string_view name, std::string_view auto_rule, std::string_view documentation) {
   return {.section = "model",

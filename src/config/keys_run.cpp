@@ -19,8 +19,8 @@ std::vector<Key> data_keys() {
                 .name = "tokenizer",
                 .concern = Concern::model,
                 .documentation =
-                    "The tokenizer.json that made the tokens: gives the vocabulary "
-                    "size and goes into exported models."};
+                    "The tokenizer.json that made the tokens: gives the vocabulary size and is "
+                    "copied into the run, which then needs it no more."};
   Key shuffle{.section = "data",
               .name = "shuffle",
               .type = Type::flag,

@@ -2,6 +2,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/model/positions.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
 #include "registrations.hpp"
@@ -45,13 +46,13 @@ std::vector<layout::Box> vocabulary_parts(const DecoderOptions& options) {
 base::Status check(const DecoderOptions& options) {
   if (auto status = model::check(options.model); !status.ok()) return status;
   if (auto status = model::check_on(options.model, options.mesh); !status.ok()) return status;
-  if (options.model.architecture == model::Architecture::gpt2 &&
-      options.capacity.positions > options.model.max_position_embeddings) {
-    return base::usage_failure(base::format(
-        "{} tokens of prompt and answer exceed the model's max_position_embeddings = {} (gpt2 has "
-        "learned positions only up to there); ask for fewer with --max-tokens or shorten the "
-        "prompt",
-        options.capacity.positions, options.model.max_position_embeddings));
+  if (auto status = model::check_positions(
+          options.model,
+          base::format("the longest prompt with --max-tokens, {} tokens in all,",
+                       options.capacity.positions),
+          options.capacity.positions);
+      !status.ok()) {
+    return status;
   }
   auto layers = layout::assign_layers(options.model.num_hidden_layers,
                                       options.mesh.degree(Axis::pipeline), 1, options.stage_layers);
@@ -101,6 +102,9 @@ Decoder::Parts::Parts(const DecoderOptions& given, const Groups& their_groups,
       parameters(options.model, place_of(options), 1),
       context{options.model, kernels, *groups.tensor, memory.of(Purpose::workspace), options.dtype},
       vocabulary(vocabulary_parts(options)) {
+  TRIREME_EXPECT(options.rows_at_once >= options.capacity.slots &&
+                     options.rows_at_once <= options.capacity.slots * options.capacity.positions,
+                 "a step has a row of every slot, and places for all its rows");
   const int stage_index = groups.pipeline->rank();
   role = {place_of(options).chunks.front(), stage_index == 0,
           stage_index + 1 == groups.pipeline->size()};

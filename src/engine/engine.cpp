@@ -5,6 +5,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
+#include "trireme/model/positions.hpp"
 
 #include "fp8.hpp"
 #include "host_sum.hpp"
@@ -60,13 +61,11 @@ base::Status check(const EngineOptions& options) {
         "multiple of parallel.tensor = {} (ranks share the rows evenly); change one of them",
         rows, tensor));
   }
-  if (options.model.architecture == model::Architecture::gpt2 &&
-      options.sequence_length > options.model.max_position_embeddings) {
-    return base::usage_failure(base::format(
-        "train.sequence_length = {} exceeds model.max_position_embeddings = {} (gpt2 has learned "
-        "positions only up to there); use {} or less",
-        options.sequence_length, options.model.max_position_embeddings,
-        options.model.max_position_embeddings));
+  if (auto status = model::check_positions(
+          options.model, base::format("train.sequence_length = {}", options.sequence_length),
+          options.sequence_length);
+      !status.ok()) {
+    return status;
   }
   if (auto status = check_fp8(options); !status.ok()) return status;
   if (options.rule.rounding == optim::ParameterRounding::stochastic &&

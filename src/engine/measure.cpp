@@ -1,6 +1,7 @@
 #include "trireme/engine/decoder.hpp"
 #include "trireme/engine/engine.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -46,6 +47,21 @@ MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels) {
   return memory.peak_bytes();
 }
 
+/// The step that needs the most: every slot up to its last position, and the rows with as few of
+/// the slots as can hold them.
+std::vector<model::SequencePart> largest_step(const DecoderOptions& options) {
+  std::vector<model::SequencePart> parts;
+  std::int64_t first_row = 0;
+  for (int slot = 0; slot < options.capacity.slots; ++slot) {
+    const std::int64_t others = options.capacity.slots - slot - 1;
+    const auto count =
+        std::min(options.capacity.positions, options.rows_at_once - first_row - others);
+    parts.push_back({slot, options.capacity.positions - count, first_row, count});
+    first_row += count;
+  }
+  return parts;
+}
+
 }  // namespace
 
 MemoryUse measure(const EngineOptions& options) {
@@ -64,10 +80,8 @@ MemoryUse measure(const DecoderOptions& options) {
   auto memory = Memory::measuring();
   const auto kernels = device::make_measuring_kernels();
   Decoder decoder(options, {tensor.get(), pipeline.get(), nullptr, nullptr}, *kernels, memory);
-  std::vector<model::SequencePart> parts;
-  for (int slot = 0; slot < options.capacity.slots; ++slot) parts.push_back({slot, 0, slot, 1});
-  parts.back().count = options.rows_at_once - options.capacity.slots + 1;
-  decoder.run(parts, std::vector<std::int32_t>(static_cast<std::size_t>(options.rows_at_once)));
+  decoder.run(largest_step(options),
+              std::vector<std::int32_t>(static_cast<std::size_t>(options.rows_at_once)));
   return memory.peak_bytes();
 }
 

@@ -120,7 +120,8 @@ base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t
   } else if (folder.empty()) {
     return mistake(
         "model.architecture is not given (there is nothing to train); set it to gpt2, llama or "
-        "qwen3, or set model.from to a folder with a Hugging Face config.json");
+        "qwen3, set model.from to a folder with a Hugging Face config.json, or name a run that has "
+        "a model with run.directory or checkpoint.load");
   }
   override_sizes(model, config);
   override_numbers(model, config);

@@ -15,8 +15,8 @@
 namespace trireme::train {
 namespace {
 
-base::Json state_json(const Progress& progress, const config::Config& config,
-                      const engine::EngineOptions& options) {
+base::Json state_json(const std::filesystem::path& run, const Progress& progress,
+                      const config::Config& config, const engine::EngineOptions& options) {
   base::Json state;
   state["data"] = {{"next_sample", progress.next_sample},
                    {"fingerprint", base::format("{:016x}", progress.data_fingerprint)}};
@@ -24,7 +24,8 @@ base::Json state_json(const Progress& progress, const config::Config& config,
   state["zero_level"] = options.zero_level;
   state["seed"] = options.seed;
   state["model"] = model::to_huggingface(options.model);
-  state["tokenizer"] = config.text("data.tokenizer");
+  // Whether the run has one is asked by those who read it.
+  state["tokenizer"] = std::filesystem::absolute(run / "tokenizer.json").string();
   state["config"] = config.resolved_text();
   return state;
 }
@@ -76,7 +77,7 @@ std::uint64_t save(const std::filesystem::path& run, const Progress& progress,
   request.step = progress.step;
   request.tokens = progress.tokens;
   request.tool_version = "trireme";
-  request.state = state_json(progress, config, engine.options());
+  request.state = state_json(run, progress, config, engine.options());
   device::HostMirror snapshot(engine.device());
   for (const auto& part : engine.state_parts()) {
     // Copies on other tensor-parallel ranks or stages may be cut at other places.

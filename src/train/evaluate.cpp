@@ -5,6 +5,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/config/resolved_text.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/runtime/agree.hpp"
 #include "trireme/train/batch_loader.hpp"
@@ -72,9 +73,57 @@ base::Result<engine::EngineOptions> evaluation_options(const config::Config& con
   return options;
 }
 
-std::optional<std::int64_t> step_of(const fs::path& weights) {
-  if (is_huggingface(weights)) return std::nullopt;
-  return base::value_or_throw(checkpoint::read_manifest(weights)).step;
+/// What a run was trained and evaluated with, where nobody asks for something else.
+base::Result<config::Config> with_settings_of_run(config::Config config,
+                                                  const checkpoint::Manifest& manifest) {
+  const auto text = manifest.state.value("config", std::string());
+  for (const auto* key :
+       {"train.sequence_length", "train.micro_batch", "numerics.precision", "data.validation"}) {
+    const auto value = config::resolved_value(text, key);
+    if (config.given(key) || !value) continue;
+    auto with = config.with(key, *value, config::Origin::program("the run's own"));
+    if (!with) return with.failure();
+    config = *std::move(with);
+  }
+  return config;
+}
+
+/// Weights alone say how long their sequences may be, not how long they were.
+base::Result<config::Config> with_length_of_model(const config::Config& config,
+                                                  const model::ModelConfig& model) {
+  if (config.given("train.sequence_length") ||
+      config.integer("train.sequence_length") <= model.max_position_embeddings) {
+    return config;
+  }
+  return config.with("train.sequence_length", base::format("{}", model.max_position_embeddings),
+                     config::Origin::program("max_position_embeddings of the weights"));
+}
+
+/// Weights, and how they are evaluated.
+struct Subject {
+  fs::path weights;
+  /// Of a checkpoint; nothing for a Hugging Face folder.
+  std::optional<std::int64_t> step;
+  model::ModelConfig model;
+  config::Config config;
+};
+
+base::Result<Subject> subject_of(const fs::path& weights, const config::Config& config) {
+  auto model = model_of_weights(weights, config);
+  if (!model) return model.failure();
+  Subject subject{weights, std::nullopt, *std::move(model), config};
+  if (!is_huggingface(weights)) {
+    const auto manifest = checkpoint::read_manifest(weights);
+    if (!manifest) return manifest.failure();
+    subject.step = manifest->step;
+    auto own = with_settings_of_run(config, *manifest);
+    if (!own) return own.failure();
+    subject.config = *std::move(own);
+  }
+  auto fitting = with_length_of_model(subject.config, subject.model);
+  if (!fitting) return fitting.failure();
+  subject.config = *std::move(fitting);
+  return subject;
 }
 
 }  // namespace
@@ -101,15 +150,18 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
   auto& world = *session.cluster.world;
   Evaluation evaluation;
   evaluation.weights = find_weights_together(weights, config, world);
-  const auto model = runtime::agree(world, model_of_weights(evaluation.weights));
-  const auto options = runtime::agree(world, evaluation_options(config, model, session.cluster));
-  const auto dataset = runtime::agree(world, open_dataset(config, "data.validation", model));
+  const auto subject = runtime::agree(world, subject_of(evaluation.weights, config));
+  const auto& model = subject.model;
+  const auto options =
+      runtime::agree(world, evaluation_options(subject.config, model, session.cluster));
+  const auto dataset =
+      runtime::agree(world, open_dataset(subject.config, "data.validation", model));
   const auto bytes =
       runtime::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
   auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));
   engine::Engine engine(options, groups_of(session.cluster), *session.kernels, memory);
   load_parameters(evaluation.weights, engine, world);
-  evaluation.step = step_of(evaluation.weights);
+  evaluation.step = subject.step;
   const auto begin = Clock::now();
   const auto outcome = evaluate(*dataset, engine);
   evaluation.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -156,6 +208,10 @@ std::string text(const Evaluation& evaluation) {
   text += base::format("perplexity     {:.4f}\n", evaluation.perplexity());
   if (const auto bits = evaluation.bits_per_byte(); bits && evaluation.bytes) {
     text += base::format("bits per byte  {:.4f} ({} bytes of text)\n", *bits, *evaluation.bytes);
+  } else if (!evaluation.bytes) {
+    text +=
+        "bits per byte  not known: no tokenizer belongs to the weights (data.tokenizer names "
+        "one)\n";
   }
   text += base::format("time           {:.2f} s, {:.0f} tokens/s\n", evaluation.seconds,
                        static_cast<double>(evaluation.tokens) / evaluation.seconds);

@@ -1,6 +1,5 @@
 // A step folder as a Hugging Face folder.
 #include "trireme/base/error.hpp"
-#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
@@ -8,10 +7,11 @@
 #include "trireme/model/parameters.hpp"
 #include "trireme/train/weights.hpp"
 
-#include "text_bytes.hpp"
+#include "exported_texts.hpp"
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,36 +83,43 @@ class TensorReader {
   std::vector<float> values_;
 };
 
+void store(std::span<const float> values, const device::Tensor& to) {
+  if (to.dtype() == device::DType::f32) {
+    std::copy(values.begin(), values.end(), to.f32());
+  } else {
+    std::transform(values.begin(), values.end(), to.bf16(), device::to_bf16);
+  }
+}
+
 }  // namespace
 
-void export_huggingface(const fs::path& step, const fs::path& folder, const fs::path& tokenizer) {
-  const auto config = base::value_or_throw(model_of_weights(step));
+void export_huggingface(const ExportRequest& request) {
+  const auto config = base::value_or_throw(model_of_weights(request.step));
   const auto found =
-      base::value_or_throw(checkpoint::find_step(step, checkpoint::VerifyLevel::full));
+      base::value_or_throw(checkpoint::find_step(request.step, checkpoint::VerifyLevel::full));
+  const ExportedTexts texts(request, found.path, config);
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directories(request.folder, error);
   if (error) {
-    throw base::Error(base::ExitCode::checkpoint,
-                      base::format("cannot make '{}': {}", folder.string(), error.message()));
+    throw base::Error(
+        base::ExitCode::checkpoint,
+        base::format("cannot make '{}': {}", request.folder.string(), error.message()));
   }
   const auto sources = sources_of(config);
   TensorReader reader(found.path);
   std::vector<checkpoint::SafetensorsOutput> outputs;
   for (const auto& source : sources) {
     outputs.push_back(
-        {source.tensor.name, device::DType::f32, source.tensor.shape,
+        {source.tensor.name, request.dtype, source.tensor.shape,
          [&reader, &source](std::int64_t begin, std::int64_t end, const device::Tensor& part) {
-           const auto& values = reader.read(source);
-           std::copy(values.begin() + begin, values.begin() + end, part.f32());
+           store(
+               std::span(reader.read(source))
+                   .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
+               part);
          }});
   }
-  checkpoint::write_safetensors(folder, outputs);
-  base::write_file_durably(folder / "config.json", model::to_huggingface(config).dump(2) + "\n");
-  const auto spoken = tokenizer.empty() ? tokenizer_of_weights(found.path) : tokenizer;
-  if (!spoken.empty()) {
-    base::write_file_durably(folder / "tokenizer.json",
-                             base::value_or_throw(base::read_text_file(spoken)));
-  }
+  checkpoint::write_safetensors(request.folder, outputs);
+  texts.write();
 }
 
 }  // namespace trireme::train

@@ -8,8 +8,10 @@
 #include "trireme/runtime/agree.hpp"
 #include "trireme/train/weights.hpp"
 
+#include "attempt.hpp"
 #include "groups.hpp"
 #include "replica_decoding.hpp"
+#include "stop_texts.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -17,19 +19,14 @@
 namespace trireme::train {
 
 using data::Tokenizer;
-using layout::Axis;
 namespace fs = std::filesystem;
 
 namespace {
 
-/// Rows of a step while prompts are read: enough for products to be efficient.
-constexpr std::int64_t prompt_rows_at_once = 512;
-
 base::Result<Tokenizer> open_tokenizer(const GenerateRequest& request,
                                        const config::Config& config) {
-  auto path = request.tokenizer;
-  if (path.empty()) path = config.text("data.tokenizer");
-  if (path.empty()) path = tokenizer_of_weights(request.weights);
+  const auto path =
+      request.tokenizer.empty() ? tokenizer_for(config, request.weights) : request.tokenizer;
   if (path.empty()) {
     return base::usage_failure(base::format(
         "no tokenizer belongs to '{}' (prompts are text, models read tokens); name one with "
@@ -84,12 +81,6 @@ engine::DecoderOptions decoder_options(const GenerateRequest& request, const con
                                        const model::ModelConfig& model,
                                        const runtime::Cluster& cluster,
                                        const std::vector<DecodedSequence>& prompts) {
-  std::size_t longest = 0;
-  std::size_t together = 0;
-  for (const auto& prompt : prompts) {
-    longest = std::max(longest, prompt.prompt_size);
-    together += prompt.prompt_size;
-  }
   engine::DecoderOptions options;
   options.model = model;
   options.mesh = cluster.mesh;
@@ -98,17 +89,12 @@ engine::DecoderOptions decoder_options(const GenerateRequest& request, const con
     options.stage_layers.push_back(static_cast<int>(layers));
   }
   options.dtype = engine::compute_type(config);
-  const auto replicas = static_cast<std::int64_t>(cluster.mesh.degree(Axis::data));
-  const auto count = static_cast<std::int64_t>(prompts.size());
-  const auto share = (count + replicas - 1) / replicas;
-  options.capacity.slots = static_cast<int>(std::min(request.batch, share));
-  options.capacity.positions = static_cast<std::int64_t>(longest) + request.max_tokens;
-  options.rows_at_once = std::max<std::int64_t>(
-      options.capacity.slots, std::min(prompt_rows_at_once, static_cast<std::int64_t>(together)));
+  fit_to_prompts(options, request, prompts);
   return options;
 }
 
-Answer answer_of(const DecodedSequence& sequence, const Tokenizer& tokenizer) {
+Answer answer_of(const DecodedSequence& sequence, const Tokenizer& tokenizer,
+                 const StopTexts& stops) {
   Answer answer;
   answer.prompt = static_cast<std::size_t>(sequence.index);
   answer.prompt_tokens = static_cast<std::int64_t>(sequence.prompt_size);
@@ -116,6 +102,7 @@ Answer answer_of(const DecodedSequence& sequence, const Tokenizer& tokenizer) {
                        sequence.ids.end());
   answer.text = tokenizer.decode(answer.tokens);
   answer.ending = sequence.ending.value_or(Ending::length);
+  if (answer.ending == Ending::stop_text) answer.text.resize(stops.cut(answer.text));
   return answer;
 }
 
@@ -131,7 +118,7 @@ std::vector<DecodedSequence> gather(std::vector<DecodedSequence> all,
   for (std::size_t index = 0; index < mine.size(); ++index) {
     auto* record = own.data() + index * width;
     record[0] = static_cast<std::int32_t>(mine[index].ids.size() - mine[index].prompt_size);
-    record[1] = mine[index].ending == Ending::stop_token ? 1 : 0;
+    record[1] = static_cast<std::int32_t>(mine[index].ending.value_or(Ending::length));
     std::copy(mine[index].ids.begin() + static_cast<std::ptrdiff_t>(mine[index].prompt_size),
               mine[index].ids.end(), record + 2);
   }
@@ -144,9 +131,64 @@ std::vector<DecodedSequence> gather(std::vector<DecodedSequence> all,
   for (std::size_t index = 0; index < all.size(); ++index) {
     const auto* record = everybodys.data() + (index % replicas * share + index / replicas) * width;
     all[index].ids.insert(all[index].ids.end(), record + 2, record + 2 + record[0]);
-    all[index].ending = record[1] == 1 ? Ending::stop_token : Ending::length;
+    all[index].ending = static_cast<Ending>(record[1]);
   }
   return all;
+}
+
+/// The first prompt's answer as it comes, but for what may become a stop text.
+class Stream {
+ public:
+  Stream(const AnswerListener& listener, const StopTexts& stops)
+      : listener_(listener), stops_(stops) {}
+
+  void add(std::string_view bytes) {
+    text_ += bytes;
+    show(stops_.settled(text_));
+  }
+  void end() { show(stops_.cut(text_)); }
+
+ private:
+  void show(std::size_t end) {
+    if (end > shown_) listener_.piece(std::string_view(text_).substr(shown_, end - shown_));
+    shown_ = std::max(shown_, end);
+  }
+
+  const AnswerListener& listener_;
+  const StopTexts& stops_;
+  std::string text_;
+  std::size_t shown_ = 0;
+};
+
+/// Collective over the world. The root's texts, on all ranks.
+std::vector<std::string> broadcast_texts(comm::ProcessGroup& world, std::vector<std::string> texts,
+                                         int root) {
+  // How many there are; their sizes; all of their bytes.
+  const auto send = [&](std::vector<std::int32_t>& words) {
+    world.broadcast(
+        device::Tensor(words.data(), device::DType::i32, {static_cast<std::int64_t>(words.size())}),
+        root);
+  };
+  std::vector<std::int32_t> count{static_cast<std::int32_t>(texts.size())};
+  send(count);
+  if (count.front() == 0) return {};
+  texts.resize(static_cast<std::size_t>(count.front()));
+  std::vector<std::int32_t> sizes;
+  for (const auto& text : texts) sizes.push_back(static_cast<std::int32_t>(text.size()));
+  send(sizes);
+  std::string bytes;
+  for (const auto& text : texts) bytes += text;
+  std::size_t total = 0;
+  for (const auto size : sizes) total += static_cast<std::size_t>(size);
+  std::vector<std::int32_t> words(total / sizeof(std::int32_t) + 1);
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(words.data()));
+  send(words);
+  const auto* at = reinterpret_cast<const char*>(words.data());
+  for (std::size_t index = 0; index < texts.size(); ++index) {
+    texts[index].assign(at, static_cast<std::size_t>(sizes[index]));
+    at += sizes[index];
+  }
+  return texts;
 }
 
 void say_speed(const std::vector<DecodedSequence>& sequences, double seconds) {
@@ -164,11 +206,26 @@ void say_speed(const std::vector<DecodedSequence>& sequences, double seconds) {
 
 }  // namespace
 
+std::vector<std::string> prompts_from_input(Session& session,
+                                            const std::function<std::vector<std::string>()>& read) {
+  auto& cluster = session.cluster;
+  auto& world = *cluster.world;
+  // Launchers give standard input to the process that they call the first, whatever its rank.
+  const bool has_input = cluster.identity.announced_rank.value_or(0) == 0;
+  std::int32_t root = has_input ? world.rank() : -1;
+  world.all_reduce(device::Tensor(&root, device::DType::i32, {1}), comm::ReduceOp::max);
+  std::vector<std::string> prompts;
+  runtime::agree(world, attempt([&] {
+                   if (world.rank() == root) prompts = read();
+                 }));
+  return broadcast_texts(world, std::move(prompts), root);
+}
+
 void generate(const GenerateRequest& request, const config::Config& config, Session& session,
               const AnswerListener& listener) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
-  const auto model = runtime::agree(world, model_of_weights(request.weights));
+  const auto model = runtime::agree(world, model_of_weights(request.weights, config));
   const auto tokenizer = runtime::agree(world, open_tokenizer(request, config));
   const auto prompts = runtime::agree(world, read_prompts(request, tokenizer, model));
   const auto options = decoder_options(request, config, model, cluster, prompts);
@@ -179,20 +236,30 @@ void generate(const GenerateRequest& request, const config::Config& config, Sess
   load_parameters(request.weights, model, {session.kernels->device(), decoder.parameter_parts()},
                   world);
 
-  const DecodingLimits limits{options.capacity.slots, options.rows_at_once, request.max_tokens,
-                              tokenizer.vocab_size(), tokenizer.stop_tokens()};
+  const StopTexts stops(request.stops);
+  DecodingLimits limits{options.capacity.slots, options.rows_at_once, request.max_tokens,
+                        tokenizer.vocab_size(), tokenizer.stop_tokens()};
+  if (!stops.empty()) {
+    limits.ends_with = [&](DecodedSequence& sequence, std::int32_t token) {
+      const auto first_new = sequence.answer.size();
+      sequence.answer += tokenizer.decode_bytes({&token, 1});
+      return stops.found(sequence.answer, first_new);
+    };
+  }
   const bool speaks = world.rank() == 0;
+  Stream stream(listener, stops);
   ReplicaDecoding decoding(decoder, limits, request.sampling, share_of(prompts, *cluster.dp),
                            [&](const DecodedSequence& sequence, std::int32_t token) {
                              if (!speaks || sequence.index != 0) return;
-                             listener.piece(tokenizer.decode_bytes({&token, 1}));
+                             stream.add(tokenizer.decode_bytes({&token, 1}));
                            });
   const auto begin = std::chrono::steady_clock::now();
   decoding.run();
   const auto all = gather(prompts, decoding.sequences(), request.max_tokens, *cluster.dp);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (speaks) {
-    for (const auto& sequence : all) listener.answer(answer_of(sequence, tokenizer));
+    stream.end();
+    for (const auto& sequence : all) listener.answer(answer_of(sequence, tokenizer, stops));
   }
   say_speed(all, seconds.count());
 }

@@ -1,6 +1,5 @@
 // A Hugging Face folder as a step that everything here reads.
 #include "trireme/base/error.hpp"
-#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
@@ -9,6 +8,7 @@
 
 #include "attempt.hpp"
 #include "huggingface_weights.hpp"
+#include "run_files.hpp"
 #include "state_names.hpp"
 
 #include <string>
@@ -66,8 +66,9 @@ class Share {
   std::vector<std::vector<std::byte>> values_;
 };
 
-/// The run's folder, and the tokenizer that came with the weights: its path, empty without one.
-fs::path prepare_run(const fs::path& folder, const fs::path& run) {
+/// The run's folder with what came with the weights: the model's description, and the tokenizer if
+/// there is one.
+void prepare_run(const fs::path& folder, const model::ModelConfig& model, const fs::path& run) {
   if (!checkpoint::list(checkpoint::checkpoints_of_run(run)).empty()) {
     throw base::Error(base::ExitCode::checkpoint,
                       base::format("'{}' has checkpoints already (importing overwrites nothing); "
@@ -86,22 +87,18 @@ fs::path prepare_run(const fs::path& folder, const fs::path& run) {
     throw base::Error(base::ExitCode::checkpoint,
                       base::format("cannot make '{}': {}", run.string(), error.message()));
   }
-  const auto source = folder / "tokenizer.json";
-  if (!fs::exists(source)) return {};
-  const auto copy = fs::absolute(run / "tokenizer.json").lexically_normal();
-  base::write_file_durably(
-      copy, base::value_or_throw(base::read_text_file(source, base::ExitCode::checkpoint)));
-  return copy;
+  keep_model(model, run);
+  keep_companions(folder, run);
+  if (fs::exists(folder / "tokenizer.json")) keep_tokenizer(folder / "tokenizer.json", run);
 }
 
-base::Json state_of(const fs::path& folder, const model::ModelConfig& config,
-                    const fs::path& tokenizer) {
+base::Json state_of(const fs::path& folder, const model::ModelConfig& config, const fs::path& run) {
   base::Json state;
   state["data"] = {{"next_sample", 0}, {"fingerprint", base::format("{:016x}", 0)}};
   state["optimizer"] = fresh_optimizer;
   state["imported_from"] = fs::absolute(folder).lexically_normal().string();
   state["model"] = model::to_huggingface(config);
-  state["tokenizer"] = tokenizer.string();
+  state["tokenizer"] = fs::absolute(run / "tokenizer.json").lexically_normal().string();
   return state;
 }
 
@@ -112,14 +109,13 @@ fs::path import_huggingface(const fs::path& folder, const fs::path& run,
   const auto config = runtime::agree(world, source_model(folder));
   Share share(config, world);
   runtime::agree(world, attempt([&] { share.read(HuggingFaceWeights(folder, config)); }));
-  fs::path tokenizer;
   runtime::agree(world, attempt([&] {
-                   if (world.rank() == 0) tokenizer = prepare_run(folder, run);
+                   if (world.rank() == 0) prepare_run(folder, config, run);
                  }));
   checkpoint::SaveRequest request;
   request.checkpoints = checkpoint::checkpoints_of_run(run);
   request.tool_version = "trireme";
-  request.state = state_of(folder, config, tokenizer);
+  request.state = state_of(folder, config, run);
   request.items = share.items();
   const auto report = checkpoint::save(request, world);
   base::log::info("checkpoint", "{} parameters, {}, from '{}' as step 0",

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 namespace trireme::train {
 namespace {
@@ -171,10 +172,43 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
                                   binding.wait);
 }
 
+namespace {
+
+/// While a command without a run of its own starts, worlds and backends are talk for -v alone.
+class QuietStart {
+ public:
+  explicit QuietStart(const Failures& failures) {
+    const auto threshold = base::log::settings().threshold;
+    if (!failures.run_directory.empty() || threshold != base::log::Level::info) return;
+    before_ = threshold;
+    set(base::log::Level::warning);
+  }
+  QuietStart(const QuietStart&) = delete;
+  QuietStart& operator=(const QuietStart&) = delete;
+  ~QuietStart() { end(); }
+
+  void end() {
+    if (before_) set(*before_);
+    before_.reset();
+  }
+
+ private:
+  static void set(base::log::Level threshold) {
+    auto log = base::log::settings();
+    log.threshold = threshold;
+    base::log::configure(log);
+  }
+
+  std::optional<base::log::Level> before_;
+};
+
+}  // namespace
+
 base::ExitCode run_on_mesh(const config::Config& config, const base::Environment& environment,
                            const Failures& failures,
                            const std::function<base::ExitCode(Session&)>& body) {
   runtime::StartUp start_up;
+  QuietStart quiet(failures);
   auto join = base::value_or_throw(join_options(config));
   const auto identity = runtime::identify(environment);
   if (identity.ok()) runtime::die_with_slurmstepd(*identity);
@@ -216,6 +250,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
                      .log = nccl_log.get(),
                      .registration = registration(config)});
     session.cluster.start_up.reached("backend");
+    quiet.end();
     return body(session);
   });
 }

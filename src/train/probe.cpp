@@ -5,6 +5,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/model/parameters.hpp"
+#include "trireme/model/positions.hpp"
 #include "trireme/train/weights.hpp"
 
 #include "attempt.hpp"
@@ -50,12 +51,17 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
                                                   const model::ModelConfig& model,
                                                   const TokenLists& tokens, bool with_gradients,
                                                   const runtime::Cluster& cluster) {
-  if (model.architecture == model::Architecture::gpt2 &&
-      tokens.sequence_length > model.max_position_embeddings) {
-    return base::usage_failure(base::format(
-        "sequences of {} tokens exceed the model's max_position_embeddings = {} (gpt2 has learned "
-        "positions only up to there); give shorter ones",
-        tokens.sequence_length, model.max_position_embeddings));
+  auto probed = model;
+  // Numbers for comparison are wanted wherever other software computes them.
+  if (model.has_rotary()) {
+    probed.max_position_embeddings =
+        std::max(probed.max_position_embeddings, tokens.sequence_length);
+  }
+  if (auto status = model::check_positions(
+          probed, base::format("a sequence of {} tokens", tokens.sequence_length),
+          tokens.sequence_length);
+      !status.ok()) {
+    return status.failure();
   }
   const auto shares = share_out(tokens, config, cluster.mesh);
   auto shaped = config;
@@ -68,7 +74,7 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
     if (!with) return with.failure();
     shaped = std::move(with).value();
   }
-  auto options = engine::options_from(shaped, model, cluster.mesh, cluster.rank);
+  auto options = engine::options_from(shaped, probed, cluster.mesh, cluster.rank);
   if (!options) return options.failure();
   options->keep_logits = engine::KeepLogits::yes;
   options->use = with_gradients ? engine::Use::training : engine::Use::evaluation;

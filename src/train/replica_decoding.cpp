@@ -4,6 +4,30 @@
 
 namespace trireme::train {
 
+namespace {
+
+/// Rows of a step while prompts are read: enough for products to be efficient.
+constexpr std::int64_t prompt_rows_at_once = 512;
+
+}  // namespace
+
+void fit_to_prompts(engine::DecoderOptions& options, const GenerateRequest& request,
+                    const std::vector<DecodedSequence>& prompts) {
+  std::int64_t longest = 0;
+  std::int64_t together = 0;
+  for (const auto& prompt : prompts) {
+    longest = std::max(longest, static_cast<std::int64_t>(prompt.prompt_size));
+    together += static_cast<std::int64_t>(prompt.prompt_size);
+  }
+  const std::int64_t replicas = options.mesh.degree(layout::Axis::data);
+  const auto share = (static_cast<std::int64_t>(prompts.size()) + replicas - 1) / replicas;
+  const auto slots = std::min(request.batch, share);
+  options.capacity = {static_cast<int>(slots), longest + request.max_tokens};
+  // Together the prompts may be longer than the caches: one takes the place of another that ended.
+  const auto places = slots * options.capacity.positions;
+  options.rows_at_once = std::max(slots, std::min({prompt_rows_at_once, together, places}));
+}
+
 ReplicaDecoding::ReplicaDecoding(engine::Decoder& decoder, const DecodingLimits& limits,
                                  const Sampling& sampling, std::vector<DecodedSequence> sequences,
                                  Chosen chosen)
@@ -68,6 +92,9 @@ void ReplicaDecoding::take(DecodedSequence& sequence, std::int32_t token) {
   chosen_(sequence, token);
   const auto made = static_cast<std::int64_t>(sequence.ids.size() - sequence.prompt_size);
   if (made >= limits_.max_tokens) sequence.ending = Ending::length;
+  if (limits_.ends_with && limits_.ends_with(sequence, token)) {
+    sequence.ending = Ending::stop_text;
+  }
 }
 
 void ReplicaDecoding::run() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace trireme::train {
@@ -20,7 +21,14 @@ struct DecodedSequence {
   /// Positions whose keys and values are cached.
   std::size_t cached = 0;
   std::optional<Ending> ending;
+  /// What was answered so far, where texts may end it.
+  std::string answer;
 };
+
+/// Sets capacity and rows of a step: for the prompts of all replicas of the options' mesh, at most
+/// request.batch of them side by side, each with request.max_tokens more.
+void fit_to_prompts(engine::DecoderOptions& options, const GenerateRequest& request,
+                    const std::vector<DecodedSequence>& prompts);
 
 /// What one data-parallel replica decodes with, the same on each of its ranks.
 struct DecodingLimits {
@@ -30,6 +38,8 @@ struct DecodingLimits {
   /// Tokens that mean something: the tokenizer's, of a vocabulary that may be padded.
   std::int64_t vocabulary = 1;
   std::vector<std::int32_t> stop_tokens;
+  /// Adds a token to the answer and says whether a text that ends it is there now; may be null.
+  std::function<bool(DecodedSequence&, std::int32_t token)> ends_with = nullptr;
 };
 
 /// Decodes sequences of one replica side by side: whenever one ends, the next takes its slot, and

@@ -10,6 +10,8 @@
 #include "trireme/train/weights.hpp"
 
 #include "attempt.hpp"
+#include "resolved_values.hpp"
+#include "run_files.hpp"
 
 #include <algorithm>
 
@@ -19,14 +21,17 @@ namespace fs = std::filesystem;
 
 base::Result<model::ModelConfig> model_from(const config::Config& config) {
   std::int64_t vocabulary = 0;
-  const auto& tokenizer = config.text("data.tokenizer");
-  const bool unnamed = config.automatic("model.vocab_size") && config.text("model.from").empty();
+  const auto known = known_model(config);
+  if (!known) return known.failure();
+  const auto tokenizer = tokenizer_of_run(config);
+  const bool unnamed =
+      !*known && config.automatic("model.vocab_size") && config.text("model.from").empty();
   if (unnamed && !tokenizer.empty()) {
     auto loaded = data::Tokenizer::load(tokenizer);
     if (!loaded) return loaded.failure();
     vocabulary = loaded->vocab_size();
   }
-  return model::from_config(config, vocabulary);
+  return model::from_config(*known ? with_model(config, **known) : config, vocabulary);
 }
 
 base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Config& config,
@@ -69,7 +74,19 @@ bool is_unused(const fs::path& directory) {
   return !error;
 }
 
-base::Result<fs::path> prepare_directory(const config::Config& config, Start start,
+/// What the run needs of other folders becomes its own.
+void write_run_files(const config::Config& config, const model::ModelConfig& model,
+                     const fs::path& directory) {
+  base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
+  keep_model(model, directory);
+  auto tokenizer = tokenizer_of_run(config);
+  const auto load = config.text_or("checkpoint.load", "none");
+  if (tokenizer.empty() && load != "none" && !load.empty()) tokenizer = tokenizer_of_weights(load);
+  if (!tokenizer.empty()) keep_tokenizer(tokenizer, directory);
+}
+
+base::Result<fs::path> prepare_directory(const config::Config& config,
+                                         const model::ModelConfig& model, Start start,
                                          base::Rank rank) {
   const auto directory = config::run_directory(config);
   std::error_code error;
@@ -90,9 +107,7 @@ base::Result<fs::path> prepare_directory(const config::Config& config, Start sta
   log.file = rank_log(directory, rank).string();
   base::log::configure(log);
   if (rank.value() == 0) {
-    const auto written = attempt([&] {
-      base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
-    });
+    const auto written = attempt([&] { write_run_files(config, model, directory); });
     if (!written.ok()) return written.failure();
     runtime::keep_room_for_failure(directory);
   }

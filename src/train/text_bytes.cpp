@@ -15,9 +15,8 @@ namespace fs = std::filesystem;
 base::Result<std::optional<TextBytes>> TextBytes::of_weights(const fs::path& weights,
                                                              const config::Config& config,
                                                              std::int64_t vocab_size) {
-  fs::path path = config.text("data.tokenizer");
-  const bool asked = !path.empty();
-  if (!asked) path = tokenizer_of_weights(weights);
+  const bool asked = !config.text("data.tokenizer").empty();
+  const auto path = tokenizer_for(config, weights);
   if (path.empty()) return std::optional<TextBytes>{};
   const auto tokenizer = data::Tokenizer::load(path);
   if (!tokenizer) {

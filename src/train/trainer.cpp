@@ -14,6 +14,7 @@
 #include "groups.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
+#include "resolved_values.hpp"
 #include "setup.hpp"
 
 #include <algorithm>
@@ -83,7 +84,8 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
     validation_data_ = runtime::agree(world, open_dataset(config, "data.validation", model));
   }
   cluster_.start_up.reached("data");
-  runtime::agree(world, prepare_directory(config, start, cluster.rank));
+  resolved_ = with_values(config, options);
+  runtime::agree(world, prepare_directory(resolved_, model, start, cluster.rank));
   cluster_.start_up.reached("run directory");
   // Before arenas: timing takes memory of its own, and gives it back.
   if (auto* tuning = kernels.product_tuning(); tuning && !config.flag("numerics.deterministic")) {
@@ -268,7 +270,7 @@ void Trainer::save() {
 void Trainer::save_without_pruning() {
   const auto begin = Clock::now();
   progress_.data_fingerprint = training_data_->fingerprint();
-  const auto bytes = train::save(directory_, progress_, config_, *engine_, *cluster_.world);
+  const auto bytes = train::save(directory_, progress_, resolved_, *engine_, *cluster_.world);
   saved_step_ = progress_.step;
   saved_at_ = Clock::now();
   longest_save_seconds_ = std::max(longest_save_seconds_, seconds_since(begin));

@@ -7,6 +7,7 @@
 
 #include "attempt.hpp"
 #include "huggingface_weights.hpp"
+#include "run_files.hpp"
 #include "state_names.hpp"
 
 #include <string>
@@ -104,14 +105,33 @@ void load_parameters(const fs::path& path, const model::ModelConfig& model,
 }
 
 fs::path tokenizer_of_weights(const fs::path& path) {
-  fs::path found = path / "tokenizer.json";
-  if (!is_huggingface(path)) {
+  std::error_code error;
+  fs::path found = run_of(path) / "tokenizer.json";
+  if (!fs::is_regular_file(found, error) && !is_huggingface(path)) {
     const auto state = state_of_step(path);
     if (!state || !state->contains("tokenizer") || !(*state)["tokenizer"].is_string()) return {};
     found = (*state)["tokenizer"].get<std::string>();
   }
-  std::error_code error;
   return fs::is_regular_file(found, error) ? found : fs::path{};
+}
+
+fs::path tokenizer_for(const config::Config& config, const fs::path& weights) {
+  const fs::path named = config.text("data.tokenizer");
+  std::error_code error;
+  if (!named.empty() && fs::is_regular_file(named, error)) return named;
+  // Paths of a configuration are relative to where it is used; the run's own copy is not.
+  const auto own = tokenizer_of_weights(weights);
+  return own.empty() ? named : own;
+}
+
+base::Result<model::ModelConfig> model_of_weights(const fs::path& path,
+                                                  const config::Config& config) {
+  auto model = model_of_weights(path);
+  constexpr auto positions = "model.max_position_embeddings";
+  if (model && model->has_rotary() && config.given(positions)) {
+    model->max_position_embeddings = config.integer_or(positions, model->max_position_embeddings);
+  }
+  return model;
 }
 
 base::Result<model::ModelConfig> model_of_weights(const fs::path& path) {
@@ -122,7 +142,13 @@ base::Result<model::ModelConfig> model_of_weights(const fs::path& path) {
     return config;
   }
   const auto state = state_of_step(path);
-  if (!state) return state.failure();
+  if (!state) {
+    return base::Failure{
+        state.failure().code,
+        base::format("{}; weights are a step, a run directory, or a Hugging Face folder with "
+                     "config.json and safetensors",
+                     state.failure().text)};
+  }
   if (!state->contains("model")) {
     return base::Failure{base::ExitCode::checkpoint,
                          base::format("'{}' does not say of which model it is", path.string())};

@@ -1,7 +1,8 @@
 # Commands over real ranks, as people start them.
 if(TARGET trireme AND TRIREME_MPIEXEC)
   add_executable(mpi_commands
-    commands/eval_test.cpp commands/fp8_test.cpp commands/import_test.cpp commands/probe_test.cpp commands/ranks.cpp
+    commands/eval_test.cpp commands/fp8_test.cpp commands/generate_test.cpp commands/import_test.cpp
+    commands/own_run_test.cpp commands/probe_test.cpp commands/ranks.cpp commands/text_model.cpp
     commands/rounding_test.cpp commands/threads_test.cpp
     "${PROJECT_SOURCE_DIR}/tests/support/program.cpp")
   target_include_directories(mpi_commands PRIVATE "${PROJECT_SOURCE_DIR}/tests")
@@ -13,4 +14,16 @@ if(TARGET trireme AND TRIREME_MPIEXEC)
   add_dependencies(mpi_commands trireme)
   catch_discover_tests(mpi_commands TEST_PREFIX "mpi.commands/"
     PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+endif()
+
+# docs/first-model.md, command by command; with transformers itself among the slow ones.
+if(TARGET trireme AND TRIREME_MPIEXEC)
+  set(first_model python3 "${CMAKE_CURRENT_SOURCE_DIR}/first_model_test.py"
+    --document "${PROJECT_SOURCE_DIR}/docs/first-model.md" --trireme $<TARGET_FILE:trireme>
+    --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun")
+  add_test(NAME mpi.first-model COMMAND ${first_model})
+  set_tests_properties(mpi.first-model PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+  add_test(NAME mpi.first-model/transformers COMMAND ${first_model} --transformers)
+  set_tests_properties(mpi.first-model/transformers PROPERTIES
+    LABELS "mpi;slow" PROCESSORS 2 TIMEOUT 1500)
 endif()

@@ -20,7 +20,7 @@ struct DecoderOptions {
   device::DType dtype = device::DType::f32;
   /// Sequences at once, and positions that each may reach.
   model::DecoderStage::Capacity capacity;
-  /// New tokens of one step at most.
+  /// New tokens of one step at most: from one a slot to as many as the caches have places.
   std::int64_t rows_at_once = 1;
 };
 

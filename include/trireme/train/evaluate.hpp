@@ -43,8 +43,9 @@ std::string text(const Evaluation& evaluation);
 
 /// Collective over all ranks. Evaluates `weights` (a checkpoint step, a run, a Hugging Face folder;
 /// empty: the newest step of run.directory, else what checkpoint.load names) on all samples of
-/// data.validation, in sequences of train.sequence_length. The numbers depend on the layout only
-/// by rounding. Throws AgreedError (checkpoint) when there are no weights or no such data.
+/// data.validation, in sequences of train.sequence_length; what the configuration does not give of
+/// these, and of micro-batch and precision, is as the run had it. The numbers depend on the layout
+/// only by rounding. Throws AgreedError (checkpoint) when there are no weights or no such data.
 Evaluation evaluate_weights(const std::filesystem::path& weights, const config::Config& config,
                             Session& session);
 

@@ -19,6 +19,8 @@ struct GenerateRequest {
   /// tokenizer.json; empty: data.tokenizer, else the one that belongs to the weights.
   std::filesystem::path tokenizer;
   std::vector<std::string> prompts;
+  /// Texts that end an answer before it is as long as it may be; they are left out of it.
+  std::vector<std::string> stops;
   /// New tokens for each prompt at most.
   std::int64_t max_tokens = 128;
   /// Sequences that one data-parallel replica decodes side by side.
@@ -26,14 +28,16 @@ struct GenerateRequest {
   Sampling sampling;
 };
 
-enum class Ending { stop_token, length };
+enum class Ending { stop_token, length, stop_text };
 
 /// What the model made of one prompt.
 struct Answer {
   std::size_t prompt = 0;
   std::int64_t prompt_tokens = 0;
+  /// Without the stop token; with those that a stop text is made of.
   std::vector<std::int32_t> tokens;
-  /// Without the stop token; bytes that are not UTF-8 come out as U+FFFD.
+  /// Without the stop token, or the stop text and what follows it; bytes that are not UTF-8 come
+  /// out as U+FFFD.
   std::string text;
   Ending ending = Ending::length;
 };
@@ -46,9 +50,15 @@ struct AnswerListener {
   std::function<void(const Answer&)> answer = [](const Answer&) {};
 };
 
+/// Collective over all ranks. What the process says that the launcher gave standard input to, on
+/// all: `read` is called there alone. What it throws ends all ranks.
+std::vector<std::string> prompts_from_input(Session& session,
+                                            const std::function<std::vector<std::string>()>& read);
+
 /// Collective over all ranks. Continues each prompt token by token, with cached keys and values,
-/// until a stop token or the limit. Prompts are shared among data-parallel replicas; greedy answers
-/// in fp32 are the same for every layout. Users' mistakes end on all ranks with one text.
+/// until a stop token, a stop text or the limit. Prompts are shared among data-parallel replicas;
+/// greedy answers in fp32 are the same for every layout. Users' mistakes end on all ranks with one
+/// text.
 void generate(const GenerateRequest& request, const config::Config& config, Session& session,
               const AnswerListener& listener);
 

@@ -79,6 +79,8 @@ class Trainer {
   bool is_first_rank() const { return cluster_.rank.value() == 0; }
 
   const config::Config& config_;
+  /// With values where config_ has `auto`: what the run writes down of itself.
+  config::Config resolved_;
   runtime::Cluster& cluster_;
   device::Kernels& kernels_;
   std::filesystem::path directory_;
@@ -104,8 +106,8 @@ class Trainer {
   double longest_save_seconds_ = 0;
 };
 
-/// The model that the configuration describes, on this mesh, with a vocabulary from the tokenizer
-/// when nothing else names one.
+/// The model that the configuration describes, with a vocabulary from the tokenizer when nothing
+/// else names one; where it describes none, that of its run, or of the weights that it loads.
 base::Result<model::ModelConfig> model_from(const config::Config& config);
 
 }  // namespace trireme::train

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
+#include "trireme/config/config.hpp"
 #include "trireme/engine/engine.hpp"
 
 #include <filesystem>
@@ -27,17 +28,40 @@ struct DeviceParts {
 void load_parameters(const std::filesystem::path& path, const model::ModelConfig& model,
                      const DeviceParts& parts, comm::ProcessGroup& world);
 
-/// The tokenizer.json that belongs to weights, when it still is where it was: that of the Hugging
-/// Face folder, or the one that the run was trained with. Empty when there is none.
+/// The tokenizer.json that belongs to weights: that of the Hugging Face folder or of the run; of a
+/// step outside of a run, the one that it was trained with, when it still is where it was. Empty
+/// when there is none.
 std::filesystem::path tokenizer_of_weights(const std::filesystem::path& path);
+/// What data.tokenizer names where that is a file, else tokenizer_of_weights(); data.tokenizer
+/// where there is neither, for an error to name.
+std::filesystem::path tokenizer_for(const config::Config& config,
+                                    const std::filesystem::path& weights);
 
 /// The model that such weights are of.
 base::Result<model::ModelConfig> model_of_weights(const std::filesystem::path& path);
+/// The same for a command that runs it: with as many positions as model.max_position_embeddings
+/// gives a model with rotary embedding.
+base::Result<model::ModelConfig> model_of_weights(const std::filesystem::path& path,
+                                                  const config::Config& config);
 
-/// Writes a step (or a run's newest) as a Hugging Face folder: config.json, safetensors and, when
-/// `tokenizer` names one, tokenizer.json. Throws Error (checkpoint).
-void export_huggingface(const std::filesystem::path& step, const std::filesystem::path& folder,
-                        const std::filesystem::path& tokenizer);
+enum class ExportTokenizer { required, left_out };
+
+struct ExportRequest {
+  /// A step, or a run: its newest.
+  std::filesystem::path step;
+  std::filesystem::path folder;
+  /// tokenizer.json; empty: the one that belongs to the step.
+  std::filesystem::path tokenizer;
+  ExportTokenizer with_tokenizer = ExportTokenizer::required;
+  /// f32 or bf16.
+  device::DType dtype = device::DType::f32;
+};
+
+/// Writes a step as a Hugging Face folder: config.json, generation_config.json, safetensors,
+/// tokenizer.json and tokenizer_config.json. What the run has kept of the folder that it was
+/// imported from is written as it was. Throws Error (checkpoint); a tokenizer that is required and
+/// not there is told before anything is written.
+void export_huggingface(const ExportRequest& request);
 
 /// Collective over the world. Writes the weights of a Hugging Face folder as step 0 of a run that
 /// has no steps yet, without optimizer state: moments begin at zero when it is trained. Values

@@ -61,8 +61,8 @@ class Oracle {
     return {row, row + logits.dim(1)};
   }
 
-  std::vector<std::int32_t> greedy(std::vector<std::int32_t> ids) {
-    for (std::int64_t count = 0; count < new_tokens; ++count) {
+  std::vector<std::int32_t> greedy(std::vector<std::int32_t> ids, std::int64_t more = new_tokens) {
+    for (std::int64_t count = 0; count < more; ++count) {
       const auto logits = logits_after(ids);
       ids.push_back(static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) -
                                               logits.begin()));
@@ -89,9 +89,10 @@ class Oracle {
   std::map<std::string, engine::ParameterPart> whole_;
 };
 
-std::vector<DecodedSequence> made_up_prompts(std::int64_t vocabulary) {
+std::vector<DecodedSequence> prompts_of(const std::vector<std::size_t>& lengths,
+                                        std::int64_t vocabulary) {
   std::vector<DecodedSequence> prompts;
-  for (const std::size_t length : {3U, 1U, 11U, 6U, 16U}) {
+  for (const auto length : lengths) {
     DecodedSequence prompt;
     prompt.index = static_cast<std::int64_t>(prompts.size());
     for (std::size_t place = 0; place < length; ++place) {
@@ -103,6 +104,10 @@ std::vector<DecodedSequence> made_up_prompts(std::int64_t vocabulary) {
     prompts.push_back(prompt);
   }
   return prompts;
+}
+
+std::vector<DecodedSequence> made_up_prompts(std::int64_t vocabulary) {
+  return prompts_of({3, 1, 11, 6, 16}, vocabulary);
 }
 
 engine::DecoderOptions decoder_options(const model::ModelConfig& model, const layout::Mesh& mesh) {
@@ -144,6 +149,50 @@ void check_layout(const model::ModelConfig& model, const layout::Mesh& mesh, Ora
   check_memory(options, memory);
 }
 
+/// Some prompts, of some lengths, with some limits, as a command line may ask for them.
+struct Question {
+  std::vector<std::size_t> lengths;
+  train::GenerateRequest request;
+};
+
+Question random_question(std::uint64_t number) {
+  const auto draw = base::philox(29, number, 0);
+  Question question;
+  question.request.max_tokens = 1 + draw[0] % static_cast<std::uint32_t>(new_tokens);
+  question.request.batch = 1 + draw[1] % 6;
+  for (std::uint64_t index = 0; index < 1 + draw[2] % 7; ++index) {
+    const auto longest = static_cast<std::size_t>(positions - question.request.max_tokens);
+    question.lengths.push_back(1 + base::philox(31, number, index)[0] % longest);
+  }
+  return question;
+}
+
+/// Sized as the command sizes it, every prompt is answered as if it were alone.
+void check_question(const Question& question, const model::ModelConfig& model,
+                    const layout::Mesh& mesh, Oracle& oracle, device::Kernels& kernels) {
+  const auto groups = mpi_groups(mesh);
+  const auto prompts = prompts_of(question.lengths, model.vocab_size);
+  auto options = decoder_options(model, mesh);
+  train::fit_to_prompts(options, question.request, prompts);
+  REQUIRE(engine::check(options).ok());
+  auto memory = engine::Memory::host(engine::measure(options));
+  engine::Decoder decoder(options, groups.views(), kernels, memory);
+  for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part);
+  const train::DecodingLimits limits{options.capacity.slots,
+                                     options.rows_at_once,
+                                     question.request.max_tokens,
+                                     model.vocab_size,
+                                     {}};
+  train::ReplicaDecoding decoding(decoder, limits, {}, prompts,
+                                  [](const DecodedSequence&, std::int32_t) {});
+  decoding.run();
+  for (std::size_t index = 0; index < prompts.size(); ++index) {
+    CAPTURE(index, prompts[index].prompt_size);
+    CHECK(decoding.sequences()[index].ids ==
+          oracle.greedy(prompts[index].ids, question.request.max_tokens));
+  }
+}
+
 /// All meshes of the ranks at hand that can hold the model.
 std::vector<layout::Mesh> meshes_for(const model::ModelConfig& model) {
   const int world = mpi().world_size();
@@ -168,6 +217,22 @@ TEST_CASE("greedy decoding with a cache gives what whole sequences give, on ever
   const auto kernels = device::make_cpu_kernels(1);
   Oracle oracle(model, *kernels);
   for (const auto& mesh : meshes_for(model)) check_layout(model, mesh, oracle, *kernels);
+}
+
+TEST_CASE("any number of prompts of any lengths is answered as each of them alone") {
+  const auto architecture =
+      GENERATE(model::Architecture::gpt2, model::Architecture::llama, model::Architecture::qwen3);
+  const auto model = sharp(architecture);
+  const auto kernels = device::make_cpu_kernels(1);
+  Oracle oracle(model, *kernels);
+  for (const auto& mesh : meshes_for(model)) {
+    for (std::uint64_t number = 0; number < 12; ++number) {
+      const auto question = random_question(number);
+      CAPTURE(model::name(architecture), mesh.text(), number, question.lengths,
+              question.request.batch, question.request.max_tokens);
+      check_question(question, model, mesh, oracle, *kernels);
+    }
+  }
 }
 
 TEST_CASE("decoding on a device whose memory the host cannot reach gives what the host gives") {

@@ -1,0 +1,89 @@
+#include "resolved_values.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+namespace trireme::train {
+namespace {
+
+using base::format;
+using base::number_text;
+
+/// Puts values in the place of `auto`; what somebody gave stays.
+class Resolution {
+ public:
+  explicit Resolution(const config::Config& config) : config_(config) {}
+
+  void set(const char* key, const std::string& text, const char* origin = "auto") {
+    config_ = base::value_or_throw(config_.with(key, text, config::Origin::program(origin)));
+  }
+  void set_auto(const char* key, const std::string& text) {
+    if (config_.automatic(key)) set(key, text);
+  }
+  void set_auto(const char* key, std::int64_t value) { set_auto(key, format("{}", value)); }
+  const config::Config& config() const { return config_; }
+
+ private:
+  config::Config config_;
+};
+
+void set_rope(Resolution& to, const model::ModelConfig& model) {
+  using model::RopeScalingKind;
+  const auto& rope = model.rope_scaling;
+  to.set_auto("model.rope_theta", number_text(model.rope_theta));
+  to.set_auto("model.rope_scaling.rope_type", rope.kind == RopeScalingKind::llama3   ? "llama3"
+                                              : rope.kind == RopeScalingKind::linear ? "linear"
+                                                                                     : "default");
+  if (rope.kind == RopeScalingKind::none) return;
+  to.set_auto("model.rope_scaling.factor", number_text(rope.factor));
+  if (rope.kind != RopeScalingKind::llama3) return;
+  to.set_auto("model.rope_scaling.low_freq_factor", number_text(rope.low_freq_factor));
+  to.set_auto("model.rope_scaling.high_freq_factor", number_text(rope.high_freq_factor));
+  to.set_auto("model.rope_scaling.original_max_position_embeddings",
+              rope.original_max_position_embeddings);
+}
+
+void set_model(Resolution& to, const model::ModelConfig& model) {
+  to.set_auto("model.architecture", model::name(model.architecture));
+  to.set_auto("model.vocab_size", model.vocab_size);
+  to.set_auto("model.hidden_size", model.hidden_size);
+  to.set_auto("model.intermediate_size", model.intermediate_size);
+  to.set_auto("model.num_hidden_layers", model.num_hidden_layers);
+  to.set_auto("model.num_attention_heads", model.num_attention_heads);
+  to.set_auto("model.num_key_value_heads", model.num_key_value_heads);
+  to.set_auto("model.head_dim", model.head_dim);
+  to.set_auto("model.max_position_embeddings", model.max_position_embeddings);
+  const bool gpt2 = model.architecture == model::Architecture::gpt2;
+  to.set_auto(gpt2 ? "model.layer_norm_eps" : "model.rms_norm_eps", number_text(model.norm_eps));
+  to.set_auto("model.tie_word_embeddings", model.tie_word_embeddings ? "true" : "false");
+  to.set_auto("model.dropout", number_text(model.dropout));
+  to.set_auto("model.initializer_range", number_text(model.initializer_range));
+  if (model.has_rotary()) set_rope(to, model);
+}
+
+}  // namespace
+
+config::Config with_model(const config::Config& config, const model::ModelConfig& model) {
+  Resolution to(config);
+  set_model(to, model);
+  return to.config();
+}
+
+config::Config with_values(const config::Config& config, const engine::EngineOptions& options) {
+  Resolution to(config);
+  set_model(to, options.model);
+  if (!config.text("model.from").empty()) {
+    to.set("model.from", "", "read at start; its values stand here");
+  }
+  const std::int64_t data = options.mesh.degree(layout::Axis::data);
+  to.set_auto("parallel.data", data);
+  to.set_auto("train.global_batch", options.micro_batch * options.micro_batches * data);
+  to.set_auto("data.seed", config.integer("train.seed"));
+  if (config.text("optimizer.curve") == "wsd") {
+    to.set_auto("optimizer.decay_steps", (config.integer("train.steps") + 9) / 10);
+  }
+  to.set_auto("run.directory", config::run_directory(config).string());
+  return to.config();
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,151 @@
+// `trireme generate` as people start it: many prompts, stop texts, prompts from standard input.
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+#include "mpi/commands/ranks.hpp"
+#include "mpi/commands/text_model.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+namespace {
+
+const std::vector<std::string> prompts{"line 1 of", "a text has many words", "7",
+                                       "words words words words of a"};
+
+std::vector<base::Json> lines_of(const std::string& out) {
+  std::vector<base::Json> lines;
+  for (std::size_t begin = 0; begin < out.size();) {
+    const auto end = out.find('\n', begin);
+    lines.push_back(base::value_or_throw(base::parse_json(out.substr(begin, end - begin), "out")));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::vector<std::string> asking(const TextModel& made, const std::vector<std::string>& more) {
+  std::vector<std::string> all{"generate",     "--weights", made.model.string(),
+                               "--max-tokens", "8",         "--json"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// What each prompt is answered alone.
+std::vector<std::string> answers_alone(const TextModel& made) {
+  std::vector<std::string> answers;
+  for (const auto& prompt : prompts) {
+    const auto lines = lines_of(done_on_ranks(1, asking(made, {"--prompt", prompt})));
+    answers.push_back(lines.at(0)["text"].get<std::string>());
+  }
+  return answers;
+}
+
+std::vector<std::string> prompt_options() {
+  std::vector<std::string> options;
+  for (const auto& prompt : prompts) options.insert(options.end(), {"--prompt", prompt});
+  return options;
+}
+
+ProgramEnd asked_by_input(int ranks, const std::vector<std::string>& arguments,
+                          const std::string& input) {
+  std::vector<std::string> all{std::to_string(ranks), TRIREME_EXECUTABLE};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return run_program({.program = TRIREME_SOURCE_DIR "/tests/support/mpirun",
+                      .arguments = all,
+                      .in = input,
+                      .timeout_seconds = 120});
+}
+
+}  // namespace
+
+TEST_CASE("several prompts are answered as each alone, at any batch and layout") {
+  const TemporaryFolder folder;
+  const auto made = make_text_model(folder.path());
+  const auto alone = answers_alone(made);
+  const std::vector<std::pair<int, std::vector<std::string>>> ways{
+      {1, {}},
+      {1, {"--batch", "1"}},
+      {1, {"--batch", "3"}},
+      {2, {"--tensor-parallel", "2", "--batch", "2"}},
+      {2, {"--pipeline-parallel", "2", "--batch", "1"}},
+      {2, {}}};
+  for (const auto& [ranks, way] : ways) {
+    CAPTURE(ranks, way);
+    auto options = prompt_options();
+    options.insert(options.end(), way.begin(), way.end());
+    const auto lines = lines_of(done_on_ranks(ranks, asking(made, options)));
+    REQUIRE(lines.size() == prompts.size());
+    for (std::size_t index = 0; index < lines.size(); ++index) {
+      CHECK(lines[index]["prompt"] == prompts[index]);
+      CHECK(lines[index]["text"] == alone[index]);
+    }
+  }
+  // As many as do not fit into one step, one a line, and as a JSON list.
+  std::string list;
+  for (int index = 0; index < 40; ++index) list += prompts[index % prompts.size()] + "\n";
+  const auto many = asked_by_input(2, asking(made, {"--prompts", "-"}), list);
+  INFO(many.err);
+  REQUIRE(many.exit_code == 0);
+  const auto lines = lines_of(many.out);
+  REQUIRE(lines.size() == 40);
+  for (std::size_t index = 0; index < lines.size(); ++index) {
+    CHECK(lines[index]["text"] == alone[index % prompts.size()]);
+  }
+  const auto json = asked_by_input(1, asking(made, {"--prompts", "-"}), base::Json(prompts).dump());
+  CHECK(lines_of(json.out).size() == prompts.size());
+  const auto nothing = asked_by_input(2, asking(made, {"--prompts", "-"}), "");
+  CHECK(nothing.exit_code == 2);
+  CHECK(says(nothing.err, "there is no prompt"));
+}
+
+TEST_CASE("a stop text ends an answer before it, streamed or not") {
+  const TemporaryFolder folder;
+  const auto made = make_text_model(folder.path());
+  const auto alone = answers_alone(made);
+  for (std::size_t index = 0; index < prompts.size(); ++index) {
+    // Two bytes from the middle: a stop text may begin and end inside of tokens.
+    const auto& answer = alone[index];
+    if (answer.size() < 4) continue;
+    const auto stop = answer.substr(answer.size() / 2, 2);
+    if (stop.find('\xEF') != std::string::npos || (stop[0] & 0x80) != 0 || (stop[1] & 0x80) != 0) {
+      continue;
+    }
+    CAPTURE(answer, stop);
+    const auto expected = answer.substr(0, answer.find(stop));
+    const auto lines =
+        lines_of(done_on_ranks(1, asking(made, {"--prompt", prompts[index], "--stop", stop})));
+    CHECK(lines.at(0)["text"] == expected);
+    CHECK(lines.at(0)["ending"] == "stop");
+    const auto streamed =
+        done_on_ranks(2, {"generate", "--weights", made.model.string(), "--max-tokens", "8",
+                          "--prompt", prompts[index], "--stop", stop, "--pipeline-parallel", "2"});
+    CHECK(streamed == prompts[index] + expected + "\n");
+  }
+  const auto empty = on_ranks(1, asking(made, {"--prompt", "line", "--stop", ""}));
+  CHECK(empty.exit_code == 2);
+  CHECK(says(empty.err, "--stop is empty"));
+}
+
+TEST_CASE("commands on weights speak of worlds and backends only when asked") {
+  const TemporaryFolder folder;
+  const auto made = make_text_model(folder.path());
+  const auto end = on_ranks(1, asking(made, {"--prompt", "line"}));
+  REQUIRE(end.exit_code == 0);
+  CHECK(says(end.err, "tokens/s"));
+  CHECK_FALSE(says(end.err, "a world of"));
+  CHECK_FALSE(says(end.err, "backend"));
+  const auto talking = on_ranks(1, asking(made, {"--prompt", "line", "-v"}));
+  CHECK(says(talking.err, "a world of one rank"));
+  CHECK(says(talking.err, "cpu backend"));
+}
+
+TEST_CASE("generate says what weights may be") {
+  const TemporaryFolder folder;
+  const auto end =
+      on_ranks(1, {"generate", "--weights", (folder.path() / "none").string(), "--prompt", "x"});
+  CHECK(end.exit_code == 6);
+  CHECK(says(end.err, "a Hugging Face folder"));
+}

@@ -1,0 +1,27 @@
+#include "trireme/config/resolved_text.hpp"
+
+#include "trireme/config/config.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme::config;
+
+TEST_CASE("every value of a resolved text is found by its key") {
+  const Config config;
+  for (const auto origins : {Config::Origins::shown, Config::Origins::hidden}) {
+    const auto text = config.resolved_text(origins);
+    for (const auto& key : config.keys()) {
+      INFO(key.full_name());
+      CHECK(resolved_value(text, key.full_name()) == config.shown(key.full_name()));
+    }
+  }
+}
+
+TEST_CASE("a resolved text of another version gives what it has") {
+  const std::string text = "[train]\nsteps = 8   # a.conf:3\nnew_key = 1\n\n[old]\nsteps = 9\n";
+  CHECK(resolved_value(text, "train.steps") == "8");
+  CHECK(resolved_value(text, "old.steps") == "9");
+  CHECK_FALSE(resolved_value(text, "train.seed").has_value());
+  CHECK_FALSE(resolved_value(text, "data.steps").has_value());
+  CHECK_FALSE(resolved_value("", "train.steps").has_value());
+}
