@@ -1,6 +1,7 @@
 #include "trireme/base/file.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/folder_sync.hpp"
 #include "trireme/base/format.hpp"
 
 #include <fcntl.h>
@@ -79,10 +80,14 @@ Result<std::string> read_text_file(const std::filesystem::path& path, ExitCode c
   }
 }
 
+bool lacks_folder_sync(int error_number) {
+  return error_number == EINVAL || error_number == ENOTSUP || error_number == ENOSYS;
+}
+
 void sync_folder(const std::filesystem::path& folder, ExitCode code) {
   const auto shown = folder.empty() ? std::filesystem::path(".") : folder;
   auto opened = value_or_throw(open_file(shown, O_RDONLY | O_DIRECTORY, 0, code));
-  if (::fsync(opened.get()) != 0) {
+  if (::fsync(opened.get()) != 0 && !lacks_folder_sync(errno)) {
     throw_errno(code, format("cannot sync folder '{}'", shown.string()), errno);
   }
   success_or_throw(opened.close());

@@ -1,5 +1,7 @@
 #include "trireme/base/log.hpp"
 
+#include "trireme/base/utc.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -30,24 +32,13 @@ State& state() {
 constexpr std::array<const char*, 4> names{"debug", "info", "warning", "error"};
 constexpr std::array<const char*, 4> colours{"\033[2m", "", "\033[33m", "\033[31m"};
 
-std::string time_text(const timespec& now, const tm& parts, const char* pattern) {
-  std::array<char, 32> text{};
-  const auto length = std::strftime(text.data(), text.size(), pattern, &parts);
-  return format("{}.{:03}", std::string_view(text.data(), length), now.tv_nsec / 1'000'000);
-}
-
 /// For people at a terminal, who know the day and where they are.
 std::string local_time(const timespec& now) {
   tm parts{};
   localtime_r(&now.tv_sec, &parts);
-  return time_text(now, parts, "%H:%M:%S");
-}
-
-/// For files, which are read later and elsewhere, and merged with those of other ranks.
-std::string universal_time(const timespec& now) {
-  tm parts{};
-  gmtime_r(&now.tv_sec, &parts);
-  return time_text(now, parts, "%Y-%m-%dT%H:%M:%S") + "Z";
+  std::array<char, 32> text{};
+  const auto length = std::strftime(text.data(), text.size(), "%H:%M:%S", &parts);
+  return format("{}.{:03}", std::string_view(text.data(), length), now.tv_nsec / 1'000'000);
 }
 
 /// One write call per line, so that lines of several ranks do not mix. Whether all was taken.
@@ -87,7 +78,7 @@ void write_to(Level level, std::string_view room, std::string_view message, bool
     const bool paint = settings.colour && *colours[index] != '\0';
     emit(STDERR_FILENO, paint ? format("{}{}\033[0m\n", colours[index], line) : line + "\n");
   }
-  if (log.file >= 0) emit_to_file(log, format("{} {}\n", universal_time(now), said));
+  if (log.file >= 0) emit_to_file(log, format("{} {}\n", utc_text(now), said));
 }
 
 }  // namespace
