@@ -82,8 +82,14 @@ std::filesystem::path commit(FileSystem& files, const std::filesystem::path& tem
   if (const auto status = check_manifest(manifest); !status) {
     throw base::Error(base::ExitCode::internal, status.failure().text);
   }
+  const auto text = manifest_text(manifest);
+  // What no run can load must not take the place of what one can.
+  if (text.size() > Manifest::max_text_bytes) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      manifest_too_long(base::format("is {}", base::bytes_text(text.size()))));
+  }
   const auto unfinished = temporary / "manifest.json.tmp";
-  write_text(files, unfinished, manifest_text(manifest));
+  write_text(files, unfinished, text);
   rename(files, unfinished, temporary / "manifest.json");
   sync_folder(files, temporary);
   const auto target = temporary.parent_path() / step_folder_name(manifest.step);

@@ -23,10 +23,11 @@ int FileSystem::open(const std::filesystem::path& path, int flags, unsigned mode
 }
 
 int FileSystem::allocate(int descriptor, std::uint64_t bytes) {
-  const int error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-  if (error == 0) return 0;
-  errno = error;
-  return -1;
+  return ::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes));
+}
+
+ssize_t FileSystem::read(int descriptor, std::span<std::byte> bytes, std::uint64_t offset) {
+  return ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
 }
 
 ssize_t FileSystem::write(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset) {

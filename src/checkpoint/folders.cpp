@@ -138,15 +138,17 @@ base::Result<StepFolder> find_step(const fs::path& path, VerifyLevel level) {
                    path.string())};
 }
 
-std::vector<fs::path> prune(const fs::path& checkpoints, int keep_last) {
+std::vector<fs::path> prune(const fs::path& checkpoints, int keep_last,
+                            std::optional<std::int64_t> current) {
   const int keep = std::max(keep_last, 1);
   int kept = 0;
   std::vector<fs::path> removed;
   for (const auto& step : list(checkpoints)) {
+    if (current && step.step > *current) continue;
     if (kept >= keep) {
       remove_step(step);
       removed.push_back(step.path);
-    } else if (verify(step.path, VerifyLevel::quick).good()) {
+    } else if (step.step == current || verify(step.path, VerifyLevel::quick).good()) {
       ++kept;
     }
   }

@@ -5,6 +5,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/comm/peer_error.hpp"
 
 #include "checkpoint/exchange.hpp"
 #include "checkpoint/load_plan.hpp"
@@ -20,12 +21,39 @@
 namespace trireme::checkpoint {
 namespace {
 
+/// All ranks throw this when the storage refused one of them.
+class AllUnreadable : public comm::AgreedError {
+ public:
+  explicit AllUnreadable(const comm::AgreedError& error)
+      : AgreedError({error.code(), error.what()}, error.first(), error.group_size()) {}
+};
+
+/// Like together(); what the storage refused is told apart from what is wrong with a step.
+void together_reading(comm::ProcessGroup& world, const std::function<void()>& work) {
+  std::int32_t refused = 0;
+  try {
+    together(world, [&] {
+      try {
+        work();
+      } catch (const UnreadableError&) {
+        refused = 1;
+        throw;
+      }
+    });
+  } catch (const comm::AgreedError& error) {
+    // All ranks are here.
+    world.all_reduce(device::Tensor(&refused, device::DType::i32, {1}), comm::ReduceOp::max);
+    if (refused != 0) throw AllUnreadable(error);
+    throw;
+  }
+}
+
 /// Rank 0 reads the manifest, so that a thousand ranks do not; each checks it for itself.
-Manifest read_manifest_together(const std::filesystem::path& step_folder,
-                                comm::ProcessGroup& world) {
+Manifest read_manifest_together(const std::filesystem::path& step_folder, comm::ProcessGroup& world,
+                                const ReadAccess& access) {
   std::string text;
-  together(world, [&] {
-    if (world.rank() == 0) text = base::value_or_throw(read_manifest_text(step_folder));
+  together_reading(world, [&] {
+    if (world.rank() == 0) text = manifest_text_of(step_folder, access);
   });
   text = comm::broadcast_bytes(world, text);
   Manifest manifest;
@@ -51,10 +79,10 @@ void deliver_block(const FileReads& reads, std::uint64_t begin, std::span<const 
 }
 
 std::uint64_t read_file(const std::filesystem::path& step_folder, const Manifest& manifest,
-                        const FileReads& reads, int threads) {
-  const auto reader = base::value_or_throw(BlockReader::open(step_folder, manifest, reads.file));
+                        const FileReads& reads, const LoadOptions& options) {
+  const BlockReader reader(step_folder, manifest, reads.file, options.access);
   std::atomic<std::uint64_t> bytes{0};
-  parallel_for(reads.blocks.size(), threads, [&](std::size_t index) {
+  parallel_for(reads.blocks.size(), options.threads, [&](std::size_t index) {
     thread_local std::vector<std::byte> buffer;
     const auto block = reads.blocks[index];
     if (!reader.read(block, buffer)) {
@@ -74,7 +102,8 @@ LoadReport load_items(const std::filesystem::path& step_folder, const Manifest& 
                       const LoadOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   LoadReport report{step_folder, manifest.step, manifest.tokens, manifest.state, 0, 0};
-  together(world, [&] { report.read_bytes = load_alone(step_folder, manifest, items, options); });
+  together_reading(world,
+                   [&] { report.read_bytes = load_alone(step_folder, manifest, items, options); });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -102,15 +131,28 @@ std::uint64_t load_alone(const std::filesystem::path& step_folder, const Manifes
                          std::span<const LoadItem> items, const LoadOptions& options) {
   std::uint64_t bytes = 0;
   for (const auto& reads : base::value_or_throw(plan_reads(manifest, items))) {
-    bytes += read_file(step_folder, manifest, reads, options.threads);
+    bytes += read_file(step_folder, manifest, reads, options);
   }
   return bytes;
 }
 
 LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadItem> items,
                 comm::ProcessGroup& world, const LoadOptions& options) {
-  const auto manifest = read_manifest_together(step_folder, world);
+  const auto manifest = read_manifest_together(step_folder, world, options.access);
   return load_items(step_folder, manifest, items, world, options);
+}
+
+LoadReport load_from(const std::filesystem::path& path, const ChooseItems& choose_items,
+                     comm::ProcessGroup& world, const LoadOptions& options) {
+  std::string found;
+  together(world, [&] {
+    if (world.rank() == 0) found = base::value_or_throw(find_step(path)).path.string();
+  });
+  const std::filesystem::path folder = broadcast_bytes(world, found);
+  const auto manifest = read_manifest_together(folder, world, options.access);
+  std::vector<LoadItem> items;
+  together(world, [&] { items = choose_items(manifest); });
+  return load_items(folder, manifest, items, world, options);
 }
 
 std::optional<LoadReport> load_newest(const std::filesystem::path& checkpoints,
@@ -119,10 +161,12 @@ std::optional<LoadReport> load_newest(const std::filesystem::path& checkpoints,
   std::string reasons;
   for (const auto& folder : list_together(checkpoints, world)) {
     try {
-      const auto manifest = read_manifest_together(folder, world);
+      const auto manifest = read_manifest_together(folder, world, options.access);
       std::vector<LoadItem> items;
       together(world, [&] { items = choose_items(manifest); });
       return load_items(folder, manifest, items, world, options);
+    } catch (const AllUnreadable&) {
+      throw;
     } catch (const base::Error& error) {
       // Only what is wrong with this checkpoint lets the one before it be tried.
       if (error.code() != base::ExitCode::checkpoint) throw;

@@ -1,20 +1,15 @@
 #include "trireme/checkpoint/manifest.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/manifest_check.hpp"
+#include "checkpoint/stored_bytes.hpp"
 #include "checkpoint/tiling.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 
 namespace trireme::checkpoint {
 namespace {
@@ -22,7 +17,6 @@ namespace {
 using base::Json;
 
 constexpr const char* format_name = "trireme-checkpoint";
-constexpr std::size_t max_manifest_bytes = std::size_t{256} << 20;
 constexpr std::string_view digest_begin = ",\n\"sha256\":\"";
 constexpr std::string_view digest_end = "\"}\n";
 constexpr std::size_t digest_digits = 64;
@@ -43,14 +37,16 @@ Json file_json(const StoredFile& file) {
   return {{"name", file.name}, {"bytes", file.bytes}, {"crc32c", hex_of(file.crc32c)}};
 }
 
+Json box_json(const StoredBox& stored) {
+  return {{"offset", stored.box.offset},
+          {"length", stored.box.length},
+          {"file", stored.file},
+          {"byte", stored.byte}};
+}
+
 Json tensor_json(const StoredTensor& tensor) {
   Json boxes = Json::array();
-  for (const auto& stored : tensor.boxes) {
-    boxes.push_back({{"offset", stored.box.offset},
-                     {"length", stored.box.length},
-                     {"file", stored.file},
-                     {"byte", stored.byte}});
-  }
+  for (const auto& stored : tensor.boxes) boxes.push_back(box_json(stored));
   return {{"name", tensor.name},
           {"dtype", device::name(tensor.dtype)},
           {"shape", tensor.shape},
@@ -248,32 +244,40 @@ base::Result<Manifest> parse_manifest(std::string_view text, std::string_view so
   return manifest;
 }
 
-base::Result<std::string> read_manifest_text(const std::filesystem::path& step_folder) {
+std::string manifest_text_of(const std::filesystem::path& step_folder, const ReadAccess& access) {
   const auto path = step_folder / "manifest.json";
-  auto file =
-      base::open_file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, base::ExitCode::checkpoint);
-  if (!file) return file.failure();
-  struct stat facts {};
-  if (::fstat(file->get(), &facts) != 0) {
-    return failure(base::format("cannot examine '{}': {}", path.string(), std::strerror(errno)));
+  const StoredBytes file(path, access);
+  if (!file.is_regular() || file.size() > Manifest::max_text_bytes) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("'{}' is not a regular file of at most {} (no manifest is "
+                                   "larger)",
+                                   path.string(), base::bytes_text(Manifest::max_text_bytes)));
   }
-  if (!S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) > max_manifest_bytes) {
-    return failure(base::format("'{}' is not a regular file of at most {} (no manifest is larger)",
-                                path.string(), base::bytes_text(max_manifest_bytes)));
-  }
-  std::string text(static_cast<std::size_t>(facts.st_size), '\0');
-  try {
-    base::read_at(*file, std::as_writable_bytes(std::span(text.data(), text.size())), 0, path);
-  } catch (const base::Error& error) {
-    return base::Failure{error.code(), error.what()};
-  }
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(std::as_writable_bytes(std::span(text.data(), text.size())), 0);
   return text;
 }
 
+std::size_t box_text_bytes(const StoredBox& stored) {
+  // And the comma.
+  return box_json(stored).dump().size() + 1;
+}
+
+std::string manifest_too_long(std::string_view is) {
+  return base::format(
+      "manifest.json {}, and readers take {} at most (no run could load this checkpoint; it lists "
+      "every box of every rank); use parallel.zero_level = 0, or fewer data-parallel ranks",
+      is, base::bytes_text(Manifest::max_text_bytes));
+}
+
 base::Result<Manifest> read_manifest(const std::filesystem::path& step_folder) {
-  const auto text = read_manifest_text(step_folder);
-  if (!text) return text.failure();
-  return parse_manifest(*text, (step_folder / "manifest.json").string());
+  std::string text;
+  try {
+    text = manifest_text_of(step_folder, {});
+  } catch (const base::Error& error) {
+    return base::Failure{error.code(), error.what()};
+  }
+  return parse_manifest(text, (step_folder / "manifest.json").string());
 }
 
 }  // namespace trireme::checkpoint

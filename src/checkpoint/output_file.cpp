@@ -1,6 +1,7 @@
 #include "checkpoint/output_file.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/folder_sync.hpp"
 #include "trireme/base/format.hpp"
 
 #include <fcntl.h>
@@ -53,6 +54,8 @@ OutputFile::OutputFile(FileSystem& files, std::filesystem::path path, Kind kind)
 void OutputFile::allocate(std::uint64_t bytes) {
   while (files_.allocate(file_.get(), bytes) != 0) {
     if (errno == EINTR) continue;
+    // Such a file system shows a full disk at a write or at the sync, which are checked, too.
+    if (errno == EOPNOTSUPP || errno == ENOSYS) return;
     throw_storage_error(base::format("reserve {} for", base::bytes_text(bytes)), path_, errno);
   }
 }
@@ -99,7 +102,9 @@ void sync_folder(FileSystem& files, const std::filesystem::path& folder) {
   const int descriptor = files.open(folder, O_RDONLY | O_DIRECTORY, 0);
   if (descriptor < 0) throw_storage_error("open folder", folder, errno);
   auto handle = base::File::adopt(descriptor);
-  if (files.sync(handle.get()) != 0) throw_storage_error("sync folder", folder, errno);
+  if (files.sync(handle.get()) != 0 && !base::lacks_folder_sync(errno)) {
+    throw_storage_error("sync folder", folder, errno);
+  }
   if (files.close(handle.release()) != 0) throw_storage_error("close folder", folder, errno);
 }
 

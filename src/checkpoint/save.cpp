@@ -8,6 +8,7 @@
 #include "checkpoint/box_runs.hpp"
 #include "checkpoint/commit.hpp"
 #include "checkpoint/exchange.hpp"
+#include "checkpoint/manifest_check.hpp"
 #include "checkpoint/shard_file.hpp"
 #include "checkpoint/tiling.hpp"
 #include "checkpoint/wire.hpp"
@@ -142,6 +143,30 @@ std::filesystem::path write_and_commit(const SaveRequest& request, comm::Process
 }
 
 }  // namespace
+
+std::uint64_t predict_manifest_bytes(std::span<const SaveItem> items, int replicas,
+                                     comm::ProcessGroup& world) {
+  constexpr double checksum_digits = 8;
+  double mine = 0;
+  for (const auto& item : items) {
+    if (is_empty(item)) continue;
+    const auto bytes = static_cast<std::uint64_t>(layout::element_count(item.box)) *
+                       device::size_of(item.data.dtype());
+    const StoredBox stored{item.box, static_cast<std::size_t>(world.size()), bytes * 100};
+    const double blocks =
+        static_cast<double>(bytes) / static_cast<double>(Manifest::default_block_bytes);
+    mine += (static_cast<double>(box_text_bytes(stored)) + checksum_digits * blocks) / replicas;
+  }
+  auto all = static_cast<float>(mine);
+  world.all_reduce(device::Tensor(&all, device::DType::f32, {1}), comm::ReduceOp::sum);
+  return static_cast<std::uint64_t>(all);
+}
+
+base::Status check_manifest_bytes(std::uint64_t predicted) {
+  if (predicted <= Manifest::max_text_bytes) return {};
+  return base::usage_failure(
+      manifest_too_long(base::format("would have about {}", base::bytes_text(predicted))));
+}
 
 SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const SaveOptions& options) {
   const auto start = std::chrono::steady_clock::now();

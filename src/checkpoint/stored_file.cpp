@@ -4,12 +4,7 @@
 
 #include "checkpoint/checksum.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 namespace trireme::checkpoint {
 namespace {
@@ -42,31 +37,17 @@ std::string names_text(const std::vector<std::string>& names) {
 
 }  // namespace
 
-base::Result<BlockReader> BlockReader::open(const std::filesystem::path& step_folder,
-                                            const Manifest& manifest, std::size_t file) {
-  BlockReader reader;
-  reader.stored_ = &manifest.files[file];
-  reader.block_bytes_ = manifest.block_bytes;
-  reader.path_ = step_folder / reader.stored_->name;
-  auto opened = base::open_file(reader.path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0,
-                                base::ExitCode::checkpoint);
-  if (!opened) return opened.failure();
-  reader.file_ = std::move(*opened);
-  struct stat facts {};
-  if (::fstat(reader.file_.get(), &facts) != 0) {
-    return base::Failure{
-        base::ExitCode::checkpoint,
-        base::format("cannot examine '{}': {}", reader.path_.string(), std::strerror(errno))};
-  }
-  if (!S_ISREG(facts.st_mode) ||
-      static_cast<std::uint64_t>(facts.st_size) != reader.stored_->bytes) {
-    return base::Failure{
-        base::ExitCode::checkpoint,
-        base::format("'{}' has {} bytes but its manifest says {} (it was cut or replaced); use "
-                     "another step or restore the file",
-                     reader.path_.string(), facts.st_size, reader.stored_->bytes)};
-  }
-  return reader;
+BlockReader::BlockReader(const std::filesystem::path& step_folder, const Manifest& manifest,
+                         std::size_t file, const ReadAccess& access)
+    : stored_(&manifest.files[file]),
+      block_bytes_(manifest.block_bytes),
+      bytes_(step_folder / stored_->name, access) {
+  if (bytes_.is_regular() && bytes_.size() == stored_->bytes) return;
+  throw base::Error(
+      base::ExitCode::checkpoint,
+      base::format("'{}' has {} bytes but its manifest says {} (it was cut or replaced); use "
+                   "another step or restore the file",
+                   (step_folder / stored_->name).string(), bytes_.size(), stored_->bytes));
 }
 
 std::uint64_t BlockReader::block_end(std::uint64_t block) const {
@@ -75,7 +56,7 @@ std::uint64_t BlockReader::block_end(std::uint64_t block) const {
 
 bool BlockReader::read(std::uint64_t block, std::vector<std::byte>& buffer) const {
   buffer.resize(block_end(block) - block_begin(block));
-  base::read_at(file_, buffer, block_begin(block), path_);
+  bytes_.read(buffer, block_begin(block));
   return crc32c(buffer) == stored_->crc32c[block];
 }
 

@@ -50,14 +50,10 @@ VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level,
   }
   for (std::size_t file = 0; file < manifest->files.size(); ++file) {
     const auto& name = manifest->files[file].name;
-    const auto reader = BlockReader::open(step_folder, *manifest, file);
-    if (!reader) {
-      report.damages.push_back({name, 0, 0, {}, reader.failure().text});
-      continue;
-    }
-    if (level == VerifyLevel::quick) continue;
     try {
-      check_blocks(step_folder, *manifest, file, *reader, threads, report);
+      const BlockReader reader(step_folder, *manifest, file);
+      if (level == VerifyLevel::quick) continue;
+      check_blocks(step_folder, *manifest, file, reader, threads, report);
     } catch (const base::Error& error) {
       report.damages.push_back({name, 0, 0, {}, error.what()});
     }

@@ -9,8 +9,9 @@
 
 namespace trireme::checkpoint {
 
-/// The calls by which a save changes storage, one virtual function each, so that a test can make
-/// any of them fail, or end the process before it. Like the system's: -1 and errno, or 0.
+/// The calls by which a save changes storage and a load reads it, one virtual function each, so
+/// that a test can make any of them fail, or end the process before it. Like the system's: -1 and
+/// errno, or 0.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -19,8 +20,10 @@ class FileSystem {
   /// HDF5 is about to write the file's structure by itself.
   virtual int before_hdf5(const std::filesystem::path& path);
   virtual int open(const std::filesystem::path& path, int flags, unsigned mode);
-  /// posix_fallocate: takes the space now, or reports a full disk now.
+  /// fallocate(2): takes the space now, or reports a full disk now. EOPNOTSUPP where the file
+  /// system cannot; the C library would write every block once instead.
   virtual int allocate(int descriptor, std::uint64_t bytes);
+  virtual ssize_t read(int descriptor, std::span<std::byte> bytes, std::uint64_t offset);
   virtual ssize_t write(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset);
   /// Asks the system to begin writing back; nothing depends on its success.
   virtual void start_writeback(int descriptor, std::uint64_t offset, std::uint64_t bytes);

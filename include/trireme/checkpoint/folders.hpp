@@ -60,9 +60,12 @@ base::Result<StepFolder> find_step(const std::filesystem::path& path,
                                    VerifyLevel level = VerifyLevel::quick);
 
 /// Removes old steps but keeps the `keep_last` newest that verify (quickly); at least one. Steps
-/// that do not verify are not counted, and removed only when older than all those kept.
-/// Returns what was removed. Throws Error (checkpoint).
-std::vector<std::filesystem::path> prune(const std::filesystem::path& checkpoints, int keep_last);
+/// that do not verify are not counted, and removed only when older than all those kept. The step
+/// `current`, which a run has just saved or loaded, stays in any case, and those above it are not
+/// touched and do not count: the run went back behind them because they are damaged. Returns what
+/// was removed. Throws Error (checkpoint).
+std::vector<std::filesystem::path> prune(const std::filesystem::path& checkpoints, int keep_last,
+                                         std::optional<std::int64_t> current = {});
 
 /// Removes the temporary folders of saves that never committed and that nobody has touched for
 /// `idle`. Returns what was removed.

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "trireme/base/json.hpp"
+#include "trireme/checkpoint/file_system.hpp"
 #include "trireme/checkpoint/items.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/comm/process_group.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -14,9 +16,17 @@
 
 namespace trireme::checkpoint {
 
+/// How files of a step are read.
+struct ReadAccess {
+  FileSystem* files = &FileSystem::system();
+  /// How long a read that the storage refuses for a while (EIO, ESTALE, …) is tried again.
+  std::chrono::milliseconds patience{15'000};
+};
+
 struct LoadOptions {
   /// Of this rank; 0 is one per core, at most four.
   int threads = 0;
+  ReadAccess access = {};
 };
 
 struct LoadReport {
@@ -45,10 +55,16 @@ std::uint64_t load_alone(const std::filesystem::path& step_folder, const Manifes
 /// What a rank wants of the checkpoint whose manifest this is.
 using ChooseItems = std::function<std::vector<LoadItem>(const Manifest&)>;
 
+/// Collective over the group. Host-blocking: yes. load() of what people type (find_step): rank 0
+/// looks for it, so that a run that saves meanwhile cannot give the ranks different steps.
+LoadReport load_from(const std::filesystem::path& path, const ChooseItems& choose_items,
+                     comm::ProcessGroup& world, const LoadOptions& options = {});
+
 /// Collective over the group. Host-blocking: yes. Loads the newest step that can be loaded in
-/// full; what is bad is named in the log and the step before it is tried. Nothing when there is
+/// full; what is damaged is named in the log and the step before it is tried. Nothing when there is
 /// no committed step at all. Throws Error (checkpoint) when there are steps and none can be
-/// loaded, naming each with its reason.
+/// loaded, naming each with its reason; and when the storage refuses to give what it has, which is
+/// no damage: falling back would lose work.
 std::optional<LoadReport> load_newest(const std::filesystem::path& checkpoints,
                                       const ChooseItems& choose_items, comm::ProcessGroup& world,
                                       const LoadOptions& options = {});

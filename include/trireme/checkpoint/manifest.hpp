@@ -39,6 +39,8 @@ struct StoredFile {
 /// every box inside its tensor, every byte range inside its file, no overlap, no gap.
 struct Manifest {
   static constexpr std::int64_t format_version = 1;
+  /// Of manifest.json: readers refuse longer ones, and writers do not commit them.
+  static constexpr std::uint64_t max_text_bytes = std::uint64_t{256} << 20;
   static constexpr std::uint64_t default_block_bytes = std::uint64_t{1} << 20;
 
   std::int64_t step = 0;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,14 @@ struct SaveReport {
   std::uint64_t written_bytes = 0;  ///< of it, by this rank
   double seconds = 0;
 };
+
+/// Collective over the group. Host-blocking: yes. About how long manifest.json of a save of such
+/// items would be (their values do not count), which `replicas` ranks hold alike. The same on all
+/// ranks.
+std::uint64_t predict_manifest_bytes(std::span<const SaveItem> items, int replicas,
+                                     comm::ProcessGroup& world);
+/// Refuses (usage) what readers would refuse.
+base::Status check_manifest_bytes(std::uint64_t predicted);
 
 /// Collective over the group. Host-blocking: yes. When it returns, the checkpoint is committed
 /// and durable, on every rank. An earlier folder of the same step is replaced at once.

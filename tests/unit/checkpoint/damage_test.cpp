@@ -162,6 +162,33 @@ TEST_CASE("a run with a damaged newest step resumes from the step before it") {
   });
 }
 
+TEST_CASE("a read that the storage refuses for a while is tried again, and is no damage") {
+  const ScratchFolder scratch;
+  save_two_ranks(scratch.path(), 1);
+  save_two_ranks(scratch.path(), 2);
+  const std::string call = GENERATE("open", "read");
+  const int number = GENERATE(EIO, ESTALE, EMFILE);
+  FaultyFileSystem files;
+  const auto load = [&](comm::ProcessGroup& world, std::chrono::milliseconds patience) {
+    ToyState state({1, 2, 1, 1}, world.rank());
+    const auto choose = [&](const checkpoint::Manifest&) { return state.load_items(); };
+    const auto report = checkpoint::load_newest(
+        scratch.path(), choose, world, {.access = {.files = &files, .patience = patience}});
+    CHECK(state.wrong_elements() == 0);
+    return report ? report->step : -1;
+  };
+  files.refuse(call, 3, number);
+  run_ranks(2,
+            [&](comm::ProcessGroup& world) { CHECK(load(world, std::chrono::seconds{60}) == 2); });
+  // For ever: falling back to step 1 would lose work, so that nothing is loaded.
+  files.refuse(call, 1 << 30, number);
+  run_ranks(2, [&](comm::ProcessGroup& world) {
+    CHECK_THROWS_WITH(load(world, std::chrono::milliseconds{30}),
+                      Catch::Contains("step-000000002") &&
+                          Catch::Contains("start again when the storage answers"));
+  });
+}
+
 TEST_CASE("when no step verifies the run ends with exit code 6 and every reason") {
   const ScratchFolder scratch;
   for (const std::int64_t step : {1, 2})

@@ -2,6 +2,7 @@
 
 #include "trireme/checkpoint/file_system.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,15 @@ class FaultyFileSystem : public checkpoint::FileSystem {
   /// At most so many bytes are taken by one write, and every other call is interrupted first.
   void write_little(std::size_t bytes) { most_bytes_ = bytes; }
 
+  /// The next so many calls of this name fail with that number; others go through.
+  void refuse(std::string call, int times, int error_number) {
+    const std::lock_guard lock(mutex_);
+    refusals_[std::move(call)] = {times, error_number};
+  }
+
+  /// As on file systems that sync files alone.
+  void lack_folder_sync(int error_number) { folder_sync_error_ = error_number; }
+
   int calls() const { return static_cast<int>(log_.size()); }
   /// Names of the calls so far: "sync", "write"…
   const std::vector<std::string>& log() const { return log_; }
@@ -56,6 +66,9 @@ class FaultyFileSystem : public checkpoint::FileSystem {
   int allocate(int descriptor, std::uint64_t bytes) override {
     return strike("allocate") ? -1 : FileSystem::allocate(descriptor, bytes);
   }
+  ssize_t read(int descriptor, std::span<std::byte> bytes, std::uint64_t offset) override {
+    return strike("read") ? -1 : FileSystem::read(descriptor, bytes, offset);
+  }
   ssize_t write(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset) override {
     if (strike("write")) return -1;
     if (most_bytes_ == 0) return FileSystem::write(descriptor, bytes, offset);
@@ -70,6 +83,11 @@ class FaultyFileSystem : public checkpoint::FileSystem {
     return FileSystem::write(descriptor, bytes.first(std::min(bytes.size(), most_bytes_)), offset);
   }
   int sync(int descriptor) override {
+    struct stat facts {};
+    if (folder_sync_error_ != 0 && ::fstat(descriptor, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+      errno = folder_sync_error_;
+      return -1;
+    }
     {
       const std::lock_guard lock(mutex_);
       if (failed_syncs_.contains(descriptor)) synced_again_ = true;
@@ -105,6 +123,12 @@ class FaultyFileSystem : public checkpoint::FileSystem {
   bool strike(const char* call) {
     const std::lock_guard lock(mutex_);
     log_.emplace_back(call);
+    if (const auto refusal = refusals_.find(call);
+        refusal != refusals_.end() && refusal->second.times > 0) {
+      --refusal->second.times;
+      errno = refusal->second.error_number;
+      return true;
+    }
     if (call == first_) {
       at_ = static_cast<int>(log_.size());
       first_.clear();
@@ -115,11 +139,18 @@ class FaultyFileSystem : public checkpoint::FileSystem {
     return what_ == At::fail;
   }
 
+  struct Refusal {
+    int times = 0;
+    int error_number = 0;
+  };
+
   std::mutex mutex_;
+  std::map<std::string, Refusal> refusals_;
   At what_ = At::nothing;
   int at_ = 0;
   int error_ = EIO;
   std::string first_;
+  int folder_sync_error_ = 0;
   bool exchange_forbidden_ = false;
   bool interrupted_ = false;
   std::size_t most_bytes_ = 0;

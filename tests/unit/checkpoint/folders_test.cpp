@@ -70,6 +70,19 @@ TEST_CASE("pruning keeps at least one good step, and damaged ones newer than tho
   CHECK(checkpoint::prune(scratch.path(), 1).empty());
 }
 
+TEST_CASE("pruning never takes the step that was just saved or loaded") {
+  const ScratchFolder scratch;
+  // Step 900 looks well but could not be loaded: the run went back to 100.
+  for (const std::int64_t step : {99, 100, 900}) save_small(scratch.path(), step);
+  checkpoint::prune(scratch.path(), 1, 100);
+  CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{900, 100});
+  save_small(scratch.path(), 101);
+  checkpoint::prune(scratch.path(), 2, 101);
+  CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{900, 101, 100});
+  checkpoint::prune(scratch.path(), 1, 101);
+  CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{900, 101});
+}
+
 TEST_CASE("a step is found from its own folder, its run and the folder of steps") {
   const ScratchFolder scratch;
   const auto checkpoints = checkpoint::checkpoints_of_run(scratch.path());

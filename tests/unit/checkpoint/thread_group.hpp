@@ -51,8 +51,21 @@ class ThreadGroup : public comm::ProcessGroup {
   }
   void barrier() override { shared_->meeting.arrive_and_wait(); }
 
+  /// The sum of f32, the largest i32.
+  comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
+    publish(x);
+    if (x.dtype() == device::DType::f32 && op == comm::ReduceOp::sum) {
+      reduce(x.f32(), x.element_count(), [](float a, float b) { return a + b; });
+    } else if (x.dtype() == device::DType::i32 && op == comm::ReduceOp::max) {
+      reduce(x.i32(), x.element_count(),
+             [](std::int32_t a, std::int32_t b) { return std::max(a, b); });
+    } else {
+      return none();
+    }
+    return {};
+  }
+
   // Checkpoints use none of these.
-  comm::Work start_all_reduce(const device::Tensor&, comm::ReduceOp) override { return none(); }
   comm::Work start_reduce_scatter(const device::Tensor&, const device::Tensor&) override {
     return none();
   }
@@ -63,6 +76,19 @@ class ThreadGroup : public comm::ProcessGroup {
   comm::Work start_receive(const device::Tensor&, int, int) override { return none(); }
 
  private:
+  template <typename T, typename Op>
+  void reduce(T* mine, std::int64_t count, const Op& op) {
+    std::vector<T> total(static_cast<std::size_t>(count));
+    for (const auto& from : shared_->parts) {
+      const auto* values = static_cast<const T*>(from.raw());
+      const bool first = &from == &shared_->parts.front();
+      for (std::size_t i = 0; i < total.size(); ++i) {
+        total[i] = first ? values[i] : op(total[i], values[i]);
+      }
+    }
+    shared_->meeting.arrive_and_wait();
+    std::copy(total.begin(), total.end(), mine);
+  }
   static comm::Work none() { std::terminate(); }
   void publish(const device::Tensor& part) {
     shared_->parts[static_cast<std::size_t>(rank())] = part;
