@@ -315,9 +315,11 @@ base::Result<Story> tell_story(const fs::path& run, const Witnesses& witnesses) 
   story.job = job_of_run(run);
   read_failure(story);
   read_metrics(story);
-  auto records = read_records(story, witnesses, story.notes);
-  keep_last_start(records, story.job);
   const auto lines = read_logs(run, Attempts::last, story.notes);
+  auto records = read_records(story, witnesses, story.notes);
+  // Those of a job are of an earlier start.
+  if (ran_outside_jobs(lines)) records.clear();
+  keep_last_start(records, story.job);
   correct_by_records(story, records, lines);
   use_records(story, records, lines);
   use_logs(story, lines);

@@ -19,6 +19,7 @@ constexpr std::size_t most_files = 100'000;
 constexpr std::size_t longest_text = std::size_t{16} << 10;
 /// With this the log of a rank begins anew at each start (Trainer::say_where).
 constexpr std::string_view start_mark = " is task ";
+constexpr std::string_view job_mark = " in job ";
 
 /// Takes `count` digits.
 bool take_number(std::string_view& text, std::size_t count, int& number) {
@@ -95,6 +96,16 @@ bool is_start(const LogLine& line) {
          line.text.find(start_mark) != std::string::npos;
 }
 
+/// A start with fewer ranks leaves the logs of those that it does not have as they were.
+void drop_absent_ranks(std::vector<LogLine>& lines) {
+  const auto first = std::find_if(lines.begin(), lines.end(), [](const LogLine& line) {
+    return line.rank == 0 && is_start(line);
+  });
+  if (first == lines.end()) return;
+  std::erase_if(lines,
+                [ranks = first->world_size](const LogLine& line) { return line.rank >= ranks; });
+}
+
 std::vector<LogLine> read_file(const fs::path& path, Attempts attempts,
                                std::vector<std::string>& notes) {
   const auto text = read_tail(path, notes);
@@ -128,14 +139,14 @@ base::Result<LogLine> parse_log_line(std::string_view line) {
   rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(' ')));
   if (!take(rest, "r")) return refused;
   const auto slash = rest.find('/');
-  int world_size = 0;
   if (slash == std::string_view::npos || slash < 4 || slash > 9 ||
       !take_number(rest, slash, parsed.rank) || !take(rest, "/")) {
     return refused;
   }
   const auto size_text = take_word(rest);
   auto digits = size_text;
-  if (digits.empty() || digits.size() > 9 || !take_number(digits, digits.size(), world_size)) {
+  if (digits.empty() || digits.size() > 9 ||
+      !take_number(digits, digits.size(), parsed.world_size)) {
     return refused;
   }
   parsed.node = take_word(rest);
@@ -163,16 +174,25 @@ std::vector<LogLine> read_logs(const fs::path& run, Attempts attempts,
   std::stable_sort(all.begin(), all.end(), [](const LogLine& one, const LogLine& other) {
     return one.time_ms < other.time_ms;
   });
+  if (attempts == Attempts::last) drop_absent_ranks(all);
   return all;
+}
+
+bool ran_outside_jobs(const std::vector<LogLine>& lines) {
+  const auto has_job = [](const LogLine& line) {
+    return line.text.find(job_mark) != std::string::npos;
+  };
+  return std::any_of(lines.begin(), lines.end(), is_start) &&
+         std::none_of(lines.begin(), lines.end(),
+                      [&](const LogLine& line) { return is_start(line) && has_job(line); });
 }
 
 std::string job_of_run(const fs::path& run) {
   std::vector<std::string> ignored;
-  constexpr std::string_view mark = " in job ";
   for (const auto& line : read_logs(run, Attempts::last, ignored)) {
-    const auto found = is_start(line) ? line.text.find(mark) : std::string::npos;
+    const auto found = is_start(line) ? line.text.find(job_mark) : std::string::npos;
     if (found == std::string::npos) continue;
-    const auto begin = found + mark.size();
+    const auto begin = found + job_mark.size();
     return line.text.substr(begin, line.text.find_first_not_of("0123456789.", begin) - begin);
   }
   return {};

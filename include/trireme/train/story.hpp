@@ -20,6 +20,7 @@ struct LogLine {
   std::int64_t time_ms = 0;  ///< since 1970
   std::string level;         ///< "error"
   int rank = 0;
+  int world_size = 0;
   std::string node;
   std::string room;
   std::string text;  ///< with the lines that followed it, if it had several
@@ -32,9 +33,13 @@ base::Result<LogLine> parse_log_line(std::string_view line);
 enum class Attempts { last, all };
 
 /// Lines of all ranks in the order of time, those of one rank in theirs. Of each file at most the
-/// last 4 MiB are read; `notes` says so where that leaves lines out.
+/// last 4 MiB are read; `notes` says so where that leaves lines out. Attempts::last leaves out
+/// ranks that the last start does not have: theirs are words of an earlier one.
 std::vector<LogLine> read_logs(const std::filesystem::path& run, Attempts attempts,
                                std::vector<std::string>& notes);
+
+/// Whether a start that is told in such lines ran outside of any Slurm job.
+bool ran_outside_jobs(const std::vector<LogLine>& lines);
 
 enum class Ending { finished, stopped, failed, unknown };
 const char* name(Ending ending);

@@ -27,10 +27,11 @@ class HandMadeRun {
     std::ofstream(path() / name, std::ios::app) << text;
   }
   /// A line of a rank's log at so many seconds after 09:37.
-  void say(int rank, double second, const std::string& level, const std::string& text) const {
+  void say(int rank, double second, const std::string& level, const std::string& text,
+           int ranks = 4) const {
     write(base::format("log/r{:04}.txt", rank),
-          base::format("2026-11-21T09:37:{:06.3f}Z {:<7} r{:04}/0004 n{} {}\n", second, level, rank,
-                       rank / 2, text));
+          base::format("2026-11-21T09:37:{:06.3f}Z {:<7} r{:04}/{:04} n{} {}\n", second, level,
+                       rank, ranks, rank / 2, text));
   }
   void start(int rank, double second, int task) const {
     say(rank, second, "debug",
@@ -234,6 +235,26 @@ TEST_CASE("runs that finished or stopped say so, and errors of earlier starts do
   run.event("start");
   run.event("done");
   CHECK(run.story().ending == Ending::finished);
+}
+
+TEST_CASE("deaths of an earlier start with more ranks, and of a job, are another story") {
+  const HandMadeRun run;
+  run.event("start");
+  for (int rank = 0; rank < 4; ++rank) run.start(rank, 1, rank);
+  for (int rank = 0; rank < 4; ++rank) run.say(rank, 5, "error", "comm: rank 2 died");
+  run.write("log/tasks.n1.jsonl", launch::record_line(record_of(2, SIGKILL, minute + 5)) + "\n");
+  run.event("start");
+  for (int rank = 0; rank < 2; ++rank) {
+    run.say(rank, 9, "debug", base::format("runtime: rank {0} is task {0} of mpirun; CPUs 0", rank),
+            2);
+  }
+  run.event("done");
+  const auto story = run.story();
+  CHECK(story.ending == Ending::finished);
+  CHECK(story.events.empty());
+  CHECK_FALSE(story.cause);
+  std::vector<std::string> notes;
+  CHECK(train::read_logs(run.path(), Attempts::all, notes).size() == 10);
 }
 
 TEST_CASE("a run that left no word is told from what Slurm says") {
