@@ -3,6 +3,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/runtime/identity.hpp"
+#include "trireme/runtime/run_lock.hpp"
 
 #include "apps/commands.hpp"
 
@@ -43,6 +45,12 @@ std::filesystem::path checkpoints_of(const std::filesystem::path& path) {
   throw base::Error(ExitCode::checkpoint,
                     format("'{}' is no folder (a run folder or its checkpoints folder is needed)",
                            path.string()));
+}
+
+/// The run of such a folder: what is locked. A folder of steps alone is its own.
+std::filesystem::path run_of(const std::filesystem::path& checkpoints) {
+  const auto path = std::filesystem::absolute(checkpoints / ".").lexically_normal().parent_path();
+  return path.filename() == "checkpoints" ? path.parent_path() : path;
 }
 
 /// The step that the path is, or all steps of a run, newest first.
@@ -156,6 +164,8 @@ Action prepare_prune(CLI::App& app) {
   app.add_flag("--json", options->json, "One JSON object a removed folder");
   return [options](Context& context) {
     const auto checkpoints = checkpoints_of(options->path);
+    const auto job = base::value_or_throw(runtime::identify(context.environment)).job;
+    const auto lock = base::value_or_throw(runtime::RunLock::take(run_of(checkpoints), job));
     auto removed = checkpoint::prune(checkpoints, options->keep_last);
     const auto garbage = checkpoint::collect_garbage(checkpoints, idle_before_garbage);
     removed.insert(removed.end(), garbage.begin(), garbage.end());

@@ -5,6 +5,7 @@
 #include "trireme/train/weights.hpp"
 
 #include "apps/commands.hpp"
+#include "apps/version.hpp"
 
 #include <memory>
 
@@ -28,8 +29,11 @@ Action prepare_import(CLI::App& app) {
     const auto config = base::value_or_throw(
         config::Config::resolve({.files = {}, .environment = context.environment, .settings = {}}));
     return train::run_on_mesh(config, context.environment, {}, [&](train::Session& session) {
-      const auto step =
-          train::import_huggingface(options->folder, options->run, *session.cluster.world);
+      const auto step = train::import_huggingface({.folder = options->folder,
+                                                   .run = options->run,
+                                                   .tool_version = tool_version(),
+                                                   .job = session.cluster.identity.job},
+                                                  *session.cluster.world);
       if (session.cluster.rank.value() == 0) {
         context.out.write(base::format("wrote {}\n", step.string()));
         context.out.flush();

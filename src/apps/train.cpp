@@ -20,12 +20,13 @@ Action prepare_train(CLI::App& app) {
     // From here on: a signal that lands while MPI starts must not be lost.
     const train::StopSignal signal;
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
-    const auto start = *fresh ? train::Start::fresh : train::Start::resume;
     const train::Failures failures{config::run_directory(config)};
     // Before MPI starts: it asks Slurm in a process of its own.
-    const auto job_end = runtime::find_job_end(context.environment);
+    const train::StartOptions start{.start = *fresh ? train::Start::fresh : train::Start::resume,
+                                    .limit = runtime::TimeLimit(context.environment),
+                                    .tool_version = tool_version()};
     return train::run_on_mesh(config, context.environment, failures, [&](train::Session& session) {
-      train::Trainer trainer(config, session.cluster, *session.kernels, start, job_end);
+      train::Trainer trainer(config, session, start);
       if (session.cluster.rank.value() == 0) write_versions(failures.run_directory, config);
       trainer.comment_job(context.environment);
       return trainer.run();

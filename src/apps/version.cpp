@@ -78,6 +78,10 @@ std::string version_text() {
   return text;
 }
 
+std::string tool_version() {
+  return format("trireme {} ({})", build_info::version, build_info::commit);
+}
+
 void write_versions(const std::filesystem::path& run, const config::Config& config) {
   namespace info = build_info;
   Json json;

@@ -60,8 +60,15 @@ std::vector<Key> checkpoint_keys() {
   return {
       integer("every_steps", "0", "steps",
               "Steps between checkpoints; 0 is only at the end of the run."),
-      integer("every_minutes", "0", "minutes",
-              "Minutes between checkpoints, beside every_steps; 0 is off."),
+      Key{.section = "checkpoint",
+          .name = "every_minutes",
+          .type = Type::real,
+          .default_text = "30",
+          .unit = "minutes",
+          .range = at_least(0),
+          .documentation =
+              "Minutes between checkpoints, beside every_steps; 0 is off. The first of each start "
+              "comes after a tenth of it."},
       integer("keep_last", "3", "checkpoints",
               "Newest checkpoints that are kept, older ones are removed once a newer one is "
               "committed; 0 keeps all."),

@@ -4,26 +4,16 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/utc.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 
 namespace trireme::runtime {
 namespace {
-
-std::string time_text() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  std::tm parts{};
-  ::gmtime_r(&now.tv_sec, &parts);
-  char text[32];
-  const auto length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  return base::format("{}.{:03}Z", std::string_view(text, length), now.tv_nsec / 1'000'000);
-}
 
 base::Json to_json(const comm::RankFailure& failure, const std::string& log_file) {
   base::Json json;
@@ -46,7 +36,7 @@ base::Json to_json(const comm::RankFailure& failure, const std::string& log_file
     json["collective"] = collective;
   }
   json["log"] = log_file.empty() ? base::Json(nullptr) : base::Json(log_file);
-  json["time"] = time_text();
+  json["time"] = base::utc_text();
   return json;
 }
 
@@ -104,9 +94,6 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
   const auto path = report.run_directory / "failure.json";
   const auto text = to_json(failure, report.log_file).dump(2) + "\n";
   const auto host = base::log::settings().identity.node;
-  // What fails before the run is set up, such as a node without cards, leaves its words as well.
-  std::error_code ignored;
-  std::filesystem::create_directories(report.run_directory, ignored);
   try {
     write_once(text, path, host);
     return;

@@ -1,5 +1,6 @@
 #include "trireme/runtime/time_limit.hpp"
 
+#include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/launch/geometry.hpp"
 #include "trireme/runtime/identity.hpp"
@@ -7,7 +8,6 @@
 
 #include <charconv>
 #include <ctime>
-#include <string>
 
 namespace trireme::runtime {
 namespace {
@@ -23,26 +23,58 @@ std::string ask_squeue(const std::string& job) {
   return answer->output.substr(0, answer->output.find('\n'));
 }
 
+/// Of SLURM_JOB_END_TIME; none for Slurm's "never", which is about a year away.
+std::optional<Clock::time_point> parse_end(const std::string& text) {
+  std::int64_t end = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), end);
+  const auto left = end - std::int64_t{std::time(nullptr)};
+  if (parsed.ec != std::errc{} || left > 400LL * 86400) return std::nullopt;
+  return Clock::now() + std::chrono::seconds(left);
+}
+
 }  // namespace
 
-std::optional<Clock::time_point> find_job_end(const base::Environment& environment) {
+TimeLimit::TimeLimit(const base::Environment& environment) {
   const auto job = environment.get("SLURM_JOB_ID");
-  if (!job || job->find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  if (!job || job->find_first_not_of("0123456789") != std::string::npos) return;
   const auto identity = identify(environment);
-  if (identity.ok() && identity->announced_rank.value_or(0) != 0) return std::nullopt;
-  const auto now = Clock::now();
+  if (identity.ok() && identity->announced_rank.value_or(0) != 0) return;
+  job_ = *job;
   if (const auto text = environment.get("SLURM_JOB_END_TIME")) {
-    std::int64_t end = 0;
-    const auto parsed = std::from_chars(text->data(), text->data() + text->size(), end);
-    const auto left = end - std::int64_t{std::time(nullptr)};
-    // Slurm's "never" is about a year away.
-    if (parsed.ec != std::errc{} || left > 400LL * 86400) return std::nullopt;
-    return now + std::chrono::seconds(left);
+    end_ = parse_end(*text);
+    return;
   }
-  const auto left = launch::parse_slurm_time(ask_squeue(*job));
-  if (!left) return std::nullopt;
-  base::log::debug("runtime", "job {} has {} s left", *job, *left);
-  return now + std::chrono::seconds(*left);
+  const auto left = launch::parse_slurm_time(ask_squeue(job_));
+  if (!left) return;
+  base::log::debug("runtime", "job {} has {} s left", job_, *left);
+  end_ = Clock::now() + std::chrono::seconds(*left);
+}
+
+bool TimeLimit::is_near(double lead_seconds) {
+  const auto nears = [&] {
+    return end_ && std::chrono::duration<double>(*end_ - Clock::now()).count() <= lead_seconds;
+  };
+  if (!nears()) return false;
+  ask_again();
+  return nears();
+}
+
+void TimeLimit::ask_again() {
+  const auto answer = ask_squeue(job_);
+  if (answer == "UNLIMITED" || answer == "NOT_SET") {
+    end_.reset();
+    base::log::info("runtime", "the time limit of job {} was lifted", job_);
+    return;
+  }
+  // A silent Slurm has changed nothing.
+  const auto left = launch::parse_slurm_time(answer);
+  if (!left) return;
+  const auto end = Clock::now() + std::chrono::seconds(*left);
+  if (end > *end_ + std::chrono::minutes(1)) {
+    base::log::info("runtime", "the time limit of job {} was extended: {} left", job_,
+                    base::duration_text(*left));
+  }
+  end_ = end;
 }
 
 }  // namespace trireme::runtime

@@ -10,6 +10,7 @@
 
 #include "state_names.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace trireme::train {
@@ -21,24 +22,31 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   state["data"] = {{"next_sample", progress.next_sample},
                    {"fingerprint", base::format("{:016x}", progress.data_fingerprint)}};
   state["mesh"] = options.mesh.text();
+  state["planned_steps"] = config.integer("train.steps");
   state["zero_level"] = options.zero_level;
   state["seed"] = options.seed;
   state["model"] = model::to_huggingface(options.model);
+  if (progress.evaluation_is_due) state["evaluation_is_due"] = true;
   // Whether the run has one is asked by those who read it.
   state["tokenizer"] = std::filesystem::absolute(run / "tokenizer.json").string();
   state["config"] = config.resolved_text();
   return state;
 }
 
-/// Moments that the checkpoint never had begin at zero, as they stand in a new engine.
+/// Moments that the checkpoint never had begin at zero: a step that was tried before it, and turned
+/// out to be damaged, may have filled them in part.
 std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
                                          const checkpoint::Manifest& manifest,
                                          device::HostMirror& mirror) {
   const bool fresh = has_fresh_optimizer(manifest);
   std::vector<checkpoint::LoadItem> items;
   for (const auto& part : engine.state_parts()) {
-    if (fresh && is_moment(part.name)) continue;
-    items.push_back({part.name, part.shape, part.box, mirror.of(part.values)});
+    const auto values = mirror.of(part.values);
+    if (fresh && is_moment(part.name)) {
+      std::fill_n(values.f32(), layout::element_count(part.box), 0.0F);
+      continue;
+    }
+    items.push_back({part.name, part.shape, part.box, values});
   }
   return items;
 }
@@ -50,6 +58,8 @@ Progress progress_of(const checkpoint::LoadReport& report) {
   try {
     const auto& data = report.state.at("data");
     progress.next_sample = data.at("next_sample").get<std::uint64_t>();
+    progress.planned_steps = report.state.value("planned_steps", std::int64_t{0});
+    progress.evaluation_is_due = report.state.value("evaluation_is_due", false);
     progress.data_fingerprint = std::stoull(data.at("fingerprint").get<std::string>(), nullptr, 16);
   } catch (const std::exception& error) {
     throw base::Error(base::ExitCode::checkpoint,
@@ -61,23 +71,36 @@ Progress progress_of(const checkpoint::LoadReport& report) {
 
 }  // namespace
 
-std::uint64_t save(const std::filesystem::path& run, const Progress& progress,
-                   const config::Config& config, engine::Engine& engine,
-                   comm::ProcessGroup& world) {
+void refuse_unreadable_saves(engine::Engine& engine, comm::ProcessGroup& world) {
+  std::vector<checkpoint::SaveItem> items;
+  for (const auto& part : engine.state_parts()) {
+    if (part.primary) items.push_back({part.name, part.shape, part.box, part.values});
+  }
+  const auto& options = engine.options();
+  // From level 1 on no two data-parallel ranks hold the same.
+  const int replicas = options.zero_level == 0 ? options.mesh.degree(layout::Axis::data) : 1;
+  const auto bytes = checkpoint::predict_manifest_bytes(items, replicas, world);
+  base::log::debug("train", "manifest.json of a checkpoint takes about {} bytes", bytes);
+  // The same number on all ranks.
+  runtime::agree(world, checkpoint::check_manifest_bytes(bytes));
+}
+
+checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
+                            comm::ProcessGroup& world) {
   if (engine.tied_copies_differ()) {
     base::log::local::warning(
         "train",
         "step {}: the copies of the tied table 'embedding.weight' on the first and the last "
         "pipeline stage are not the same (their gradients were not added alike); the checkpoint "
         "holds the first stage's, with which both go on after a resume; please report this",
-        progress.step);
+        saved.progress.step);
   }
   checkpoint::SaveRequest request;
-  request.checkpoints = checkpoint::checkpoints_of_run(run);
-  request.step = progress.step;
-  request.tokens = progress.tokens;
-  request.tool_version = "trireme";
-  request.state = state_json(run, progress, config, engine.options());
+  request.checkpoints = checkpoint::checkpoints_of_run(saved.run);
+  request.step = saved.progress.step;
+  request.tokens = saved.progress.tokens;
+  request.tool_version = saved.tool_version;
+  request.state = state_json(saved.run, saved.progress, saved.config, engine.options());
   device::HostMirror snapshot(engine.device());
   for (const auto& part : engine.state_parts()) {
     // Copies on other tensor-parallel ranks or stages may be cut at other places.
@@ -85,7 +108,7 @@ std::uint64_t save(const std::filesystem::path& run, const Progress& progress,
     request.items.push_back({part.name, part.shape, part.box, snapshot.of(part.values)});
   }
   snapshot.fetch();
-  return checkpoint::save(request, world).payload_bytes;
+  return checkpoint::save(request, world);
 }
 
 std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine& engine,
@@ -108,11 +131,10 @@ std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine&
 
 Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
                      comm::ProcessGroup& world) {
-  const auto step = runtime::agree(world, checkpoint::find_step(path));
-  const auto manifest = runtime::agree(world, checkpoint::read_manifest(step.path));
   device::HostMirror mirror(engine.device());
-  const auto items = wanted(engine, manifest, mirror);
-  const auto report = checkpoint::load(step.path, items, world);
+  const auto report = checkpoint::load_from(
+      path, [&](const checkpoint::Manifest& manifest) { return wanted(engine, manifest, mirror); },
+      world);
   mirror.store();
   const auto progress = progress_of(report);
   engine.state_changed(progress.step);

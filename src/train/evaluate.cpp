@@ -130,6 +130,13 @@ base::Result<Subject> subject_of(const fs::path& weights, const config::Config& 
 
 engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
                                    std::int64_t batches) {
+  return evaluate_while(dataset, engine, batches, [] { return true; }).value();
+}
+
+std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset& dataset,
+                                                        engine::Engine& engine,
+                                                        std::int64_t batches,
+                                                        const std::function<bool()>& goes_on) {
   const BatchLoader loader(dataset);
   const auto end = static_cast<std::uint64_t>(dataset.sample_count());
   const auto batch = static_cast<std::uint64_t>(global_batch(engine.options()));
@@ -137,6 +144,7 @@ engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::En
   for (std::int64_t index = 0; index < batches; ++index) {
     const auto cursor = static_cast<std::uint64_t>(index) * batch;
     if (cursor >= end) break;
+    if (index > 0 && !goes_on()) return std::nullopt;
     loader.fill(engine, cursor, end);
     const auto outcome = engine.evaluate();
     total.loss_sum += outcome.loss_sum;

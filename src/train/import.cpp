@@ -4,6 +4,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/save.hpp"
+#include "trireme/runtime/run_lock.hpp"
 #include "trireme/train/weights.hpp"
 
 #include "attempt.hpp"
@@ -11,6 +12,7 @@
 #include "run_files.hpp"
 #include "state_names.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,9 +68,8 @@ class Share {
   std::vector<std::vector<std::byte>> values_;
 };
 
-/// The run's folder with what came with the weights: the model's description, and the tokenizer if
-/// there is one.
-void prepare_run(const fs::path& folder, const model::ModelConfig& model, const fs::path& run) {
+/// What has a life of its own already is no place for weights.
+void refuse_used(const fs::path& run) {
   if (!checkpoint::list(checkpoint::checkpoints_of_run(run)).empty()) {
     throw base::Error(base::ExitCode::checkpoint,
                       base::format("'{}' has checkpoints already (importing overwrites nothing); "
@@ -81,12 +82,20 @@ void prepare_run(const fs::path& folder, const model::ModelConfig& model, const 
                                    "folder, not as a run); name another folder",
                                    run.string()));
   }
-  std::error_code error;
-  fs::create_directories(run, error);
-  if (error) {
-    throw base::Error(base::ExitCode::checkpoint,
-                      base::format("cannot make '{}': {}", run.string(), error.message()));
-  }
+}
+
+/// The run for this process alone, until the step is there.
+runtime::RunLock open_run(const fs::path& run, const std::string& job) {
+  // Before anything is touched; and again, because somebody may have been faster.
+  refuse_used(run);
+  auto lock = base::value_or_throw(runtime::RunLock::take(run, job));
+  refuse_used(run);
+  return lock;
+}
+
+/// What came with the weights, in the run: the model's description, and the tokenizer if there is
+/// one.
+void keep_files(const fs::path& folder, const model::ModelConfig& model, const fs::path& run) {
   keep_model(model, run);
   keep_companions(folder, run);
   if (fs::exists(folder / "tokenizer.json")) keep_tokenizer(folder / "tokenizer.json", run);
@@ -104,17 +113,21 @@ base::Json state_of(const fs::path& folder, const model::ModelConfig& config, co
 
 }  // namespace
 
-fs::path import_huggingface(const fs::path& folder, const fs::path& run,
-                            comm::ProcessGroup& world) {
+fs::path import_huggingface(const ImportRequest& wanted, comm::ProcessGroup& world) {
+  const auto& [folder, run, tool_version, job] = wanted;
   const auto config = runtime::agree(world, source_model(folder));
   Share share(config, world);
   runtime::agree(world, attempt([&] { share.read(HuggingFaceWeights(folder, config)); }));
+  // On the first rank, until the step is there.
+  std::optional<runtime::RunLock> lock;
   runtime::agree(world, attempt([&] {
-                   if (world.rank() == 0) prepare_run(folder, config, run);
+                   if (world.rank() != 0) return;
+                   lock = open_run(run, job);
+                   keep_files(folder, config, run);
                  }));
   checkpoint::SaveRequest request;
   request.checkpoints = checkpoint::checkpoints_of_run(run);
-  request.tool_version = "trireme";
+  request.tool_version = tool_version;
   request.state = state_of(folder, config, run);
   request.items = share.items();
   const auto report = checkpoint::save(request, world);

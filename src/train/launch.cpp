@@ -212,9 +212,6 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   auto join = base::value_or_throw(join_options(config));
   const auto identity = runtime::identify(environment);
   if (identity.ok()) runtime::die_with_slurmstepd(*identity);
-  if (identity.ok() && identity->announced_rank.value_or(0) == 0) {
-    runtime::put_failure_aside(failures.run_directory);
-  }
   const auto exported = runtime::export_network(environment, join.gpus);
   const auto queues = join.gpus == topology::GpuUse::one_each
                           ? runtime::export_device_queues(environment)
@@ -229,17 +226,19 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   auto log = base::log::settings();
   log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
   base::log::configure(log);
-  if (!failures.run_directory.empty()) {
-    runtime::report_failures(
-        mpi, {failures.run_directory, rank_log(failures.run_directory, mpi.world_rank()).string()});
-  }
+  // The run may be another start's: nothing is written there before it is open.
+  if (!failures.run_directory.empty()) runtime::report_failures(mpi, {});
   return mpi.run([&] {
     // Not before MPI: a node that lacks a card is not every rank's mistake.
     if (join.gpus == topology::GpuUse::one_each) join.visible_gpus = device::card_bus_ids();
     Session session{nullptr, runtime::join(mpi, join, environment, std::move(start_up))};
+    session.run_is_open = [&] {
+      const auto& run = failures.run_directory;
+      runtime::report_failures(mpi, {run, rank_log(run, mpi.world_rank()).string()});
+      if (mpi.local_rank().value() == 0) offer_log_folder(environment, run);
+    };
     session.cluster.cache_folder = cache_folder(environment);
     report_launch(environment, mpi.local_rank());
-    if (mpi.local_rank().value() == 0) offer_log_folder(environment, failures.run_directory);
     say({ordering.sentence(), exported}, queues);
     auto& world = *session.cluster.world;
     runtime::agree_equal(world, config.hash(), "the configuration",

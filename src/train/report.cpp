@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/utc.hpp"
 
 #include "nonfinite_steps.hpp"
 
@@ -13,6 +14,18 @@
 namespace trireme::train {
 
 using base::Json;
+
+namespace {
+
+/// "999", "12.3 thousand", "124.4 million", "70.55 billion".
+std::string count_text(double count) {
+  if (count < 1e3) return base::format("{:.0f}", count);
+  if (count < 1e6) return base::format("{:.1f} thousand", count / 1e3);
+  if (count < 1e9) return base::format("{:.1f} million", count / 1e6);
+  return base::format("{:.2f} billion", count / 1e9);
+}
+
+}  // namespace
 
 Report::Report(const Settings& settings) : settings_(settings) {
   if (!settings_.speaks) return;
@@ -24,6 +37,7 @@ Report::Report(const Settings& settings) : settings_(settings) {
 void Report::append(Json line) {
   line["run"] = settings_.run;
   line["restart"] = restart_;
+  line["time"] = base::utc_text();
   TRIREME_EXPECT(metrics_.has_value(), "only a report that speaks has a file");
   try {
     if (lost_lines_ > 0) {
@@ -31,7 +45,8 @@ void Report::append(Json line) {
                             {"event", "lines lost"},
                             {"lines", lost_lines_},
                             {"run", settings_.run},
-                            {"restart", restart_}});
+                            {"restart", restart_},
+                            {"time", base::utc_text()}});
       base::log::warning("train", "there is room for metrics again; {} lines are missing before",
                          lost_lines_);
       lost_lines_ = 0;
@@ -76,14 +91,40 @@ void Report::memory(std::int64_t step, const MemoryRecord& record) {
           {"taken_bytes", record.taken}});
 }
 
-void Report::started(std::int64_t first_step, std::int64_t parameters) {
+void Report::started(const StartRecord& record) {
   if (!settings_.speaks) return;
+  const auto tokens = record.sequences_per_step * record.sequence_length;
+  base::log::info("train", "{}, {} parameters; {} tokens a step ({} sequences of {}) of {}",
+                  record.model, count_text(static_cast<double>(record.parameters)), tokens,
+                  record.sequences_per_step, record.sequence_length, record.data);
+  base::log::info("train", "run {} in '{}': {}, up to step {}", settings_.run,
+                  settings_.directory.string(), record.beginning, settings_.steps);
   append({{"kind", "event"},
           {"event", "start"},
-          {"step", first_step},
-          {"parameters", parameters},
+          {"step", record.first_step},
+          {"parameters", record.parameters},
+          {"tokens_per_step", tokens},
           {"peak_flops", settings_.peak_flops},
           {"peak_source", settings_.peak_source}});
+}
+
+void Report::finished(const FinishRecord& record) {
+  if (!settings_.speaks) return;
+  event("done", record.steps);
+  if (record.steps_of_this_start == 0) {
+    base::log::info("train",
+                    "nothing to do: all {} steps were done before; to go on, raise train.steps",
+                    record.steps);
+    return;
+  }
+  const auto held_out =
+      held_out_loss_ ? base::format(", held-out loss {:.4f}", *held_out_loss_) : std::string{};
+  base::log::info("train",
+                  "done: {} steps ({} in this start, {}), {} tokens{}; next: trireme generate "
+                  "--weights {} --prompt TEXT, or trireme eval --weights {}",
+                  record.steps, record.steps_of_this_start, base::duration_text(record.seconds),
+                  count_text(static_cast<double>(record.tokens)), held_out,
+                  settings_.directory.string(), settings_.directory.string());
 }
 
 void Report::started_up(std::int64_t step, const std::vector<runtime::StartUp::Phase>& phases) {
@@ -164,6 +205,7 @@ void Report::skipped(const StepRecord& record, std::int64_t in_a_row) {
 
 void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds) {
   if (!settings_.speaks) return;
+  held_out_loss_ = loss;
   append({{"kind", "eval"},
           {"step", step},
           {"loss", loss},
@@ -175,11 +217,17 @@ void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, doub
                   settings_.steps, loss, std::exp(loss), tokens, base::duration_text(seconds));
 }
 
-void Report::saved(std::int64_t step, std::uint64_t bytes, double seconds) {
+void Report::saved(const SaveRecord& record) {
   if (!settings_.speaks) return;
-  append({{"kind", "save"}, {"step", step}, {"bytes", bytes}, {"seconds", seconds}});
-  base::log::info("train", "step {:>6}/{}  saved {} in {}", step, settings_.steps,
-                  base::bytes_text(bytes), base::duration_text(seconds));
+  append({{"kind", "save"},
+          {"step", record.step},
+          {"bytes", record.bytes},
+          {"stall_ms", record.stall_seconds * 1e3},
+          {"write_ms", record.write_seconds * 1e3},
+          {"asynchronous", false},
+          {"seconds", record.stall_seconds}});
+  base::log::info("train", "step {:>6}/{}  saved {} in {}", record.step, settings_.steps,
+                  base::bytes_text(record.bytes), base::duration_text(record.stall_seconds));
 }
 
 void Report::not_saved(std::int64_t step, const std::string& why) {
@@ -194,6 +242,10 @@ void Report::not_saved(std::int64_t step, const std::string& why) {
 void Report::loaded(std::int64_t step, double seconds) {
   if (!settings_.speaks) return;
   append({{"kind", "load"}, {"step", step}, {"seconds", seconds}});
+  if (step == 0) {
+    base::log::info("train", "weights loaded in {}", base::duration_text(seconds));
+    return;
+  }
   base::log::info("train", "continues after step {} (loaded in {})", step,
                   base::duration_text(seconds));
 }

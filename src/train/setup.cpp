@@ -65,13 +65,16 @@ base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Con
   return std::make_unique<data::TokenDataset>(std::move(dataset).value());
 }
 
-/// Nothing that a run has made, that is: what failed before it was set up leaves its last words.
+namespace {
+
+/// Nothing that a run has made: a lock is not a run yet, and what failed leaves its last words.
 bool is_unused(const fs::path& directory) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
-    if (!entry.path().filename().string().starts_with("failure")) return false;
+    const auto name = entry.path().filename().string();
+    if (name != "lock" && !name.starts_with("failure")) return false;
   }
-  return !error;
+  return !error || error == std::errc::no_such_file_or_directory;
 }
 
 /// What the run needs of other folders becomes its own.
@@ -85,18 +88,46 @@ void write_run_files(const config::Config& config, const model::ModelConfig& mod
   if (!tokenizer.empty()) keep_tokenizer(tokenizer, directory);
 }
 
-base::Result<fs::path> prepare_directory(const config::Config& config,
-                                         const model::ModelConfig& model, Start start,
-                                         base::Rank rank) {
+base::Status refuse_used(const fs::path& directory) {
+  if (is_unused(directory)) return {};
+  return base::usage_failure(base::format(
+      "run directory '{}' is not empty (--fresh overwrites nothing); remove it, choose another "
+      "run.directory, or drop --fresh to continue it",
+      directory.string()));
+}
+
+/// Other ranks wait meanwhile, and not for ever.
+runtime::RunLock::Options lock_options(const config::Config& config) {
+  runtime::RunLock::Options options;
+  const auto patience = std::chrono::duration<double>(config.seconds("comm.timeout") / 2);
+  options.requeue_patience = std::min(
+      options.requeue_patience, std::chrono::duration_cast<std::chrono::milliseconds>(patience));
+  return options;
+}
+
+}  // namespace
+
+base::Result<runtime::RunLock> open_run(const config::Config& config,
+                                        const model::ModelConfig& model, Start start,
+                                        const std::string& job) {
   const auto directory = config::run_directory(config);
+  const auto refusal = [&] {
+    return start == Start::fresh ? refuse_used(directory) : base::Status{};
+  };
+  // Before anything is touched; and again, because somebody may have been faster.
+  if (const auto refused = refusal(); !refused) return refused.failure();
+  auto lock = runtime::RunLock::take(directory, job, lock_options(config));
+  if (!lock) return lock.failure();
+  if (const auto refused = refusal(); !refused) return refused.failure();
+  runtime::put_failure_aside(directory);
+  const auto written = attempt([&] { write_run_files(config, model, directory); });
+  if (!written.ok()) return written.failure();
+  runtime::keep_room_for_failure(directory);
+  return lock;
+}
+
+base::Status enter_run(const fs::path& directory, base::Rank rank) {
   std::error_code error;
-  if (rank.value() == 0 && start == Start::fresh && fs::exists(directory, error) &&
-      !is_unused(directory)) {
-    return base::usage_failure(base::format(
-        "run directory '{}' is not empty (--fresh overwrites nothing); remove it, choose another "
-        "run.directory, or drop --fresh to continue it",
-        directory.string()));
-  }
   fs::create_directories(directory / "log", error);
   if (error) {
     return base::Failure{
@@ -106,12 +137,7 @@ base::Result<fs::path> prepare_directory(const config::Config& config,
   auto log = base::log::settings();
   log.file = rank_log(directory, rank).string();
   base::log::configure(log);
-  if (rank.value() == 0) {
-    const auto written = attempt([&] { write_run_files(config, model, directory); });
-    if (!written.ok()) return written.failure();
-    runtime::keep_room_for_failure(directory);
-  }
-  return directory;
+  return {};
 }
 
 Progress start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {

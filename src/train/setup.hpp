@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/data/dataset.hpp"
+#include "trireme/runtime/run_lock.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include <memory>
@@ -12,11 +13,15 @@ base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Con
                                                                const char* key,
                                                                const model::ModelConfig& model);
 
-/// Makes the run directory with what is known at the start (rank 0 for all), and this rank's log:
-/// the configuration as resolved, the model, and the tokenizer. The result is the directory.
-base::Result<std::filesystem::path> prepare_directory(const config::Config& config,
-                                                      const model::ModelConfig& model, Start start,
-                                                      base::Rank rank);
+/// Makes the run directory this start's own, with what is known at the start: the configuration as
+/// resolved, the model, and the tokenizer. For the first rank alone. Nothing of a run that is
+/// refused is changed. `job` is Identity::job.
+base::Result<runtime::RunLock> open_run(const config::Config& config,
+                                        const model::ModelConfig& model, Start start,
+                                        const std::string& job);
+
+/// Every rank's log in a run that the first one has opened.
+base::Status enter_run(const std::filesystem::path& directory, base::Rank rank);
 
 /// Collective over the world. Everything from another run or step, or the weights of a Hugging
 /// Face folder.

@@ -8,51 +8,47 @@
 #include "trireme/runtime/agree.hpp"
 #include "trireme/train/batch_loader.hpp"
 #include "trireme/train/evaluate.hpp"
-#include "trireme/train/stop_signal.hpp"
 
 #include "choose_products.hpp"
 #include "groups.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
+#include "requests.hpp"
 #include "resolved_values.hpp"
 #include "setup.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 namespace trireme::train {
 
 using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
 
 namespace {
 
-/// Reasons to stop beside the numbers of signals; where several hold, the largest counts.
-constexpr int time_limit = 1 << 16;
-constexpr int stop_file = 1 << 17;
-
-/// How often the run directory is asked for a file STOP: shared file systems are slow to answer.
-constexpr double stop_file_seconds = 1.0;
-
-std::string reason_text(int reason) {
-  if (reason == time_limit) return "the nearing time limit of the job";
-  if (reason == stop_file) return "the file STOP in the run directory";
-  return base::format("signal {}", reason);
-}
-
-/// The largest of all ranks' numbers.
-std::int32_t agree_largest(comm::ProcessGroup& world, std::int32_t mine) {
-  world.all_reduce(device::Tensor(&mine, device::DType::i32, {1}), comm::ReduceOp::max);
-  return mine;
-}
-
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Before a save was seen: fp32 masters and two moments, over storage that takes 100 MB/s of each
+/// rank and 5 GB/s of all.
+double guess_save_seconds(const model::ModelConfig& model, int ranks) {
+  const auto bytes = 12.0 * static_cast<double>(model::parameter_count(model));
+  return bytes / std::min(1e8 * ranks, 5e9);
 }
 
 Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
                                  const Peak& peak, bool speaks) {
   Report::Settings settings;
   settings.directory = config::run_directory(config);
-  settings.run = config.text("run.name");
+  settings.run = config.given("run.name") ? config.text("run.name")
+                                          : fs::absolute(settings.directory / ".")
+                                                .lexically_normal()
+                                                .parent_path()
+                                                .filename()
+                                                .string();
   settings.steps = config.integer("train.steps");
   settings.log_every = config.integer("train.log_every");
   settings.flops_per_token = model::flops_per_token(options.model, options.sequence_length);
@@ -65,16 +61,16 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
 
 }  // namespace
 
-Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device::Kernels& kernels,
-                 Start start, std::optional<Clock::time_point> job_end)
+Trainer::Trainer(const config::Config& config, Session& session, StartOptions start)
     : config_(config),
-      cluster_(cluster),
-      kernels_(kernels),
+      cluster_(session.cluster),
+      kernels_(*session.kernels),
       directory_(config::run_directory(config)),
+      options_(std::move(start)),
       curve_(optim::curve_from(config)),
-      nonfinite_(std::make_unique<NonfiniteSteps>(config.integer("optimizer.skip_nonfinite"))),
-      saved_at_(Clock::now()),
-      job_end_(job_end) {
+      nonfinite_(std::make_unique<NonfiniteSteps>(config.integer("optimizer.skip_nonfinite"))) {
+  auto& cluster = cluster_;
+  auto& kernels = kernels_;
   auto& world = *cluster_.world;
   const auto model = runtime::agree(world, model_from(config));
   const auto options =
@@ -85,7 +81,7 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   }
   cluster_.start_up.reached("data");
   resolved_ = with_values(config, options);
-  runtime::agree(world, prepare_directory(resolved_, model, start, cluster.rank));
+  open_run(session, model);
   cluster_.start_up.reached("run directory");
   // Before arenas: timing takes memory of its own, and gives it back.
   if (auto* tuning = kernels.product_tuning(); tuning && !config.flag("numerics.deterministic")) {
@@ -101,19 +97,62 @@ Trainer::Trainer(const config::Config& config, runtime::Cluster& cluster, device
   base::log::info("train", "{}", peak.text());
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   cluster_.start_up.reached("peak");
-  restore(start);
-  report_->started(progress_.step + 1, model::parameter_count(model));
+  refuse_unreadable_saves(*engine_, world);
+  expected_save_seconds_ = guess_save_seconds(model, world.size());
+  restore(options_.start);
+  tidy();
+  say_start(model);
   say_where();
   cluster_.start_up.reached("state");
 }
 
 Trainer::~Trainer() = default;
 
+void Trainer::open_run(Session& session, const model::ModelConfig& model) {
+  auto& world = *cluster_.world;
+  base::Status opened;
+  if (is_first_rank()) {
+    auto lock = train::open_run(resolved_, model, options_.start, cluster_.identity.job);
+    if (lock) {
+      lock_ = std::move(lock).value();
+    } else {
+      opened = lock.failure();
+    }
+  }
+  runtime::agree(world, opened);
+  session.run_is_open();
+  runtime::agree(world, enter_run(directory_, cluster_.rank));
+  requests_ = std::make_unique<Requests>(
+      Requests::Sources{directory_, config_.real("checkpoint.every_minutes"), options_.limit,
+                        lock_ ? &*lock_ : nullptr});
+}
+
 void Trainer::comment_job(const base::Environment& environment) {
   const std::chrono::duration<double> interval(config_.seconds("run.job_comment"));
   if (!is_first_rank()) return;
   comment_ = std::make_unique<runtime::JobComment>(
       environment, std::chrono::duration_cast<std::chrono::milliseconds>(interval));
+}
+
+void Trainer::say_start(const model::ModelConfig& model) {
+  const auto& options = engine_->options();
+  report_->started({.model = model::name(model.architecture),
+                    .parameters = model::parameter_count(model),
+                    .sequences_per_step = global_batch(options),
+                    .sequence_length = options.sequence_length,
+                    .data = config_.shown("data.train"),
+                    .first_step = progress_.step + 1,
+                    .beginning = beginning_});
+  const auto end = progress_.planned_steps;
+  const auto steps = config_.integer("train.steps");
+  if (curve_.falls() && end > 0 && progress_.step >= end && progress_.step < steps) {
+    base::log::warning(
+        "train",
+        "the run was to end at step {}, and its learning rate has come to its minimum there; the "
+        "{} steps more begin at {:.2e} of {:.2e} (they may hardly learn); to train on at a higher "
+        "rate, set optimizer.curve = constant or a larger train.steps",
+        end, steps - progress_.step, curve_.at(progress_.step + 1), curve_.peak);
+  }
 }
 
 void Trainer::say_where() const {
@@ -146,8 +185,12 @@ void Trainer::restore(Start start) {
     found = resume(directory_, *engine_, *cluster_.world);
   }
   if (found) saved_step_ = found->step;
+  beginning_ = "begins anew";
+  if (found) beginning_ = base::format("goes on after step {}", found->step);
+  if (found && found->step == 0) beginning_ = "begins with imported weights";
   if (!found && !load.empty() && load != "none") {
     found = start_from(load, *engine_, *cluster_.world);
+    beginning_ = base::format("begins with '{}'", load);
   }
   if (!found) {
     engine_->initialise();
@@ -194,7 +237,7 @@ void Trainer::step() {
   record.seconds = seconds_since(begin);
   record.exposed_seconds = reduced.exposed_seconds;
   record.bubble_seconds = run.bubble_seconds;
-  longest_step_seconds_ = std::max(longest_step_seconds_, record.seconds);
+  longest_batch_seconds_ = std::max(longest_batch_seconds_, record.seconds);
   if (updated) {
     report_->step(record);
   } else {
@@ -256,32 +299,50 @@ void Trainer::evaluate() {
   const auto begin = Clock::now();
   // 0 means all that is held out.
   const auto batches = config_.integer("train.eval_batches");
-  const auto total = batches == 0 ? train::evaluate(*validation_data_, *engine_)
-                                  : train::evaluate(*validation_data_, *engine_, batches);
-  report_->evaluated(progress_.step, total.loss_sum / static_cast<double>(total.tokens),
-                     total.tokens, seconds_since(begin));
+  auto batch_begin = begin;
+  const auto total = train::evaluate_while(
+      *validation_data_, *engine_,
+      batches == 0 ? std::numeric_limits<std::int64_t>::max() : batches, [&] {
+        longest_batch_seconds_ = std::max(longest_batch_seconds_, seconds_since(batch_begin));
+        batch_begin = Clock::now();
+        ask();
+        return !requests_->answer().stop;
+      });
+  if (!total) return;
+  progress_.evaluation_is_due = false;
+  report_->evaluated(progress_.step, total->loss_sum / static_cast<double>(total->tokens),
+                     total->tokens, seconds_since(begin));
 }
 
 void Trainer::save() {
   save_without_pruning();
-  prune();
+  tidy();
 }
 
 void Trainer::save_without_pruning() {
   const auto begin = Clock::now();
   progress_.data_fingerprint = training_data_->fingerprint();
-  const auto bytes = train::save(directory_, progress_, resolved_, *engine_, *cluster_.world);
+  const auto saved = train::save({directory_, progress_, resolved_, options_.tool_version},
+                                 *engine_, *cluster_.world);
   saved_step_ = progress_.step;
-  saved_at_ = Clock::now();
+  requests_->saved();
   longest_save_seconds_ = std::max(longest_save_seconds_, seconds_since(begin));
-  report_->saved(progress_.step, bytes, seconds_since(begin));
+  report_->saved({progress_.step, saved.payload_bytes, seconds_since(begin), saved.seconds});
 }
 
-void Trainer::prune() const {
+void Trainer::tidy() const {
+  if (!is_first_rank()) return;
+  const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
   const auto keep = config_.count("checkpoint.keep_last");
-  if (keep <= 0 || !is_first_rank()) return;
   try {
-    checkpoint::prune(checkpoint::checkpoints_of_run(directory_), keep);
+    // The lock is ours: whoever wrote them is dead.
+    for (const auto& folder : checkpoint::collect_garbage(checkpoints, std::chrono::seconds{0})) {
+      base::log::info("train", "removed '{}', which a save that was killed had left",
+                      folder.filename().string());
+    }
+    if (keep > 0 && saved_step_ >= 0) {
+      checkpoint::prune(checkpoints, keep, saved_step_);
+    }
   } catch (const base::Error& error) {
     base::log::warning("train", "old steps are not removed: {}", error.what());
   }
@@ -293,77 +354,64 @@ void Trainer::save_or_go_on() {
   } catch (const comm::AgreedError& error) {
     // Hours of work are worth more than one save: the disk may have room again at the next.
     if (error.code() != base::ExitCode::checkpoint) throw;
-    saved_at_ = Clock::now();
+    requests_->saved();
     report_->not_saved(progress_.step, error.what());
   }
 }
 
 void Trainer::save_if_due() {
   const auto every_steps = config_.integer("checkpoint.every_steps");
-  const auto every_minutes = static_cast<double>(config_.integer("checkpoint.every_minutes"));
   const bool by_step = every_steps > 0 && progress_.step % every_steps == 0;
-  // Clocks differ between ranks: rank 0's opinion counts.
-  const bool by_time =
-      every_minutes > 0 &&
-      agree_largest(*cluster_.world,
-                    is_first_rank() && seconds_since(saved_at_) >= 60.0 * every_minutes ? 1 : 0) !=
-          0;
   // The last step is saved by run(), which does not go on without.
-  if ((by_step || by_time) && progress_.step < config_.integer("train.steps")) save_or_go_on();
+  if ((by_step || requests_->answer().save) && progress_.step < config_.integer("train.steps"))
+    save_or_go_on();
 }
 
 double Trainer::lead_seconds() const {
   if (!config_.automatic("run.signal_lead")) return config_.seconds("run.signal_lead");
-  return 60.0 + 3.0 * (longest_step_seconds_ + longest_save_seconds_);
+  const double save = longest_save_seconds_ > 0 ? longest_save_seconds_ : expected_save_seconds_;
+  return 60.0 + 3.0 * (longest_batch_seconds_ + save);
 }
 
-bool Trainer::finds_stop_file() {
-  if (!is_first_rank() ||
-      (looked_for_stop_ && seconds_since(*looked_for_stop_) < stop_file_seconds)) {
-    return false;
-  }
-  looked_for_stop_ = Clock::now();
-  std::error_code ignored;
-  return std::filesystem::exists(directory_ / "STOP", ignored);
+void Trainer::ask() {
+  requests_->ask(*cluster_.world, lead_seconds(), report_->take_beaten_peak());
 }
 
-int Trainer::stop_reason() {
-  if (finds_stop_file()) return stop_file;
-  if (const int signal = StopSignal::received()) return signal;
-  const double lead = lead_seconds();
-  // Clocks and views of a file system differ between ranks: the first one's opinion counts.
-  const bool ends = is_first_rank() && job_end_ && lead > 0 && -seconds_since(*job_end_) <= lead;
-  return ends ? time_limit : 0;
-}
-
-base::ExitCode Trainer::stop_in_order(int reason) {
+base::ExitCode Trainer::stop_in_order() {
+  const auto stop = requests_->answer().stop;
   // Before the first step there is nothing to save.
   if (progress_.step > 0 && saved_step_ != progress_.step) save();
   report_->event("stop", progress_.step);
-  const bool for_good = reason == stop_file;
   base::log::info("train", "stopped after step {} by {}; {}start again to continue", progress_.step,
-                  reason_text(reason), for_good ? "remove it and " : "");
+                  stop.text(), stop.for_good() ? "remove it and " : "");
   // A job that requeues itself on 75 would find the file again, and again.
-  return for_good ? base::ExitCode::done : base::ExitCode::requeue;
+  return stop.for_good() ? base::ExitCode::done : base::ExitCode::requeue;
 }
 
 base::ExitCode Trainer::run() {
+  const auto begin = Clock::now();
+  const auto begin_step = progress_.step;
   const auto steps = config_.integer("train.steps");
   const auto eval_every = config_.integer("train.eval_every");
-  while (progress_.step < steps) {
-    // One vote on both: the lowest bit says that the peak has been beaten.
-    const int beaten = report_->take_beaten_peak() ? 1 : 0;
-    const int vote = agree_largest(*cluster_.world, 2 * stop_reason() + beaten);
-    if (vote > 1) return stop_in_order(vote / 2);
-    if (vote == 1) measure_peak_again();
+  const bool evaluates = validation_data_ != nullptr && eval_every > 0;
+  // A stop has interrupted it.
+  if (evaluates && progress_.evaluation_is_due) evaluate();
+  while (!requests_->answer().stop && progress_.step < steps) {
+    ask();
+    if (requests_->answer().stop) break;
+    if (requests_->answer().measure_peak) measure_peak_again();
     step();
-    const bool evaluates = validation_data_ != nullptr && eval_every > 0 &&
-                           (progress_.step % eval_every == 0 || progress_.step == steps);
-    if (evaluates) evaluate();
+    progress_.evaluation_is_due =
+        evaluates && (progress_.step % eval_every == 0 || progress_.step == steps);
+    if (progress_.evaluation_is_due) evaluate();
     save_if_due();
   }
+  if (requests_->answer().stop) return stop_in_order();
   if (saved_step_ != progress_.step) save();
-  report_->event("done", progress_.step);
+  report_->finished({.steps = progress_.step,
+                     .steps_of_this_start = progress_.step - begin_step,
+                     .tokens = progress_.tokens,
+                     .seconds = seconds_since(begin)});
   return base::ExitCode::done;
 }
 

@@ -67,12 +67,12 @@ void read_huggingface(const fs::path& folder, const model::ModelConfig& config,
 
 void read_step(const fs::path& path, const std::vector<Wanted>& all_wanted,
                comm::ProcessGroup& world) {
-  const auto step = runtime::agree(world, checkpoint::find_step(path));
   std::vector<checkpoint::LoadItem> items;
   for (const auto& wanted : all_wanted) {
     items.push_back({wanted.name, wanted.shape, wanted.box, wanted.values});
   }
-  checkpoint::load(step.path, items, world);
+  checkpoint::load_from(
+      path, [&](const checkpoint::Manifest&) { return items; }, world);
 }
 
 void read_wanted(const fs::path& path, const model::ModelConfig& model,

@@ -58,6 +58,9 @@ class Run:
     def numbers(self):
         return [(line["step"], line["loss"], line["grad_norm"]) for line in self.lines("train")]
 
+    def evaluations(self):
+        return [(line["step"], line["loss"], line["tokens"]) for line in self.lines("eval")]
+
     def processes(self):
         """The ranks, in any order."""
         found = []
@@ -149,6 +152,10 @@ def main():
         check(code == 0, f"the last start ended with {code}: {run.said}")
         check(run.numbers() == whole.numbers(),
               f"other numbers: {run.numbers()} instead of {whole.numbers()}")
+        # A stop interrupts an evaluation; the next start makes up for it.
+        check(run.evaluations() == whole.evaluations(),
+              f"other evaluations: {run.evaluations()} instead of {whole.evaluations()}")
+        check(len(whole.evaluations()) == STEPS // 2, f"evaluations: {whole.evaluations()}")
         check(len(whole.numbers()) == STEPS, f"{len(whole.numbers())} steps of {STEPS}")
     return 1 if check.failures else 0
 

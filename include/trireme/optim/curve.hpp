@@ -22,6 +22,8 @@ struct Curve {
 
   /// Rate of update `step`, counted from 1.
   double at(std::int64_t step) const;
+  /// Whether the rate falls towards its end.
+  bool falls() const { return kind != CurveKind::constant && minimum < peak; }
 };
 
 Curve curve_from(const config::Config& config);

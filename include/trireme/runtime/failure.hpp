@@ -28,10 +28,11 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
 void keep_room_for_failure(const std::filesystem::path& run_directory);
 
 /// Puts failure.json of an earlier start aside as failure-1.json, failure-2.json…, so that this
-/// start can leave its own. To be called by one process, before MPI starts.
+/// start can leave its own. To be called by one process, once the run is its own.
 void put_failure_aside(const std::filesystem::path& run_directory);
 
-/// Does both when a run fails. Call once, early; `report` may be completed by calling again.
+/// Does both when a run fails. Call once, early, without a run directory; again once the run is
+/// this start's own.
 void report_failures(comm::MpiRuntime& mpi, FailureReport report);
 
 }  // namespace trireme::runtime

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/json.hpp"
+#include "trireme/checkpoint/save.hpp"
 #include "trireme/comm/process_group.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/engine/engine.hpp"
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 namespace trireme::train {
 
@@ -19,12 +21,29 @@ struct Progress {
   std::uint64_t next_sample = 0;
   /// Of the dataset that the samples come from.
   std::uint64_t data_fingerprint = 0;
+  /// A stop has interrupted the evaluation after this step.
+  bool evaluation_is_due = false;
+  /// train.steps of the start that saved it; 0 where it was not told.
+  std::int64_t planned_steps = 0;
 };
 
+/// What a checkpoint says besides tensors, and where it goes.
+struct SavedRun {
+  const std::filesystem::path& run;
+  const Progress& progress;
+  const config::Config& config;
+  /// "trireme 0.1.0 (1a2b3c4)".
+  const std::string& tool_version;
+};
+
+/// Collective over the world. Throws AgreedError (usage) when checkpoints in this layout would be
+/// such as no run can load: before hours of training, not after.
+void refuse_unreadable_saves(engine::Engine& engine, comm::ProcessGroup& world);
+
 /// Collective over the world. Saves and commits everything that training needs to go on.
-/// Returns the bytes of all tensors. Throws Error (checkpoint) on every rank.
-std::uint64_t save(const std::filesystem::path& run, const Progress& progress,
-                   const config::Config& config, engine::Engine& engine, comm::ProcessGroup& world);
+/// Throws Error (checkpoint) on every rank.
+checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
+                            comm::ProcessGroup& world);
 
 /// Collective over the world. Continues from the newest step of the run that can be loaded;
 /// nothing when the run has none.

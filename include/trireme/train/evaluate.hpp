@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -18,6 +19,13 @@ namespace trireme::train {
 /// sample once: what does not fill the last batch is left out of the sum.
 engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
                                    std::int64_t batches = std::numeric_limits<std::int64_t>::max());
+
+/// The same, as long as `goes_on` (asked between batches, and alike on all ranks) says so; nothing
+/// when it said no.
+std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset& dataset,
+                                                        engine::Engine& engine,
+                                                        std::int64_t batches,
+                                                        const std::function<bool()>& goes_on);
 
 /// How well weights foretell held-out tokens.
 struct Evaluation {

@@ -21,11 +21,15 @@ struct Session {
   /// Outlives the cluster, whose groups may move its device's tensors.
   std::unique_ptr<device::Kernels> kernels;
   runtime::Cluster cluster;
+  /// To be called once the run directory is this start's own: from then on a failure leaves
+  /// failure.json there, and the node's plugin its records.
+  std::function<void()> run_is_open = [] {};
 };
 
 /// Where a run that fails leaves failure.json and its last line.
 struct Failures {
-  /// Empty for commands that have no run: their last line goes to stderr alone.
+  /// Empty for commands that have no run: their last line goes to stderr alone. So does that of a
+  /// start which fails before Session::run_is_open.
   std::filesystem::path run_directory;
 };
 

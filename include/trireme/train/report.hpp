@@ -42,6 +42,38 @@ struct MemoryRecord {
   std::size_t rest() const;
 };
 
+/// What a start is about to do.
+struct StartRecord {
+  /// "llama".
+  std::string model;
+  std::int64_t parameters = 0;
+  std::int64_t sequences_per_step = 0;
+  std::int64_t sequence_length = 0;
+  /// Prefixes of its token files.
+  std::string data;
+  std::int64_t first_step = 1;
+  /// "begins anew", "goes on after step 12".
+  std::string beginning;
+};
+
+/// What a start has done.
+struct FinishRecord {
+  std::int64_t steps = 0;
+  std::int64_t steps_of_this_start = 0;
+  std::uint64_t tokens = 0;
+  /// Of this start.
+  double seconds = 0;
+};
+
+/// What a save took.
+struct SaveRecord {
+  std::int64_t step = 0;
+  std::uint64_t bytes = 0;
+  /// For which training stood still, and of it for writing and commit.
+  double stall_seconds = 0;
+  double write_seconds = 0;
+};
+
 /// What a run says of its progress: metrics.jsonl and one clean line per log step. Rank 0 alone
 /// has one that speaks.
 class Report {
@@ -61,7 +93,9 @@ class Report {
   };
   explicit Report(const Settings& settings);
 
-  void started(std::int64_t first_step, std::int64_t parameters);
+  void started(const StartRecord& record);
+  /// All steps are done.
+  void finished(const FinishRecord& record);
   /// How long each part of the start took, its first step included.
   void started_up(std::int64_t step, const std::vector<runtime::StartUp::Phase>& phases);
   /// A step that beats a measured peak raises it: no run makes more than its machine can.
@@ -73,9 +107,10 @@ class Report {
   /// What is larger than the peak so far becomes it.
   void raise_peak(std::int64_t step, double flops);
   void evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds);
-  void saved(std::int64_t step, std::uint64_t bytes, double seconds);
+  void saved(const SaveRecord& record);
   /// The step was not saved, and training goes on.
   void not_saved(std::int64_t step, const std::string& why);
+  /// Weights from elsewhere come with step 0.
   void loaded(std::int64_t step, double seconds);
   void event(const std::string& name, std::int64_t step);
   /// What a device's memory holds: a line on each rank, and one of metrics.jsonl.
@@ -91,6 +126,8 @@ class Report {
   std::int64_t lost_lines_ = 0;
   bool peak_is_beaten_ = false;
   int peaks_beaten_ = 0;
+  /// Of the last evaluation of this start.
+  std::optional<double> held_out_loss_;
 };
 
 }  // namespace trireme::train

@@ -3,15 +3,15 @@
 #include "trireme/base/exit_code.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/data/dataset.hpp"
-#include "trireme/device/kernels.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/optim/curve.hpp"
-#include "trireme/runtime/cluster.hpp"
 #include "trireme/runtime/job_comment.hpp"
+#include "trireme/runtime/run_lock.hpp"
+#include "trireme/runtime/time_limit.hpp"
 #include "trireme/train/checkpoints.hpp"
+#include "trireme/train/launch.hpp"
 #include "trireme/train/report.hpp"
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -26,15 +26,25 @@ enum class Start {
   fresh    ///< refuse it
 };
 
+class Requests;
+
+/// How a run is started.
+struct StartOptions {
+  Start start = Start::resume;
+  /// Of the job; the first rank alone needs it.
+  runtime::TimeLimit limit;
+  /// "trireme 0.1.0 (1a2b3c4)", for checkpoints.
+  std::string tool_version;
+};
+
 /// The step loop of one rank: samples in, updates out, with evaluation, checkpoints and an orderly
 /// stop at the step that all ranks agree on.
 class Trainer {
  public:
   /// Collective over all ranks. Reads data and model, plans and takes memory, loads or
-  /// initialises. Users' mistakes end on all ranks with one text. `job_end`, which only the first
-  /// rank needs to know, is when the job's time limit ends it.
-  Trainer(const config::Config& config, runtime::Cluster& cluster, device::Kernels& kernels,
-          Start start, std::optional<std::chrono::steady_clock::time_point> job_end = {});
+  /// initialises. Users' mistakes end on all ranks with one text, before the run directory is
+  /// touched; so does a directory that another start holds (AgreedError, launch).
+  Trainer(const config::Config& config, Session& session, StartOptions options = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
@@ -56,24 +66,28 @@ class Trainer {
   [[noreturn]] void stop_before_update(const StepRecord& record);
   /// Collective over all ranks.
   void measure_peak_again();
+  /// Stops between batches when the run is asked to stop: the evaluation is due again then.
   void evaluate();
+  /// Takes the run directory for this start.
+  void open_run(Session& session, const model::ModelConfig& model);
+  /// Whether somebody asks the run to stop; asked together, between batches.
+  void ask();
   void save();
   /// Older steps stay: the one that is saved may have led astray already.
   void save_without_pruning();
   void save_if_due();
   /// A save that fails on all ranks alike is said aloud, and training goes on.
   void save_or_go_on();
-  /// Removes the oldest steps; what cannot be removed stays.
-  void prune() const;
+  /// Removes what killed saves have left, and the oldest steps but for the one that this start
+  /// has just saved or loaded; what cannot be removed stays.
+  void tidy() const;
   void restore(Start start);
-  /// 0, the signal that came, time_limit or stop_file.
-  int stop_reason();
-  /// Somebody has made a file STOP in the run directory; asked at most once a second.
-  bool finds_stop_file();
+  /// What this start is about to do.
+  void say_start(const model::ModelConfig& model);
   void say_where() const;
   /// What a card's memory holds, arenas and the rest apart; nothing on a host.
   void say_memory() const;
-  base::ExitCode stop_in_order(int reason);
+  base::ExitCode stop_in_order();
   /// The time before the limit at which the run must begin to stop.
   double lead_seconds() const;
   bool is_first_rank() const { return cluster_.rank.value() == 0; }
@@ -84,6 +98,9 @@ class Trainer {
   runtime::Cluster& cluster_;
   device::Kernels& kernels_;
   std::filesystem::path directory_;
+  StartOptions options_;
+  /// On the first rank; given back when all else is gone.
+  std::optional<runtime::RunLock> lock_;
   std::unique_ptr<data::TokenDataset> training_data_;
   std::unique_ptr<data::TokenDataset> validation_data_;
   std::unique_ptr<engine::Memory> memory_;
@@ -92,18 +109,22 @@ class Trainer {
   optim::Curve curve_;
   Progress progress_;
   std::unique_ptr<NonfiniteSteps> nonfinite_;
+  /// "goes on after step 12".
+  std::string beginning_;
+  /// The newest step on disk that this start has saved or loaded.
   std::int64_t saved_step_ = -1;
-  std::chrono::steady_clock::time_point saved_at_;
-  std::optional<std::chrono::steady_clock::time_point> job_end_;
-  std::optional<std::chrono::steady_clock::time_point> looked_for_stop_;
+  std::unique_ptr<Requests> requests_;
   std::unique_ptr<runtime::JobComment> comment_;
   /// The first step of this start is done.
   bool started_ = false;
   /// Parts of steps that were recorded, as of the last step and as of the last word on memory.
   std::size_t recordings_seen_ = 0;
   std::size_t recordings_told_ = 0;
-  double longest_step_seconds_ = 0;
+  /// Between two looks at what is asked: a step, or a batch of an evaluation.
+  double longest_batch_seconds_ = 0;
   double longest_save_seconds_ = 0;
+  /// As long as no save was seen.
+  double expected_save_seconds_ = 0;
 };
 
 /// The model that the configuration describes, with a vocabulary from the tokenizer when nothing

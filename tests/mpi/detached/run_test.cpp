@@ -154,14 +154,12 @@ double whole_life(const SharedFolder& folder, const std::string& name, const Mak
     still_going(name + " begins");
     auto session = session_on(make(), first);
     const auto config = config_for(folder, run, first, 4);
-    CHECK(train::Trainer(config, session.cluster, *session.kernels, train::Start::resume).run() ==
-          base::ExitCode::done);
+    CHECK(train::Trainer(config, session).run() == base::ExitCode::done);
   }
   still_going(name + " goes on");
   auto session = session_on(make(), second);
   const auto config = config_for(folder, run, second, 6);
-  CHECK(train::Trainer(config, session.cluster, *session.kernels, train::Start::resume).run() ==
-        base::ExitCode::done);
+  CHECK(train::Trainer(config, session).run() == base::ExitCode::done);
   still_going(name + " is looked at");
   const auto evaluation = train::evaluate_weights(run, config, session);
   train::probe({run, folder / "probe.json", folder / (name + ".safetensors"), true}, config,

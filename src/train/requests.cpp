@@ -1,0 +1,73 @@
+#include "requests.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/comm/peer_error.hpp"
+#include "trireme/train/stop_signal.hpp"
+
+namespace trireme::train {
+namespace {
+
+/// Wishes of the first rank, below every reason to stop; they add up.
+constexpr std::int32_t save_due = 1;
+constexpr std::int32_t peak_beaten = 2;
+
+/// How often the run directory is asked for a file STOP: shared file systems are slow to answer.
+constexpr double stop_file_seconds = 1.0;
+
+}  // namespace
+
+std::string Stop::text() const {
+  if (reason == time_limit) return "the nearing time limit of the job";
+  if (reason == stop_file) return "the file STOP in the run directory";
+  return base::format("signal {}", reason - first_signal);
+}
+
+Requests::Requests(Sources sources)
+    : sources_(std::move(sources)),
+      schedule_(sources_.save_every_minutes, SaveSchedule::Clock::now()) {}
+
+bool Requests::finds_stop_file() {
+  const auto now = SaveSchedule::Clock::now();
+  if (looked_for_stop_ &&
+      std::chrono::duration<double>(now - *looked_for_stop_).count() < stop_file_seconds) {
+    return false;
+  }
+  looked_for_stop_ = now;
+  std::error_code ignored;
+  return std::filesystem::exists(sources_.directory / "STOP", ignored);
+}
+
+std::int32_t Requests::own_reason(bool is_first, double lead_seconds, bool peak_is_beaten) {
+  if (is_first && sources_.lock != nullptr && sources_.lock->is_lost()) return Stop::lost_lock;
+  if (is_first && finds_stop_file()) return Stop::stop_file;
+  if (const int signal = StopSignal::received()) return Stop::first_signal + signal;
+  if (is_first && lead_seconds > 0 && sources_.limit.is_near(lead_seconds)) return Stop::time_limit;
+  if (!is_first) return 0;
+  return (schedule_.is_due(SaveSchedule::Clock::now()) ? save_due : 0) +
+         (peak_is_beaten ? peak_beaten : 0);
+}
+
+const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_seconds,
+                                      bool peak_is_beaten) {
+  if (answer_.stop) return answer_;
+  auto reason = own_reason(world.rank() == 0, lead_seconds, peak_is_beaten);
+  world.all_reduce(device::Tensor(&reason, device::DType::i32, {1}), comm::ReduceOp::max);
+  if (reason == Stop::lost_lock) {
+    throw comm::AgreedError(
+        {base::ExitCode::launch,
+         base::format("'{}' was removed or taken over by another start (two at once would write "
+                      "over each other's steps); nothing is saved any more",
+                      (sources_.directory / "lock").string())},
+        world.ranks().front(), world.size());
+  }
+  answer_ = {};
+  if (reason > save_due + peak_beaten) {
+    answer_.stop = {reason};
+  } else {
+    answer_.save = (reason & save_due) != 0;
+    answer_.measure_peak = (reason & peak_beaten) != 0;
+  }
+  return answer_;
+}
+
+}  // namespace trireme::train

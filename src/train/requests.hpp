@@ -1,0 +1,97 @@
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/runtime/run_lock.hpp"
+#include "trireme/runtime/time_limit.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace trireme::train {
+
+/// When a run saves by the clock. The first save of a start comes after a tenth of the interval:
+/// it proves early that the storage takes it, and what a job that dies young has done is kept.
+class SaveSchedule {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `every_minutes` 0: never.
+  SaveSchedule(double every_minutes, Clock::time_point start)
+      : interval_seconds_(60 * every_minutes),
+        wait_seconds_(interval_seconds_ / 10),
+        last_(start) {}
+
+  bool is_due(Clock::time_point now) const {
+    return interval_seconds_ > 0 &&
+           std::chrono::duration<double>(now - last_).count() >= wait_seconds_;
+  }
+  /// A save was done or tried.
+  void saved(Clock::time_point now) {
+    last_ = now;
+    wait_seconds_ = interval_seconds_;
+  }
+
+ private:
+  double interval_seconds_;
+  double wait_seconds_;
+  Clock::time_point last_;
+};
+
+/// Why a run stops before its last step, as a number that ranks can agree on: nothing, one of the
+/// reasons below, or `first_signal` plus a signal. Where several hold, the largest counts.
+struct Stop {
+  static constexpr std::int32_t first_signal = 1 << 8;
+  static constexpr std::int32_t time_limit = 1 << 16;
+  static constexpr std::int32_t stop_file = 1 << 17;
+  static constexpr std::int32_t lost_lock = 1 << 18;
+
+  std::int32_t reason = 0;
+
+  explicit operator bool() const { return reason != 0; }
+  bool for_good() const { return reason == stop_file; }
+  /// "signal 15".
+  std::string text() const;
+};
+
+/// What the world around a run asks of it between two batches: signals, the file STOP, the nearing
+/// time limit, the clock of its checkpoints.
+class Requests {
+ public:
+  struct Sources {
+    std::filesystem::path directory;
+    double save_every_minutes = 0;
+    runtime::TimeLimit limit;
+    /// On the first rank alone; outlives the requests.
+    const runtime::RunLock* lock = nullptr;
+  };
+  struct Answer {
+    Stop stop;
+    bool save = false;
+    /// A step has beaten the measured peak.
+    bool measure_peak = false;
+  };
+
+  explicit Requests(Sources sources);
+
+  /// Collective over the world. Host-blocking: yes. The same answer on all ranks; the clock and the
+  /// files of the first one count, and its peak. `lead_seconds` before the time limit the run
+  /// stops; 0 never.
+  /// Throws AgreedError (launch) when another start has taken the run over. A stop, once asked for,
+  /// stays.
+  const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten);
+  const Answer& answer() const { return answer_; }
+  void saved() { schedule_.saved(SaveSchedule::Clock::now()); }
+
+ private:
+  std::int32_t own_reason(bool is_first, double lead_seconds, bool peak_is_beaten);
+  bool finds_stop_file();
+
+  Sources sources_;
+  SaveSchedule schedule_;
+  Answer answer_;
+  std::optional<SaveSchedule::Clock::time_point> looked_for_stop_;
+};
+
+}  // namespace trireme::train

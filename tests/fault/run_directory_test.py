@@ -1,0 +1,193 @@
+"""What a start does to a run directory that is not its own: one that another start holds, one that
+is finished, one that killed saves and damaged steps have been left in.
+
+usage: run_directory_test.py --mpirun SCRIPT --trireme FILE --config FILE
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from fault_test import Checks
+from train_fault_test import write_tokens
+
+USAGE, LAUNCH = 2, 3
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+class Place:
+    def __init__(self, arguments, folder, check):
+        self.arguments, self.folder, self.check = arguments, folder, check
+        write_tokens(folder / "tokens")
+
+    def command(self, run, ranks, words=(), **settings):
+        settings = {"run__directory": self.folder / run, "data__train": self.folder / "tokens",
+                    "train__sequence_length": 64, "comm__timeout": "60s"} | settings
+        command = [self.arguments.mpirun, str(ranks)] if ranks > 1 else []
+        command += [self.arguments.trireme, "train", self.arguments.config, *words]
+        for key, value in settings.items():
+            command += ["--set", f"{key.replace('__', '.')}={value}"]
+        return command
+
+    def start(self, run, ranks, **settings):
+        return subprocess.Popen(self.command(run, ranks, **settings), stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL)
+
+    def train(self, run, ranks, code=0, words=(), **settings):
+        """A whole start; what it said."""
+        result = subprocess.run(self.command(run, ranks, words, **settings), text=True, timeout=90,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL, cwd=self.folder, check=False)
+        self.check(result.returncode == code,
+                   f"{run} ended with {result.returncode} instead of {code}: {result.stdout}")
+        return result.stdout
+
+    def trireme(self, *words, code=0):
+        result = subprocess.run([self.arguments.trireme, *words], text=True, timeout=60,
+                                capture_output=True, cwd=self.folder, check=False)
+        self.check(result.returncode == code,
+                   f"{words} ended with {result.returncode}: {result.stderr}")
+        return result.stdout + result.stderr
+
+    def lines(self, run, kind):
+        file = self.folder / run / "metrics.jsonl"
+        text = file.read_text() if file.exists() else ""
+        whole = [json.loads(line) for line in text.split("\n")[:-1]]
+        return [line for line in whole if line["kind"] == kind]
+
+    def numbers(self, run, restart):
+        return [(line["step"], line["loss"], line["grad_norm"])
+                for line in self.lines(run, "train") if line["restart"] == restart]
+
+    def processes(self, run):
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if (entry.name.isdigit() and os.readlink(entry / "exe") == self.arguments.trireme
+                        and str(self.folder / run) in (entry / "cmdline").read_text()):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+
+def check_lock(place, check):
+    """Of two starts in one run the second ends, on all ranks; a killed one is followed."""
+    first = place.start("held", 2, train__steps=10**8)
+    try:
+        until = time.time() + 60
+        while len(place.lines("held", "train")) < 3 and time.time() < until:
+            time.sleep(0.05)
+        holder = json.loads((place.folder / "held" / "lock").read_text())
+        check(holder["process"] in place.processes("held"), f"the lock names nobody: {holder}")
+        said = place.train("held", 2, code=LAUNCH, train__steps=10**8)
+        check(f"process {holder['process']} on {holder['host']} since" in said,
+              f"the holder is not named: {said}")
+        said = place.trireme("checkpoint", "prune", place.folder / "held", "--keep-last", "1",
+                             code=LAUNCH) if (place.folder / "held/checkpoints").exists() else ""
+        check(not (place.folder / "held" / "failure.json").exists(), "a refused start left its words")
+        check({line["restart"] for line in place.lines("held", "train")} == {0},
+              "the second start has trained")
+        check(first.poll() is None, "the first start did not survive the second")
+    finally:
+        for process in place.processes("held"):
+            os.kill(process, signal.SIGKILL)
+        first.communicate(timeout=30)
+    said = place.train("held", 2, train__steps=4)
+    check(len(place.numbers("held", 1)) == 4, f"the killed start was not followed: {said}")
+
+
+def check_refusals(place, check):
+    """What a start that was refused does to a finished run: nothing."""
+    run = place.folder / "finished"
+    said = place.train("finished", 2, train__steps=4)
+    for words in ["llama, ", "768 tokens a step (12 sequences of 64)", "begins anew, up to step 4",
+                  "done: 4 steps (4 in this start", "trireme generate --weights"]:
+        check(words in said, f"a run does not say '{words}': {said}")
+    before = sorted((str(path), path.stat().st_mtime_ns) for path in run.rglob("*"))
+    place.train("finished", 2, code=USAGE, words=["--fresh"], train__steps=8)
+    place.train("finished", 2, code=6, train__steps=8, data__train=place.folder / "no-such")
+    after = sorted((str(path), path.stat().st_mtime_ns) for path in run.rglob("*"))
+    check(before == after, f"refused starts have changed {set(before) ^ set(after)}")
+    story = json.loads(place.trireme("why", run, "--no-slurm", "--json"))
+    check(story["ending"] == "finished", f"the story's ending: {story}")
+    place.trireme("train", code=USAGE)
+    check(not (place.folder / "runs").exists(), "a start without a configuration made a run")
+
+
+def check_leftovers(place, check):
+    """What killed saves have left is removed at the next start."""
+    left = place.folder / "finished/checkpoints/step-000000002.tmp-0123"
+    left.mkdir()
+    (left / "shard-00000.h5").write_bytes(bytes(1000))
+    said = place.train("finished", 1, train__steps=5)
+    check("goes on after step 4, up to step 5" in said, f"no word of where it goes on: {said}")
+    check("was to end at step 4, and its learning rate has come to its minimum" in said,
+          f"no word of the learning rate: {said}")
+    said = place.train("finished", 1, train__steps=5)
+    check("nothing to do: all 5 steps were done before" in said, f"no word of the end: {said}")
+    check("its minimum" not in said, f"a word too many: {said}")
+    check(not left.exists(), "half a save of a killed start is still there")
+    manifest = json.loads(place.trireme("checkpoint", "inspect", place.folder / "finished", "--json"))
+    check(re.fullmatch(r"trireme \d+\.\d+\.\d+ \(.+\)", manifest["tool_version"]) is not None,
+          f"tool_version: {manifest['tool_version']}")
+
+
+def check_damage_after_import(place, check):
+    """A damaged step fills moments in part; the imported one before it has none."""
+    place.trireme("checkpoint", "export", place.folder / "finished", "--to", place.folder / "hf")
+    place.trireme("checkpoint", "import", place.folder / "hf", "--to", place.folder / "tuned")
+    settings = {"train__steps": 3, "checkpoint__keep_last": 0}
+    said = place.train("tuned", 2, **settings)
+    check("begins with imported weights" in said and "continues after" not in said,
+          f"an import reads like a resume: {said}")
+    whole = place.numbers("tuned", 0)
+    check(len(whole) == 3, f"{len(whole)} steps of 3")
+    # The first shard is good: what it holds is in memory before the second turns out to be bad.
+    shard = place.folder / "tuned/checkpoints/step-000000003/shard-00001.h5"
+    content = bytearray(shard.read_bytes())
+    content[-1] ^= 1
+    shard.write_bytes(content)
+    said = place.train("tuned", 2, **settings)
+    check("step-000000003 is not used" in said, f"the damage was not seen: {said}")
+    check(place.numbers("tuned", 1) == whole,
+          f"after a damaged step: {place.numbers('tuned', 1)} instead of {whole}")
+
+
+def check_metrics(place, check):
+    for kind in ["train", "save", "event", "load"]:
+        lines = place.lines("finished", kind)
+        check(bool(lines), f"no line of kind {kind}")
+        for line in lines:
+            check(TIME.fullmatch(line.get("time", "")) is not None, f"no time: {line}")
+            check(line["run"] == "finished", f"another run's name: {line}")
+    for line in place.lines("finished", "save"):
+        check(line["bytes"] > 0 and line["write_ms"] > 0 and line["stall_ms"] >= line["write_ms"]
+              and line["asynchronous"] is False, f"a save: {line}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ["--mpirun", "--trireme", "--config"]:
+        parser.add_argument(name, required=True)
+    arguments = parser.parse_args()
+    check = Checks()
+    with tempfile.TemporaryDirectory(prefix="trireme-run-directory-") as name:
+        place = Place(arguments, pathlib.Path(name), check)
+        for part in [check_lock, check_refusals, check_leftovers, check_damage_after_import,
+                     check_metrics]:
+            begin = time.time()
+            part(place, check)
+            print(f"{part.__name__}: {time.time() - begin:.1f} s")
+    return 1 if check.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
