@@ -120,7 +120,9 @@ std::vector<Key> job_keys() {
                   .default_text = "auto",
                   .unit = "seconds",
                   .range = at_least(0),
-                  .auto_rule = "a minute, and three times the longest step and save so far",
+                  .auto_rule =
+                      "a minute, and three times the longest step (or batch of an evaluation) and "
+                      "save so far",
                   .documentation =
                       "How long before the job's time limit the run saves and stops "
                       "with exit code 75. 0 never stops for the limit."};
