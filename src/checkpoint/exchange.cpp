@@ -40,6 +40,9 @@ void together(comm::ProcessGroup& group, const std::function<void()>& work) {
   std::optional<base::Failure> failure;
   try {
     work();
+  } catch (const comm::PeerError&) {
+    // Peers do not come any more: there is nobody to agree with.
+    throw;
   } catch (const base::Error& error) {
     failure = base::Failure{error.code(), error.what()};
   } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/comm/peer_error.hpp"
 
 #include "checkpoint/box_runs.hpp"
 #include "checkpoint/commit.hpp"
@@ -181,7 +182,7 @@ SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const Sav
   temporary = comm::broadcast_bytes(world, temporary.string());
   try {
     report.folder = write_and_commit(request, world, options, pieces, temporary, report);
-  } catch (const base::Error&) {
+  } catch (const comm::AgreedError&) {
     // All ranks are here and have closed their files. A failed removal leaves garbage that
     // collect_garbage() finds; the failure of the save is what must be heard.
     if (world.rank() == 0 && options.files.remove_folder(temporary) != 0) {

@@ -1,5 +1,7 @@
 #include "trireme/base/error.hpp"
+#include "trireme/comm/peer_error.hpp"
 
+#include "checkpoint/exchange.hpp"
 #include "support/mpi/world.hpp"
 #include "unit/checkpoint/faulty_file_system.hpp"
 #include "unit/checkpoint/toy_model.hpp"
@@ -58,6 +60,21 @@ std::pair<Arrangement, Arrangement> arrangements_of(int ranks) {
 }
 
 }  // namespace
+
+TEST_CASE("ranks whose peers are gone do not wait for them to agree") {
+  const auto group = testing::mpi().make_world({comm::Backend::automatic, 1});
+  const auto meeting = world();
+  if (group->rank() == 0) {
+    const auto lose = [] { throw comm::PeerError("rank 1 died", {}); };
+    try {
+      checkpoint::together(*group, lose);
+      FAIL("the loss of a peer was swallowed");
+    } catch (const comm::PeerError& error) {
+      CHECK(error.what() == std::string("rank 1 died"));
+    }
+  }
+  meeting->barrier();
+}
 
 TEST_CASE("real ranks save one layout and load another bit for bit") {
   const auto group = world();
