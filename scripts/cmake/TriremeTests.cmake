@@ -18,7 +18,7 @@ function(trireme_add_unit_tests room)
   target_compile_definitions(unit_${room} PRIVATE
     TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_BINARY_DIR="${PROJECT_BINARY_DIR}")
   catch_discover_tests(unit_${room} TEST_PREFIX "unit.${room}/"
-    PROPERTIES LABELS "unit;${ARG_LABELS}" SKIP_REGULAR_EXPRESSION "TRIREME_SKIP:")
+    PROPERTIES LABELS "unit;${ARG_LABELS}" SKIP_RETURN_CODE 77)
 endfunction()
 
 # trireme_add_mpi_test(<name> RANKS <n>... SOURCES <file>... [LINK <target>...] [TIMEOUT <s>]
@@ -45,6 +45,7 @@ function(trireme_add_mpi_test name)
       set(processors 2)
     endif()
     set_tests_properties("mpi.${name}@${ranks}" PROPERTIES LABELS "mpi;${ARG_LABELS}"
-      PROCESSORS ${processors} TIMEOUT ${ARG_TIMEOUT} SKIP_REGULAR_EXPRESSION "TRIREME_SKIP:")
+      PROCESSORS ${processors} TIMEOUT ${ARG_TIMEOUT} SKIP_REGULAR_EXPRESSION "TRIREME_SKIP:"
+      ENVIRONMENT "TRIREME_TEST_TIMEOUT=${ARG_TIMEOUT}")
   endforeach()
 endfunction()

@@ -23,8 +23,8 @@ std::vector<std::filesystem::path> recorded_machines() {
   }
   std::sort(files.begin(), files.end());
   if (files.empty()) {
-    std::cout << "TRIREME_SKIP: no recorded machines in " << folder.string()
-              << " (set TRIREME_RECORDED_TOPOLOGIES at configuration)\n";
+    WARN("TRIREME_SKIP: no recorded machines in "
+         << folder.string() << " (set TRIREME_RECORDED_TOPOLOGIES at configuration)");
   }
   return files;
 }
