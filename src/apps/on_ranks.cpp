@@ -13,7 +13,7 @@ base::ExitCode run_on_ranks(Context& context,
   runtime::die_with_slurmstepd(identity);
   comm::MpiRuntime mpi;
   auto log = base::log::settings();
-  log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
+  log.identity = runtime::log_identity(identity, mpi);
   base::log::configure(log);
   runtime::report_failures(mpi, {});
   return mpi.run([&] {

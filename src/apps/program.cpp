@@ -3,6 +3,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/runtime/identity.hpp"
+#include "trireme/runtime/network_exports.hpp"
 
 #include "apps/cli_tree.hpp"
 #include "apps/commands.hpp"
@@ -13,7 +15,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 namespace trireme::apps {
 namespace {
@@ -30,6 +34,14 @@ void complain(std::string_view text) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   std::fputs(lines.c_str(), stderr);
+}
+
+/// What all ranks would say.
+void complain(std::string_view text, Voice voice) {
+  if (voice == Voice::silent) return;
+  // Launchers end all ranks when the first has spoken and gone; what only this node sees is said.
+  if (voice == Voice::speaks_late) std::this_thread::sleep_for(std::chrono::seconds(1));
+  complain(text);
 }
 
 void configure_log(const CommandLine& line, const base::Environment& environment) {
@@ -61,43 +73,45 @@ std::string exit_code_lines() {
   return text;
 }
 
-ExitCode usage_error(const CLI::App& app, const std::string& text) {
-  complain(text);
-  complain(format("see: {} --help", describe(app).path));
+ExitCode usage_error(const CLI::App& app, const std::string& text, Voice voice) {
+  complain(format("{}\nsee: {} --help", text, describe(app).path), voice);
   return ExitCode::usage;
 }
 
 /// Nothing is wrong with the arguments, but no command was named.
-ExitCode no_command(const CLI::App& root, const CLI::App& app, Output& out) {
+ExitCode no_command(const CLI::App& root, const CLI::App& app, Output& out, Voice voice) {
   const auto tree = describe(app);
   if (&app == &root) {
-    out.write(help_text(tree, tree));
+    if (voice == Voice::speaks) out.write(help_text(tree, tree));
     return ExitCode::done;
   }
   std::vector<std::string> names;
   for (const auto& subcommand : tree.subcommands) names.push_back(subcommand.name);
   return usage_error(
-      app, format("{} needs one of its commands: {}", tree.path, base::join(names, ", ")));
+      app, format("{} needs one of its commands: {}", tree.path, base::join(names, ", ")), voice);
 }
 
-ExitCode parse_and_run(const std::vector<std::string>& arguments, Context& context) {
+ExitCode parse_and_run(const std::vector<std::string>& arguments, Context& context, Voice voice) {
   CommandLine line;
   auto& root = line.root();
   try {
     // CLI11 takes them from the back.
     root.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    context.out.write(help_text(describe(deepest(root)), describe(root)));
+    if (voice == Voice::speaks) {
+      context.out.write(help_text(describe(deepest(root)), describe(root)));
+    }
     return ExitCode::done;
   } catch (const CLI::CallForVersion&) {
-    context.out.write(version_text());
+    if (voice == Voice::speaks) context.out.write(version_text());
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
     const auto& app = deepest(root);
     const auto surplus = root.remaining(true);
-    return usage_error(app, surplus.empty() ? error.what() : surplus_text(app, surplus.front()));
+    return usage_error(app, surplus.empty() ? error.what() : surplus_text(app, surplus.front()),
+                       voice);
   }
-  if (!line.action()) return no_command(root, deepest(root), context.out);
+  if (!line.action()) return no_command(root, deepest(root), context.out, voice);
   configure_log(line, context.environment);
   return line.action()(context);
 }
@@ -130,13 +144,23 @@ void CommandLine::add(CLI::App& parent, const Command& command) {
   app->callback([this, action = command.prepare(*app)] { action_ = action; });
 }
 
-ExitCode guarded(const std::function<ExitCode()>& body) {
+Voice voice_in(const base::Environment& environment) {
+  const auto identity = runtime::identify(environment);
+  const auto rank = identity.ok() ? identity->announced_rank : std::nullopt;
+  if (rank.value_or(0) == 0) return Voice::speaks;
+  const auto share = runtime::announced_share(environment);
+  return share && share->local_rank > 0 ? Voice::silent : Voice::speaks_late;
+}
+
+ExitCode guarded(const std::function<ExitCode()>& body, Voice voice) {
   try {
     return body();
   } catch (const ReaderGone&) {
     return ExitCode::done;
   } catch (const base::Error& error) {
-    complain(error.what());
+    const bool alike = error.code() == ExitCode::usage || error.code() == ExitCode::launch ||
+                       error.code() == ExitCode::checkpoint;
+    complain(error.what(), alike ? voice : Voice::speaks);
     return error.code();
   } catch (const std::bad_alloc&) {
     complain("out of memory (this rank asked for more than the machine gives); see trireme plan");
@@ -151,13 +175,16 @@ ExitCode guarded(const std::function<ExitCode()>& body) {
 }
 
 ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment) {
-  return guarded([&] {
-    Output out(STDOUT_FILENO);
-    Context context{.environment = environment, .out = out};
-    const auto code = parse_and_run(arguments, context);
-    out.flush();
-    return code;
-  });
+  const auto voice = voice_in(environment);
+  return guarded(
+      [&] {
+        Output out(STDOUT_FILENO);
+        Context context{.environment = environment, .out = out};
+        const auto code = parse_and_run(arguments, context, voice);
+        out.flush();
+        return code;
+      },
+      voice);
 }
 
 }  // namespace trireme::apps

@@ -33,8 +33,18 @@ class CommandLine {
   bool verbose_ = false;
 };
 
-/// Runs `body`; every failure ends here, as an exit code and words on stderr.
-base::ExitCode guarded(const std::function<base::ExitCode()>& body);
+/// Who says what all ranks find alike before they have met: one for all.
+enum class Voice {
+  speaks,
+  speaks_late,  ///< the first rank of another node: in a moment, if the launcher has not ended it
+  silent
+};
+/// As the launcher has numbered this process; `speaks` without a launcher.
+Voice voice_in(const base::Environment& environment);
+
+/// Runs `body`; every failure ends here, as an exit code and words on stderr. Of mistakes that all
+/// ranks make alike `voice` speaks.
+base::ExitCode guarded(const std::function<base::ExitCode()>& body, Voice voice = Voice::speaks);
 
 /// Parses the arguments (without the program's own name) and runs what they ask for.
 base::ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment);

@@ -1,5 +1,6 @@
 #include "trireme/base/log.hpp"
 
+#include "trireme/base/log_file.hpp"
 #include "trireme/base/utc.hpp"
 
 #include <fcntl.h>
@@ -104,6 +105,10 @@ const Settings& settings() {
 
 void write(Level level, std::string_view room, std::string_view message) {
   write_to(level, room, message, true);
+}
+
+void write_to_file(Level level, std::string_view room, std::string_view message) {
+  write_to(level, room, message, false);
 }
 
 void write_once(Level level, std::string_view room, std::string_view message) {

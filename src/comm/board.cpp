@@ -1,5 +1,6 @@
 #include "board.hpp"
 
+#include "cut_text.hpp"
 #include "futex.hpp"
 
 #include <unistd.h>
@@ -12,7 +13,8 @@ namespace trireme::comm {
 
 void SharedText::set(std::string_view text) {
   std::array<char, sizeof words_> bytes{};
-  std::copy_n(text.begin(), std::min(text.size(), bytes.size() - 1), bytes.begin());
+  const auto cut = cut_text(text, bytes.size() - 1);
+  std::copy(cut.begin(), cut.end(), bytes.begin());
   for (std::size_t i = 0; i < words_.size(); ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + i * sizeof word, sizeof word);

@@ -1,5 +1,7 @@
 #include "harbour.hpp"
 
+#include "tcp_liveness.hpp"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -65,11 +67,54 @@ base::File listening_socket(const Address& address, std::int32_t& port) {
   return socket;
 }
 
-bool is_welcome(int socket, Clock::time_point until) {
-  pollfd waiting{socket, POLLIN, 0};
-  char answer = 0;
-  return ::poll(&waiting, 1, left_ms(until)) == 1 && ::recv(socket, &answer, 1, 0) == 1 &&
-         answer == welcome;
+/// A connection under way to one quay.
+struct Ship {
+  enum class Stage {
+    connecting,
+    greeting,  ///< it has said hello
+    let_in,
+    sunk
+  };
+  base::File socket;
+  Stage stage = Stage::connecting;
+
+  /// What the socket has become ready for. Never blocks.
+  void advance(const Hello& hello) {
+    if (stage == Stage::connecting) {
+      const bool sent =
+          ::send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) == ssize_t{sizeof hello};
+      stage = sent ? Stage::greeting : Stage::sunk;
+      return;
+    }
+    // Another process may listen at that address: only a peer says welcome.
+    char answer = 0;
+    const bool heard = ::recv(socket.get(), &answer, 1, 0) == 1;
+    stage = heard && answer == welcome ? Stage::let_in : Stage::sunk;
+  }
+};
+
+/// Without it the end of a peer's system is noticed late, and nothing else is lost.
+void watch(const base::File& socket) {
+  [[maybe_unused]] const bool watched = watch_tcp_peer(socket.get());
+}
+
+/// Connections to all quays at once: an address of a network that does not reach this far answers
+/// late or never.
+std::vector<Ship> set_sail(const Berth& berth) {
+  std::vector<Ship> ships;
+  for (std::int32_t i = 0; i < berth.quay_count; ++i) {
+    const auto& [address, port] = berth.quays[static_cast<std::size_t>(i)];
+    auto socket =
+        base::File::adopt(::socket(address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) continue;
+    watch(socket);
+    with_socket_address(address, port, [&](const sockaddr* place, socklen_t size) {
+      if (::connect(socket.get(), place, size) == 0 || errno == EINPROGRESS) {
+        ships.push_back({std::move(socket)});
+      }
+    });
+  }
+  return ships;
 }
 
 }  // namespace
@@ -107,6 +152,7 @@ std::vector<Harbour::Arrival> Harbour::await(std::size_t count, milliseconds pat
       const bool known = ::recv(stranger.get(), &hello, sizeof hello, 0) == ssize_t{sizeof hello} &&
                          hello.secret == berth_.secret;
       if (known && ::send(stranger.get(), &welcome, 1, MSG_NOSIGNAL) == 1) {
+        watch(stranger);
         arrived.push_back({std::move(stranger), hello.number});
       }
     }
@@ -122,33 +168,20 @@ std::vector<Harbour::Arrival> Harbour::await(std::size_t count, milliseconds pat
 
 base::File sail_to(const Berth& berth, std::int32_t number, milliseconds patience) {
   const auto until = Clock::now() + patience;
-  // All at once: an address of a network that does not reach this far answers late or never.
-  std::vector<base::File> ships;
-  for (std::int32_t i = 0; i < berth.quay_count; ++i) {
-    const auto& [address, port] = berth.quays[static_cast<std::size_t>(i)];
-    auto ship =
-        base::File::adopt(::socket(address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!ship) continue;
-    with_socket_address(address, port, [&](const sockaddr* place, socklen_t size) {
-      if (::connect(ship.get(), place, size) == 0 || errno == EINPROGRESS) {
-        ships.push_back(std::move(ship));
-      }
-    });
-  }
+  const Hello hello{berth.secret, number};
+  auto ships = set_sail(berth);
   while (!ships.empty() && left_ms(until) > 0) {
     std::vector<pollfd> waiting;
-    for (const auto& ship : ships) waiting.push_back({ship.get(), POLLOUT, 0});
-    if (::poll(waiting.data(), waiting.size(), left_ms(until)) <= 0) continue;
-    for (std::size_t i = ships.size(); i > 0; --i) {
-      if (waiting[i - 1].revents == 0) continue;
-      auto ship = std::move(ships[i - 1]);
-      ships.erase(ships.begin() + static_cast<std::ptrdiff_t>(i) - 1);
-      const Hello hello{berth.secret, number};
-      const bool sent =
-          ::send(ship.get(), &hello, sizeof hello, MSG_NOSIGNAL) == ssize_t{sizeof hello};
-      // Another process may listen at that address: only a peer says welcome.
-      if (sent && is_welcome(ship.get(), until)) return ship;
+    for (const auto& ship : ships) {
+      const short event = ship.stage == Ship::Stage::connecting ? POLLOUT : POLLIN;
+      waiting.push_back({ship.socket.get(), event, 0});
     }
+    if (::poll(waiting.data(), waiting.size(), left_ms(until)) <= 0) continue;
+    for (std::size_t i = 0; i < ships.size(); ++i) {
+      if (waiting[i].revents != 0) ships[i].advance(hello);
+      if (ships[i].stage == Ship::Stage::let_in) return std::move(ships[i].socket);
+    }
+    std::erase_if(ships, [](const Ship& ship) { return ship.stage == Ship::Stage::sunk; });
   }
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include "harbour.hpp"
 #include "notice.hpp"
+#include "tcp_liveness.hpp"
 
 #include <sys/socket.h>
 
@@ -55,18 +56,34 @@ void Lifelines::connect_all(MPI_Comm control) {
   if (berth.quay_count == 0) return;
   if (harbour) {
     for (auto& arrival : harbour->await(nodes.size() - 1, patience_at_start)) {
-      lines_.push_back({std::move(arrival.socket), base::Rank(arrival.number), {}, {}, false});
+      lines_.push_back({std::move(arrival.socket), base::Rank(arrival.number)});
     }
-    if (lines_.size() == nodes.size() - 1) return;
+  } else if (world_.leader(world_.self) == world_.self.value()) {
+    auto ship = sail_to(berth, world_.self.value(), patience_at_start);
+    if (ship) lines_.push_back({std::move(ship), base::Rank(0)});
+  }
+  keep_common(control);
+  if (harbour && lines_.size() < nodes.size() - 1) {
     base::log::local::warning(
         "comm",
         "{} of {} other nodes have no TCP connection to {} (the death of all ranks of a node is "
         "noticed only after comm.timeout); let nodes reach each other's ports",
         nodes.size() - 1 - lines_.size(), nodes.size() - 1, world_.hosts.front());
-  } else if (world_.leader(world_.self) == world_.self.value()) {
-    auto ship = sail_to(berth, world_.self.value(), patience_at_start);
-    if (ship) lines_.push_back({std::move(ship), base::Rank(0), {}, {}, false});
   }
+}
+
+void Lifelines::keep_common(MPI_Comm control) {
+  const auto size = world_.leaders.size();
+  const char mine = lines_.empty() ? '\0' : '\1';
+  std::vector<char> kept(size);
+  mpi::library_gather(&mine, kept.data(), 1, 0, control);
+  if (world_.self.value() == 0) {
+    std::erase_if(lines_, [&](const Line& line) { return kept[line.peer.index()] == '\0'; });
+    std::fill(kept.begin(), kept.end(), '\0');
+    for (const auto& line : lines_) kept[line.peer.index()] = '\1';
+  }
+  mpi::library_broadcast(kept.data(), static_cast<int>(size), 0, control);
+  if (world_.self.value() != 0 && kept[world_.self.index()] == '\0') lines_.clear();
 }
 
 void Lifelines::read(Line& line) {
@@ -77,6 +94,8 @@ void Lifelines::read(Line& line) {
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (count <= 0) {
       line.broken_since = Clock::now();
+      // A process that ends lets its system say so; a system that is gone says nothing.
+      line.is_silent = count < 0 && errno != ECONNRESET && errno != EPIPE;
       return;
     }
     // A peer says one thing in its life.
@@ -97,6 +116,13 @@ std::optional<Board::Verdict> Lifelines::verdict_of(const Line& line) const {
     return std::nullopt;
   }
   const auto& host = world_.hosts[line.peer.index()];
+  if (line.is_silent) {
+    return Board::Verdict{
+        line.peer, host,
+        base::format("{} is down or cut off: its system has not answered for {} s (power, cable, "
+                     "switch or kernel), seen from {}",
+                     host, TcpLiveness::silence_s, world_.hosts[world_.self.index()])};
+  }
   return Board::Verdict{
       line.peer, host,
       base::format("{} died without a word, and nobody on {} says why (killed by a signal or by "
@@ -113,6 +139,10 @@ std::optional<Board::Verdict> Lifelines::lost_peer() {
     if (verdict && (!found || line.received.size() > 1)) found = std::move(verdict);
   }
   return found;
+}
+
+bool Lifelines::is_silent() const {
+  return std::any_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.is_silent; });
 }
 
 void Lifelines::send(std::string_view bytes) const {

@@ -24,6 +24,8 @@ class Lifelines {
 
   /// A verdict that came over a line, or of a rank whose line broke without a word a moment ago.
   std::optional<Board::Verdict> lost_peer();
+  /// Whether a line broke because the other node does not answer: whose fault that is, others know.
+  bool is_silent() const;
   /// Tells the other ends why this one is about to break. Does not wait.
   void announce(const Board::Verdict& verdict);
   /// The end of this rank is in order.
@@ -37,10 +39,17 @@ class Lifelines {
     std::string received;
     std::optional<Clock::time_point> broken_since;
     bool has_left = false;
+    /// It broke because the other system does not answer.
+    bool is_silent = false;
+
+    Line(base::File file, base::Rank other) : socket(std::move(file)), peer(other) {}
   };
 
   explicit Lifelines(const World& world) : world_(world) {}
   void connect_all(MPI_Comm control);
+  /// Collective over the world: a line that one end alone believes in is none, or the other end's
+  /// going would look like a death.
+  void keep_common(MPI_Comm control);
   void read(Line& line);
   std::optional<Board::Verdict> verdict_of(const Line& line) const;
   void send(std::string_view bytes) const;

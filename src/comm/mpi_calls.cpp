@@ -3,6 +3,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
+#include "call_deadline.hpp"
+
 #include <array>
 #include <cstdlib>
 #include <exception>
@@ -35,6 +37,7 @@ Communicator owned(MPI_Comm raw) {
 std::optional<std::string> CommunicatorTraits::close(MPI_Comm raw) {
   // Freeing is collective: while unwinding, peers may be elsewhere, and the process ends anyway.
   if (std::uncaught_exceptions() > 0 || finalized()) return std::nullopt;
+  const CallDeadline deadline("MPI_Comm_free");
   const int code = MPI_Comm_free(&raw);
   if (code == MPI_SUCCESS) return std::nullopt;
   return "MPI_Comm_free failed: " + error_text(code);
@@ -42,6 +45,7 @@ std::optional<std::string> CommunicatorTraits::close(MPI_Comm raw) {
 
 int init_thread(int wanted) {
   int provided = MPI_THREAD_SINGLE;
+  const CallDeadline deadline("MPI_Init");
   check(MPI_Init_thread(nullptr, nullptr, wanted, &provided), "MPI_Init_thread");
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   return provided;
@@ -59,6 +63,7 @@ bool finalized() {
 }
 
 void finalize() {
+  const CallDeadline deadline("MPI_Finalize");
   check(MPI_Finalize(), "MPI_Finalize");
 }
 
@@ -103,18 +108,21 @@ int tag_limit(MPI_Comm communicator) {
 
 Communicator duplicate(MPI_Comm parent) {
   MPI_Comm raw = MPI_COMM_NULL;
+  const CallDeadline deadline("MPI_Comm_dup");
   check(MPI_Comm_dup(parent, &raw), "MPI_Comm_dup");
   return owned(raw);
 }
 
 Communicator renumber(MPI_Comm parent, int key) {
   MPI_Comm raw = MPI_COMM_NULL;
+  const CallDeadline deadline("MPI_Comm_split");
   check(MPI_Comm_split(parent, 0, key, &raw), "MPI_Comm_split");
   return owned(raw);
 }
 
 Communicator split_shared(MPI_Comm parent) {
   MPI_Comm raw = MPI_COMM_NULL;
+  const CallDeadline deadline("MPI_Comm_split_type");
   check(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &raw),
         "MPI_Comm_split_type");
   return owned(raw);
@@ -127,6 +135,7 @@ Communicator create_group(MPI_Comm parent, std::span<const int> members, int tag
   check(MPI_Comm_group(parent, &all), "MPI_Comm_group");
   check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &chosen),
         "MPI_Group_incl");
+  const CallDeadline deadline("MPI_Comm_create_group");
   check(MPI_Comm_create_group(parent, chosen, tag, &raw), "MPI_Comm_create_group");
   check(MPI_Group_free(&chosen), "MPI_Group_free");
   check(MPI_Group_free(&all), "MPI_Group_free");

@@ -2,7 +2,9 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/log_file.hpp"
 
+#include "call_deadline.hpp"
 #include "runtime_state.hpp"
 #include "termination.hpp"
 
@@ -49,9 +51,10 @@ const char* name(Backend backend) {
   return "?";
 }
 
-MpiRuntime::MpiRuntime(ThreadLevel level, const Numbering& numbering) {
+MpiRuntime::MpiRuntime(const StartOptions& options) {
   TRIREME_EXPECT(!mpi::initialized(), "MPI starts once in a process");
-  const int wanted = mpi_level(level);
+  const int wanted = mpi_level(options.level);
+  CallDeadline::set_limit(options.timeout_seconds);
   const auto begin = std::chrono::steady_clock::now();
   const auto passed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -68,14 +71,16 @@ MpiRuntime::MpiRuntime(ThreadLevel level, const Numbering& numbering) {
                      "library built with thread support",
                      level_name(provided), level_name(wanted)));
   }
-  state_ = std::make_unique<State>(numbering);
+  state_ = std::make_unique<State>(options);
   start_seconds_ = passed();
 }
 
 MpiRuntime::~MpiRuntime() {
-  if (state_) state_->watch().leave();
+  const bool unwinding = std::uncaught_exceptions() > 0;
+  // Whoever ends by an exception has not left in good order.
+  if (state_ && !unwinding) state_->watch().leave();
   state_.reset();
-  if (std::uncaught_exceptions() > 0 || mpi::finalized()) return;
+  if (unwinding || mpi::finalized()) return;
   try {
     mpi::finalize();
   } catch (const std::exception& error) {
@@ -123,6 +128,11 @@ std::unique_ptr<ProcessGroup> MpiRuntime::make_world(const GroupOptions& options
   return make_group("world", std::move(ranks), options);
 }
 
+std::string MpiRuntime::activity() const {
+  const auto* board = state_->watch().board();
+  return board == nullptr ? std::string{} : board->activity(local_rank());
+}
+
 Progress& MpiRuntime::progress() {
   return state_->progress();
 }
@@ -131,7 +141,23 @@ void MpiRuntime::on_failure(std::function<void(const RankFailure&)> listener) {
   state_->listener = std::move(listener);
 }
 
+base::ExitCode MpiRuntime::note_end(base::ExitCode code) {
+  CallDeadline::set_exit_code(code);
+  return code;
+}
+
 namespace {
+
+/// "config" of ".../src/config/config.cpp".
+std::string room_of(const std::source_location& where) {
+  const std::string path = where.file_name();
+  constexpr std::string_view sources = "src/";
+  const auto begin = path.rfind(sources);
+  if (begin == std::string::npos) return "runtime";
+  const auto room = begin + sources.size();
+  const auto end = path.find('/', room);
+  return end == std::string::npos ? "runtime" : path.substr(room, end - room);
+}
 
 /// What an exception says about a failed rank.
 RankFailure describe(const std::exception_ptr& error, base::Rank self, const std::string& node) {
@@ -144,15 +170,19 @@ RankFailure describe(const std::exception_ptr& error, base::Rank self, const std
     failure.code = agreed.code();
     failure.text = failure.cause = agreed.what();
     failure.first = agreed.first();
+    failure.failed_count = agreed.failed_count();
+    failure.room = room_of(agreed.where());
   } catch (const PeerError& lost) {
     failure.code = lost.code();
     failure.text = lost.what();
+    failure.room = "comm";
     failure.absence = lost.absence();
     failure.cause = failure.absence.cause;
     if (!failure.absence.ranks.empty()) failure.first = failure.absence.ranks.front();
   } catch (const base::Error& system) {
     failure.code = system.code();
     failure.text = system.what();
+    failure.room = room_of(system.where());
   } catch (const std::exception& other) {
     failure.text = other.what();
   } catch (...) {
@@ -178,18 +208,43 @@ bool is_orderly(const std::exception_ptr& error, int world_size) {
 /// How long a failed rank may take to say so: its log may lie where nothing can be written now.
 constexpr std::chrono::seconds last_words{5};
 
-void end_soon(base::ExitCode code) {
-  std::thread([code] {
-    std::this_thread::sleep_for(last_words);
+void end_after(base::ExitCode code, std::chrono::seconds time) {
+  std::thread([code, time] {
+    std::this_thread::sleep_for(time);
     std::_Exit(static_cast<int>(code));
   }).detach();
 }
 
 /// MPI_Abort makes the launcher end ranks of other nodes that cannot end themselves, but it does
-/// not come back; this rank ends with its own exit code unless the launcher is faster.
-void abort_elsewhere(base::ExitCode code) {
-  std::thread([code] { mpi::abort(static_cast<int>(code)); }).detach();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+/// not come back: where it hangs, this rank ends by itself a moment later.
+[[noreturn]] void abort_elsewhere(base::ExitCode code) {
+  end_after(code, std::chrono::seconds(1));
+  mpi::abort(static_cast<int>(code));
+}
+
+/// In the log and, where nobody else says it aloud, on stderr.
+void write_down(const RankFailure& failure,
+                const std::function<void(const RankFailure&)>& listener) {
+  using base::log::Level;
+  if (failure.voice == Voice::every_rank) {
+    base::log::write(Level::error, failure.room, failure.text);
+  } else if (listener) {
+    // The listener's line says it.
+    base::log::write_to_file(Level::error, failure.room, failure.text);
+  } else {
+    base::log::write_once(Level::error, failure.room, failure.text);
+  }
+  if (const auto& account = failure.absence.account; !account.empty()) {
+    base::log::local::warning("comm", "{}", base::join(account, "\n"));
+  }
+  if (!listener) return;
+  try {
+    listener(failure);
+  } catch (const std::exception& error) {
+    base::log::local::warning("comm", "what follows a failure has failed itself: {}", error.what());
+  } catch (...) {
+    base::log::local::warning("comm", "what follows a failure has failed itself");
+  }
 }
 
 }  // namespace
@@ -202,15 +257,19 @@ base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
   if (!orderly) {
     // The launcher begins to end all ranks as soon as one is gone: each still says its line.
     std::signal(SIGTERM, SIG_IGN);
-    end_soon(failure.code);
+    end_after(failure.code, last_words);
   }
-  base::log::local::error("comm", "{}", failure.text);
-  if (const auto& account = failure.absence.account; !account.empty()) {
-    base::log::local::warning("comm", "{}", base::join(account, "\n"));
+  if (orderly) {
+    failure.voice = Voice::first_rank;
+    write_down(failure, state_->listener);
+    return note_end(failure.code);
   }
-  if (state_->listener) state_->listener(failure);
-  if (orderly) return failure.code;
-  const auto role = state_->watch().announce({failure.first, failure.host, failure.cause});
+  const Board::Verdict verdict{failure.first, failure.host, failure.cause};
+  // Before anything that a file system could hold up: peers that hear nothing wait for
+  // comm.timeout.
+  const auto role = state_->watch().announce(verdict);
+  write_down(failure, state_->listener);
+  state_->watch().see_off(verdict, role);
   const bool alone = node_count() == 1 && state_->watch().board() != nullptr;
   if (role == NodeWatch::Role::first && !alone) abort_elsewhere(failure.code);
   std::_Exit(static_cast<int>(failure.code));

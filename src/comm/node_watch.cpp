@@ -5,11 +5,7 @@
 
 #include "notice.hpp"
 
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <csignal>
+#include <algorithm>
 #include <thread>
 
 namespace trireme::comm {
@@ -22,20 +18,12 @@ constexpr milliseconds look_interval{5};
 constexpr milliseconds moment_of_death{50};
 /// How long ranks may take to answer: those that wait do so at once.
 constexpr milliseconds patience_of_inquiry{1500};
-/// Below the second that mpirun waits between asking ranks to end and killing them.
-constexpr milliseconds farewell{400};
+/// For notices, and for neighbours: together below the second that mpirun waits between asking
+/// ranks to end and killing them.
+constexpr milliseconds patience_of_notices{300};
+constexpr milliseconds patience_of_farewell{400};
 /// Groups use tags below (mpi_runtime.cpp).
 constexpr int notice_tag = 32000;
-
-/// The state letter of proc(5), '?' when the process cannot be seen.
-char process_state(int process) {
-  const auto text = base::read_text_file(base::format("/proc/{}/stat", process));
-  if (!text.ok()) return '?';
-  const auto after_name = text->rfind(')');
-  return after_name == std::string::npos || after_name + 2 >= text->size()
-             ? '?'
-             : (*text)[after_name + 2];
-}
 
 }  // namespace
 
@@ -48,10 +36,26 @@ NodeWatch::NodeWatch(std::unique_ptr<Board> board, World world, MPI_Comm control
   if (!board_) return;
   for (int rank = 0; rank < board_->size(); ++rank) {
     const base::LocalRank local(rank);
-    const auto raw =
-        local == board_->self() ? -1L : ::syscall(SYS_pidfd_open, board_->process(local), 0);
-    processes_.push_back(base::File::adopt(static_cast<int>(raw)));
+    processes_.push_back(local == board_->self() ? WatchedProcess{}
+                                                 : WatchedProcess(board_->process(local)));
   }
+  report_means();
+}
+
+void NodeWatch::report_means() const {
+  using Means = WatchedProcess::Means;
+  if (board_->self().value() != 0) return;
+  // All neighbours alike, but for one that has just died.
+  auto worst = Means::descriptor;
+  for (std::size_t local = 1; local < processes_.size(); ++local) {
+    worst = std::max(worst, processes_[local].means());
+  }
+  if (worst == Means::descriptor) return;
+  base::log::local::warning(
+      "comm", "pidfd_open does not serve on {} (Linux before 5.3, or a filter of system calls): {}",
+      world_.hosts[world_.self.index()],
+      worst == Means::start_time ? "the ends of ranks are seen in /proc instead"
+                                 : "a rank that dies there is noticed only after comm.timeout");
 }
 
 std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
@@ -62,7 +66,7 @@ std::optional<base::LocalRank> NodeWatch::neighbour(base::Rank rank) const {
 }
 
 bool NodeWatch::is_dead(base::LocalRank rank) const {
-  return processes_[rank.index()] && has_ended(rank) && board_->state(rank) == RankState::running;
+  return has_ended(rank) && board_->state(rank) == RankState::running;
 }
 
 std::optional<Board::Verdict> NodeWatch::dead_neighbour() {
@@ -120,10 +124,24 @@ void NodeWatch::check(const PendingOperation& waiting) {
   const auto now = Clock::now();
   if (now < next_look_) return;
   next_look_ = now + look_interval;
-  if (const auto verdict = lost_peer()) give_up(waiting, *verdict);
+  if (auto verdict = lost_peer()) {
+    if (lines_ && lines_->is_silent()) ask_whose_fault(waiting, *verdict);
+    give_up(waiting, *verdict);
+  }
   awaited_ = waiting.missing();
   if (board_) board_->set_awaited(awaited_);
   inquiry_.answer();
+}
+
+void NodeWatch::ask_whose_fault(const PendingOperation& waiting, Board::Verdict& verdict) {
+  const auto until = Clock::now() + patience_of_inquiry;
+  inquiry_.begin(waiting.missing(), waiting.text());
+  while (!inquiry_.settled() && Clock::now() < until) std::this_thread::sleep_for(milliseconds(1));
+  const auto blame = inquiry_.conclude();
+  if (blame.cut_off.empty()) return;
+  verdict.culprit = blame.ranks.front();
+  verdict.host = host(verdict.culprit);
+  verdict.cause = base::format("{} ({} was under way)", blame.cut_off, waiting.text());
 }
 
 Blame NodeWatch::find_blame(const PendingOperation& waiting) {
@@ -207,10 +225,7 @@ void NodeWatch::send_notices(const Board::Verdict& verdict, Clock::time_point un
 }
 
 bool NodeWatch::has_ended(base::LocalRank rank) const {
-  const auto& process = processes_[rank.index()];
-  if (!process) return true;
-  pollfd ended{process.get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) == 1;
+  return processes_[rank.index()].life() == WatchedProcess::Life::ended;
 }
 
 void NodeWatch::linger(const Board::Verdict& verdict, Role role, Clock::time_point until) const {
@@ -236,7 +251,7 @@ void NodeWatch::linger(const Board::Verdict& verdict, Role role, Clock::time_poi
 }
 
 NodeWatch::Role NodeWatch::announce(const Board::Verdict& verdict) {
-  const auto until = Clock::now() + farewell;
+  const auto until = Clock::now() + patience_of_notices;
   const auto role = !board_ || board_->fail(verdict) ? Role::first : Role::follower;
   if (lines_) lines_->announce(verdict);
   try {
@@ -244,17 +259,20 @@ NodeWatch::Role NodeWatch::announce(const Board::Verdict& verdict) {
   } catch (const base::Error& error) {
     base::log::local::warning("comm", "cannot tell other nodes: {}", error.what());
   }
-  if (!board_) return role;
-  linger(verdict, role, until);
-  if (role == Role::first) end_culprit(verdict);
   return role;
+}
+
+void NodeWatch::see_off(const Board::Verdict& verdict, Role role) const {
+  if (!board_) return;
+  linger(verdict, role, Clock::now() + patience_of_farewell);
+  if (role == Role::first) end_culprit(verdict);
 }
 
 void NodeWatch::end_culprit(const Board::Verdict& verdict) const {
   const auto culprit = neighbour(verdict.culprit);
   if (!culprit || verdict.culprit == world_.self || has_ended(*culprit)) return;
   // A stopped or stuck rank ends by nothing else, and not every launcher ends it.
-  ::syscall(SYS_pidfd_send_signal, processes_[culprit->index()].get(), SIGKILL, nullptr, 0);
+  processes_[culprit->index()].kill();
 }
 
 void NodeWatch::leave() {

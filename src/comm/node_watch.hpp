@@ -1,12 +1,11 @@
 #pragma once
 
-#include "trireme/base/file.hpp"
-
 #include "board.hpp"
 #include "inquiry.hpp"
 #include "lifelines.hpp"
 #include "mpi_calls.hpp"
 #include "progress.hpp"
+#include "watched_process.hpp"
 #include "world.hpp"
 
 #include <chrono>
@@ -39,14 +38,16 @@ class NodeWatch final : public PeerWatch {
 
   /// What is known about the first failure, if any.
   std::optional<Board::Verdict> lost_peer();
-  /// Tells every peer of this rank's failure, and waits a moment until those of this node have
-  /// spoken too. A rank that fails by itself is the first to end, so that launchers report its
-  /// code; a neighbour that hangs is killed.
+  /// Tells every peer of this rank's failure. A rank that fails by itself is the first to end, so
+  /// that launchers report its code; a neighbour that hangs is killed.
   enum class Role {
     first,    ///< of its node to speak: it ends whoever cannot end by itself
     follower  ///< just ends
   };
   Role announce(const Board::Verdict& verdict);
+  /// After announce(), and whatever else this rank had to do: waits for those of this node as its
+  /// role asks.
+  void see_off(const Board::Verdict& verdict, Role role) const;
   void leave();
 
  private:
@@ -58,11 +59,15 @@ class NodeWatch final : public PeerWatch {
   Sighting look(base::Rank rank) const;
   std::string describe(base::LocalRank rank) const;
   [[noreturn]] static void give_up(const PendingOperation& waiting, const Board::Verdict& verdict);
+  /// Of two nodes that do not hear each other, the one that nobody hears is to blame.
+  void ask_whose_fault(const PendingOperation& waiting, Board::Verdict& verdict);
   void send_notices(const Board::Verdict& verdict, Clock::time_point until) const;
   void linger(const Board::Verdict& verdict, Role role, Clock::time_point until) const;
   void end_culprit(const Board::Verdict& verdict) const;
-  /// The process is gone, or cannot be seen.
+  /// The process is gone for sure: one that cannot be seen may well be there.
   bool has_ended(base::LocalRank rank) const;
+  /// Says once a node where deaths are noticed late or not at all.
+  void report_means() const;
   /// It is gone without having said that it failed or left.
   bool is_dead(base::LocalRank rank) const;
   std::optional<base::LocalRank> neighbour(base::Rank rank) const;
@@ -75,8 +80,8 @@ class NodeWatch final : public PeerWatch {
   Inquiry inquiry_;
   /// Whom this rank waits for.
   std::vector<base::Rank> awaited_;
-  /// By local rank; empty for this rank.
-  std::vector<base::File> processes_;
+  /// By local rank; unknown for this rank.
+  std::vector<WatchedProcess> processes_;
   Clock::time_point next_look_;
   std::optional<Clock::time_point> death_seen_;
 };

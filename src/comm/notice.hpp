@@ -1,6 +1,7 @@
 #pragma once
 
 #include "board.hpp"
+#include "cut_text.hpp"
 
 #include <array>
 #include <cstring>
@@ -23,7 +24,8 @@ struct Notice {
  private:
   template <std::size_t N>
   static void put(std::array<char, N>& place, const std::string& text) {
-    std::memcpy(place.data(), text.data(), std::min(text.size(), N - 1));
+    const auto cut = cut_text(text, N - 1);
+    std::memcpy(place.data(), cut.data(), cut.size());
   }
   template <std::size_t N>
   static std::string get(const std::array<char, N>& place) {

@@ -108,12 +108,13 @@ bool Progress::sleep() {
 }
 
 void Progress::wait_unguarded(PendingOperation& operation, Reached reached) {
-  const auto begin = Clock::now();
-  auto idle_since = begin;
+  WaitClock clock;
+  auto idle_since = Clock::now();
   bool shown = false;
   while (!(operation.*reached)()) {
     if (advance()) {
       idle_since = Clock::now();
+      clock.waited(idle_since);
       continue;
     }
     const auto now = Clock::now();
@@ -131,7 +132,7 @@ void Progress::wait_unguarded(PendingOperation& operation, Reached reached) {
       watch_joined();
       if (sleep()) idle_since = Clock::now();
     }
-    const std::chrono::duration<double> waited = now - begin;
+    const auto waited = clock.waited();
     if (waited.count() >= operation.label().timeout_seconds && !(operation.*reached)()) {
       give_up(operation, waited.count());
     }

@@ -5,6 +5,7 @@
 
 #include "blame.hpp"
 #include "operation.hpp"
+#include "wait_clock.hpp"
 
 #include <chrono>
 #include <string>
@@ -48,8 +49,8 @@ class JoinedOperations {
   /// The first that is not done, once it has begun to wait for its peers; else null. Without
   /// blocking; throws what ends it.
   virtual PendingOperation* oldest() = 0;
-  /// Since it was first seen to wait.
-  virtual std::chrono::duration<double> waited() const = 0;
+  /// Since it was first seen to wait, without times in which this process did not run.
+  virtual std::chrono::duration<double> waited() = 0;
   virtual bool empty() const = 0;
   /// Gives all of them up.
   virtual void give_up() = 0;

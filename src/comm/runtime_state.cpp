@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
+#include "call_deadline.hpp"
 #include "shared_group.hpp"
 
 #include <sched.h>
@@ -13,9 +14,6 @@
 
 namespace trireme::comm {
 namespace {
-
-/// Until the board stands, its ranks meet with this deadline.
-constexpr double start_timeout_seconds = 120;
 
 /// Tags on the control communicator: 0 to 8191 inside MPI_Comm_create_group (Open MPI uses the
 /// tag for messages of its own), then arrivals; notices are above (node_watch.cpp).
@@ -78,7 +76,10 @@ mpi::Communicator number_world(const Numbering& numbering) {
   put(mine.node, mpi::processor_name());
   if (numbering.word.size() <= Numbering::longest_word) put(mine.text, numbering.word);
   std::vector<Word> all(static_cast<std::size_t>(size));
-  mpi::library_all_gather(&mine, all.data(), sizeof mine, MPI_COMM_WORLD);
+  {
+    const CallDeadline deadline("the first exchange of all ranks (MPI_Allgather)");
+    mpi::library_all_gather(&mine, all.data(), sizeof mine, MPI_COMM_WORLD);
+  }
   std::vector<LaunchedProcess> processes;
   for (const auto& one : all) processes.push_back({one.node.data(), one.text.data()});
   const auto order = numbering.order(processes);
@@ -89,10 +90,12 @@ mpi::Communicator number_world(const Numbering& numbering) {
 
 }  // namespace
 
-MpiRuntime::State::State(const Numbering& numbering)
+MpiRuntime::State::State(const StartOptions& options)
     : node_name(mpi::processor_name()),
-      control_(number_world(numbering)),
-      node_(mpi::split_shared(control_.get())) {
+      control_(number_world(options.numbering)),
+      node_(mpi::split_shared(control_.get())),
+      // Until the board stands, its ranks meet with this deadline.
+      start_timeout_seconds_(options.timeout_seconds) {
   world_rank = base::Rank(mpi::rank(control_.get()));
   world_size = mpi::size(control_.get());
   local_rank = base::LocalRank(mpi::rank(node_.get()));
@@ -106,12 +109,15 @@ MpiRuntime::State::State(const Numbering& numbering)
     progress_.use(patience);
   }
   const auto world = learn_world();
-  watch_ = std::make_unique<NodeWatch>(make_board(world), world, control_.get());
+  auto board = make_board(world);
+  const CallDeadline deadline("the first connections between nodes (MPI_Gather, MPI_Bcast)");
+  watch_ = std::make_unique<NodeWatch>(std::move(board), world, control_.get());
   progress_.use(watch_.get());
 }
 
 World MpiRuntime::State::learn_world() {
   // The lowest world rank of a node stands for the node.
+  const CallDeadline deadline("the introduction of all ranks (MPI_Allgather)");
   Introduction mine{world_rank.value(), mpi::rank(MPI_COMM_WORLD), {}};
   mpi::library_broadcast(&mine.leader, sizeof mine.leader, 0, node_.get());
   put(mine.host, node_name);
@@ -137,7 +143,7 @@ std::unique_ptr<Board> MpiRuntime::State::make_board(const World& world) {
   if (local_size == 1) return nullptr;
   MpiGroup node("node", world.neighbours(),
                 {&progress_, mpi::duplicate(node_.get()), mpi::duplicate(node_.get()),
-                 start_timeout_seconds});
+                 start_timeout_seconds_});
   auto board = Board::create(node, {local_rank, world_rank, node_name});
   if (board.ok()) return std::move(board).value();
   if (local_rank.value() == 0) {

@@ -13,7 +13,7 @@ namespace trireme::comm {
 class MpiRuntime::State {
  public:
   /// Collective over the world.
-  explicit State(const Numbering& numbering);
+  explicit State(const StartOptions& options);
 
   /// See MpiRuntime::make_group.
   std::unique_ptr<ProcessGroup> make_group(std::string group_name, std::vector<base::Rank> ranks,
@@ -47,6 +47,7 @@ class MpiRuntime::State {
   mpi::Communicator node_;
   /// Messages of failed attempts may be on their way; tags keep them apart from others.
   bool control_broken_ = false;
+  double start_timeout_seconds_;
   Progress progress_;
   CoreSharing core_sharing_ = CoreSharing::own;
   std::unique_ptr<NodeWatch> watch_;

@@ -93,6 +93,17 @@ std::vector<Key> comm_keys() {
                   "Deadline of every wait for other ranks. A wait that reaches it "
                   "ends the run with exit code 5 and names the ranks that did not "
                   "come."};
+  Key start_timeout{.section = "comm",
+                    .name = "start_timeout",
+                    .type = Type::seconds,
+                    .default_text = "5min",
+                    .unit = "seconds",
+                    .range = between(1, 604800),
+                    .documentation =
+                        "Deadline of MPI's own start and end (MPI_Init, communicators, first "
+                        "connections, MPI_Finalize). One that is reached ends the run with exit "
+                        "code 5 (after a finished run: with the run's own) and says which call "
+                        "hangs, on which node, and which of its ranks are missing or stopped."};
   Key backend{.section = "comm",
               .name = "backend",
               .type = Type::choice,
@@ -125,7 +136,7 @@ std::vector<Key> comm_keys() {
           "`buffers`: its place, so that cards and network reach it without a "
           "copy (2.19). `windows`: NCCL allocates what collectives work in itself, "
           "and ranks of a node see each other's (2.27). `none`: nothing."};
-  return {timeout, backend, require_rdma, register_buffers};
+  return {timeout, start_timeout, backend, require_rdma, register_buffers};
 }
 
 }  // namespace trireme::config

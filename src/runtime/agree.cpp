@@ -50,12 +50,15 @@ void agree(ProcessGroup& group, const base::Status& status) {
   // One text alone travels, whole, however many ranks failed.
   auto text = comm::broadcast_bytes(group, status.ok() ? "" : status.failure().text,
                                     static_cast<int>(first - codes.begin()));
-  if (group.size() > 1) {
+  const auto failed_count = static_cast<int>(failed.size());
+  const bool differs = status.ok() || status.failure().text != text;
+  const bool alike = maximum(group, differs ? 1 : 0) == 0;
+  if (group.size() > 1 && !alike) {
     failed.erase(failed.begin());
     text = base::format("rank {}: {}", culprit.value(), text);
     if (!failed.empty()) text += base::format(" ({} failed too)", list_of_ranks(failed));
   }
-  throw comm::AgreedError({first_code, text}, culprit, group.size());
+  throw comm::AgreedError({first_code, text}, culprit, group.size(), alike ? failed_count : 1);
 }
 
 void agree_equal(ProcessGroup& group, std::uint64_t hash, std::string_view what,

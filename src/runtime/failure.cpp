@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 namespace trireme::runtime {
@@ -49,9 +50,12 @@ std::string last_line(const comm::RankFailure& failure, const std::string& log_f
   if (failure.first_task >= 0 && failure.first_task != failure.first.value()) {
     rank += base::format(" (task {})", failure.first_task);
   }
-  return base::format("trireme: failed with exit code {}: {}; first failing rank {} on {}; log: {}",
-                      static_cast<int>(failure.code), cause, rank, failure.host,
-                      log_file.empty() ? "stderr" : log_file);
+  const auto alike =
+      failure.failed_count > 1 ? base::format("; {} ranks failed alike", failure.failed_count) : "";
+  return base::format(
+      "trireme: failed with exit code {}: {}{}; first failing rank {} on {}; log: {}",
+      static_cast<int>(failure.code), cause, alike, rank, failure.host,
+      log_file.empty() ? "stderr" : log_file);
 }
 
 namespace {
@@ -62,9 +66,18 @@ std::filesystem::path kept_room(const std::filesystem::path& run_directory) {
   return run_directory / ".room-for-failure";
 }
 
+/// Whether what stands there was written by a rank that had only heard of this one's failure.
+bool is_hearsay(const std::filesystem::path& path, const comm::RankFailure& failure) {
+  if (base::log::settings().identity.rank != failure.first.value()) return false;
+  const auto written = base::read_json_file(path);
+  return written.ok() && written->value("first_failing_rank", -1) == failure.first.value() &&
+         written->value("cause", std::string{}) == failure.cause;
+}
+
 /// Complete under a name of its own, then linked: link() refuses when another rank was first.
 void write_once(const std::string& text, const std::filesystem::path& path,
-                const std::string& host) {
+                const comm::RankFailure& failure) {
+  const auto& host = base::log::settings().identity.node;
   const auto own = path.string() + base::format(".{}.{}", host, ::getpid());
   try {
     const auto file =
@@ -74,7 +87,12 @@ void write_once(const std::string& text, const std::filesystem::path& path,
     ::unlink(own.c_str());
     throw;
   }
-  [[maybe_unused]] const int linked = ::link(own.c_str(), path.c_str());
+  // Peers hear of a failure before it is written: they may be first, with an exit code of their
+  // own.
+  if (::link(own.c_str(), path.c_str()) != 0 && errno == EEXIST && is_hearsay(path, failure) &&
+      ::rename(own.c_str(), path.c_str()) == 0) {
+    return;
+  }
   ::unlink(own.c_str());
 }
 
@@ -92,16 +110,17 @@ void keep_room_for_failure(const std::filesystem::path& run_directory) {
 
 void write_failure(const comm::RankFailure& failure, const FailureReport& report) {
   const auto path = report.run_directory / "failure.json";
-  const auto text = to_json(failure, report.log_file).dump(2) + "\n";
-  const auto host = base::log::settings().identity.node;
+  const auto text =
+      to_json(failure, report.log_file).dump(2, ' ', false, base::Json::error_handler_t::replace) +
+      "\n";
   try {
-    write_once(text, path, host);
+    write_once(text, path, failure);
     return;
   } catch (const std::exception&) {
     ::unlink(kept_room(report.run_directory).c_str());
   }
   try {
-    write_once(text, path, host);
+    write_once(text, path, failure);
   } catch (const std::exception& error) {
     base::log::local::warning("runtime", "cannot write '{}': {}", path.string(), error.what());
   }
@@ -124,9 +143,11 @@ void report_failures(comm::MpiRuntime& mpi, FailureReport report) {
   mpi.on_failure([report = std::move(report)](const comm::RankFailure& failure) mutable {
     std::error_code ignored;
     if (!std::filesystem::exists(report.log_file, ignored)) report.log_file.clear();
+    const bool speaks =
+        failure.voice == comm::Voice::every_rank || base::log::settings().identity.rank == 0;
     if (!report.run_directory.empty()) write_failure(failure, report);
     const auto line = last_line(failure, report.log_file) + "\n";
-    std::fputs(line.c_str(), stderr);
+    if (speaks) std::fputs(line.c_str(), stderr);
   });
 }
 

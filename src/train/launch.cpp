@@ -221,10 +221,11 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
                             : nullptr;
   runtime::RankOrdering ordering(join, environment);
   start_up.reached("program");
-  comm::MpiRuntime mpi(comm::ThreadLevel::funneled, ordering.numbering());
+  comm::MpiRuntime mpi(
+      {.numbering = ordering.numbering(), .timeout_seconds = config.seconds("comm.start_timeout")});
   start_up.reached("MPI_Init", "meeting", mpi.start_seconds() - mpi.init_seconds());
   auto log = base::log::settings();
-  log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
+  log.identity = runtime::log_identity(identity, mpi);
   base::log::configure(log);
   // The run may be another start's: nothing is written there before it is open.
   if (!failures.run_directory.empty()) runtime::report_failures(mpi, {});

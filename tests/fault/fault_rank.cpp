@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -45,6 +46,11 @@ void fail(const Plan& plan, comm::ProcessGroup& world) {
     return runtime::agree(world, victim ? base::Status(failure) : base::Status{});
   }
   if (!victim) return;
+  if (plan.fault == "throw-bytes") {
+    throw base::Error(base::ExitCode::checkpoint,
+                      "cannot read '/data/b\xfc"
+                      "cher'");
+  }
   if (plan.fault == "throw") throw base::Error(base::ExitCode::checkpoint, "no space left");
   if (plan.fault == "kill") ::raise(SIGKILL);
   if (plan.fault == "stop") ::raise(SIGSTOP);
@@ -64,6 +70,7 @@ base::ExitCode run(comm::MpiRuntime& mpi, const Plan& plan, const base::Environm
   const device::Tensor x(values.data(), device::DType::f32,
                          {static_cast<std::int64_t>(values.size())});
   for (int step = 1;; ++step) {
+    if (step == 20 && plan.fault == "stop-at-end") return base::ExitCode::done;
     if (step == 20) fail(plan, *cluster.world);
     cluster.dp->all_reduce(x, comm::ReduceOp::max);
   }
@@ -75,12 +82,23 @@ int main(int argc, char** argv, char** environment) {
   if (argc != 6) return static_cast<int>(base::ExitCode::usage);
   const Plan plan{argv[1], std::atoi(argv[2]), *comm::backend_named(argv[3]), std::atof(argv[4]),
                   argv[5]};
-  comm::MpiRuntime mpi;
-  base::log::configure({{mpi.world_rank().value(), mpi.world_size(), mpi.node_name()},
+  const auto captured = base::Environment::capture(environment);
+  const bool victim = captured.get("OMPI_COMM_WORLD_RANK") == base::format("{}", plan.victim);
+  const auto stop = [&] {
+    note_time(plan);
+    ::raise(SIGSTOP);
+  };
+  if (plan.fault == "stop-at-start" && victim) stop();
+  std::optional<comm::MpiRuntime> mpi;
+  mpi.emplace(comm::StartOptions{.timeout_seconds = plan.timeout_seconds});
+  base::log::configure({{mpi->world_rank().value(), mpi->world_size(), mpi->node_name()},
                         base::log::Level::warning,
                         false,
                         ""});
-  runtime::report_failures(mpi, {plan.run_directory, ""});
-  return static_cast<int>(
-      mpi.run([&] { return run(mpi, plan, base::Environment::capture(environment)); }));
+  runtime::report_failures(*mpi, {plan.run_directory, ""});
+  const auto code = mpi->run([&] { return run(*mpi, plan, captured); });
+  if (plan.fault == "stop-at-end" && victim) stop();
+  // MPI ends here.
+  mpi.reset();
+  return static_cast<int>(code);
 }

@@ -19,7 +19,7 @@ VICTIM = 1
 RECORDER = pathlib.Path(__file__).with_name("record_exit.py")
 DEADLINE_SECONDS = 3.0
 GRACE_SECONDS = 5.0
-PEER, CHECKPOINT, INTERNAL = 5, 6, 70
+DONE, PEER, CHECKPOINT, INTERNAL = 0, 5, 6, 70
 
 # What each fault must look like: exit code of the others, of the victim (None: a signal), words
 # that every other rank says, whether the deadline passes before it is noticed.
@@ -27,10 +27,22 @@ EXPECTED = {
     "throw-at-start": (PEER, INTERNAL, ["rank 1", "no such luck"], False),
     "throw": (PEER, CHECKPOINT, ["rank 1", "no space left", "all_reduce"], False),
     "agreed": (CHECKPOINT, CHECKPOINT, ["rank 1", "the disk is full"], False),
+    # Bytes that are no UTF-8 are a failure like any other.
+    "throw-bytes": (PEER, CHECKPOINT, ["rank 1", "cannot read", "all_reduce"], False),
+    "stop-at-start": (PEER, None, ["in MPI_Init", "comm.start_timeout", "rank 1 (process ",
+                                   "is stopped by a signal"], True),
+    "stop-at-end": (DONE, None, ["in MPI_Finalize", "comm.start_timeout", "rank 1 (process ",
+                                 "is stopped by a signal"], True),
     "kill": (PEER, None, ["rank 1", "died", "all_reduce"], False),
     "stop": (PEER, None, ["rank 1", "stopped by a signal", "all_reduce", "number 20"], True),
     "late": (PEER, None, ["rank 1", "all_reduce", "number 20"], True),
 }
+
+# All ranks throw the same: rank 0 speaks for them.
+TOLD_ONCE = {"agreed"}
+# One rank speaks for its node, and the launcher may end the others before they do.
+TOLD_BY_ONE = {"stop-at-start", "stop-at-end"}
+
 
 class Checks:
     def __init__(self):
@@ -71,7 +83,7 @@ def check_rank(check, arguments, record, rank, fault_time):
     said = (record / f"{rank}.err").read_text()
     file = record / f"{rank}.exit"
     wanted = victim_code if rank == VICTIM else others_code
-    if wanted is None:
+    if wanted is None or (arguments.fault in TOLD_BY_ONE and rank != 0):
         return
     until = time.time() + 5
     while not file.exists() and time.time() < until:
@@ -84,6 +96,11 @@ def check_rank(check, arguments, record, rank, fault_time):
     limit = (DEADLINE_SECONDS if waits else 0) + GRACE_SECONDS
     check(float(ended) - fault_time < limit,
           f"rank {rank} ended {float(ended) - fault_time:.1f} s after the fault")
+    if arguments.fault in TOLD_ONCE:
+        check(len(said.strip().splitlines()) == (1 if rank == 0 else 0),
+              f"rank {rank} says what rank 0 says for all: {said}")
+        if rank != 0:
+            return
     if rank != VICTIM:
         for word in words:
             check(word in said, f"rank {rank} does not say '{word}' but: {said}")
@@ -92,12 +109,18 @@ def check_rank(check, arguments, record, rank, fault_time):
           f"the last line of rank {rank} is: {last}")
 
 
-def check_report(check, record):
+def check_report(check, arguments, record):
     file = record / "failure.json"
+    if arguments.fault in TOLD_BY_ONE:
+        # MPI has not told where the run is, or the run is over.
+        check(not file.exists(), "failure.json of a run that has not begun, or is done")
+        return
     check(file.exists(), "no failure.json")
     if file.exists():
         report = json.loads(file.read_text())
         check(report["first_failing_rank"] == VICTIM, f"failure.json names another rank: {report}")
+        code = EXPECTED[arguments.fault][1]
+        check(code in (None, report["exit_code"]), f"failure.json has another code: {report}")
 
 
 def main():
@@ -116,7 +139,7 @@ def main():
         fault_time = float((record / "fault.time").read_text())
         for rank in range(RANKS):
             check_rank(check, arguments, record, rank, fault_time)
-        check_report(check, record)
+        check_report(check, arguments, record)
         until = time.time() + 5
         while processes_with(folder) and time.time() < until:
             time.sleep(0.05)

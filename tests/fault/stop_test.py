@@ -77,15 +77,15 @@ class Run:
         return list((self.directory / "checkpoints").glob("step-*.tmp-*"))
 
 
-def waits_for_signal(process):
-    """Whether SIGUSR1 would be read, and not kill."""
+def waits_for_signal(process, number=signal.SIGUSR1):
+    """Whether the signal would be read, and not kill."""
     try:
         status = pathlib.Path(f"/proc/{process}/status").read_text()
     except OSError:
         return False
     mask = next(int(line.split()[1], 16) for line in status.splitlines()
                 if line.startswith("SigBlk"))
-    return bool(mask >> (signal.SIGUSR1 - 1) & 1)
+    return bool(mask >> (number - 1) & 1)
 
 
 def starting(run, before):

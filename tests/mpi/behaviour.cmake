@@ -10,6 +10,15 @@ trireme_add_mpi_test(failures RANKS 1 2 3
   SOURCES failures/deadlines_test.cpp failures/mismatch_test.cpp
   LINK trireme::comm trireme_fake_nccl)
 
+# The watchdog of these tests names what each rank hangs in, before ctest's limit.
+if(TARGET mpi_failures)
+  add_test(NAME mpi.watchdog COMMAND "${PROJECT_SOURCE_DIR}/tests/support/mpirun" 2
+    $<TARGET_FILE:mpi_failures> [.hangs])
+  set_tests_properties(mpi.watchdog PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 60
+    ENVIRONMENT "TRIREME_TEST_TIMEOUT=4" PASS_REGULAR_EXPRESSION
+    "hangs after 3.4 s in 'a rank hangs'; waiting in barrier number 2 of process group 'world'")
+endif()
+
 # What calls NCCL, over a stand-in for the library that can be late, fail or never end.
 trireme_add_mpi_test(nccl RANKS 1 2 3 6 8
   SOURCES nccl/groups_test.cpp nccl/faults_test.cpp nccl/registration_test.cpp nccl/streams_test.cpp

@@ -57,6 +57,12 @@ struct Numbering {
   static constexpr std::size_t longest_word = 511;
 };
 
+/// Who says aloud how a run failed.
+enum class Voice {
+  every_rank,  ///< each has met something of its own
+  first_rank   ///< all have met the same: rank 0 speaks, and the others' words are in their logs
+};
+
 /// How a rank failed, for whoever writes it down.
 struct RankFailure {
   base::ExitCode code = base::ExitCode::internal;
@@ -72,6 +78,21 @@ struct RankFailure {
   int first_task = -1;
   /// Operation and group when a collective failed.
   Absence absence;
+  Voice voice = Voice::every_rank;
+  /// How many ranks failed alike, where voice is that of the first rank.
+  int failed_count = 1;
+  /// The room of the source that failed: "config".
+  std::string room = "runtime";
+};
+
+struct StartOptions {
+  ThreadLevel level = ThreadLevel::funneled;
+  Numbering numbering = {};
+  /// How long MPI's own calls that wait for all ranks may last (MPI_Init, communicators, first
+  /// connections, MPI_Finalize): they have no deadline. One that reaches it ends this rank (exit
+  /// code 5; in MPI_Finalize that of the run) and says which call, where, and who of this node is
+  /// missing. Zero or less: none.
+  double timeout_seconds = 300;
 };
 
 /// Owner of MPI: starts it, says who this rank is, makes process groups, and ends it. One per
@@ -79,7 +100,7 @@ struct RankFailure {
 class MpiRuntime {
  public:
   /// Throws base::Error (ExitCode::launch) when MPI gives a lower thread level.
-  explicit MpiRuntime(ThreadLevel level = ThreadLevel::funneled, const Numbering& numbering = {});
+  explicit MpiRuntime(const StartOptions& options = {});
   MpiRuntime(const MpiRuntime&) = delete;
   MpiRuntime& operator=(const MpiRuntime&) = delete;
   /// Finalizes, but not while unwinding: peers may be waiting elsewhere.
@@ -111,10 +132,15 @@ class MpiRuntime {
   /// The same with all ranks.
   std::unique_ptr<ProcessGroup> make_world(const GroupOptions& options = {});
 
+  /// What this rank waits for, as its neighbours see it: "waiting in barrier number 3 of process
+  /// group 'dp'". Empty while it computes, and on a rank without neighbours. From any thread.
+  std::string activity() const;
+
   /// What drives all operations of this process, for groups of this room.
   Progress& progress();
 
-  /// Told once in a failed run, before this rank ends; must not throw or communicate.
+  /// Told once in a failed run, before this rank ends and after its peers know; must not
+  /// communicate. What it throws is logged.
   void on_failure(std::function<void(const RankFailure&)> listener);
 
   /// Runs the program; its exit code. What nobody caught ends this rank with its code, logged,
@@ -123,7 +149,7 @@ class MpiRuntime {
   template <typename F>
   base::ExitCode run(F&& body) {
     try {
-      return std::forward<F>(body)();
+      return note_end(std::forward<F>(body)());
     } catch (...) {
       return end_in_failure(std::current_exception());
     }
@@ -132,6 +158,8 @@ class MpiRuntime {
  private:
   class State;
 
+  /// From here on a deadline ends this rank with the run's own code.
+  static base::ExitCode note_end(base::ExitCode code);
   base::ExitCode end_in_failure(const std::exception_ptr& error);
 
   std::unique_ptr<State> state_;

@@ -46,18 +46,24 @@ class PeerError : public base::Error {
 /// orderly when the group is the world: nobody is left waiting.
 class AgreedError : public base::Error {
  public:
-  AgreedError(const base::Failure& failure, base::Rank first, int group_size,
+  AgreedError(const base::Failure& failure, base::Rank first, int group_size, int failed_count = 1,
               std::source_location where = std::source_location::current())
-      : Error(failure, where), first_(first), group_size_(group_size) {}
+      : Error(failure, where),
+        first_(first),
+        group_size_(group_size),
+        failed_count_(failed_count) {}
 
   /// The lowest rank that failed.
   base::Rank first() const { return first_; }
   /// How many ranks throw this.
   int group_size() const { return group_size_; }
+  /// How many of them failed with this very text.
+  int failed_count() const { return failed_count_; }
 
  private:
   base::Rank first_;
   int group_size_;
+  int failed_count_;
 };
 
 }  // namespace trireme::comm

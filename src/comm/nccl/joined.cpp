@@ -49,7 +49,7 @@ PendingOperation* Joined::oldest() {
     first.advance();
     if (!first.done()) {
       if (!first.begun()) return nullptr;
-      if (!since_) since_ = Clock::now();
+      if (!since_) since_.emplace();
       return &first;
     }
     operations_.pop_front();
@@ -58,8 +58,8 @@ PendingOperation* Joined::oldest() {
   return nullptr;
 }
 
-std::chrono::duration<double> Joined::waited() const {
-  return since_ ? Clock::now() - *since_ : std::chrono::duration<double>(0);
+std::chrono::duration<double> Joined::waited() {
+  return since_ ? since_->waited() : std::chrono::duration<double>(0);
 }
 
 void Joined::give_up() {

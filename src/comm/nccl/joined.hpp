@@ -24,19 +24,17 @@ class Joined final : public JoinedOperations {
   void keep(std::unique_ptr<NcclOperation> operation);
 
   PendingOperation* oldest() override;
-  std::chrono::duration<double> waited() const override;
+  std::chrono::duration<double> waited() override;
   bool empty() const override { return given_up_ || operations_.empty(); }
   void give_up() override;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void finish() const;
 
   Setting setting_;
   std::deque<std::unique_ptr<NcclOperation>> operations_;
   /// When the first of them was seen to have begun.
-  std::optional<Clock::time_point> since_;
+  std::optional<WaitClock> since_;
   bool given_up_ = false;
 };
 

@@ -3,10 +3,11 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
+#include "comm/tcp_liveness.hpp"
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/tcp.h>
 
 #include <algorithm>
 #include <array>
@@ -31,12 +32,6 @@ base::File open_socket(int family) {
   const int raw = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (raw < 0) fail("cannot make a socket", errno);
   return base::File::adopt(raw);
-}
-
-void set_option(const base::File& socket, int level, int option, int value) {
-  if (::setsockopt(socket.get(), level, option, &value, sizeof(value)) != 0) {
-    fail("cannot set up a socket", errno);
-  }
 }
 
 SocketAddress address_of(const sockaddr* address) {
@@ -108,13 +103,7 @@ base::File begin_connect(const SocketAddress& address) {
 }
 
 void watch_peer(const base::File& socket) {
-  constexpr int idle_s = 5;
-  constexpr int interval_s = 2;
-  constexpr int probes = 5;
-  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, probes);
+  if (!watch_tcp_peer(socket.get())) fail("cannot set up a socket", errno);
 }
 
 Transfer Transfer::sending(std::vector<std::byte> bytes) {

@@ -3,6 +3,10 @@
 
 #include "mpi/behaviour/group_fixture.hpp"
 
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -132,8 +136,52 @@ TEST_CASE("a rank that makes no group is named by those that do") {
       CHECK_THROWS_AS(world_of(backend, deadline_seconds), comm::PeerError);
     }
     meeting->barrier();
-    break;
   }
+}
+
+namespace {
+
+/// A process beside this one that stops it after a moment, and lets it go on later.
+void suspend_for(double seconds) {
+  const auto script =
+      base::format("sleep 0.2; kill -STOP {0}; sleep {1}; kill -CONT {0}", ::getpid(), seconds);
+  std::string shell = "/bin/sh";
+  std::string command = "-c";
+  std::string text = script;
+  std::array<char*, 4> arguments{shell.data(), command.data(), text.data(), nullptr};
+  pid_t process = 0;
+  REQUIRE(::posix_spawn(&process, shell.c_str(), nullptr, nullptr, arguments.data(), environ) == 0);
+  std::thread([process] {
+    int status = 0;
+    ::waitpid(process, &status, 0);
+  }).detach();
+}
+
+}  // namespace
+
+TEST_CASE("a job that is suspended for longer than its deadline goes on when it is resumed") {
+  if (mpi().world_size() < 2) return;
+  constexpr double deadline = 2;
+  const auto group = world_of(Backend::mpi, deadline);
+  const auto shared = world_of(Backend::shared, deadline);
+  for (auto* each : {group.get(), shared.get()}) {
+    CAPTURE(each->backend());
+    if (is_late()) {
+      // Those that wait have gone on by now, and have had a moment to look at their clocks.
+      std::this_thread::sleep_for(std::chrono::duration<double>(deadline + 1.2));
+    } else {
+      suspend_for(deadline + 0.5);
+    }
+    CHECK_NOTHROW(each->barrier());
+  }
+}
+
+// Run alone, by mpi.watchdog: it does hang.
+TEST_CASE("a rank hangs", "[.hangs]") {
+  const auto group = world_of(Backend::mpi, 600);
+  group->barrier();
+  if (is_late()) std::this_thread::sleep_for(std::chrono::hours(1));
+  group->barrier();
 }
 
 TEST_CASE("the deadline counts from the wait, not from the start") {

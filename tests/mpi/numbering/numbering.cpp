@@ -56,11 +56,10 @@ int main(int count, char** arguments) {
   const char* const task = std::getenv("OMPI_COMM_WORLD_RANK");
   if (task == nullptr) return 1;
   std::vector<comm::LaunchedProcess> seen;
-  comm::MpiRuntime mpi(comm::ThreadLevel::funneled,
-                       {base::format("word {}", task), [&](const auto& processes) {
-                          seen = processes;
-                          return turned(static_cast<int>(processes.size()));
-                        }});
+  comm::MpiRuntime mpi({.numbering = {base::format("word {}", task), [&](const auto& processes) {
+                                        seen = processes;
+                                        return turned(static_cast<int>(processes.size()));
+                                      }}});
   auto log = base::log::settings();
   log.identity = {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
   base::log::configure(log);

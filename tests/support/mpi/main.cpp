@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 
@@ -18,7 +19,7 @@ namespace {
 comm::MpiRuntime* runtime = nullptr;
 Watchdog* watchdog = nullptr;
 
-/// Restarts the watchdog with every test case.
+/// Tells the watchdog of every test case.
 struct Listener : Catch::TestEventListenerBase {
   using TestEventListenerBase::TestEventListenerBase;
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
@@ -69,7 +70,8 @@ int main(int argc, char** argv) {
                         false,
                         ""});
   testing::runtime = &mpi;
-  testing::Watchdog watchdog(std::chrono::seconds(300), [&] { return std::string("?"); });
+  testing::Watchdog watchdog(testing::Watchdog::limit_from(std::getenv("TRIREME_TEST_TIMEOUT")),
+                             [&] { return mpi.activity(); });
   testing::watchdog = &watchdog;
   int failures = 0;
   const auto code = mpi.run([&] {

@@ -160,6 +160,41 @@ TEST_CASE("output that cannot be written is an error, and a reader that left is 
   CHECK(end.err.empty());
 }
 
+TEST_CASE(
+    "of mistakes that all ranks make alike one rank speaks, and the first of each other node") {
+  using apps::Voice;
+  const auto voice = [](const char* rank, const char* local_rank) {
+    return apps::voice_in(base::Environment({{"OMPI_COMM_WORLD_SIZE", "8"},
+                                             {"OMPI_COMM_WORLD_RANK", rank},
+                                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                                             {"OMPI_COMM_WORLD_LOCAL_RANK", local_rank}}));
+  };
+  CHECK(apps::voice_in({}) == Voice::speaks);
+  CHECK(voice("0", "0") == Voice::speaks);
+  CHECK(voice("1", "1") == Voice::silent);
+  CHECK(voice("4", "0") == Voice::speaks_late);
+}
+
+TEST_CASE("every rank but the first says nothing of a command line that none can use") {
+  const auto run_as = [](const char* rank, std::vector<std::string> arguments) {
+    auto start = trireme_start(std::move(arguments));
+    start.environment = {{"OMPI_COMM_WORLD_SIZE", "2"},
+                         {"OMPI_COMM_WORLD_RANK", rank},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                         {"OMPI_COMM_WORLD_LOCAL_RANK", rank}};
+    return run_program(start);
+  };
+  const auto first = run_as("0", {"train", "--nonsense"});
+  const auto second = run_as("1", {"train", "--nonsense"});
+  CHECK(first.exit_code == 2);
+  CHECK(first.err.find("nonsense") != std::string::npos);
+  CHECK(second.exit_code == 2);
+  CHECK(second.err.empty());
+  CHECK(run_as("1", {"train", "--set", "train.stesp=5"}).err.empty());
+  CHECK(run_as("1", {"--help"}).out.empty());
+  CHECK_FALSE(run_as("0", {"--help"}).out.empty());
+}
+
 TEST_CASE("whatever is thrown ends in the exit code that says whose fault it is") {
   using base::ExitCode;
   CHECK(apps::guarded([] { return ExitCode::requeue; }) == ExitCode::requeue);

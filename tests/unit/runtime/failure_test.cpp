@@ -1,6 +1,7 @@
 #include "trireme/runtime/failure.hpp"
 
 #include "trireme/base/json.hpp"
+#include "trireme/base/log.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -72,6 +73,50 @@ TEST_CASE("failure.json holds the first cause, whoever comes later") {
   CHECK_FALSE((*json)["collective"].contains("account"));
   // Nothing else stays behind.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a cause that is no UTF-8 is written down all the same") {
+  const tests::TemporaryFolder folder;
+  auto failure = failure_of(2);
+  failure.cause =
+      "rank 2 cannot open '/data/b\xfc"
+      "cher'";
+  CHECK_NOTHROW(runtime::write_failure(failure, {folder.path(), ""}));
+  const auto json = base::read_json_file(folder.path() / "failure.json");
+  REQUIRE(json.ok());
+  CHECK((*json)["cause"].get<std::string>().find("rank 2 cannot open '/data/b") == 0);
+}
+
+TEST_CASE("the rank that failed has the last word over those that heard of it") {
+  const tests::TemporaryFolder folder;
+  const auto before = base::log::settings();
+  auto settings = before;
+  const auto write_as = [&](int rank, const comm::RankFailure& failure) {
+    settings.identity.rank = rank;
+    base::log::configure(settings);
+    runtime::write_failure(failure, {folder.path(), ""});
+    base::log::configure(before);
+    return (*base::read_json_file(folder.path() / "failure.json"))["exit_code"].get<int>();
+  };
+  auto own = failure_of(2);
+  own.code = base::ExitCode::checkpoint;
+  CHECK(write_as(1, failure_of(2)) == 5);
+  CHECK(write_as(2, own) == 6);
+  CHECK(write_as(1, failure_of(2)) == 6);
+  // Another failure of its own came later than the first cause.
+  own.cause = "rank 2 fails once more";
+  own.code = base::ExitCode::topology;
+  CHECK(write_as(2, own) == 6);
+}
+
+TEST_CASE("the last line tells how many ranks failed alike") {
+  auto failure = failure_of(0);
+  failure.cause = "too few cores";
+  failure.failed_count = 24;
+  CHECK(
+      runtime::last_line(failure, "l") ==
+      "trireme: failed with exit code 5: too few cores; 24 ranks failed alike; first failing rank "
+      "0 on n1; log: l");
 }
 
 TEST_CASE("what NCCL says of a failed operation is kept with it") {
