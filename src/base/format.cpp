@@ -37,6 +37,7 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 std::string duration_text(double seconds) {
+  if (seconds <= 0.0) return "0 s";
   if (seconds < 1e-3) return format("{:.0f} us", seconds * 1e6);
   if (seconds < 1.0) return format("{:.1f} ms", seconds * 1e3);
   if (seconds < 60.0) return format("{:.1f} s", seconds);

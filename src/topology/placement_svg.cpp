@@ -1,3 +1,4 @@
+#include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/topology/describe.hpp"
 #include "trireme/topology/nearness.hpp"
@@ -114,7 +115,8 @@ void draw_rank(Canvas& canvas, int x, const PlacementSlot& slot) {
   canvas.box({x, rank_top, column, rank_height}, R"(fill="#fff" stroke="#4a6fa5")");
   const int middle = x + column / 2;
   canvas.text(middle, rank_top + 19, bold, format("local rank {}", slot.cpus.local_rank));
-  canvas.text(middle, rank_top + 36, small, format("{} threads", slot.cpus.compute_pus.size()));
+  canvas.text(middle, rank_top + 36, small,
+              base::counted(std::ssize(slot.cpus.compute_pus), "thread"));
   canvas.text(middle, rank_top + 52, small, "CPUs " + slot.cpus.pus.text());
 }
 

@@ -1,5 +1,6 @@
 #include "trireme/train/generate.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
@@ -198,9 +199,10 @@ void say_speed(const std::vector<DecodedSequence>& sequences, double seconds) {
     prompt_tokens += sequence.prompt_size;
     new_tokens += sequence.ids.size() - sequence.prompt_size;
   }
-  base::log::info("generate",
-                  "{} prompt(s) of {} tokens, {} new tokens in {:.2f} s: {:.1f} tokens/s",
-                  sequences.size(), prompt_tokens, new_tokens, seconds,
+  base::log::info("generate", "{} of {}, {} in {:.2f} s: {:.1f} tokens/s",
+                  base::counted(std::ssize(sequences), "prompt"),
+                  base::counted(static_cast<std::int64_t>(prompt_tokens), "token"),
+                  base::counted(static_cast<std::int64_t>(new_tokens), "new token"), seconds,
                   static_cast<double>(new_tokens) / seconds);
 }
 

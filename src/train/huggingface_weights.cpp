@@ -1,5 +1,6 @@
 #include "huggingface_weights.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
@@ -71,9 +72,9 @@ void HuggingFaceWeights::name_surplus(bool tied) const {
   if (surplus.empty()) return;
   const auto count = surplus.size();
   if (count > most_named) surplus.resize(most_named);
-  base::log::warning("train", "{}: {} tensor(s) are not of this model and are left out: {}{}",
-                     path_.string(), count, base::join(surplus, ", "),
-                     count > most_named ? ", ..." : "");
+  base::log::warning("train", "{}: {} not of this model and left out: {}{}", path_.string(),
+                     base::counted(static_cast<std::int64_t>(count), "tensor"),
+                     base::join(surplus, ", "), count > most_named ? ", ..." : "");
 }
 
 void HuggingFaceWeights::read(const std::string& parameter, const layout::Box& box,

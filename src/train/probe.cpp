@@ -1,5 +1,6 @@
 #include "trireme/train/probe.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
@@ -248,9 +249,9 @@ void probe(const ProbeRequest& request, const config::Config& config, Session& s
   if (request.with_gradients) prober.backward();
   const auto results = prober.results();
   write_spread_tensors(request.out, results, world);
-  base::log::info("probe", "{} sequence(s) of {} tokens through {} parameters; {} tensors in '{}'",
-                  tokens.batch, tokens.sequence_length, model::parameter_count(model),
-                  results.size(), request.out.string());
+  base::log::info("probe", "{} of {} tokens through {} parameters; {} tensors in '{}'",
+                  base::counted(tokens.batch, "sequence"), tokens.sequence_length,
+                  model::parameter_count(model), results.size(), request.out.string());
 }
 
 }  // namespace trireme::train
