@@ -7,13 +7,21 @@ namespace trireme::engine {
 
 using layout::Axis;
 
-base::Result<layout::Mesh> mesh_from(const config::Config& config, int world_size) {
-  const int tensor = config.count("parallel.tensor");
-  const int pipeline = config.count("parallel.pipeline");
-  // With the degree left open, whatever divides evenly; Mesh::create explains what does not.
-  const int data = config.count_or("parallel.data", std::max(1, world_size / (tensor * pipeline)));
-  return layout::Mesh::create(
-      {{Axis::pipeline, pipeline}, {Axis::data, data}, {Axis::tensor, tensor}}, world_size);
+layout::Degrees degrees_from(const config::Config& config) {
+  layout::Degrees degrees{config.count("parallel.tensor"), config.count("parallel.pipeline")};
+  if (!config.automatic("parallel.data")) degrees.data = config.count("parallel.data");
+  return degrees;
+}
+
+layout::Suits suits(const config::Config& config, const model::ModelConfig& model) {
+  return [config, model](const layout::Mesh& mesh) {
+    return options_from(config, model, mesh, base::Rank{0}).ok();
+  };
+}
+
+base::Result<layout::Mesh> mesh_from(const config::Config& config, const model::ModelConfig& model,
+                                     int world_size) {
+  return layout::arrange(degrees_from(config), world_size, suits(config, model));
 }
 
 namespace {

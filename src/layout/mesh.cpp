@@ -4,125 +4,9 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
+#include "mesh_choices.hpp"
 
 namespace trireme::layout {
-namespace {
-
-const char* configuration_key(Axis axis) {
-  switch (axis) {
-    case Axis::pipeline:
-      return "parallel.pipeline";
-    case Axis::data:
-      return "parallel.data";
-    case Axis::tensor:
-      return "parallel.tensor";
-  }
-  return "parallel.?";
-}
-
-/// Position of an axis in messages: the order in which the configuration's keys are documented.
-int order_in_messages(Axis axis) {
-  switch (axis) {
-    case Axis::tensor:
-      return 0;
-    case Axis::pipeline:
-      return 1;
-    case Axis::data:
-      return 2;
-  }
-  return 3;
-}
-
-constexpr std::int64_t too_many_ranks = std::numeric_limits<int>::max();
-
-/// Larger than any machine; a mistyped world size ends here and not in the allocator.
-constexpr int max_world_size = 1 << 24;
-
-/// Product of positive degrees; everything above the range of a rank counts as too_many_ranks.
-std::int64_t saturated_product(const std::vector<AxisExtent>& axes) {
-  std::int64_t product = 1;
-  for (const AxisExtent& extent : axes) {
-    product = std::min(product * extent.degree, too_many_ranks);
-  }
-  return product;
-}
-
-/// Every way to write `number` as an ordered product of `count` factors.
-void append_factorisations(int number, std::size_t count, std::vector<int>& prefix,
-                           std::vector<std::vector<int>>& out) {
-  if (count == 1) {
-    prefix.push_back(number);
-    out.push_back(prefix);
-    prefix.pop_back();
-    return;
-  }
-  for (const int factor : base::divisors(number)) {
-    prefix.push_back(factor);
-    append_factorisations(number / factor, count - 1, prefix, out);
-    prefix.pop_back();
-  }
-}
-
-/// How far two choices of degrees are apart: octaves moved, over all axes. Moving data parallelism
-/// is the cheapest for a user (it needs nothing of the model), so it breaks ties.
-double distance(const std::vector<AxisExtent>& wanted, const std::vector<int>& degrees) {
-  double sum = 0;
-  for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
-    const double octaves =
-        std::abs(std::log2(static_cast<double>(degrees[axis]) / wanted[axis].degree));
-    sum += wanted[axis].axis == Axis::data ? octaves * 0.999 : octaves;
-  }
-  return sum;
-}
-
-/// Up to three nearest choices whose product is the world size, as text.
-std::string nearest_choices(const std::vector<AxisExtent>& axes, int world_size) {
-  std::vector<std::vector<int>> choices;
-  std::vector<int> prefix;
-  append_factorisations(world_size, axes.size(), prefix, choices);
-  std::stable_sort(choices.begin(), choices.end(), [&](const auto& a, const auto& b) {
-    return distance(axes, a) < distance(axes, b);
-  });
-  if (choices.size() > 3) choices.resize(3);
-  std::vector<std::string> texts;
-  for (const auto& choice : choices) {
-    texts.push_back(base::format("{}", base::join(choice, " x ")));
-  }
-  return base::format("{}", base::join(texts, ", "));
-}
-
-base::Failure wrong_product(std::vector<AxisExtent> axes, int world_size) {
-  if (axes.empty()) {
-    return {base::ExitCode::launch,
-            base::format("a mesh without axes is not the world size {} (it has a place for one "
-                         "rank); name axes, or start 1 rank",
-                         world_size)};
-  }
-  std::stable_sort(axes.begin(), axes.end(), [](const AxisExtent& a, const AxisExtent& b) {
-    return order_in_messages(a.axis) < order_in_messages(b.axis);
-  });
-  std::vector<std::string> keys;
-  std::vector<int> degrees;
-  for (const AxisExtent& extent : axes) {
-    keys.emplace_back(configuration_key(extent.axis));
-    degrees.push_back(extent.degree);
-  }
-  const std::int64_t product = saturated_product(axes);
-  const bool startable = product < too_many_ranks;
-  return {
-      base::ExitCode::launch,
-      base::format(
-          "{} = {} = {}{} is not the world size {} (every rank has exactly one place "
-          "in the mesh); try {}{}",
-          base::join(keys, " x "), base::join(degrees, " x "), startable ? "" : "more than ",
-          product, world_size, nearest_choices(axes, world_size),
-          startable ? base::format(", or start {} rank{}", product, product == 1 ? "" : "s") : "")};
-}
-
-}  // namespace
 
 const char* short_name(Axis axis) {
   switch (axis) {
@@ -164,7 +48,7 @@ base::Result<Mesh> Mesh::create(std::vector<AxisExtent> axes, int world_size) {
       }
     }
   }
-  if (saturated_product(axes) != world_size) return wrong_product(std::move(axes), world_size);
+  if (saturated_product(axes) != world_size) return wrong_product(std::move(axes), world_size, {});
   return Mesh(std::move(axes), world_size);
 }
 

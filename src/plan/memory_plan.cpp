@@ -66,7 +66,7 @@ const RankMemory& MemoryPlan::largest() const {
 
 base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::ModelConfig& model,
                                      int world_size, const Ranks& ranks) {
-  const auto mesh = engine::mesh_from(config, world_size);
+  const auto mesh = engine::mesh_from(config, model, world_size);
   if (!mesh) return mesh.failure();
   const auto wanted = chosen(ranks, world_size);
   if (!wanted) return wanted.failure();

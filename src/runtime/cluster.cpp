@@ -1,8 +1,8 @@
 #include "trireme/runtime/cluster.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/base/suggest.hpp"
 #include "trireme/comm/staged.hpp"
 #include "trireme/runtime/agree.hpp"
 
@@ -14,11 +14,6 @@ namespace trireme::runtime {
 namespace {
 
 using layout::Axis;
-
-/// Degrees of the world that a degree may take, for the text of a failure.
-std::string choices(int world_size) {
-  return base::format("{}", base::join(base::divisors(world_size), ", "));
-}
 
 std::unique_ptr<comm::ProcessGroup> axis_group(comm::MpiRuntime& mpi, const Cluster& cluster,
                                                std::span<const Axis> axes, const char* name,
@@ -54,19 +49,8 @@ void make_groups(comm::MpiRuntime& mpi, Cluster& cluster, const comm::GroupOptio
 }  // namespace
 
 base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size) {
-  const int fixed = options.pipeline * options.tensor;
-  if (!options.data && (fixed < 1 || world_size % fixed != 0)) {
-    return base::Failure{
-        base::ExitCode::launch,
-        base::format("parallel.pipeline = {} times parallel.tensor = {} does not divide the world "
-                     "size {} (every rank holds one coordinate of the mesh); their product must "
-                     "be one of {}",
-                     options.pipeline, options.tensor, world_size, choices(world_size))};
-  }
-  const int data = options.data.value_or(fixed > 0 ? world_size / fixed : 1);
-  auto mesh = layout::Mesh::create(
-      {{Axis::pipeline, options.pipeline}, {Axis::data, data}, {Axis::tensor, options.tensor}},
-      world_size);
+  auto mesh =
+      layout::arrange({options.tensor, options.pipeline, options.data}, world_size, options.suits);
   // Whatever is wrong with a mesh, it does not fit what the launcher started.
   if (!mesh.ok()) return base::Failure{base::ExitCode::launch, mesh.failure().text};
   return mesh;
@@ -99,12 +83,12 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
   cluster.start_up.reached("groups");
   if (mpi.world_size() == 1) {
     base::log::info("runtime",
-                    "a world of one rank, {} threads (start with mpirun -n N or srun "
+                    "a world of one rank, {} (start with mpirun -n N or srun "
                     "--mpi=pmix -n N for more)",
-                    cluster.binding.threads);
+                    base::counted(cluster.binding.threads, "thread"));
   } else {
-    base::log::info("runtime", "{} ranks on {} {}: {}", mpi.world_size(), mpi.node_count(),
-                    mpi.node_count() == 1 ? "node" : "nodes", cluster.mesh.text());
+    base::log::info("runtime", "{} ranks on {}: {}", mpi.world_size(),
+                    base::counted(mpi.node_count(), "node"), cluster.mesh.text());
   }
   return cluster;
 }

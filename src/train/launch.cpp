@@ -1,9 +1,11 @@
 #include "trireme/train/launch.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/device/compute_threads.hpp"
+#include "trireme/engine/options.hpp"
 #include "trireme/launch/contract.hpp"
 #include "trireme/launch/task_record.hpp"
 #include "trireme/runtime/agree.hpp"
@@ -13,6 +15,7 @@
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/runtime/rank_order.hpp"
+#include "trireme/train/trainer.hpp"
 
 #include "choose_products.hpp"
 
@@ -25,9 +28,10 @@ namespace {
 
 base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
   runtime::JoinOptions options;
-  options.pipeline = config.count("parallel.pipeline");
-  options.tensor = config.count("parallel.tensor");
-  if (!config.automatic("parallel.data")) options.data = config.count("parallel.data");
+  const auto degrees = engine::degrees_from(config);
+  options.pipeline = degrees.pipeline;
+  options.tensor = degrees.tensor;
+  options.data = degrees.data;
   options.timeout_seconds = config.seconds("comm.timeout");
   const auto& backend = config.text("comm.backend");
   if (backend == "mpi") options.backend = comm::Backend::mpi;
@@ -46,6 +50,18 @@ base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
   if (on_cards) options.gpus = topology::GpuUse::one_each;
   if (config.text("run.binding") == "none") options.binding = runtime::BindingRule::none;
   return options;
+}
+
+/// Reads the model when asked first, which is when ranks do not fit their degrees. Where none is
+/// described, any mesh may do.
+layout::Suits suits(const config::Config& config) {
+  return [&config, judge = layout::Suits{}](const layout::Mesh& mesh) mutable {
+    if (!judge) {
+      const auto model = model_from(config);
+      judge = model.ok() ? engine::suits(config, *model) : [](const layout::Mesh&) { return true; };
+    }
+    return judge(mesh);
+  };
 }
 
 runtime::DeviceGroups device_groups(const config::Config& config) {
@@ -82,8 +98,9 @@ void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Sessio
       runtime::compute_on(device, cluster, mpi,
                           {.wish = device_groups(config), .nccl = nccl, .rdma = rdma_rule(config)});
   if (device.is_host()) {
-    base::log::info("runtime", "{} backend, {} thread(s) a rank", session.kernels->name(),
-                    config.count_or("numerics.threads", cluster.binding.threads));
+    base::log::info(
+        "runtime", "{} backend, {} a rank", session.kernels->name(),
+        base::counted(config.count_or("numerics.threads", cluster.binding.threads), "thread"));
     return;
   }
   base::log::local::debug("runtime", "computes on {}", device.name());
@@ -212,6 +229,8 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   auto join = base::value_or_throw(join_options(config));
   const auto identity = runtime::identify(environment);
   if (identity.ok()) runtime::die_with_slurmstepd(*identity);
+  // The first rank's text is the one that all agree on.
+  if (identity.ok() && identity->announced_rank.value_or(0) == 0) join.suits = suits(config);
   const auto exported = runtime::export_network(environment, join.gpus);
   const auto queues = join.gpus == topology::GpuUse::one_each
                           ? runtime::export_device_queues(environment)

@@ -2,12 +2,21 @@
 
 #include "trireme/config/config.hpp"
 #include "trireme/engine/engine.hpp"
+#include "trireme/layout/arrange.hpp"
 
 namespace trireme::engine {
 
-/// The arrangement that the keys of section `parallel` ask for on this many ranks; the
-/// data-parallel degree fills what is left when it is `auto`.
-base::Result<layout::Mesh> mesh_from(const config::Config& config, int world_size);
+/// The degrees that the keys of section `parallel` ask for.
+layout::Degrees degrees_from(const config::Config& config);
+
+/// The arrangement that these degrees mean on this many ranks. The failure proposes degrees that
+/// the model and the batch allow, too.
+base::Result<layout::Mesh> mesh_from(const config::Config& config, const model::ModelConfig& model,
+                                     int world_size);
+
+/// Whether a mesh can train this model with these batches, as options_from() judges; the rule for
+/// proposals.
+layout::Suits suits(const config::Config& config, const model::ModelConfig& model);
 
 /// The type of parameters and activations that `numerics.precision` means.
 device::DType compute_type(const config::Config& config);

@@ -5,7 +5,7 @@
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/compute_threads.hpp"
 #include "trireme/device/device.hpp"
-#include "trireme/layout/mesh.hpp"
+#include "trireme/layout/arrange.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/start_up.hpp"
 #include "trireme/topology/placement.hpp"
@@ -41,6 +41,8 @@ struct JoinOptions {
   topology::GpuUse gpus = topology::GpuUse::none;
   /// With GpuUse::one_each: PCI bus ids of those that this process may use, or why there are none.
   base::Result<std::vector<std::string>> visible_gpus = std::vector<std::string>{};
+  /// What to propose when the degrees do not fit the world.
+  layout::Suits suits = {};
 };
 
 /// How a rank computes on its node.

@@ -1,0 +1,149 @@
+#include "mesh_choices.hpp"
+
+#include "trireme/base/counted.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/suggest.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trireme::layout {
+namespace {
+
+/// Position of an axis in messages: the order in which the configuration's keys are documented.
+int order_in_messages(Axis axis) {
+  switch (axis) {
+    case Axis::tensor:
+      return 0;
+    case Axis::pipeline:
+      return 1;
+    case Axis::data:
+      return 2;
+  }
+  return 3;
+}
+
+/// Every way to write `number` as an ordered product of `count` factors.
+void append_factorisations(int number, std::size_t count, std::vector<int>& prefix,
+                           std::vector<std::vector<int>>& out) {
+  if (count == 1) {
+    prefix.push_back(number);
+    out.push_back(prefix);
+    prefix.pop_back();
+    return;
+  }
+  for (const int factor : base::divisors(number)) {
+    prefix.push_back(factor);
+    append_factorisations(number / factor, count - 1, prefix, out);
+    prefix.pop_back();
+  }
+}
+
+/// How far two choices of degrees are apart: octaves moved, over all axes. Moving data parallelism
+/// is the cheapest for a user (it needs nothing of the model), so it breaks ties.
+double distance(const std::vector<AxisExtent>& wanted, const std::vector<int>& degrees) {
+  double sum = 0;
+  for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
+    const double octaves =
+        std::abs(std::log2(static_cast<double>(degrees[axis]) / wanted[axis].degree));
+    sum += wanted[axis].axis == Axis::data ? octaves * 0.999 : octaves;
+  }
+  return sum;
+}
+
+bool is_suitable(const std::vector<AxisExtent>& axes, const std::vector<int>& degrees,
+                 int world_size, const Suits& suits) {
+  if (!suits) return true;
+  auto candidate = axes;
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) candidate[axis].degree = degrees[axis];
+  const auto mesh = Mesh::create(std::move(candidate), world_size);
+  return mesh.ok() && suits(*mesh);
+}
+
+/// Up to three nearest choices whose product is the world size, as text; empty when none is
+/// suitable.
+std::string nearest_choices(const std::vector<AxisExtent>& axes, int world_size,
+                            const Suits& suits) {
+  std::vector<std::vector<int>> choices;
+  std::vector<int> prefix;
+  append_factorisations(world_size, axes.size(), prefix, choices);
+  std::stable_sort(choices.begin(), choices.end(), [&](const auto& a, const auto& b) {
+    return distance(axes, a) < distance(axes, b);
+  });
+  std::vector<std::string> texts;
+  for (const auto& choice : choices) {
+    if (texts.size() == 3) break;
+    if (!is_suitable(axes, choice, world_size, suits)) continue;
+    texts.push_back(base::format("{}", base::join(choice, " x ")));
+  }
+  return base::format("{}", base::join(texts, ", "));
+}
+
+/// What to do about degrees that do not fill the world.
+std::string advice(const std::vector<AxisExtent>& axes, const std::vector<int>& degrees,
+                   int world_size, const Suits& suits) {
+  const auto product = saturated_product(axes);
+  std::vector<std::string> ways;
+  if (const auto choices = nearest_choices(axes, world_size, suits); !choices.empty()) {
+    ways.push_back("try " + choices);
+  }
+  if (product < too_many_ranks && is_suitable(axes, degrees, static_cast<int>(product), suits)) {
+    ways.push_back("start " + base::counted(product, "rank"));
+  }
+  if (ways.empty()) return "no degrees suit the model and the batch on so many ranks; start others";
+  return base::format("{}", base::join(ways, ", or "));
+}
+
+}  // namespace
+
+bool is_world_size(int ranks) {
+  return ranks >= 1 && ranks <= max_world_size;
+}
+
+const char* configuration_key(Axis axis) {
+  switch (axis) {
+    case Axis::pipeline:
+      return "parallel.pipeline";
+    case Axis::data:
+      return "parallel.data";
+    case Axis::tensor:
+      return "parallel.tensor";
+  }
+  return "parallel.?";
+}
+
+/// Product of positive degrees; everything above the range of a rank counts as too_many_ranks.
+std::int64_t saturated_product(const std::vector<AxisExtent>& axes) {
+  std::int64_t product = 1;
+  for (const AxisExtent& extent : axes) {
+    product = std::min(product * extent.degree, too_many_ranks);
+  }
+  return product;
+}
+
+base::Failure wrong_product(std::vector<AxisExtent> axes, int world_size, const Suits& suits) {
+  if (axes.empty()) {
+    return {base::ExitCode::launch,
+            base::format("a mesh without axes is not the world size {} (it has a place for one "
+                         "rank); name axes, or start 1 rank",
+                         world_size)};
+  }
+  std::stable_sort(axes.begin(), axes.end(), [](const AxisExtent& a, const AxisExtent& b) {
+    return order_in_messages(a.axis) < order_in_messages(b.axis);
+  });
+  std::vector<std::string> keys;
+  std::vector<int> degrees;
+  for (const AxisExtent& extent : axes) {
+    keys.emplace_back(configuration_key(extent.axis));
+    degrees.push_back(extent.degree);
+  }
+  const std::int64_t product = saturated_product(axes);
+  return {base::ExitCode::launch,
+          base::format("{} = {} = {}{} is not the world size {} (every rank has exactly one place "
+                       "in the mesh); {}",
+                       base::join(keys, " x "), base::join(degrees, " x "),
+                       product < too_many_ranks ? "" : "more than ", product, world_size,
+                       advice(axes, degrees, world_size, suits))};
+}
+
+}  // namespace trireme::layout

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "trireme/layout/arrange.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+/// What to propose where degrees and ranks do not match. Private to the room.
+namespace trireme::layout {
+
+/// From 1 to more than any machine has: a mistyped number ends here and not in the allocator.
+bool is_world_size(int ranks);
+constexpr int max_world_size = 1 << 24;
+
+/// The key that sets the degree of an axis.
+const char* configuration_key(Axis axis);
+
+/// Beyond what counts ranks.
+constexpr std::int64_t too_many_ranks = std::numeric_limits<int>::max();
+
+/// Product of positive degrees; everything above the range of a rank counts as its end.
+std::int64_t saturated_product(const std::vector<AxisExtent>& axes);
+
+/// The text of degrees whose product is not the world size, with up to three nearest choices that
+/// suit.
+base::Failure wrong_product(std::vector<AxisExtent> axes, int world_size, const Suits& suits);
+
+}  // namespace trireme::layout
