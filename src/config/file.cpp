@@ -2,6 +2,7 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/config/sources.hpp"
 
 #include "text.hpp"
 
@@ -50,6 +51,21 @@ ParsedLine parse_line(const std::string& section, const std::string& line) {
   return {std::move(parsed), std::move(name)};
 }
 
+/// What other trainers write configurations in, if a line that cannot be read is of that: "YAML",
+/// "JSON"; else null.
+const char* other_language(const std::filesystem::path& path, std::string_view statement) {
+  const auto extension = lower_case(path.extension().string());
+  if (extension == ".json" || statement.starts_with('{')) return "JSON";
+  if (extension == ".yaml" || extension == ".yml" || statement == "---") return "YAML";
+  // "steps: 5", "train:", "- a".
+  const auto name_end = statement.find_first_not_of(
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+  const bool member = name_end != 0 && name_end != std::string_view::npos &&
+                      statement[name_end] == ':' &&
+                      (name_end + 1 == statement.size() || statement[name_end + 1] == ' ');
+  return member || statement.starts_with("- ") ? "YAML" : nullptr;
+}
+
 class Reader {
  public:
   void read(const std::filesystem::path& path, const std::string& cited_by);
@@ -61,12 +77,17 @@ class Reader {
     std::filesystem::path path;
     std::string section;
     /// First line of each key, to tell repetitions.
-    std::map<std::string, int> lines;
+    std::map<std::string, int> lines = {};
+    /// A run wrote it, with the origin of each value as a comment behind it.
+    bool keeps_origins = false;
+    /// It is of another language: one mistake says so for all of its lines.
+    bool abandoned = false;
   };
 
   void read_lines(Open& file, std::string_view text);
   void read_line(Open& file, const std::string& line, int number);
   void accept(Open& file, const options::option& found, int number);
+  void refuse_line(Open& file, std::string_view statement, const std::string& place);
   bool may_open(const std::filesystem::path& path, const std::string& cited_by);
   bool full() const { return contents_.mistakes.size() >= max_mistakes; }
   void mistake(std::string text) { contents_.mistakes.push_back(std::move(text)); }
@@ -106,7 +127,7 @@ void Reader::read(const std::filesystem::path& path, const std::string& cited_by
   if (!may_open(path, cited_by)) return;
   const auto text = base::read_text_file(path, base::ExitCode::usage, max_file_bytes);
   if (text) {
-    Open file{.path = path, .section = {}, .lines = {}};
+    Open file{.path = path, .section = {}, .keeps_origins = path.filename() == resolved_file_name};
     read_lines(file, *text);
   } else {
     mistake(format("{}{} (a configuration file must be readable); check the path", cited_by,
@@ -118,7 +139,7 @@ void Reader::read(const std::filesystem::path& path, const std::string& cited_by
 void Reader::read_lines(Open& file, std::string_view text) {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  for (std::size_t number = 1; !text.empty() && !full(); ++number) {
+  for (std::size_t number = 1; !text.empty() && !full() && !file.abandoned; ++number) {
     if (number > max_lines) {
       mistake(format("{}:{}: more than {} lines (no configuration is so long); check the path",
                      shown(file.path), number, max_lines));
@@ -149,13 +170,39 @@ void Reader::read_line(Open& file, const std::string& raw, int number) {
   try {
     auto parsed = parse_line(file.section, line);
     file.section = std::move(parsed.section);
-    for (const auto& found : parsed.found) accept(file, found, number);
+    for (const auto& found : parsed.found) {
+      accept(file, found, number);
+      if (!file.keeps_origins || contents_.assignments.empty()) continue;
+      const auto comment = std::string_view(line).substr(std::min(line.find('#'), line.size()));
+      contents_.assignments.back().recorded = trimmed(comment.substr(comment.empty() ? 0 : 1));
+    }
   } catch (const options::error&) {
-    mistake(
-        format("{}{} is neither 'key = value' nor '[section]' nor a comment (nothing else can "
-               "stand in a configuration file); correct the line",
-               place, quoted_if_odd(statement)));
+    refuse_line(file, statement, place);
   }
+}
+
+void Reader::refuse_line(Open& file, std::string_view statement, const std::string& place) {
+  if (const auto* language = other_language(file.path, statement)) {
+    mistake(
+        format("{}{} looks like {} (a configuration file holds lines 'key = value' below lines "
+               "'[section]'); write it so, as configs/*.conf do (trireme config reference lists "
+               "the keys)",
+               place, quoted_if_odd(statement), language));
+    file.abandoned = true;
+    return;
+  }
+  if (statement.starts_with('[') && statement.size() > 1) {
+    const auto name = trimmed(statement.substr(1, statement.find(']') - 1));
+    mistake(format("{}{} is no section header (a name between two brackets); write [{}]", place,
+                   quoted_if_odd(statement), printable(name)));
+    // What follows is meant to stand in it.
+    file.section = name;
+    return;
+  }
+  mistake(
+      format("{}{} is neither 'key = value' nor '[section]' nor a comment (nothing else can "
+             "stand in a configuration file); correct the line",
+             place, quoted_if_odd(statement)));
 }
 
 void Reader::accept(Open& file, const options::option& found, int number) {

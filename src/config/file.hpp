@@ -14,6 +14,8 @@ struct Assignment {
   std::string name;
   std::string text;
   Origin origin;
+  /// In a run's resolved configuration: the origin that the value had there, as text.
+  std::string recorded = {};
 };
 
 /// What a file (with all that it includes) says, in order, and what is wrong with how it says it.

@@ -2,11 +2,13 @@
 #include "trireme/base/suggest.hpp"
 #include "trireme/config/checks.hpp"
 #include "trireme/config/config.hpp"
+#include "trireme/config/sources.hpp"
 
 #include "file.hpp"
 #include "text.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace trireme::config {
 
@@ -15,27 +17,39 @@ using base::format;
 /// Lays the sources over the defaults, weakest first, and gathers what is wrong.
 class Resolver {
  public:
-  void add_file(const std::filesystem::path& path) {
-    auto contents = read_file(path);
-    std::move(contents.mistakes.begin(), contents.mistakes.end(), std::back_inserter(mistakes_));
-    for (const auto& assignment : contents.assignments) {
-      assign(assignment, assignment.origin.text());
-    }
-  }
+  /// Of values in a run's resolved configuration: the places in that file, or what the run wrote
+  /// down.
+  enum class Origins { places, recorded };
+
+  static base::Result<Config> resolve(const Sources& sources, Origins origins);
+
+ private:
+  void add_file(const std::filesystem::path& path, Origins origins);
   void add_launched(const Launched& value) {
     assign({value.key, value.text, {Origin::Kind::launch, value.origin, 0}}, value.origin);
   }
   void add_environment(const base::Environment& environment);
   void add_setting(const std::string& setting);
   base::Result<Config> finish();
-
- private:
   /// `place` is how errors call the source of this assignment.
   void assign(const Assignment& assignment, const std::string& place);
 
   Config config_;
   std::vector<std::string> mistakes_;
 };
+
+void Resolver::add_file(const std::filesystem::path& path, Origins origins) {
+  auto contents = read_file(path);
+  std::move(contents.mistakes.begin(), contents.mistakes.end(), std::back_inserter(mistakes_));
+  for (auto& assignment : contents.assignments) {
+    const auto place = assignment.origin.text();
+    if (origins == Origins::recorded && !assignment.recorded.empty()) {
+      const bool standard = assignment.recorded == Origin{}.text();
+      assignment.origin = standard ? Origin{} : Origin::program(assignment.recorded);
+    }
+    assign(assignment, place);
+  }
+}
 
 void Resolver::assign(const Assignment& assignment, const std::string& place) {
   const auto* key = find_key(assignment.name);
@@ -104,13 +118,54 @@ base::Result<Config> Resolver::finish() {
   return base::usage_failure(std::move(text));
 }
 
-base::Result<Config> Config::resolve(const Sources& sources) {
+base::Result<Config> Resolver::resolve(const Sources& sources, Origins origins) {
   Resolver resolver;
-  for (const auto& path : sources.files) resolver.add_file(path);
+  for (const auto& path : sources.files) resolver.add_file(path, origins);
   for (const auto& value : sources.launched) resolver.add_launched(value);
   resolver.add_environment(sources.environment);
   for (const auto& setting : sources.settings) resolver.add_setting(setting);
   return resolver.finish();
+}
+
+base::Result<Config> Config::resolve(const Sources& sources) {
+  return Resolver::resolve(sources, Resolver::Origins::places);
+}
+
+base::Result<Config> resolve_as_recorded(const Sources& sources) {
+  return Resolver::resolve(sources, Resolver::Origins::recorded);
+}
+
+namespace {
+
+/// Whether two texts mean another value; texts that mean none differ as texts.
+bool differs(const Key& key, const std::string& first, const std::string& second) {
+  const auto one = parse_value(key, first);
+  const auto other = parse_value(key, second);
+  return one.ok() && other.ok() ? *one != *other : first != second;
+}
+
+}  // namespace
+
+std::vector<Difference> replaced_values(std::span<const std::filesystem::path> files) {
+  // By key: what the files so far say.
+  std::map<std::string, Assignment> standing;
+  std::vector<Difference> replaced;
+  for (const auto& file : files) {
+    std::map<std::string, Assignment> own;
+    const auto contents = read_file(file);
+    for (const auto& assignment : contents.assignments) own[assignment.name] = assignment;
+    for (auto& [name, assignment] : own) {
+      const auto* key = find_key(name);
+      const auto before = standing.find(name);
+      if (key != nullptr && before != standing.end() &&
+          differs(*key, before->second.text, assignment.text)) {
+        replaced.push_back({name, before->second.text, assignment.text, before->second.origin,
+                            assignment.origin, key->concern});
+      }
+      standing[name] = std::move(assignment);
+    }
+  }
+  return replaced;
 }
 
 }  // namespace trireme::config

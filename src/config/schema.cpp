@@ -3,6 +3,7 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/config/names.hpp"
 
 #include "keys.hpp"
 
@@ -87,6 +88,11 @@ const std::map<std::string, const Key*, std::less<>>& keys_by_name() {
   return index;
 }
 
+std::string_view without_section(std::string_view name) {
+  const auto first_dot = name.find('.');
+  return first_dot == std::string_view::npos ? name : name.substr(first_dot + 1);
+}
+
 /// Keys of other sections that end with the same name ("steps" of "trian.steps").
 std::vector<std::string> same_last_name(std::string_view name) {
   std::vector<std::string> found;
@@ -168,15 +174,20 @@ const Key* find_key(std::string_view full_name) {
   return found == keys_by_name().end() ? nullptr : found->second;
 }
 
-std::string key_suggestion(std::string_view full_name) {
-  const auto first_dot = full_name.find('.');
-  const auto last_name =
-      first_dot == std::string_view::npos ? full_name : full_name.substr(first_dot + 1);
-  if (const auto same = same_last_name(last_name); !same.empty()) {
-    return base::format("; did you mean '{}'?", base::join(same, "' or '"));
-  }
+std::vector<std::string> keys_called(std::string_view name) {
+  if (find_key(name) != nullptr) return {std::string(name)};
+  const auto last_name = without_section(name);
+  if (auto same = same_last_name(last_name); !same.empty()) return same;
   for (const auto& [foreign, ours] : foreign_names) {
-    if (foreign == last_name) return base::format("; did you mean '{}'?", ours);
+    if (foreign == last_name) return {std::string(ours)};
+  }
+  return {};
+}
+
+std::string key_suggestion(std::string_view full_name) {
+  const auto last_name = without_section(full_name);
+  if (const auto same = keys_called(full_name); !same.empty()) {
+    return base::format("; did you mean '{}'?", base::join(same, "' or '"));
   }
   std::vector<std::string> names;
   for (const auto& [name, key] : keys_by_name()) names.push_back(name);

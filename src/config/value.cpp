@@ -88,6 +88,21 @@ Result<Value> parse_flag(const Key& key, std::string_view text) {
   return value_failure(key, text, "is neither true nor false", range_fix(key));
 }
 
+/// What other trainers call the same choice. They are only suggested, never accepted.
+constexpr std::pair<std::string_view, std::string_view> foreign_choices[] = {
+    {"gpu", "cuda"},        {"nvidia", "cuda"},  {"bfloat16", "bf16"},
+    {"bf16-mixed", "bf16"}, {"float32", "fp32"}, {"float", "fp32"},
+    {"float8", "fp8"},      {"e4m3", "fp8"},     {"float8_e4m3", "fp8"}};
+
+std::string choice_suggestion(std::string_view text, const std::vector<std::string>& choices) {
+  for (const auto& [foreign, ours] : foreign_choices) {
+    if (foreign == text && std::find(choices.begin(), choices.end(), ours) != choices.end()) {
+      return format("; did you mean '{}'?", ours);
+    }
+  }
+  return base::did_you_mean(text, choices);
+}
+
 Result<Value> parse_choice(const Key& key, std::string_view text) {
   if (std::find(key.choices.begin(), key.choices.end(), text) != key.choices.end()) {
     return Value{std::string(text)};
@@ -95,7 +110,7 @@ Result<Value> parse_choice(const Key& key, std::string_view text) {
   const std::vector<std::string> choices(key.choices.begin(), key.choices.end());
   return value_failure(
       key, text, "is not a choice",
-      format("give {}{}", permitted_text(key), base::did_you_mean(lower_case(text), choices)));
+      format("give {}{}", permitted_text(key), choice_suggestion(lower_case(text), choices)));
 }
 
 /// Sizes and times share this: a phrase of failure becomes a failure of the key.

@@ -102,6 +102,12 @@ base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t
   ModelConfig model;
   const auto& folder = config.text("model.from");
   if (!folder.empty()) {
+    if (!std::filesystem::exists(std::filesystem::path(folder) / "config.json")) {
+      return mistake(
+          base::format("{}: there is no '{}/config.json' (it says what the model is); name a "
+                       "Hugging Face folder",
+                       config.cited("model.from"), folder));
+    }
     auto read = read_huggingface(folder);
     if (!read) return read.failure();
     model = *read;

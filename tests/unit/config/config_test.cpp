@@ -2,6 +2,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/config/checks.hpp"
+#include "trireme/config/sources.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -182,4 +183,20 @@ TEST_CASE("a difference names both values, both origins and what it concerns") {
 TEST_CASE("the run directory follows the name unless it is given") {
   CHECK(run_directory(resolved({"run.name=x"})) == "runs/x");
   CHECK(run_directory(resolved({"run.name=x", "run.directory=/there"})) == "/there");
+}
+
+TEST_CASE("values that a later file replaces are listed, those that mean the same are not") {
+  const TemporaryFolder folder;
+  const auto a = folder.write("a.conf", "[train]\nsteps = 5\nseed = 1\n[run]\nname = x\n");
+  const auto b = folder.write("b.conf", "[train]\nsteps = 7\nseed = +1\n");
+  const auto c = folder.write("c.conf", "[train]\nsteps = 9\n");
+  const std::vector<std::filesystem::path> files{a, b, c};
+  const auto replaced = trireme::config::replaced_values(files);
+  REQUIRE(replaced.size() == 2);
+  CHECK(replaced[0].key == "train.steps");
+  CHECK(replaced[0].first == "5");
+  CHECK(replaced[0].second == "7");
+  CHECK(replaced[0].first_origin.text() == a.string() + ":2");
+  CHECK(replaced[1].first == "7");
+  CHECK(replaced[1].second_origin.text() == c.string() + ":2");
 }

@@ -166,3 +166,29 @@ TEST_CASE("random bytes never crash the reader") {
     if (!config) CHECK(config.failure().text.size() < 40'000);
   }
 }
+
+TEST_CASE("a section header that is not closed is one mistake, and its keys are judged in it") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.conf", "[train\nsteps = 5\nseed = 1\nstesp = 2\n");
+  CHECK(failure_of(path) ==
+        path.string() +
+            ":1: [train is no section header (a name between two brackets); write [train]\n" +
+            path.string() +
+            ":4: there is no key 'train.stesp' (nothing would read it); did you mean "
+            "'train.steps'?");
+}
+
+TEST_CASE("YAML and JSON are told once, not by each of their lines") {
+  const TemporaryFolder folder;
+  const std::string rule =
+      " (a configuration file holds lines 'key = value' below lines '[section]'); write it so, as "
+      "configs/*.conf do (trireme config reference lists the keys)";
+  const auto yaml = folder.write("a.yaml", "# a comment\ntrain:\n  steps: 5\n  seed: 1\n");
+  CHECK(failure_of(yaml) == yaml.string() + ":2: train: looks like YAML" + rule);
+  const auto unnamed = folder.write("a.conf", "---\nsteps: 5\n");
+  CHECK(failure_of(unnamed) == unnamed.string() + ":1: --- looks like YAML" + rule);
+  const auto members = folder.write("b.conf", "train.steps: 5\ntrain.seed: 1\n");
+  CHECK(failure_of(members) == members.string() + ":1: 'train.steps: 5' looks like YAML" + rule);
+  const auto json = folder.write("c.conf", "{\n  \"train\": {\"steps\": 5}\n}\n");
+  CHECK(failure_of(json) == json.string() + ":1: { looks like JSON" + rule);
+}

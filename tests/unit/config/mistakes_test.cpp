@@ -56,6 +56,13 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
       {{"numerics.precision=fp16"},
        "--set numerics.precision=fp16: numerics.precision = fp16 is not a choice (precision of "
        "weights and activations in layers); give one of fp32, bf16, fp8; did you mean 'fp32'?"},
+      {{"numerics.backend=gpu"},
+       "--set numerics.backend=gpu: numerics.backend = gpu is not a choice (what computes); give "
+       "one of auto, reference, cpu, cuda; did you mean 'cuda'?"},
+      {{"numerics.precision=BFloat16"},
+       "--set numerics.precision=BFloat16: numerics.precision = BFloat16 is not a choice "
+       "(precision of weights and activations in layers); give one of fp32, bf16, fp8; did you "
+       "mean 'bf16'?"},
       {{"parallel.sequence=maybe"},
        "--set parallel.sequence=maybe: parallel.sequence = maybe is neither true nor false "
        "(sequence parallel); give true or false"},

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "trireme/config/config.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+/// What files of a configuration tell beside their values.
+namespace trireme::config {
+
+/// The file of a run directory that holds its resolved configuration.
+inline constexpr std::string_view resolved_file_name = "config.resolved.conf";
+
+/// Config::resolve(), but values of a run's resolved configuration have the origins that the run
+/// wrote down behind them, and not their places in that file.
+base::Result<Config> resolve_as_recorded(const Sources& sources);
+
+/// Values that a later one of these files replaces: as `first` what stood, as `second` what comes
+/// in its place. Files that cannot be read have none.
+std::vector<Difference> replaced_values(std::span<const std::filesystem::path> files);
+
+}  // namespace trireme::config
