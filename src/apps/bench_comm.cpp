@@ -10,6 +10,7 @@
 #include "apps/bench_groups.hpp"
 #include "apps/commands.hpp"
 #include "apps/on_ranks.hpp"
+#include "apps/option_values.hpp"
 
 #include <unistd.h>
 
@@ -156,13 +157,13 @@ void add_axis(CLI::App& app, BenchAxis& axis) {
                  "Who talks: world, or dp, tp, pp of a mesh of --tensor x --pipeline, all its "
                  "groups at once")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"world", "dp", "tp", "pp"}).description(""));
+      ->check(one_of({"world", "dp", "tp", "pp"}));
   app.add_option("--tensor", axis.tensor, "Degree of tensor parallelism")
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000).description(""));
+      ->check(in_range(1, 1'000'000).description(""));
   app.add_option("--pipeline", axis.pipeline, "Degree of pipeline parallelism")
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000).description(""));
+      ->check(in_range(1, 1'000'000).description(""));
 }
 
 Action prepare_comm(CLI::App& app) {
@@ -186,13 +187,13 @@ Action prepare_comm(CLI::App& app) {
       ->default_str("auto");
   app.add_option("--precision", options->precision, "Numbers in the array: fp32 or bf16")
       ->type_name("TYPE")
-      ->check(CLI::IsMember({"fp32", "bf16"}).description(""));
+      ->check(one_of({"fp32", "bf16"}));
   app.add_option("--repeats", options->repeats, "Measurements of each")
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000).description(""));
+      ->check(in_range(1, 1'000'000).description(""));
   app.add_option("--timeout", options->timeout_seconds, "Seconds that any wait may last")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e9).description(""));
+      ->check(in_range(0.001, 1e9).description(""));
   add_axis(app, options->axis);
   app.add_flag("--json", options->json, "One JSON object a line for each result");
   return [options](Context& context) { return run_comm(*options, context); };

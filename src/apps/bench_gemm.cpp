@@ -1,10 +1,12 @@
 // trireme bench gemm
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/device/measure.hpp"
 
 #include "apps/commands.hpp"
+#include "apps/option_values.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -83,7 +85,7 @@ device::PeakRate peak_of(device::Kernels& kernels, DType dtype, const GemmOption
 
 std::string unit_text(const device::Kernels& kernels, const GemmOptions& options) {
   if (std::string_view(kernels.name()) == "cuda") return "a card";
-  return format("{} {}", options.threads, options.threads == 1 ? "thread" : "threads");
+  return base::counted(options.threads, "thread");
 }
 
 std::vector<DType> types_of(const std::string& precision) {
@@ -157,16 +159,16 @@ Action prepare_gemm(CLI::App& app) {
       ->default_str("");
   app.add_option("--precision", options->precision, "fp32, bf16 or both")
       ->type_name("TYPE")
-      ->check(CLI::IsMember({"fp32", "bf16", "both"}).description(""));
+      ->check(one_of({"fp32", "bf16", "both"}));
   app.add_option("--backend", options->backend, "cpu, reference or cuda")
       ->type_name("BACKEND")
-      ->check(CLI::IsMember({"cpu", "reference", "cuda"}).description(""));
+      ->check(one_of({"cpu", "reference", "cuda"}));
   app.add_option("--threads", options->threads, "Compute threads; all cores by default")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096).description(""));
+      ->check(in_range(1, 4096).description(""));
   app.add_option("--repeats", options->repeats, "Measurements of each product")
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000).description(""));
+      ->check(in_range(1, 1'000'000).description(""));
   app.add_flag("--json", options->json, "One JSON object a line for each product");
   return [options](Context& context) { return run_gemm(*options, context); };
 }

@@ -7,6 +7,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/on_ranks.hpp"
+#include "apps/option_values.hpp"
 
 #include <memory>
 
@@ -93,10 +94,10 @@ Action prepare_io(CLI::App& app) {
                  "Of each rank; 0: as many as a checkpoint's writer takes")
       ->type_name("N")
       ->default_str("0")
-      ->check(CLI::Range(0, 4096).description(""));
+      ->check(in_range(0, 4096).description(""));
   app.add_option("--repeats", options->repeats, "Measurements of each")
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000).description(""));
+      ->check(in_range(1, 1'000'000).description(""));
   app.add_flag("--json", options->json, "One JSON object a line for each result");
   return [options](Context& context) { return run_io(*options, context); };
 }

@@ -7,6 +7,7 @@
 #include "trireme/runtime/run_lock.hpp"
 
 #include "apps/commands.hpp"
+#include "apps/option_values.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -160,7 +161,7 @@ Action prepare_prune(CLI::App& app) {
   app.add_option("--keep-last", options->keep_last, "How many of the newest good steps stay")
       ->type_name("N")
       ->required()
-      ->check(CLI::Range(1, 1 << 30).description(""));
+      ->check(in_range(1, 1 << 30).description(""));
   app.add_flag("--json", options->json, "One JSON object a removed folder");
   return [options](Context& context) {
     const auto checkpoints = checkpoints_of(options->path);

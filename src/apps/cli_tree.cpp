@@ -2,6 +2,8 @@
 
 #include "trireme/base/format.hpp"
 
+#include "apps/option_values.hpp"
+
 #include <algorithm>
 
 namespace trireme::apps {
@@ -12,6 +14,48 @@ using base::format;
 constexpr std::size_t title_width = 28;
 constexpr std::size_t text_width = 96;
 
+/// What stands for the value of an option, and the rule for it.
+struct ValueText {
+  std::string name;
+  std::string rule;
+  std::vector<std::string> choices;
+};
+
+/// CLI11 puts the name of the type and descriptions of the rules into one text, after colons.
+ValueText value_of(const CLI::Option& option) {
+  const auto whole = option.get_type_name();
+  const auto colon = whole.find(':');
+  ValueText value{whole.substr(0, colon), {}, {}};
+  if (colon != std::string::npos) value.rule = whole.substr(colon + 1);
+  // CLI11's own names of types.
+  if (value.name == "INT" || value.name == "UINT") value.name = "N";
+  if (value.name == "FLOAT") value.name = "X";
+  if (value.rule.starts_with(one_of_prefix)) {
+    for (auto rest = value.rule.substr(one_of_prefix.size()); !rest.empty();) {
+      const auto comma = rest.find(", ");
+      value.choices.push_back(rest.substr(0, comma));
+      rest = comma == std::string::npos ? std::string{} : rest.substr(comma + 2);
+    }
+  }
+  return value;
+}
+
+/// Whether a text speaks of each of these words; false where there are none.
+bool names_all(const std::string& text, const std::vector<std::string>& words) {
+  return !words.empty() && std::all_of(words.begin(), words.end(), [&text](const auto& word) {
+    return text.find(word) != std::string::npos;
+  });
+}
+
+/// The default as a user would write it: CLI11 puts lists into brackets.
+std::string default_of(const CLI::Option& option) {
+  auto text = option.get_default_str();
+  if (option.get_items_expected_max() > 1 && text.starts_with('[') && text.ends_with(']')) {
+    text = text.substr(1, text.size() - 2);
+  }
+  return text;
+}
+
 OptionText describe_option(const CLI::Option& option) {
   OptionText text;
   text.takes_value = option.get_items_expected_max() > 0;
@@ -19,8 +63,13 @@ OptionText describe_option(const CLI::Option& option) {
   // "Options" is what CLI11 calls the group of all that were given none.
   if (option.get_group() != "Options") text.group = option.get_group();
   text.description = option.get_description();
-  if (!option.get_default_str().empty() && text.takes_value) {
-    text.description += format(" [{}]", option.get_default_str());
+  const auto value = value_of(option);
+  text.choices = value.choices;
+  if (!value.rule.empty() && !names_all(text.description, value.choices)) {
+    text.description += format(" ({})", value.rule);
+  }
+  if (const auto standard = default_of(option); !standard.empty() && text.takes_value) {
+    text.description += format(" [{}]", standard);
   }
   if (option.get_positional()) {
     text.title = option.get_name(true);
@@ -35,7 +84,7 @@ OptionText describe_option(const CLI::Option& option) {
   }
   for (const auto& name : option.get_snames()) text.names.push_back("-" + name);
   text.title = format("{}", base::join(shown, ", "));
-  if (text.takes_value) text.title += " " + option.get_type_name();
+  if (text.takes_value) text.title += " " + value.name;
   return text;
 }
 

@@ -18,6 +18,8 @@ struct OptionText {
   /// Names alone, longest form first: "--quiet", "-q". Empty for positional arguments.
   std::vector<std::string> names;
   std::string group;
+  /// What the value may be, where it is one of a few words.
+  std::vector<std::string> choices;
   bool takes_value = false;
   bool required = false;
 };

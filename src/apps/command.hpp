@@ -16,6 +16,8 @@ namespace trireme::apps {
 /// What a command gets when it runs.
 struct Context {
   const base::Environment& environment;
+  /// All of the command line, without the program's own name.
+  const std::vector<std::string>& arguments;
   /// Standard output: data. Talk goes to the log.
   Output& out;
 };

@@ -4,6 +4,7 @@
 
 #include "apps/cli_tree.hpp"
 #include "apps/commands.hpp"
+#include "apps/option_values.hpp"
 #include "apps/program.hpp"
 
 #include <memory>
@@ -40,38 +41,56 @@ _trireme() {
     return
   fi
 
-  if [[ $before == --set ]]; then
+  if [[ -n ${_trireme_choices["$path $before"]:-} ]]; then
+    COMPREPLY=($(compgen -W "${_trireme_choices["$path $before"]}" -- "$word"))
+  elif [[ $before == --set ]]; then
     compopt -o nospace 2>/dev/null
     COMPREPLY=($(compgen -S = -W "$_trireme_keys" -- "$word"))
   elif [[ $word == -* ]]; then
     COMPREPLY=($(compgen -W "${_trireme_flags[$path]} ${_trireme_flags[trireme]}" -- "$word"))
   elif [[ -n ${_trireme_commands[$path]:-} ]]; then
     COMPREPLY=($(compgen -W "${_trireme_commands[$path]}" -- "$word"))
+  elif [[ -n ${_trireme_choices[$path]:-} ]]; then
+    COMPREPLY=($(compgen -W "${_trireme_choices[$path]}" -- "$word"))
   fi
   # Nothing offered: bash completes file names.
 }
 complete -o bashdefault -o default -F _trireme trireme
 )bash";
 
-void add_command(const CommandText& command, std::string& commands, std::string& flags) {
+/// Of the tables that the script looks things up in, the lines so far.
+struct Tables {
+  std::string commands;
+  std::string flags;
+  /// By command and option, or by command alone for an argument without one.
+  std::string choices;
+};
+
+void add_choices(const std::string& key, const OptionText& option, Tables& tables) {
+  if (option.choices.empty()) return;
+  tables.choices += format("  [\"{}\"]=\"{}\"\n", key, base::join(option.choices, " "));
+}
+
+void add_command(const CommandText& command, Tables& tables) {
   std::vector<std::string> names;
   for (const auto& subcommand : command.subcommands) names.push_back(subcommand.name);
   if (!names.empty()) {
-    commands += format("  [\"{}\"]=\"{}\"\n", command.path, base::join(names, " "));
+    tables.commands += format("  [\"{}\"]=\"{}\"\n", command.path, base::join(names, " "));
   }
   std::vector<std::string> options;
   for (const auto& option : command.options) {
     options.insert(options.end(), option.names.begin(), option.names.end());
+    for (const auto& name : option.names) add_choices(command.path + " " + name, option, tables);
   }
-  flags += format("  [\"{}\"]=\"{}\"\n", command.path, base::join(options, " "));
-  for (const auto& subcommand : command.subcommands) add_command(subcommand, commands, flags);
+  for (const auto& argument : command.positionals) add_choices(command.path, argument, tables);
+  tables.flags += format("  [\"{}\"]=\"{}\"\n", command.path, base::join(options, " "));
+  for (const auto& subcommand : command.subcommands) add_command(subcommand, tables);
 }
 
 std::string bash_script() {
   const CommandLine line;
-  std::string commands;
-  std::string flags;
-  add_command(describe(line.root()), commands, flags);
+  Tables tables;
+  add_command(describe(line.root()), tables);
   std::string values;
   std::vector<std::string> keys;
   for (const auto& key : config::schema()) {
@@ -86,9 +105,10 @@ std::string bash_script() {
       "# bash completion for trireme, made by: trireme completion bash\n"
       "declare -gA _trireme_commands=(\n{})\n"
       "declare -gA _trireme_flags=(\n{})\n"
+      "declare -gA _trireme_choices=(\n{})\n"
       "declare -gA _trireme_values=(\n{})\n"
       "_trireme_keys=\"{}\"\n{}",
-      commands, flags, values, base::join(keys, " "), script_body);
+      tables.commands, tables.flags, tables.choices, values, base::join(keys, " "), script_body);
 }
 
 }  // namespace
@@ -103,9 +123,7 @@ Command completion_command() {
               "/etc/bash_completion.d/trireme",
           .prepare = [](CLI::App& app) -> Action {
             auto shell = std::make_shared<std::string>();
-            app.add_option("SHELL", *shell, "bash")
-                ->required()
-                ->check(CLI::IsMember({"bash"}, CLI::ignore_case));
+            app.add_option("SHELL", *shell, "bash")->required()->check(one_of({"bash"}));
             return [shell](Context& context) {
               context.out.write(bash_script());
               return base::ExitCode::done;

@@ -4,10 +4,13 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/config/reference.hpp"
+#include "trireme/config/sources.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/config_check.hpp"
 
 #include <filesystem>
 
@@ -67,7 +70,8 @@ Action prepare_show(CLI::App& app) {
   app.add_option("--get", options->get, "The value of one key alone, for scripts")
       ->type_name("SECTION.KEY");
   return [arguments, options](Context& context) {
-    const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    arguments->accept_run_directories();
+    const auto config = base::value_or_throw(arguments->resolve_as_recorded(context.environment));
     if (!options->get.empty()) {
       context.out.write(value_text(config, options->get) + "\n");
       return ExitCode::done;
@@ -83,11 +87,17 @@ Action prepare_show(CLI::App& app) {
 Action prepare_check(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   return [arguments](Context& context) {
+    arguments->accept_run_directories();
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    const auto unknown = base::value_or_throw(check_run(config));
+    for (const auto& text : replacement_texts(arguments->files)) {
+      base::log::warning("config", "{}", text);
+    }
     std::size_t given_count = 0;
     for (const auto& key : config.keys()) given_count += config.given(key.full_name()) ? 1 : 0;
     context.out.write(format("correct: {} of {} keys are set, the others stand at their defaults\n",
                              given_count, config.keys().size()));
+    for (const auto& text : unknown) context.out.write(format("not checked: {}\n", text));
     return ExitCode::done;
   };
 }
@@ -101,9 +111,9 @@ Action prepare_reference(CLI::App& /*app*/) {
 
 /// A configuration file, or a run directory, which holds its resolved one.
 config::Config load_one(const std::filesystem::path& path) {
-  const auto file = std::filesystem::is_directory(path) ? path / "config.resolved.conf" : path;
+  const auto file = std::filesystem::is_directory(path) ? path / config::resolved_file_name : path;
   return base::value_or_throw(
-      config::Config::resolve({.files = {file}, .environment = {}, .settings = {}}));
+      config::resolve_as_recorded({.files = {file}, .environment = {}, .settings = {}}));
 }
 
 std::string shown(const std::string& value) {
@@ -151,11 +161,16 @@ Command config_command() {
       .subcommands = {
           {.name = "show",
            .summary = "Prints every key and value of a configuration, as a file that can be loaded",
+           .details = "FILE may be a run directory: its resolved configuration, with --origin as "
+                      "the run wrote it down.",
            .prepare = prepare_show},
           {.name = "check",
            .summary = "Says whether a configuration is right, and names every mistake if not",
-           .details = "Whether files that it names exist, and whether the layout fits the ranks, "
-                      "only the run can know.",
+           .details =
+               "Asks every rule that needs no ranks: of values, of the model, of its layout on the "
+               "fewest ranks, of batches and stages. What it could not ask (a tokenizer that is "
+               "not there yet, say) it says; whether data exist, only the run can know. Warns "
+               "where one file replaces what another says. FILE may be a run directory.",
            .prepare = prepare_check},
           {.name = "reference",
            .summary = "Prints what every key means (docs/configuration.md)",

@@ -1,7 +1,13 @@
 #include "apps/config_arguments.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/config/sources.hpp"
 #include "trireme/launch/contract.hpp"
+
+#include "apps/suggestion.hpp"
+
+#include <algorithm>
+#include <filesystem>
 
 namespace trireme::apps {
 namespace {
@@ -22,6 +28,22 @@ base::Result<std::vector<config::Launched>> launched_values(const base::Environm
     }
   }
   return values;
+}
+
+/// Other trainers take "train.steps=5" as it is, some with dashes or a plus before it.
+base::Status check_files(const std::vector<std::string>& files) {
+  for (const auto& file : files) {
+    const auto equals = file.find('=');
+    if (equals == std::string::npos || std::filesystem::exists(file)) continue;
+    const auto begin = std::min(file.find_first_not_of("+-"), equals);
+    const auto setting = setting_meant(file.substr(begin, equals - begin), file.substr(equals + 1));
+    if (setting.empty()) continue;
+    return base::usage_failure(base::format(
+        "'{}' is no file (arguments are configuration files; a single key is set by an option); "
+        "write {}",
+        file, setting));
+  }
+  return {};
 }
 
 }  // namespace
@@ -54,17 +76,42 @@ void ConfigArguments::add_layout_options(CLI::App& app) {
       ->type_name("N");
 }
 
-base::Result<config::Config> ConfigArguments::resolve(const base::Environment& environment) const {
+void ConfigArguments::accept_run_directories() {
+  for (auto& file : files) {
+    if (std::filesystem::is_directory(file)) {
+      file = (std::filesystem::path(file) / config::resolved_file_name).string();
+    }
+  }
+}
+
+base::Status ConfigArguments::check(const base::Environment& environment) const {
+  const auto config = resolve(environment);
+  return config.ok() ? base::Status{} : config.failure();
+}
+
+base::Result<config::Sources> ConfigArguments::sources(const base::Environment& environment) const {
+  if (auto status = check_files(files); !status.ok()) return status.failure();
   auto all_settings = settings;
   for (const auto& [key, value] : shortcuts) {
     if (!value.empty()) all_settings.push_back(base::format("{}={}", key, value));
   }
   auto launched = launched_values(environment);
   if (!launched) return launched.failure();
-  return config::Config::resolve({.files = {files.begin(), files.end()},
-                                  .environment = environment,
-                                  .settings = all_settings,
-                                  .launched = *std::move(launched)});
+  return config::Sources{.files = {files.begin(), files.end()},
+                         .environment = environment,
+                         .settings = std::move(all_settings),
+                         .launched = *std::move(launched)};
+}
+
+base::Result<config::Config> ConfigArguments::resolve(const base::Environment& environment) const {
+  const auto given = sources(environment);
+  return given.ok() ? config::Config::resolve(*given) : given.failure();
+}
+
+base::Result<config::Config> ConfigArguments::resolve_as_recorded(
+    const base::Environment& environment) const {
+  const auto given = sources(environment);
+  return given.ok() ? config::resolve_as_recorded(*given) : given.failure();
 }
 
 }  // namespace trireme::apps

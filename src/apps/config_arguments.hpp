@@ -34,7 +34,17 @@ struct ConfigArguments {
   CLI::Option* add_shortcut(CLI::App& app, const std::string& option, const std::string& key,
                             const std::string& text);
 
+  /// From here on a run directory among the files stands for its resolved configuration.
+  void accept_run_directories();
+
   base::Result<config::Config> resolve(const base::Environment& environment) const;
+  /// config::resolve_as_recorded() of the same.
+  base::Result<config::Config> resolve_as_recorded(const base::Environment& environment) const;
+  /// Whether resolve() would succeed.
+  base::Status check(const base::Environment& environment) const;
+
+ private:
+  base::Result<config::Sources> sources(const base::Environment& environment) const;
 };
 
 }  // namespace trireme::apps

@@ -7,6 +7,7 @@
 #include "trireme/data/prepare.hpp"
 
 #include "apps/commands.hpp"
+#include "apps/option_values.hpp"
 #include "apps/progress_line.hpp"
 #include "apps/text_options.hpp"
 
@@ -124,7 +125,7 @@ Action prepare_inspect(CLI::App& app) {
   tokenizer->type_name("FILE");
   app.add_option("--documents", arguments->documents, "Shows the text of so many documents")
       ->needs(tokenizer)
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check(zero_or_more())
       ->type_name("N");
   return [arguments](Context& context) {
     const auto tokens = base::value_or_throw(IndexedTokens::open(arguments->prefix));

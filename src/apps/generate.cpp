@@ -8,6 +8,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/option_values.hpp"
 #include "apps/standard_input.hpp"
 
 #include <memory>
@@ -93,7 +94,7 @@ train::AnswerListener listener_of(const GenerateOptions& options, Output& out) {
       out.write(bytes);
       out.flush();
     };
-    // Before anything is logged: people see both on one terminal.
+    // What the log says next begins a line of its own.
     listener.answer = [&](const train::Answer&) {
       out.write("\n");
       out.flush();
@@ -131,28 +132,28 @@ void add_options(CLI::App& app, GenerateOptions& options) {
       ->type_name("FILE");
   app.add_option("--max-tokens", request.max_tokens, "New tokens for each prompt at most")
       ->type_name("N")
-      ->check(CLI::Range(1, 1 << 20).description(""))
+      ->check(in_range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--temperature", sampling.temperature,
                  "Divides the logits; 0 takes the most likely token always")
       ->type_name("T")
-      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->check(in_range(0.0, 100.0))
       ->capture_default_str();
   app.add_option("--top-k", sampling.top_k, "Only the k most likely tokens; 0: all")
       ->type_name("K")
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check(zero_or_more())
       ->capture_default_str();
   app.add_option("--top-p", sampling.top_p,
                  "Only the most likely tokens that together have this probability")
       ->type_name("P")
-      ->check(CLI::Range(0.0, 1.0).description(""))
+      ->check(in_range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--seed", sampling.seed, "Of the random choice")
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--batch", request.batch, "Prompts decoded side by side on each replica")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096).description(""))
+      ->check(in_range(1, 4096))
       ->capture_default_str();
   app.add_flag("--json", options.json,
                "One JSON object a prompt: prompt, text, tokens, prompt_tokens, ending");

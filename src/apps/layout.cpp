@@ -3,11 +3,13 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/layout/arrange.hpp"
 #include "trireme/layout/picture.hpp"
 #include "trireme/layout/schedule.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include "apps/commands.hpp"
+#include "apps/option_values.hpp"
 
 #include <memory>
 
@@ -33,13 +35,9 @@ struct LayoutOptions {
 };
 
 base::Result<layout::Mesh> mesh_of(const LayoutOptions& options) {
-  // Left open, data parallelism takes what divides evenly; Mesh::create explains what does not.
-  const auto others = std::int64_t{options.tensor} * options.pipeline;
-  const auto rest = static_cast<int>(std::max<std::int64_t>(1, options.world / others));
-  return layout::Mesh::create({{Axis::pipeline, options.pipeline},
-                               {Axis::data, options.data > 0 ? options.data : rest},
-                               {Axis::tensor, options.tensor}},
-                              options.world);
+  layout::Degrees degrees{options.tensor, options.pipeline};
+  if (options.data > 0) degrees.data = options.data;
+  return layout::arrange(degrees, options.world);
 }
 
 struct Drawn {
@@ -84,7 +82,7 @@ CLI::Option* add_degree(CLI::App& app, const std::string& name, int& value,
                         const std::string& meaning) {
   return app.add_option(name, value, meaning)
       ->type_name("N")
-      ->check(CLI::Range(1, most_ranks).description(""));
+      ->check(in_range(1, most_ranks).description(""));
 }
 
 Action prepare_layout(CLI::App& app) {
@@ -96,15 +94,16 @@ Action prepare_layout(CLI::App& app) {
   auto* batches =
       app.add_option("--micro-batches", options->micro_batches,
                      "Draws the schedule of a step with so many micro-batches on each replica");
-  batches->type_name("N")->check(CLI::Range(1, most_micro_batches).description(""));
+  batches->type_name("N")->check(in_range(1, most_micro_batches).description(""));
   app.add_option("--schedule", options->schedule, "gpipe, 1f1b or interleaved")
       ->type_name("NAME")
+      ->check(one_of({"gpipe", "1f1b", "interleaved"}))
       ->capture_default_str()
       ->needs(batches);
   app.add_option("--virtual-stages", options->virtual_stages,
                  "Pieces of the model on each stage (interleaved: at least 2)")
       ->type_name("N")
-      ->check(CLI::Range(1, most_micro_batches).description(""))
+      ->check(in_range(1, most_micro_batches).description(""))
       ->capture_default_str()
       ->needs(batches);
   app.add_option("--svg", options->svg, "Also writes the timeline as a picture")

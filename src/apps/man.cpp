@@ -8,6 +8,7 @@
 #include "apps/commands.hpp"
 #include "apps/exit_codes.hpp"
 #include "apps/man_pages.hpp"
+#include "apps/option_values.hpp"
 #include "apps/program.hpp"
 #include "build_info.hpp"
 
@@ -69,11 +70,13 @@ std::string manual_page() {
   text += ".SH ENVIRONMENT\n";
   text += item("TRIREME_SECTION__KEY", "Sets a configuration key over files.");
   text += item("NO_COLOR", "When not empty, the log has no colours.");
+  text += item("FORCE_COLOR, CLICOLOR_FORCE",
+               "When neither empty nor 0, the log has colours even where it is no terminal, as "
+               "under mpirun.");
   text += format(".SH SEE ALSO\n{}\n", roff("trireme-launch(7), spank_trireme(8)"));
   return text;
 }
 
-/// As CLI::IsMember lists them.
 constexpr const char* pages[] = {"trireme", "trireme-launch", "spank_trireme"};
 
 std::string page_text(const std::string& page) {
@@ -84,21 +87,20 @@ std::string page_text(const std::string& page) {
 }  // namespace
 
 Command man_command() {
-  return {
-      .name = "man",
-      .summary = "Prints a manual page (trireme man | man -l -)",
-      .group = "Documentation",
-      .prepare = [](CLI::App& app) -> Action {
-        auto page = std::make_shared<std::string>(pages[0]);
-        app.add_option("PAGE", *page,
-                       "trireme (the default), trireme-launch (how a request reaches the "
-                       "ranks) or spank_trireme (the Slurm plugin)")
-            ->check(CLI::IsMember(std::vector<std::string>(std::begin(pages), std::end(pages))));
-        return [page](Context& context) {
-          context.out.write(page_text(*page));
-          return base::ExitCode::done;
-        };
-      }};
+  return {.name = "man",
+          .summary = "Prints a manual page (trireme man | man -l -)",
+          .group = "Documentation",
+          .prepare = [](CLI::App& app) -> Action {
+            auto page = std::make_shared<std::string>(pages[0]);
+            app.add_option("PAGE", *page,
+                           "trireme (the default), trireme-launch (how a request reaches the "
+                           "ranks) or spank_trireme (the Slurm plugin)")
+                ->check(one_of({std::begin(pages), std::end(pages)}));
+            return [page](Context& context) {
+              context.out.write(page_text(*page));
+              return base::ExitCode::done;
+            };
+          }};
 }
 
 }  // namespace trireme::apps

@@ -5,6 +5,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/option_values.hpp"
 
 #include <memory>
 
@@ -25,10 +26,8 @@ Action prepare_plan(CLI::App& app) {
   app.add_option("--world", options->world, "Ranks in all")
       ->required()
       ->type_name("N")
-      ->check(CLI::Range(1, most_ranks).description(""));
-  app.add_option("--rank", options->rank, "Only this rank")
-      ->type_name("R")
-      ->check(CLI::NonNegativeNumber.description(""));
+      ->check(in_range(1, most_ranks).description(""));
+  app.add_option("--rank", options->rank, "Only this rank")->type_name("R")->check(zero_or_more());
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
   return [arguments, options](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
@@ -49,7 +48,7 @@ Command plan_command() {
           .group = "Explanations",
           .details =
               "Runs the trainer's own code over memory that only counts, so the numbers are "
-              "those of the run, to the byte. No rank is started, and no data are read.\n"
+              "those of the run's arenas, to the byte; what lies beside them is listed. No rank is started, and no data are read.\n"
               "Example: trireme plan configs/llama3-8b.conf --world 64",
           .prepare = prepare_plan};
 }

@@ -44,13 +44,23 @@ void complain(std::string_view text, Voice voice) {
   complain(text);
 }
 
+/// On a terminal, unless somebody asks otherwise: NO_COLOR (no-color.org) before FORCE_COLOR and
+/// CLICOLOR_FORCE, which reach ranks whose stderr is a pipe of the launcher's.
+bool wants_colour(const base::Environment& environment) {
+  const auto set = [&environment](const char* name) {
+    const auto text = environment.get(name).value_or("");
+    return !text.empty() && text != "0";
+  };
+  if (!environment.get("NO_COLOR").value_or("").empty()) return false;
+  if (set("FORCE_COLOR") || set("CLICOLOR_FORCE")) return true;
+  return ::isatty(STDERR_FILENO) == 1 && environment.get("TERM") != "dumb";
+}
+
 void configure_log(const CommandLine& line, const base::Environment& environment) {
   base::log::Settings settings;
   if (line.quiet()) settings.threshold = base::log::Level::warning;
   if (line.verbose()) settings.threshold = base::log::Level::debug;
-  settings.colour = ::isatty(STDERR_FILENO) == 1 &&
-                    environment.get("NO_COLOR").value_or("").empty() &&
-                    environment.get("TERM") != "dumb";
+  settings.colour = wants_colour(environment);
   base::log::configure(settings);
 }
 
@@ -108,8 +118,9 @@ ExitCode parse_and_run(const std::vector<std::string>& arguments, Context& conte
   } catch (const CLI::ParseError& error) {
     const auto& app = deepest(root);
     const auto surplus = root.remaining(true);
-    return usage_error(app, surplus.empty() ? error.what() : surplus_text(app, surplus.front()),
-                       voice);
+    return usage_error(
+        app, surplus.empty() ? error.what() : surplus_text(app, surplus.front(), arguments),
+        voice);
   }
   if (!line.action()) return no_command(root, deepest(root), context.out, voice);
   configure_log(line, context.environment);
@@ -179,7 +190,7 @@ ExitCode run(const std::vector<std::string>& arguments, const base::Environment&
   return guarded(
       [&] {
         Output out(STDOUT_FILENO);
-        Context context{.environment = environment, .out = out};
+        Context context{.environment = environment, .arguments = arguments, .out = out};
         const auto code = parse_and_run(arguments, context, voice);
         out.flush();
         return code;

@@ -1,5 +1,7 @@
 #include "apps/text_options.hpp"
 
+#include "apps/option_values.hpp"
+
 #include <algorithm>
 #include <thread>
 
@@ -18,7 +20,7 @@ void add_threads_option(CLI::App& app, int& threads) {
   constexpr int most_threads = 1024;
   threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most_threads);
   app.add_option("--threads", threads, "Threads to work with; the result does not depend on them")
-      ->check(CLI::Range(1, most_threads))
+      ->check(in_range(1, most_threads))
       ->type_name("N")
       ->default_str("all of the machine");
 }

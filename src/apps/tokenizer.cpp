@@ -7,12 +7,12 @@
 #include "trireme/data/tokenizer_training.hpp"
 
 #include "apps/commands.hpp"
+#include "apps/option_values.hpp"
 #include "apps/progress_line.hpp"
 #include "apps/standard_input.hpp"
 #include "apps/text_options.hpp"
 
 #include <charconv>
-#include <map>
 
 namespace trireme::apps {
 namespace {
@@ -107,12 +107,10 @@ struct TrainOptions {
   std::string out;
 };
 
-const std::map<std::string, data::PreTokenizerKind>& pre_tokenizer_kinds() {
-  static const std::map<std::string, data::PreTokenizerKind> kinds{
-      {"gpt2", data::PreTokenizerKind::gpt2},
-      {"llama3", data::PreTokenizerKind::llama3},
-      {"qwen2", data::PreTokenizerKind::qwen2}};
-  return kinds;
+CLI::Validator pre_tokenizer_kind() {
+  return number_of({{"gpt2", static_cast<int>(data::PreTokenizerKind::gpt2)},
+                    {"llama3", static_cast<int>(data::PreTokenizerKind::llama3)},
+                    {"qwen2", static_cast<int>(data::PreTokenizerKind::qwen2)}});
 }
 
 void report(const data::TrainedTokenizer& trained, const TrainOptions& options) {
@@ -145,7 +143,7 @@ Action prepare_train(CLI::App& app) {
   app.add_option("--pre-tokenizer", training.pre_tokenizer,
                  "How text is cut into words: gpt2, llama3 (digits in threes) or qwen2 (single "
                  "digits, NFC)")
-      ->transform(CLI::CheckedTransformer(pre_tokenizer_kinds(), CLI::ignore_case).description(""))
+      ->transform(pre_tokenizer_kind())
       ->default_str("llama3")
       ->type_name("KIND");
   app.add_option("--special-token", training.special_tokens,

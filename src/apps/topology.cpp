@@ -4,6 +4,7 @@
 #include "trireme/topology/discover.hpp"
 
 #include "apps/commands.hpp"
+#include "apps/option_values.hpp"
 
 #include <memory>
 
@@ -73,19 +74,19 @@ Action prepare_topology(CLI::App& app) {
   app.add_option("--local-ranks", options->local_ranks,
                  "Also says which CPUs this many ranks on the node would be bound to, and why")
       ->type_name("N")
-      ->check(CLI::Range(1, 1 << 16).description(""));
+      ->check(in_range(1, 1 << 16).description(""));
   auto* plan =
       app.add_flag("--plan", options->plan,
                    "Which GPU, CPUs and network cards each rank on the node gets, and why");
   app.add_option("--ranks", options->ranks,
                  "With --plan: ranks on the node; without, one for each GPU, or one")
       ->type_name("N")
-      ->check(CLI::Range(1, 1 << 16).description(""))
+      ->check(in_range(1, 1 << 16).description(""))
       ->needs(plan);
   app.add_option("--devices", options->devices,
                  "With --plan: what ranks compute on; auto is GPUs where there are any")
       ->type_name("auto|cpu|gpu")
-      ->check(CLI::IsMember({"auto", "cpu", "gpu"}).description(""))
+      ->check(one_of({"auto", "cpu", "gpu"}))
       ->needs(plan);
   app.add_flag("--svg", options->svg, "With --plan: a picture instead of the table")->needs(plan);
   app.add_flag("--json", options->json,

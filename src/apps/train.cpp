@@ -7,16 +7,30 @@
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/local_ranks.hpp"
+#include "apps/option_values.hpp"
 #include "apps/version.hpp"
 
 namespace trireme::apps {
 namespace {
 
+constexpr int most_local_ranks = 4096;
+
 Action prepare_train(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto fresh = std::make_shared<bool>(false);
   app.add_flag("--fresh", *fresh, "Start anew; refuses a run directory that is not empty");
-  return [arguments, fresh](Context& context) {
+  auto ranks = std::make_shared<int>(0);
+  app.add_option("--ranks", *ranks, "Starts so many ranks on this node by itself, with mpirun")
+      ->type_name("N")
+      ->check(in_range(1, most_local_ranks));
+  return [arguments, fresh, ranks](Context& context) {
+    if (*ranks > 0) {
+      base::success_or_throw(may_start_ranks(*ranks, context.environment));
+      // A mistake is said once, and not by every rank.
+      base::success_or_throw(arguments->check(context.environment));
+      return start_ranks(*ranks, without_ranks_option(context.arguments), context.environment);
+    }
     // From here on: a signal that lands while MPI starts must not be lost.
     const train::StopSignal signal;
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
@@ -42,7 +56,8 @@ Command train_command() {
           .group = "Training",
           .details =
               "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
-              "or srun --mpi=pmix. SIGTERM, SIGUSR1 and the nearing time limit of a Slurm "
+              "or srun --mpi=pmix; on one node, --ranks 4 starts four by itself. SIGTERM, SIGUSR1 "
+              "and the nearing time limit of a Slurm "
               "job save and end with exit code 75; a file STOP in the run directory saves and "
               "ends with 0.",
           .prepare = prepare_train};

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -29,6 +30,19 @@ struct Pipe {
   ~Pipe() {
     close_read();
     close_write();
+  }
+  /// A terminal in the place of the pipe: what is written to it is read here.
+  void become_terminal() {
+    close_read();
+    close_write();
+    read_end = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    std::array<char, 128> name{};
+    if (read_end < 0 || ::grantpt(read_end) != 0 || ::unlockpt(read_end) != 0 ||
+        ::ptsname_r(read_end, name.data(), name.size()) != 0) {
+      throw std::runtime_error("cannot make a terminal");
+    }
+    write_end = ::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (write_end < 0) throw std::runtime_error("cannot open a terminal");
   }
   void close_read() { close(read_end); }
   void close_write() { close(write_end); }
@@ -125,6 +139,7 @@ ProgramEnd run_program(const ProgramStart& start) {
   Pipe in;
   Pipe out;
   Pipe err;
+  if (start.err_to == ProgramStart::Err::terminal) err.become_terminal();
   feed(in, start.in);
   if (start.out_to == "unread") out.close_read();
   const pid_t process = spawn(start, in, out, err);

@@ -2,6 +2,7 @@
 
 #include "apps/cli_tree.hpp"
 #include "apps/program.hpp"
+#include "support/temporary_folder.hpp"
 #include "unit/apps/trireme_program.hpp"
 
 #include <catch2/catch.hpp>
@@ -65,6 +66,12 @@ TEST_CASE("every command has help that says how it is used and fits 100 columns"
     CHECK(contains(end.out, "--quiet"));
     std::istringstream lines(end.out);
     for (std::string each; std::getline(lines, each);) CHECK(each.size() <= 100);
+    // What CLI11 would say of types and rules.
+    for (const auto* leak :
+         {"INT", "FLOAT", ":value in", "->0", "[[", "]]", "NONNEGATIVE", "000 to"}) {
+      INFO(leak);
+      CHECK_FALSE(contains(end.out, leak));
+    }
     for (const auto& option : command.options) {
       INFO(option.title);
       CHECK_FALSE(option.description.empty());
@@ -123,13 +130,13 @@ TEST_CASE("missing, surplus and wrong arguments are usage errors") {
                     "config reference [OPTION...])\n"
                     "trireme: see: trireme config reference --help\n");
   check_usage_error({"man", "config"},
-                    "trireme: PAGE: config not in {trireme,trireme-launch,spank_trireme}\n"
+                    "trireme: PAGE: 'config' is not one of trireme, trireme-launch, spank_trireme\n"
                     "trireme: see: trireme man --help\n");
   check_usage_error({"config", "diff", "a"},
                     "trireme: B is required\n"
                     "trireme: see: trireme config diff --help\n");
   check_usage_error({"completion", "zsh"},
-                    "trireme: SHELL: zsh not in {bash}\n"
+                    "trireme: SHELL: 'zsh' is not one of bash\n"
                     "trireme: see: trireme completion --help\n");
   check_usage_error({"config", "show", "--set"},
                     "trireme: --set: 1 required SECTION.KEY=VALUE missing\n"
@@ -205,4 +212,136 @@ TEST_CASE("whatever is thrown ends in the exit code that says whose fault it is"
         ExitCode::internal);
   CHECK(apps::guarded([]() -> ExitCode { throw std::bad_alloc(); }) == ExitCode::topology);
   CHECK(apps::guarded([]() -> ExitCode { throw 5; }) == ExitCode::internal);
+}
+
+TEST_CASE("an option before its command is told where it belongs") {
+  check_usage_error({"--json", "config", "show"},
+                    "trireme: '--json' is an option of trireme config show (it stands before its "
+                    "command); write trireme config show --json\n"
+                    "trireme: see: trireme config show --help\n");
+  check_usage_error({"config", "--json", "show"},
+                    "trireme: '--json' is an option of trireme config show (it stands before its "
+                    "command); write trireme config show --json\n"
+                    "trireme: see: trireme config show --help\n");
+}
+
+TEST_CASE("habits of other trainers are answered with the setting that is meant") {
+  const auto advice = [](std::vector<std::string> arguments) {
+    const auto end = run_trireme(std::move(arguments));
+    CHECK(end.exit_code == 2);
+    CHECK(end.out.empty());
+    const auto write = end.err.find("; write ");
+    INFO(end.err);
+    REQUIRE(write != std::string::npos);
+    return end.err.substr(write + 8, end.err.find('\n', write) - write - 8);
+  };
+  CHECK(advice({"train", "train.steps=5"}) == "--set train.steps=5");
+  CHECK(advice({"train", "++train.steps=5"}) == "--set train.steps=5");
+  CHECK(advice({"train", "a.conf", "train.stesp=5"}) == "--set train.steps=5");
+  CHECK(advice({"train", "lr=1e-4"}) == "--set optimizer.learning_rate=1e-4");
+  CHECK(advice({"train", "--train.steps=5"}) == "--set train.steps=5");
+  CHECK(advice({"train", "--train.steps", "5"}) == "--set train.steps=5");
+  CHECK(advice({"train", "--steps", "5"}) == "--set train.steps=5");
+  CHECK(advice({"config", "show", "--micro-batch-size=4"}) == "--set train.micro_batch=4");
+  CHECK(advice({"plan", "--world", "2", "--seed"}) ==
+        "--set train.seed=VALUE or --set data.seed=VALUE");
+  // A file of such a name is a file.
+  const auto file = run_trireme({"config", "show", "nothing=here"});
+  CHECK(contains(file.err, "cannot open 'nothing=here'"));
+}
+
+TEST_CASE("values that an option does not take are refused in words") {
+  check_usage_error({"layout", "--world", "0"},
+                    "trireme: --world: '0' is no whole number from 1 to 16777216\n"
+                    "trireme: see: trireme layout --help\n");
+  check_usage_error({"layout", "--world", "4", "--micro-batches", "4", "--schedule", "1f2b"},
+                    "trireme: --schedule: '1f2b' is not one of gpipe, 1f1b, interleaved; did you "
+                    "mean '1f1b'?\n"
+                    "trireme: see: trireme layout --help\n");
+  check_usage_error({"tokenizer", "train", "--input", "a", "--vocab-size", "300", "--out", "b",
+                     "--pre-tokenizer", "gpt"},
+                    "trireme: --pre-tokenizer: 'gpt' is not one of gpt2, llama3, qwen2; did you "
+                    "mean 'gpt2'?\n"
+                    "trireme: see: trireme tokenizer train --help\n");
+  check_usage_error({"generate", "--weights", "x", "--temperature", "200"},
+                    "trireme: --temperature: '200' is no number from 0 to 100\n"
+                    "trireme: see: trireme generate --help\n");
+}
+
+TEST_CASE("help and version need no MPI, and come once from many ranks") {
+  // MPI cannot start here: a launcher is announced that is not there.
+  auto start = trireme_start({"bench", "comm", "--bytes", "1KiB"});
+  start.environment["OMPI_MCA_pml"] = "absent";
+  start.environment["OMPI_MCA_orte_base_help_aggregate"] = "0";
+  CHECK(run_program(start).exit_code != 0);
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"--help"}, {"train", "--help"}, {"bench", "comm", "--help"}, {"--version"}}) {
+    INFO(arguments.front());
+    start.arguments = arguments;
+    start.environment["OMPI_COMM_WORLD_SIZE"] = "2";
+    start.environment["OMPI_COMM_WORLD_RANK"] = "0";
+    const auto first = run_program(start);
+    CHECK(first.exit_code == 0);
+    CHECK(first.out == run_trireme(arguments).out);
+    CHECK_FALSE(first.out.empty());
+    start.environment["OMPI_COMM_WORLD_RANK"] = "1";
+    const auto second = run_program(start);
+    CHECK(second.exit_code == 0);
+    CHECK(second.out.empty());
+    CHECK(second.err.empty());
+  }
+}
+
+namespace {
+
+/// Trains a tokenizer that has too little text: there is progress to show, and a warning to log.
+ProgramStart warning_start(const TemporaryFolder& folder) {
+  const auto text = folder.write("text.txt", "one two three two three three");
+  return trireme_start({"tokenizer", "train", "--input", text.string(), "--vocab-size", "2000",
+                        "--out", (folder.path() / "tokenizer.json").string()});
+}
+
+}  // namespace
+
+TEST_CASE("the log has colours on a terminal or when asked, and never against NO_COLOR") {
+  const TemporaryFolder folder;
+  const auto is_coloured = [&folder](ProgramStart::Err err_to,
+                                     const std::map<std::string, std::string>& variables) {
+    auto start = warning_start(folder);
+    start.err_to = err_to;
+    start.environment.insert(variables.begin(), variables.end());
+    const auto end = run_program(start);
+    CHECK(end.exit_code == 0);
+    CHECK(contains(end.err, "no more pairs"));
+    return contains(end.err, "\033[33m");
+  };
+  using Err = ProgramStart::Err;
+  CHECK_FALSE(is_coloured(Err::pipe, {}));
+  CHECK(is_coloured(Err::terminal, {}));
+  CHECK_FALSE(is_coloured(Err::terminal, {{"TERM", "dumb"}}));
+  CHECK_FALSE(is_coloured(Err::terminal, {{"NO_COLOR", "1"}}));
+  // Ranks of mpirun write to a pipe whose other end is a terminal.
+  CHECK(is_coloured(Err::pipe, {{"FORCE_COLOR", "1"}}));
+  CHECK(is_coloured(Err::pipe, {{"CLICOLOR_FORCE", "1"}}));
+  CHECK_FALSE(is_coloured(Err::pipe, {{"FORCE_COLOR", "0"}}));
+  CHECK_FALSE(is_coloured(Err::pipe, {{"FORCE_COLOR", "1"}, {"NO_COLOR", "1"}}));
+}
+
+TEST_CASE("progress is drawn on a terminal alone, and wiped before the log goes on") {
+  const TemporaryFolder folder;
+  auto start = warning_start(folder);
+  const auto quiet = run_program(start);
+  CHECK(quiet.exit_code == 0);
+  CHECK_FALSE(contains(quiet.err, "\r"));
+  CHECK_FALSE(contains(quiet.err, "reading:"));
+  start.err_to = ProgramStart::Err::terminal;
+  const auto end = run_program(start);
+  CHECK(end.exit_code == 0);
+  const auto drawn = end.err.find("\rreading: ");
+  INFO(end.err);
+  REQUIRE(drawn != std::string::npos);
+  CHECK(contains(end.err, "% of "));
+  const auto wiped = end.err.find(" \r", drawn);
+  REQUIRE(wiped != std::string::npos);
+  CHECK(wiped < end.err.find("no more pairs"));
 }

@@ -124,3 +124,83 @@ TEST_CASE("config diff compares files and run directories") {
   CHECK((*first)["key"] == "train.steps");
   CHECK((*first)["concerns"] == "training");
 }
+
+namespace {
+
+/// A model of eight heads that nothing is wrong with.
+constexpr const char* eight_heads =
+    "[model]\narchitecture = llama\nvocab_size = 512\nhidden_size = 64\nintermediate_size = 96\n"
+    "num_hidden_layers = 4\nnum_attention_heads = 8\n[train]\nsequence_length = 32\n";
+
+}  // namespace
+
+TEST_CASE("config check holds the layout against the model, as plan and the engine do") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.conf", eight_heads).string();
+  const auto refusal = [&path](const std::string& setting, int world) {
+    const auto checked = run_trireme({"config", "check", path, "--set", setting});
+    CHECK(checked.exit_code == 2);
+    CHECK(checked.out.empty());
+    const auto planned =
+        run_trireme({"plan", path, "--world", std::to_string(world), "--set", setting});
+    CHECK(planned.err == checked.err);
+    return checked.err;
+  };
+  CHECK(run_trireme({"config", "check", path, "--set", "parallel.tensor=4"}).exit_code == 0);
+  CHECK(refusal("parallel.tensor=3", 3) ==
+        "trireme: parallel.tensor = 3 does not divide model.num_attention_heads = 8 (each rank "
+        "holds whole heads); try 1, 2, 4, 8\n");
+  CHECK(contains(refusal("parallel.pipeline=5", 5), "model.num_hidden_layers = 4"));
+  CHECK(contains(refusal("model.num_key_value_heads=3", 1), "does not divide"));
+}
+
+TEST_CASE("config check says what it could not ask") {
+  const TemporaryFolder folder;
+  const auto part = folder.write("part.conf", "[parallel]\ntensor = 3\n");
+  auto end = run_trireme({"config", "check", part.string()});
+  CHECK(end.exit_code == 0);
+  CHECK(contains(end.out,
+                 "not checked: the model and how it fits its layout (neither "
+                 "model.architecture nor model.from is given)\n"));
+  end = run_trireme({"config", "check", "--set", "model.from=/absent/model"});
+  CHECK(end.exit_code == 0);
+  CHECK(contains(end.out, "(there is no '/absent/model/config.json' here)\n"));
+  // A tokenizer that is still to be made leaves all but the vocabulary to check.
+  auto text = std::string(eight_heads);
+  text.replace(text.find("vocab_size = 512\n"), 17, "");
+  const auto path = folder.write("a.conf", text + "[data]\ntokenizer = /absent.json\n").string();
+  end = run_trireme({"config", "check", path});
+  CHECK(end.exit_code == 0);
+  CHECK(contains(end.out, "not checked: the size of the vocabulary (there is no '/absent.json'"));
+  CHECK(run_trireme({"config", "check", path, "--set", "parallel.tensor=3"}).exit_code == 2);
+}
+
+TEST_CASE("config check warns of values that one file takes from another") {
+  const TemporaryFolder folder;
+  const auto a = folder.write("a.conf", eight_heads);
+  const auto b = folder.write("b.conf", "[train]\nsequence_length = 16\nsteps = 5\n");
+  const auto end = run_trireme({"config", "check", a.string(), b.string()});
+  CHECK(end.exit_code == 0);
+  CHECK(contains(end.err, "config: " + b.string() +
+                              ":2: train.sequence_length = 16 replaces 32 of " + a.string() +
+                              ":9\n"));
+  CHECK_FALSE(contains(end.err, "train.steps"));
+  CHECK(contains(end.err, "check files that do not belong together one at a time\n"));
+  CHECK(run_trireme({"config", "check", a.string()}).err.empty());
+}
+
+TEST_CASE("config show takes a run directory, and --origin says what the run wrote down") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.conf", "[train]\nsteps = 7\n");
+  const auto resolved =
+      run_trireme({"config", "show", "--origin", path.string(), "--set", "train.seed=3"});
+  const auto file = folder.write("run/config.resolved.conf", resolved.out);
+  for (const auto& source : {file, file.parent_path()}) {
+    const auto end = run_trireme({"config", "show", "--origin", source.string()});
+    INFO(end.err);
+    CHECK(end.exit_code == 0);
+    CHECK(end.out == resolved.out);
+  }
+  const auto diff = run_trireme({"config", "diff", path.string(), file.parent_path().string()});
+  CHECK(diff.out == "train.seed: 1234 (default) -> 3 (--set)\n");
+}

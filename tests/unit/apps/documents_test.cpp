@@ -53,6 +53,12 @@ TEST_CASE("the completion script completes commands, options, keys and values") 
   CHECK(completions(script, "trireme config show --set parallel.schedule=g") ==
         "parallel.schedule=gpipe\n");
   CHECK(completions(script, "trireme config show --set parallel.sequence = ''") == "true false\n");
+  // Words that a plain option or an argument takes.
+  CHECK(completions(script, "trireme layout --schedule ''") == "gpipe 1f1b interleaved\n");
+  CHECK(completions(script, "trireme topology --devices g") == "gpu\n");
+  CHECK(completions(script, "trireme bench gemm --precision b") == "bf16 both\n");
+  CHECK(completions(script, "trireme tokenizer train --pre-tokenizer q") == "qwen2\n");
+  CHECK(completions(script, "trireme man spank") == "spank_trireme\n");
 }
 
 TEST_CASE("the manual page has every key and option, in macros that are known") {

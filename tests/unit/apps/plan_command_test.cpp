@@ -74,3 +74,66 @@ TEST_CASE("the plan of a run in FP8 says when copies of weights are made, and co
   CHECK(bytes(twice) - bytes(once) >= weights);
   CHECK(bytes(twice) - bytes(once) < weights + 9 * 512);
 }
+
+TEST_CASE("degrees that a plan proposes are ones that the model and the batch allow") {
+  const TemporaryFolder folder;
+  const auto path = folder.write(
+      "model.conf",
+      "[model]\narchitecture = llama\nvocab_size = 1000\nhidden_size = 512\n"
+      "intermediate_size = 1024\nnum_hidden_layers = 4\nnum_attention_heads = 8\n"
+      "[parallel]\ntensor = 2\npipeline = 2\n[train]\nsequence_length = 64\nglobal_batch = 12\n");
+  const auto end = run_trireme({"plan", path.string(), "--world", "6"});
+  CHECK(end.exit_code == 3);
+  const auto choices = end.err.find("; try ");
+  INFO(end.err);
+  REQUIRE(choices != std::string::npos);
+  CHECK(contains(end.err, ", or start 4 ranks\n"));
+  std::istringstream texts(end.err.substr(choices + 6, end.err.find(", or") - choices - 6));
+  int count = 0;
+  for (std::string text; std::getline(texts, text, ',');) {
+    std::istringstream words(text);
+    std::string tensor;
+    std::string pipeline;
+    std::string data;
+    std::string times;
+    words >> tensor >> times >> pipeline >> times >> data;
+    INFO(text);
+    const auto again =
+        run_trireme({"plan", path.string(), "--world", "6", "--set", "parallel.tensor=" + tensor,
+                     "--set", "parallel.pipeline=" + pipeline, "--set", "parallel.data=" + data});
+    CHECK(again.exit_code == 0);
+    ++count;
+  }
+  CHECK(count == 3);
+  // Seven ranks can be none of heads, layers and sequences.
+  CHECK(contains(run_trireme({"plan", path.string(), "--world", "7"}).err,
+                 "in the mesh); start 4 ranks\n"));
+}
+
+TEST_CASE("every configuration of configs/ can be planned on the ranks it is made for") {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TRIREME_SOURCE_DIR "/configs")) {
+    const auto path = entry.path().string();
+    INFO(path);
+    // Its tokenizer is made from the user's text.
+    const bool names_vocabulary =
+        contains(run_trireme({"config", "check", path}).out, "the size of the vocabulary");
+    const auto degree = [&path](const char* key) {
+      return std::stoi(run_trireme({"config", "show", path, "--get", key}).out);
+    };
+    const auto world = degree("parallel.tensor") * degree("parallel.pipeline");
+    std::vector<std::string> arguments{"plan", path, "--world", std::to_string(world), "--json"};
+    if (names_vocabulary) {
+      arguments.insert(arguments.end(), {"--set", "model.vocab_size=4096"});
+    }
+    const auto end = run_trireme(arguments);
+    INFO(end.err);
+    REQUIRE(end.exit_code == 0);
+    const auto plan = Json::parse(end.out);
+    CHECK(plan["world_size"] == world);
+    CHECK(plan["ranks"].size() == static_cast<std::size_t>(world));
+    for (const auto& rank : plan["ranks"]) CHECK(rank["bytes"]["total"] > 0);
+    ++count;
+  }
+  CHECK(count >= 7);
+}

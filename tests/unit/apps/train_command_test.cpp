@@ -116,3 +116,23 @@ TEST_CASE("a run writes down its CPU as the kernel knows it") {
     CHECK(found.contains(ours) == flags.contains(the_kernels));
   }
 }
+
+TEST_CASE("an answer ends its line before the log goes on") {
+  const TemporaryFolder folder;
+  train_in(folder.path());
+  // Both streams in the order in which a terminal would have them.
+  const auto end =
+      run_program({.program = "/bin/sh",
+                   .arguments = {"-c", "exec \"$0\" \"$@\" 2>&1", TRIREME_EXECUTABLE, "generate",
+                                 "--weights", (folder.path() / "run").string(), "--tokenizer",
+                                 (folder.path() / "tokenizer.json").string(), "--prompt", "line",
+                                 "--max-tokens", "3"}});
+  INFO(end.out);
+  CHECK(end.exit_code == 0);
+  const auto said = end.out.find("generate: 1 prompt of ");
+  REQUIRE(said != std::string::npos);
+  const auto begin = end.out.rfind('\n', said) + 1;
+  // 12:34:56.789, and nothing of the answer before it.
+  CHECK(end.out.compare(begin + 2, 1, ":") == 0);
+  CHECK(end.out.compare(begin + 8, 1, ".") == 0);
+}

@@ -1,0 +1,172 @@
+#include "apps/local_ranks.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/runtime/identity.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+namespace trireme::apps {
+namespace {
+
+using base::ExitCode;
+using base::format;
+
+/// What a shell says of a program that it does not find.
+constexpr int not_found = 127;
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD}) sigaddset(&set, signal);
+  return set;
+}
+
+/// Signals of `set` wait for sigwaitinfo() while this lives.
+class Blocked {
+ public:
+  explicit Blocked(const sigset_t& set) { pthread_sigmask(SIG_BLOCK, &set, &before_); }
+  ~Blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_{};
+};
+
+/// The null-terminated array that exec wants; it points into `texts`.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (auto& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> command_for(int ranks, const std::vector<std::string>& arguments) {
+  // On this node alone, whatever a host file or a batch system would add; every word of mpirun's
+  // own about ranks that fail is one that the ranks have said better.
+  std::vector<std::string> command{
+      "mpirun", "-n",       format("{}", ranks), "--host", "localhost",       "--mca",
+      "plm",    "isolated", "--bind-to",         "none",   "--oversubscribe", "--quiet"};
+  command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+std::vector<std::string> variables_for(const base::Environment& environment) {
+  auto variables = environment.variables();
+  if (::geteuid() == 0) {
+    // mpirun asks root to say twice that it is meant.
+    variables["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
+    variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
+  }
+  // The ranks' stderr is a pipe of mpirun's, which ends on this terminal.
+  if (base::log::settings().colour) variables["FORCE_COLOR"] = "1";
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : variables) entries.push_back(format("{}={}", name, value));
+  return entries;
+}
+
+/// A child that runs the command: in a process group of its own, so that a terminal's Ctrl-C
+/// reaches this process alone, and not longer than this process.
+pid_t spawn(std::vector<std::string> command, std::vector<std::string> variables,
+            const sigset_t& mask) {
+  const auto words = pointers_to(command);
+  const auto entries = pointers_to(variables);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  // Nothing but calls that are safe after a fork.
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(not_found);
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  ::execvpe(words[0], words.data(), entries.data());
+  ::_exit(not_found);
+}
+
+/// The child's exit code as a shell gives it, or -1 while it runs.
+int code_of(pid_t child) {
+  int status = 0;
+  if (::waitpid(child, &status, WNOHANG) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// Passes signals on until the child has ended.
+int attend(pid_t child, const sigset_t& watched) {
+  bool asked = false;
+  for (;;) {
+    if (const int code = code_of(child); code >= 0) return code;
+    const int signal = ::sigwaitinfo(&watched, nullptr);
+    if (signal < 0 || signal == SIGCHLD) continue;
+    // mpirun hands SIGUSR1 to its ranks, which save; SIGTERM ends them and it.
+    ::kill(child, asked && signal != SIGUSR1 ? SIGTERM : SIGUSR1);
+    asked = true;
+  }
+}
+
+}  // namespace
+
+base::Status may_start_ranks(int ranks, const base::Environment& environment) {
+  const auto identity = runtime::identify(environment);
+  if (!identity.ok()) return identity.failure();
+  if (identity->launcher != runtime::Launcher::none) {
+    return base::Failure{
+        ExitCode::launch,
+        format("--ranks {} does not go with {}, which has started this process already (--ranks "
+               "starts ranks by itself, on this node); leave one of the two out",
+               ranks, runtime::name(identity->launcher))};
+  }
+  if (!identity->job.empty()) {
+    return base::Failure{
+        ExitCode::launch,
+        format("--ranks {} does not go with Slurm job {} (inside of a job, ranks are tasks of a "
+               "step); start with srun --mpi=pmix -n {} trireme train, without --ranks",
+               ranks, identity->job, ranks)};
+  }
+  return {};
+}
+
+std::vector<std::string> without_ranks_option(const std::vector<std::string>& arguments) {
+  std::vector<std::string> kept;
+  for (std::size_t at = 0; at < arguments.size(); ++at) {
+    if (arguments[at] == "--ranks") {
+      ++at;
+    } else if (!arguments[at].starts_with("--ranks=")) {
+      kept.push_back(arguments[at]);
+    }
+  }
+  return kept;
+}
+
+ExitCode start_ranks(int ranks, const std::vector<std::string>& arguments,
+                     const base::Environment& environment) {
+  const auto watched = watched_signals();
+  const Blocked blocked(watched);
+  const pid_t child =
+      spawn(command_for(ranks, arguments), variables_for(environment), blocked.before());
+  if (child < 0) {
+    throw base::Error(ExitCode::launch, format("cannot start mpirun: {}", std::strerror(errno)));
+  }
+  const int code = attend(child, watched);
+  if (code == not_found) {
+    throw base::Error(ExitCode::launch,
+                      "mpirun was not found in PATH (--ranks starts ranks with it); install "
+                      "openmpi-bin, or start ranks with a launcher of your own");
+  }
+  return static_cast<ExitCode>(code);
+}
+
+}  // namespace trireme::apps
