@@ -90,6 +90,24 @@ std::string libraries_text(const MemoryPlan& plan) {
   return text + "and the driver's context, which a run measures\n";
 }
 
+/// What the arenas do not hold, because it does not depend on the run or is another's to choose.
+std::vector<std::string> not_counted(const MemoryPlan& plan) {
+  std::vector<std::string> parts{
+      "exchange buffers of process groups (shared memory: 1.5 MiB for each rank of a group; "
+      "between "
+      "nodes two of at most 8 MiB a group)",
+      "what the process and its libraries are"};
+  if (plan.libraries.empty()) {
+    parts.emplace_back("packed operands and scratch of oneDNN");
+    parts.emplace_back("blocks of a checkpoint while it is written or read");
+  } else {
+    parts.emplace_back(
+        "of the host: copies of batches, and of the rank's state while a checkpoint "
+        "is written or read");
+  }
+  return parts;
+}
+
 base::Json bytes_json(const engine::MemoryUse& bytes) {
   base::Json json;
   for (std::size_t index = 0; index < all_purposes.size(); ++index) {
@@ -103,13 +121,15 @@ base::Json bytes_json(const engine::MemoryUse& bytes) {
 
 std::string text(const MemoryPlan& plan) {
   std::string text = run_in_words(plan) + "\n" + table(plan);
-  if (plan.ranks.size() == 1) return text + libraries_text(plan);
+  const auto rest =
+      libraries_text(plan) + format("\nnot counted: {}\n", base::join(not_counted(plan), "; "));
+  if (plan.ranks.size() == 1) return text + rest;
   std::uint64_t all = 0;
   for (const auto& rank : plan.ranks) all += engine::total_bytes(rank.bytes);
   const auto& largest = plan.largest();
   text += format("\nlargest: rank {} with {}; all ranks together {}\n", largest.rank.value(),
                  base::bytes_text(engine::total_bytes(largest.bytes)), base::bytes_text(all));
-  return text + libraries_text(plan);
+  return text + rest;
 }
 
 base::Json to_json(const MemoryPlan& plan) {
@@ -143,7 +163,8 @@ base::Json to_json(const MemoryPlan& plan) {
       {"stage_layers", layers.counts},
       {"stage_balance", layers.balance},
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},
-      {"ranks", ranks}};
+      {"ranks", ranks},
+      {"not_counted", not_counted(plan)}};
   if (options.linear_forward == model::LinearForward::e4m3) {
     const bool kept = options.weight_copies == model::WeightCopies::kept;
     json["weight_copies"] = kept ? "kept" : "for each use";

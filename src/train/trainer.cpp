@@ -177,6 +177,18 @@ void Trainer::say_memory() const {
                                    .taken = device.taken_bytes()});
 }
 
+void Trainer::say_arenas() const {
+  const auto bytes = memory_->peak_bytes();
+  std::string parts;
+  for (std::size_t index = 0; index < bytes.size(); ++index) {
+    parts += base::format("{} {}, ", device::name(engine::all_purposes[index]), bytes[index]);
+  }
+  // Into every rank's log file: what trireme plan says beforehand.
+  base::log::write_once(
+      base::log::Level::debug, "train",
+      base::format("arenas held at most {}in all {} bytes", parts, engine::total_bytes(bytes)));
+}
+
 void Trainer::restore(Start start) {
   const auto begin = Clock::now();
   const auto load = config_.text_or("checkpoint.load", "");
@@ -408,6 +420,7 @@ base::ExitCode Trainer::run() {
   }
   if (requests_->answer().stop) return stop_in_order();
   if (saved_step_ != progress_.step) save();
+  say_arenas();
   report_->finished({.steps = progress_.step,
                      .steps_of_this_start = progress_.step - begin_step,
                      .tokens = progress_.tokens,

@@ -57,7 +57,8 @@ std::string text(const MemoryPlan& plan);
 /// {"architecture", "parameters", "world_size", "mesh": {"pp": ..}, "schedule", "virtual_stages",
 ///  "micro_batches", "tokens_per_step", "bubble_fraction", "largest": {"rank", "total"},
 ///  "ranks": [{"rank", "coordinates": {"pp": ..}, "bytes": {"parameters": .., .., "total"}}],
-///  "libraries": {"cuBLASLt": bytes, ..}}, the last with numerics.backend = cuda.
+///  "not_counted": ["what", ..], "libraries": {"cuBLASLt": bytes, ..}}, the last with
+/// numerics.backend = cuda.
 base::Json to_json(const MemoryPlan& plan);
 
 }  // namespace trireme::plan

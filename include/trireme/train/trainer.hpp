@@ -87,6 +87,8 @@ class Trainer {
   void say_where() const;
   /// What a card's memory holds, arenas and the rest apart; nothing on a host.
   void say_memory() const;
+  /// What the arenas of this rank held at most, by purpose, in bytes.
+  void say_arenas() const;
   base::ExitCode stop_in_order();
   /// The time before the limit at which the run must begin to stop.
   double lead_seconds() const;

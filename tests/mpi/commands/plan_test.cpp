@@ -1,0 +1,62 @@
+// What `trireme plan` says beforehand is what `trireme train` takes.
+#include "trireme/base/format.hpp"
+
+#include "mpi/commands/ranks.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+#include <sstream>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+namespace {
+
+/// By purpose, what the log of a rank says at the end of its run: "... parameters 123, ...".
+std::string arenas_of(const std::filesystem::path& run, int rank) {
+  std::ifstream file(run / "log" / base::format("r{:04}.txt", rank));
+  std::string found;
+  const std::string words = "arenas held at most ";
+  for (std::string line; std::getline(file, line);) {
+    if (const auto at = line.find(words); at != std::string::npos) {
+      found = line.substr(at + words.size());
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("plan and train agree on the memory of each rank, to the byte") {
+  const TemporaryFolder folder;
+  const auto prefix = folder.path() / "tokens";
+  write_tokens(prefix, made_up_tokens(4000, 512));
+  const auto run = folder.path() / "run";
+  const std::vector<std::string> settings{"data.train=" + prefix.string(),
+                                          "data.validation=" + prefix.string(),
+                                          "run.directory=" + run.string(),
+                                          "train.steps=2",
+                                          "train.eval_every=2",
+                                          "train.eval_batches=1",
+                                          "parallel.tensor=2",
+                                          "parallel.pipeline=2",
+                                          "parallel.zero_level=1",
+                                          "numerics.precision=bf16"};
+  const std::string configuration = TRIREME_SOURCE_DIR "/configs/debug-tiny.conf";
+  done_on_ranks(4, with_settings({"train", configuration}, settings));
+  const auto plan = base::Json::parse(
+      done_on_ranks(1, with_settings({"plan", configuration, "--world", "4", "--json"}, settings)));
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto& bytes = plan["ranks"][static_cast<std::size_t>(rank)]["bytes"];
+    const auto said = arenas_of(run, rank);
+    INFO(rank << ": " << said << " planned " << bytes.dump());
+    for (const auto& [purpose, count] : bytes.items()) {
+      if (purpose == "total") continue;
+      CHECK(says(said, base::format("{} {}, ", purpose, count.get<std::int64_t>())));
+    }
+    CHECK(says(said, base::format("in all {} bytes", bytes["total"].get<std::int64_t>())));
+  }
+  CHECK_FALSE(plan["not_counted"].empty());
+}

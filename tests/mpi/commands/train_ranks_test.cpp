@@ -1,0 +1,130 @@
+// `trireme train --ranks N` starts its ranks itself.
+#include "mpi/commands/ranks.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+namespace {
+
+constexpr const char* configuration = TRIREME_SOURCE_DIR "/configs/debug-tiny.conf";
+
+/// A run over made-up tokens in `folder`.
+struct Run {
+  explicit Run(const TemporaryFolder& folder) : directory(folder.path() / "run") {
+    const auto prefix = folder.path() / "tokens";
+    write_tokens(prefix, made_up_tokens(4000, 512));
+    settings = {"data.train=" + prefix.string(), "run.directory=" + directory.string(),
+                "train.steps=2", "parallel.tensor=2"};
+  }
+
+  ProgramStart start(const std::string& ranks, const std::vector<std::string>& more = {}) const {
+    auto all = settings;
+    all.insert(all.end(), more.begin(), more.end());
+    return {.program = TRIREME_EXECUTABLE,
+            .arguments = with_settings({"train", configuration, "--ranks", ranks}, all),
+            .timeout_seconds = 120};
+  }
+
+  std::filesystem::path directory;
+  std::vector<std::string> settings;
+};
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("train --ranks trains as mpirun does, more ranks than cores included") {
+  const TemporaryFolder folder;
+  const Run run(folder);
+  const auto end = run_program(run.start("4"));
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  CHECK(says(end.err, "/0004 "));
+  const auto mine = metrics(run.directory, "train");
+  std::filesystem::remove_all(run.directory);
+  done_on_ranks(4, with_settings({"train", configuration}, run.settings));
+  const auto theirs = metrics(run.directory, "train");
+  REQUIRE(mine.size() == 2);
+  REQUIRE(theirs.size() == 2);
+  for (std::size_t step = 0; step < 2; ++step) {
+    CHECK(mine[step]["loss"] == theirs[step]["loss"]);
+    CHECK(mine[step]["grad_norm"] == theirs[step]["grad_norm"]);
+  }
+}
+
+TEST_CASE("exit codes of ranks that train --ranks started come through") {
+  const TemporaryFolder folder;
+  const Run run(folder);
+  // Known before there are ranks: said once.
+  auto end = run_program(run.start("2", {"train.stesp=5"}));
+  CHECK(end.exit_code == 2);
+  CHECK(count_of(end.err, "train.stesp=5:") == 1);
+  // Known to the ranks alone.
+  end = run_program(run.start("2", {"parallel.tensor=4"}));
+  INFO(end.err);
+  CHECK(end.exit_code == 3);
+  end = run_program(run.start("2", {"data.train=/absent"}));
+  INFO(end.err);
+  CHECK(end.exit_code == 6);
+  // mpirun's own words about the ranks that failed are not needed.
+  CHECK_FALSE(says(end.err, "mpirun detected"));
+}
+
+TEST_CASE("a signal to train --ranks saves, ends with 75, and the run goes on from there") {
+  const TemporaryFolder folder;
+  const Run run(folder);
+  for (const auto* signal : {"TERM", "INT"}) {
+    auto start = run.start("2", {"train.steps=1000000", "train.log_every=1000"});
+    // As from a terminal: asynchronous commands of a script would ignore SIGINT.
+    std::string script =
+        "import signal, subprocess, sys, time, os\n"
+        "run = subprocess.Popen(sys.argv[3:])\n"
+        "path = sys.argv[2] + '/metrics.jsonl'\n"
+        "size = lambda: os.path.getsize(path) if os.path.exists(path) else 0\n"
+        "before = size()\n"
+        "while size() < before + 2000 and run.poll() is None: time.sleep(0.02)\n"
+        "run.send_signal(getattr(signal, 'SIG' + sys.argv[1]))\n"
+        "sys.exit(run.wait())\n";
+    std::vector<std::string> arguments{"-c", script, signal, run.directory.string(),
+                                       start.program.string()};
+    arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
+    start.arguments = arguments;
+    start.program = "/usr/bin/python3";
+    const auto end = run_program(start);
+    INFO(signal << ": " << end.err);
+    CHECK(end.exit_code == 75);
+    CHECK(says(end.err, "start again to continue"));
+  }
+  const auto saves = metrics(run.directory, "save");
+  REQUIRE(saves.size() == 2);
+  CHECK(saves[1]["step"] > saves[0]["step"]);
+}
+
+TEST_CASE("train --ranks is refused where ranks are another's to start") {
+  const TemporaryFolder folder;
+  const Run run(folder);
+  auto start = run.start("2");
+  start.environment["OMPI_COMM_WORLD_SIZE"] = "2";
+  start.environment["OMPI_COMM_WORLD_RANK"] = "0";
+  auto end = run_program(start);
+  CHECK(end.exit_code == 3);
+  CHECK(says(end.err, "--ranks 2 does not go with mpirun, which has started this process already"));
+  start = run.start("2");
+  start.environment["SLURM_JOB_ID"] = "7";
+  end = run_program(start);
+  CHECK(end.exit_code == 3);
+  CHECK(says(end.err, "start with srun --mpi=pmix -n 2 trireme train, without --ranks"));
+  start = run.start("2");
+  start.environment["PATH"] = "/absent";
+  end = run_program(start);
+  CHECK(end.exit_code == 3);
+  CHECK(says(end.err, "mpirun was not found in PATH"));
+  CHECK_FALSE(std::filesystem::exists(run.directory));
+}
