@@ -226,7 +226,7 @@ std::vector<Key> numerics_keys() {
            .default_text = "auto",
            .unit = "FLOP/s",
            .range = more_than(0),
-           .auto_rule = "a matrix product measured at start, in the run's precision",
+           .auto_rule = "the data sheet of known GPUs, else the fastest product measured at start",
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};
