@@ -12,6 +12,7 @@
 #include "trireme/train/weights.hpp"
 
 #include "groups.hpp"
+#include "nonfinite_steps.hpp"
 #include "setup.hpp"
 #include "text_bytes.hpp"
 
@@ -212,10 +213,11 @@ std::string text(const Evaluation& evaluation) {
   if (evaluation.step) text += base::format("step           {}\n", *evaluation.step);
   text += base::format("held out       {} tokens in {} sequences of {}\n", evaluation.tokens,
                        evaluation.sequences, evaluation.sequence_length);
-  text += base::format("loss           {:.6f} nats a token\n", evaluation.loss);
-  text += base::format("perplexity     {:.4f}\n", evaluation.perplexity());
+  text += base::format("loss           {} nats a token\n", number_text(evaluation.loss, 6));
+  text += base::format("perplexity     {}\n", number_text(evaluation.perplexity(), 4));
   if (const auto bits = evaluation.bits_per_byte(); bits && evaluation.bytes) {
-    text += base::format("bits per byte  {:.4f} ({} bytes of text)\n", *bits, *evaluation.bytes);
+    text += base::format("bits per byte  {} ({} bytes of text)\n", number_text(*bits, 4),
+                         *evaluation.bytes);
   } else if (!evaluation.bytes) {
     text +=
         "bits per byte  not known: no tokenizer belongs to the weights (data.tokenizer names "

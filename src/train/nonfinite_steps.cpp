@@ -18,4 +18,8 @@ std::string number_text(double value) {
   return std::isnan(value) ? "nan" : base::format("{}", value);
 }
 
+std::string number_text(double value, int digits) {
+  return std::isnan(value) ? "nan" : base::format("{:.{}f}", value, digits);
+}
+
 }  // namespace trireme::train

@@ -256,8 +256,8 @@ void Trainer::step() {
     report_->skipped(record, nonfinite_->in_a_row());
   }
   if (comment_) {
-    comment_->offer(base::format("step {}/{}, loss {:.4f}", record.step,
-                                 config_.integer("train.steps"), record.loss));
+    comment_->offer(base::format("step {}/{}, loss {}", record.step, config_.integer("train.steps"),
+                                 number_text(record.loss, 4)));
   }
 }
 

@@ -1,12 +1,17 @@
 #include "trireme/train/report.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/train/evaluate.hpp"
 
 #include "support/temporary_folder.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 
 using namespace trireme;
 using train::MemoryRecord;
@@ -122,4 +127,32 @@ TEST_CASE("what a card's memory holds is told part by part, and what is left is 
   CHECK(json.at("graph_bytes") == 400);
   CHECK(json.at("taken_bytes") == 7000);
   CHECK_FALSE(std::getline(file, line));
+}
+
+TEST_CASE("people read nan, whatever sign the machine gave it") {
+  const double minus_nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0);
+  const tests::TemporaryFolder folder;
+  const auto before = base::log::settings();
+  auto log = before;
+  log.file = (folder.path() / "log.txt").string();
+  base::log::configure(log);
+  train::Report::Settings settings;
+  settings.directory = folder.path();
+  settings.steps = 3;
+  settings.speaks = true;
+  train::Report(settings).evaluated(3, minus_nan, 100, 1.0);
+  base::log::configure(before);
+  const auto said = base::value_or_throw(base::read_text_file(log.file));
+  CHECK(said.find("held-out loss nan  perplexity nan  (100 tokens") != std::string::npos);
+
+  train::Evaluation evaluation;
+  evaluation.tokens = 100;
+  evaluation.loss = minus_nan;
+  evaluation.bytes = 9;
+  evaluation.seconds = 1.0;
+  const auto answer = train::text(evaluation);
+  CHECK(answer.find("loss           nan nats") != std::string::npos);
+  CHECK(answer.find("perplexity     nan\n") != std::string::npos);
+  CHECK(answer.find("bits per byte  nan (9 bytes") != std::string::npos);
+  CHECK(answer.find("-nan") == std::string::npos);
 }
