@@ -127,8 +127,7 @@ End run_of(const Folder& folder, const fs::path& run, int skips, std::set<int> b
                          runtime::join(mpi(), options, {})};
   const auto config = config_for(folder, run, skips);
   try {
-    return {train::Trainer(config, session.cluster, *session.kernels, train::Start::resume).run(),
-            ""};
+    return {train::Trainer(config, session).run(), ""};
   } catch (const base::Error& error) {
     return {error.code(), error.what()};
   }
