@@ -1,5 +1,6 @@
 #include "trireme/data/indexed_tokens.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
 #include "data/hash.hpp"
@@ -131,6 +132,22 @@ Status check_documents(Bytes index, const IndexLayout& layout, const std::filesy
   return {};
 }
 
+/// Touches all pages once, under guard: what is checked next is there.
+Status check_storage(const MappedFile& file) {
+  constexpr std::size_t page = 4096;
+  const auto bytes = file.bytes();
+  try {
+    file.guard([&] {
+      for (std::size_t at = 0; at < bytes.size(); at += page) {
+        static_cast<void>(*static_cast<const volatile std::byte*>(bytes.data() + at));
+      }
+    });
+  } catch (const base::Error& error) {
+    return Failure{error.code(), error.what()};
+  }
+  return {};
+}
+
 struct LlmCHeader {
   std::int32_t magic;
   std::int32_t version;
@@ -197,6 +214,7 @@ Result<IndexedTokens> IndexedTokens::open_megatron(const std::filesystem::path& 
   auto index_file = MappedFile::open(index);
   if (!index_file) return index_file.failure();
   const auto bytes = index_file->bytes();
+  if (const auto status = check_storage(*index_file); !status) return status.failure();
   const auto type = read_token_type(bytes, index);
   if (!type) return type.failure();
   const auto layout = read_layout(bytes, index);
@@ -293,27 +311,34 @@ TokenRange IndexedTokens::document(std::int64_t index) const {
     return element(bytes, layout.pointers, sequence) /
            static_cast<std::int64_t>(bytes_per_token(token_type()));
   };
-  return {start_of(element(bytes, layout.document_starts, index)),
-          start_of(element(bytes, layout.document_starts, index + 1))};
+  TokenRange range;
+  content_->index.guard([&] {
+    range = {start_of(element(bytes, layout.document_starts, index)),
+             start_of(element(bytes, layout.document_starts, index + 1))};
+  });
+  return range;
 }
 
 void IndexedTokens::read(std::int64_t begin, std::span<std::int32_t> tokens) const {
   const auto count = static_cast<std::int64_t>(tokens.size());
   TRIREME_EXPECT(begin >= 0 && begin <= token_count() - count, "tokens within the stream");
   const auto width = bytes_per_token(token_type());
-  const auto* source =
+  const auto* const source =
       content_->tokens.bytes().data() + content_->first + width * static_cast<std::size_t>(begin);
   if (tokens.empty()) return;
-  if (token_type() == TokenType::int32) {
-    std::memcpy(tokens.data(), source, tokens.size_bytes());
-    return;
-  }
-  for (auto& token : tokens) {
-    std::uint16_t narrow;
-    std::memcpy(&narrow, source, sizeof narrow);
-    token = narrow;
-    source += sizeof narrow;
-  }
+  content_->tokens.guard([&] {
+    if (token_type() == TokenType::int32) {
+      std::memcpy(tokens.data(), source, tokens.size_bytes());
+      return;
+    }
+    const auto* at = source;
+    for (auto& token : tokens) {
+      std::uint16_t narrow;
+      std::memcpy(&narrow, at, sizeof narrow);
+      token = narrow;
+      at += sizeof narrow;
+    }
+  });
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,7 +39,14 @@ class MappedFile {
   }
   std::size_t size() const { return mapping_.get().length; }
 
+  /// Calls `reads`, which reads bytes() on this thread, throws nothing and holds nothing that wants
+  /// destruction. Where the storage no longer gives them (somebody has cut the file short, a file
+  /// system fails) the system would end the process by SIGBUS: throws base::Error (exit code 6)
+  /// that names the file instead.
+  void guard(const std::function<void()>& reads) const;
+
  private:
+  std::filesystem::path path_;
   base::UniqueHandle<MappingTraits> mapping_;  // null for an empty file
 };
 

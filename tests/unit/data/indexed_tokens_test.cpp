@@ -1,10 +1,14 @@
 #include "trireme/data/indexed_tokens.hpp"
 
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
 #include "scratch.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <thread>
 
 using namespace trireme;
 using namespace trireme::data;
@@ -228,4 +232,41 @@ TEST_CASE("a fingerprint follows the content, not the place or the width of toke
   };
   CHECK(of("a") == of("b"));
   CHECK(of("a") != of("c"));
+}
+
+TEST_CASE("tokens whose file is cut short while they are read end in words that name it") {
+  const Scratch scratch;
+  const auto type = GENERATE(TokenType::uint16, TokenType::int32);
+  // Eight documents of 4096 tokens: each begins a page of its own, in both types.
+  write(scratch / "a", Documents(8, std::vector<std::int32_t>(4096, 7)), type);
+  const auto tokens = IndexedTokens::open(scratch / "a").value();
+  const auto name = (scratch / "a.bin").string();
+  std::filesystem::resize_file(name, 4096 * bytes_per_token(type));
+  const auto refusal = [&](std::int64_t document) -> std::string {
+    try {
+      read_range(tokens, tokens.document(document));
+    } catch (const base::Error& error) {
+      CHECK(error.code() == base::ExitCode::checkpoint);
+      return error.what();
+    }
+    return "";
+  };
+  // Again and again, and on any thread.
+  for (int time = 0; time < 3; ++time) {
+    CHECK(refusal(0).empty());
+    CHECK_THAT(refusal(3), Catch::Contains("'" + name + "' cannot be read any more at byte"));
+  }
+  std::string elsewhere;
+  std::thread([&] { elsewhere = refusal(7); }).join();
+  CHECK_THAT(elsewhere, Catch::Contains(base::format("it was cut from {} to {} bytes",
+                                                     8 * 4096 * bytes_per_token(type),
+                                                     4096 * bytes_per_token(type))));
+}
+
+TEST_CASE("an index that is cut short while it is read ends in words that name it") {
+  const Scratch scratch;
+  write(scratch / "a", Documents(4096, {1, 2}), TokenType::uint16);
+  const auto tokens = IndexedTokens::open(scratch / "a").value();
+  std::filesystem::resize_file(scratch / "a.idx", 4096);
+  CHECK_THROWS_WITH(tokens.document(4000), Catch::Contains((scratch / "a.idx").string()));
 }
