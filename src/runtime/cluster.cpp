@@ -42,7 +42,10 @@ void make_groups(comm::MpiRuntime& mpi, Cluster& cluster, const comm::GroupOptio
   cluster.tp = axis_group(mpi, cluster, tensor, layout::short_name(Axis::tensor), options);
   cluster.pp = axis_group(mpi, cluster, pipeline, layout::short_name(Axis::pipeline), options);
   cluster.dp = axis_group(mpi, cluster, data, layout::short_name(Axis::data), options);
-  cluster.replica = axis_group(mpi, cluster, both, "replica", options);
+  // Few numbers: how they are stored does not count.
+  auto few = options;
+  few.stores = comm::Stores::ordinary;
+  cluster.replica = axis_group(mpi, cluster, both, "replica", few);
   cluster.embedding = embedding_group(mpi, cluster, options);
 }
 
