@@ -80,7 +80,7 @@ def run(arguments, record):
 
 def check_rank(check, arguments, record, rank, fault_time):
     others_code, victim_code, words, waits = EXPECTED[arguments.fault]
-    said = (record / f"{rank}.err").read_text()
+    said = (record / f"{rank}.err").read_text(errors="replace")
     file = record / f"{rank}.exit"
     wanted = victim_code if rank == VICTIM else others_code
     if wanted is None or (arguments.fault in TOLD_BY_ONE and rank != 0):
@@ -97,7 +97,9 @@ def check_rank(check, arguments, record, rank, fault_time):
     check(float(ended) - fault_time < limit,
           f"rank {rank} ended {float(ended) - fault_time:.1f} s after the fault")
     if arguments.fault in TOLD_ONCE:
-        check(len(said.strip().splitlines()) == (1 if rank == 0 else 0),
+        # A machine with fewer cores than ranks is another matter.
+        lines = [line for line in said.splitlines() if " warning " not in line]
+        check(len(lines) == (1 if rank == 0 else 0),
               f"rank {rank} says what rank 0 says for all: {said}")
         if rank != 0:
             return
