@@ -65,13 +65,14 @@ std::vector<std::string> command_for(int ranks, const std::vector<std::string>& 
 
 std::vector<std::string> variables_for(const base::Environment& environment) {
   auto variables = environment.variables();
+  const std::string yes = "1";
   if (::geteuid() == 0) {
     // mpirun asks root to say twice that it is meant.
-    variables["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
-    variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
+    variables["OMPI_ALLOW_RUN_AS_ROOT"] = yes;
+    variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = yes;
   }
   // The ranks' stderr is a pipe of mpirun's, which ends on this terminal.
-  if (base::log::settings().colour) variables["FORCE_COLOR"] = "1";
+  if (base::log::settings().colour) variables["FORCE_COLOR"] = yes;
   std::vector<std::string> entries;
   for (const auto& [name, value] : variables) entries.push_back(format("{}={}", name, value));
   return entries;
