@@ -72,6 +72,42 @@ TEST_CASE("speed and MFU are tokens and operations by time, and a beaten peak is
   CHECK(lines[6].at("mfu") == 0.2);
 }
 
+TEST_CASE("waits and the time left are told as they were counted") {
+  const tests::TemporaryFolder folder;
+  const auto before = base::log::settings();
+  auto log = before;
+  log.file = (folder.path() / "log.txt").string();
+  base::log::configure(log);
+  train::Report::Settings settings;
+  settings.directory = folder.path();
+  settings.run = "a run";
+  settings.steps = 40;
+  settings.log_every = 10;
+  settings.flops_per_token = 50;
+  settings.peak_flops = 1e6;
+  settings.speaks = true;
+  train::Report report(settings);
+  for (const std::int64_t step : {9, 10, 40}) {
+    auto record = record_of(step, 1000, 2.5);
+    record.exposed_seconds = 0.25;
+    record.bubble_seconds = 0.5;
+    report.step(record);
+  }
+  base::log::configure(before);
+  const auto lines = lines_of(folder.path());
+  REQUIRE(lines.size() == 3);
+  for (const auto& line : lines) {
+    CHECK(line.at("step_ms") == 2500);
+    CHECK(line.at("exposed_comm_ms") == 250);
+    CHECK(line.at("bubble_ms") == 500);
+  }
+  const auto said = base::value_or_throw(base::read_text_file(log.file));
+  CHECK(said.find("step      9/40") == std::string::npos);
+  // Thirty steps of 2.5 s.
+  CHECK(said.find("exposed 250.0 ms  bubble 500.0 ms  left 1 min 15 s") != std::string::npos);
+  CHECK(said.find("exposed 250.0 ms  bubble 500.0 ms  left 0 s") != std::string::npos);
+}
+
 TEST_CASE("a peak that somebody has promised stays, and measuring again has an end") {
   const tests::TemporaryFolder folder;
   train::Report::Settings settings;

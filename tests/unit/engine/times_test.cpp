@@ -1,0 +1,231 @@
+// What a step says of its waits, by a clock that stands still but for what takes time here: each
+// kernel, each message and each reduction as long as the test says.
+#include "trireme/device/passing_device.hpp"
+#include "trireme/engine/engine.hpp"
+
+#include "support/device/operand_kernels.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <memory>
+#include <utility>
+
+using namespace trireme;
+using layout::Axis;
+
+namespace {
+
+constexpr double kernel_seconds = 1;
+constexpr double start_seconds = 10;
+
+class CountedStopwatch final : public device::Stopwatch {
+ public:
+  explicit CountedStopwatch(const double& now) : now_(now) {}
+  void start() override { begin_ = now_; }
+  void stop() override { seconds_ += now_ - begin_; }
+  double take() override { return std::exchange(seconds_, 0.0); }
+
+ private:
+  const double& now_;
+  double begin_ = 0;
+  double seconds_ = 0;
+};
+
+class CountedDevice final : public device::PassingDevice {
+ public:
+  CountedDevice(device::Device& inner, const double& now) : PassingDevice(inner), now_(now) {}
+  std::unique_ptr<device::Stopwatch> stopwatch() override {
+    return std::make_unique<CountedStopwatch>(now_);
+  }
+
+ private:
+  const double& now_;
+};
+
+class CountedKernels final : public device::test::OperandKernels {
+ public:
+  explicit CountedKernels(double& now)
+      : now_(now), inner_(device::make_reference_kernels()), device_(inner_->device(), now) {}
+
+  const char* name() const override { return inner_->name(); }
+  device::Device& device() override { return device_; }
+  void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
+  std::vector<double> finish_sums() override { return inner_->finish_sums(); }
+  void synchronize() override { inner_->synchronize(); }
+
+ private:
+  void run(const char*, std::initializer_list<device::test::Operand>, const Body& body) override {
+    now_ += kernel_seconds;
+    body(*inner_, [](const device::Tensor& x) { return x; });
+  }
+
+  double& now_;
+  std::unique_ptr<device::Kernels> inner_;
+  CountedDevice device_;
+};
+
+/// Over when somebody waits for it, which takes its time. No look at it finds it done.
+class Late final : public comm::Work::Operation {
+ public:
+  Late(double& now, double seconds) : now_(now), seconds_(seconds) {}
+  bool poll() override { return done_; }
+  void wait() override {
+    if (!std::exchange(done_, true)) now_ += seconds_;
+  }
+  bool done() const override { return done_; }
+
+ private:
+  double& now_;
+  double seconds_;
+  bool done_ = false;
+};
+
+/// A group whose peers are pretended, and late.
+class LateGroup final : public comm::ProcessGroup {
+ public:
+  LateGroup(const char* name, const engine::EngineOptions& options, Axis axis, double& now,
+            double seconds)
+      : ProcessGroup(name, options.mesh.group(axis, options.rank),
+                     options.mesh.coordinate(axis, options.rank)),
+        now_(now),
+        seconds_(seconds),
+        inner_(comm::make_dry_run_group(name, ranks(), rank(), comm::DryRunData::mirrored)) {}
+
+  int reductions = 0;
+  int receives = 0;
+
+  const char* backend() const override { return "late"; }
+  comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
+    return reduction(inner_->start_all_reduce(x, op));
+  }
+  comm::Work start_reduce_scatter(const device::Tensor& whole,
+                                  const device::Tensor& part) override {
+    return reduction(inner_->start_reduce_scatter(whole, part));
+  }
+  comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) override {
+    return inner_->start_all_gather(part, whole);
+  }
+  comm::Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override {
+    return inner_->start_all_to_all(from, to);
+  }
+  comm::Work start_broadcast(const device::Tensor& x, int root) override {
+    return inner_->start_broadcast(x, root);
+  }
+  comm::Work start_send(const device::Tensor& x, int peer, int tag) override {
+    return inner_->start_send(x, peer, tag);
+  }
+  comm::Work start_receive(const device::Tensor& x, int peer, int tag) override {
+    inner_->start_receive(x, peer, tag).wait();
+    ++receives;
+    return late();
+  }
+  void barrier() override {}
+
+ private:
+  comm::Work reduction(comm::Work work) {
+    work.wait();
+    ++reductions;
+    now_ += start_seconds;
+    return late();
+  }
+  comm::Work late() { return comm::Work(std::make_unique<Late>(now_, seconds_)); }
+
+  double& now_;
+  double seconds_;
+  std::unique_ptr<comm::ProcessGroup> inner_;
+};
+
+engine::EngineOptions options_for(const layout::Mesh& mesh, int stage) {
+  engine::EngineOptions options;
+  options.model.architecture = model::Architecture::llama;
+  options.model.vocab_size = 97;
+  options.model.hidden_size = 48;
+  options.model.intermediate_size = 80;
+  options.model.num_hidden_layers = 6;
+  options.model.num_attention_heads = 4;
+  options.model.num_key_value_heads = 4;
+  options.model.head_dim = 12;
+  options.model.max_position_embeddings = 64;
+  options.mesh = mesh;
+  for (int rank = 0; rank < mesh.world_size(); ++rank) {
+    if (mesh.coordinate(Axis::pipeline, base::Rank{rank}) == stage) options.rank = base::Rank{rank};
+  }
+  options.micro_batches = 4;
+  options.sequence_length = 8;
+  options.bucket_bytes = 16 << 10;
+  return options;
+}
+
+/// What one step has told, and what it had to tell.
+struct Told {
+  double bubble = 0;
+  double exposed = 0;
+  int receives = 0;
+  int reductions = 0;
+};
+
+/// Of the second step: what the first has measured is gone by then.
+Told step_of(const engine::EngineOptions& options, double message_seconds,
+             double reduction_seconds) {
+  double now = 0;
+  CountedKernels kernels(now);
+  const auto tensor = comm::make_local_group("tp", options.rank);
+  LateGroup pipeline("pp", options, Axis::pipeline, now, message_seconds);
+  LateGroup data("dp", options, Axis::data, now, reduction_seconds);
+  auto memory = engine::Memory::host(engine::measure(options));
+  engine::Engine engine(options, {tensor.get(), &pipeline, &data, nullptr}, kernels, memory);
+  engine.initialise();
+  for (int index = 0; index < options.micro_batches; ++index) {
+    auto& batch = engine.batch(index);
+    for (std::int64_t at = 0; at < options.sequence_length; ++at) {
+      batch.tokens.i32()[at] = static_cast<std::int32_t>(at);
+      batch.targets.i32()[at] = static_cast<std::int32_t>(at + 1);
+    }
+  }
+  engine.run_schedule();
+  engine.reduce_gradients();
+  pipeline.receives = data.reductions = 0;
+  Told told;
+  told.bubble = engine.run_schedule().bubble_seconds;
+  told.exposed = engine.reduce_gradients().exposed_seconds;
+  told.receives = pipeline.receives;
+  told.reductions = data.reductions;
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("a stage that stands still for late messages tells as much of a bubble, and no more") {
+  for (const int stages : {1, 2, 3}) {
+    for (int stage = 0; stage < stages; ++stage) {
+      CAPTURE(stages, stage);
+      const auto options = options_for(layout::Mesh::of(stages, 1, 1), stage);
+      const auto told = step_of(options, 100, 0);
+      // Inputs from the stage before, gradients from the one after.
+      const int neighbours = (stage > 0 ? 1 : 0) + (stage + 1 < stages ? 1 : 0);
+      CHECK(told.receives == options.micro_batches * neighbours);
+      CHECK(told.bubble == 100 * told.receives);
+      CHECK(told.exposed == 0);
+      CHECK(step_of(options, 0, 0).bubble == 0);
+    }
+  }
+}
+
+TEST_CASE("late reductions of gradients are exposed, and so is their start") {
+  for (const int zero_level : {0, 1}) {
+    CAPTURE(zero_level);
+    auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
+    options.zero_level = zero_level;
+    const auto told = step_of(options, 0, 1000);
+    CHECK(told.reductions > 2);
+    CHECK(told.exposed == told.reductions * (start_seconds + 1000));
+    CHECK(told.bubble == 0);
+    CHECK(step_of(options, 0, 0).exposed == told.reductions * start_seconds);
+  }
+}
+
+TEST_CASE("waits for messages and for reductions are told apart") {
+  const auto told = step_of(options_for(layout::Mesh::of(2, 2, 1), 1), 100, 1000);
+  CHECK(told.bubble == 100 * told.receives);
+  CHECK(told.exposed == told.reductions * (start_seconds + 1000));
+}
