@@ -64,6 +64,7 @@ include = {root}/configs/quickstart.conf
 model.vocab_size = 512
 model.hidden_size = 32
 model.intermediate_size = 64
+model.max_position_embeddings = 256
 train.steps = {steps}
 optimizer.warmup_steps = 1
 train.sequence_length = 32
