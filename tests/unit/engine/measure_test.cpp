@@ -65,6 +65,7 @@ TEST_CASE("computing layers again trades activations for time") {
 TEST_CASE("rows of logits begin at even places, whatever the vocabulary") {
   auto options = eight_billion(1);
   options.mesh = layout::Mesh::of(1, 1, 1);
+  options.stage_layers.clear();
   options.sequence_parallel = model::SequenceParallel::off;
   options.model.hidden_size = options.model.intermediate_size = 128;
   options.model.num_attention_heads = options.model.num_key_value_heads = 1;
