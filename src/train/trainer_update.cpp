@@ -1,0 +1,48 @@
+// What a step's numbers make of it: an update, a step that is skipped, or the end of the run.
+#include "trireme/base/format.hpp"
+#include "trireme/comm/peer_error.hpp"
+#include "trireme/train/trainer.hpp"
+
+#include "nonfinite_steps.hpp"
+
+namespace trireme::train {
+
+bool Trainer::update(const StepRecord& record) {
+  switch (nonfinite_->judge(record.loss, record.gradient_norm)) {
+    case NonfiniteSteps::Verdict::update:
+      engine_->update(record.learning_rate, record.step);
+      return true;
+    case NonfiniteSteps::Verdict::skip:
+      return false;
+    case NonfiniteSteps::Verdict::stop:
+      break;
+  }
+  stop_before_update(record);
+}
+
+void Trainer::stop_before_update(const StepRecord& record) {
+  // Nothing has changed yet: the state is that of after the step before.
+  --progress_.step;
+  std::string kept = base::format("step {} is saved", progress_.step);
+  if (progress_.step == 0) {
+    kept = "no step is saved";
+  } else if (saved_step_ != progress_.step) {
+    try {
+      save_without_pruning();
+    } catch (const comm::AgreedError& error) {
+      if (error.code() != base::ExitCode::checkpoint) throw;
+      kept = base::format("step {} could not be saved: {}", progress_.step, error.what());
+    }
+  }
+  throw comm::AgreedError(
+      {base::ExitCode::checkpoint,
+       base::format("loss {} and gradient norm {} at step {} are not finite (training has "
+                    "diverged, or the data are broken); nothing was updated by it, and {}; lower "
+                    "optimizer.learning_rate, set optimizer.clip_norm or "
+                    "optimizer.skip_nonfinite, or go on from an earlier step by checkpoint.load",
+                    number_text(record.loss), number_text(record.gradient_norm), record.step,
+                    kept)},
+      base::Rank{0}, cluster_.mesh.world_size());
+}
+
+}  // namespace trireme::train
