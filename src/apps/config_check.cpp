@@ -30,7 +30,8 @@ int fewest_ranks(const layout::Degrees& degrees) {
 
 base::Result<std::vector<std::string>> check_run(const config::Config& config) {
   const auto& folder = config.text("model.from");
-  if (config.automatic("model.architecture") && folder.empty()) {
+  const bool known_to_run = fs::exists(config::run_directory(config) / "model.json");
+  if (config.automatic("model.architecture") && folder.empty() && !known_to_run) {
     return std::vector<std::string>{
         "the model and how it fits its layout (neither model.architecture nor model.from is "
         "given)"};
@@ -42,7 +43,7 @@ base::Result<std::vector<std::string>> check_run(const config::Config& config) {
   std::vector<std::string> unknown;
   const auto& tokenizer = config.text("data.tokenizer");
   const bool tokenizer_is_missing = config.automatic("model.vocab_size") && folder.empty() &&
-                                    !tokenizer.empty() && !fs::exists(tokenizer);
+                                    !known_to_run && !tokenizer.empty() && !fs::exists(tokenizer);
   if (tokenizer_is_missing) {
     unknown.push_back(format("the size of the vocabulary (there is no '{}' here)", tokenizer));
   }

@@ -45,6 +45,9 @@ TEST_CASE("an imported run is trained, evaluated, asked and exported without its
   done_on_ranks(2, {"checkpoint", "import", made.model.string(), "--to", run.string()});
   fs::rename(made.model, folder.path() / "gone");
 
+  const auto checked =
+      on_ranks(1, with_settings({"config", "check"}, {"run.directory=" + run.string()}));
+  CHECK_FALSE(says(checked.out + checked.err, "neither model.architecture"));
   done_on_ranks(2, with_settings(training(made, run), {"parallel.tensor=2"}));
   const auto shown = done_on_ranks(1, {"-q", "eval", "--weights", run.string()});
   CHECK(says(shown, "sequences of 16"));

@@ -57,8 +57,8 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
        "--set numerics.precision=fp16: numerics.precision = fp16 is not a choice (precision of "
        "weights and activations in layers); give one of fp32, bf16, fp8; did you mean 'fp32'?"},
       {{"numerics.backend=gpu"},
-       "--set numerics.backend=gpu: numerics.backend = gpu is not a choice (what computes); give "
-       "one of auto, reference, cpu, cuda; did you mean 'cuda'?"},
+       "--set numerics.backend=gpu: numerics.backend = gpu is not a choice (what runs the "
+       "kernels); give one of auto, reference, cpu, cuda; did you mean 'cuda'?"},
       {{"numerics.precision=BFloat16"},
        "--set numerics.precision=BFloat16: numerics.precision = BFloat16 is not a choice "
        "(precision of weights and activations in layers); give one of fp32, bf16, fp8; did you "
@@ -129,8 +129,8 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
       {{"parallel.pipeline=2", "model.num_hidden_layers=9", "parallel.stage_layers=4,4"},
        "parallel.stage_layers = 4, 4 (--set) sums to 8, not to model.num_hidden_layers = 9 "
        "(--set) (each layer stands on one stage); correct the list"},
-      {{"model.max_position_embeddings=512"},
-       "train.sequence_length = 1024 (default) is longer than model.max_position_embeddings = 512 "
+      {{"model.max_position_embeddings=512", "train.sequence_length=1024"},
+       "train.sequence_length = 1024 (--set) is longer than model.max_position_embeddings = 512 "
        "(--set) (the model has no positions beyond); lower the first or raise the second"},
       {{"parallel.tensor=3", "parallel.sequence=true"},
        "train.micro_batch = 1 (default) times train.sequence_length = 1024 (default) is not a "
