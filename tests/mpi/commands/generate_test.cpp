@@ -105,6 +105,7 @@ TEST_CASE("a stop text ends an answer before it, streamed or not") {
   const TemporaryFolder folder;
   const auto made = make_text_model(folder.path());
   const auto alone = answers_alone(made);
+  int streams = 0;
   for (std::size_t index = 0; index < prompts.size(); ++index) {
     // Two bytes from the middle: a stop text may begin and end inside of tokens.
     const auto& answer = alone[index];
@@ -119,11 +120,15 @@ TEST_CASE("a stop text ends an answer before it, streamed or not") {
         lines_of(done_on_ranks(1, asking(made, {"--prompt", prompts[index], "--stop", stop})));
     CHECK(lines.at(0)["text"] == expected);
     CHECK(lines.at(0)["ending"] == "stop");
+    // A stream has the bytes that a text replaces where they are no UTF-8.
+    if (expected.find("\xEF\xBF\xBD") != std::string::npos) continue;
+    ++streams;
     const auto streamed =
         done_on_ranks(2, {"generate", "--weights", made.model.string(), "--max-tokens", "8",
                           "--prompt", prompts[index], "--stop", stop, "--pipeline-parallel", "2"});
     CHECK(streamed == prompts[index] + expected + "\n");
   }
+  CHECK(streams > 0);
   const auto empty = on_ranks(1, asking(made, {"--prompt", "line", "--stop", ""}));
   CHECK(empty.exit_code == 2);
   CHECK(says(empty.err, "--stop is empty"));
