@@ -1,4 +1,5 @@
 // trireme data prepare|inspect
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
@@ -29,8 +30,8 @@ struct PrepareArguments {
 };
 
 void report(const std::string& prefix, const data::TokenFileFacts& facts) {
-  base::log::info("data", "{}.bin: {} documents, {} tokens, {:.3f} bytes of text a token", prefix,
-                  facts.documents, facts.tokens,
+  base::log::info("data", "{}.bin: {}, {} tokens, {:.3f} bytes of text a token", prefix,
+                  base::counted(facts.documents, "document"), facts.tokens,
                   static_cast<double>(facts.text_bytes) /
                       static_cast<double>(std::max<std::int64_t>(facts.tokens, 1)));
 }

@@ -48,7 +48,8 @@ Command plan_command() {
           .group = "Explanations",
           .details =
               "Runs the trainer's own code over memory that only counts, so the numbers are "
-              "those of the run's arenas, to the byte; what lies beside them is listed. No rank is started, and no data are read.\n"
+              "those of the run's arenas, to the byte; what lies beside them is listed. No rank is "
+              "started, and no data are read.\n"
               "Example: trireme plan configs/llama3-8b.conf --world 64",
           .prepare = prepare_plan};
 }

@@ -119,8 +119,7 @@ ExitCode parse_and_run(const std::vector<std::string>& arguments, Context& conte
     const auto& app = deepest(root);
     const auto surplus = root.remaining(true);
     return usage_error(
-        app, surplus.empty() ? error.what() : surplus_text(app, surplus.front(), arguments),
-        voice);
+        app, surplus.empty() ? error.what() : surplus_text(app, surplus.front(), arguments), voice);
   }
   if (!line.action()) return no_command(root, deepest(root), context.out, voice);
   configure_log(line, context.environment);

@@ -1,6 +1,7 @@
 // trireme tokenizer train|encode|decode
 #include "trireme/data/tokenizer.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
@@ -117,10 +118,11 @@ void report(const data::TrainedTokenizer& trained, const TrainOptions& options) 
   const auto& facts = trained.report;
   const auto vocab_size = trained.tokenizer.vocab_size();
   base::log::info("tokenizer",
-                  "{}: {} tokens from {} of text ({} documents, {} distinct words); counted in {}, "
+                  "{}: {} tokens from {} of text ({}, {} distinct words); counted in {}, "
                   "merged in {}",
-                  options.out, vocab_size, base::bytes_text(facts.text_bytes), facts.documents,
-                  facts.distinct_words, base::duration_text(facts.counting_seconds),
+                  options.out, vocab_size, base::bytes_text(facts.text_bytes),
+                  base::counted(facts.documents, "document"), facts.distinct_words,
+                  base::duration_text(facts.counting_seconds),
                   base::duration_text(facts.merging_seconds));
   if (vocab_size == options.training.vocab_size) return;
   base::log::warning("tokenizer",

@@ -94,8 +94,7 @@ std::string libraries_text(const MemoryPlan& plan) {
 std::vector<std::string> not_counted(const MemoryPlan& plan) {
   std::vector<std::string> parts{
       "exchange buffers of process groups (shared memory: 1.5 MiB for each rank of a group; "
-      "between "
-      "nodes two of at most 8 MiB a group)",
+      "between nodes two of at most 8 MiB a group)",
       "what the process and its libraries are"};
   if (plan.libraries.empty()) {
     parts.emplace_back("packed operands and scratch of oneDNN");

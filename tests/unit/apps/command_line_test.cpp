@@ -136,7 +136,7 @@ TEST_CASE("missing, surplus and wrong arguments are usage errors") {
                     "trireme: B is required\n"
                     "trireme: see: trireme config diff --help\n");
   check_usage_error({"completion", "zsh"},
-                    "trireme: SHELL: 'zsh' is not one of bash\n"
+                    "trireme: SHELL: 'zsh' is not one of bash; did you mean 'bash'?\n"
                     "trireme: see: trireme completion --help\n");
   check_usage_error({"config", "show", "--set"},
                     "trireme: --set: 1 required SECTION.KEY=VALUE missing\n"
@@ -252,7 +252,7 @@ TEST_CASE("habits of other trainers are answered with the setting that is meant"
 
 TEST_CASE("values that an option does not take are refused in words") {
   check_usage_error({"layout", "--world", "0"},
-                    "trireme: --world: '0' is no whole number from 1 to 16777216\n"
+                    "trireme: --world: '0' is no whole number from 1 to 1048576\n"
                     "trireme: see: trireme layout --help\n");
   check_usage_error({"layout", "--world", "4", "--micro-batches", "4", "--schedule", "1f2b"},
                     "trireme: --schedule: '1f2b' is not one of gpipe, 1f1b, interleaved; did you "
