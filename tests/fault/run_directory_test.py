@@ -26,12 +26,17 @@ class Place:
     def __init__(self, arguments, folder, check):
         self.arguments, self.folder, self.check = arguments, folder, check
         write_tokens(folder / "tokens")
+        # Runs are named by their folders where their configuration has no name.
+        self.config = folder / "unnamed.conf"
+        text = pathlib.Path(arguments.config).read_text()
+        self.config.write_text("\n".join(line for line in text.splitlines()
+                                         if not line.startswith("name = ")))
 
     def command(self, run, ranks, words=(), **settings):
         settings = {"run__directory": self.folder / run, "data__train": self.folder / "tokens",
                     "train__sequence_length": 64, "comm__timeout": "60s"} | settings
         command = [self.arguments.mpirun, str(ranks)] if ranks > 1 else []
-        command += [self.arguments.trireme, "train", self.arguments.config, *words]
+        command += [self.arguments.trireme, "train", self.config, *words]
         for key, value in settings.items():
             command += ["--set", f"{key.replace('__', '.')}={value}"]
         return command
@@ -102,6 +107,22 @@ def check_lock(place, check):
         first.communicate(timeout=30)
     said = place.train("held", 2, train__steps=4)
     check(len(place.numbers("held", 1)) == 4, f"the killed start was not followed: {said}")
+
+
+def check_lost_lock(place, check):
+    """A start whose lock somebody takes away ends, and saves nothing any more."""
+    launcher = place.start("lost", 2, train__steps=10**8)
+    until = time.time() + 60
+    while len(place.lines("lost", "train")) < 3 and time.time() < until:
+        time.sleep(0.05)
+    (place.folder / "lost" / "lock").unlink()
+    try:
+        said, _ = launcher.communicate(timeout=60)
+    finally:
+        launcher.kill()
+    check(launcher.returncode == LAUNCH, f"a lost lock ends with {launcher.returncode}: {said}")
+    check("was removed or taken over by another start" in said, f"why it ended: {said}")
+    check(not place.lines("lost", "save"), "it has saved into a run that is not its own")
 
 
 def check_refusals(place, check):
@@ -182,8 +203,8 @@ def main():
     check = Checks()
     with tempfile.TemporaryDirectory(prefix="trireme-run-directory-") as name:
         place = Place(arguments, pathlib.Path(name), check)
-        for part in [check_lock, check_refusals, check_leftovers, check_damage_after_import,
-                     check_metrics]:
+        for part in [check_lock, check_lost_lock, check_refusals, check_leftovers,
+                     check_damage_after_import, check_metrics]:
             begin = time.time()
             part(place, check)
             print(f"{part.__name__}: {time.time() - begin:.1f} s")
