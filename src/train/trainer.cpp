@@ -279,7 +279,8 @@ void Trainer::evaluate() {
       batches == 0 ? std::numeric_limits<std::int64_t>::max() : batches, [&] {
         longest_batch_seconds_ = std::max(longest_batch_seconds_, seconds_since(batch_begin));
         batch_begin = Clock::now();
-        ask();
+        // A beaten peak is asked about between steps: its answer would be lost here.
+        requests_->ask(*cluster_.world, lead_seconds(), false);
         return !requests_->answer().stop;
       });
   if (!total) return;
@@ -305,7 +306,8 @@ void Trainer::save_without_pruning() {
 }
 
 void Trainer::tidy() const {
-  if (!is_first_rank()) return;
+  // The first rank has the lock, until another start takes the run over.
+  if (!lock_ || lock_->is_lost()) return;
   const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
   const auto keep = config_.count("checkpoint.keep_last");
   try {
