@@ -13,6 +13,8 @@
 #include "apps/text_options.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 namespace trireme::apps {
 namespace {
@@ -34,6 +36,26 @@ void report(const std::string& prefix, const data::TokenFileFacts& facts) {
                   base::counted(facts.documents, "document"), facts.tokens,
                   static_cast<double>(facts.text_bytes) /
                       static_cast<double>(std::max<std::int64_t>(facts.tokens, 1)));
+}
+
+/// What is read must not be written over: `--tokenizer words.json --out words` would do so.
+base::Status refuse_overwriting(const PrepareArguments& arguments) {
+  auto inputs = arguments.sources.paths;
+  inputs.push_back(arguments.tokenizer);
+  const auto prefix = arguments.prepare.out.string();
+  for (const auto* ending :
+       {".bin", ".idx", ".json", ".validation.bin", ".validation.idx", ".validation.json"}) {
+    const auto output = prefix + ending;
+    for (const auto& input : inputs) {
+      std::error_code ignored;
+      if (!std::filesystem::equivalent(output, input, ignored)) continue;
+      return base::usage_failure(
+          format("--out {} would write '{}', which is '{}' (the command reads it); choose another "
+                 "prefix",
+                 prefix, output, input));
+    }
+  }
+  return {};
 }
 
 Action prepare_prepare(CLI::App& app) {
@@ -58,6 +80,7 @@ Action prepare_prepare(CLI::App& app) {
       ->type_name("TOKEN");
   add_threads_option(app, options.threads);
   return [arguments](Context& /*context*/) {
+    base::success_or_throw(refuse_overwriting(*arguments));
     const auto tokenizer = base::value_or_throw(Tokenizer::load(arguments->tokenizer));
     ProgressLine line("preparing");
     const auto prepared = base::value_or_throw(data::prepare(

@@ -142,3 +142,20 @@ TEST_CASE("wrong arguments of data commands are refused before anything is writt
   CHECK(absent.exit_code == 6);
   CHECK_FALSE(std::filesystem::exists(prefix + ".bin"));
 }
+
+TEST_CASE("data prepare writes over nothing that it reads") {
+  const TemporaryFolder folder;
+  const auto lines = folder.write("story.json", "{\"text\": \"once\"}\n");
+  const auto tokenizer = folder.path() / "words.json";
+  std::filesystem::copy_file(golden, tokenizer);
+  const auto size = std::filesystem::file_size(tokenizer);
+  for (const auto* prefix : {"story", "words"}) {
+    const auto refused =
+        run_trireme({"data", "prepare", "--input", lines.string(), "--tokenizer",
+                     tokenizer.string(), "--out", (folder.path() / prefix).string()});
+    CHECK(refused.exit_code == 2);
+    CHECK(contains(refused.err, "(the command reads it); choose another prefix"));
+  }
+  CHECK(std::filesystem::file_size(tokenizer) == size);
+  CHECK(std::filesystem::file_size(lines) == 17);
+}
