@@ -115,13 +115,6 @@ base::Status check_world(const Identity& identity, int world_size) {
                    name(identity.launcher), tasks, world_size, how_to_start(identity))};
 }
 
-base::log::Identity log_identity(const base::Result<Identity>& identity,
-                                 const comm::MpiRuntime& mpi) {
-  const bool alone = identity.ok() && mpi.world_size() == 1 && !check_world(*identity, 1).ok();
-  if (!alone) return {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
-  return {identity->announced_rank.value_or(0), *identity->announced_tasks, mpi.node_name()};
-}
-
 void die_with_slurmstepd(const Identity& identity) {
   if (identity.launcher != Launcher::srun) return;
   const auto parent = ::getppid();

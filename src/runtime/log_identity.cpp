@@ -1,0 +1,14 @@
+// Apart from what the launcher says, which is read without MPI, too.
+#include "trireme/comm/mpi_runtime.hpp"
+#include "trireme/runtime/identity.hpp"
+
+namespace trireme::runtime {
+
+base::log::Identity log_identity(const base::Result<Identity>& identity,
+                                 const comm::MpiRuntime& mpi) {
+  const bool alone = identity.ok() && mpi.world_size() == 1 && !check_world(*identity, 1).ok();
+  if (!alone) return {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
+  return {identity->announced_rank.value_or(0), *identity->announced_tasks, mpi.node_name()};
+}
+
+}  // namespace trireme::runtime
