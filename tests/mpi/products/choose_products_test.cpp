@@ -180,6 +180,7 @@ TEST_CASE("a run computes as it began, whatever has become of the user's list") 
     CHECK(choices.find(work_of(call).product.text())->front() == 1);
   }
   CHECK(choices.find(work_of(more.back()).product.text())->front() == 2);
+  world.barrier();  // The first rank has written.
   CHECK(base::value_or_throw(base::read_text_file(run)) == resumed.text());
 }
 
@@ -198,6 +199,7 @@ TEST_CASE("a damaged list of a run is replaced, and the user's stays") {
   PretendedTuning second(2);
   train::choose_products(second, calls, {run, folder.path()}, world);
   CHECK(second.text() == first.text());
+  world.barrier();  // The first rank has written.
   CHECK(base::value_or_throw(base::read_text_file(run)) == first.text());
   CHECK(base::value_or_throw(base::read_text_file(cache)) == first.text());
 }
