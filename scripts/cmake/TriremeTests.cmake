@@ -22,10 +22,10 @@ function(trireme_add_unit_tests room)
 endfunction()
 
 # trireme_add_mpi_test(<name> RANKS <n>... SOURCES <file>... [LINK <target>...] [TIMEOUT <s>]
-#                      [LABELS <label>...])
-# One executable, run once per rank count as test mpi.<name>@<n>.
+#                      [SLOW_RANKS <n>...] [LABELS <label>...])
+# One executable, run once per rank count as test mpi.<name>@<n>; SLOW_RANKS by --long alone.
 function(trireme_add_mpi_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SLOW_RANKS;SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -36,7 +36,11 @@ function(trireme_add_mpi_test name)
   target_compile_definitions(mpi_${name} PRIVATE
     TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_precompile_headers(mpi_${name} REUSE_FROM trireme_test_pch)
-  foreach(ranks IN LISTS ARG_RANKS)
+  foreach(ranks IN LISTS ARG_RANKS ARG_SLOW_RANKS)
+    set(labels mpi ${ARG_LABELS})
+    if(ranks IN_LIST ARG_SLOW_RANKS)
+      list(APPEND labels slow)
+    endif()
     add_test(NAME "mpi.${name}@${ranks}" COMMAND
       "${PROJECT_SOURCE_DIR}/tests/support/mpirun" ${ranks} $<TARGET_FILE:mpi_${name}>)
     # More ranks than cores is normal: a rank counts as one processor, at most two.
@@ -44,7 +48,7 @@ function(trireme_add_mpi_test name)
     if(processors GREATER 2)
       set(processors 2)
     endif()
-    set_tests_properties("mpi.${name}@${ranks}" PROPERTIES LABELS "mpi;${ARG_LABELS}"
+    set_tests_properties("mpi.${name}@${ranks}" PROPERTIES LABELS "${labels}"
       PROCESSORS ${processors} TIMEOUT ${ARG_TIMEOUT} SKIP_REGULAR_EXPRESSION "TRIREME_SKIP:"
       ENVIRONMENT "TRIREME_TEST_TIMEOUT=${ARG_TIMEOUT}")
   endforeach()

@@ -3,7 +3,7 @@ if(TARGET trireme_engine)
     SOURCES training/parallel_equals_serial_test.cpp training/on_host.cpp training/training.cpp
     LINK trireme::engine)
   # The default backend, whose kernels are not the reference's.
-  trireme_add_mpi_test(parallel_equals_serial_on_cpu RANKS 4 6 TIMEOUT 600
+  trireme_add_mpi_test(parallel_equals_serial_on_cpu RANKS 4 SLOW_RANKS 6 TIMEOUT 600
     SOURCES training/parallel_equals_serial_test.cpp training/on_cpu.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4
