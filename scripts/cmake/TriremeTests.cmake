@@ -27,7 +27,7 @@ endfunction()
 function(trireme_add_mpi_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SLOW_RANKS;SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 180)
   endif()
   add_executable(mpi_${name} ${ARG_SOURCES})
   target_include_directories(mpi_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests"

@@ -9,7 +9,7 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4
     SOURCES training/evaluation_test.cpp training/training.cpp
     LINK trireme::engine)
-  trireme_add_mpi_test(fp8 RANKS 1 2 4
+  trireme_add_mpi_test(fp8 RANKS 1 2 4 TIMEOUT 300
     SOURCES training/fp8_test.cpp training/fp8_options.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(weight_copies RANKS 1 2 4
