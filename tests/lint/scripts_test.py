@@ -40,15 +40,15 @@ class ScriptsTest(unittest.TestCase):
             shutil.copytree(ROOT / name, self.tree / name, ignore=skip)
         # scripts/fuzz knows fuzzers by the names of their seeds.
         (self.tree / "tests/fuzz/corpus/json").mkdir(parents=True)
-        stubs = self.tree / "stubs"
-        stubs.mkdir()
+        pretended = self.tree / "pretended"
+        pretended.mkdir()
         for name in PROGRAMS:
-            stub = stubs / name
-            stub.write_text(f'#!/bin/sh\necho {name} >>"{self.tree}/started"\nexit 1\n')
-            stub.chmod(0o755)
+            program = pretended / name
+            program.write_text(f'#!/bin/sh\necho {name} >>"{self.tree}/started"\nexit 1\n')
+            program.chmod(0o755)
         (self.tree / "home").mkdir()
         self.environment = {
-            "PATH": f"{stubs}:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.tree / "home"),
+            "PATH": f"{pretended}:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.tree / "home"),
             "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(self.tree / "home"),
             "TRIREME_CLUSTER_ROOT": str(self.tree / "home/cluster"), "PIP_NO_INDEX": "1"}
         self.before = snapshot(self.tree)
