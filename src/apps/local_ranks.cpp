@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/launch/task_record.hpp"
 #include "trireme/runtime/identity.hpp"
 
 #include <fcntl.h>
@@ -114,6 +115,10 @@ int attend(pid_t child, const sigset_t& watched) {
     if (signal < 0 || signal == SIGCHLD) continue;
     // mpirun hands SIGUSR1 to its ranks, which save; SIGTERM ends them and it.
     ::kill(child, asked && signal != SIGUSR1 ? SIGTERM : SIGUSR1);
+    if (!asked) {
+      base::log::info("train", "{}: the ranks are asked to save and stop (SIGUSR1)",
+                      launch::signal_text(signal));
+    }
     asked = true;
   }
 }

@@ -14,6 +14,7 @@
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/network_exports.hpp"
+#include "trireme/runtime/open_files.hpp"
 #include "trireme/runtime/rank_order.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -238,6 +239,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   const auto nccl_log = join.gpus == topology::GpuUse::one_each
                             ? std::make_unique<comm::NcclLog>(environment)
                             : nullptr;
+  runtime::raise_open_files();
   runtime::RankOrdering ordering(join, environment);
   start_up.reached("program");
   comm::MpiRuntime mpi(

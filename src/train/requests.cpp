@@ -2,6 +2,8 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/comm/peer_error.hpp"
+#include "trireme/launch/task_record.hpp"
+#include "trireme/runtime/agree.hpp"
 #include "trireme/train/stop_signal.hpp"
 
 namespace trireme::train {
@@ -14,12 +16,20 @@ constexpr std::int32_t peak_beaten = 2;
 /// How often the run directory is asked for a file STOP: shared file systems are slow to answer.
 constexpr double stop_file_seconds = 1.0;
 
+base::Failure lost_lock(const std::filesystem::path& run) {
+  return {base::ExitCode::launch,
+          base::format("'{}' was removed or taken over by another start (two at once would write "
+                       "over each other's steps); nothing is saved any more",
+                       (run / "lock").string())};
+}
+
 }  // namespace
 
 std::string Stop::text() const {
   if (reason == time_limit) return "the nearing time limit of the job";
   if (reason == stop_file) return "the file STOP in the run directory";
-  return base::format("signal {}", reason - first_signal);
+  const int signal = reason - first_signal;
+  return base::format("signal {} ({})", signal, launch::signal_text(signal));
 }
 
 Requests::Requests(Sources sources)
@@ -53,12 +63,7 @@ const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_sec
   auto reason = own_reason(world.rank() == 0, lead_seconds, peak_is_beaten);
   world.all_reduce(device::Tensor(&reason, device::DType::i32, {1}), comm::ReduceOp::max);
   if (reason == Stop::lost_lock) {
-    throw comm::AgreedError(
-        {base::ExitCode::launch,
-         base::format("'{}' was removed or taken over by another start (two at once would write "
-                      "over each other's steps); nothing is saved any more",
-                      (sources_.directory / "lock").string())},
-        world.ranks().front(), world.size());
+    throw comm::AgreedError(lost_lock(sources_.directory), world.ranks().front(), world.size());
   }
   answer_ = {};
   if (reason > save_due + peak_beaten) {
@@ -68,6 +73,13 @@ const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_sec
     answer_.measure_peak = (reason & peak_beaten) != 0;
   }
   return answer_;
+}
+
+void Requests::before_save(comm::ProcessGroup& world) const {
+  base::Status held;
+  const bool is_lost = sources_.lock != nullptr && sources_.lock->is_lost();
+  if (world.rank() == 0 && is_lost) held = lost_lock(sources_.directory);
+  runtime::agree(world, held);
 }
 
 }  // namespace trireme::train

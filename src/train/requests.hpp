@@ -51,7 +51,7 @@ struct Stop {
 
   explicit operator bool() const { return reason != 0; }
   bool for_good() const { return reason == stop_file; }
-  /// "signal 15".
+  /// "signal 15 (SIGTERM)".
   std::string text() const;
 };
 
@@ -82,6 +82,9 @@ class Requests {
   /// stays.
   const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten);
   const Answer& answer() const { return answer_; }
+  /// Collective over the world. Host-blocking: yes. Fails on all ranks if the run's lock was lost
+  /// since they were asked.
+  void before_save(comm::ProcessGroup& world) const;
   void saved() { schedule_.saved(SaveSchedule::Clock::now()); }
 
  private:

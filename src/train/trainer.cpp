@@ -296,6 +296,7 @@ void Trainer::save() {
 
 void Trainer::save_without_pruning() {
   const auto begin = Clock::now();
+  requests_->before_save(*cluster_.world);
   progress_.data_fingerprint = training_data_->fingerprint();
   const auto saved = train::save({directory_, progress_, resolved_, options_.tool_version},
                                  *engine_, *cluster_.world);

@@ -1,0 +1,21 @@
+#include "trireme/runtime/open_files.hpp"
+
+#include <catch2/catch.hpp>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+using namespace trireme;
+
+TEST_CASE("a rank may open as many files as its hard limit allows, within reason") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  auto lowered = before;
+  lowered.rlim_cur = 256;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &lowered) == 0);
+  runtime::raise_open_files();
+  rlimit after{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &after) == 0);
+  CHECK(after.rlim_cur == std::min<rlim_t>(before.rlim_max, 65536));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
