@@ -130,10 +130,11 @@ void add_options(CLI::App& app, GenerateOptions& options) {
   app.add_option("--tokenizer", request.tokenizer,
                  "tokenizer.json (default: the one that belongs to the weights)")
       ->type_name("FILE");
-  app.add_option("--max-tokens", request.max_tokens, "New tokens for each prompt at most")
+  app.add_option("--max-tokens", request.max_tokens,
+                 "New tokens for each prompt at most (default: 128, or as many as the model has "
+                 "positions for)")
       ->type_name("N")
-      ->check(in_range(1, 1 << 20))
-      ->capture_default_str();
+      ->check(in_range(1, 1 << 20));
   app.add_option("--temperature", sampling.temperature,
                  "Divides the logits; 0 takes the most likely token always")
       ->type_name("T")

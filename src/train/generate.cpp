@@ -78,10 +78,9 @@ std::vector<DecodedSequence> share_of(const std::vector<DecodedSequence>& all,
   return mine;
 }
 
-engine::DecoderOptions decoder_options(const GenerateRequest& request, const config::Config& config,
+engine::DecoderOptions decoder_options(const config::Config& config,
                                        const model::ModelConfig& model,
-                                       const runtime::Cluster& cluster,
-                                       const std::vector<DecodedSequence>& prompts) {
+                                       const runtime::Cluster& cluster) {
   engine::DecoderOptions options;
   options.model = model;
   options.mesh = cluster.mesh;
@@ -90,7 +89,7 @@ engine::DecoderOptions decoder_options(const GenerateRequest& request, const con
     options.stage_layers.push_back(static_cast<int>(layers));
   }
   options.dtype = engine::compute_type(config);
-  fit_to_prompts(options, request, prompts);
+  options.card_attention = engine::card_attention(config);
   return options;
 }
 
@@ -230,7 +229,9 @@ void generate(const GenerateRequest& request, const config::Config& config, Sess
   const auto model = runtime::agree(world, model_of_weights(request.weights, config));
   const auto tokenizer = runtime::agree(world, open_tokenizer(request, config));
   const auto prompts = runtime::agree(world, read_prompts(request, tokenizer, model));
-  const auto options = decoder_options(request, config, model, cluster, prompts);
+  const auto max_tokens = most_new_tokens(request, model, prompts);
+  auto options = decoder_options(config, model, cluster);
+  fit_to_prompts(options, prompts, request.batch, max_tokens);
   runtime::agree(world, engine::check(options));
 
   auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));
@@ -239,7 +240,7 @@ void generate(const GenerateRequest& request, const config::Config& config, Sess
                   world);
 
   const StopTexts stops(request.stops);
-  DecodingLimits limits{options.capacity.slots, options.rows_at_once, request.max_tokens,
+  DecodingLimits limits{options.capacity.slots, options.rows_at_once, max_tokens,
                         tokenizer.vocab_size(), tokenizer.stop_tokens()};
   if (!stops.empty()) {
     limits.ends_with = [&](DecodedSequence& sequence, std::int32_t token) {
@@ -257,7 +258,7 @@ void generate(const GenerateRequest& request, const config::Config& config, Sess
                            });
   const auto begin = std::chrono::steady_clock::now();
   decoding.run();
-  const auto all = gather(prompts, decoding.sequences(), request.max_tokens, *cluster.dp);
+  const auto all = gather(prompts, decoding.sequences(), max_tokens, *cluster.dp);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (speaks) {
     stream.end();

@@ -11,18 +11,32 @@ constexpr std::int64_t prompt_rows_at_once = 512;
 
 }  // namespace
 
-void fit_to_prompts(engine::DecoderOptions& options, const GenerateRequest& request,
-                    const std::vector<DecodedSequence>& prompts) {
-  std::int64_t longest = 0;
+namespace {
+
+std::int64_t longest_of(const std::vector<DecodedSequence>& prompts) {
+  std::size_t longest = 0;
+  for (const auto& prompt : prompts) longest = std::max(longest, prompt.prompt_size);
+  return static_cast<std::int64_t>(longest);
+}
+
+}  // namespace
+
+std::int64_t most_new_tokens(const GenerateRequest& request, const model::ModelConfig& model,
+                             const std::vector<DecodedSequence>& prompts) {
+  if (request.max_tokens) return *request.max_tokens;
+  constexpr std::int64_t usual = 128;
+  const auto room = model.max_position_embeddings - longest_of(prompts);
+  return std::clamp<std::int64_t>(room, 1, usual);
+}
+
+void fit_to_prompts(engine::DecoderOptions& options, const std::vector<DecodedSequence>& prompts,
+                    std::int64_t batch, std::int64_t max_tokens) {
   std::int64_t together = 0;
-  for (const auto& prompt : prompts) {
-    longest = std::max(longest, static_cast<std::int64_t>(prompt.prompt_size));
-    together += static_cast<std::int64_t>(prompt.prompt_size);
-  }
+  for (const auto& prompt : prompts) together += static_cast<std::int64_t>(prompt.prompt_size);
   const std::int64_t replicas = options.mesh.degree(layout::Axis::data);
   const auto share = (static_cast<std::int64_t>(prompts.size()) + replicas - 1) / replicas;
-  const auto slots = std::min(request.batch, share);
-  options.capacity = {static_cast<int>(slots), longest + request.max_tokens};
+  const auto slots = std::min(batch, share);
+  options.capacity = {static_cast<int>(slots), longest_of(prompts) + max_tokens};
   // Together the prompts may be longer than the caches: one takes the place of another that ended.
   const auto places = slots * options.capacity.positions;
   options.rows_at_once = std::max(slots, std::min({prompt_rows_at_once, together, places}));

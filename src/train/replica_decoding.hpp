@@ -25,10 +25,15 @@ struct DecodedSequence {
   std::string answer;
 };
 
+/// Tokens that may follow each prompt: as many as were asked for; if nobody asked, 128, or fewer
+/// where the model has no positions for them after the longest prompt (one at least).
+std::int64_t most_new_tokens(const GenerateRequest& request, const model::ModelConfig& model,
+                             const std::vector<DecodedSequence>& prompts);
+
 /// Sets capacity and rows of a step: for the prompts of all replicas of the options' mesh, at most
-/// request.batch of them side by side, each with request.max_tokens more.
-void fit_to_prompts(engine::DecoderOptions& options, const GenerateRequest& request,
-                    const std::vector<DecodedSequence>& prompts);
+/// `batch` of them side by side, each with max_tokens more.
+void fit_to_prompts(engine::DecoderOptions& options, const std::vector<DecodedSequence>& prompts,
+                    std::int64_t batch, std::int64_t max_tokens);
 
 /// What one data-parallel replica decodes with, the same on each of its ranks.
 struct DecodingLimits {

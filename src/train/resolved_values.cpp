@@ -3,6 +3,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
+#include <filesystem>
+
 namespace trireme::train {
 namespace {
 
@@ -21,6 +23,17 @@ class Resolution {
     if (config_.automatic(key)) set(key, text);
   }
   void set_auto(const char* key, std::int64_t value) { set_auto(key, format("{}", value)); }
+  /// Token files are found from any working directory. A name that a list cannot hold (the working
+  /// directory has a comma) stays as it was given.
+  void set_absolute(const char* key) {
+    auto sources = config_.weighted_texts(key);
+    for (auto& source : sources) {
+      source.text = std::filesystem::absolute(source.text).lexically_normal().string();
+    }
+    const auto text = config::value_text(*config::find_key(key), sources);
+    const auto changed = config_.with(key, text, config_.origin(key));
+    if (changed.ok() && changed->weighted_texts(key) == sources) config_ = *changed;
+  }
   const config::Config& config() const { return config_; }
 
  private:
@@ -83,6 +96,7 @@ config::Config with_values(const config::Config& config, const engine::EngineOpt
     to.set_auto("optimizer.decay_steps", (config.integer("train.steps") + 9) / 10);
   }
   to.set_auto("run.directory", config::run_directory(config).string());
+  for (const auto* key : {"data.train", "data.validation"}) to.set_absolute(key);
   return to.config();
 }
 

@@ -39,7 +39,8 @@ void Trainer::stop_before_update(const StepRecord& record) {
        base::format("loss {} and gradient norm {} at step {} are not finite (training has "
                     "diverged, or the data are broken); nothing was updated by it, and {}; lower "
                     "optimizer.learning_rate, set optimizer.clip_norm or "
-                    "optimizer.skip_nonfinite, or go on from an earlier step by checkpoint.load",
+                    "optimizer.skip_nonfinite, or begin another run from an earlier step "
+                    "(run.directory=NEW checkpoint.load=STEP)",
                     number_text(record.loss), number_text(record.gradient_norm), record.step,
                     kept)},
       base::Rank{0}, cluster_.mesh.world_size());

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,8 @@ struct GenerateRequest {
   std::vector<std::string> prompts;
   /// Texts that end an answer before it is as long as it may be; they are left out of it.
   std::vector<std::string> stops;
-  /// New tokens for each prompt at most.
-  std::int64_t max_tokens = 128;
+  /// New tokens for each prompt at most. Nothing: 128, or as many as the model has positions for.
+  std::optional<std::int64_t> max_tokens;
   /// Sequences that one data-parallel replica decodes side by side.
   std::int64_t batch = 8;
   Sampling sampling;

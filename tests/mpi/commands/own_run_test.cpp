@@ -129,10 +129,11 @@ TEST_CASE("the resolved configuration holds values, and gives the same run again
     const auto model = folder.path() / (name + "-model");
     fs::create_directories(model);
     fs::copy_file(golden_model(name) / "config.json", model / "config.json");
-    done_on_ranks(2, with_settings({"-q", "train"},
-                                   {"run.directory=" + run.string(), "model.from=" + model.string(),
-                                    "data.train=" + tokens.string(), "train.sequence_length=8",
-                                    "train.steps=2", "numerics.threads=1"}));
+    done_on_ranks(
+        2, with_settings({"-q", "train"},
+                         {"run.directory=" + run.string(), "model.from=" + model.string(),
+                          "data.train=" + fs::relative(tokens).string() + ":2",
+                          "train.sequence_length=8", "train.steps=2", "numerics.threads=1"}));
     fs::remove_all(model);
     const auto resolved = base::value_or_throw(config::Config::resolve(
         {.files = {run / "config.resolved.conf"}, .environment = {}, .settings = {}}));
@@ -140,6 +141,8 @@ TEST_CASE("the resolved configuration holds values, and gives the same run again
     CHECK(resolved.integer("parallel.data") == 2);
     CHECK(resolved.integer("train.global_batch") == 2);
     CHECK(resolved.text("model.from").empty());
+    CHECK(resolved.weighted_texts("data.train") ==
+          std::vector<config::WeightedText>{{fs::absolute(tokens).lexically_normal().string(), 2}});
     for (const auto& key : resolved.keys()) {
       if (key.section != "model" || key.name.starts_with("rope_") || key.name.ends_with("_eps")) {
         continue;

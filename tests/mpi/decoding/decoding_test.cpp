@@ -152,16 +152,17 @@ void check_layout(const model::ModelConfig& model, const layout::Mesh& mesh, Ora
 /// Some prompts, of some lengths, with some limits, as a command line may ask for them.
 struct Question {
   std::vector<std::size_t> lengths;
-  train::GenerateRequest request;
+  std::int64_t batch = 1;
+  std::int64_t max_tokens = 1;
 };
 
 Question random_question(std::uint64_t number) {
   const auto draw = base::philox(29, number, 0);
   Question question;
-  question.request.max_tokens = 1 + draw[0] % static_cast<std::uint32_t>(new_tokens);
-  question.request.batch = 1 + draw[1] % 6;
+  question.max_tokens = 1 + draw[0] % static_cast<std::uint32_t>(new_tokens);
+  question.batch = 1 + draw[1] % 6;
   for (std::uint64_t index = 0; index < 1 + draw[2] % 7; ++index) {
-    const auto longest = static_cast<std::size_t>(positions - question.request.max_tokens);
+    const auto longest = static_cast<std::size_t>(positions - question.max_tokens);
     question.lengths.push_back(1 + base::philox(31, number, index)[0] % longest);
   }
   return question;
@@ -173,23 +174,20 @@ void check_question(const Question& question, const model::ModelConfig& model,
   const auto groups = mpi_groups(mesh);
   const auto prompts = prompts_of(question.lengths, model.vocab_size);
   auto options = decoder_options(model, mesh);
-  train::fit_to_prompts(options, question.request, prompts);
+  train::fit_to_prompts(options, prompts, question.batch, question.max_tokens);
   REQUIRE(engine::check(options).ok());
   auto memory = engine::Memory::host(engine::measure(options));
   engine::Decoder decoder(options, groups.views(), kernels, memory);
   for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part);
-  const train::DecodingLimits limits{options.capacity.slots,
-                                     options.rows_at_once,
-                                     question.request.max_tokens,
-                                     model.vocab_size,
-                                     {}};
+  const train::DecodingLimits limits{
+      options.capacity.slots, options.rows_at_once, question.max_tokens, model.vocab_size, {}};
   train::ReplicaDecoding decoding(decoder, limits, {}, prompts,
                                   [](const DecodedSequence&, std::int32_t) {});
   decoding.run();
   for (std::size_t index = 0; index < prompts.size(); ++index) {
     CAPTURE(index, prompts[index].prompt_size);
     CHECK(decoding.sequences()[index].ids ==
-          oracle.greedy(prompts[index].ids, question.request.max_tokens));
+          oracle.greedy(prompts[index].ids, question.max_tokens));
   }
 }
 
@@ -228,8 +226,8 @@ TEST_CASE("any number of prompts of any lengths is answered as each of them alon
   for (const auto& mesh : meshes_for(model)) {
     for (std::uint64_t number = 0; number < 12; ++number) {
       const auto question = random_question(number);
-      CAPTURE(model::name(architecture), mesh.text(), number, question.lengths,
-              question.request.batch, question.request.max_tokens);
+      CAPTURE(model::name(architecture), mesh.text(), number, question.lengths, question.batch,
+              question.max_tokens);
       check_question(question, model, mesh, oracle, *kernels);
     }
   }
