@@ -22,10 +22,10 @@ function(trireme_add_unit_tests room)
 endfunction()
 
 # trireme_add_mpi_test(<name> RANKS <n>... SOURCES <file>... [LINK <target>...] [TIMEOUT <s>]
-#                      [SLOW_RANKS <n>...] [LABELS <label>...])
+#                      [SLOW_RANKS <n>...] [LABELS <label>...] [IDLE])
 # One executable, run once per rank count as test mpi.<name>@<n>; SLOW_RANKS by --long alone.
 function(trireme_add_mpi_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SLOW_RANKS;SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "IDLE" "TIMEOUT" "RANKS;SLOW_RANKS;SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 180)
   endif()
@@ -43,9 +43,12 @@ function(trireme_add_mpi_test name)
     endif()
     add_test(NAME "mpi.${name}@${ranks}" COMMAND
       "${PROJECT_SOURCE_DIR}/tests/support/mpirun" ${ranks} $<TARGET_FILE:mpi_${name}>)
-    # More ranks than cores is normal: a rank counts as one processor, at most two.
+    # More ranks than cores is normal: a rank counts as one processor, at most two; IDLE ranks,
+    # which wait for deadlines nearly all the time, as one together.
     set(processors ${ranks})
-    if(processors GREATER 2)
+    if(ARG_IDLE)
+      set(processors 1)
+    elseif(processors GREATER 2)
       set(processors 2)
     endif()
     set_tests_properties("mpi.${name}@${ranks}" PROPERTIES LABELS "${labels}"

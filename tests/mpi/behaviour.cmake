@@ -6,7 +6,7 @@ trireme_add_mpi_test(behaviour RANKS 1 2 3 4 6
   LINK trireme::comm trireme_fake_nccl)
 
 # Groups that fail: nothing may be left behind that disturbs another group.
-trireme_add_mpi_test(failures RANKS 1 2 3
+trireme_add_mpi_test(failures RANKS 1 2 3 IDLE
   SOURCES failures/deadlines_test.cpp failures/mismatch_test.cpp
   LINK trireme::comm trireme_fake_nccl)
 

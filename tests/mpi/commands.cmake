@@ -13,8 +13,9 @@ if(TARGET trireme AND TRIREME_MPIEXEC)
   target_compile_definitions(mpi_commands PRIVATE
     TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_EXECUTABLE="$<TARGET_FILE:trireme>")
   add_dependencies(mpi_commands trireme)
+  # Most of the time a program starts or ends: two at a time.
   catch_discover_tests(mpi_commands TEST_PREFIX "mpi.commands/"
-    PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+    PROPERTIES LABELS mpi TIMEOUT 300)
 endif()
 
 # docs/first-model.md, command by command; with transformers itself among the slow ones.

@@ -1,5 +1,5 @@
 # For tests of single features (tests/slurm/features): the cluster of four nodes with the plugin that
-# the test slurm.cluster_up has started, and a folder of the test's own that all nodes see. Sourced;
+# one of the tests slurm.cluster_up has started, and a folder of the test's own that all nodes see. Sourced;
 # at the end jobs that are left are cancelled, and every node must be able to take jobs.
 # shellcheck source=tests/slurm/assertions.bash
 source "$(dirname "${BASH_SOURCE[0]}")/assertions.bash"

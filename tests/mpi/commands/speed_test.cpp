@@ -88,7 +88,8 @@ TEST_CASE("a measured peak stands in the first lines of a run, and no step beats
     CHECK(line["mfu"].get<double>() > 0);
     CHECK(line["mfu"].get<double>() <= 1);
   }
-  CHECK(count_of(run.log, "MFU divides by") == 1);
+  // A step that beats it, measured while the machine was busy, says so in a line of its own.
+  CHECK(count_of(run.log, "MFU divides by") == 1 + count_of(run.log, "from now on"));
   std::istringstream text(run.log);
   int step_lines = 0;
   for (std::string line; std::getline(text, line);) {

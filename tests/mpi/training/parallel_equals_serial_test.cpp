@@ -41,7 +41,7 @@ struct Variant {
   std::int64_t loss_rows = 1024;
 };
 
-/// The whole batch is 24 sequences of 24 tokens, whatever the mesh.
+/// The whole batch is 24 sequences of 12 tokens, whatever the mesh.
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
                                   const Variant& variant) {
   engine::EngineOptions options;
@@ -54,7 +54,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   const int data = mesh.degree(Axis::data);
   options.micro_batch = data == 8 ? 1 : 2;
   options.micro_batches = 24 / static_cast<int>(options.micro_batch) / data;
-  options.sequence_length = 24;
+  options.sequence_length = 12;
   options.sequence_parallel = variant.sequence;
   options.zero_level = variant.zero_level;
   options.stage_layers = variant.stage_layers;

@@ -181,11 +181,12 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
   return run_training(options, groups, kernels, steps, learning_rate).observed;
 }
 
-TrainedRun run_serially(const engine::EngineOptions& options, device::Kernels& kernels, int steps) {
+TrainedRun run_serially(const engine::EngineOptions& options, device::Kernels& kernels, int steps,
+                        double learning_rate) {
   TrainedRun run;
   if (mpi().world_rank().value() == 0) {
     const auto groups = staged(local_groups(), kernels.device());
-    run = run_training(options, groups.views(), kernels, steps);
+    run = run_training(options, groups.views(), kernels, steps, learning_rate);
   }
   tell_all(run.observed);
   // Whole tensors, row after row, whatever the pieces they came in.
@@ -207,8 +208,8 @@ TrainedRun run_serially(const engine::EngineOptions& options, device::Kernels& k
 }
 
 std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,
-                                     int steps) {
-  return run_serially(options, kernels, steps).observed;
+                                     int steps, double learning_rate) {
+  return run_serially(options, kernels, steps, learning_rate).observed;
 }
 
 double parameter_distance(const TrainedRun& run, const TrainedRun& serial) {

@@ -70,10 +70,11 @@ std::vector<Observed> train(const engine::EngineOptions& options, const engine::
 
 /// What rank 0 alone observes, told to all ranks: the other ranks' cores are worth more to it.
 std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,
-                                     int steps);
+                                     int steps, double learning_rate = 3e-3);
 
 /// The same with all parameters, whole, on all ranks.
-TrainedRun run_serially(const engine::EngineOptions& options, device::Kernels& kernels, int steps);
+TrainedRun run_serially(const engine::EngineOptions& options, device::Kernels& kernels, int steps,
+                        double learning_rate = 3e-3);
 
 /// Collective over all ranks. ‖x - serial‖ / ‖serial‖ over all elements of all parameters, each as
 /// often as ranks have it. What is not finite, or missing, is infinitely far away.
