@@ -40,8 +40,8 @@ class SharedGroup final : public ProcessGroup {
   void barrier() override;
 
  private:
-  /// Collective over the group. What is faster for arrays of so many bytes.
-  Storing faster_stores(std::size_t bytes);
+  /// Collective over the group. For arrays of so many bytes; the same on all members.
+  StoreSeconds seconds_of_stores(std::size_t bytes);
   Work start(const char* operation, SharedPlan plan);
   OperationLabel message_label(const char* operation, int peer);
   Work small_all_reduce(const device::Tensor& x, ReduceOp op);

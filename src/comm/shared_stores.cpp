@@ -28,13 +28,25 @@ std::size_t beyond_caches(int ranks) {
   return static_cast<std::size_t>(std::max(least, cache / ranks));
 }
 
-Storing SharedGroup::faster_stores(std::size_t bytes) {
+StoreChoice faster_stores(const std::function<StoreSeconds(std::size_t bytes)>& seconds_of) {
+  const auto faster = [&](std::size_t bytes) {
+    const auto seconds = seconds_of(bytes);
+    return seconds[static_cast<std::size_t>(Storing::streaming)] <
+                   seconds[static_cast<std::size_t>(Storing::ordinary)]
+               ? Storing::streaming
+               : Storing::ordinary;
+  };
+  const auto small = faster(small_probe);
+  return {small, faster(large_probe)};
+}
+
+StoreSeconds SharedGroup::seconds_of_stores(std::size_t bytes) {
   using Clock = std::chrono::steady_clock;
   std::vector<float> array(bytes / sizeof(float));
   const device::Tensor tensor(array.data(), device::DType::f32,
                               {static_cast<std::int64_t>(array.size())});
   constexpr float never = 1e9F;
-  float seconds[] = {never, never};
+  StoreSeconds seconds{never, never};
   for (int round = 0; round < rounds; ++round) {
     for (const auto way : {Storing::ordinary, Storing::streaming}) {
       stores_ = {way, way};
@@ -47,18 +59,13 @@ Storing SharedGroup::faster_stores(std::size_t bytes) {
     }
   }
   // All members decide alike: the slowest one's time counts.
-  all_reduce(device::Tensor(seconds, device::DType::f32, {2}), ReduceOp::max);
-  return seconds[static_cast<std::size_t>(Storing::streaming)] <
-                 seconds[static_cast<std::size_t>(Storing::ordinary)]
-             ? Storing::streaming
-             : Storing::ordinary;
+  all_reduce(device::Tensor(seconds.data(), device::DType::f32, {2}), ReduceOp::max);
+  return seconds;
 }
 
 void SharedGroup::choose_stores(Stores wish, CoreSharing sharing) {
   if (wish == Stores::measured && sharing == CoreSharing::own) {
-    const auto small = faster_stores(small_probe);
-    const auto large = faster_stores(large_probe);
-    stores_ = {small, large};
+    stores_ = faster_stores([this](std::size_t bytes) { return seconds_of_stores(bytes); });
   } else {
     // Ranks that share cores share caches, and their times say nothing.
     const auto way = wish == Stores::streaming ? Storing::streaming : Storing::ordinary;

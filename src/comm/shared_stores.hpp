@@ -2,7 +2,9 @@
 
 #include "streaming_copy.hpp"
 
+#include <array>
 #include <cstddef>
+#include <functional>
 
 namespace trireme::comm {
 
@@ -16,6 +18,12 @@ struct StoreChoice {
   static constexpr std::size_t large_bytes = std::size_t{1} << 20;
   Storing of(std::size_t total_bytes) const { return total_bytes < large_bytes ? small : large; }
 };
+
+/// How long the slowest member takes with either way, by Storing.
+using StoreSeconds = std::array<float, 2>;
+
+/// What is faster for an array of each size, by `seconds_of(bytes)`.
+StoreChoice faster_stores(const std::function<StoreSeconds(std::size_t bytes)>& seconds_of);
 
 /// Whether every rank of the node has a core of its own.
 enum class CoreSharing { own, shared };
