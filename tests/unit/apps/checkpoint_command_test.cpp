@@ -1,3 +1,5 @@
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/save.hpp"
@@ -6,8 +8,14 @@
 #include "unit/apps/trireme_program.hpp"
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
+#include <future>
 
 using namespace trireme::tests;
 namespace base = trireme::base;
@@ -16,19 +24,24 @@ namespace layout = trireme::layout;
 
 namespace {
 
-/// A run with steps 1 to `steps` of one small tensor.
-std::filesystem::path run_with_steps(const TemporaryFolder& folder, int steps) {
+/// A run with steps 1 to `steps` of one small tensor, or of several in the last of them.
+std::filesystem::path run_with_steps(const TemporaryFolder& folder, int steps, int tensors = 1) {
   const auto world = trireme::comm::make_local_group("world", base::Rank(0));
   std::vector<float> numbers(1000, 0.5F);
   const trireme::device::Tensor data(numbers.data(), trireme::device::DType::f32, {10, 100});
   const layout::Shape shape{10, 100};
   for (int step = 1; step <= steps; ++step) {
+    std::vector<checkpoint::SaveItem> items{{"model/w", shape, layout::whole(shape), data}};
+    for (int index = 1; step == steps && index < tensors; ++index) {
+      items.push_back({"model/" + std::string(100, 'w') + std::to_string(index), shape,
+                       layout::whole(shape), data});
+    }
     checkpoint::save({checkpoint::checkpoints_of_run(folder.path()),
                       step,
                       1000,
                       "trireme test",
                       {{"seed", 7}},
-                      {{"model/w", shape, layout::whole(shape), data}}},
+                      items},
                      *world);
   }
   return folder.path();
@@ -75,6 +88,39 @@ TEST_CASE("checkpoint verify names file, bytes and tensor of what is bad, and en
   const auto list = run_trireme({"checkpoint", "list", run.string()});
   CHECK(list.exit_code == 0);
   CHECK(contains(list.out, "step-000000002"));
+}
+
+TEST_CASE("a step that a run removes while its steps are verified is passed over") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 3, 100);
+  const auto steps = run / "checkpoints";
+  // The newest is told first, in more words than the pipe holds: that waits for a reader when all
+  // steps are listed and none of the others was opened.
+  flip_last_byte(steps / "step-000000003" / "shard-00000.h5");
+  const auto path = folder.path() / "said";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const auto said = base::value_or_throw(base::open_file(path, O_RDONLY | O_NONBLOCK));
+  constexpr int pipe_bytes = 4096;
+  REQUIRE(::fcntl(said.get(), F_SETPIPE_SZ, pipe_bytes) == pipe_bytes);
+  auto start = trireme_start({"checkpoint", "verify", "--json", run.string()});
+  start.out_to = path.string();
+  auto end = std::async(std::launch::async, [&] { return run_program(start); });
+  pollfd words{said.get(), POLLIN, 0};
+  REQUIRE(::poll(&words, 1, 30'000) == 1);
+  std::filesystem::rename(steps / "step-000000002", steps / "step-000000002.tmp-0123");
+  ::fcntl(said.get(), F_SETFL, 0);
+  std::string text;
+  std::array<char, pipe_bytes> part{};
+  for (;;) {
+    const auto count = ::read(said.get(), part.data(), part.size());
+    if (count <= 0) break;
+    text.append(part.data(), static_cast<std::size_t>(count));
+  }
+  CHECK(end.get().exit_code == 6);
+  REQUIRE(text.size() > 2 * pipe_bytes);
+  CHECK(contains(text, "step-000000003"));
+  CHECK_FALSE(contains(text, "step-000000002"));
+  CHECK(contains(text, "step-000000001"));
 }
 
 TEST_CASE("checkpoint prune keeps the newest good steps") {
