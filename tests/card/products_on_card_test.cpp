@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 using namespace trireme;
 using namespace trireme::device;
@@ -347,6 +348,22 @@ TEST_CASE("FP8 products take no memory of their own, and a bias wherever it lies
   CHECK(watch.all() == 3);
   CHECK(watch.with_epilogue() == 1);
   watch.check_use();
+}
+
+TEST_CASE("products are timed on numbers such as training has, in every type") {
+  // A card's clock depends on the bits that change: it keeps others on zeros, and on what is not
+  // finite.
+  Card card;
+  Fp8Layer layer;
+  std::vector<ProductCall> quantised;
+  make_recording_kernels(quantised)->linear_forward_quantised(layer.x, layer.w, {}, layer.y);
+  for (const auto& calls : {Layer().calls(), quantised}) {
+    controls().smallest_operand = std::numeric_limits<double>::infinity();
+    controls().largest_operand = 0;
+    CHECK(card.tuning().choose(calls) > 0);
+    CHECK(controls().smallest_operand > 0.85);
+    CHECK(controls().largest_operand < 1.15);
+  }
 }
 
 TEST_CASE("FP8 products are timed, and the fastest way is kept and taken") {

@@ -1,5 +1,6 @@
 #include "support/fake_cublaslt/arithmetic.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -59,6 +60,13 @@ std::vector<float> runs_of(const void* matrix, const Layout& layout, bool inner_
   return runs;
 }
 
+double root_mean_square(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += static_cast<double>(value) * static_cast<double>(value);
+  const double root = std::sqrt(sum / static_cast<double>(std::max<std::size_t>(values.size(), 1)));
+  return std::isfinite(root) ? root : std::numeric_limits<double>::infinity();
+}
+
 template <typename Sum>
 Sum sum_of_products(const float* a, const float* b, std::size_t count) {
   Sum sum = 0;
@@ -96,6 +104,8 @@ class Computation {
     if (addresses.scale_a != nullptr) scale_ *= static_cast<double>(*addresses.scale_a);
     if (addresses.scale_b != nullptr) scale_ *= static_cast<double>(*addresses.scale_b);
   }
+
+  OperandSizes operand_sizes() const { return {root_mean_square(a_), root_mean_square(b_)}; }
 
   void run(const PartialSums& partial_sums) {
     const auto m = problem_.m();
@@ -175,9 +185,11 @@ class Computation {
 
 }  // namespace
 
-void compute(const Problem& problem, const Addresses& addresses, const Factors& factors,
-             const PartialSums& partial_sums) {
-  Computation(problem, addresses, factors).run(partial_sums);
+OperandSizes compute(const Problem& problem, const Addresses& addresses, const Factors& factors,
+                     const PartialSums& partial_sums) {
+  Computation computation(problem, addresses, factors);
+  computation.run(partial_sums);
+  return computation.operand_sizes();
 }
 
 }  // namespace trireme::testing::cublaslt

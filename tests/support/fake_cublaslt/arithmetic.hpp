@@ -29,9 +29,15 @@ struct PartialSums {
   std::int32_t type = CUDA_R_32F;
 };
 
+/// Root mean squares of A and B, infinite where a number is not finite.
+struct OperandSizes {
+  double a = 0;
+  double b = 0;
+};
+
 /// As documented, on column-major matrices. Sums are in double; where there is room for two of D
 /// they are in float, in two halves of the inner dimension.
-void compute(const Problem& problem, const Addresses& addresses, const Factors& factors,
-             const PartialSums& partial_sums);
+OperandSizes compute(const Problem& problem, const Addresses& addresses, const Factors& factors,
+                     const PartialSums& partial_sums);
 
 }  // namespace trireme::testing::cublaslt

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace trireme::testing {
 
@@ -21,6 +22,10 @@ struct CublasltControls {
   std::uint64_t slow = 0;
   /// Of all of those, with an epilogue other than the default.
   std::uint64_t with_epilogue = 0;
+  /// Root mean squares of A and B, the smallest and the largest of all of those since a test set
+  /// them anew; infinite where a number is not finite.
+  double smallest_operand = std::numeric_limits<double>::infinity();
+  double largest_operand = 0;
   /// cublasLtMatmul said that what was asked is not possible: misuse.
   std::uint64_t misuses = 0;
   /// The last reason for which something was refused.

@@ -158,6 +158,14 @@ void count(const Launch& launch) {
   if (launch.problem.operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT) ++controls.with_epilogue;
 }
 
+void note(const OperandSizes& sizes) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard guard(one_at_a_time);
+  auto& controls = *fake_cublaslt_controls();
+  controls.smallest_operand = std::min({controls.smallest_operand, sizes.a, sizes.b});
+  controls.largest_operand = std::max({controls.largest_operand, sizes.a, sizes.b});
+}
+
 void run(void* data) {
   auto* const launch = static_cast<Launch*>(data);
   poison(*launch);
@@ -168,7 +176,7 @@ void run(void* data) {
                     launch->record.workspace_bytes / sizeof(float)};
   }
   const auto type = is_rounded(*launch) ? launch->problem.d.type : CUDA_R_32F;
-  compute(launch->problem, launch->addresses, launch->factors, {partial_sums, type});
+  note(compute(launch->problem, launch->addresses, launch->factors, {partial_sums, type}));
   if (launch->once) delete launch;
 }
 
