@@ -1,0 +1,237 @@
+// Checkpoints of real engines in six layouts, each loaded in each of the six.
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/comm/bytes.hpp"
+#include "trireme/model/parameters.hpp"
+#include "trireme/train/checkpoints.hpp"
+
+#include "mpi/training/training.hpp"
+#include "support/mpi/world.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <bit>
+#include <limits>
+#include <map>
+#include <optional>
+
+using namespace trireme;
+using namespace trireme::testing;
+using device::DType;
+
+namespace {
+
+struct Arrangement {
+  int pipeline;
+  int data;
+  int tensor;
+  int zero_level;
+  int virtual_stages = 1;
+
+  layout::Mesh mesh() const { return layout::Mesh::of(pipeline, data, tensor); }
+  int ranks() const { return pipeline * data * tensor; }
+  bool has_this_rank() const { return mpi().world_rank().value() < ranks(); }
+  std::string text() const {
+    return base::format("{}, zero {}, {} a stage", mesh().text(), zero_level, virtual_stages);
+  }
+};
+
+/// With four tensor-parallel ranks each key head is on two of them.
+const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1, 0, 2},
+                                            {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1}};
+
+constexpr int saved_after = 2;
+/// What the first of them updates depends on moments, and the second shows it.
+constexpr int more_steps = 2;
+
+engine::EngineOptions options_for(const Arrangement& arrangement) {
+  engine::EngineOptions options;
+  options.model = tiny(model::Architecture::llama);
+  options.model.tie_word_embeddings = true;
+  options.mesh = arrangement.mesh();
+  options.rank = mpi().world_rank();
+  options.virtual_stages = arrangement.virtual_stages;
+  if (arrangement.virtual_stages > 1) options.schedule = layout::ScheduleKind::interleaved;
+  options.micro_batch = 1;
+  options.micro_batches = 4 / arrangement.data;
+  options.sequence_length = 12;
+  options.sequence_parallel =
+      arrangement.tensor > 1 ? model::SequenceParallel::on : model::SequenceParallel::off;
+  options.zero_level = arrangement.zero_level;
+  options.bucket_bytes = 64 << 10;
+  options.clip_norm = 1.0;
+  options.seed = 7;
+  return options;
+}
+
+/// Bits of all logical tensors, one after another.
+class State {
+ public:
+  /// Nobody has anything yet.
+  State() {
+    std::size_t count = 0;
+    for (const auto& parameter : model::parameters(options_for(arrangements.front()).model)) {
+      for (const char* purpose : {"", "adamw.first_moment/", "adamw.second_moment/"}) {
+        begins_[purpose + parameter.tensor.name] = count;
+        count += static_cast<std::size_t>(layout::element_count(parameter.tensor.shape));
+      }
+    }
+    bits_.assign(count, nobodys);
+  }
+
+  template <typename Part>
+  void add(const Part& part) {
+    each(part, [&](std::int32_t bits, std::int32_t& place) { place = bits; });
+  }
+  template <typename Part>
+  std::int64_t wrong_elements(const Part& part) {
+    std::int64_t wrong = 0;
+    each(part, [&](std::int32_t bits, std::int32_t place) { wrong += bits == place ? 0 : 1; });
+    return wrong;
+  }
+  /// Collective over the group. What any of the ranks has.
+  void put_together(comm::ProcessGroup& group) {
+    const auto count = static_cast<std::int64_t>(bits_.size());
+    group.all_reduce({bits_.data(), DType::i32, {count}}, comm::ReduceOp::max);
+  }
+
+ private:
+  /// The smallest number of all.
+  static constexpr std::int32_t nobodys = std::numeric_limits<std::int32_t>::min();
+
+  template <typename Part, typename Act>
+  void each(const Part& part, const Act& act) {
+    const bool vector = part.shape.size() == 1;
+    const auto width = vector ? 1 : part.shape[1];
+    const auto columns = vector ? 1 : part.box.length[1];
+    const auto first = vector ? 0 : part.box.offset[1];
+    auto* const tensor = bits_.data() + begins_.at(part.name);
+    for (std::int64_t at = 0; at < layout::element_count(part.box); ++at) {
+      const auto row = part.box.offset[0] + at / columns;
+      act(std::bit_cast<std::int32_t>(part.values.f32()[at]),
+          tensor[row * width + first + at % columns]);
+    }
+  }
+
+  std::map<std::string, std::size_t> begins_;
+  std::vector<std::int32_t> bits_;
+};
+
+/// This rank's engine in a layout, and the group of all of its ranks.
+class Run {
+ public:
+  explicit Run(const Arrangement& arrangement)
+      : options_(options_for(arrangement)),
+        world_(mpi().make_group("layout", ranks_of(arrangement), {comm::Backend::automatic, 60})),
+        groups_(mpi_groups(options_.mesh)),
+        kernels_(device::make_cpu_kernels(1)),
+        memory_(engine::Memory::on(kernels_->device(), engine::measure(options_))),
+        engine_(options_, groups_.views(), *kernels_, memory_) {}
+
+  engine::Engine& engine() { return engine_; }
+  comm::ProcessGroup& world() { return *world_; }
+  /// Steps from `first`, counted from 0.
+  std::vector<Observed> train(int first, int steps) {
+    std::vector<Observed> observed;
+    for (int step = first; step < first + steps; ++step) {
+      fill(engine_, step);
+      const auto outcome = engine_.run_schedule();
+      const auto reduced = engine_.reduce_gradients();
+      engine_.update(3e-3, step + 1);
+      observed.push_back({outcome.loss, reduced.gradient_norm});
+    }
+    return observed;
+  }
+  void spoil() {
+    for (const auto& part : engine_.state_parts()) {
+      std::fill_n(part.values.f32(), part.values.element_count(), -7.0F);
+    }
+  }
+
+ private:
+  static std::vector<base::Rank> ranks_of(const Arrangement& arrangement) {
+    std::vector<base::Rank> ranks;
+    for (int rank = 0; rank < arrangement.ranks(); ++rank) ranks.emplace_back(rank);
+    return ranks;
+  }
+
+  engine::EngineOptions options_;
+  std::unique_ptr<comm::ProcessGroup> world_;
+  OwnedGroups groups_;
+  std::unique_ptr<device::Kernels> kernels_;
+  engine::Memory memory_;
+  engine::Engine engine_;
+};
+
+/// What a layout saved, and the steps that it did afterwards.
+struct Saved {
+  std::filesystem::path run;
+  State state;
+  std::vector<Observed> next;
+};
+
+/// Collective over all ranks.
+Saved save_in(const Arrangement& arrangement, const std::filesystem::path& run,
+              comm::ProcessGroup& all) {
+  still_going("save in " + arrangement.text());
+  Saved saved{run, {}, {}};
+  if (arrangement.has_this_rank()) {
+    Run running(arrangement);
+    running.engine().initialise();
+    running.train(0, saved_after);
+    for (const auto& part : running.engine().state_parts()) saved.state.add(part);
+    const auto config = base::value_or_throw(config::Config::resolve({}));
+    const train::Progress progress{.step = saved_after, .next_sample = 8};
+    const std::string version = "test";
+    train::save({run, progress, config, version}, running.engine(), running.world());
+    saved.next = running.train(saved_after, more_steps);
+  }
+  saved.state.put_together(all);
+  return saved;
+}
+
+void load_in(Run& running, Saved& saved, const std::vector<Observed>& serial) {
+  auto& engine = running.engine();
+  running.spoil();
+  const auto progress = train::resume_from(saved.run, engine, running.world());
+  CHECK(progress.step == saved_after);
+  CHECK(progress.next_sample == 8);
+  std::int64_t wrong = 0;
+  for (const auto& part : engine.state_parts()) wrong += saved.state.wrong_elements(part);
+  CHECK(wrong == 0);
+  // What the model computes with are the masters.
+  for (const auto& part : engine.parameter_parts()) wrong += saved.state.wrong_elements(part);
+  CHECK(wrong == 0);
+  const auto next = running.train(saved_after, more_steps);
+  CHECK(distance(next, serial) <= 1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("each of six layouts goes on bit for bit from what each of the six saved") {
+  const auto all = mpi().make_world({comm::Backend::automatic, 120});
+  std::optional<tests::TemporaryFolder> folder;
+  if (all->rank() == 0) folder.emplace();
+  const std::filesystem::path path =
+      comm::broadcast_bytes(*all, folder ? folder->path().string() : "");
+  std::vector<Saved> saves;
+  for (const auto& arrangement : arrangements) {
+    saves.push_back(save_in(arrangement, path / base::format("{}", saves.size()), *all));
+  }
+  // Of one rank, told to all.
+  auto serial = saves.front().next;
+  serial.resize(more_steps);
+  constexpr std::int64_t words = more_steps * sizeof(Observed) / sizeof(std::int32_t);
+  all->broadcast({serial.data(), DType::i32, {words}}, 0);
+  for (const auto& arrangement : arrangements) {
+    if (!arrangement.has_this_rank()) continue;
+    Run running(arrangement);
+    for (std::size_t index = 0; index < saves.size(); ++index) {
+      INFO(arrangements[index].text() << " to " << arrangement.text());
+      still_going(arrangements[index].text() + " to " + arrangement.text());
+      load_in(running, saves[index], serial);
+    }
+  }
+  all->barrier();
+}
