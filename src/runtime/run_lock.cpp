@@ -182,6 +182,13 @@ class RunLock::Holding {
   }
 
   bool is_lost() const { return lost_; }
+  /// A file that cannot be read now is not lost: the storage may answer again.
+  void look() {
+    std::error_code error;
+    const bool gone = !fs::exists(path_, error) && !error;
+    const auto holder = read_holder(path_);
+    if (gone || (holder && holder->token != self_.token)) lost_ = true;
+  }
 
  private:
   void beat() {
@@ -192,14 +199,6 @@ class RunLock::Holding {
       if (!lost_) ::futimens(file_.get(), nullptr);
       guard.lock();
     }
-  }
-
-  /// A file that cannot be read now is not lost: the storage may answer again.
-  void look() {
-    std::error_code error;
-    const bool gone = !fs::exists(path_, error) && !error;
-    const auto holder = read_holder(path_);
-    if (gone || (holder && holder->token != self_.token)) lost_ = true;
   }
 
   base::File file_;
@@ -290,6 +289,11 @@ RunLock& RunLock::operator=(RunLock&&) noexcept = default;
 RunLock::~RunLock() = default;
 
 bool RunLock::is_lost() const {
+  return holding_->is_lost();
+}
+
+bool RunLock::is_lost_by_now() const {
+  holding_->look();
   return holding_->is_lost();
 }
 

@@ -307,8 +307,9 @@ void Trainer::save_without_pruning() {
 }
 
 void Trainer::tidy() const {
-  // The first rank has the lock, until another start takes the run over.
-  if (!lock_ || lock_->is_lost()) return;
+  // The first rank has the lock, until another start takes the run over: the last heartbeat may
+  // have been before that.
+  if (!lock_ || lock_->is_lost_by_now()) return;
   const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
   const auto keep = config_.count("checkpoint.keep_last");
   try {

@@ -58,6 +58,8 @@ class RunLock {
   /// Somebody removed or took the file over: nothing may be written any more. Looked at with each
   /// heartbeat; does not block.
   bool is_lost() const;
+  /// The same, looked at now: for what cannot be taken back. Blocks as the storage does.
+  bool is_lost_by_now() const;
 
  private:
   class Holding;

@@ -1,41 +1,15 @@
 #include "trireme/runtime/time_limit.hpp"
 
-#include "support/temporary_folder.hpp"
+#include "support/pretended_slurm.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <cstdlib>
 #include <ctime>
 
 using namespace trireme;
+using tests::PretendedSlurm;
 
 namespace {
-
-/// A squeue that answers what its file says, found before Slurm's own.
-class PretendedSlurm {
- public:
-  PretendedSlurm() : path_(std::getenv("PATH")) {
-    const auto program =
-        folder_.write("squeue", "#!/bin/sh\necho asked >> " + (folder_.path() / "asked").string() +
-                                    "\ncat " + (folder_.path() / "left").string() + "\n");
-    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-    ::setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
-  }
-  PretendedSlurm(const PretendedSlurm&) = delete;
-  PretendedSlurm& operator=(const PretendedSlurm&) = delete;
-  ~PretendedSlurm() { ::setenv("PATH", path_.c_str(), 1); }
-
-  void says(const std::string& left) const { folder_.write("left", left + "\n"); }
-  std::size_t times_asked() const {
-    std::error_code none;
-    const auto bytes = std::filesystem::file_size(folder_.path() / "asked", none);
-    return none ? 0 : bytes / 6;
-  }
-
- private:
-  tests::TemporaryFolder folder_;
-  std::string path_;
-};
 
 base::Environment job_until(std::int64_t seconds) {
   return base::Environment({{"SLURM_JOB_ID", "12"},

@@ -1,0 +1,237 @@
+// What a run does beside training: steps that go and stay, the time that a stop needs, what Slurm
+// is told, a lock that is gone, a peak that was beaten.
+#include "trireme/base/format.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/device/passing_device.hpp"
+
+#include "mpi/training/small_run.hpp"
+#include "support/pretended_slurm.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+using namespace trireme;
+using namespace trireme::testing;
+using namespace std::chrono_literals;
+using base::ExitCode;
+using tests::PretendedSlurm;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Steps = std::vector<std::int64_t>;
+
+/// Calls back in the middle of steps, and in evaluations.
+class Interrupted final : public CpuKernels {
+ public:
+  struct Calls {
+    /// In each step, from 1.
+    std::function<void(int step)> step = [](int) {};
+    /// In the first micro-batch of the first evaluation.
+    std::function<void()> evaluation = [] {};
+  };
+  explicit Interrupted(Calls calls) : calls_(std::move(calls)) {}
+
+  void cross_entropy_stats(const device::Tensor& logits, const device::Tensor& targets,
+                           std::int64_t first_token, const device::Tensor& stats) override {
+    // Training follows each of them with a gradient.
+    if (++forwards_ > gradients_ + 1 && !has_evaluated_) {
+      has_evaluated_ = true;
+      calls_.evaluation();
+    }
+    CpuKernels::cross_entropy_stats(logits, targets, first_token, stats);
+  }
+  void cross_entropy_gradient(const device::Tensor& logits, const device::Tensor& targets,
+                              std::int64_t first_token, const device::Tensor& lse,
+                              float scale) override {
+    CpuKernels::cross_entropy_gradient(logits, targets, first_token, lse, scale);
+    if (gradients_++ % small_micro_batches == 0) calls_.step(gradients_ / small_micro_batches + 1);
+  }
+
+ private:
+  Calls calls_;
+  int forwards_ = 0;
+  int gradients_ = 0;
+  bool has_evaluated_ = false;
+};
+
+RunEnd start(const config::Config& config, Interrupted::Calls calls = {},
+             train::StartOptions options = {}, const base::Environment& environment = {}) {
+  return run_to_end(config, std::make_unique<Interrupted>(std::move(calls)), std::move(options),
+                    environment);
+}
+
+/// On disk, ascending.
+Steps saved_steps(const fs::path& run) {
+  Steps steps;
+  for (const auto& each : checkpoint::list(checkpoint::checkpoints_of_run(run))) {
+    steps.insert(steps.begin(), each.step);
+  }
+  return steps;
+}
+
+/// A byte goes wrong that only a look at all bytes finds.
+void damage(const fs::path& run, std::int64_t step) {
+  const auto folder = checkpoint::checkpoints_of_run(run) / checkpoint::step_folder_name(step);
+  std::fstream file(folder / "shard-00000.h5", std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(-1, std::ios::end);
+  const auto last = static_cast<char>(file.get());
+  file.seekp(-1, std::ios::end);
+  file.put(static_cast<char>(~last));
+}
+
+/// Waits until it holds, for some seconds.
+template <typename Condition>
+bool comes_true(const Condition& condition) {
+  for (int turn = 0; turn < 2000 && !condition(); ++turn) std::this_thread::sleep_for(10ms);
+  return condition();
+}
+
+}  // namespace
+
+TEST_CASE("the newest steps of a run stay, as many as are asked for") {
+  const RunFolder folder;
+  const auto run = folder.path() / "keeps";
+  const auto config =
+      small_config(folder, run, {"checkpoint.every_steps=1", "checkpoint.keep_last=2"});
+  CHECK(start(config).code == ExitCode::done);
+  CHECK(saved_steps(run) == Steps{5, 6});
+}
+
+TEST_CASE("no run removes the step that it has just loaded or saved") {
+  const RunFolder folder;
+  const auto run = folder.path() / "goes back";
+  const auto config = [&](int steps, int keep) {
+    return small_config(folder, run,
+                        {"checkpoint.every_steps=1", base::format("train.steps={}", steps),
+                         base::format("checkpoint.keep_last={}", keep)});
+  };
+  CHECK(start(config(6, 0)).code == ExitCode::done);
+  REQUIRE(saved_steps(run) == Steps{1, 2, 3, 4, 5, 6});
+  damage(run, 5);
+  damage(run, 6);
+  // It loads the fourth, and is stopped before it does anything else.
+  std::ofstream(run / "STOP");
+  CHECK(start(config(6, 1)).code == ExitCode::done);
+  CHECK(steps_of(run, "load") == Steps{4});
+  CHECK(saved_steps(run) == Steps{4, 5, 6});
+  fs::remove(run / "STOP");
+  // A newer one is there, of the right size, and damaged.
+  CHECK(start(config(5, 1)).code == ExitCode::done);
+  CHECK(saved_steps(run) == Steps{5, 6});
+  std::ofstream(run / "STOP");
+  CHECK(start(config(6, 1)).code == ExitCode::done);
+  CHECK(steps_of(run, "load") == Steps{4, 4, 5});
+}
+
+TEST_CASE("a start whose lock is gone removes nothing any more") {
+  const RunFolder folder;
+  const auto run = folder.path() / "lost";
+  const auto config =
+      small_config(folder, run, {"checkpoint.every_steps=1", "checkpoint.keep_last=1"});
+  const auto end = start(config, {.step = [&](int step) {
+                           if (step == 4) fs::remove(run / "lock");
+                         }});
+  CAPTURE(end.text);
+  CHECK(end.code == ExitCode::launch);
+  CHECK(end.text.find("was removed or taken over by another start") != std::string::npos);
+  // The third stays, of which another start may be reading.
+  CHECK(saved_steps(run).front() == 3);
+}
+
+TEST_CASE("the longest batch of an evaluation counts for the time that a stop needs") {
+  const RunFolder folder;
+  const PretendedSlurm slurm;
+  slurm.says("INVALID");
+  const auto run = folder.path() / "limit";
+  const auto config = small_config(folder, run,
+                                   {"data.validation=" + (folder.path() / "tokens").string(),
+                                    "train.eval_every=2", "train.eval_batches=3"});
+  // A minute and three times 1.1 s are more than the 63 s that are left then; without that batch
+  // nothing would be near, and the other steps take milliseconds.
+  const base::Environment job(
+      {{"SLURM_JOB_ID", "12"}, {"SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + 64)}});
+  const auto end = start(config, {.evaluation = [] { std::this_thread::sleep_for(1100ms); }},
+                         {.limit = runtime::TimeLimit(job), .tool_version = "test"});
+  CAPTURE(end.text);
+  CHECK(end.code == ExitCode::requeue);
+  CHECK(steps_of(run, "train") == Steps{1, 2});
+  CHECK(steps_of(run, "stop") == Steps{2});
+  CHECK(saved_steps(run) == Steps{2});
+  // What was interrupted is not told.
+  CHECK(steps_of(run, "eval").empty());
+}
+
+TEST_CASE("Slurm is told a step once in the interval that is asked for, ten minutes by itself") {
+  const RunFolder folder;
+  const base::Environment job({{"SLURM_JOB_ID", "12"}, {"SLURM_PROCID", "0"}});
+  const auto told_by = [&](const std::string& name, const std::vector<std::string>& more,
+                           const std::function<void(const PretendedSlurm&, int step)>& wait) {
+    const PretendedSlurm slurm;
+    slurm.says("");
+    const auto config = small_config(folder, folder.path() / name, more);
+    if (more.empty()) CHECK(config.seconds("run.job_comment") == 600);
+    CHECK(start(config, {.step = [&](int step) { wait(slurm, step); }}, {}, job).code ==
+          ExitCode::done);
+    return slurm.changes();
+  };
+  const auto seldom = told_by("seldom", {}, [](const PretendedSlurm& slurm, int step) {
+    // The first is told at once; whoever told the second too would do it as soon.
+    if (step == 2) CHECK(comes_true([&] { return !slurm.changes().empty(); }));
+    if (step == 4) std::this_thread::sleep_for(300ms);
+  });
+  REQUIRE(seldom.size() == 1);
+  CHECK(seldom.front().find("update JobId=12 Comment=trireme: step 1/6, loss ") == 0);
+  const auto often =
+      told_by("often", {"run.job_comment=0.001s"}, [](const PretendedSlurm& slurm, int step) {
+        const auto wanted = static_cast<std::size_t>(step - 1);
+        CHECK(comes_true([&] { return slurm.changes().size() >= wanted; }));
+      });
+  CHECK(often.size() >= 5);
+  CHECK(told_by("never", {"run.job_comment=0"}, [](const PretendedSlurm&, int) {}).empty());
+}
+
+namespace {
+
+/// Says that everything took a quarter of an hour.
+class SlowStopwatch final : public device::Stopwatch {
+ public:
+  void start() override {}
+  void stop() override {}
+  double take() override { return 900; }
+};
+
+class SlowDevice final : public device::PassingDevice {
+ public:
+  using PassingDevice::PassingDevice;
+  std::unique_ptr<device::Stopwatch> stopwatch() override {
+    return std::make_unique<SlowStopwatch>();
+  }
+};
+
+class SlowProducts final : public CpuKernels {
+ public:
+  device::Device& device() override { return slow_; }
+
+ private:
+  SlowDevice slow_{CpuKernels::device()};
+};
+
+}  // namespace
+
+TEST_CASE("a peak that a step has beaten is measured again, although an evaluation comes first") {
+  const RunFolder folder;
+  const auto run = folder.path() / "peak";
+  const auto config =
+      small_config(folder, run,
+                   {"data.validation=" + (folder.path() / "tokens").string(), "train.eval_every=1",
+                    "train.eval_batches=3", "train.steps=2", "numerics.peak_flops=auto"});
+  CHECK(run_to_end(config, std::make_unique<SlowProducts>()).code == ExitCode::done);
+  CHECK(steps_of(run, "eval") == Steps{1, 2});
+  CHECK(steps_of(run, "peak") == Steps{1});
+}
