@@ -33,3 +33,11 @@ if(TARGET trireme_engine)
     SOURCES training/rounding_test.cpp training/training.cpp
     LINK trireme::engine)
 endif()
+
+# 200 steps of the quickstart's model on its text, in fp32 and in bf16.
+if(TARGET trireme)
+  add_test(NAME mpi.precision COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/precision_test.py"
+    --trireme $<TARGET_FILE:trireme> --config "${PROJECT_SOURCE_DIR}/configs/quickstart.conf")
+  set_tests_properties(mpi.precision PROPERTIES LABELS "mpi;slow" PROCESSORS 2 TIMEOUT 1500
+    SKIP_REGULAR_EXPRESSION "TRIREME_SKIP:")
+endif()
