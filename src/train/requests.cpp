@@ -77,8 +77,8 @@ const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_sec
 
 void Requests::before_save(comm::ProcessGroup& world) const {
   base::Status held;
-  const bool is_lost = sources_.lock != nullptr && sources_.lock->is_lost();
-  if (world.rank() == 0 && is_lost) held = lost_lock(sources_.directory);
+  const bool looks = world.rank() == 0 && sources_.lock != nullptr;
+  if (looks && sources_.lock->is_lost_by_now()) held = lost_lock(sources_.directory);
   runtime::agree(world, held);
 }
 

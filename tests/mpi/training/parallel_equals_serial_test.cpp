@@ -26,7 +26,7 @@ constexpr int long_run = 20;
 /// Bits that differ at all differ soon.
 constexpr int short_run = 5;
 constexpr double tolerance = 1e-5;
-/// Of all parameters after a long run, as one vector.
+/// Of all parameters after a run, as one vector.
 constexpr double parameter_tolerance = 1e-4;
 
 struct Variant {
@@ -190,16 +190,19 @@ void compare_all(Architecture architecture) {
   const auto kernels = kernels_under_test();
   if (!kernels) return;
   const auto one = layout::Mesh::of(1, 1, 1);
+  // Where many ranks share few cores, one family is trained for long.
+  const bool is_long = mpi().world_size() <= 4 || architecture == Architecture::llama;
+  const int steps = is_long ? long_run : short_run;
   still_going("serial");
-  const auto whole = run_serially(options_for(architecture, one, {}), *kernels, long_run);
+  const auto whole = run_serially(options_for(architecture, one, {}), *kernels, steps);
   const auto& serial = whole.observed;
-  REQUIRE(serial.back().loss < serial.front().loss - 0.2);
+  REQUIRE(serial.back().loss < serial.front().loss - (is_long ? 0.2 : 0.02));
   for (const auto& mesh : meshes_of(mpi().world_size(), architecture)) {
     const int pipeline = mesh.degree(Axis::pipeline);
     const bool tied = tiny(architecture).tie_word_embeddings;
     CAPTURE(model::name(architecture), mesh.text());
     Comparison comparison(architecture, mesh, *kernels);
-    const auto run = comparison.run_whole({}, long_run);
+    const auto run = comparison.run_whole({}, steps);
     const auto& plain = run.observed;
     if (pipeline == mesh.world_size() && !tied) {
       comparison.print("1f1b", distance(plain, serial), "bitwise serial");
@@ -215,7 +218,7 @@ void compare_all(Architecture architecture) {
     }
     if (mesh.degree(Axis::tensor) > 1) {
       const Variant variant{.name = "sequence parallel", .sequence = SequenceParallel::on};
-      comparison.must_end_close(variant, comparison.run_whole(variant, long_run), whole);
+      comparison.must_end_close(variant, comparison.run_whole(variant, steps), whole);
     }
     const Variant few{.name = "logits of 7 rows", .loss_rows = 7};
     const std::vector<Observed> begin(serial.begin(), serial.begin() + short_run);
