@@ -1,12 +1,16 @@
 // `trireme generate` as people start it: many prompts, stop texts, prompts from standard input.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/data/tokenizer.hpp"
 
 #include "mpi/commands/ranks.hpp"
 #include "mpi/commands/text_model.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <optional>
 
 using namespace trireme;
 using namespace trireme::tests;
@@ -41,6 +45,31 @@ std::vector<std::string> answers_alone(const TextModel& made) {
     answers.push_back(lines.at(0)["text"].get<std::string>());
   }
   return answers;
+}
+
+bool is_plain(char byte) {
+  return byte >= ' ' && byte <= '~';
+}
+
+/// A stop text that begins in one token of the answer and ends in the next, if there is one.
+std::optional<std::string> stop_across_tokens(const data::Tokenizer& tokenizer,
+                                              const base::Json& line) {
+  std::string answer;
+  std::vector<std::size_t> ends;
+  for (const auto& token : line["tokens"]) {
+    const auto id = token.get<std::int32_t>();
+    answer += tokenizer.decode_bytes({&id, 1});
+    ends.push_back(answer.size());
+  }
+  // A stream has the bytes that a text replaces where they are no UTF-8.
+  answer.erase(std::find_if_not(answer.begin(), answer.end(), is_plain), answer.end());
+  for (const auto end : ends) {
+    // Something is told before it.
+    if (end < 2 || end >= answer.size()) continue;
+    auto stop = answer.substr(end - 1, 2);
+    if (answer.find(stop) == end - 1) return stop;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> prompt_options() {
@@ -132,6 +161,29 @@ TEST_CASE("a stop text ends an answer before it, streamed or not") {
   const auto empty = on_ranks(1, asking(made, {"--prompt", "line", "--stop", ""}));
   CHECK(empty.exit_code == 2);
   CHECK(says(empty.err, "--stop is empty"));
+}
+
+TEST_CASE("a stream shows nothing of a stop text, of which some tokens come before others") {
+  const TemporaryFolder folder;
+  const auto made = make_text_model(folder.path());
+  const auto tokenizer = base::value_or_throw(data::Tokenizer::load(made.model / "tokenizer.json"));
+  std::vector<std::string> many;
+  for (int index = 0; index < 24; ++index) {
+    many.insert(many.end(), {"--prompt", base::format("line {} of", index)});
+  }
+  int streams = 0;
+  for (const auto& line : lines_of(done_on_ranks(1, asking(made, many)))) {
+    const auto stop = stop_across_tokens(tokenizer, line);
+    if (!stop || streams == 2) continue;
+    ++streams;
+    const auto answer = line["text"].get<std::string>();
+    const auto prompt = line["prompt"].get<std::string>();
+    CAPTURE(prompt, answer, *stop);
+    CHECK(done_on_ranks(1, {"generate", "--weights", made.model.string(), "--max-tokens", "8",
+                            "--prompt", prompt, "--stop", *stop}) ==
+          prompt + answer.substr(0, answer.find(*stop)) + "\n");
+  }
+  CHECK(streams == 2);
 }
 
 TEST_CASE("commands on weights speak of worlds and backends only when asked") {
