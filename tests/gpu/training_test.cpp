@@ -10,7 +10,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -57,25 +59,70 @@ void print(const engine::EngineOptions& options, const char* against, double awa
   std::fflush(stdout);
 }
 
+/// How far parameters have come otherwise than on the CPU, by how far they have come there: 1 for a
+/// card that never updates, 1/2 for one that goes half as far. Of one rank.
+double movement_distance(const TrainedRun& card, const TrainedRun& cpu, const TrainedRun& begun) {
+  double away = 0;
+  double length = 0;
+  REQUIRE(card.parameters.size() == cpu.parameters.size());
+  for (std::size_t index = 0; index < cpu.parameters.size(); ++index) {
+    const auto& there = card.parameters[index].values;
+    const auto& here = cpu.parameters[index].values;
+    const auto& before = begun.parameters[index].values;
+    REQUIRE(there.size() == here.size());
+    for (std::size_t at = 0; at < here.size(); ++at) {
+      const double apart = static_cast<double>(there[at]) - static_cast<double>(here[at]);
+      const double moved = static_cast<double>(here[at]) - static_cast<double>(before[at]);
+      away += apart * apart;
+      length += moved * moved;
+    }
+  }
+  const double relative = std::sqrt(away / length);
+  return std::isfinite(relative) ? relative : std::numeric_limits<double>::infinity();
+}
+
+/// Of losses, and of how far parameters have come: few steps move losses by little more than the
+/// backends are apart, so that a card that never updates would pass by them. In bf16 (FP8) 0.06
+/// (0.1) are seen after three steps: the smallest gradients differ in their signs.
+struct Tolerance {
+  double losses;
+  double movement;
+};
+
+/// A card's run ends where the CPU's does; what it observed.
+std::vector<Observed> must_train_as_the_cpu(const engine::EngineOptions& options,
+                                            const engine::Groups& groups, device::Kernels& card,
+                                            const char* against, const Tolerance& tolerance) {
+  const auto cpu = device::make_cpu_kernels(1);
+  const auto on_host = local_groups();
+  const auto found = run_training(options, groups, card, steps, learning_rate);
+  const auto wanted = run_training(options, on_host.views(), *cpu, steps, learning_rate);
+  // At a rate of zero parameters stay as they are initialised.
+  const auto begun = run_training(options, on_host.views(), *cpu, 1, 0.0);
+  const auto away = distance(found.observed, wanted.observed);
+  const auto moved = movement_distance(found, wanted, begun);
+  print(options, against, away);
+  print(options, "  movement", moved);
+  CHECK(away <= tolerance.losses);
+  CHECK(moved <= tolerance.movement);
+  return found.observed;
+}
+
 }  // namespace
 
 TEST_CASE("a card trains as the CPU does") {
   if (mpi().world_size() != 1) return;
   const auto card = kernels_under_test();
   if (!card) return;
-  const auto cpu = device::make_cpu_kernels(1);
   const auto groups = staged(local_groups(), card->device());
-  const auto on_host = local_groups();
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
     for (const auto dtype : {device::DType::f32, device::DType::bf16}) {
       still_going(model::name(architecture));
       CAPTURE(model::name(architecture), device::name(dtype));
       const auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), dtype);
-      const auto found = train(options, groups.views(), *card, steps, learning_rate);
-      const auto away =
-          distance(found, train(options, on_host.views(), *cpu, steps, learning_rate));
-      print(options, "cpu", away);
-      CHECK(away <= (dtype == device::DType::f32 ? 1e-4 : 1e-2));
+      const auto found = must_train_as_the_cpu(
+          options, groups.views(), *card, "cpu",
+          dtype == device::DType::f32 ? Tolerance{1e-4, 0.02} : Tolerance{1e-2, 0.25});
       CHECK(train(options, groups.views(), *card, steps, learning_rate) == found);
     }
   }
@@ -85,18 +132,14 @@ TEST_CASE("a card trains in FP8 as the CPU does") {
   if (mpi().world_size() != 1) return;
   const auto card = kernels_under_test();
   if (!card) return;
-  const auto cpu = device::make_cpu_kernels(1);
   const auto groups = staged(local_groups(), card->device());
-  const auto on_host = local_groups();
   for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
     still_going(model::name(architecture));
     CAPTURE(model::name(architecture));
     auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
     options.linear_forward = model::LinearForward::e4m3;
-    const auto found = train(options, groups.views(), *card, steps, learning_rate);
-    const auto away = distance(found, train(options, on_host.views(), *cpu, steps, learning_rate));
-    print(options, "cpu, fp8", away);
-    CHECK(away <= 1e-2);
+    const auto found =
+        must_train_as_the_cpu(options, groups.views(), *card, "cpu, fp8", {1e-2, 0.3});
     CHECK(train(options, groups.views(), *card, steps, learning_rate) == found);
   }
 }
