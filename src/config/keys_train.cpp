@@ -159,7 +159,8 @@ Key attention_key() {
           .choices = {"auto", "own", "cudnn"},
           .documentation =
               "What computes attention on cards. `auto` is cuDNN where a node has it and it "
-              "takes the call (bf16, heads of 64 or 128, no dropout), else own kernels; "
+              "takes the call (bf16, no dropout, heads whose width is a multiple of 8, up to 128 "
+              "or on Hopper 256), else own kernels, several times slower, for heads of up to 128; "
               "`cudnn` refuses to start without it."};
 }
 
@@ -170,10 +171,11 @@ Key deterministic_key() {
           .concern = Concern::training,
           .default_text = "false",
           .documentation =
-              "Whether the number of threads, too, may change no bit. Two "
+              "Whether the number of threads, too, may change no bit. On CPUs, two "
               "runs of one layout on as many threads are equal anyhow. On cards: "
               "products are computed as cuBLASLt's heuristics say, and none is chosen "
-              "by timing."};
+              "by timing; cuDNN's attention adds in one order, without which the last bits of "
+              "two runs differ."};
 }
 
 Key stochastic_rounding_key() {

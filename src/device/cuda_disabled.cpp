@@ -13,7 +13,7 @@ constexpr const char* missing =
 
 }  // namespace
 
-base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int, AttentionBy) {
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int, const AttentionChoice&) {
   return base::Failure{base::ExitCode::topology, missing};
 }
 

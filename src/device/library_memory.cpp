@@ -4,13 +4,17 @@
 
 namespace trireme::device {
 
-std::vector<LibraryMemory> planned_library_memory(DType dtype, const AttentionSize& size) {
+std::vector<LibraryMemory> planned_library_memory(const AttentionSize& size,
+                                                  const AttentionChoice& choice) {
   std::vector<LibraryMemory> list{{"cuBLASLt", product_workspace_bytes}};
-  if (dtype != DType::bf16 || size.dropout || !cudnn::takes_head_dim(size.head_dim)) return list;
+  if (choice.by == AttentionBy::own) return list;
+  if (cudnn::reason_against(size, cudnn::supposed_support)) return list;
   cudnn::AttentionExtents extents;
+  extents.causal = true;
   extents.q = extents.out = cudnn::dense(size.batch, size.heads, size.seq, size.head_dim);
   extents.k = extents.v = cudnn::dense(size.batch, size.kv_heads, size.seq, size.head_dim);
-  list.push_back({"cuDNN", cudnn::FusedAttention::workspace_bytes(extents)});
+  const auto bytes = cudnn::FusedAttention::workspace_bytes(extents, {.bits = choice.bits});
+  list.push_back({"cuDNN", bytes});
   return list;
 }
 

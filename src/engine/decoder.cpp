@@ -54,6 +54,12 @@ base::Status check(const DecoderOptions& options) {
       !status.ok()) {
     return status;
   }
+  if (options.card_attention && options.model.head_dim > device::widest_own_head) {
+    return base::usage_failure(base::format(
+        "model.head_dim = {} but numerics.backend = cuda (decoding is own kernels' alone, which "
+        "take heads of up to {} on cards); use numerics.backend = auto",
+        options.model.head_dim, device::widest_own_head));
+  }
   auto layers = layout::assign_layers(options.model.num_hidden_layers,
                                       options.mesh.degree(Axis::pipeline), 1, options.stage_layers);
   if (!layers) return layers.failure();

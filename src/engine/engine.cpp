@@ -49,6 +49,18 @@ base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
 
 }  // namespace
 
+device::AttentionSize attention_of(const EngineOptions& options) {
+  const auto& model = options.model;
+  const int tensor = options.mesh.degree(Axis::tensor);
+  return {.dtype = options.dtype,
+          .batch = options.micro_batch,
+          .seq = options.sequence_length,
+          .heads = model.num_attention_heads / tensor,
+          .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
+          .head_dim = model.head_dim,
+          .dropout = model.dropout > 0.0};
+}
+
 base::Status check(const EngineOptions& options) {
   if (auto status = model::check(options.model); !status.ok()) return status;
   if (auto status = model::check_on(options.model, options.mesh); !status.ok()) return status;
@@ -68,6 +80,10 @@ base::Status check(const EngineOptions& options) {
     return status;
   }
   if (auto status = check_fp8(options); !status.ok()) return status;
+  if (options.card_attention) {
+    auto status = device::check_attention(attention_of(options), *options.card_attention);
+    if (!status.ok()) return status;
+  }
   if (options.rule.rounding == optim::ParameterRounding::stochastic &&
       options.dtype == device::DType::f32) {
     return base::usage_failure(

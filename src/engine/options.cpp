@@ -68,6 +68,27 @@ device::DType compute_type(const config::Config& config) {
   return config.text("numerics.precision") == "fp32" ? device::DType::f32 : device::DType::bf16;
 }
 
+std::optional<device::AttentionChoice> card_attention(const config::Config& config) {
+  if (config.text("numerics.backend") != "cuda") return std::nullopt;
+  device::AttentionChoice choice;
+  const auto& by = config.text("numerics.attention");
+  if (by == "own") choice.by = device::AttentionBy::own;
+  if (by == "cudnn") choice.by = device::AttentionBy::cudnn;
+  if (config.flag("numerics.deterministic")) choice.bits = device::AttentionBits::repeatable;
+  return choice;
+}
+
+base::Status check_attention(const config::Config& config, const model::ModelConfig& model) {
+  const auto choice = card_attention(config);
+  if (!choice) return {};
+  EngineOptions options;
+  options.model = model;
+  options.dtype = compute_type(config);
+  options.micro_batch = config.integer("train.micro_batch");
+  options.sequence_length = config.integer("train.sequence_length");
+  return device::check_attention(attention_of(options), *choice);
+}
+
 base::Result<EngineOptions> options_from(const config::Config& config,
                                          const model::ModelConfig& model, const layout::Mesh& mesh,
                                          base::Rank rank) {
@@ -99,6 +120,7 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.rule = optim::rule_from(config);
   options.clip_norm = config.real("optimizer.clip_norm");
   options.seed = static_cast<std::uint64_t>(config.integer("train.seed"));
+  options.card_attention = card_attention(config);
   options.record = config.flag("numerics.cuda_graphs") ? RecordSteps::yes : RecordSteps::no;
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;

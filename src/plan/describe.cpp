@@ -62,6 +62,7 @@ std::string run_in_words(const MemoryPlan& plan) {
   if (options.mesh.degree(Axis::pipeline) > 1) {
     text += engine::stage_layers(options).text() + "\n";
   }
+  if (plan.attention) text += plan.attention->sentence + "\n";
   return text;
 }
 
@@ -168,6 +169,7 @@ base::Json to_json(const MemoryPlan& plan) {
     const bool kept = options.weight_copies == model::WeightCopies::kept;
     json["weight_copies"] = kept ? "kept" : "for each use";
   }
+  if (plan.attention) json["attention"] = plan.attention->sentence;
   for (const auto& each : plan.libraries) json["libraries"][each.library] = each.bytes;
   return json;
 }

@@ -23,24 +23,6 @@ base::Result<double> bubble_of(const engine::EngineOptions& options) {
   return simulation->bubble_fraction;
 }
 
-/// Attention of one micro-batch, as a rank's part of the heads has it.
-std::vector<device::LibraryMemory> libraries_of(const config::Config& config,
-                                                const engine::EngineOptions& options) {
-  if (config.text("numerics.backend") != "cuda") return {};
-  const auto& model = options.model;
-  const int tensor = options.mesh.degree(Axis::tensor);
-  const device::AttentionSize size{.batch = options.micro_batch,
-                                   .seq = options.sequence_length,
-                                   .heads = model.num_attention_heads / tensor,
-                                   .kv_heads = std::max(1, model.num_key_value_heads / tensor),
-                                   .head_dim = model.head_dim,
-                                   .dropout = model.dropout > 0.0};
-  auto list = device::planned_library_memory(options.dtype, size);
-  const bool own_attention = config.text("numerics.attention") == "own";
-  if (own_attention) std::erase_if(list, [](const auto& each) { return each.library == "cuDNN"; });
-  return list;
-}
-
 base::Result<std::vector<base::Rank>> chosen(const Ranks& ranks, int world_size) {
   std::vector<base::Rank> list;
   if (ranks.only) {
@@ -81,7 +63,11 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   plan.tokens_per_step = options->micro_batches * options->micro_batch * mesh->degree(Axis::data) *
                          options->sequence_length;
   plan.bubble_fraction = *bubble;
-  plan.libraries = libraries_of(config, *options);
+  if (options->card_attention) {
+    const auto size = engine::attention_of(*options);
+    plan.libraries = device::planned_library_memory(size, *options->card_attention);
+    plan.attention = device::planned_attention(size, *options->card_attention);
+  }
   for (const auto rank : *wanted) {
     options->rank = rank;
     plan.ranks.push_back({rank, engine::measure(*options)});

@@ -48,7 +48,12 @@ base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
   const auto& order = config.text("run.order");
   if (order == "topology") options.order = runtime::OrderRule::topology;
   if (order == "slurm") options.order = runtime::OrderRule::launcher;
-  if (on_cards) options.gpus = topology::GpuUse::one_each;
+  if (on_cards) {
+    options.gpus = topology::GpuUse::one_each;
+    const auto model = model_from(config);
+    const auto status = model.ok() ? engine::check_attention(config, *model) : base::Status{};
+    if (!status.ok()) return status.failure();
+  }
   if (config.text("run.binding") == "none") options.binding = runtime::BindingRule::none;
   return options;
 }
@@ -163,15 +168,6 @@ void say(const std::vector<std::string>& sentences, const runtime::DeviceQueues&
 
 }  // namespace
 
-namespace {
-
-device::AttentionBy attention_by(const std::string& choice) {
-  if (choice == "own") return device::AttentionBy::own;
-  return choice == "cudnn" ? device::AttentionBy::cudnn : device::AttentionBy::either;
-}
-
-}  // namespace
-
 base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config& config,
                                                             const runtime::Binding& binding) {
   const auto& backend = config.text("numerics.backend");
@@ -181,7 +177,7 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
     if (!cards.ok()) return cards.failure();
     const auto card = std::find(cards->begin(), cards->end(), binding.gpu_bus_id);
     return device::make_cuda_kernels(static_cast<int>(card - cards->begin()),
-                                     attention_by(config.text("numerics.attention")));
+                                     engine::card_attention(config).value());
   }
   return device::make_cpu_kernels(config.count_or("numerics.threads", binding.threads),
                                   config.flag("numerics.deterministic")

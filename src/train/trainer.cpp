@@ -15,6 +15,7 @@
 #include "peak.hpp"
 #include "requests.hpp"
 #include "resolved_values.hpp"
+#include "say_attention.hpp"
 #include "setup.hpp"
 
 #include <algorithm>
@@ -75,6 +76,7 @@ Trainer::Trainer(const config::Config& config, Session& session, StartOptions st
   const auto model = runtime::agree(world, model_from(config));
   const auto options =
       runtime::agree(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
+  say_attention(kernels, options, world);
   training_data_ = runtime::agree(world, open_dataset(config, "data.train", model));
   if (!config.weighted_texts("data.validation").empty()) {
     validation_data_ = runtime::agree(world, open_dataset(config, "data.validation", model));

@@ -6,13 +6,14 @@
 namespace trireme::device::test {
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all{{"cuda", mirrored_on_card(AttentionBy::either)}};
+  static const std::vector<Backend> all{{"cuda", mirrored_on_card({})}};
   return all;
 }
 
 /// Which threads go first, and how own attention repeats, is looked at in tests/simt.
 const std::vector<Variants>& variants_under_test() {
-  static const std::vector<Variants> all{{"cuda", {mirrored_on_card(AttentionBy::either)}}};
+  static const std::vector<Variants> all{
+      {"cuda", {mirrored_on_card({.bits = AttentionBits::repeatable})}}};
   return all;
 }
 

@@ -62,7 +62,7 @@ class Watch {
 class Card {
  public:
   Card() {
-    auto inner = base::value_or_throw(make_cuda_kernels(0, AttentionBy::own));
+    auto inner = base::value_or_throw(make_cuda_kernels(0, {.by = AttentionBy::own}));
     tuning_ = inner->product_tuning();
     device_ = &inner->device();
     mirrored_ = std::make_unique<MirroredKernels>(std::move(inner));

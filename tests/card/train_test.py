@@ -107,6 +107,31 @@ class TrainTest(unittest.TestCase):
                                    numerics__precision=precision)
                 self.assertEqual(again, on_card)
 
+    def test_attention_is_said_and_takes_what_the_plan_says(self):
+        for deterministic, bits in (("false", "in any order"), ("true", "the same bits")):
+            with self.subTest(deterministic=deterministic):
+                settings = {"numerics__backend": "cuda", "numerics__precision": "bf16",
+                            "numerics__deterministic": deterministic}
+                self.train(f"attention-{deterministic}", **settings)
+                self.assertIn("attention by cuDNN 9.19.0", self.said)
+                self.assertIn(bits, self.said)
+                words = self.words_of("plan", **settings) + ["--world", "1", "--json"]
+                planned = json.loads(self.run_ranks(1, words))
+                self.assertIn(bits, planned["attention"])
+                self.assertEqual(self.memory[-1]["library_bytes"]["cuDNN"],
+                                 planned["libraries"]["cuDNN"])
+        self.train("floats", numerics__backend="cuda", numerics__precision="fp32")
+        self.assertIn("own kernels and not by cuDNN 9.19.0 (it would compute in f32)", self.said)
+        self.assertNotIn("attention by cuDNN", self.said)
+
+    def test_heads_that_no_kernel_takes_end_a_start(self):
+        said = self.run_ranks(1, self.words_of("train", run__directory=self.folder / "wide",
+                                               numerics__backend="cuda",
+                                               numerics__precision="bf16", model__head_dim=260),
+                              code=2)
+        self.assertIn("model.head_dim = 260", said)
+        self.assertIn("set model.head_dim = 256", said)
+
     def test_graphs_change_no_bit_and_fp8_is_close(self):
         plain = self.train("plain", numerics__backend="cuda", numerics__precision="bf16")
         graphs = self.train("graphs", numerics__backend="cuda", numerics__precision="bf16",

@@ -6,15 +6,16 @@
 namespace trireme::device::test {
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all{{"cuda", mirrored_on_card(AttentionBy::either)}};
+  static const std::vector<Backend> all{{"cuda", mirrored_on_card({})}};
   return all;
 }
 
 const std::vector<Variants>& variants_under_test() {
+  const AttentionChoice repeatable{.bits = AttentionBits::repeatable};
   static const std::vector<Variants> all{
-      {"cuda", {mirrored_on_card(AttentionBy::either), mirrored_on_card(AttentionBy::either)}},
+      {"cuda", {mirrored_on_card(repeatable), mirrored_on_card(repeatable)}},
       {"cuda, own attention",
-       {mirrored_on_card(AttentionBy::own), mirrored_on_card(AttentionBy::own)}}};
+       {mirrored_on_card({.by = AttentionBy::own}), mirrored_on_card({.by = AttentionBy::own})}}};
   return all;
 }
 

@@ -88,7 +88,7 @@ void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, 
   copies_.view().synchronize();
 }
 
-std::shared_ptr<Kernels> mirrored_on_card(AttentionBy attention) {
+std::shared_ptr<Kernels> mirrored_on_card(const AttentionChoice& attention) {
   return std::make_shared<MirroredKernels>(base::value_or_throw(make_cuda_kernels(0, attention)));
 }
 

@@ -28,6 +28,6 @@ class MirroredKernels final : public OperandKernels {
 };
 
 /// Those of the first card; ends the program's tests where there is none.
-std::shared_ptr<Kernels> mirrored_on_card(AttentionBy attention);
+std::shared_ptr<Kernels> mirrored_on_card(const AttentionChoice& attention);
 
 }  // namespace trireme::device::test

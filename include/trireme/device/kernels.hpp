@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
+#include "trireme/device/attention_choice.hpp"
 #include "trireme/device/device.hpp"
 #include "trireme/device/library_memory.hpp"
 #include "trireme/device/product_tuning.hpp"
@@ -145,8 +146,13 @@ class Kernels {
   virtual const char* name() const = 0;
   /// Where tensors lie, and the order in which everything here runs.
   virtual Device& device() { return host_device(); }
-  /// Libraries that compute here, and why one does not that could: a line for people, or nothing.
+  /// Libraries that compute here: a line for people, or nothing.
   virtual std::string libraries() const { return {}; }
+  /// By what attention of this size will be computed; no sentence where there is no choice. A
+  /// failure (ExitCode::topology) if nothing here computes it.
+  virtual base::Result<AttentionText> attention_text(const AttentionSize&) const {
+    return AttentionText{};
+  }
   /// What those hold of the device's memory at this moment.
   virtual std::vector<LibraryMemory> library_memory() const { return {}; }
   /// Null where how a product is computed is not chosen by timing.
@@ -309,17 +315,11 @@ enum class Tiling {
 };
 /// OpenMP threads, oneDNN products, AVX2 or AVX-512 chosen at run time.
 std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling = Tiling::for_threads);
-/// What computes attention on a card (`numerics.attention`).
-enum class AttentionBy {
-  either,  ///< cuDNN where it is installed and takes the call, own kernels else
-  own,
-  cudnn,  ///< as `either`, but a node without cuDNN is a failure
-};
 /// A card of this node, by its number as CUDA counts; own kernels, cuBLASLt and cuDNN on one
 /// stream. Tensors lie in arenas of its device(). A failure (ExitCode::topology) says what this
 /// build or node lacks.
-base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(
-    int card, AttentionBy attention = AttentionBy::either);
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card,
+                                                         const AttentionChoice& attention = {});
 /// PCI bus ids of the cards that this process may use, by their numbers: "0000:1b:00.0". Fails like
 /// make_cuda_kernels().
 base::Result<std::vector<std::string>> card_bus_ids();

@@ -1,9 +1,8 @@
 #pragma once
 
-#include "trireme/device/dtype.hpp"
+#include "trireme/device/attention_choice.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,18 +18,9 @@ struct LibraryMemory {
 /// What cuBLASLt asks for on Hopper; taken when a card is set up.
 inline constexpr std::size_t product_workspace_bytes = std::size_t{32} << 20;
 
-/// Attention of one micro-batch on one rank.
-struct AttentionSize {
-  std::int64_t batch = 0;
-  std::int64_t seq = 0;
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  bool dropout = false;
-};
-
-/// What libraries take at most on a card in a run whose attention is of this type and size: of
-/// cuDNN's nothing where it does not serve (docs/performance.md).
-std::vector<LibraryMemory> planned_library_memory(DType dtype, const AttentionSize& size);
+/// What libraries take at most on a card in a run whose attention is of this size: of cuDNN's
+/// nothing where it does not serve (docs/performance.md).
+std::vector<LibraryMemory> planned_library_memory(const AttentionSize& size,
+                                                  const AttentionChoice& choice);
 
 }  // namespace trireme::device

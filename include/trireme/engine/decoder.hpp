@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct DecoderOptions {
   /// Layers of each position of the pipeline; empty for an even assignment.
   std::vector<int> stage_layers;
   device::DType dtype = device::DType::f32;
+  /// How cards compute attention; nothing on CPUs.
+  std::optional<device::AttentionChoice> card_attention;
   /// Sequences at once, and positions that each may reach.
   model::DecoderStage::Capacity capacity;
   /// New tokens of one step at most: from one a slot to as many as the caches have places.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,12 +55,17 @@ struct EngineOptions {
   /// Largest global gradient norm; 0: gradients are not clipped.
   double clip_norm = 0.0;
   std::uint64_t seed = 0;
+  /// How cards compute attention; nothing on CPUs.
+  std::optional<device::AttentionChoice> card_attention;
   /// Of training; only where there is one tensor-parallel rank.
   RecordSteps record = RecordSteps::no;
 };
 
 /// What does not fit together, with key, value and rule.
 base::Status check(const EngineOptions& options);
+
+/// Attention of one micro-batch with a rank's part of the heads.
+device::AttentionSize attention_of(const EngineOptions& options);
 
 /// The process groups that the rank is in. Views; `embedding` (first and last stage of one
 /// pipeline) may be null when nothing is tied.

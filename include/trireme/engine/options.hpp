@@ -4,6 +4,8 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/layout/arrange.hpp"
 
+#include <optional>
+
 namespace trireme::engine {
 
 /// The degrees that the keys of section `parallel` ask for.
@@ -20,6 +22,13 @@ layout::Suits suits(const config::Config& config, const model::ModelConfig& mode
 
 /// The type of parameters and activations that `numerics.precision` means.
 device::DType compute_type(const config::Config& config);
+
+/// How cards compute attention; nothing where CPUs do.
+std::optional<device::AttentionChoice> card_attention(const config::Config& config);
+
+/// Whether cards have kernels for the heads of this model, which options_from() checks too: here
+/// before there is a mesh.
+base::Status check_attention(const config::Config& config, const model::ModelConfig& model);
 
 /// What the configuration means for one rank, checked: every failure names key, value and rule.
 base::Result<EngineOptions> options_from(const config::Config& config,

@@ -36,6 +36,10 @@ struct MemoryPlan {
   /// top: its size is the driver's affair, and known only on a card.
   std::vector<device::LibraryMemory> libraries;
 
+  /// What a run's start will say of attention on cards, supposed that they are of the Hopper
+  /// generation and have cuDNN; nothing on CPUs.
+  std::optional<device::AttentionText> attention;
+
   const RankMemory& largest() const;
 };
 
@@ -57,8 +61,8 @@ std::string text(const MemoryPlan& plan);
 /// {"architecture", "parameters", "world_size", "mesh": {"pp": ..}, "schedule", "virtual_stages",
 ///  "micro_batches", "tokens_per_step", "bubble_fraction", "largest": {"rank", "total"},
 ///  "ranks": [{"rank", "coordinates": {"pp": ..}, "bytes": {"parameters": .., .., "total"}}],
-///  "not_counted": ["what", ..], "libraries": {"cuBLASLt": bytes, ..}}, the last with
-/// numerics.backend = cuda.
+///  "not_counted": ["what", ..], "libraries": {"cuBLASLt": bytes, ..}, "attention": "by what"}, the
+/// last two with numerics.backend = cuda.
 base::Json to_json(const MemoryPlan& plan);
 
 }  // namespace trireme::plan

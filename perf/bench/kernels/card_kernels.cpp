@@ -152,7 +152,7 @@ int measure_on_card(const std::string& only) {
     std::cout << "TRIREME_SKIP: " << kernels.failure().text << '\n';
     return skipped;
   }
-  const auto own = device::make_cuda_kernels(0, device::AttentionBy::own);
+  const auto own = device::make_cuda_kernels(0, {.by = device::AttentionBy::own});
   const auto libraries = kernels.value()->libraries();
   write({{"libraries", libraries}});
   const bool apart = libraries.find("cuDNN") != std::string::npos &&

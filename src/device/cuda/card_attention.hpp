@@ -14,25 +14,37 @@ namespace trireme::device::cuda {
 /// cuDNN's attention on one stream of the current card, if it is to be had.
 class CardAttention {
  public:
-  /// The failure is that of a cuDNN that was asked for.
-  static base::Result<std::unique_ptr<CardAttention>> make(AttentionBy by, StreamView stream);
+  struct Place {
+    StreamView stream;
+    /// 90 is compute capability 9.0.
+    int capability = 0;
+  };
+  /// `kernels` issue to the same stream, and outlive this. The failure is that of a cuDNN that was
+  /// asked for.
+  static base::Result<std::unique_ptr<CardAttention>> make(const AttentionChoice& choice,
+                                                           const Place& place, Kernels& kernels);
 
   /// Null: own kernels compute all.
   cudnn::FusedAttention* fused() { return fused_ ? &*fused_ : nullptr; }
-  /// "attention by cuDNN 9.19.1", "attention by own kernels (why)".
-  const std::string& text() const { return text_; }
+  /// "cuDNN 9.19.1"; empty where there is none or it is not wanted.
+  const std::string& library() const { return library_; }
+  base::Result<AttentionText> text(const AttentionSize& size) const;
   std::size_t workspace_bytes() const { return workspace_size_; }
 
  private:
-  explicit CardAttention(StreamView stream) : stream_(stream) {}
-  base::Status open();
+  CardAttention(const AttentionChoice& choice, const Place& place)
+      : choice_(choice), place_(place) {}
+  base::Status open(Kernels& kernels);
   void* workspace(std::size_t bytes);
 
-  StreamView stream_;
+  AttentionChoice choice_;
+  Place place_;
   DeviceMemory workspace_;
   std::size_t workspace_size_ = 0;
   std::optional<cudnn::FusedAttention> fused_;
-  std::string text_;
+  std::string library_;
+  /// Why there is no library that was wanted.
+  std::string missing_;
 };
 
 }  // namespace trireme::device::cuda

@@ -20,8 +20,8 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
         blas_(blas),
         launcher_(device_),
         products_(blas, device_.stream(), card_name) {}
-  base::Status set_attention(AttentionBy by) {
-    auto attention = cuda::CardAttention::make(by, device_.stream());
+  base::Status set_attention(const AttentionChoice& choice, int capability) {
+    auto attention = cuda::CardAttention::make(choice, {device_.stream(), capability}, *this);
     if (!attention.ok()) return attention.failure();
     attention_ = std::move(attention).value();
     return {};
@@ -32,8 +32,12 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   std::string libraries() const override {
     // 130002 is 13.0.2.
     const auto version = blas_.version();
-    return base::format("products by cuBLASLt {}.{}.{}, {}", version / 10000, version / 100 % 100,
-                        version % 100, attention_->text());
+    const auto& attention = attention_->library();
+    return base::format("products by cuBLASLt {}.{}.{}{}{}", version / 10000, version / 100 % 100,
+                        version % 100, attention.empty() ? "" : ", ", attention);
+  }
+  base::Result<AttentionText> attention_text(const AttentionSize& size) const override {
+    return attention_->text(size);
   }
   std::vector<LibraryMemory> library_memory() const override {
     return {{"cuBLASLt", product_workspace_bytes},
@@ -183,7 +187,8 @@ base::Result<std::string> gpu_name(std::string_view bus_id) {
   return std::string(properties.name);
 }
 
-base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card, AttentionBy attention) {
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card,
+                                                         const AttentionChoice& attention) {
   int count = 0;
   if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
     return no_card(reason_of(code));
@@ -203,7 +208,9 @@ base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card, AttentionBy a
   if (!blas.ok()) return blas.failure();
   cuda::check(cudaSetDevice(card), "cudaSetDevice");
   auto kernels = std::make_unique<CudaKernels>(card, **blas, properties.name);
-  if (auto status = kernels->set_attention(attention); !status.ok()) return status.failure();
+  const int capability = 10 * properties.major + properties.minor;
+  auto status = kernels->set_attention(attention, capability);
+  if (!status.ok()) return status.failure();
   return std::unique_ptr<Kernels>(std::move(kernels));
 }
 

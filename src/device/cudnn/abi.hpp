@@ -103,6 +103,7 @@ enum class PointwiseMode : int {
   subtract = 9,
   exp = 13,
   log = 15,
+  identity = 21,
   is_greater_or_equal = 303,
   index = 501,
   select = 601,

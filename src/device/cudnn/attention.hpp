@@ -2,13 +2,14 @@
 
 #include "trireme/device/kernels.hpp"
 
+#include "device/cudnn/attention_parts.hpp"
 #include "device/cudnn/plan.hpp"
+#include "device/cudnn/reason.hpp"
 
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
-#include <vector>
 
 namespace trireme::device::cudnn {
 
@@ -31,43 +32,49 @@ class Context {
 /// implementation keeps, so either may do the backward of either's forward.
 class FusedAttention {
  public:
-  /// Device memory of so many bytes at least, at a multiple of 256, until the next call.
-  using Workspace = std::function<void*(std::size_t bytes)>;
+  struct Settings {
+    AttentionBits bits = AttentionBits::fastest;
+    /// 90 is compute capability 9.0.
+    int capability = 0;
+    /// A backward is done in runs that need no more (see BackwardParts).
+    std::size_t most_workspace_bytes = std::size_t{1} << 30;
+  };
+  /// What the library's runs need beside it, in the order of the same stream.
+  struct Surroundings {
+    void* stream = nullptr;
+    /// Device memory of so many bytes at least, at a multiple of 256, until the next call.
+    std::function<void*(std::size_t bytes)> workspace;
+    /// Whose fill, copy and accumulate are used.
+    Kernels& kernels;
+  };
 
-  FusedAttention(const Api& api, void* stream, Workspace workspace);
+  FusedAttention(const Api& api, Surroundings surroundings, const Settings& settings);
 
   /// Whether it has been issued; if not, somebody else must compute it.
   bool forward(const Attention& attention);
-  /// A backward that would need more workspace is cut into runs of sequences, or of the heads of
-  /// one sequence; at least one key head with its queries is taken at a time.
-  bool backward(const AttentionBackward& backward,
-                std::size_t most_workspace = most_workspace_bytes);
+  bool backward(const AttentionBackward& backward);
 
-  static constexpr std::size_t most_workspace_bytes = std::size_t{1} << 30;
+  const Support& support() const { return support_; }
   /// For the forward and backward of such an attention, at most.
-  static std::size_t workspace_bytes(const AttentionExtents& extents,
-                                     std::size_t most_workspace = most_workspace_bytes);
-
-  /// Which sequences and key heads one run of a backward takes.
-  struct Part {
-    std::int64_t first_sequence = 0;
-    std::int64_t sequences = 0;
-    std::int64_t first_kv_head = 0;
-    std::int64_t kv_heads = 0;
-  };
-  static std::vector<Part> parts_of(const AttentionExtents& extents, std::size_t most_bytes);
+  static std::size_t workspace_bytes(const AttentionExtents& extents, const Settings& settings);
 
  private:
-  void run_part(const AttentionBackward& part, const Plan& plan, std::size_t workspace_bytes);
+  /// Of a part: its tensors, those of dk and dv in the workspace where they are terms.
+  struct Run;
+  Run run_of(const AttentionBackward& whole, const BackwardPart& part, std::byte* workspace) const;
+  void run(const Run& run);
+  void run_plan(const Run& run);
 
   /// Null if the library has none; said once for each shape.
   template <typename Extents, typename MakeGraph>
   const Plan* plan_for(std::map<Extents, std::optional<Plan>>& plans, const Extents& extents,
-                       std::size_t most_bytes, const MakeGraph& graph);
+                       const Plan::Limits& limits, const MakeGraph& graph);
 
   const Api& api_;
   Context context_;
-  Workspace workspace_;
+  Surroundings around_;
+  Settings settings_;
+  Support support_;
   std::map<AttentionExtents, std::optional<Plan>> forward_plans_;
   std::map<AttentionBackwardExtents, std::optional<Plan>> backward_plans_;
 };

@@ -1,9 +1,5 @@
 #include "device/cudnn/attention_graph.hpp"
 
-#include "trireme/base/format.hpp"
-
-#include <algorithm>
-#include <initializer_list>
 #include <limits>
 
 namespace trireme::device::cudnn {
@@ -21,20 +17,18 @@ Extents extents_of(const Tensor& tensor) {
           {tensor.stride(0), tensor.stride(2), tensor.stride(1), tensor.stride(3)}};
 }
 
-bool packs_evenly(const Tensor& tensor) {
-  constexpr std::int64_t pack_bytes = 16;
-  const auto element = static_cast<std::int64_t>(size_of(tensor.dtype()));
-  bool evenly = reinterpret_cast<std::uintptr_t>(tensor.raw()) % pack_bytes == 0;
-  for (int dimension = 0; dimension < 3; ++dimension) {
-    evenly = evenly && tensor.stride(dimension) * element % pack_bytes == 0;
-  }
-  return evenly;
-}
-
-/// Queries see keys up to their own place: index of the row >= index of the column.
-Node causal_mask(Graph& graph, Node scores, Node masked, const Extents& extents) {
-  const auto row = graph.index(scores, 2, extents);
+/// Queries see keys up to their own place, and the last query all: index of the row + keys -
+/// queries >= index of the column.
+Node causal_mask(Graph& graph, Node scores, Node masked, const AttentionExtents& attention) {
+  const auto extents = attention.scores();
+  auto row = graph.index(scores, 2, extents);
   const auto column = graph.index(scores, 3, extents);
+  if (attention.queries() != attention.keys()) {
+    const auto keys = graph.integer(id(Operand::key_count));
+    const auto queries = graph.integer(id(Operand::query_count));
+    row = graph.integers(PointwiseMode::add, row, keys, extents);
+    row = graph.integers(PointwiseMode::subtract, row, queries, extents);
+  }
   const auto seen = graph.is_greater_or_equal(row, column, extents);
   return graph.select(seen, scores, masked, extents);
 }
@@ -46,37 +40,15 @@ AttentionExtents AttentionExtents::of(const Attention& attention) {
           extents_of(attention.v), extents_of(attention.out)};
 }
 
-AttentionBackwardExtents AttentionBackwardExtents::of(const AttentionBackward& backward) {
-  return {AttentionExtents::of(backward.forward), extents_of(backward.d_out),
-          extents_of(backward.dq), extents_of(backward.dk), extents_of(backward.dv)};
-}
-
-bool takes_head_dim(std::int64_t head_dim) {
-  return head_dim == 64 || head_dim == 128;
-}
-
-std::string reason_against(const Attention& attention) {
-  const auto width = attention.q.dim(3);
-  if (attention.q.dtype() != DType::bf16) {
-    return base::format("it computes in {}", name(attention.q.dtype()));
-  }
-  if (!takes_head_dim(width)) return base::format("its heads are {} wide", width);
-  if (attention.q.dim(1) != attention.k.dim(1)) return "it has other keys than queries";
-  if (attention.dropout.rate > 0.0F) return "it has dropout";
-  if (!attention.lse || !attention.lse.contiguous()) return "it keeps no lse";
-  if (attention.q.element_count() == 0) return "it is empty";
-  for (const auto* tensor : {&attention.q, &attention.k, &attention.v, &attention.out}) {
-    if (!packs_evenly(*tensor)) return "its rows do not lie at multiples of 16 bytes";
-  }
-  return {};
-}
-
-std::string reason_against(const AttentionBackward& backward) {
-  for (const auto* tensor : {&backward.d_out, &backward.dq, &backward.dk, &backward.dv}) {
-    if (tensor->dtype() != DType::bf16) return "its gradients are not bf16";
-    if (!packs_evenly(*tensor)) return "its gradients do not lie at multiples of 16 bytes";
-  }
-  return reason_against(backward.forward);
+AttentionBackwardExtents AttentionBackwardExtents::of(const AttentionBackward& backward,
+                                                      AttentionBits bits) {
+  return {bits,
+          AttentionExtents::of(backward.forward),
+          extents_of(backward.d_out),
+          extents_of(backward.dq),
+          extents_of(backward.dk),
+          extents_of(backward.dv),
+          backward.dk.dtype() == DType::f32 ? DataType::f32 : DataType::bf16};
 }
 
 Graph forward_graph(const Api& api, const AttentionExtents& extents) {
@@ -90,7 +62,7 @@ Graph forward_graph(const Api& api, const AttentionExtents& extents) {
   auto score = graph.multiply(q, keys, scores);
   score = graph.pointwise(PointwiseMode::multiply, score, scale, scores);
   if (extents.causal) {
-    score = causal_mask(graph, score, graph.scalar(id(Operand::masked)), scores);
+    score = causal_mask(graph, score, graph.scalar(id(Operand::masked)), extents);
   }
   const auto largest = graph.reduce(ReductionMode::max, score, rows);
   const auto below = graph.pointwise(PointwiseMode::subtract, score, largest, scores);
@@ -127,9 +99,7 @@ class BackwardGraph {
     d_score = graph_.pointwise(PointwiseMode::multiply, d_score, share, scores_);
     d_score = graph_.pointwise(PointwiseMode::multiply, d_score, scale, scores_);
     gradient_of(d_score, q, extents_.dk, Operand::dk);
-    const auto by_rows = graph_.reshape(keys, forward.k, DataType::bf16);
-    graph_.multiply_into(d_score, by_rows,
-                         graph_.tensor(id(Operand::dq), extents_.dq, DataType::bf16));
+    gradient_of_queries(d_score, graph_.reshape(keys, forward.k, DataType::bf16));
     return std::move(graph_);
   }
 
@@ -154,16 +124,31 @@ class BackwardGraph {
     score = graph_.pointwise(PointwiseMode::multiply, score, scale, scores_);
     score = graph_.pointwise(PointwiseMode::subtract, score, lse, scores_);
     if (extents_.forward.causal) {
-      score = causal_mask(graph_, score, graph_.scalar(id(Operand::masked)), scores_);
+      score = causal_mask(graph_, score, graph_.scalar(id(Operand::masked)), extents_.forward);
     }
     return graph_.pointwise(PointwiseMode::exp, score, scores_);
+  }
+
+  void gradient_of_queries(Node d_score, Node keys) {
+    const auto& q = extents_.forward.q.dims;
+    const auto dq = graph_.tensor(id(Operand::dq), extents_.dq, DataType::bf16);
+    switch (extents_.bits) {
+      case AttentionBits::repeatable:
+        return graph_.multiply_into(d_score, keys, dq);
+      case AttentionBits::fastest:
+        break;
+    }
+    const auto sums =
+        graph_.tensor(id(Operand::dq_sums), dense(q[0], q[1], q[2], q[3]), DataType::f32);
+    graph_.multiply_into(d_score, keys, sums);
+    graph_.convert_into(sums, dq);
   }
 
   /// transpose(scores) * rows; of all query heads that share a key head, the sum.
   void gradient_of(Node scores, Node rows, const Extents& extents, Operand operand) {
     const auto& forward = extents_.forward;
     const auto turned = graph_.reshape(scores, transposed(scores_), DataType::bf16);
-    const auto gradient = graph_.tensor(id(operand), extents, DataType::bf16);
+    const auto gradient = graph_.tensor(id(operand), extents, extents_.key_gradients);
     if (forward.heads() == forward.kv_heads()) {
       graph_.multiply_into(turned, rows, gradient);
       return;
@@ -179,10 +164,6 @@ class BackwardGraph {
   Extents scores_;
 };
 
-std::int64_t rounded(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 }  // namespace
 
 Graph backward_graph(const Api& api, const AttentionBackwardExtents& extents) {
@@ -195,20 +176,9 @@ float masked_score(const Api& api) {
                                         : -std::numeric_limits<float>::infinity();
 }
 
-std::size_t backward_workspace_bytes(const AttentionExtents& extents) {
-  // Tiles of the kernels that cuDNN 9 has for Ampere and Hopper, and its counters.
-  constexpr std::int64_t tile_queries = 64;
-  constexpr std::int64_t tile_keys = 128;
-  constexpr std::int64_t counters = 4096;
-  constexpr std::int64_t element = 2;
-  const auto matrices = extents.batch() * extents.heads();
-  auto bytes = element * matrices * rounded(extents.queries(), tile_queries) *
-               rounded(extents.keys(), tile_keys);
-  if (extents.heads() != extents.kv_heads()) {
-    bytes += 2 * element * matrices * extents.keys() * extents.head_dim();
-  }
-  bytes += rounded(static_cast<std::int64_t>(sizeof(float)) * matrices * extents.queries(), 256);
-  return static_cast<std::size_t>(bytes + counters);
+bool wants_zeros(const Api& api) {
+  constexpr std::size_t zeroes_itself = 90600;
+  return api.version() < zeroes_itself;
 }
 
 }  // namespace trireme::device::cudnn

@@ -4,8 +4,7 @@
 
 #include "device/cudnn/graph.hpp"
 
-#include <cstddef>
-#include <string>
+#include <cstdint>
 
 namespace trireme::device::cudnn {
 
@@ -22,10 +21,15 @@ enum class Operand : std::int64_t {
   dv,
   /// f32 [batch, heads, queries], contiguous, in the workspace: row sums of out * d_out.
   row_sums,
+  /// f32 like q, contiguous, in the workspace: dq before it is rounded.
+  dq_sums,
   /// Floats of the host.
   scale,
   masked,
   one,
+  /// Integers of the host.
+  key_count,
+  query_count,
 };
 
 /// Where the operands lie: all that a plan depends on. Extents are [batch, heads, rows, head_dim].
@@ -52,37 +56,34 @@ struct AttentionExtents {
 };
 
 struct AttentionBackwardExtents {
+  AttentionBits bits = AttentionBits::fastest;
   AttentionExtents forward;
   Extents d_out;
   Extents dq;
   Extents dk;
   Extents dv;
+  /// Of dk and dv: f32 where they are terms of sums.
+  DataType key_gradients = DataType::bf16;
 
-  static AttentionBackwardExtents of(const AttentionBackward& backward);
+  static AttentionBackwardExtents of(const AttentionBackward& backward, AttentionBits bits);
   auto operator<=>(const AttentionBackwardExtents&) const = default;
 };
-
-bool takes_head_dim(std::int64_t head_dim);
-/// Why a call is not for cuDNN as used here; empty if it is. It takes bf16, heads of 64 or 128, as
-/// many queries as keys, no dropout (its masks are not ours), a kept lse, and rows whose addresses
-/// and distances are multiples of 16 bytes.
-std::string reason_against(const Attention& attention);
-std::string reason_against(const AttentionBackward& backward);
 
 /// out = softmax(mask(q * transpose(k) * scale)) * v, lse = max + log(sum(exp(. - max))): the
 /// operations that cuDNN recognises as flash attention (Dao 2023), which keeps scores in registers.
 Graph forward_graph(const Api& api, const AttentionExtents& extents);
 
-/// dq, dk and dv from the same lse. The gradient of the scores passes through the workspace, and dq
-/// is a product from there: no block adds to what another has written, so bits repeat. Without it,
-/// blocks add to dq in the order in which they come.
+/// dq, dk and dv from the same lse; of fewer queries than keys, which must be the last ones, if it
+/// is causal. `fastest`: blocks of keys add their terms to dq_sums as they come, from where dq is
+/// rounded. `repeatable`: the gradient of the scores passes through the workspace, and dq is a
+/// product from there: no block adds to what another has written.
 Graph backward_graph(const Api& api, const AttentionBackwardExtents& extents);
+
+/// Whether dq_sums must be zero when a backward begins; from 9.6 on the library sees to it itself
+/// (NVIDIA's cudnn-frontend 1.9).
+bool wants_zeros(const Api& api);
 
 /// What a masked score is: minus infinity, which versions before 9.10 do not take.
 float masked_score(const Api& api);
-
-/// What backward takes at most as a workspace, row sums included: the gradient of the scores in
-/// bf16, whole tiles of them, and with grouped heads dk and dv of every query head.
-std::size_t backward_workspace_bytes(const AttentionExtents& extents);
 
 }  // namespace trireme::device::cudnn

@@ -50,6 +50,10 @@ Graph::Node Graph::scalar(std::int64_t id) {
   return add(id, dense(1, 1, 1, 1), DataType::f32, false, true);
 }
 
+Graph::Node Graph::integer(std::int64_t id) {
+  return add(id, dense(1, 1, 1, 1), DataType::i32, false, true);
+}
+
 Graph::Node Graph::between(const Extents& extents, DataType type) {
   return add(next_id_++, extents, type, true, false);
 }
@@ -85,11 +89,22 @@ void Graph::pointwise_into(PointwiseMode mode, Node x, Node b, Node y) {
   add_pointwise(pointwise_setting(*api_, mode, DataType::f32), {&x, &b, nullptr, &y});
 }
 
+void Graph::convert_into(Node x, Node y) {
+  add_pointwise(pointwise_setting(*api_, PointwiseMode::identity, DataType::f32),
+                {&x, nullptr, nullptr, &y});
+}
+
 Graph::Node Graph::index(Node x, std::int64_t dimension, const Extents& result) {
   const auto y = between(result, DataType::i32);
   auto setting = pointwise_setting(*api_, PointwiseMode::index, DataType::f32);
   setting.set(Attribute::pointwise_axis, dimension);
   add_pointwise(std::move(setting), {&x, nullptr, nullptr, &y});
+  return y;
+}
+
+Graph::Node Graph::integers(PointwiseMode mode, Node x, Node b, const Extents& result) {
+  const auto y = between(result, DataType::i32);
+  add_pointwise(pointwise_setting(*api_, mode, DataType::i32), {&x, &b, nullptr, &y});
   return y;
 }
 

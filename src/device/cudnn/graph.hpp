@@ -36,13 +36,19 @@ class Graph {
   Node tensor(std::int64_t id, const Extents& extents, DataType type);
   /// One float of the host, found by `id`.
   Node scalar(std::int64_t id);
+  /// One 32-bit integer of the host, found by `id`.
+  Node integer(std::int64_t id);
 
   Node pointwise(PointwiseMode mode, Node x, const Extents& result);
   Node pointwise(PointwiseMode mode, Node x, Node b, const Extents& result,
                  DataType type = DataType::f32);
   void pointwise_into(PointwiseMode mode, Node x, Node b, Node y);
+  /// y = x in y's type.
+  void convert_into(Node x, Node y);
   /// Each element's place along a dimension.
   Node index(Node x, std::int64_t dimension, const Extents& result);
+  /// Of integers.
+  Node integers(PointwiseMode mode, Node x, Node b, const Extents& result);
   Node is_greater_or_equal(Node x, Node b, const Extents& result);
   /// predicate ? x : otherwise.
   Node select(Node predicate, Node x, Node otherwise, const Extents& result);

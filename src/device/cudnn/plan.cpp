@@ -42,17 +42,17 @@ Descriptor ready(const Api& api, const Descriptor& config, const Target& target)
 
 }  // namespace
 
-base::Status Plan::take(Descriptor config, const Target& target, std::size_t most_workspace_bytes) {
-  if (!repeats(config)) {
+base::Status Plan::take(Descriptor config, const Target& target, const Limits& limits) {
+  if (limits.bits == AttentionBits::repeatable && !repeats(config)) {
     return base::Failure{base::ExitCode::topology, "an engine does not repeat bit by bit"};
   }
   auto plan = ready(*api_, config, target);
   const auto bytes = static_cast<std::size_t>(plan.get_int64(Attribute::plan_workspace_size));
-  if (bytes > most_workspace_bytes) {
+  if (bytes > limits.most_workspace_bytes) {
     return base::Failure{
         base::ExitCode::topology,
         base::format("an engine takes {} of workspace and may have {}", base::bytes_text(bytes),
-                     base::bytes_text(most_workspace_bytes))};
+                     base::bytes_text(limits.most_workspace_bytes))};
   }
   config_ = std::move(config);
   plan_ = std::move(plan);
@@ -61,7 +61,7 @@ base::Status Plan::take(Descriptor config, const Target& target, std::size_t mos
 }
 
 base::Result<Plan> Plan::make(const Api& api, Graph graph, const Target& target,
-                              std::size_t most_workspace_bytes) {
+                              const Limits& limits) {
   std::vector<std::string> reasons;
   try {
     auto operations = graph.finish(target.handle);
@@ -69,7 +69,7 @@ base::Result<Plan> Plan::make(const Api& api, Graph graph, const Target& target,
     for (const auto mode : {HeuristicsMode::fastest_first, HeuristicsMode::fallback}) {
       for (auto& config : engines_for(api, plan.operations_, mode, target)) {
         try {
-          const auto status = plan.take(std::move(config), target, most_workspace_bytes);
+          const auto status = plan.take(std::move(config), target, limits);
           if (status.ok()) return plan;
           reasons.push_back(status.failure().text);
         } catch (const base::Error& error) {

@@ -21,10 +21,15 @@ struct Target {
 /// A graph made ready to run on one kind of card.
 class Plan {
  public:
-  /// Of the engines that the library names, fastest first, the first that it can make ready,
-  /// repeats bit by bit and takes no more workspace. The failure says what was wrong with each.
+  struct Limits {
+    /// `repeatable`: only engines of which the library does not say that their bits may vary.
+    AttentionBits bits = AttentionBits::repeatable;
+    std::size_t most_workspace_bytes = 0;
+  };
+  /// Of the engines that the library names, fastest first, the first within the limits that it can
+  /// make ready. The failure says what was wrong with each.
   static base::Result<Plan> make(const Api& api, Graph graph, const Target& target,
-                                 std::size_t most_workspace_bytes);
+                                 const Limits& limits);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   /// Issues to the handle's stream. Addresses of tensors are the card's, those of scalars the
@@ -35,7 +40,7 @@ class Plan {
   Plan(const Api& api, Graph graph, Descriptor operations)
       : api_(&api), graph_(std::move(graph)), operations_(std::move(operations)) {}
   /// Makes an engine ready, or says what is wrong with it.
-  base::Status take(Descriptor config, const Target& target, std::size_t most_workspace_bytes);
+  base::Status take(Descriptor config, const Target& target, const Limits& limits);
 
   const Api* api_;
   // Made from one another; the library does not say which it keeps.

@@ -58,9 +58,11 @@ struct CudnnDescriptor {
 /// Stands in for cuDNN where there is no card: the same functions over descriptors in host memory.
 /// It knows no attention: it computes operation by operation what a graph says, in the extents,
 /// types and from the addresses that descriptors and variant pack give, and fills the workspace
-/// with poison. Misuse throws std::logic_error: attributes that a descriptor lacks or does not
-/// have, of the wrong type or count, used before or changed after they are finalized, values that
-/// no operation has computed, addresses for nothing. One at a time.
+/// with poison. A product in memory that the graph reads again is added to what lies there, as
+/// blocks of the real library do; from 9.6 on it is made zero before. Misuse throws
+/// std::logic_error: attributes that a descriptor lacks or does not have, of the wrong type or
+/// count, used before or changed after they are finalized, values that no operation has computed,
+/// addresses for nothing. One at a time.
 class FakeCudnn {
  public:
   FakeCudnn();
@@ -92,8 +94,8 @@ class FakeCudnn {
            std::int64_t& count, void* values);
   void execute(device::cudnn::Handle handle, const CudnnDescriptor& plan,
                const CudnnDescriptor& pack);
-  std::map<std::int64_t, float> numbers_of(const CudnnDescriptor& graph,
-                                           const std::map<std::int64_t, void*>& addresses);
+  std::map<std::int64_t, std::uint32_t> numbers_of(const CudnnDescriptor& graph,
+                                                   const std::map<std::int64_t, void*>& addresses);
   void before_destruction_of(const CudnnDescriptor& descriptor);
 
   device::cudnn::Api api_;
@@ -103,8 +105,11 @@ class FakeCudnn {
   bool settled_ = true;
 };
 
+/// What lies where a product is added up.
+enum class Sums { as_found, made_zero };
 /// Runs a graph's operations on the memory that a variant pack names.
-void interpret(const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses);
+void interpret(const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses,
+               Sums sums);
 /// Throws std::logic_error.
 [[noreturn]] void misuse(const std::string& what);
 

@@ -57,6 +57,7 @@ class Values {
     if (!computed_) misuse("a value that no operation has computed");
   }
   void mark() { computed_ = true; }
+  bool in_memory() const { return memory_ != nullptr; }
 
   std::int64_t offset(const Place& place) const {
     std::int64_t sum = 0;
@@ -67,6 +68,9 @@ class Values {
     if (memory_ == nullptr) return own_.at(static_cast<std::size_t>(offset));
     if (type_ == DataType::bf16) {
       return device::to_float(static_cast<const device::Bf16*>(memory_)[offset]);
+    }
+    if (type_ == DataType::i32) {
+      return static_cast<float>(static_cast<const std::int32_t*>(memory_)[offset]);
     }
     return static_cast<const float*>(memory_)[offset];
   }
@@ -112,7 +116,17 @@ void for_each(const Place& dims, const std::function<void(const Place&)>& body) 
 
 class Interpreter {
  public:
-  explicit Interpreter(const std::map<std::int64_t, void*>& addresses) : addresses_(addresses) {}
+  Interpreter(const std::map<std::int64_t, void*>& addresses, Sums sums)
+      : addresses_(addresses), sums_(sums) {}
+
+  /// Before any is run.
+  void note_inputs(const CudnnDescriptor& operation) {
+    for (const auto& [attribute, value] : operation.values) {
+      const bool is_input = attribute == Attribute::operation_pointwise_x ||
+                            attribute == Attribute::operation_pointwise_b;
+      if (is_input) read_.insert(&operation.descriptor(attribute));
+    }
+  }
 
   void run(const CudnnDescriptor& operation) {
     switch (operation.kind) {
@@ -179,6 +193,7 @@ class Interpreter {
       case PointwiseMode::select:
         return t != 0.0F ? x : b;
       case PointwiseMode::index:
+      case PointwiseMode::identity:
         return x;
     }
     misuse("an operation of no known mode");
@@ -189,7 +204,8 @@ class Interpreter {
     const auto mode = setting.one<PointwiseMode>(Attribute::pointwise_mode);
     const bool is_index = mode == PointwiseMode::index;
     const bool is_select = mode == PointwiseMode::select;
-    const bool is_unary = is_index || mode == PointwiseMode::exp || mode == PointwiseMode::log;
+    const bool is_unary = is_index || mode == PointwiseMode::exp || mode == PointwiseMode::log ||
+                          mode == PointwiseMode::identity;
     if (operation.has(Attribute::operation_pointwise_b) == is_unary ||
         operation.has(Attribute::operation_pointwise_t) != is_select ||
         setting.has(Attribute::pointwise_axis) != is_index) {
@@ -216,8 +232,10 @@ class Interpreter {
     if (b.dims()[2] != inner || a.dims()[2] != c.dims()[2] || b.dims()[3] != c.dims()[3]) {
       misuse("matrices that do not fit");
     }
+    const bool is_added_up =
+        c.in_memory() && read_.contains(&operation.descriptor(Attribute::operation_matmul_c));
     for_each(c.dims(), [&](const Place& place) {
-      float sum = 0;
+      float sum = is_added_up && sums_ == Sums::as_found ? c.at(place, c.dims()) : 0.0F;
       for (std::int64_t k = 0; k < inner; ++k) {
         sum +=
             a.at({place[0], place[1], place[2], k},
@@ -260,14 +278,21 @@ class Interpreter {
   }
 
   const std::map<std::int64_t, void*>& addresses_;
+  Sums sums_;
+  /// By pointwise operations.
+  std::set<const CudnnDescriptor*> read_;
   std::map<const CudnnDescriptor*, Values> values_;
   std::set<std::int64_t> ids_;
 };
 
 }  // namespace
 
-void interpret(const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses) {
-  Interpreter interpreter(addresses);
+void interpret(const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses,
+               Sums sums) {
+  Interpreter interpreter(addresses, sums);
+  for (auto* raw : graph.all<void*>(Attribute::graph_operations)) {
+    interpreter.note_inputs(*static_cast<const CudnnDescriptor*>(raw));
+  }
   for (auto* raw : graph.all<void*>(Attribute::graph_operations)) {
     interpreter.run(*static_cast<const CudnnDescriptor*>(raw));
   }

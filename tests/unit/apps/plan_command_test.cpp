@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 
-/// The plan of two sequences of 1024 tokens through 8 heads of 64 that share 2 heads of keys.
-Json plan_with(std::vector<std::string> settings) {
+/// Of two sequences of 1024 tokens through 8 heads of 64 that share 2 heads of keys.
+ProgramEnd run_plan(std::vector<std::string> settings) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "model.conf";
   std::ofstream(path) << "[model]\narchitecture = llama\nvocab_size = 1000\nhidden_size = 512\n"
@@ -28,7 +28,11 @@ Json plan_with(std::vector<std::string> settings) {
     arguments.emplace_back("--set");
     arguments.push_back(std::move(setting));
   }
-  const auto end = run_trireme(std::move(arguments));
+  return run_trireme(std::move(arguments));
+}
+
+Json plan_with(std::vector<std::string> settings) {
+  const auto end = run_plan(std::move(settings));
   INFO(end.err);
   REQUIRE(end.exit_code == 0);
   return Json::parse(end.out);
@@ -40,7 +44,8 @@ TEST_CASE("the plan of a run on cards lists what libraries take beside the arena
   const std::string cuda = "numerics.backend=cuda";
   const std::string bf16 = "numerics.precision=bf16";
   CHECK_FALSE(plan_with({bf16}).contains("libraries"));
-  const auto libraries = plan_with({cuda, bf16})["libraries"];
+  const std::string deterministic = "numerics.deterministic=true";
+  const auto libraries = plan_with({cuda, bf16, deterministic})["libraries"];
   CHECK(libraries["cuBLASLt"] == 32 * mebibyte);
   // Two bytes a score; dk and dv of every query head; row sums; a page of counters.
   const std::int64_t scores = 2 * 2 * 8 * 1024 * 1024;
@@ -48,12 +53,35 @@ TEST_CASE("the plan of a run on cards lists what libraries take beside the arena
   const std::int64_t sums = 4 * 2 * 8 * 1024;
   CHECK(libraries["cuDNN"] == scores + grouped + sums + 4096);
   // Half of the heads on each of two tensor-parallel ranks.
-  CHECK(plan_with({cuda, bf16, "parallel.tensor=2"})["libraries"]["cuDNN"] ==
+  CHECK(plan_with({cuda, bf16, deterministic, "parallel.tensor=2"})["libraries"]["cuDNN"] ==
         (scores + grouped + sums) / 2 + 4096);
+  // Where bits may vary, dq in fp32 instead of the scores, and again for kernels of Ampere.
+  const std::int64_t dq = 4 * 2 * 8 * 1024 * 64;
+  CHECK(plan_with({cuda, bf16})["libraries"]["cuDNN"] == 2 * dq + grouped + sums + 4096);
   // Where cuDNN does not serve, it takes nothing.
   CHECK_FALSE(plan_with({cuda})["libraries"].contains("cuDNN"));
   CHECK_FALSE(plan_with({cuda, bf16, "numerics.attention=own"})["libraries"].contains("cuDNN"));
   CHECK_FALSE(plan_with({cuda, bf16, "model.dropout=0.1"})["libraries"].contains("cuDNN"));
+}
+
+TEST_CASE("the plan of a run on cards says what its start will say of attention") {
+  const std::string cuda = "numerics.backend=cuda";
+  const std::string bf16 = "numerics.precision=bf16";
+  CHECK_FALSE(plan_with({bf16}).contains("attention"));
+  const auto said = [&](const std::string& setting) {
+    return plan_with({cuda, bf16, setting})["attention"].get<std::string>();
+  };
+  CHECK_THAT(said("model.dropout=0"), Catch::StartsWith("attention by cuDNN"));
+  CHECK_THAT(said("model.dropout=0.1"),
+             Catch::Contains("own kernels") && Catch::Contains("set model.dropout = 0"));
+}
+
+TEST_CASE("a plan with heads that no kernel of a card takes is refused") {
+  const auto end =
+      run_plan({"numerics.backend=cuda", "numerics.precision=bf16", "model.head_dim=260"});
+  CHECK(end.exit_code == 2);
+  CHECK_THAT(end.err, Catch::Contains("model.head_dim = 260") && Catch::Contains("256"));
+  CHECK(run_plan({"numerics.precision=bf16", "model.head_dim=260"}).exit_code == 0);
 }
 
 TEST_CASE("the plan of a run in FP8 says when copies of weights are made, and counts them") {

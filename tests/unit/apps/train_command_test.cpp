@@ -90,6 +90,19 @@ TEST_CASE("without a card, a run on cards says what is missing and computes noth
   CHECK_FALSE(fs::exists(folder.path() / "run" / "metrics.jsonl"));
 }
 
+TEST_CASE("heads that no kernel of a card takes end a run before a card is looked for") {
+  const TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  const auto end = run_trireme({"train", tiny_configuration, "--set", "run.directory=" + run,
+                                "--set", "numerics.backend=cuda", "--set",
+                                "numerics.precision=bf16", "--set", "model.head_dim=260"});
+  INFO(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(contains(end.err, "model.head_dim = 260"));
+  CHECK(contains(end.err, "set model.head_dim = 256"));
+  CHECK_FALSE(fs::exists(run));
+}
+
 TEST_CASE("staged groups are refused where nothing computes on a card") {
   const auto end = run_trireme({"train", tiny_configuration, "--set", "comm.backend=staged"});
   INFO(end.err);

@@ -105,6 +105,7 @@ static_assert(same(CUDNN_POINTWISE_DIV, PointwiseMode::divide));
 static_assert(same(CUDNN_POINTWISE_SUB, PointwiseMode::subtract));
 static_assert(same(CUDNN_POINTWISE_EXP, PointwiseMode::exp));
 static_assert(same(CUDNN_POINTWISE_LOG, PointwiseMode::log));
+static_assert(same(CUDNN_POINTWISE_IDENTITY, PointwiseMode::identity));
 static_assert(same(CUDNN_POINTWISE_CMP_GE, PointwiseMode::is_greater_or_equal));
 static_assert(same(CUDNN_POINTWISE_GEN_INDEX, PointwiseMode::index));
 static_assert(same(CUDNN_POINTWISE_BINARY_SELECT, PointwiseMode::select));

@@ -86,3 +86,16 @@ TEST_CASE("rows that sequence parallelism cannot share evenly are refused") {
   REQUIRE_FALSE(status.ok());
   CHECK(status.failure().text.find("parallel.sequence") != std::string::npos);
 }
+
+TEST_CASE("heads that no kernel of a card takes are refused where cards compute") {
+  auto options = eight_billion(1);
+  options.model.head_dim = 260;
+  CHECK(engine::check(options).ok());
+  options.card_attention.emplace();
+  const auto status = engine::check(options);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.failure().code == base::ExitCode::usage);
+  CHECK(status.failure().text.find("model.head_dim = 260") != std::string::npos);
+  options.model.head_dim = 256;
+  CHECK(engine::check(options).ok());
+}

@@ -190,7 +190,7 @@ inline AttentionShape shape_of(const Attention& attention, std::int64_t pack) {
 template <typename Body>
 void with_head(const Attention& attention, const Body& body) {
   const auto head_dim = attention.q.dim(3);
-  TRIREME_EXPECT(head_dim <= 128,
+  TRIREME_EXPECT(head_dim <= widest_own_head,
                  "the own attention kernels take heads of up to 128: " + attention.q.text());
   with_type(attention.q.dtype(), [&](auto element) {
     if (head_dim <= 64) {

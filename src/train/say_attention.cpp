@@ -1,0 +1,21 @@
+#include "say_attention.hpp"
+
+#include "trireme/base/log.hpp"
+#include "trireme/runtime/agree.hpp"
+
+namespace trireme::train {
+
+void say_attention(const device::Kernels& kernels, const engine::EngineOptions& options,
+                   comm::ProcessGroup& world) {
+  const auto text = runtime::agree(world, kernels.attention_text(engine::attention_of(options)));
+  if (text.sentence.empty()) return;
+  switch (text.kind) {
+    case device::AttentionText::Kind::as_wished:
+      return base::log::info("train", "{}", text.sentence);
+    case device::AttentionText::Kind::slower:
+      break;
+  }
+  base::log::warning("train", "{}", text.sentence);
+}
+
+}  // namespace trireme::train
