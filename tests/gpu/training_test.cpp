@@ -171,20 +171,23 @@ TEST_CASE("eight ranks on one card train as one rank there does") {
   if (mpi().world_size() != 8) return;
   const auto card = kernels_under_test();
   if (!card) return;
-  const auto alone = staged(local_groups(), card->device());
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
     still_going(model::name(architecture));
     CAPTURE(model::name(architecture));
     const auto serial =
-        train(options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::f32),
-              alone.views(), *card, steps_of_eight, learning_rate);
+        run_serially(options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::f32),
+                     *card, steps_of_eight, learning_rate);
     auto options = options_for(architecture, layout::Mesh::of(2, 2, 2), device::DType::f32);
     options.zero_level = 1;
     options.sequence_parallel = model::SequenceParallel::on;
     const auto groups = staged(mpi_groups(options.mesh), card->device());
-    const auto away =
-        distance(train(options, groups.views(), *card, steps_of_eight, learning_rate), serial);
+    const auto run = run_training(options, groups.views(), *card, steps_of_eight, learning_rate);
+    const auto away = distance(run.observed, serial.observed);
     print(options, "one rank", away);
     CHECK(away <= 1e-5);
+    // What a checkpoint of the card would hold.
+    const auto apart = parameter_distance(run, serial);
+    print(options, "  parameters", apart);
+    CHECK(apart <= 1e-4);
   }
 }
