@@ -160,12 +160,24 @@ void check_plans(const Descriptor& card, const Shape& s, bool causal) {
 
 }  // namespace
 
-TEST_CASE("cuDNN plans attention of every class of shapes for Hopper") {
+// A plan is a kernel compiled, which takes a second: those marked [long] run by --long alone.
+
+TEST_CASE("cuDNN plans a backward of each kind for Hopper") {
+  const auto card = described(h200);
+  check_plans(card, {2, 1000, 8, 2, 64}, false);
+  check_plans(card, {1, 512, 4, 4, 136}, true);
+  for (const auto bits : {AttentionBits::fastest, AttentionBits::repeatable}) {
+    const auto extents = extents_of({1, 131072, 4, 4, 64}, true, bits);
+    const BackwardParts parts(extents.forward, bits, std::size_t{1} << 30);
+    check_part(card, extents, parts.list().back());
+  }
+}
+
+TEST_CASE("cuDNN plans attention of every class of shapes for Hopper", "[long]") {
   const auto card = described(h200);
   for (const std::int64_t head_dim : {64, 128}) {
     for (const auto& [heads, kv_heads] : {std::pair{12, 12}, std::pair{8, 2}, std::pair{6, 1}}) {
       for (const std::int64_t seq : {1, 37, 1000, 1024}) {
-        // A plan is a kernel compiled: as many as tell something.
         if (head_dim == 128 && heads != 8 && seq != 1000) continue;
         check_plans(card, {2, seq, heads, kv_heads, head_dim}, seq != 1000);
       }
@@ -179,7 +191,7 @@ TEST_CASE("cuDNN plans attention for Ampere") {
   check_plans(card, {1, 2048, 32, 8, 128}, true);
 }
 
-TEST_CASE("cuDNN plans heads of the widths that are said to be taken") {
+TEST_CASE("cuDNN plans heads of the widths that are said to be taken", "[long]") {
   for (const auto& [json, capability] : {std::pair{&h200, 90}, std::pair{&a100, 80}}) {
     const auto card = described(*json);
     for (const std::int64_t head_dim : {8, 40, 128, 136, 192, 256}) {
@@ -208,7 +220,7 @@ TEST_CASE("the ordinary backward of long sequences asks for no gradient of score
   }
 }
 
-TEST_CASE("cuDNN plans the parts of a backward that is cut") {
+TEST_CASE("cuDNN plans the parts of a backward that is cut", "[long]") {
   const auto hopper = described(h200);
   const auto ampere = described(a100);
   constexpr std::size_t most = std::size_t{1} << 30;
