@@ -200,6 +200,8 @@ TEST_CASE("no model goes beyond its positions unless it is given more") {
     command.insert(command.end(), {"--set", "model.max_position_embeddings=64"});
     done_on_ranks(1, command);
   }
+  // Without a word on lengths, answers end where positions do, though 128 tokens are usual.
+  done_on_ranks(1, {"generate", "--weights", model, "--prompt", "line"});
   // Without a word on lengths, weights are evaluated at their own.
   const auto shown = done_on_ranks(1, {"-q", "eval", "--json", "--weights", model, "--data", data});
   CHECK(base::value_or_throw(base::parse_json(shown, "stdout"))["sequence_length"] == 32);
