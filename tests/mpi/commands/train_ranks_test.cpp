@@ -101,6 +101,7 @@ TEST_CASE("a signal to train --ranks saves, ends with 75, and the run goes on fr
     INFO(signal << ": " << end.err);
     CHECK(end.exit_code == 75);
     CHECK(says(end.err, "start again to continue"));
+    CHECK(says(end.err, std::string("SIG") + signal + ": the ranks are asked to save and stop"));
   }
   const auto saves = metrics(run.directory, "save");
   REQUIRE(saves.size() == 2);
