@@ -94,6 +94,17 @@ std::vector<DType> types_of(const std::string& precision) {
   return {DType::f32, DType::bf16};
 }
 
+/// A peak that was measured while others used the cores is too low, and products would exceed it.
+void raise_peak(device::PeakRate& peak, const device::PeakRate& again, bool say, Context& context) {
+  if (again.flops <= peak.flops) return;
+  // Clocks and neighbours make two measurements differ by a little.
+  constexpr double worth_saying = 1.02;
+  if (say && again.flops > worth_saying * peak.flops) {
+    context.out.write(format("peak measured again: {:.1f} GFLOP/s\n", again.flops * 1e-9));
+  }
+  peak = again;
+}
+
 void write_json(Context& context, const GemmOptions& options, const device::ProductTime& time,
                 const device::PeakRate& peak) {
   const double rate = time.operations() / time.median_seconds;
@@ -131,7 +142,7 @@ base::ExitCode run_gemm(const GemmOptions& options, Context& context) {
   for (const auto& text : options.shapes) shapes.push_back(base::value_or_throw(shape_of(text)));
   const auto kernels = base::value_or_throw(kernels_of(options));
   for (const auto dtype : types_of(options.precision)) {
-    const auto peak = peak_of(*kernels, dtype, options);
+    auto peak = peak_of(*kernels, dtype, options);
     if (!options.json) {
       context.out.write(format("{} peak of {}: {:.1f} GFLOP/s by {}; median of {} repeats\n",
                                dtype == DType::bf16 ? "bf16" : "fp32", unit_text(*kernels, options),
@@ -141,6 +152,7 @@ base::ExitCode run_gemm(const GemmOptions& options, Context& context) {
     }
     for (const auto& shape : shapes) {
       const auto times = device::measure_products(*kernels, dtype, shape, options.repeats);
+      raise_peak(peak, peak_of(*kernels, dtype, options), !options.json, context);
       if (!options.json) {
         write_table(context, times, peak);
         continue;
@@ -181,7 +193,8 @@ Command bench_gemm_command() {
           .details =
               "The three products of a linear layer: forward y = x * transpose(w), backward "
               "input dx = dy * w, backward weight dw += transpose(dy) * x. The peak is measured "
-              "with operands in registers, at the same time on all threads; shares refer to it. A "
+              "with operands in registers, at the same time on all threads, before and after each "
+              "shape; shares refer to the best so far. A "
               "card's is the fastest of its products of 8192x8192x8192, and times on one hold "
               "what it takes to start a product and to learn of its end. "
               "On a machine that others use too, --repeats 30 and fastest_seconds of --json tell "
