@@ -20,7 +20,7 @@ std::vector<std::string> without_ranks_option(const std::vector<std::string>& ar
 /// end. Cores are left to the ranks' own binding; there may be more ranks than cores. The first
 /// SIGINT, SIGTERM or SIGUSR1 asks the ranks to stop in good order, a second ends them. Returns
 /// what mpirun ends with: the code of the first rank that failed, 128 + signal for a killed one
-/// (docs/decisions/0470).
+/// (docs/decisions/0030).
 base::ExitCode start_ranks(int ranks, const std::vector<std::string>& arguments,
                            const base::Environment& environment);
 

@@ -14,7 +14,8 @@ std::filesystem::path make_temporary_folder(FileSystem& files,
                                             std::int64_t step);
 
 /// Writes master.h5 and manifest.json into the folder and renames it to step-N: the moment at
-/// which the checkpoint counts. `manifest` lacks master.h5 until then. Throws Error (checkpoint).
+/// which the checkpoint counts (docs/decisions/0027). `manifest` lacks master.h5 until then. Throws
+/// Error (checkpoint).
 std::filesystem::path commit(FileSystem& files, const std::filesystem::path& temporary,
                              Manifest& manifest);
 

@@ -3,7 +3,7 @@
 #include <array>
 
 /// Found by asking Hugging Face tokenizers 0.23 about every code point (scripts/compare-tokenizers
-/// asks again); why these versions stands in docs/decisions/0041.
+/// asks again); why these versions stands in docs/decisions/0016.
 namespace trireme::data {
 namespace {
 

@@ -20,7 +20,8 @@ namespace trireme::engine {
 /// tensors. So a recording never meets other tensors than its own; a part whose addresses keep
 /// changing has many keys.
 ///
-/// What no recording can hold, such as a collective, stands between two of them: outside().
+/// What no recording can hold, such as a collective, stands between two of them: outside()
+/// (docs/decisions/0026).
 class RecordedSections {
  public:
   struct Key {

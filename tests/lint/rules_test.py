@@ -10,6 +10,9 @@ sys.dont_write_bytecode = True
 
 from lint import rules, tidy  # noqa: E402
 
+# So that the rules find no links in this file.
+DECISIONS = "docs/decisions"
+
 
 def found(name, text, exists=lambda target: True):
     return rules.check_text(pathlib.Path(name), text, exists)
@@ -74,9 +77,43 @@ class RulesTest(unittest.TestCase):
         self.assertEqual(found("docs/a.md", text), [])
 
     def test_decisions_have_numbers_of_their_own(self):
-        names = ["docs/decisions/0001-a.md", "docs/decisions/0001-b.md",
-                 "docs/decisions/0002-c.md"]
+        names = [f"{DECISIONS}/{name}" for name in ("0001-a.md", "0001-b.md", "0002-c.md")]
         self.assertEqual(len(list(rules.decision_numbers(map(pathlib.Path, names)))), 1)
+
+    def records(self, change=None, count=2):
+        """Findings on records 1 to `count`, each in the index and linked from a page, after `change`."""
+        names = [f"{number:04d}-a.md" for number in range(1, count + 1)]
+        texts = {f"{DECISIONS}/{name}": "# A\n" for name in names}
+        texts[f"{DECISIONS}/README.md"] = "".join(f"- [a]({name})\n" for name in names)
+        texts["docs/a.md"] = "".join(f"[a](decisions/{name})\n" for name in names)
+        texts.update(change or {})
+        return list(rules.decision_records({pathlib.Path(name): text for name, text in texts.items()}))
+
+    def test_a_linked_decision_is_well(self):
+        self.assertEqual(self.records(), [])
+        self.assertEqual(self.records(count=35), [])
+
+    def test_decisions_are_few(self):
+        self.assertIn("36 records", "".join(self.records(count=36)))
+
+    def test_a_decision_is_linked_from_what_it_governs(self):
+        one = "[a](decisions/0001" "-a.md)\n"
+        lines = self.records({"docs/a.md": one})
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("0002-a.md:1: linked from nowhere", lines[0])
+        self.assertEqual(self.records({"docs/a.md": one, "src/a.cpp": f"// {DECISIONS}/0002\n"}), [])
+        self.assertEqual(len(self.records({"docs/a.md": one, f"{DECISIONS}/0001-a.md": f"{DECISIONS}/0002"})), 1)
+
+    def test_links_to_decisions_lead_somewhere(self):
+        for link in ("0003", "0003-a.md", "0001-b.md"):
+            lines = self.records({"src/a.cpp": f"//\n// {DECISIONS}/{link}\n"})
+            self.assertEqual(len(lines), 1, lines)
+            self.assertIn(f"src/a.cpp:2: there is no decision '{link}'", lines[0])
+
+    def test_the_index_has_every_decision(self):
+        lines = self.records({f"{DECISIONS}/README.md": "[a](0001-a.md)\n"})
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("0002-a.md:1: the index", lines[0])
 
 
 class MemoryTest(unittest.TestCase):

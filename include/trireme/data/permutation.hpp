@@ -4,7 +4,8 @@
 
 namespace trireme::data {
 
-/// A pseudo-random order of the numbers 0 ... size-1 that is never stored: element i is computed.
+/// A pseudo-random order of the numbers 0 ... size-1 that is never stored: element i is computed
+/// (docs/decisions/0015).
 ///
 /// A Feistel network over pairs (left, right) of digits below `side` = ceil(sqrt(size)), at least
 /// 8, in eight rounds of (l, r) -> (r, l + F(round, r) mod side) with Philox as F: a bijection of

@@ -32,6 +32,7 @@ base::Status check(const DecoderOptions& options);
 
 /// Runs new tokens of several sequences through all stages of one data-parallel replica, with the
 /// keys and values of all earlier ones at hand. Data-parallel replicas do not know each other.
+/// Why steps are ragged: docs/decisions/0024.
 class Decoder {
  public:
   /// Of the groups, tensor and pipeline are used.

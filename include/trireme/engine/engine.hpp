@@ -57,7 +57,7 @@ struct EngineOptions {
   std::uint64_t seed = 0;
   /// How cards compute attention; nothing on CPUs.
   std::optional<device::AttentionChoice> card_attention;
-  /// Of training; only where there is one tensor-parallel rank.
+  /// Training steps only; collectives stand between recordings (docs/decisions/0026).
   RecordSteps record = RecordSteps::no;
 };
 

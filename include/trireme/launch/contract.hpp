@@ -13,7 +13,8 @@
 namespace trireme::launch {
 
 /// What the submitting side hands on: one variable that holds the whole contract. Its name begins
-/// with SLURM_ because Slurm passes such variables on even under --export=NONE.
+/// with SLURM_ because Slurm passes such variables on even under --export=NONE
+/// (docs/decisions/0005).
 inline constexpr std::string_view carrier_variable = "SLURM_TRIREME";
 /// Set by the plugin on each node to that node's name; what it leaves for the tasks beside.
 inline constexpr std::string_view node_variable = "TRIREME_LAUNCH_NODE";

@@ -59,7 +59,7 @@ struct StagePlace {
 /// Which slabs a rank holds and where they lie in its flat buffers: in the order in which
 /// backward completes their gradients, so that early buckets can be reduced while later layers
 /// still compute; late slabs are in buckets of their own at the end, and a tied table behind them
-/// in one of its own.
+/// in one of its own (docs/decisions/0023).
 class StageParameters {
  public:
   StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements);

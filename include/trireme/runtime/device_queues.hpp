@@ -7,7 +7,7 @@
 
 namespace trireme::runtime {
 
-/// What CUDA is told of the queues between a process and a card (docs/decisions/0396).
+/// What CUDA is told of the queues between a process and a card (docs/decisions/0025).
 struct DeviceQueues {
   /// The value of CUDA_DEVICE_MAX_CONNECTIONS to set; empty where the user has set one.
   std::optional<std::string> value;

@@ -26,7 +26,7 @@ NetPlugins find_net_plugins(const base::Environment& environment,
                             const std::filesystem::path& executable,
                             const std::filesystem::path& root = "/");
 
-/// Which of them NCCL uses (docs/decisions/0360): the site's over UCX, else NCCL's own verbs. What
+/// Which of them NCCL uses (docs/decisions/0021): the site's over UCX, else NCCL's own verbs. What
 /// the user has set is left out, and NCCL_NET or NCCL_NET_PLUGIN settle all of it;
 /// NCCL_NET_PLUGIN=trireme is this program's, by its path, where it moves the memory of GPUs.
 std::vector<NetworkExport> plugin_exports(const NetPlugins& plugins,

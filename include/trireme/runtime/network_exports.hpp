@@ -15,7 +15,7 @@ struct NetworkExport {
   bool operator==(const NetworkExport&) const = default;
 };
 
-/// What tells UCX and NCCL which network cards to use (docs/decisions/0221): UCX_NET_DEVICES the
+/// What tells UCX and NCCL which network cards to use (docs/decisions/0021): UCX_NET_DEVICES the
 /// rank's own nearest, NCCL_IB_HCA those of all ranks of the node, because NCCL pairs cards by
 /// their place in the list and finds the nearest itself. Only cards with RDMA, a verbs name and a
 /// port that is up; nothing where there is none. What the user has set is left out.

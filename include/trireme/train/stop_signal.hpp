@@ -9,7 +9,7 @@ namespace trireme::train {
 ///
 /// A thread of its own takes the signals, which are blocked in the thread that makes this object
 /// and in all that it starts from then on: no handler may ever run on a stack that computes
-/// (docs/decisions/0096). So make it before anything starts threads.
+/// (docs/decisions/0030). So make it before anything starts threads.
 class StopSignal {
  public:
   StopSignal();

@@ -20,6 +20,11 @@ SWITCH = re.compile(r"\bswitch\s*\(")
 DEFAULT = re.compile(r"^\s*default\s*:")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
+MOST_DECISIONS = 35
+DECISIONS = pathlib.PurePath("docs/decisions")
+RECORD = re.compile(r"\b(\d{4})-[\w-]+\.md$")
+DECISION_LINK = re.compile(r"\bdecisions/((\d{4})\b(?:-[\w-]+\.md)?)")
+
 # A backend's own files: their names or folders say so.
 BACKEND = re.compile(r"(^|[/_])(cuda|nccl|ucx|cpu|shared|mpi)([/_.]|$)")
 CONDITIONALS_ALLOWED = {
@@ -151,6 +156,31 @@ def decision_numbers(paths):
             yield f"{path}:1: number {match[1]} is that of {seen[match[1]].name}; take a free one"
 
 
+def decision_records(texts):
+    """Of all files' texts: records are few, in their index, each linked from what it governs, and
+    no link names one that is gone."""
+    records = {path.name[:4]: path.name for path in texts
+               if pathlib.PurePath(path).parent == DECISIONS and RECORD.match(path.name)}
+    if len(records) > MOST_DECISIONS:
+        yield (f"{DECISIONS}:1: {len(records)} records (over {MOST_DECISIONS} are read by nobody); "
+               "merge those of one subject")
+    linked = set()
+    for path, text in texts.items():
+        for number, line in enumerate(text.splitlines(), start=1):
+            for link, decision in DECISION_LINK.findall(line):
+                if link not in (decision, records.get(decision)) or decision not in records:
+                    yield f"{path}:{number}: there is no decision '{link}'"
+                elif DECISIONS not in pathlib.PurePath(path).parents:
+                    linked.add(decision)
+    index = next((text for path, text in texts.items() if path == DECISIONS / "README.md"), "")
+    for decision, name in sorted(records.items()):
+        if name not in index:
+            yield f"{DECISIONS / name}:1: the index {DECISIONS}/README.md does not have it"
+        if decision not in linked:
+            yield (f"{DECISIONS / name}:1: linked from nowhere outside {DECISIONS}; link it from "
+                   "the source or page that it governs")
+
+
 def code_of(line):
     """Without comment and text in quotes."""
     return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
@@ -172,10 +202,14 @@ def check_text(path, text, exists):
 
 def check(root, selection, deep):
     found = list(decision_numbers(selection.paths))
+    texts = {}
     for path in selection.texts():
         try:
-            text = (root / path).read_text(encoding="utf-8")
+            texts[path] = (root / path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        found += check_text(path, text, lambda target: (root / target).exists())
+        found += check_text(path, texts[path], lambda target: (root / target).exists())
+    # Of some files alone nobody can say what is linked from nowhere.
+    if not selection.named:
+        found += decision_records(texts)
     return found

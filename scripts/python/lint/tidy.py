@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-# docs/decisions/0100-clang-tidy-19.md
+# Debian 12's default, 14, cannot parse std::source_location: docs/decisions/0003
 PROGRAM = "clang-tidy-19"
 BUILD = pathlib.Path("build-tidy")
 INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

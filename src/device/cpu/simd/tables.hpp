@@ -13,7 +13,7 @@
 
 namespace trireme::device::cpu {
 
-/// The functions compiled for one instruction set, by theme.
+/// The functions compiled for one instruction set, by theme (docs/decisions/0007).
 struct Tables {
   ArithmeticTable arithmetic;
   ActivationTable activations;
