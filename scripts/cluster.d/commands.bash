@@ -65,11 +65,23 @@ parse_up() {
     fail_usage "--mode '$mode' is neither namespaces nor ports"
   [[ $switches =~ ^[][n0-9,\ -]*$ ]] ||
     fail_usage "--switches '$switches' must be lists of nodes, one for each switch, as in 'n[1,3] n[2,4]'"
-  if [[ -n $spank ]]; then
+  if [[ $spank == none ]]; then
+    spank=''
+  elif [[ -z $spank ]]; then
+    take_built_plugin
+  else
     local plugin=${spank%% *}
     [[ -f $plugin ]] || fail_usage "--spank '$plugin' is no file"
     spank=$(readlink -f "$plugin")${spank#"$plugin"}
   fi
+}
+
+# The plugin of the build beside this script, where there is one and nodes have places of their own.
+take_built_plugin() {
+  local built=("$parts"/../../build/lib/slurm/spank_trireme-*.so)
+  [[ $mode == namespaces && -f ${built[0]} ]] || return 0
+  spank="$(readlink -f "${built[0]}") base=$dir/spool/%h/trireme"
+  say "with the plugin of this build, ${built[0]##*/} (--spank none: without)"
 }
 
 command_up() {
