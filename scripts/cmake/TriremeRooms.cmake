@@ -24,7 +24,7 @@ set(TRIREME_ROOMS base config layout topology launch telemetry device data comm 
 set(TRIREME_FOREIGN_OWNERS
   "fmt/=base" "nlohmann/=base" "boost/program_options=config" "hwloc=topology"
   "cuda=device" "cublas=device" "cudnn=device" "dnnl=device" "oneapi/dnnl=device"
-  "pcre2=data" "curl/=data" "zlib=data" "zstd=data" "mpi\\.h=comm" "nccl=comm" "ucp/=comm"
+  "pcre2=data" "curl/=data" "zlib=data" "zstd=data" "mpi\\.h=comm" "nccl=comm" "ucp/=nccl-net-plugin"
   "hdf5=checkpoint" "H5=checkpoint" "isa-l=checkpoint" "openssl/=checkpoint" "pmix=runtime"
   "CLI/=apps" "slurm/=spank-plugin")
 

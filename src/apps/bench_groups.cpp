@@ -1,7 +1,7 @@
 #include "apps/bench_groups.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/runtime/agree.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/runtime/device_groups.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::unique_ptr<comm::ProcessGroup> group_of(runtime::Cluster& cluster, const st
 
 /// Every rank computes on the card that its binding names.
 std::unique_ptr<device::Kernels> kernels_of(runtime::Cluster& cluster) {
-  return runtime::agree_after(*cluster.world, [&] {
+  return comm::agree_after(*cluster.world, [&] {
     const auto cards = base::value_or_throw(device::card_bus_ids());
     const auto card = std::find(cards.begin(), cards.end(), cluster.binding.gpu_bus_id);
     return base::value_or_throw(device::make_cuda_kernels(static_cast<int>(card - cards.begin())));

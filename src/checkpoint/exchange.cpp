@@ -1,9 +1,6 @@
 #include "checkpoint/exchange.hpp"
 
-#include "trireme/base/error.hpp"
-#include "trireme/base/format.hpp"
 #include "trireme/comm/bytes.hpp"
-#include "trireme/comm/peer_error.hpp"
 
 #include "checkpoint/wire.hpp"
 
@@ -17,39 +14,6 @@ layout::Shape read_shape(WireReader& reader, std::size_t rank) {
 }
 
 }  // namespace
-
-void agree(comm::ProcessGroup& group, const std::optional<base::Failure>& failure) {
-  WireWriter writer;
-  if (failure) {
-    writer.put(static_cast<std::uint64_t>(failure->code));
-    writer.put(failure->text);
-  }
-  const auto all = comm::all_gather_bytes(group, writer.bytes());
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    WireReader reader(all[rank]);
-    const auto code = static_cast<base::ExitCode>(reader.number());
-    const auto text = reader.text();
-    const auto first = group.ranks()[rank];
-    const auto where = all.size() == 1 ? "" : base::format("rank {}: ", first.value());
-    throw comm::AgreedError({code, where + text}, first, group.size());
-  }
-}
-
-void together(comm::ProcessGroup& group, const std::function<void()>& work) {
-  std::optional<base::Failure> failure;
-  try {
-    work();
-  } catch (const comm::PeerError&) {
-    // Peers do not come any more: there is nobody to agree with.
-    throw;
-  } catch (const base::Error& error) {
-    failure = base::Failure{error.code(), error.what()};
-  } catch (const std::exception& error) {
-    failure = base::Failure{base::ExitCode::internal, error.what()};
-  }
-  agree(group, failure);
-}
 
 std::vector<std::vector<HeldBox>> exchange_held(comm::ProcessGroup& group,
                                                 const std::vector<HeldBox>& mine) {

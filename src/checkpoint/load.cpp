@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/peer_error.hpp"
 
@@ -28,11 +29,11 @@ class AllUnreadable : public comm::AgreedError {
       : AgreedError({error.code(), error.what()}, error.first(), error.group_size()) {}
 };
 
-/// Like together(); what the storage refused is told apart from what is wrong with a step.
+/// Like comm::agree_after(); what the storage refused is told apart from what is wrong with a step.
 void together_reading(comm::ProcessGroup& world, const std::function<void()>& work) {
   std::int32_t refused = 0;
   try {
-    together(world, [&] {
+    comm::agree_after(world, [&] {
       try {
         work();
       } catch (const UnreadableError&) {
@@ -57,7 +58,7 @@ Manifest read_manifest_together(const std::filesystem::path& step_folder, comm::
   });
   text = comm::broadcast_bytes(world, text);
   Manifest manifest;
-  together(world, [&] {
+  comm::agree_after(world, [&] {
     manifest = base::value_or_throw(parse_manifest(text, (step_folder / "manifest.json").string()));
   });
   return manifest;
@@ -145,13 +146,13 @@ LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadIt
 LoadReport load_from(const std::filesystem::path& path, const ChooseItems& choose_items,
                      comm::ProcessGroup& world, const LoadOptions& options) {
   std::string found;
-  together(world, [&] {
+  comm::agree_after(world, [&] {
     if (world.rank() == 0) found = base::value_or_throw(find_step(path)).path.string();
   });
   const std::filesystem::path folder = broadcast_bytes(world, found);
   const auto manifest = read_manifest_together(folder, world, options.access);
   std::vector<LoadItem> items;
-  together(world, [&] { items = choose_items(manifest); });
+  comm::agree_after(world, [&] { items = choose_items(manifest); });
   return load_items(folder, manifest, items, world, options);
 }
 
@@ -163,7 +164,7 @@ std::optional<LoadReport> load_newest(const std::filesystem::path& checkpoints,
     try {
       const auto manifest = read_manifest_together(folder, world, options.access);
       std::vector<LoadItem> items;
-      together(world, [&] { items = choose_items(manifest); });
+      comm::agree_after(world, [&] { items = choose_items(manifest); });
       return load_items(folder, manifest, items, world, options);
     } catch (const AllUnreadable&) {
       throw;

@@ -6,6 +6,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/philox.hpp"
 #include "trireme/checkpoint/file_system.hpp"
+#include "trireme/comm/agree.hpp"
 
 #include "checkpoint/exchange.hpp"
 #include "checkpoint/parallel.hpp"
@@ -158,7 +159,7 @@ class TrialFile {
 double timed(comm::ProcessGroup& world, const std::function<void()>& work) {
   world.barrier();
   float slowest = 0;
-  together(world, [&] {
+  comm::agree_after(world, [&] {
     const auto begin = std::chrono::steady_clock::now();
     work();
     slowest = std::chrono::duration<float>(std::chrono::steady_clock::now() - begin).count();
@@ -169,7 +170,7 @@ double timed(comm::ProcessGroup& world, const std::function<void()>& work) {
 
 bool all_take(comm::ProcessGroup& world, const TrialFile& file, DiskAccess access) {
   std::int32_t refused = 0;
-  together(world, [&] { refused = file.takes(access) ? 0 : 1; });
+  comm::agree_after(world, [&] { refused = file.takes(access) ? 0 : 1; });
   world.all_reduce({&refused, device::DType::i32, {1}}, comm::ReduceOp::max);
   if (refused != 0) {
     base::log::info("checkpoint", "this file system does not take {} access: not measured",
@@ -213,7 +214,7 @@ std::vector<DiskMeasurement> measure_disk(comm::ProcessGroup& world, const DiskO
       const auto round =
           static_cast<std::uint64_t>(repeat) * 2 + (times.access == DiskAccess::direct ? 1 : 0);
       times.write.push_back(timed(world, [&] { file.write(times.access, round); }));
-      together(world, [&] { file.forget(); });
+      comm::agree_after(world, [&] { file.forget(); });
       times.read.push_back(timed(world, [&] { file.read(times.access, round); }));
     }
   }

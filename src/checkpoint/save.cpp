@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/peer_error.hpp"
 
@@ -44,7 +45,7 @@ HeldBox held_of(const SaveItem& item) {
 std::vector<Piece> plan(const SaveRequest& request, comm::ProcessGroup& world) {
   std::vector<HeldBox> mine;
   std::vector<const SaveItem*> items;
-  together(world, [&] {
+  comm::agree_after(world, [&] {
     if (request.step < 0 || request.tokens > INT64_MAX) {
       throw base::Error(base::ExitCode::internal, "a save needs a step and tokens of 0 or more");
     }
@@ -128,14 +129,14 @@ std::filesystem::path write_and_commit(const SaveRequest& request, comm::Process
                                        const SaveOptions& options, std::vector<Piece>& pieces,
                                        const std::filesystem::path& temporary, SaveReport& report) {
   StoredFile file;
-  together(world, [&] {
+  comm::agree_after(world, [&] {
     if (pieces.empty()) return;
     const auto path = temporary / shard_name(world.rank());
     file = write_shard(options.files, path, pieces, options.threads);
   });
   const auto records = comm::all_gather_bytes(world, record_of(file, pieces));
   std::filesystem::path folder;
-  together(world, [&] {
+  comm::agree_after(world, [&] {
     auto manifest = manifest_of(request, records);
     report.payload_bytes = manifest.payload_bytes();
     if (world.rank() == 0) folder = commit(options.files, temporary, manifest);
@@ -175,7 +176,7 @@ SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const Sav
   auto pieces = plan(request, world);
   for (const auto& piece : pieces) report.written_bytes += piece.bytes();
   std::filesystem::path temporary;
-  together(world, [&] {
+  comm::agree_after(world, [&] {
     if (world.rank() != 0) return;
     temporary = make_temporary_folder(options.files, request.checkpoints, request.step);
   });

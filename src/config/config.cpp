@@ -1,6 +1,7 @@
 #include "trireme/config/config.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/text.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -18,16 +19,6 @@ std::size_t index_of(std::string_view name) {
 
 const Key& key_of(std::string_view name) {
   return schema()[index_of(name)];
-}
-
-constexpr std::uint64_t fnv_offset = 0xCBF29CE484222325ULL;
-
-/// FNV-1a, 64 bit.
-std::uint64_t digest(std::uint64_t hash, std::string_view text) {
-  for (const char letter : text) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3ULL;
-  }
-  return hash;
 }
 
 }  // namespace
@@ -200,13 +191,13 @@ std::uint64_t Config::hash() const {
 }
 
 std::uint64_t Config::fingerprint_of_sections(std::span<const std::string_view> names) const {
-  std::uint64_t hash = fnv_offset;
+  base::Fnv1a hash;
   for (const auto& key : schema()) {
     if (std::find(names.begin(), names.end(), key.section) == names.end()) continue;
     const auto full_name = key.full_name();
-    hash = digest(hash, format("{}={}\n", full_name, shown(full_name)));
+    hash.add(format("{}={}\n", full_name, shown(full_name)));
   }
-  return hash;
+  return hash.value();
 }
 
 bool Config::operator==(const Config& other) const {

@@ -155,7 +155,7 @@ void Reader::read_line(Open& file, const std::string& raw, int number) {
   const auto place = format("{}:{}: ", shown(file.path), number);
   const std::string line(trimmed(raw));
   const auto is_control = [](unsigned char letter) { return letter < 0x20 && letter != '\t'; };
-  if (std::any_of(line.begin(), line.end(), is_control) || first_broken_utf8(line)) {
+  if (std::any_of(line.begin(), line.end(), is_control) || base::first_broken_utf8(line)) {
     mistake(format("{}'{}' is not text (configuration files are UTF-8 text); check the path", place,
                    printable(line.substr(0, 40))));
     return;

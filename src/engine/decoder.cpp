@@ -164,7 +164,7 @@ Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   const auto own = own_logits.slice(0, 0, count * width);
   const auto all = all_logits.slice(0, 0, ranks * count * width);
   stage().logits(rows, own.reshape({count, width}).slice(1, 0, stage().local_vocabulary()));
-  groups.tensor->start_all_gather(own, all).join();
+  groups.tensor->start_all_gather(own, all).wait_on_stream();
   for (std::int64_t part = 0; part < ranks; ++part) {
     const auto& box = vocabulary[static_cast<std::size_t>(part)];
     if (box.length[0] == 0) continue;
@@ -213,11 +213,11 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
     parts.kernels.device().synchronize();
   }
   if (!parts.role.first) {
-    pipeline.start_receive(hidden, pipeline.rank() - 1, hidden_tag).join();
+    pipeline.start_receive(hidden, pipeline.rank() - 1, hidden_tag).wait_on_stream();
   }
   parts.stage().run(sequences, local_tokens, hidden);
   if (!parts.role.last) {
-    pipeline.start_send(hidden, pipeline.rank() + 1, hidden_tag).join();
+    pipeline.start_send(hidden, pipeline.rank() + 1, hidden_tag).wait_on_stream();
     return {};
   }
   std::int64_t index = 0;

@@ -240,7 +240,7 @@ void Engine::Parts::gather_parameters() const {
         groups.data->start_all_gather(flat_parameters.slice(0, shard.begin, shard.size()),
                                       flat_parameters.slice(0, whole.begin, whole.size())));
   }
-  for (auto& work : works) work.join();
+  for (auto& work : works) work.wait_on_stream();
 }
 
 Engine::Engine(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
@@ -296,7 +296,7 @@ ScheduleOutcome Engine::run_schedule() {
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   // Collectives of a group end in the order of their start: else the sum of losses would wait for
   // gradients, and their time would be nobody's.
-  reduction.join();
+  reduction.wait_on_stream();
   outcome.loss = parts.whole_loss_sum(parts.pipeline().loss_sum()) / tokens;
   return outcome;
 }

@@ -101,10 +101,10 @@ void GradientReducer::poll() {
   timed.end();
 }
 
-void GradientReducer::join() {
+void GradientReducer::wait_on_stream() {
   if (under_way_.empty()) return;
   Timed timed(exposed_.get());
-  for (auto& work : under_way_) work.join();
+  for (auto& work : under_way_) work.wait_on_stream();
   under_way_.clear();
   timed.end();
 }
@@ -127,7 +127,7 @@ void GradientReducer::add_partial_terms() {
     }
   };
   each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(own, place); });
-  groups_.tensor->start_all_reduce(exchange_, comm::ReduceOp::sum).join();
+  groups_.tensor->start_all_reduce(exchange_, comm::ReduceOp::sum).wait_on_stream();
   each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(place, own); });
 }
 
@@ -142,7 +142,7 @@ void GradientReducer::add_tied_terms() {
                            : flat.shard_of_bucket(bucket, groups_.data->rank());
     groups_.embedding
         ->start_all_reduce(flat_.slice(0, range.begin, range.size()), comm::ReduceOp::sum)
-        .join();
+        .wait_on_stream();
   }
 }
 
@@ -153,7 +153,7 @@ void GradientReducer::finish() {
   for (auto bucket = stage_.first_late_bucket(); bucket < stage_.flat().buckets.size(); ++bucket) {
     start(bucket);
   }
-  join();
+  wait_on_stream();
   timed.start();
   add_tied_terms();
   timed.end();

@@ -25,7 +25,7 @@ class GradientReducer {
   /// Progress without waiting.
   void poll();
   /// What comes next on the device finds what has been started done.
-  void join();
+  void wait_on_stream();
   /// Reduces what is late and joins everything.
   void finish();
   /// Since the last call: what the computing thread gave to reductions, be it to start them, to

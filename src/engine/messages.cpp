@@ -63,7 +63,7 @@ Tensor ChunkMessages::take(Ring& ring, int micro_batch, device::Stopwatch& waiti
   if (ring.buffers.empty()) return {};
   const auto place = ring.place(micro_batch);
   waiting.start();
-  ring.works[place].join();
+  ring.works[place].wait_on_stream();
   waiting.stop();
   return ring.buffers[place];
 }
@@ -83,7 +83,7 @@ Tensor ChunkMessages::kept_input(int micro_batch) const {
 Tensor ChunkMessages::free_buffer(Ring& ring, int micro_batch) {
   if (ring.buffers.empty()) return {};
   const auto place = ring.place(micro_batch);
-  ring.works[place].join();
+  ring.works[place].wait_on_stream();
   return ring.buffers[place];
 }
 
@@ -117,7 +117,7 @@ void ChunkMessages::poll() {
 
 void ChunkMessages::finish() {
   for (auto* ring : {&inputs_, &outputs_, &output_gradients_, &input_gradients_}) {
-    for (auto& work : ring->works) work.join();
+    for (auto& work : ring->works) work.wait_on_stream();
     ring->posted = 0;
   }
 }

@@ -51,7 +51,7 @@ class OutsideRecordings final : public comm::ProcessGroup {
   template <typename Start>
   Work start(const Start& start) {
     if (!sections_.recording()) return start();
-    sections_.outside([start] { start().join(); });
+    sections_.outside([start] { start().wait_on_stream(); });
     return {};
   }
 

@@ -1,4 +1,5 @@
 // The table that first and last stage both hold, where embeddings are tied.
+#include "trireme/base/text.hpp"
 #include "trireme/engine/engine.hpp"
 
 #include "parts.hpp"
@@ -12,36 +13,27 @@ using device::Tensor;
 
 namespace {
 
-/// FNV-1a (Fowler, Noll, Vo) over words of 32 bits.
-class Digest {
- public:
-  void add(const Tensor& x) {
-    const auto* const words = static_cast<const std::uint32_t*>(x.raw());
-    for (std::int64_t index = 0; index < x.element_count(); ++index) {
-      value_ = (value_ ^ words[index]) * 0x100000001B3U;
-    }
-  }
-  std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0xCBF29CE484222325U;
-};
+/// Adds f32 `x` word by word.
+void add(const Tensor& x, base::Fnv1a& digest) {
+  const auto* const words = static_cast<const std::uint32_t*>(x.raw());
+  for (std::int64_t index = 0; index < x.element_count(); ++index) digest.add_word(words[index]);
+}
 
 /// Adds f32 `x` in parts: host memory for all of a table at once may not be there.
-void add_in_parts(device::Device& device, const Tensor& x, Digest& digest) {
+void add_in_parts(device::Device& device, const Tensor& x, base::Fnv1a& digest) {
   constexpr std::int64_t part = std::int64_t{1} << 24;
   for (std::int64_t begin = 0; begin < x.element_count(); begin += part) {
     device::HostMirror mirror(device);
     const auto here = mirror.of(x.slice(0, begin, std::min(part, x.element_count() - begin)));
     mirror.fetch();
-    digest.add(here);
+    add(here, digest);
   }
 }
 
 /// The state of elements `range` of the rank's flat buffer.
 std::uint64_t digest_of(device::Device& device, const optim::Optimizer& optimizer,
                         layout::FlatRange range) {
-  Digest digest;
+  base::Fnv1a digest;
   for (const auto& segment : optimizer.segments()) {
     const auto begin = std::max(range.begin, segment.flat.begin);
     const auto count = std::min(range.end, segment.flat.end) - begin;

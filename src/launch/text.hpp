@@ -1,5 +1,7 @@
 #pragma once
 
+#include "trireme/base/text.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,18 +10,16 @@
 /// Small text, without locales. Private to the room.
 namespace trireme::launch {
 
+using base::is_control;
+using base::split;
+using base::trimmed;
+
 constexpr bool is_digit(char letter) {
   return letter >= '0' && letter <= '9';
 }
 constexpr bool is_lower_or_digit(char letter) {
   return (letter >= 'a' && letter <= 'z') || is_digit(letter);
 }
-constexpr bool is_control(char letter) {
-  return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F;
-}
-
-/// Without blanks at both ends.
-std::string_view trimmed(std::string_view text);
 
 /// For errors: control and foreign bytes as \xNN, at most 80 bytes, 'quoted' when it is empty or
 /// has blanks.
@@ -27,8 +27,5 @@ std::string shown(std::string_view text);
 
 /// Digits alone, that fit an int.
 std::optional<int> parse_number(std::string_view text);
-
-/// Parts between separators; an empty text has none.
-std::vector<std::string_view> split(std::string_view text, char separator);
 
 }  // namespace trireme::launch

@@ -92,30 +92,6 @@ std::optional<Box> intersect(const Box& a, const Box& b) {
   return result;
 }
 
-std::vector<Box> subtract(const Box& from, const Box& what) {
-  const std::optional<Box> common = intersect(from, what);
-  if (!common) return element_count(from) == 0 ? std::vector<Box>{} : std::vector<Box>{from};
-  std::vector<Box> pieces;
-  Box rest = from;  // shrinks to `common`, one dimension at a time
-  for (std::size_t d = 0; d < from.offset.size(); ++d) {
-    const std::int64_t begin = common->offset[d];
-    const std::int64_t end = begin + common->length[d];
-    const std::int64_t rest_end = rest.offset[d] + rest.length[d];
-    if (rest.offset[d] < begin) {
-      pieces.push_back(rest);
-      pieces.back().length[d] = begin - rest.offset[d];
-    }
-    if (end < rest_end) {
-      pieces.push_back(rest);
-      pieces.back().offset[d] = end;
-      pieces.back().length[d] = rest_end - end;
-    }
-    rest.offset[d] = begin;
-    rest.length[d] = common->length[d];
-  }
-  return pieces;
-}
-
 std::string text(const Box& box) {
   std::vector<std::string> parts;
   for (std::size_t d = 0; d < box.offset.size(); ++d) {

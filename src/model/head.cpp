@@ -70,7 +70,7 @@ void Head::loss_of_rows(const MicroBatch& batch, const Tensor& y, const Tensor& 
   kernels.cross_entropy_stats(logits, batch.targets, first_token_, stats);
   if (parts > 1) {
     all_stats = arena.allocate(device::DType::f32, {parts, 3, rows});
-    context_.tensor.start_all_gather(stats, all_stats).join();
+    context_.tensor.start_all_gather(stats, all_stats).wait_on_stream();
   }
   kernels.cross_entropy_combine(all_stats, batch.targets, lse, losses);
   if (!d_y) return;

@@ -16,7 +16,7 @@ device::Tensor all_rows_like(const StageContext& context, const device::Tensor& 
 device::Tensor gather_rows(const StageContext& context, const device::Tensor& local) {
   if (!splits_rows(context)) return local;
   const auto all = all_rows_like(context, local);
-  context.tensor.start_all_gather(local, all).join();
+  context.tensor.start_all_gather(local, all).wait_on_stream();
   return all;
 }
 
@@ -27,9 +27,9 @@ device::Tensor terms_of(const StageContext& context, const device::Tensor& local
 void sum_rows(const StageContext& context, const device::Tensor& terms,
               const device::Tensor& local) {
   if (splits_rows(context)) {
-    context.tensor.start_reduce_scatter(terms, local).join();
+    context.tensor.start_reduce_scatter(terms, local).wait_on_stream();
   } else if (context.tensor.size() > 1) {
-    context.tensor.start_all_reduce(local, comm::ReduceOp::sum).join();
+    context.tensor.start_all_reduce(local, comm::ReduceOp::sum).wait_on_stream();
   }
 }
 

@@ -1,8 +1,7 @@
 // What launchers announce in a task's environment about its place: texts of Slurm and Open MPI.
+#include "trireme/base/text.hpp"
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/runtime/rank_order.hpp"
-
-#include "split.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -79,16 +78,15 @@ layout::NetworkPath switches_above(const base::Environment& environment) {
   const auto address = environment.get("SLURM_TOPOLOGY_ADDR");
   const auto pattern = environment.get("SLURM_TOPOLOGY_ADDR_PATTERN");
   if (!address || !pattern) return {};
-  auto names = split(*address, '.');
-  const auto kinds = split(*pattern, '.');
+  const auto names = base::split(*address, '.');
+  const auto kinds = base::split(*pattern, '.');
   // A switch or node with a dot in its name: which part is what cannot be told.
-  if (names.size() != kinds.size() || kinds.back() != "node") return {};
+  if (names.empty() || names.size() != kinds.size() || kinds.back() != "node") return {};
   if (std::any_of(kinds.begin(), kinds.end() - 1,
-                  [](const std::string& kind) { return kind != "switch"; })) {
+                  [](std::string_view kind) { return kind != "switch"; })) {
     return {};
   }
-  names.pop_back();
-  return names;
+  return {names.begin(), names.end() - 1};
 }
 
 }  // namespace trireme::runtime

@@ -2,8 +2,8 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
-#include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/network_exports.hpp"
 #include "trireme/topology/binding.hpp"
 #include "trireme/topology/discover.hpp"
@@ -34,7 +34,7 @@ base::Result<std::vector<topology::CpuSet>> neighbour_masks(comm::ProcessGroup& 
 /// The cards that this rank may choose from; none when ranks compute on the CPU.
 std::vector<std::string> visible_gpus(comm::ProcessGroup& world, const JoinOptions& options) {
   if (options.gpus == topology::GpuUse::none) return {};
-  return agree(world, options.visible_gpus);
+  return comm::agree(world, options.visible_gpus);
 }
 
 /// This node with these cards alone. Where its PCI devices cannot be seen (some virtual machines
@@ -136,16 +136,16 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
   const auto visible = visible_gpus(world, options);
   const auto machine = machine_with(visible);
   const auto masks = neighbour_masks(*node, machine.ok() ? machine->allowed : topology::CpuSet{});
-  const auto plan = agree(world, plan_for(machine, masks, options.gpus));
+  const auto plan = comm::agree(world, plan_for(machine, masks, options.gpus));
   const auto& place = plan.slots[mpi.local_rank().index()];
   const auto& slot = place.cpus;
   const auto gpu = gpu_of(place, machine, visible, mpi.local_rank());
   const auto cards = machine.ok() ? rdma_cards(*machine) : std::vector<std::string>{};
   const bool binds = options.binding == BindingRule::automatic;
-  agree(world, binds ? topology::apply(slot) : base::Status{});
+  comm::agree(world, binds ? topology::apply(slot) : base::Status{});
   const int threads =
-      agree(world, thread_count(environment, static_cast<int>(slot.compute_pus.size())));
-  const auto wait = agree(world, thread_wait(environment));
+      comm::agree(world, thread_count(environment, static_cast<int>(slot.compute_pus.size())));
+  const auto wait = comm::agree(world, thread_wait(environment));
   if (mpi.local_rank().value() == 0) {
     for (const auto& warning : plan.warnings) {
       base::log::local::warning("runtime", "{}: {}", mpi.node_name(), warning);

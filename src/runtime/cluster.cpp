@@ -3,8 +3,8 @@
 #include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/staged.hpp"
-#include "trireme/runtime/agree.hpp"
 
 #include "bind.hpp"
 
@@ -38,14 +38,9 @@ void make_groups(comm::MpiRuntime& mpi, Cluster& cluster, const comm::GroupOptio
   constexpr std::array tensor{Axis::tensor};
   constexpr std::array pipeline{Axis::pipeline};
   constexpr std::array data{Axis::data};
-  constexpr std::array both{Axis::pipeline, Axis::tensor};
   cluster.tp = axis_group(mpi, cluster, tensor, layout::short_name(Axis::tensor), options);
   cluster.pp = axis_group(mpi, cluster, pipeline, layout::short_name(Axis::pipeline), options);
   cluster.dp = axis_group(mpi, cluster, data, layout::short_name(Axis::data), options);
-  // Few numbers: how they are stored does not count.
-  auto few = options;
-  few.stores = comm::Stores::ordinary;
-  cluster.replica = axis_group(mpi, cluster, both, "replica", few);
   cluster.embedding = embedding_group(mpi, cluster, options);
 }
 
@@ -67,13 +62,12 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
   if (identity.ok()) base::success_or_throw(check_world(*identity, mpi.world_size()));
   // Ranks are not bound yet, and what all of them tell each other is short.
   auto world = mpi.make_world({options.backend, options.timeout_seconds, comm::Stores::ordinary});
-  Cluster cluster{agree(*world, identity),
-                  agree(*world, make_mesh(options, mpi.world_size())),
+  Cluster cluster{comm::agree(*world, identity),
+                  comm::agree(*world, make_mesh(options, mpi.world_size())),
                   mpi.world_rank(),
                   mpi.task_of(mpi.world_rank()),
                   {},
                   std::move(world),
-                  nullptr,
                   nullptr,
                   nullptr,
                   nullptr,

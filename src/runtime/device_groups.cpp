@@ -3,9 +3,9 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/nccl_memory.hpp"
-#include "trireme/runtime/agree.hpp"
 
 #include <chrono>
 #include <map>
@@ -138,14 +138,15 @@ DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::Mp
                               const DeviceGroupsOptions& options) {
   auto& world = *cluster.world;
   if (device.is_host()) {
-    agree(world, check_other_groups(options.rdma, mpi.node_count(), "MPI's"));
+    comm::agree(world, check_other_groups(options.rdma, mpi.node_count(), "MPI's"));
     return {};
   }
   const auto library = options.library();
   const auto offers = exchange(world, offer_of(device, mpi, library));
-  const auto choice = agree(world, choose_device_groups(options.wish, offers));
+  const auto choice = comm::agree(world, choose_device_groups(options.wish, offers));
   if (choice.groups == DeviceGroups::staged) {
-    agree(world, check_other_groups(options.rdma, mpi.node_count(), "staged through the host"));
+    comm::agree(world,
+                check_other_groups(options.rdma, mpi.node_count(), "staged through the host"));
     compute_on(device, cluster);
     return {choice.sentence, {}};
   }

@@ -1,8 +1,7 @@
 #include "trireme/runtime/net_plugin.hpp"
 
 #include "trireme/base/file.hpp"
-
-#include "split.hpp"
+#include "trireme/base/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -44,7 +43,8 @@ fs::path in_loader_list(const std::string& file, const fs::path& root) {
 /// As the loader looks for a library by its name; empty when it finds none.
 fs::path find_library(const std::string& file, const Environment& environment,
                       const fs::path& root) {
-  for (const auto& folder : split(environment.get("LD_LIBRARY_PATH").value_or(""), ':')) {
+  const auto search_path = environment.get("LD_LIBRARY_PATH").value_or("");
+  for (const auto folder : base::split(search_path, ':')) {
     const auto path = fs::path(folder) / file;
     if (!folder.empty() && is_file(path)) return path;
   }

@@ -1,8 +1,7 @@
 #include "trireme/runtime/rank_order.hpp"
 
 #include "trireme/base/format.hpp"
-
-#include "split.hpp"
+#include "trireme/base/text.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -19,7 +18,8 @@ layout::NetworkPath path_of(const comm::LaunchedProcess& process) {
   layout::NetworkPath path;
   const auto line_break = process.word.find('\n');
   if (line_break != std::string::npos && line_break + 1 < process.word.size()) {
-    path = split(std::string_view(process.word).substr(line_break + 1), '\n');
+    const auto switches = base::split(std::string_view(process.word).substr(line_break + 1), '\n');
+    path.assign(switches.begin(), switches.end());
   }
   path.push_back(process.node);
   return path;

@@ -2,7 +2,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
-#include "trireme/runtime/agree.hpp"
+#include "trireme/comm/agree.hpp"
 
 #include <algorithm>
 #include <array>

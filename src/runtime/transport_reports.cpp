@@ -1,7 +1,7 @@
 // Ranks tell one another what their NCCL has opened.
 #include "trireme/base/json.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
-#include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/transport.hpp"
 
 namespace trireme::runtime {
@@ -61,7 +61,7 @@ TransportVerdict prove_transport(comm::ProcessGroup& world, RdmaRule rule,
   for (const auto& text : comm::all_gather_bytes(world, text_of(to_json(mine)))) {
     reports.push_back(report_of(base::value_or_throw(base::parse_json(text, "a rank's report"))));
   }
-  return agree(world, judge_transport(rule, reports));
+  return comm::agree(world, judge_transport(rule, reports));
 }
 
 }  // namespace trireme::runtime

@@ -126,12 +126,6 @@ std::vector<int> fabric_nics(const Machine& machine) {
   return {};
 }
 
-std::optional<NicChoice> nearest_nic(const Machine& machine, int gpu) {
-  const auto choices = assign_nics(machine, {gpu});
-  if (choices.empty()) return std::nullopt;
-  return choices.front();
-}
-
 std::vector<NicChoice> assign_nics(const Machine& machine, const std::vector<int>& gpus) {
   const auto candidates = fabric_nics(machine);
   if (candidates.empty()) return {};
@@ -144,18 +138,6 @@ std::vector<NicChoice> assign_nics(const Machine& machine, const std::vector<int
     ++uses[static_cast<std::size_t>(choices.back().nic)];
   }
   return choices;
-}
-
-std::vector<int> gpus_near_numa_node(const Machine& machine, int numa_node) {
-  std::vector<int> gpus(machine.gpus.size());
-  std::iota(gpus.begin(), gpus.end(), 0);
-  const auto distance = [&](int gpu) {
-    return distance_to_numa_node(machine, machine.gpus[static_cast<std::size_t>(gpu)].pci,
-                                 numa_node);
-  };
-  std::stable_sort(gpus.begin(), gpus.end(),
-                   [&](int one, int other) { return distance(one) < distance(other); });
-  return gpus;
 }
 
 }  // namespace trireme::topology

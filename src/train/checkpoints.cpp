@@ -6,7 +6,7 @@
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/save.hpp"
-#include "trireme/runtime/agree.hpp"
+#include "trireme/comm/agree.hpp"
 
 #include "state_names.hpp"
 
@@ -82,7 +82,7 @@ void refuse_unreadable_saves(engine::Engine& engine, comm::ProcessGroup& world) 
   const auto bytes = checkpoint::predict_manifest_bytes(items, replicas, world);
   base::log::debug("train", "manifest.json of a checkpoint takes about {} bytes", bytes);
   // The same number on all ranks.
-  runtime::agree(world, checkpoint::check_manifest_bytes(bytes));
+  comm::agree(world, checkpoint::check_manifest_bytes(bytes));
 }
 
 checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,

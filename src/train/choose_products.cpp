@@ -6,8 +6,8 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/philox.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
-#include "trireme/runtime/agree.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -95,7 +95,7 @@ void choose_products(device::ProductTuning& tuning, std::span<const device::Prod
   const auto of_user = comm::broadcast_bytes(world, first ? read_choices(cache) : "");
   adopt(tuning, of_run, files.run);
   adopt(tuning, of_user, cache);
-  const int chosen = runtime::agree_after(world, [&] { return tuning.choose(calls); });
+  const int chosen = comm::agree_after(world, [&] { return tuning.choose(calls); });
   const auto speakers = reporters(world, chosen > 0 ? timed_products(tuning.news()) : 0);
   // Ranks of one stage time the same: as many texts travel as there are kinds of ranks.
   std::vector<std::string> news;

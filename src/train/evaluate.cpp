@@ -4,10 +4,10 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/config/resolved_text.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/runtime/agree.hpp"
 #include "trireme/train/batch_loader.hpp"
 #include "trireme/train/weights.hpp"
 
@@ -55,7 +55,7 @@ fs::path find_weights_together(const fs::path& given, const config::Config& conf
                                comm::ProcessGroup& world) {
   base::Result<fs::path> found = fs::path{};
   if (world.rank() == 0) found = find_weights(given, config);
-  const auto path = runtime::agree(world, std::move(found));
+  const auto path = comm::agree(world, std::move(found));
   return comm::broadcast_bytes(world, path.string());
 }
 
@@ -159,14 +159,13 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
   auto& world = *session.cluster.world;
   Evaluation evaluation;
   evaluation.weights = find_weights_together(weights, config, world);
-  const auto subject = runtime::agree(world, subject_of(evaluation.weights, config));
+  const auto subject = comm::agree(world, subject_of(evaluation.weights, config));
   const auto& model = subject.model;
   const auto options =
-      runtime::agree(world, evaluation_options(subject.config, model, session.cluster));
-  const auto dataset =
-      runtime::agree(world, open_dataset(subject.config, "data.validation", model));
+      comm::agree(world, evaluation_options(subject.config, model, session.cluster));
+  const auto dataset = comm::agree(world, open_dataset(subject.config, "data.validation", model));
   const auto bytes =
-      runtime::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
+      comm::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
   auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));
   engine::Engine engine(options, groups_of(session.cluster), *session.kernels, memory);
   load_parameters(evaluation.weights, engine, world);

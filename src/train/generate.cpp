@@ -4,12 +4,11 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/runtime/agree.hpp"
 #include "trireme/train/weights.hpp"
 
-#include "attempt.hpp"
 #include "groups.hpp"
 #include "replica_decoding.hpp"
 #include "stop_texts.hpp"
@@ -216,9 +215,9 @@ std::vector<std::string> prompts_from_input(Session& session,
   std::int32_t root = has_input ? world.rank() : -1;
   world.all_reduce(device::Tensor(&root, device::DType::i32, {1}), comm::ReduceOp::max);
   std::vector<std::string> prompts;
-  runtime::agree(world, attempt([&] {
-                   if (world.rank() == root) prompts = read();
-                 }));
+  comm::agree(world, comm::status_of([&] {
+                if (world.rank() == root) prompts = read();
+              }));
   return broadcast_texts(world, std::move(prompts), root);
 }
 
@@ -226,13 +225,13 @@ void generate(const GenerateRequest& request, const config::Config& config, Sess
               const AnswerListener& listener) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
-  const auto model = runtime::agree(world, model_of_weights(request.weights, config));
-  const auto tokenizer = runtime::agree(world, open_tokenizer(request, config));
-  const auto prompts = runtime::agree(world, read_prompts(request, tokenizer, model));
+  const auto model = comm::agree(world, model_of_weights(request.weights, config));
+  const auto tokenizer = comm::agree(world, open_tokenizer(request, config));
+  const auto prompts = comm::agree(world, read_prompts(request, tokenizer, model));
   const auto max_tokens = most_new_tokens(request, model, prompts);
   auto options = decoder_options(config, model, cluster);
   fit_to_prompts(options, prompts, request.batch, max_tokens);
-  runtime::agree(world, engine::check(options));
+  comm::agree(world, engine::check(options));
 
   auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));
   engine::Decoder decoder(options, groups_of(cluster), *session.kernels, memory);

@@ -4,10 +4,10 @@
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/save.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/runtime/run_lock.hpp"
 #include "trireme/train/weights.hpp"
 
-#include "attempt.hpp"
 #include "huggingface_weights.hpp"
 #include "run_files.hpp"
 #include "state_names.hpp"
@@ -115,16 +115,16 @@ base::Json state_of(const fs::path& folder, const model::ModelConfig& config, co
 
 fs::path import_huggingface(const ImportRequest& wanted, comm::ProcessGroup& world) {
   const auto& [folder, run, tool_version, job] = wanted;
-  const auto config = runtime::agree(world, source_model(folder));
+  const auto config = comm::agree(world, source_model(folder));
   Share share(config, world);
-  runtime::agree(world, attempt([&] { share.read(HuggingFaceWeights(folder, config)); }));
+  comm::agree(world, comm::status_of([&] { share.read(HuggingFaceWeights(folder, config)); }));
   // On the first rank, until the step is there.
   std::optional<runtime::RunLock> lock;
-  runtime::agree(world, attempt([&] {
-                   if (world.rank() != 0) return;
-                   lock = open_run(run, job);
-                   keep_files(folder, config, run);
-                 }));
+  comm::agree(world, comm::status_of([&] {
+                if (world.rank() != 0) return;
+                lock = open_run(run, job);
+                keep_files(folder, config, run);
+              }));
   checkpoint::SaveRequest request;
   request.checkpoints = checkpoint::checkpoints_of_run(run);
   request.tool_version = tool_version;

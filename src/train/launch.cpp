@@ -4,11 +4,11 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/device/compute_threads.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/launch/contract.hpp"
 #include "trireme/launch/task_record.hpp"
-#include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/device_groups.hpp"
 #include "trireme/runtime/device_queues.hpp"
 #include "trireme/runtime/failure.hpp"
@@ -98,7 +98,7 @@ std::string ras_address(const base::Environment& environment) {
 void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Session& session,
                      const comm::NcclOptions& nccl) {
   auto& cluster = session.cluster;
-  session.kernels = runtime::agree(*cluster.world, make_kernels(config, cluster.binding));
+  session.kernels = comm::agree(*cluster.world, make_kernels(config, cluster.binding));
   auto& device = session.kernels->device();
   const auto serves =
       runtime::compute_on(device, cluster, mpi,
@@ -259,8 +259,8 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     report_launch(environment, mpi.local_rank());
     say({ordering.sentence(), exported}, queues);
     auto& world = *session.cluster.world;
-    runtime::agree_equal(world, config.hash(), "the configuration",
-                         "start all ranks with the same files, environment and command line");
+    comm::agree_equal(world, config.hash(), "the configuration",
+                      "start all ranks with the same files, environment and command line");
     prepare_kernels(config, mpi, session,
                     {.timeout_seconds = config.seconds("comm.timeout"),
                      .ras_address = ras_address(environment),

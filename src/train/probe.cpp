@@ -4,12 +4,12 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/model/parameters.hpp"
 #include "trireme/model/positions.hpp"
 #include "trireme/train/weights.hpp"
 
-#include "attempt.hpp"
 #include "groups.hpp"
 #include "spread_tensors.hpp"
 
@@ -236,13 +236,13 @@ void Prober::add_gradients(std::vector<SpreadTensor>& results) {
 void probe(const ProbeRequest& request, const config::Config& config, Session& session) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
-  auto model = runtime::agree(world, model_of_weights(request.weights));
+  auto model = comm::agree(world, model_of_weights(request.weights));
   model.dropout = 0.0F;
-  const auto json = runtime::agree(world, base::read_json_file(request.tokens));
+  const auto json = comm::agree(world, base::read_json_file(request.tokens));
   const auto tokens =
-      runtime::agree(world, token_lists(json, model.vocab_size, request.tokens.string()));
+      comm::agree(world, token_lists(json, model.vocab_size, request.tokens.string()));
   const auto options =
-      runtime::agree(world, probe_options(config, model, tokens, request.with_gradients, cluster));
+      comm::agree(world, probe_options(config, model, tokens, request.with_gradients, cluster));
   Prober prober(options, tokens, session);
   load_parameters(request.weights, prober.engine(), world);
   prober.forward();

@@ -27,6 +27,17 @@ std::string count_text(double count) {
 
 }  // namespace
 
+void StepRecord::take(const engine::ScheduleOutcome& outcome) {
+  loss = outcome.loss;
+  step_tokens = outcome.tokens;
+  bubble_seconds = outcome.bubble_seconds;
+}
+
+void StepRecord::take(const engine::ReduceOutcome& outcome) {
+  gradient_norm = outcome.gradient_norm;
+  exposed_seconds = outcome.exposed_seconds;
+}
+
 Report::Report(const Settings& settings) : settings_(settings) {
   if (!settings_.speaks) return;
   const auto path = settings_.directory / "metrics.jsonl";

@@ -1,9 +1,9 @@
 #include "requests.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/launch/task_record.hpp"
-#include "trireme/runtime/agree.hpp"
 #include "trireme/train/stop_signal.hpp"
 
 namespace trireme::train {
@@ -79,7 +79,7 @@ void Requests::before_save(comm::ProcessGroup& world) const {
   base::Status held;
   const bool looks = world.rank() == 0 && sources_.lock != nullptr;
   if (looks && sources_.lock->is_lost_by_now()) held = lost_lock(sources_.directory);
-  runtime::agree(world, held);
+  comm::agree(world, held);
 }
 
 }  // namespace trireme::train

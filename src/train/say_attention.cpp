@@ -1,13 +1,13 @@
 #include "say_attention.hpp"
 
 #include "trireme/base/log.hpp"
-#include "trireme/runtime/agree.hpp"
+#include "trireme/comm/agree.hpp"
 
 namespace trireme::train {
 
 void say_attention(const device::Kernels& kernels, const engine::EngineOptions& options,
                    comm::ProcessGroup& world) {
-  const auto text = runtime::agree(world, kernels.attention_text(engine::attention_of(options)));
+  const auto text = comm::agree(world, kernels.attention_text(engine::attention_of(options)));
   if (text.sentence.empty()) return;
   switch (text.kind) {
     case device::AttentionText::Kind::as_wished:

@@ -4,12 +4,12 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/train/launch.hpp"
 #include "trireme/train/weights.hpp"
 
-#include "attempt.hpp"
 #include "resolved_values.hpp"
 #include "run_files.hpp"
 
@@ -120,7 +120,7 @@ base::Result<runtime::RunLock> open_run(const config::Config& config,
   if (!lock) return lock.failure();
   if (const auto refused = refusal(); !refused) return refused.failure();
   runtime::put_failure_aside(directory);
-  const auto written = attempt([&] { write_run_files(config, model, directory); });
+  const auto written = comm::status_of([&] { write_run_files(config, model, directory); });
   if (!written.ok()) return written.failure();
   runtime::keep_room_for_failure(directory);
   return lock;

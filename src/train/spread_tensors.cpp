@@ -1,8 +1,7 @@
 #include "spread_tensors.hpp"
 
 #include "trireme/checkpoint/safetensors.hpp"
-
-#include "attempt.hpp"
+#include "trireme/comm/agree.hpp"
 
 #include <algorithm>
 #include <array>
@@ -76,10 +75,10 @@ void write_spread_tensors(const std::filesystem::path& file,
     }
     checkpoint::SafetensorsWriteOptions options;
     options.piece_bytes = piece_bytes;
-    written = attempt([&] { checkpoint::write_safetensors_file(file, outputs, options); });
+    written = comm::status_of([&] { checkpoint::write_safetensors_file(file, outputs, options); });
     pieces.finish();
   }
-  runtime::agree(world, written);
+  comm::agree(world, written);
 }
 
 }  // namespace trireme::train

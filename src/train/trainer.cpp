@@ -4,8 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/runtime/agree.hpp"
 #include "trireme/train/batch_loader.hpp"
 #include "trireme/train/evaluate.hpp"
 
@@ -73,13 +73,13 @@ Trainer::Trainer(const config::Config& config, Session& session, StartOptions st
   auto& cluster = cluster_;
   auto& kernels = kernels_;
   auto& world = *cluster_.world;
-  const auto model = runtime::agree(world, model_from(config));
+  const auto model = comm::agree(world, model_from(config));
   const auto options =
-      runtime::agree(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
+      comm::agree(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
   say_attention(kernels, options, world);
-  training_data_ = runtime::agree(world, open_dataset(config, "data.train", model));
+  training_data_ = comm::agree(world, open_dataset(config, "data.train", model));
   if (!config.weighted_texts("data.validation").empty()) {
-    validation_data_ = runtime::agree(world, open_dataset(config, "data.validation", model));
+    validation_data_ = comm::agree(world, open_dataset(config, "data.validation", model));
   }
   cluster_.start_up.reached("data");
   resolved_ = with_values(config, options);
@@ -121,9 +121,9 @@ void Trainer::open_run(Session& session, const model::ModelConfig& model) {
       opened = lock.failure();
     }
   }
-  runtime::agree(world, opened);
+  comm::agree(world, opened);
   session.run_is_open();
-  runtime::agree(world, enter_run(directory_, cluster_.rank));
+  comm::agree(world, enter_run(directory_, cluster_.rank));
   requests_ = std::make_unique<Requests>(
       Requests::Sources{directory_, config_.real("checkpoint.every_minutes"), options_.limit,
                         lock_ ? &*lock_ : nullptr});
@@ -167,16 +167,6 @@ void Trainer::say_where() const {
                    cluster_.identity.job.empty() ? "" : " in job " + cluster_.identity.job,
                    binding.cpus, binding.reason,
                    binding.gpu_bus_id.empty() ? "" : ", GPU " + binding.gpu_bus_id));
-}
-
-void Trainer::say_memory() const {
-  auto& device = kernels_.device();
-  if (device.is_host()) return;
-  report_->memory(progress_.step, {.device = device.name(),
-                                   .arenas = engine::total_bytes(memory_->peak_bytes()),
-                                   .libraries = kernels_.library_memory(),
-                                   .graphs = engine_->recorded().bytes,
-                                   .taken = device.taken_bytes()});
 }
 
 void Trainer::say_arenas() const {
@@ -224,43 +214,14 @@ void Trainer::step() {
   const auto begin = Clock::now();
   StepRecord record;
   record.step = ++progress_.step;
-  BatchLoader(*training_data_).fill(*engine_, progress_.next_sample);
-  const auto run = engine_->run_schedule();
-  const auto reduced = engine_->reduce_gradients();
   record.learning_rate = curve_.at(record.step);
-  record.loss = run.loss;
-  record.gradient_norm = reduced.gradient_norm;
-  const bool updated = update(record);
-  progress_.next_sample += static_cast<std::uint64_t>(global_batch(engine_->options()));
-  progress_.tokens += static_cast<std::uint64_t>(run.tokens);
-  if (!started_) {
-    started_ = true;
-    cluster_.start_up.reached("first step");
-    report_->started_up(record.step, cluster_.start_up.slowest(*cluster_.world));
-    say_memory();
-  }
-  // Micro-batches are recorded in the first steps: what they took is known when none are any more.
-  if (const auto made = engine_->recorded().made; made != recordings_seen_) {
-    recordings_seen_ = made;
-  } else if (made != recordings_told_) {
-    recordings_told_ = made;
-    say_memory();
-  }
-  record.step_tokens = run.tokens;
-  record.tokens = progress_.tokens;
+  BatchLoader(*training_data_).fill(*engine_, progress_.next_sample);
+  record.take(engine_->run_schedule());
+  record.take(engine_->reduce_gradients());
+  record.updated = update(record);
+  record.tokens = progress_.advance(global_batch(engine_->options()), record.step_tokens);
   record.seconds = seconds_since(begin);
-  record.exposed_seconds = reduced.exposed_seconds;
-  record.bubble_seconds = run.bubble_seconds;
-  longest_batch_seconds_ = std::max(longest_batch_seconds_, record.seconds);
-  if (updated) {
-    report_->step(record);
-  } else {
-    report_->skipped(record, nonfinite_->in_a_row());
-  }
-  if (comment_) {
-    comment_->offer(base::format("step {}/{}, loss {}", record.step, config_.integer("train.steps"),
-                                 number_text(record.loss, 4)));
-  }
+  observe(record);
 }
 
 void Trainer::measure_peak_again() {

@@ -4,8 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
+#include "trireme/comm/agree.hpp"
 
-#include "attempt.hpp"
 #include "huggingface_weights.hpp"
 #include "run_files.hpp"
 #include "state_names.hpp"
@@ -78,7 +78,7 @@ void read_step(const fs::path& path, const std::vector<Wanted>& all_wanted,
 void read_wanted(const fs::path& path, const model::ModelConfig& model,
                  const std::vector<Wanted>& wanted, comm::ProcessGroup& world) {
   if (is_huggingface(path)) {
-    runtime::agree(world, attempt([&] { read_huggingface(path, model, wanted); }));
+    comm::agree(world, comm::status_of([&] { read_huggingface(path, model, wanted); }));
   } else {
     read_step(path, wanted, world);
   }

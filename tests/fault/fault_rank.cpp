@@ -3,8 +3,8 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/measure.hpp"
-#include "trireme/runtime/agree.hpp"
 #include "trireme/runtime/cluster.hpp"
 #include "trireme/runtime/failure.hpp"
 
@@ -43,7 +43,7 @@ void fail(const Plan& plan, comm::ProcessGroup& world) {
   if (victim) note_time(plan);
   if (plan.fault == "agreed") {
     const base::Failure failure{base::ExitCode::checkpoint, "the disk is full"};
-    return runtime::agree(world, victim ? base::Status(failure) : base::Status{});
+    return comm::agree(world, victim ? base::Status(failure) : base::Status{});
   }
   if (!victim) return;
   if (plan.fault == "throw-bytes") {

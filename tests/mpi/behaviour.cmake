@@ -2,7 +2,7 @@
 trireme_add_mpi_test(behaviour RANKS 1 2 3 4 6
   SOURCES behaviour/reductions_test.cpp behaviour/moves_test.cpp behaviour/messages_test.cpp
           behaviour/overlap_test.cpp behaviour/sub_groups_test.cpp behaviour/measure_test.cpp
-          behaviour/stores_test.cpp
+          behaviour/stores_test.cpp behaviour/agree_test.cpp
   LINK trireme::comm trireme_fake_nccl)
 
 # Groups that fail: nothing may be left behind that disturbs another group.

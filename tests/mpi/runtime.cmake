@@ -1,5 +1,5 @@
 if(TARGET trireme_runtime)
   trireme_add_mpi_test(runtime RANKS 1 2 4 6
-    SOURCES runtime/agree_test.cpp runtime/cluster_test.cpp runtime/start_up_test.cpp
+    SOURCES runtime/cluster_test.cpp runtime/start_up_test.cpp
     LINK trireme::runtime)
 endif()

@@ -1,5 +1,5 @@
-#include "comm/nccl_net/devices.hpp"
-#include "comm/nccl_net/lanes.hpp"
+#include "nccl-net-plugin/devices.hpp"
+#include "nccl-net-plugin/lanes.hpp"
 #include "netplugin/plugin_driver.hpp"
 
 #include <catch2/catch.hpp>
@@ -12,11 +12,11 @@
 #include <random>
 
 using namespace trireme::testing;
-using trireme::comm::nccl_net::DeviceChoice;
-using trireme::comm::nccl_net::find_devices;
-using trireme::comm::nccl_net::lanes_of;
-using trireme::comm::nccl_net::list_takes;
-namespace net = trireme::comm::nccl_net;
+using trireme::nccl_net::DeviceChoice;
+using trireme::nccl_net::find_devices;
+using trireme::nccl_net::lanes_of;
+using trireme::nccl_net::list_takes;
+namespace net = trireme::nccl_net;
 
 namespace {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "comm/nccl_net/abi.hpp"
+#include "nccl-net-plugin/abi.hpp"
 
 #include <sys/types.h>
 
@@ -15,7 +15,7 @@
 /// their own.
 namespace trireme::testing {
 
-namespace net = comm::nccl_net;
+namespace net = nccl_net;
 
 /// The file TRIREME_NET_PLUGIN, one version of its table.
 class NetPlugin {

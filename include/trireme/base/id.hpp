@@ -28,7 +28,6 @@ using LocalRank = Id<struct LocalRankTag>;
 /// Position of a node among the nodes of a run.
 using NodeRank = Id<struct NodeRankTag>;
 /// Pipeline stage: the coordinate on the pp axis.
-using StageIndex = Id<struct StageIndexTag>;
 
 }  // namespace trireme::base
 

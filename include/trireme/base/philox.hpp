@@ -1,5 +1,7 @@
 #pragma once
 
+#include "trireme/base/text.hpp"
+
 #include <array>
 #include <cstdint>
 
@@ -37,12 +39,8 @@ constexpr float uniform_from_bits(std::uint32_t bits) {
 float philox_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
 /// A stream number from a name (FNV-1a, 64 bit): tensors and purposes have streams of their own.
-constexpr std::uint64_t stream_of(const char* name) {
-  std::uint64_t hash = 0xCBF29CE484222325ULL;
-  for (; *name != '\0'; ++name) {
-    hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001B3ULL;
-  }
-  return hash;
+constexpr std::uint64_t stream_of(std::string_view name) {
+  return Fnv1a().add(name).value();
 }
 
 }  // namespace trireme::base

@@ -11,10 +11,7 @@
 
 namespace trireme::comm {
 
-class Progress;
-
-/// Which calls MPI allows: from the starting thread only, from one at a time, from all at once.
-enum class ThreadLevel { funneled, serialized, multiple };
+class ProgressEngine;
 
 enum class Backend {
   automatic,  ///< shared memory when all members are on one node, else MPI messages
@@ -86,7 +83,6 @@ struct RankFailure {
 };
 
 struct StartOptions {
-  ThreadLevel level = ThreadLevel::funneled;
   Numbering numbering = {};
   /// How long MPI's own calls that wait for all ranks may last (MPI_Init, communicators, first
   /// connections, MPI_Finalize): they have no deadline. One that reaches it ends this rank (exit
@@ -99,7 +95,7 @@ struct StartOptions {
 /// process, on the thread that will communicate; groups die before it.
 class MpiRuntime {
  public:
-  /// Throws base::Error (ExitCode::launch) when MPI gives a lower thread level.
+  /// Throws base::Error (ExitCode::launch) when MPI gives less than MPI_THREAD_FUNNELED.
   explicit MpiRuntime(const StartOptions& options = {});
   MpiRuntime(const MpiRuntime&) = delete;
   MpiRuntime& operator=(const MpiRuntime&) = delete;
@@ -137,7 +133,7 @@ class MpiRuntime {
   std::string activity() const;
 
   /// What drives all operations of this process, for groups of this room.
-  Progress& progress();
+  ProgressEngine& progress();
 
   /// Told once in a failed run, before this rank ends and after its peers know; must not
   /// communicate. What it throws is logged.

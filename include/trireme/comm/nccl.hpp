@@ -12,7 +12,7 @@ namespace trireme::comm {
 
 namespace nccl {
 struct Api;
-class Link;
+class ParentCommunicator;
 }  // namespace nccl
 
 /// NCCL as this process has found it.
@@ -83,7 +83,7 @@ class NcclGroups {
                                       device::Priority priority = device::Priority::awaited);
 
  private:
-  std::unique_ptr<nccl::Link> link_;
+  std::unique_ptr<nccl::ParentCommunicator> parent_;
 };
 
 }  // namespace trireme::comm

@@ -42,7 +42,7 @@ class PeerError : public base::Error {
   Absence absence_;
 };
 
-/// All ranks of a group fail together at the same place (runtime::agree), so that the end can be
+/// All ranks of a group fail together at the same place (comm::agree), so that the end can be
 /// orderly when the group is the world: nobody is left waiting.
 class AgreedError : public base::Error {
  public:

@@ -27,8 +27,8 @@ class Work {
     virtual void wait() = 0;
     /// Whether it is done, without making progress.
     virtual bool done() const = 0;
-    /// See Work::join. Whoever can leave its end to the device keeps `self` until then.
-    virtual void join(std::unique_ptr<Operation> self) { self->wait(); }
+    /// See Work::wait_on_stream. Whoever can leave its end to the device keeps `self` until then.
+    virtual void wait_on_stream(std::unique_ptr<Operation> self) { self->wait(); }
   };
 
   /// Already done.
@@ -49,8 +49,8 @@ class Work {
   /// they are there, in messages, never for data. Operations of host memory, and those whose data
   /// go through it, are waited for. The deadline holds and errors come as they do in wait(), while
   /// the host waits for the device or for another operation.
-  void join() {
-    if (auto* const operation = operation_.get()) operation->join(std::move(operation_));
+  void wait_on_stream() {
+    if (auto* const operation = operation_.get()) operation->wait_on_stream(std::move(operation_));
     operation_.reset();
   }
   /// For whoever is called while progress is made: that of others may have ended this.
@@ -132,7 +132,7 @@ class ProcessGroup {
     return nullptr;
   }
 
-  // The same, blocking; a device's tensors need no more than join().
+  // The same, blocking; a device's tensors need no more than wait_on_stream().
   void all_reduce(const device::Tensor& x, ReduceOp op = ReduceOp::sum) {
     start_all_reduce(x, op).wait();
   }

@@ -25,8 +25,6 @@ Box whole(const Shape& shape);
 std::int64_t element_count(const Box& box);
 /// Empty when the boxes do not meet.
 std::optional<Box> intersect(const Box& a, const Box& b);
-/// The elements of `from` that are not in `what`, as disjoint boxes (at most two a dimension).
-std::vector<Box> subtract(const Box& from, const Box& what);
 /// "[0:128, 64:96]".
 std::string text(const Box& box);
 

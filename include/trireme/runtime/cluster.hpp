@@ -75,8 +75,6 @@ struct Cluster {
   std::unique_ptr<comm::ProcessGroup> tp;
   std::unique_ptr<comm::ProcessGroup> pp;
   std::unique_ptr<comm::ProcessGroup> dp;
-  /// All ranks of one replica of the model: they differ on tp and pp.
-  std::unique_ptr<comm::ProcessGroup> replica;
   /// First and last stage of this rank's pipeline, which share tied embeddings; null on the
   /// stages between, and when there is one stage.
   std::unique_ptr<comm::ProcessGroup> embedding;
@@ -101,7 +99,7 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
              const base::Environment& environment, StartUp start_up = {});
 
 /// From now on the groups of layers (tp, pp, dp, embedding) move tensors of `device`, which
-/// outlives them, through the host; world and replica stay the host's. On the host's own memory
+/// outlives them, through the host; world stays the host's. On the host's own memory
 /// nothing changes. device_groups.hpp chooses between this and NCCL.
 void compute_on(device::Device& device, Cluster& cluster);
 

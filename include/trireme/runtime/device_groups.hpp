@@ -57,7 +57,7 @@ struct DeviceGroupsReport {
 };
 
 /// Collective over the world. Host-blocking: yes. From now on the groups of layers (tp, pp, dp,
-/// embedding) take tensors of `device`, which outlives them; world and replica stay the host's. On
+/// embedding) take tensors of `device`, which outlives them; world stays the host's. On
 /// the host's own memory nothing changes. Throws AgreedError (topology) where NCCL is wanted and
 /// cannot serve, and where what carries data between nodes breaks the rule; waits of NCCL's groups
 /// have the deadline of the options.

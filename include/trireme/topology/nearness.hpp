@@ -39,14 +39,9 @@ struct NicChoice {
 /// Ethernet; a card whose ports are all down counts only where no card of its kind is up.
 std::vector<int> fabric_nics(const Machine& machine);
 
-/// The nearest of fabric_nics() (the first by bus order among equals); none without a NIC.
-std::optional<NicChoice> nearest_nic(const Machine& machine, int gpu);
-
-/// A NIC for each of `gpus`: the nearest, and among equally near ones the least used so far, so
-/// that GPUs that share a switch with several NICs get one rail each. Empty without a NIC.
+/// A NIC of fabric_nics() for each of `gpus`: the nearest, and among equally near ones the least
+/// used so far, so that GPUs that share a switch with several NICs get one rail each. Empty without
+/// a NIC.
 std::vector<NicChoice> assign_nics(const Machine& machine, const std::vector<int>& gpus);
-
-/// GPUs by distance from a NUMA node, nearest first, ties in bus order.
-std::vector<int> gpus_near_numa_node(const Machine& machine, int numa_node);
 
 }  // namespace trireme::topology

@@ -25,6 +25,12 @@ struct Progress {
   bool evaluation_is_due = false;
   /// train.steps of the start that saved it; 0 where it was not told.
   std::int64_t planned_steps = 0;
+
+  /// Counts a step of so many samples and tokens; returns the tokens of the run so far.
+  std::uint64_t advance(std::int64_t samples, std::int64_t step_tokens) {
+    next_sample += static_cast<std::uint64_t>(samples);
+    return tokens += static_cast<std::uint64_t>(step_tokens);
+  }
 };
 
 /// What a checkpoint says besides tensors, and where it goes.

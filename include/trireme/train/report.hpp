@@ -2,6 +2,7 @@
 
 #include "trireme/base/json.hpp"
 #include "trireme/device/library_memory.hpp"
+#include "trireme/engine/engine.hpp"
 #include "trireme/runtime/start_up.hpp"
 #include "trireme/telemetry/metrics.hpp"
 
@@ -25,6 +26,11 @@ struct StepRecord {
   double seconds = 0;
   double exposed_seconds = 0;
   double bubble_seconds = 0;
+  /// Whether parameters were updated; false where loss or gradients are not finite.
+  bool updated = true;
+
+  void take(const engine::ScheduleOutcome& outcome);
+  void take(const engine::ReduceOutcome& outcome);
 };
 
 /// Bytes of a device on this rank.

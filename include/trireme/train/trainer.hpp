@@ -58,7 +58,12 @@ class Trainer {
   void comment_job(const base::Environment& environment);
 
  private:
+  /// One step: samples in, one update out.
   void step();
+  /// Tells everything that follows a step of it.
+  void observe(const StepRecord& record);
+  void observe_start_up(const StepRecord& record);
+  void observe_memory();
   /// Updates, or skips the step, or ends the run, as loss and gradients ask for. Whether it
   /// updated.
   bool update(const StepRecord& record);

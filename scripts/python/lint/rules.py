@@ -26,16 +26,16 @@ RECORD = re.compile(r"\b(\d{4})-[\w-]+\.md$")
 DECISION_LINK = re.compile(r"\bdecisions/((\d{4})\b(?:-[\w-]+\.md)?)")
 
 # A backend's own files: their names or folders say so.
-BACKEND = re.compile(r"(^|[/_])(cuda|nccl|ucx|cpu|shared|mpi)([/_.]|$)")
+BACKEND = re.compile(r"(^|[/_])(cuda|nccl|ucx|cpu|shm|mpi)([/_.]|$)")
 CONDITIONALS_ALLOWED = {
-    "src/comm/progress.cpp": "the instruction for a spinning wait has one name per architecture",
+    "src/comm/core/progress_engine.cpp": "the instruction for a spinning wait has one name per architecture",
 }
 ENVIRONMENT_ALLOWED = {
     "spank-plugin/callbacks.cpp": "a plugin's entry points: Slurm's commands have no other way in",
     "spank-plugin/submission.cpp": "likewise; what tasks inherit is set where the command runs",
     "src/base/cuda_libraries.cpp": "adds to the loader's search, which reads the process's own",
     "src/comm/nccl/log.cpp": "NCCL reads where its log goes from the process's environment",
-    "src/comm/nccl_net/plugin.cpp": "likewise: NCCL loads the plugin into any program",
+    "src/nccl-net-plugin/plugin.cpp": "likewise: NCCL loads the plugin into any program",
     "src/runtime/network_exports.cpp": "UCX and NCCL read theirs from the process's environment",
     "src/runtime/device_queues.cpp": "CUDA reads its own from the process's environment",
     "src/runtime/slurm_command.cpp": "a child inherits the environment, as any child does",

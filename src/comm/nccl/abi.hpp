@@ -1,6 +1,6 @@
 #pragma once
 
-#include "comm/nccl/result.hpp"
+#include "trireme/comm/nccl_result.hpp"
 
 #include <array>
 #include <climits>

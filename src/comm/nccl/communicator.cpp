@@ -12,32 +12,32 @@
 namespace trireme::comm::nccl {
 namespace {
 
-/// An orderly end needs nothing of peers but that they are alive.
+/// Longest wait for an orderly end, which needs nothing of peers but that they are alive.
 constexpr std::chrono::seconds patience_at_end{5};
 
-/// The wait for a communicator to come into being.
-class Birth final : public PendingOperation {
+/// The wait for the initialisation of a communicator.
+class InitOperation final : public PendingOperation {
  public:
-  Birth(const Setting& setting, const OperationLabel& label, Communicator& communicator)
+  InitOperation(const Setting& setting, const OperationLabel& label, Communicator& communicator)
       : PendingOperation(*setting.progress, label),
         setting_(setting),
         communicator_(communicator) {}
-  Birth(const Birth&) = delete;
-  Birth& operator=(const Birth&) = delete;
-  ~Birth() override {
+  InitOperation(const InitOperation&) = delete;
+  InitOperation& operator=(const InitOperation&) = delete;
+  ~InitOperation() override {
     if (!done()) communicator_.abort();
   }
 
   bool advance() override {
     if (done()) return false;
     const bool ready = communicator_.ready();
-    if (!communicator_.trouble().empty()) fail(*this, communicator_, setting_);
+    if (!communicator_.error().empty()) fail(*this, communicator_, setting_);
     if (!ready) return false;
     finish();
     return true;
   }
   std::vector<base::Rank> missing() const override { return others(label(), setting_); }
-  std::vector<std::string> account() const override { return setting_.witness->account(); }
+  std::vector<std::string> account() const override { return setting_.diagnostics->collect(); }
 
  private:
   const Setting& setting_;
@@ -48,7 +48,7 @@ class Birth final : public PendingOperation {
 
 Communicator::~Communicator() {
   if (raw_ == nullptr || aborted_) return;
-  if (!trouble_.empty() || std::uncaught_exceptions() > 0) {
+  if (!error_.empty() || std::uncaught_exceptions() > 0) {
     abort();
   } else {
     end_in_order();
@@ -58,17 +58,16 @@ Communicator::~Communicator() {
 void Communicator::end_in_order() {
   note(setting_.api().finalize(raw_), "ncclCommFinalize");
   const auto begin = std::chrono::steady_clock::now();
-  while (!ready() && trouble_.empty()) {
+  while (!ready() && error_.empty()) {
     if (std::chrono::steady_clock::now() - begin > patience_at_end) {
-      trouble_ = "ncclCommFinalize does not end";
+      error_ = "ncclCommFinalize does not end";
       break;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  if (trouble_.empty()) note(setting_.api().destroy(raw_), "ncclCommDestroy");
-  if (trouble_.empty()) return;
-  base::log::local::warning("comm", "a communicator of NCCL did not end in good order: {}",
-                            trouble_);
+  if (error_.empty()) note(setting_.api().destroy(raw_), "ncclCommDestroy");
+  if (error_.empty()) return;
+  base::log::local::warning("comm", "a communicator of NCCL did not end in good order: {}", error_);
   abort();
 }
 
@@ -79,20 +78,20 @@ void Communicator::begin(const Begin& call) {
 }
 
 void Communicator::note(Result result, const char* call) {
-  if (result == Result::success || result == Result::in_progress || !trouble_.empty()) return;
-  trouble_ = base::format("{}: {}", call, setting_.api().get_error_string(result));
+  if (result == Result::success || result == Result::in_progress || !error_.empty()) return;
+  error_ = base::format("{}: {}", call, setting_.api().get_error_string(result));
   const char* const last = setting_.api().get_last_error(raw_);
-  if (last != nullptr && *last != '\0') trouble_ += base::format(" ({})", last);
+  if (last != nullptr && *last != '\0') error_ += base::format(" ({})", last);
   remote_ = result == Result::remote_error;
 }
 
 bool Communicator::ready() {
-  if (!trouble_.empty()) return false;
+  if (!error_.empty()) return false;
   if (raw_ == nullptr) return true;
   auto state = Result::success;
   note(setting_.api().get_async_error(raw_, &state), "ncclCommGetAsyncError");
   note(state, "NCCL");
-  return trouble_.empty() && state == Result::success;
+  return error_.empty() && state == Result::success;
 }
 
 void Communicator::abort() {
@@ -111,14 +110,14 @@ std::vector<base::Rank> others(const OperationLabel& label, const Setting& setti
 }
 
 void fail(const PendingOperation& operation, Communicator& communicator, const Setting& setting) {
-  // Before the end, which NCCL's own watch forgets the communicator with.
+  // Before the abort, after which NCCL's RAS knows nothing of the communicator.
   auto account = operation.account();
   communicator.abort();
   auto* const watch = setting.progress->watch();
   if (watch != nullptr) watch->check(operation);
   const auto text =
       base::format("{} failed in NCCL {}: {} ({}); {}", operation.text(),
-                   nccl_version_text(setting.library.version), communicator.trouble(),
+                   nccl_version_text(setting.library.version), communicator.error(),
                    communicator.is_remote() ? "a peer or the network to it is gone"
                                             : "no rank of the group can go on without it",
                    communicator.is_remote()
@@ -135,9 +134,9 @@ void fail(const PendingOperation& operation, Communicator& communicator, const S
                          std::move(account)});
 }
 
-void await_birth(Communicator& communicator, const OperationLabel& label, const Setting& setting) {
-  Birth birth(setting, label, communicator);
-  birth.wait();
+void await_init(Communicator& communicator, const OperationLabel& label, const Setting& setting) {
+  InitOperation init(setting, label, communicator);
+  init.wait();
 }
 
 }  // namespace trireme::comm::nccl

@@ -73,6 +73,10 @@ base::Result<Loaded> load() {
 
 }  // namespace
 
+std::string nccl_version_text(int version) {
+  return base::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 base::Result<NcclLibrary> load_nccl() {
   static const base::Result<Loaded> loaded = load();
   if (!loaded.ok()) return loaded.failure();

@@ -91,11 +91,11 @@ void read_devices(string_view text, std::vector<std::string>& devices) {
 /// "NET/Trireme : to 10.0.0.2:4711 over rc_mlx5/mlx5_0:1, cma/memory".
 bool read_own_way(string_view message, NcclTransport& found) {
   if (!take(message, "NET/Trireme : to ")) return false;
-  auto lanes = behind(message, " over ");
-  while (lanes && !lanes->empty()) {
-    const auto end = std::min(lanes->find(", "), lanes->size());
-    keep(found.ways, lanes->substr(0, end));
-    lanes->remove_prefix(std::min(end + 2, lanes->size()));
+  auto ways = behind(message, " over ");
+  while (ways && !ways->empty()) {
+    const auto end = std::min(ways->find(", "), ways->size());
+    keep(found.ways, ways->substr(0, end));
+    ways->remove_prefix(std::min(end + 2, ways->size()));
   }
   return true;
 }

@@ -3,8 +3,8 @@
 // are missing (a comma is).
 #include "comm/nccl/ras.hpp"
 
-#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/tcp.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -24,35 +24,26 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t longest_answer_line = 1024;
 
-struct Place {
-  sockaddr_storage address{};
-  socklen_t size = 0;
-};
+using base::tcp::SocketAddress;
 
-Place place_of(const in_addr& host, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr = host;
-  address.sin_port = htons(port);
-  Place place;
-  std::memcpy(&place.address, &address, sizeof address);
-  place.size = sizeof address;
-  return place;
+SocketAddress address_of(const in_addr& host, std::uint16_t port) {
+  SocketAddress address{};
+  address.v4.sin_family = AF_INET;
+  address.v4.sin_addr = host;
+  base::tcp::set_port(address, port);
+  return address;
 }
 
-Place place_of(const in6_addr& host, std::uint16_t port) {
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_addr = host;
-  address.sin6_port = htons(port);
-  Place place;
-  std::memcpy(&place.address, &address, sizeof address);
-  place.size = sizeof address;
-  return place;
+SocketAddress address_of(const in6_addr& host, std::uint16_t port) {
+  SocketAddress address{};
+  address.v6.sin6_family = AF_INET6;
+  address.v6.sin6_addr = host;
+  base::tcp::set_port(address, port);
+  return address;
 }
 
-/// Where on this node an address is; none where it is no loopback.
-std::vector<Place> places_of(const std::string& address) {
+/// Addresses of this node that the text names; none where it is no loopback.
+std::vector<SocketAddress> addresses_of(const std::string& address) {
   const auto colon = address.rfind(':');
   if (colon == std::string::npos) return {};
   std::uint16_t port = 0;
@@ -64,37 +55,35 @@ std::vector<Place> places_of(const std::string& address) {
   in6_addr six{};
   if (host == "localhost") {
     four.s_addr = htonl(INADDR_LOOPBACK);
-    return {place_of(four, port), place_of(in6addr_loopback, port)};
+    return {address_of(four, port), address_of(in6addr_loopback, port)};
   }
   if (::inet_pton(AF_INET, host.c_str(), &four) == 1) {
     constexpr std::uint32_t loopback = 127;
     if (ntohl(four.s_addr) >> 24U != loopback) return {};
-    return {place_of(four, port)};
+    return {address_of(four, port)};
   }
   if (host.size() < 2 || host.front() != '[' || host.back() != ']') return {};
   if (::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &six) != 1) return {};
   if (!IN6_IS_ADDR_LOOPBACK(&six)) return {};
-  return {place_of(six, port)};
+  return {address_of(six, port)};
 }
 
 /// A connection whose every wait ends with one deadline.
-class Line {
+class Connection {
  public:
-  explicit Line(Clock::time_point deadline) : deadline_(deadline) {}
+  explicit Connection(Clock::time_point deadline) : deadline_(deadline) {}
 
-  bool open(const Place& place) {
-    socket_ = base::File::adopt(
-        ::socket(place.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (socket_.get() < 0) return false;
-    const auto* const address = reinterpret_cast<const sockaddr*>(&place.address);
-    if (::connect(socket_.get(), address, place.size) == 0) return true;
-    if (errno != EINPROGRESS || !await(POLLOUT)) return false;
+  bool open(const SocketAddress& address) {
+    auto socket = base::tcp::begin_connect(address);
+    if (!socket.ok()) return false;
+    socket_ = std::move(*socket);
+    if (!await(POLLOUT)) return false;
     int error = 0;
     socklen_t size = sizeof error;
     return ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
   }
 
-  bool say(std::string_view text) {
+  bool write(std::string_view text) {
     while (!text.empty()) {
       const auto sent = ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
       if (sent > 0) {
@@ -107,30 +96,31 @@ class Line {
   }
 
   /// Up to and with a newline; none when it does not come.
-  std::optional<std::string> hear_line() {
-    while (heard_.find('\n') == std::string::npos) {
-      if (heard_.size() > longest_answer_line || !hear(longest_answer_line)) return std::nullopt;
+  std::optional<std::string> read_line() {
+    while (received_.find('\n') == std::string::npos) {
+      if (received_.size() > longest_answer_line || !read_some(longest_answer_line))
+        return std::nullopt;
     }
-    const auto end = heard_.find('\n') + 1;
-    auto line = heard_.substr(0, end);
-    heard_.erase(0, end);
+    const auto end = received_.find('\n') + 1;
+    auto line = received_.substr(0, end);
+    received_.erase(0, end);
     return line;
   }
 
   /// Until the other side ends, or has said this much, or time is up.
-  std::string hear_all(std::size_t most_bytes) {
-    while (heard_.size() < most_bytes && hear(most_bytes - heard_.size())) {
+  std::string read_all(std::size_t most_bytes) {
+    while (received_.size() < most_bytes && read_some(most_bytes - received_.size())) {
     }
-    return std::move(heard_);
+    return std::move(received_);
   }
 
  private:
-  bool hear(std::size_t most_bytes) {
+  bool read_some(std::size_t most_bytes) {
     char buffer[16384];
     for (;;) {
       const auto got = ::recv(socket_.get(), buffer, std::min(sizeof buffer, most_bytes), 0);
       if (got > 0) {
-        heard_.append(buffer, static_cast<std::size_t>(got));
+        received_.append(buffer, static_cast<std::size_t>(got));
         return true;
       }
       if (got == 0 || (errno != EAGAIN && errno != EINTR) || !await(POLLIN)) return false;
@@ -147,12 +137,12 @@ class Line {
 
   Clock::time_point deadline_;
   base::File socket_;
-  std::string heard_;
+  std::string received_;
 };
 
-bool open_any(Line& line, const std::vector<Place>& places) {
-  return std::any_of(places.begin(), places.end(),
-                     [&](const Place& place) { return line.open(place); });
+bool open_any(Connection& connection, const std::vector<SocketAddress>& addresses) {
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [&](const SocketAddress& address) { return connection.open(address); });
 }
 
 }  // namespace
@@ -162,24 +152,25 @@ base::Result<std::string> ask_ras(const RasQuestion& question) {
     return base::Failure{base::ExitCode::peer,
                          base::format("NCCL's RAS at '{}' {}", question.address, problem)};
   };
-  const auto places = places_of(question.address);
-  if (places.empty()) return failure("is not asked: that is not a port of this node itself");
-  Line line(Clock::now() + question.at_most);
-  if (!open_any(line, places)) return failure("does not answer");
-  if (!line.say("CLIENT PROTOCOL 2\n")) return failure("does not listen");
+  const auto addresses = addresses_of(question.address);
+  if (addresses.empty()) return failure("is not asked: that is not a port of this node itself");
+  Connection connection(Clock::now() + question.at_most);
+  if (!open_any(connection, addresses)) return failure("does not answer");
+  if (!connection.write("CLIENT PROTOCOL 2\n")) return failure("does not listen");
   // Its number is 2 in all versions so far; NCCL's own client goes on with any.
-  const auto greeting = line.hear_line();
+  const auto greeting = connection.read_line();
   if (!greeting || !greeting->starts_with("SERVER PROTOCOL ")) {
     return failure("does not speak its protocol");
   }
   // How long it waits for other processes; it must end before this side does.
   const auto seconds = std::max<long>(
       1, std::chrono::duration_cast<std::chrono::seconds>(question.at_most).count() - 1);
-  if (!line.say(base::format("TIMEOUT {}\n", seconds)) || line.hear_line() != "OK\n") {
+  if (!connection.write(base::format("TIMEOUT {}\n", seconds)) ||
+      connection.read_line() != "OK\n") {
     return failure("takes no time limit");
   }
-  if (!line.say("STATUS\n")) return failure("does not listen");
-  auto answer = line.hear_all(question.most_bytes);
+  if (!connection.write("STATUS\n")) return failure("does not listen");
+  auto answer = connection.read_all(question.most_bytes);
   if (answer.empty()) return failure("says nothing");
   return answer;
 }

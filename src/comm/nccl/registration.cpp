@@ -20,7 +20,7 @@ void warn(const Setting& setting, const char* call, Result result) {
                             setting.api().get_error_string(result));
 }
 
-/// A card needs a moment to tell that it has nothing to do.
+/// Whether an event passes within 50 ms: a GPU needs a moment to tell that it has nothing to do.
 bool passes_soon(device::Event event) {
   constexpr int looks = 50;
   for (int look = 0; look < looks; ++look) {
@@ -30,65 +30,68 @@ bool passes_soon(device::Event event) {
   return false;
 }
 
-/// After a failure nobody may be waited for: what is under way ends with its communicator.
-void end_what_is_under_way(Lane& lane) {
-  lane.joined.give_up();
-  if (lane.communicator.aborted()) return;
-  if (lane.turn != lane.tickets || !passes_soon(lane.stream->record())) lane.communicator.abort();
+/// Ends the work of a stream after a failure, when no peer may be waited for.
+void end_pending_work(CommStream& comm_stream) {
+  comm_stream.enqueued.give_up();
+  if (comm_stream.communicator.aborted()) return;
+  if (comm_stream.next_to_enqueue != comm_stream.sequence_count ||
+      !passes_soon(comm_stream.stream->record()))
+    comm_stream.communicator.abort();
 }
 
-/// Whether the communicator still knows its memory, which none of its operations needs any more.
-bool settle(Lane& lane) {
+/// Waits for the stream's work; whether the communicator is still there to deregister memory from.
+bool settle(CommStream& comm_stream) {
   try {
     if (std::uncaught_exceptions() > 0) {
-      end_what_is_under_way(lane);
+      end_pending_work(comm_stream);
     } else {
       // The device itself may not have followed: nobody may ask for the last results.
-      lane.stream->record().wait();
+      comm_stream.stream->record().wait();
     }
   } catch (const std::exception& error) {
     base::log::local::warning("comm", "{}", error.what());
-    if (std::uncaught_exceptions() > 0) lane.communicator.abort();
+    if (std::uncaught_exceptions() > 0) comm_stream.communicator.abort();
   }
-  return !lane.communicator.aborted();
+  return !comm_stream.communicator.aborted();
 }
 
-void forget_buffer(const Setting& setting, Lane& lane, void* handle) {
-  if (!settle(lane)) return;
+void forget_buffer(const Setting& setting, CommStream& comm_stream, void* handle) {
+  if (!settle(comm_stream)) return;
   warn(setting, "ncclCommDeregister",
-       setting.api().deregister_buffer(lane.communicator.raw(), handle));
+       setting.api().deregister_buffer(comm_stream.communicator.raw(), handle));
 }
 
 class RegisteredBuffer final : public Registration {
  public:
-  RegisteredBuffer(const Setting& setting, Lane& lane, void* handle)
-      : setting_(setting), lane_(lane), handle_(handle) {}
+  RegisteredBuffer(const Setting& setting, CommStream& comm_stream, void* handle)
+      : setting_(setting), comm_stream_(comm_stream), handle_(handle) {}
   RegisteredBuffer(const RegisteredBuffer&) = delete;
   RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
-  ~RegisteredBuffer() override { forget_buffer(setting_, lane_, handle_); }
+  ~RegisteredBuffer() override { forget_buffer(setting_, comm_stream_, handle_); }
 
  private:
   Setting setting_;
-  Lane& lane_;
+  CommStream& comm_stream_;
   void* handle_;
 };
 
 class RegisteredWindow final : public Registration {
  public:
-  RegisteredWindow(const Setting& setting, Lane& lane) : setting_(setting), lane_(lane) {}
+  RegisteredWindow(const Setting& setting, CommStream& comm_stream)
+      : setting_(setting), comm_stream_(comm_stream) {}
   RegisteredWindow(const RegisteredWindow&) = delete;
   RegisteredWindow& operator=(const RegisteredWindow&) = delete;
   ~RegisteredWindow() override {
-    if (window_ == nullptr || !settle(lane_)) return;
+    if (window_ == nullptr || !settle(comm_stream_)) return;
     warn(setting_, "ncclCommWindowDeregister",
-         setting_.api().deregister_window(lane_.communicator.raw(), window_));
+         setting_.api().deregister_window(comm_stream_.communicator.raw(), window_));
   }
-  /// NCCL writes here when its call is done.
+  /// Address that NCCL writes when its call is done.
   Window** place() { return &window_; }
 
  private:
   Setting setting_;
-  Lane& lane_;
+  CommStream& comm_stream_;
   Window* window_ = nullptr;
 };
 
@@ -98,18 +101,18 @@ bool may_be_window(const device::Tensor& memory) {
          is_allocated_by_nccl(memory.raw(), memory.byte_count());
 }
 
-/// Collective over the members, all of which have the same library. A window of one size here and
-/// another there, or used at other offsets, would mix up memory without a word.
-bool agree_on_window(const Setting& setting, const Shared& shared) {
-  if (setting.registration != NcclRegistration::windows || shared.offsets == Offsets::own ||
+/// Collective over the members, all of which have the same library. Whether all can register a
+/// window: one of another size, or used at other offsets, would mix up memory without an error.
+bool agree_on_window(const Setting& setting, const RegistrationRequest& request) {
+  if (setting.registration != NcclRegistration::windows || request.offsets == Offsets::own ||
       setting.api().register_window == nullptr || setting.api().deregister_window == nullptr) {
     return false;
   }
   constexpr std::int64_t words = sizeof(std::uint64_t) / sizeof(std::int32_t);
-  std::uint64_t mine = may_be_window(shared.memory) ? shared.memory.byte_count() : 0;
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(shared.host.size()));
-  shared.host.all_gather({&mine, device::DType::i32, {words}},
-                         {all.data(), device::DType::i32, {words * shared.host.size()}});
+  std::uint64_t mine = may_be_window(request.memory) ? request.memory.byte_count() : 0;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(request.host.size()));
+  request.host.all_gather({&mine, device::DType::i32, {words}},
+                          {all.data(), device::DType::i32, {words * request.host.size()}});
   return mine > 0 && std::all_of(all.begin(), all.end(), [&](auto size) { return size == mine; });
 }
 
@@ -120,57 +123,60 @@ bool takes_buffers(const Setting& setting, const device::Tensor& memory) {
          setting.api().register_buffer != nullptr && setting.api().deregister_buffer != nullptr;
 }
 
-void LaneMemory::add(const device::Tensor& memory) {
-  all_.push_back(Known{memory});
+void StreamMemory::add(const device::Tensor& memory) {
+  entries_.push_back(Entry{memory});
 }
 
-bool LaneMemory::tell_next(const Setting& setting, Communicator& communicator) {
-  const auto next = std::find_if(all_.begin(), all_.end(), [](auto& each) { return !each.told; });
-  if (next == all_.end()) return false;
-  next->told = true;
+bool StreamMemory::register_next(const Setting& setting, Communicator& communicator) {
+  const auto next =
+      std::find_if(entries_.begin(), entries_.end(), [](auto& each) { return !each.registered; });
+  if (next == entries_.end()) return false;
+  next->registered = true;
   communicator.note(setting.api().register_buffer(communicator.raw(), next->memory.raw(),
                                                   next->memory.byte_count(), &next->handle),
                     "ncclCommRegister");
   return true;
 }
 
-void LaneMemory::forget(const Setting& setting, Lane& lane, const device::Tensor& memory) {
-  const auto found = std::find_if(all_.begin(), all_.end(), [&](const Known& each) {
+void StreamMemory::forget(const Setting& setting, CommStream& comm_stream,
+                          const device::Tensor& memory) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& each) {
     return each.memory.raw() == memory.raw();
   });
-  if (found == all_.end()) return;
-  // NCCL takes none where it would not use it.
-  if (found->handle != nullptr) forget_buffer(setting, lane, found->handle);
-  all_.erase(found);
+  if (found == entries_.end()) return;
+  // NCCL returns no handle where it would not use the memory.
+  if (found->handle != nullptr) forget_buffer(setting, comm_stream, found->handle);
+  entries_.erase(found);
 }
 
-std::unique_ptr<Registration> register_memory(const Setting& setting, Lane& lane,
-                                              const OperationLabel& label, const Shared& shared) {
-  const auto& memory = shared.memory;
+std::unique_ptr<Registration> register_memory(const Setting& setting, CommStream& comm_stream,
+                                              const OperationLabel& label,
+                                              const RegistrationRequest& request) {
+  const auto& memory = request.memory;
   const auto& api = setting.api();
-  auto& communicator = lane.communicator;
-  if (agree_on_window(setting, shared)) {
-    auto window = std::make_unique<RegisteredWindow>(setting, lane);
+  auto& communicator = comm_stream.communicator;
+  if (agree_on_window(setting, request)) {
+    auto window = std::make_unique<RegisteredWindow>(setting, comm_stream);
     communicator.note(api.register_window(communicator.raw(), memory.raw(), memory.byte_count(),
                                           window->place(), symmetric_window),
                       "ncclCommWindowRegister");
-    await_birth(communicator, label, setting);
+    await_init(communicator, label, setting);
     return window;
   }
   // What NCCL has allocated is multicast memory: cards that add up in the switch address all
   // members' parts by one offset.
   const bool multicast = is_allocated_by_nccl(memory.raw(), memory.byte_count());
-  if (!takes_buffers(setting, memory) || (multicast && shared.offsets == Offsets::own)) {
+  if (!takes_buffers(setting, memory) || (multicast && request.offsets == Offsets::own)) {
     return nullptr;
   }
   void* handle = nullptr;
   communicator.note(
       api.register_buffer(communicator.raw(), memory.raw(), memory.byte_count(), &handle),
       "ncclCommRegister");
-  await_birth(communicator, label, setting);
-  // NCCL takes none where it would not use it.
+  await_init(communicator, label, setting);
+  // NCCL returns no handle where it would not use the memory.
   if (handle == nullptr) return nullptr;
-  return std::make_unique<RegisteredBuffer>(setting, lane, handle);
+  return std::make_unique<RegisteredBuffer>(setting, comm_stream, handle);
 }
 
 }  // namespace trireme::comm::nccl

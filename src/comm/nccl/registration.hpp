@@ -2,26 +2,27 @@
 
 #include "trireme/device/device.hpp"
 
-#include "comm/nccl/communicator.hpp"
+#include "comm/nccl/comm_stream.hpp"
 
 #include <memory>
 
 namespace trireme::comm::nccl {
 
-/// Memory, and who works in it.
-struct Shared {
+/// Memory to register, and the members that work in it.
+struct RegistrationRequest {
   const device::Tensor& memory;
   Offsets offsets = Offsets::own;
   /// The members, for what they must agree on.
   ProcessGroup& host;
 };
 
-/// Tells a lane's communicator that has come into being, and has nothing under way, of memory; with
-/// windows together with its peers. Null where the library cannot be told, or must not.
-std::unique_ptr<Registration> register_memory(const Setting& setting, Lane& lane,
-                                              const OperationLabel& label, const Shared& shared);
+/// Registers memory with the communicator of a stream that is initialised and has nothing under
+/// way; windows together with its peers. Null where the library cannot register it, or must not.
+std::unique_ptr<Registration> register_memory(const Setting& setting, CommStream& comm_stream,
+                                              const OperationLabel& label,
+                                              const RegistrationRequest& request);
 
-/// Whether messages' communicators can be told of this memory.
+/// Whether this memory can be registered with communicators of messages.
 bool takes_buffers(const Setting& setting, const device::Tensor& memory);
 
 /// Whether NCCL has allocated the memory that begins here, with as many bytes or more.

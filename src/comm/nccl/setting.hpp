@@ -3,9 +3,9 @@
 #include "trireme/comm/nccl.hpp"
 #include "trireme/device/device.hpp"
 
+#include "comm/core/progress_engine.hpp"
 #include "comm/nccl/abi.hpp"
-#include "comm/nccl/witness.hpp"
-#include "comm/progress.hpp"
+#include "comm/nccl/diagnostics.hpp"
 
 #include <memory>
 
@@ -14,11 +14,11 @@ namespace trireme::comm::nccl {
 /// What all groups of a process use.
 struct Setting {
   NcclLibrary library;
-  Progress* progress = nullptr;
+  ProgressEngine* progress = nullptr;
   device::Device* device = nullptr;
   double timeout_seconds = 0;
   base::Rank self;
-  std::shared_ptr<const Witness> witness;
+  std::shared_ptr<const Diagnostics> diagnostics;
   NcclRegistration registration = NcclRegistration::none;
 
   const Api& api() const { return *library.api; }

@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/text.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -38,19 +39,14 @@ std::optional<Algorithm> algorithm_of(const base::Json& value) {
   return algorithm;
 }
 
-/// FNV-1a (Fowler, Noll, Vo) of names and values: a file that was cut or changed is seen.
+/// Digest of names and values: a file that was cut or changed is seen.
 std::string digest_of(const base::Json& products) {
-  std::uint64_t digest = 0xCBF29CE484222325U;
-  const auto take = [&](std::string_view text) {
-    for (const char letter : text) {
-      digest = (digest ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
-    }
-  };
+  base::Fnv1a digest;
   for (const auto& [product, value] : products.items()) {
-    take(product);
-    if (value.is_string()) take(value.get_ref<const std::string&>());
+    digest.add(product);
+    if (value.is_string()) digest.add(value.get_ref<const std::string&>());
   }
-  return base::format("{:016x}", digest);
+  return base::format("{:016x}", digest.value());
 }
 
 base::Failure no_choices(const std::string& problem) {

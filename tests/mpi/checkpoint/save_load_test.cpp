@@ -1,4 +1,5 @@
 #include "trireme/base/error.hpp"
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/peer_error.hpp"
 
 #include "checkpoint/exchange.hpp"
@@ -67,7 +68,7 @@ TEST_CASE("ranks whose peers are gone do not wait for them to agree") {
   if (group->rank() == 0) {
     const auto lose = [] { throw comm::PeerError("rank 1 died", {}); };
     try {
-      checkpoint::together(*group, lose);
+      comm::agree_after(*group, lose);
       FAIL("the loss of a peer was swallowed");
     } catch (const comm::PeerError& error) {
       CHECK(error.what() == std::string("rank 1 died"));

@@ -90,11 +90,11 @@ TEST_CASE("what is issued behind a joined collective finds its result, and the h
   const auto waits = stage.device().waits();
   float expected = 1.0F;
   for (int round = 0; round < 4; ++round) {
-    stage.group->start_all_reduce(stage.values, ReduceOp::sum).join();
+    stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
     stage.kernels.copy(stage.values, stage.others);
     stage.kernels.scale(stage.values, 0.5F);
     // Reads the copy while the original is overwritten behind it.
-    stage.group->start_all_reduce(stage.others, ReduceOp::max).join();
+    stage.group->start_all_reduce(stage.others, ReduceOp::max).wait_on_stream();
     stage.kernels.add(stage.values, stage.others, stage.values);
     expected = expected * ranks * 1.5F;
   }
@@ -115,8 +115,8 @@ TEST_CASE("joined messages go round, and their buffers are used again") {
   for (int round = 0; round < size; ++round) {
     auto receive = stage.group->start_receive(stage.others, previous, round);
     auto send = stage.group->start_send(stage.values, next, round);
-    receive.join();
-    send.join();
+    receive.wait_on_stream();
+    send.wait_on_stream();
     stage.kernels.copy(stage.others, stage.values);
     stage.kernels.fill(stage.others, -1.0F);
   }
@@ -128,9 +128,9 @@ TEST_CASE("a joined collective that never ends is named by whoever waits for the
   Stage stage(Haste{}, deadline_seconds);
   stage.kernels.fill(stage.values, 1.0F);
   stage.nccl->faults.never_ends = true;
-  stage.group->start_all_reduce(stage.values, ReduceOp::sum).join();
+  stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
   stage.kernels.scale(stage.values, 2.0F);
-  stage.group->start_broadcast(stage.values, 0).join();
+  stage.group->start_broadcast(stage.values, 0).wait_on_stream();
   const auto text = failure_of([&] { stage.device().synchronize(); }, deadline_seconds);
   CHECK_THAT(text, Catch::Contains("all_reduce number 1 of process group 'world'"));
   CHECK_THAT(text, Catch::Contains("comm.timeout = 500.0 ms"));
@@ -147,7 +147,7 @@ TEST_CASE("a joined collective that never ends is named by whoever waits for the
   const auto patient = mpi().make_world({comm::Backend::mpi, 30});
   stage.kernels.fill(stage.values, 1.0F);
   stage.nccl->faults.never_ends = true;
-  stage.group->start_all_reduce(stage.values, ReduceOp::sum).join();
+  stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
   float number = 0;
   const auto from = (stage.group->rank() + 1) % stage.group->size();
   auto never_sent = patient->start_receive(Tensor(&number, DType::f32, {1}), from, 5);
@@ -167,7 +167,7 @@ TEST_CASE("an error that NCCL meets in a joined collective ends the wait for the
   Stage stage(Haste{});
   stage.kernels.fill(stage.values, 1.0F);
   stage.nccl->faults.never_ends = true;
-  stage.group->start_all_reduce(stage.values, ReduceOp::sum).join();
+  stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
   stage.nccl->faults.fails_later = Result::remote_error;
   const auto text = failure_of([&] { stage.kernels.sum(stage.values); }, 0);
   CHECK_THAT(text, Catch::Contains("all_reduce number 1 of process group 'world' failed in NCCL"));
@@ -183,7 +183,7 @@ TEST_CASE("a joined message that hangs on the device names its peer") {
   const bool sends = stage.group->rank() == 0;
   auto work = sends ? stage.group->start_send(stage.values, 1, 2)
                     : stage.group->start_receive(stage.values, 0, 2);
-  work.join();
+  work.wait_on_stream();
   CHECK_THAT(failure_of([&] { stage.device().synchronize(); }, deadline_seconds),
              Catch::Contains(sends ? "send to rank 1 number 1 of process group 'world'"
                                    : "receive from rank 0 number 1 of process group 'world'"));
@@ -195,7 +195,7 @@ TEST_CASE("time that the device computes before a joined collective is not its p
   Stage stage(Haste{}, deadline_seconds);
   stage.kernels.fill(stage.values, 1.0F);
   // The host's thread stands in for the device's: nobody looks for longer than the deadline.
-  stage.group->start_all_reduce(stage.values, ReduceOp::sum).join();
+  stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
   std::this_thread::sleep_for(std::chrono::duration<double>(2 * deadline_seconds));
   CHECK(stage.on_host(stage.values) ==
         std::vector<float>(count, static_cast<float>(stage.group->size())));

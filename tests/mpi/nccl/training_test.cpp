@@ -2,7 +2,7 @@
 // ours.
 #include "trireme/device/passing_device.hpp"
 
-#include "comm/progress.hpp"
+#include "comm/core/progress_engine.hpp"
 #include "mpi/nccl/training_over_nccl.hpp"
 #include "support/mpi/world.hpp"
 

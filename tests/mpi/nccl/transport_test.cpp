@@ -49,7 +49,6 @@ runtime::Cluster small_cluster() {
           own("tp"),
           own("pp"),
           mpi().make_group("dp", everybody(), {comm::Backend::mpi, 30}),
-          own("replica"),
           nullptr,
           {}};
 }

@@ -32,9 +32,9 @@ class Counted final : public comm::Work::Operation {
     work_.wait();
   }
   bool done() const override { return work_.done(); }
-  void join(std::unique_ptr<Operation> /*self*/) override {
+  void wait_on_stream(std::unique_ptr<Operation> /*self*/) override {
     ++waits_.joins;
-    work_.join();
+    work_.wait_on_stream();
   }
 
  private:

@@ -1,6 +1,6 @@
 #include "trireme/runtime/cluster.hpp"
 
-#include "trireme/runtime/agree.hpp"
+#include "trireme/comm/agree.hpp"
 
 #include "support/mpi/world.hpp"
 
@@ -51,7 +51,6 @@ TEST_CASE("a cluster has a group for each axis, at every shape of the mesh") {
       check_group(cluster, *cluster.tp, {Axis::tensor});
       check_group(cluster, *cluster.pp, {Axis::pipeline});
       check_group(cluster, *cluster.dp, {Axis::data});
-      check_group(cluster, *cluster.replica, {Axis::pipeline, Axis::tensor});
       const int stage = cluster.coordinate(Axis::pipeline);
       const bool at_an_end = pipeline > 1 && (stage == 0 || stage == pipeline - 1);
       REQUIRE((cluster.embedding != nullptr) == at_an_end);

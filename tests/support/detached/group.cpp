@@ -68,7 +68,7 @@ class MovedOperation final : public Work::Operation {
   }
   void wait() override {
     if (ends_ == Ends::joined) {
-      work_.join();
+      work_.wait_on_stream();
     } else {
       work_.wait();
     }

@@ -1,4 +1,4 @@
-#include "comm/exact_data.hpp"
+#include "comm/core/exact_data.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,13 +1,12 @@
 // How a rank knows that another lives: its process, its system, and its own clock.
-#include "comm/cut_text.hpp"
-#include "comm/harbour.hpp"
-#include "comm/node_tasks.hpp"
-#include "comm/notice.hpp"
-#include "comm/tcp_liveness.hpp"
-#include "comm/wait_clock.hpp"
-#include "comm/watched_process.hpp"
+#include "comm/core/wait_clock.hpp"
+#include "comm/watchdog/failure_message.hpp"
+#include "comm/watchdog/node_tasks.hpp"
+#include "comm/watchdog/tcp_rendezvous.hpp"
+#include "comm/watchdog/watched_process.hpp"
 
 #include <catch2/catch.hpp>
+#include <netinet/tcp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,20 +61,20 @@ int option(int socket, int level, int name) {
   return value;
 }
 
-void check_watched(const base::File& socket) {
+void check_keepalive(const base::File& socket) {
   CHECK(option(socket.get(), SOL_SOCKET, SO_KEEPALIVE) == 1);
-  CHECK(option(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE) == comm::TcpLiveness::idle_s);
-  CHECK(option(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL) == comm::TcpLiveness::interval_s);
-  CHECK(option(socket.get(), IPPROTO_TCP, TCP_KEEPCNT) == comm::TcpLiveness::probes);
-  CHECK(option(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT) == comm::TcpLiveness::silence_s * 1000);
+  CHECK(option(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE) == base::tcp::Keepalive::idle_s);
+  CHECK(option(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL) == base::tcp::Keepalive::interval_s);
+  CHECK(option(socket.get(), IPPROTO_TCP, TCP_KEEPCNT) == base::tcp::Keepalive::probes);
+  CHECK(option(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT) ==
+        base::tcp::Keepalive::silence_s * 1000);
 }
 
 comm::Address loopback() {
   comm::Address address;
-  address.family = AF_INET;
-  address.prefix = 8;
-  address.bytes[0] = 127;
-  address.bytes[3] = 1;
+  address.socket.v4.sin_family = AF_INET;
+  address.socket.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.prefix_bits = 8;
   return address;
 }
 
@@ -122,44 +121,44 @@ TEST_CASE("a wait does not count the time in which its process was stopped") {
   CHECK(clock.waited(start + milliseconds(61700)).count() == Approx(1.7));
 }
 
-TEST_CASE("both ends of a lifeline notice a system that is gone within 15 s") {
-  CHECK(comm::TcpLiveness::silence_s + 2 < 15);
-  comm::Harbour harbour({loopback()});
-  auto ship = std::async(std::launch::async,
-                         [&] { return comm::sail_to(harbour.berth(), 7, milliseconds(5000)); });
-  const auto arrived = harbour.await(1, milliseconds(5000));
-  REQUIRE(arrived.size() == 1);
-  check_watched(arrived.front().socket);
-  const auto socket = ship.get();
+TEST_CASE("both ends of a connection notice a system that is gone within 15 s") {
+  CHECK(base::tcp::Keepalive::silence_s + 2 < 15);
+  comm::Listener listener({loopback()});
+  auto connected = std::async(
+      std::launch::async, [&] { return comm::connect_to(listener.info(), 7, milliseconds(5000)); });
+  const auto accepted = listener.accept(1, milliseconds(5000));
+  REQUIRE(accepted.size() == 1);
+  check_keepalive(accepted.front().socket);
+  const auto socket = connected.get();
   REQUIRE(socket);
-  check_watched(socket);
+  check_keepalive(socket);
 }
 
-TEST_CASE("a quay that takes a connection and says nothing keeps nobody from the next one") {
+TEST_CASE("an endpoint that accepts and never answers does not keep a peer from the next one") {
   // It listens and never answers: the system takes connections for it.
-  const comm::Harbour mute({loopback()});
-  comm::Harbour harbour({loopback()});
-  auto berth = harbour.berth();
-  berth.quays[1] = berth.quays[0];
-  berth.quays[0] = mute.berth().quays[0];
-  berth.quay_count = 2;
-  auto ship =
-      std::async(std::launch::async, [&] { return comm::sail_to(berth, 7, milliseconds(20000)); });
-  CHECK(harbour.await(1, milliseconds(20000)).size() == 1);
-  CHECK(ship.wait_for(milliseconds(10000)) == std::future_status::ready);
-  CHECK(ship.get());
+  const comm::Listener mute({loopback()});
+  comm::Listener listener({loopback()});
+  auto info = listener.info();
+  info.endpoints[1] = info.endpoints[0];
+  info.endpoints[0] = mute.info().endpoints[0];
+  info.endpoint_count = 2;
+  auto connected = std::async(std::launch::async,
+                              [&] { return comm::connect_to(info, 7, milliseconds(20000)); });
+  CHECK(listener.accept(1, milliseconds(20000)).size() == 1);
+  CHECK(connected.wait_for(milliseconds(10000)) == std::future_status::ready);
+  CHECK(connected.get());
 }
 
 TEST_CASE("texts are cut between characters") {
-  CHECK(comm::cut_text("abc", 3) == "abc");
-  CHECK(comm::cut_text("abcd", 3) == "abc");
-  CHECK(comm::cut_text("ab\u00e4", 3) == "ab");
-  CHECK(comm::cut_text("ab\u00e4", 4) == "ab\u00e4");
-  CHECK(comm::cut_text("\u4e2d\u6587", 5) == "\u4e2d");
-  CHECK(comm::cut_text("\u4e2d\u6587", 2).empty());
+  CHECK(base::cut_utf8("abc", 3) == "abc");
+  CHECK(base::cut_utf8("abcd", 3) == "abc");
+  CHECK(base::cut_utf8("ab\u00e4", 3) == "ab");
+  CHECK(base::cut_utf8("ab\u00e4", 4) == "ab\u00e4");
+  CHECK(base::cut_utf8("\u4e2d\u6587", 5) == "\u4e2d");
+  CHECK(base::cut_utf8("\u4e2d\u6587", 2).empty());
   std::string cause;
   while (cause.size() < 600) cause += "\u4e2d";
-  const auto heard = comm::Notice({base::Rank(3), "n1", cause}).verdict().cause;
+  const auto heard = comm::FailureMessage({base::Rank(3), "n1", cause}).cause().text;
   CHECK(heard.size() == 510);
   CHECK(cause.starts_with(heard));
 }

@@ -1,4 +1,4 @@
-#include "comm/ordered_sum.hpp"
+#include "comm/core/ordered_sum.hpp"
 
 #include "trireme/base/philox.hpp"
 

@@ -1,4 +1,4 @@
-#include "comm/streaming_copy.hpp"
+#include "comm/shm/streaming_copy.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -115,26 +115,6 @@ TEST_CASE("boxes that only touch, and empty boxes, do not meet") {
   CHECK(intersect(whole({}), whole({})) == whole({}));
 }
 
-TEST_CASE("subtraction leaves disjoint boxes of exactly the other elements") {
-  Draw draw;
-  for (int round = 0; round < 2000; ++round) {
-    const Shape shape = draw.shape();
-    const Box from = draw.box(shape);
-    const Box what = draw.box(shape);
-    const auto of_from = indices(from, shape);
-    const auto of_what = indices(what, shape);
-    std::vector<std::int64_t> expected;
-    std::set_difference(of_from.begin(), of_from.end(), of_what.begin(), of_what.end(),
-                        std::back_inserter(expected));
-    std::vector<std::int64_t> left;
-    for (const Box& piece : subtract(from, what)) {
-      for (const auto index : indices(piece, shape)) left.push_back(index);
-    }
-    std::sort(left.begin(), left.end());
-    REQUIRE(left == expected);
-  }
-}
-
 TEST_CASE("copy runs equal naive copying and cannot be merged further") {
   Draw draw;
   for (int round = 0; round < 3000; ++round) {

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/comm/peer_error.hpp"
+#include "trireme/comm/process_group.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+/// All ranks go on together or none does. At fixed points only: configuration, binding, device,
+/// groups, before each commit.
+namespace trireme::comm {
+
+/// Collective over the group. Host-blocking: yes. If any rank failed, all throw
+/// AgreedError with the code and text of the lowest failing rank, and how many others
+/// failed too.
+void agree(ProcessGroup& group, const base::Status& status);
+
+/// The same for a rank that has a value if it succeeded.
+template <typename T>
+T agree(ProcessGroup& group, base::Result<T> result) {
+  agree(group, result.ok() ? base::Status{} : base::Status{result.failure()});
+  return std::move(result).value();
+}
+
+/// What `action` throws, as this rank's status; a PeerError goes on, because peers that are lost
+/// cannot be agreed with. Only for actions without collectives: one that fails in the middle of a
+/// collective leaves peers waiting.
+template <typename F>
+base::Status status_of(F&& action) {
+  try {
+    std::forward<F>(action)();
+    return {};
+  } catch (const PeerError&) {
+    throw;
+  } catch (const base::Error& error) {
+    return base::Failure{error.code(), error.what()};
+  } catch (const std::exception& error) {
+    return base::Failure{base::ExitCode::internal, error.what()};
+  }
+}
+
+/// Collective over the group. Host-blocking: yes. Runs `action`, which has no collectives inside,
+/// on every rank, and agrees on its status.
+template <typename F>
+auto agree_after(ProcessGroup& group, F&& action) {
+  using Value = std::invoke_result_t<F>;
+  if constexpr (std::is_void_v<Value>) {
+    agree(group, status_of(std::forward<F>(action)));
+  } else {
+    std::optional<Value> value;
+    agree(group, status_of([&] { value.emplace(std::forward<F>(action)()); }));
+    TRIREME_ENSURE(value.has_value(), "a rank that has no value has thrown");
+    return std::move(*value);
+  }
+}
+
+/// Collective over the group. Host-blocking: yes. All throw AgreedError (ExitCode::launch)
+/// unless every rank has the same number: `what` is "the configuration", and `advice` what to do.
+void agree_equal(ProcessGroup& group, std::uint64_t hash, std::string_view what,
+                 std::string_view advice);
+
+}  // namespace trireme::comm

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::comm {
+
+class ProgressEngine;
+
+/// Names of an operation, for the error at its deadline.
+struct OperationLabel {
+  std::string_view operation;  ///< static text: "all_reduce"
+  std::string_view group;      ///< lives as long as the operation
+  std::span<const base::Rank> members;
+  std::uint64_t number = 0;  ///< from 1: collectives of the group, or this rank's messages
+  double timeout_seconds = 0;
+  int peer = -1;  ///< position of the other end of a message
+};
+
+/// An operation under way. The ProgressEngine drives all operations of a process together, so that
+/// two ranks that wait in different orders still finish.
+class PendingOperation : public Work::Operation {
+ public:
+  PendingOperation(ProgressEngine& progress, const OperationLabel& label);
+  PendingOperation(const PendingOperation&) = delete;
+  PendingOperation& operator=(const PendingOperation&) = delete;
+  ~PendingOperation() override;
+
+  bool poll() final;
+  void wait() final;
+  /// From now on the progress engine does not drive it.
+  void leave_progress();
+
+  /// Moves on without blocking; whether anything moved.
+  virtual bool advance() = 0;
+  /// World ranks that this operation still waits for.
+  virtual std::vector<base::Rank> missing() const = 0;
+
+  /// Lines of the library's own diagnosis, asked for once when the operation fails; may take
+  /// seconds.
+  virtual std::vector<std::string> account() const { return {}; }
+  /// Whether all that is left is the device's.
+  virtual bool enqueued() const { return done_; }
+  /// Ends what is under way: nothing of it is left on the device, and nobody waits for it any more.
+  virtual void give_up() { finish(); }
+
+  /// Whether a peer wakes this rank when it can move on; else a wait must look by itself.
+  virtual bool wakes_waiter() const { return false; }
+
+  bool done() const final { return done_; }
+  const OperationLabel& label() const { return label_; }
+  /// "all_reduce number 17 of process group 'tp'".
+  std::string text() const;
+
+ protected:
+  void finish() { done_ = true; }
+  base::Rank member(int position) const {
+    return label_.members[static_cast<std::size_t>(position)];
+  }
+
+ private:
+  ProgressEngine& progress_;
+  OperationLabel label_;
+  bool done_ = false;
+};
+
+/// Runs `operation` to its end when that needs no peer, else hands it out as a Work.
+Work work_of(std::unique_ptr<PendingOperation> operation);
+
+}  // namespace trireme::comm

@@ -1,0 +1,247 @@
+#include "comm/mpi/runtime_state.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/base/text.hpp"
+
+#include "comm/mpi/call_deadline.hpp"
+#include "comm/shm/group.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace trireme::comm {
+namespace {
+
+/// Tags on the control communicator: 0 to 8191 inside MPI_Comm_create_group (Open MPI uses the
+/// tag for messages of its own), then arrivals; failure messages are above (watchdog/watchdog.cpp).
+constexpr int first_arrival_tag = 8192;
+
+/// Tag that tells apart groups which are made at the same time.
+int group_tag(const std::string& group_name, const std::vector<base::Rank>& ranks) {
+  base::Fnv1a digest;
+  digest.add(group_name);
+  for (const auto rank : ranks) digest.add_word(static_cast<std::uint64_t>(rank.value()));
+  return static_cast<int>(digest.value() % 8192U);
+}
+
+/// CPUs that the ranks of this node may use in all: where a launcher binds them, each has but its
+/// own. All ranks of the node learn the same number.
+int cpus_of_node(MPI_Comm node, int ranks) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+  std::vector<cpu_set_t> all(static_cast<std::size_t>(ranks));
+  mpi::library_all_gather(&mine, all.data(), sizeof mine, node);
+  for (const auto& one : all) CPU_OR(&mine, &mine, &one);
+  return CPU_COUNT(&mine);
+}
+
+/// What every rank tells all others at the start.
+struct Introduction {
+  std::int32_t leader;
+  std::int32_t task;
+  std::array<char, 56> host;
+};
+
+/// What every process tells all others before ranks are numbered.
+struct Word {
+  std::array<char, 56> node{};
+  std::array<char, Numbering::longest_word + 1> text{};
+};
+
+template <std::size_t N>
+void put(std::array<char, N>& place, const std::string& text) {
+  std::memcpy(place.data(), text.data(), std::min(text.size(), N - 1));
+}
+
+bool is_permutation(std::vector<int> order, int size) {
+  std::sort(order.begin(), order.end());
+  for (int index = 0; index < size; ++index) {
+    if (static_cast<int>(order.size()) != size || order[static_cast<std::size_t>(index)] != index) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The world with its ranks numbered as asked.
+mpi::Communicator number_world(const Numbering& numbering) {
+  if (!numbering.order) return mpi::duplicate(MPI_COMM_WORLD);
+  const int size = mpi::size(MPI_COMM_WORLD);
+  Word mine;
+  put(mine.node, mpi::processor_name());
+  if (numbering.word.size() <= Numbering::longest_word) put(mine.text, numbering.word);
+  std::vector<Word> all(static_cast<std::size_t>(size));
+  {
+    const CallDeadline deadline("the first exchange of all ranks (MPI_Allgather)");
+    mpi::library_all_gather(&mine, all.data(), sizeof mine, MPI_COMM_WORLD);
+  }
+  std::vector<LaunchedProcess> processes;
+  for (const auto& one : all) processes.push_back({one.node.data(), one.text.data()});
+  const auto order = numbering.order(processes);
+  if (!is_permutation(order, size)) return mpi::duplicate(MPI_COMM_WORLD);
+  const auto place = std::find(order.begin(), order.end(), mpi::rank(MPI_COMM_WORLD));
+  return mpi::renumber(MPI_COMM_WORLD, static_cast<int>(place - order.begin()));
+}
+
+}  // namespace
+
+MpiRuntime::State::State(const StartOptions& options)
+    : node_name(mpi::processor_name()),
+      control_(number_world(options.numbering)),
+      node_(mpi::split_shared(control_.get())),
+      // Until the status page stands, its ranks meet with this deadline.
+      start_timeout_seconds_(options.timeout_seconds) {
+  world_rank = base::Rank(mpi::rank(control_.get()));
+  world_size = mpi::size(control_.get());
+  local_rank = base::LocalRank(mpi::rank(node_.get()));
+  local_size = mpi::size(node_.get());
+  if (local_size > cpus_of_node(node_.get(), local_size)) {
+    core_sharing_ = CoreSharing::shared;
+    // Whoever spins keeps the rank that it waits for from the core.
+    WaitPolicy patience;
+    patience.spin = std::chrono::microseconds(0);
+    patience.yield = std::chrono::microseconds(20);
+    progress_.use(patience);
+  }
+  const auto world = learn_world();
+  auto status = make_node_status(world);
+  const CallDeadline deadline("the first connections between nodes (MPI_Gather, MPI_Bcast)");
+  watch_ = std::make_unique<Watchdog>(std::move(status), world, control_.get());
+  progress_.use(watch_.get());
+}
+
+World MpiRuntime::State::learn_world() {
+  // The lowest world rank of a node stands for the node.
+  const CallDeadline deadline("the introduction of all ranks (MPI_Allgather)");
+  Introduction mine{world_rank.value(), mpi::rank(MPI_COMM_WORLD), {}};
+  mpi::library_broadcast(&mine.leader, sizeof mine.leader, 0, node_.get());
+  put(mine.host, node_name);
+  std::vector<Introduction> all(static_cast<std::size_t>(world_size));
+  mpi::library_all_gather(&mine, all.data(), sizeof mine, control_.get());
+  World world;
+  world.self = world_rank;
+  for (const auto& one : all) {
+    world.leaders.push_back(one.leader);
+    world.hosts.emplace_back(one.host.data());
+    world.tasks.push_back(one.task);
+  }
+  auto leaders = world.leaders;
+  std::sort(leaders.begin(), leaders.end());
+  leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
+  node_count = static_cast<int>(leaders.size());
+  const auto place = std::lower_bound(leaders.begin(), leaders.end(), mine.leader);
+  node_rank = base::NodeRank(static_cast<int>(place - leaders.begin()));
+  return world;
+}
+
+std::unique_ptr<NodeStatus> MpiRuntime::State::make_node_status(const World& world) {
+  if (local_size == 1) return nullptr;
+  MpiGroup node("node", world.neighbours(),
+                {&progress_, mpi::duplicate(node_.get()), mpi::duplicate(node_.get()),
+                 start_timeout_seconds_});
+  auto status = NodeStatus::create(node, {local_rank, world_rank, node_name});
+  if (status.ok()) return std::move(status).value();
+  if (local_rank.value() == 0) {
+    base::log::local::warning(
+        "comm", "{} (messages inside the node go through MPI, and dead ranks are noticed late)",
+        status.failure().text);
+  }
+  return nullptr;
+}
+
+/// MPI_Comm_create_group has no deadline, so members first make sure that all have come, and
+/// then that nobody has given up waiting meanwhile.
+void MpiRuntime::State::await_members(const std::string& group_name,
+                                      const std::vector<base::Rank>& ranks, int tag,
+                                      double timeout_seconds) {
+  std::vector<base::Rank> everybody;
+  for (int rank = 0; rank < world_size; ++rank) everybody.emplace_back(rank);
+  Stage stage;
+  for (const auto rank : ranks) {
+    if (rank != world_rank) stage.steps.push_back({rank.value(), {}, rank.value(), {}});
+  }
+  std::vector<Stage> stages{stage, stage};
+  MpiOperation arrival(
+      progress_, {"make_group", group_name, everybody, ++groups_made_, timeout_seconds, -1},
+      {control_.get(), first_arrival_tag + tag, &control_broken_}, std::move(stages), {});
+  arrival.wait();
+}
+
+MpiGroup::Wiring MpiRuntime::State::wire(const std::vector<base::Rank>& ranks, int tag,
+                                         const GroupOptions& options) {
+  std::vector<int> members;
+  for (const auto rank : ranks) members.push_back(rank.value());
+  auto collectives = mpi::create_group(control_.get(), members, tag);
+  auto messages = mpi::create_group(control_.get(), members, tag);
+  return {&progress_, std::move(collectives), std::move(messages), options.timeout_seconds};
+}
+
+base::Status MpiRuntime::State::can_share(const std::string& group_name,
+                                          const std::vector<base::Rank>& ranks) const {
+  for (const auto rank : ranks) {
+    if (watch_->world().leaders[rank.index()] != watch_->world().leaders[world_rank.index()]) {
+      return base::Failure{
+          base::ExitCode::launch,
+          base::format("comm.backend = shared cannot serve process group '{}' (rank {} is on {}, "
+                       "rank {} on {}); use auto",
+                       group_name, world_rank.value(), node_name, rank.value(),
+                       watch_->host(rank))};
+    }
+  }
+  if (watch_->status() == nullptr) {
+    return base::Failure{base::ExitCode::topology,
+                         "ranks of this node cannot share memory; use comm.backend = mpi"};
+  }
+  return {};
+}
+
+base::Result<std::unique_ptr<ProcessGroup>> MpiRuntime::State::make_shared_group(
+    ProcessGroup& parent, const GroupOptions& options) {
+  auto memory = SharedMemory::create(parent, SharedGroup::bytes_needed(parent.size()));
+  if (!memory.ok()) return memory.failure();
+  const auto& leaders = watch_->world().leaders;
+  std::vector<base::LocalRank> members;
+  for (const auto rank : parent.ranks()) {
+    // Local ranks follow world ranks, as MPI_Comm_split_type orders them.
+    members.emplace_back(static_cast<int>(
+        std::count(leaders.begin(), leaders.begin() + rank.value(), leaders[world_rank.index()])));
+  }
+  auto group = std::make_unique<SharedGroup>(
+      parent.name(), parent.ranks(), parent.rank(),
+      SharedGroup::Wiring{&progress_, watch_->status(), std::move(memory).value(),
+                          std::move(members), options.timeout_seconds});
+  group->choose_stores(options.stores, core_sharing_);
+  return std::unique_ptr<ProcessGroup>(std::move(group));
+}
+
+std::unique_ptr<ProcessGroup> MpiRuntime::State::make_group(std::string group_name,
+                                                            std::vector<base::Rank> ranks,
+                                                            const GroupOptions& options) {
+  TRIREME_EXPECT(std::find(ranks.begin(), ranks.end(), world_rank) != ranks.end(),
+                 "a rank makes only groups that it belongs to");
+  if (ranks.size() == 1) return make_local_group(std::move(group_name), world_rank);
+  const bool share = options.backend == Backend::automatic || options.backend == Backend::shared;
+  const auto sharing = can_share(group_name, ranks);
+  if (options.backend == Backend::shared) base::success_or_throw(sharing);
+  const int tag = group_tag(group_name, ranks);
+  await_members(group_name, ranks, tag, options.timeout_seconds);
+  auto wiring = wire(ranks, tag, options);
+  if (options.backend == Backend::library) {
+    return make_library_group(std::move(group_name), std::move(ranks), std::move(wiring));
+  }
+  auto group =
+      std::make_unique<MpiGroup>(std::move(group_name), std::move(ranks), std::move(wiring));
+  if (!share || !sharing.ok()) return group;
+  auto shared = make_shared_group(*group, options);
+  if (shared.ok()) return std::move(shared).value();
+  if (options.backend == Backend::shared) throw base::Error(shared.failure());
+  base::log::local::warning("comm", "{}; it uses MPI", shared.failure().text);
+  return group;
+}
+
+}  // namespace trireme::comm

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "comm/nccl/p2p.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trireme::comm::nccl {
+
+/// The members of `host` for tensors of a device, over a communicator that has been begun.
+class NcclGroup final : public ProcessGroup {
+ public:
+  NcclGroup(const Setting& setting, std::unique_ptr<ProcessGroup> host,
+            std::unique_ptr<CommStream> comm_stream);
+
+  const char* backend() const override { return "nccl"; }
+  ProcessGroup& host_group() override { return *host_; }
+
+  Work start_all_reduce(const device::Tensor& x, ReduceOp op) override;
+  Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part) override;
+  Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) override;
+  Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override;
+  Work start_broadcast(const device::Tensor& x, int root) override;
+  Work start_send(const device::Tensor& x, int peer, int tag) override;
+  Work start_receive(const device::Tensor& x, int peer, int tag) override;
+  void barrier() override;
+  std::unique_ptr<Registration> register_memory(const device::Tensor& memory,
+                                                Offsets offsets) override;
+  std::unique_ptr<Registration> register_for_messages(const device::Tensor& memory) override;
+
+  /// Ends what register_for_messages() began.
+  void forget_for_messages(const device::Tensor& memory);
+
+ private:
+  using Step = NcclOperation::Step;
+
+  Work collective(const char* operation, std::size_t count, std::vector<Step> steps);
+  Step scatter_step(const device::Tensor& whole, void* part, std::size_t part_count) const;
+  Step gather_step(const void* part, const device::Tensor& whole, std::size_t part_count) const;
+  Peer& peer_at(int position);
+  OperationLabel message_label(const char* operation, int peer);
+
+  Setting setting_;
+  std::unique_ptr<ProcessGroup> host_;
+  std::unique_ptr<CommStream> comm_stream_;
+  /// What messages lie in, for peers to come.
+  std::vector<device::Tensor> of_messages_;
+  std::map<int, std::unique_ptr<Peer>> peers_;
+  std::uint64_t collectives_started_ = 0;
+  std::uint64_t messages_started_ = 0;
+};
+
+}  // namespace trireme::comm::nccl

@@ -1,0 +1,253 @@
+#include "trireme/comm/staged.hpp"
+
+#include "comm/core/tensor_checks.hpp"
+#include "comm/staged/host_blocks.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace trireme::comm {
+namespace {
+
+using device::Tensor;
+
+Tensor flat(const Tensor& x) {
+  return x.reshape({x.element_count()});
+}
+
+/// A run of a device's tensor and its copy in staging memory.
+struct Staged {
+  Tensor there;
+  Tensor here;
+};
+
+/// A part of a collective that the host's group moves at once.
+struct Piece {
+  Work work;
+  std::vector<Staged> results;
+};
+
+class StagedOperation final : public Work::Operation {
+ public:
+  StagedOperation(device::Device& device, HostBlocks::Lease lease)
+      : device_(device), lease_(std::move(lease)) {}
+
+  HostBlocks::Lease& lease() { return lease_; }
+  void add(Piece piece) { pieces_.push_back(std::move(piece)); }
+
+  bool poll() override {
+    while (done_ < pieces_.size() && pieces_[done_].work.poll()) give_results();
+    return done_ == pieces_.size();
+  }
+  void wait() override {
+    while (done_ < pieces_.size()) {
+      pieces_[done_].work.wait();
+      give_results();
+    }
+  }
+  bool done() const override { return done_ == pieces_.size(); }
+
+ private:
+  void give_results() {
+    for (const auto& result : pieces_[done_].results) {
+      device_.copy_in(result.here.raw(), result.there);
+    }
+    ++done_;
+  }
+
+  device::Device& device_;
+  /// Outlives what uses it: the works.
+  HostBlocks::Lease lease_;
+  std::vector<Piece> pieces_;
+  std::size_t done_ = 0;
+};
+
+/// What one piece takes from the device and gives back to it, and how the host moves it.
+struct Plan {
+  std::vector<Staged> inputs;
+  std::vector<Staged> results;
+  std::function<Work()> start;
+};
+
+class StagedGroup final : public ProcessGroup {
+ public:
+  StagedGroup(std::unique_ptr<ProcessGroup> host, device::Device& device, std::size_t piece_bytes)
+      : ProcessGroup(host->name(), host->ranks(), host->rank()),
+        host_(std::move(host)),
+        device_(device),
+        piece_bytes_(piece_bytes),
+        blocks_(device) {}
+
+  const char* backend() const override { return "staged"; }
+  ProcessGroup& host_group() override { return *host_; }
+
+  Work start_all_reduce(const Tensor& x, ReduceOp op) override {
+    expect_whole(x);
+    const auto all = flat(x);
+    return in_pieces({x.dtype(), x.element_count(), 1}, [&](Room& room, Range range) {
+      const Staged staged{all.slice(0, range.begin, range.count), room.take(range.count)};
+      return Plan{
+          {staged}, {staged}, [=, this] { return host_->start_all_reduce(staged.here, op); }};
+    });
+  }
+
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
+    expect_parts(whole, part, size());
+    const auto own = flat(part);
+    return in_pieces(
+        {part.dtype(), part.element_count(), size() + 1}, [&](Room& room, Range range) {
+          const auto all = room.take(size() * range.count);
+          const Staged mine{own.slice(0, range.begin, range.count), room.take(range.count)};
+          return Plan{parts_of(whole, all, range), {mine}, [=, this] {
+                        return host_->start_reduce_scatter(all, mine.here);
+                      }};
+        });
+  }
+
+  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
+    expect_parts(whole, part, size());
+    const auto own = flat(part);
+    return in_pieces(
+        {part.dtype(), part.element_count(), size() + 1}, [&](Room& room, Range range) {
+          const auto all = room.take(size() * range.count);
+          const Staged mine{own.slice(0, range.begin, range.count), room.take(range.count)};
+          return Plan{{mine}, parts_of(whole, all, range), [=, this] {
+                        return host_->start_all_gather(mine.here, all);
+                      }};
+        });
+  }
+
+  Work start_all_to_all(const Tensor& from, const Tensor& to) override {
+    expect_alike(from, to, size());
+    return in_pieces({from.dtype(), from.element_count() / size(), 2 * size()},
+                     [&](Room& room, Range range) {
+                       const auto out = room.take(size() * range.count);
+                       const auto in = room.take(size() * range.count);
+                       return Plan{parts_of(from, out, range), parts_of(to, in, range),
+                                   [=, this] { return host_->start_all_to_all(out, in); }};
+                     });
+  }
+
+  Work start_broadcast(const Tensor& x, int root) override {
+    expect_whole(x);
+    expect_position(root, size());
+    const auto all = flat(x);
+    return in_pieces({x.dtype(), x.element_count(), 1}, [&](Room& room, Range range) {
+      const Staged staged{all.slice(0, range.begin, range.count), room.take(range.count)};
+      const auto start = [=, this] { return host_->start_broadcast(staged.here, root); };
+      return rank() == root ? Plan{{staged}, {}, start} : Plan{{}, {staged}, start};
+    });
+  }
+
+  Work start_send(const Tensor& x, int peer, int tag) override {
+    expect_whole(x);
+    const auto all = flat(x);
+    return in_pieces({x.dtype(), x.element_count(), 1}, [&](Room& room, Range range) {
+      const Staged staged{all.slice(0, range.begin, range.count), room.take(range.count)};
+      return Plan{{staged}, {}, [=, this] { return host_->start_send(staged.here, peer, tag); }};
+    });
+  }
+
+  Work start_receive(const Tensor& x, int peer, int tag) override {
+    expect_whole(x);
+    const auto all = flat(x);
+    return in_pieces({x.dtype(), x.element_count(), 1}, [&](Room& room, Range range) {
+      const Staged staged{all.slice(0, range.begin, range.count), room.take(range.count)};
+      return Plan{{}, {staged}, [=, this] { return host_->start_receive(staged.here, peer, tag); }};
+    });
+  }
+
+  void barrier() override {
+    device_.synchronize();
+    host_->barrier();
+  }
+
+ private:
+  /// What is cut into pieces: `count` elements, of which staging holds `copies`.
+  struct Amount {
+    device::DType dtype;
+    std::int64_t count;
+    std::int64_t copies;
+  };
+  struct Range {
+    std::int64_t begin;
+    std::int64_t count;
+  };
+  /// Tensors of staging memory.
+  struct Room {
+    HostBlocks::Lease& lease;
+    device::DType dtype;
+    Tensor take(std::int64_t count) { return lease.allocate(dtype, count); }
+  };
+
+  /// Elements `range` of each of size() equal parts, and their places in `staging`.
+  std::vector<Staged> parts_of(const Tensor& whole, const Tensor& staging, Range range) const {
+    const auto part = whole.element_count() / size();
+    const auto all = flat(whole);
+    std::vector<Staged> parts;
+    for (int rank = 0; rank < size(); ++rank) {
+      parts.push_back({all.slice(0, rank * part + range.begin, range.count),
+                       staging.slice(0, rank * range.count, range.count)});
+    }
+    return parts;
+  }
+
+  std::vector<Range> ranges_of(const Amount& amount) const {
+    const auto element = device::size_of(amount.dtype) * static_cast<std::size_t>(amount.copies);
+    const auto most = std::max<std::int64_t>(1, static_cast<std::int64_t>(piece_bytes_ / element));
+    // Nothing is one piece too: every rank's collectives have the same numbers.
+    std::vector<Range> ranges;
+    std::int64_t begin = 0;
+    do {
+      ranges.push_back({begin, std::min(most, amount.count - begin)});
+      begin += most;
+    } while (begin < amount.count);
+    return ranges;
+  }
+
+  static std::size_t staging_bytes(const Amount& amount, std::size_t pieces) {
+    const auto data =
+        static_cast<std::size_t>(amount.count * amount.copies) * device::size_of(amount.dtype);
+    // Every tensor begins at a multiple of the arena's alignment.
+    return data + pieces * static_cast<std::size_t>(amount.copies) * device::Arena::alignment;
+  }
+
+  /// All copies to the host are issued, then each piece moves as soon as its copies are done: all
+  /// messages have begun when this returns, so that no rank's later waits can hold them up.
+  template <typename Planner>
+  Work in_pieces(const Amount& amount, const Planner& plan_of) {
+    const auto ranges = ranges_of(amount);
+    auto operation = std::make_unique<StagedOperation>(
+        device_, blocks_.take(staging_bytes(amount, ranges.size())));
+    Room room{operation->lease(), amount.dtype};
+    std::vector<std::pair<Plan, device::Event>> pieces;
+    for (const auto& range : ranges) {
+      auto plan = plan_of(room, range);
+      for (const auto& input : plan.inputs) device_.copy_out(input.there, input.here.raw());
+      auto event = plan.inputs.empty() ? device::Event{} : device_.record();
+      pieces.emplace_back(std::move(plan), std::move(event));
+    }
+    for (auto& [plan, event] : pieces) {
+      event.wait();
+      operation->add({plan.start(), std::move(plan.results)});
+    }
+    if (operation->poll()) return {};
+    return Work(std::move(operation));
+  }
+
+  std::unique_ptr<ProcessGroup> host_;
+  device::Device& device_;
+  std::size_t piece_bytes_;
+  HostBlocks blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProcessGroup> make_staged_group(std::unique_ptr<ProcessGroup> host,
+                                                device::Device& device, std::size_t piece_bytes) {
+  return std::make_unique<StagedGroup>(std::move(host), device, piece_bytes);
+}
+
+}  // namespace trireme::comm

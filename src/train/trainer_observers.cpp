@@ -1,0 +1,56 @@
+// What follows from a finished step and changes nothing of the training: start-up phases, memory,
+// the report and the job's comment.
+#include "trireme/base/format.hpp"
+#include "trireme/train/trainer.hpp"
+
+#include "nonfinite_steps.hpp"
+
+#include <algorithm>
+
+namespace trireme::train {
+
+void Trainer::say_memory() const {
+  auto& device = kernels_.device();
+  if (device.is_host()) return;
+  report_->memory(progress_.step, {.device = device.name(),
+                                   .arenas = engine::total_bytes(memory_->peak_bytes()),
+                                   .libraries = kernels_.library_memory(),
+                                   .graphs = engine_->recorded().bytes,
+                                   .taken = device.taken_bytes()});
+}
+
+void Trainer::observe(const StepRecord& record) {
+  observe_start_up(record);
+  observe_memory();
+  longest_batch_seconds_ = std::max(longest_batch_seconds_, record.seconds);
+  if (record.updated) {
+    report_->step(record);
+  } else {
+    report_->skipped(record, nonfinite_->in_a_row());
+  }
+  if (comment_) {
+    comment_->offer(base::format("step {}/{}, loss {}", record.step, config_.integer("train.steps"),
+                                 number_text(record.loss, 4)));
+  }
+}
+
+void Trainer::observe_start_up(const StepRecord& record) {
+  if (started_) return;
+  started_ = true;
+  cluster_.start_up.reached("first step");
+  report_->started_up(record.step, cluster_.start_up.slowest(*cluster_.world));
+  say_memory();
+}
+
+void Trainer::observe_memory() {
+  // Micro-batches are recorded in the first steps: what they took is known when none are any more.
+  const auto made = engine_->recorded().made;
+  if (made != recordings_seen_) {
+    recordings_seen_ = made;
+  } else if (made != recordings_told_) {
+    recordings_told_ = made;
+    say_memory();
+  }
+}
+
+}  // namespace trireme::train
