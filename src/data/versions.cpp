@@ -1,6 +1,6 @@
 #include "trireme/data/versions.hpp"
 
-#include "data/regex.hpp"
+#include "data/tokenizer/regex.hpp"
 
 #include <utf8proc.h>
 #include <zlib.h>

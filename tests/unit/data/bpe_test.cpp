@@ -1,6 +1,6 @@
-#include "data/bpe.hpp"
+#include "data/tokenizer/bpe.hpp"
 
-#include "data/bpe_trainer.hpp"
+#include "data/tokenizer/bpe_trainer.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -6,8 +6,8 @@
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/data/tokenizer_training.hpp"
 
-#include "data/document_reader.hpp"
-#include "data/ordered_pipeline.hpp"
+#include "data/documents/document_reader.hpp"
+#include "data/tokens/ordered_pipeline.hpp"
 #include "scratch.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
-#include "data/unicode.hpp"
+#include "data/tokenizer/unicode.hpp"
 
-#include "data/normalizer.hpp"
-#include "data/regex.hpp"
+#include "data/tokenizer/normalizer.hpp"
+#include "data/tokenizer/regex.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,0 +1,307 @@
+#include "data/documents/document_reader.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/base/log.hpp"
+
+#include "data/documents/text_check.hpp"
+#include "data/tokenizer/hash.hpp"
+
+#include <algorithm>
+
+namespace trireme::data {
+namespace {
+
+using base::Error;
+using base::ExitCode;
+using base::Failure;
+using base::format;
+using base::Status;
+
+constexpr std::size_t batch_bytes = std::size_t{1} << 20;
+constexpr std::size_t compressed_block_bytes = std::size_t{4} << 20;
+/// What must be held in memory at once: a decompressed text file, or a line.
+constexpr std::size_t most_compressed_text_bytes = std::size_t{4} << 30;
+constexpr std::size_t most_line_bytes = std::size_t{1} << 30;
+
+bool is_hidden(const std::filesystem::path& path) {
+  return path.filename().native().starts_with('.');
+}
+
+/// Of the name, without an ending that says "compressed".
+std::string ending_of(const std::filesystem::path& path) {
+  const auto ending = path.extension();
+  if (ending == ".gz" || ending == ".zst" || ending == ".zstd") return ending_of(path.stem());
+  return ending.string();
+}
+
+bool names_json_lines(const std::filesystem::path& path) {
+  const auto ending = ending_of(path);
+  return ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
+}
+
+/// Tables of text can be meant as they are, but rarely are.
+void say_tables(const std::vector<std::filesystem::path>& files) {
+  const auto is_table = [](const std::filesystem::path& path) {
+    const auto ending = ending_of(path);
+    return ending == ".csv" || ending == ".tsv";
+  };
+  const auto first = std::find_if(files.begin(), files.end(), is_table);
+  if (first == files.end()) return;
+  base::log::warning(
+      "data",
+      "{} of {} inputs are tables ('{}'): each is read as plain text, commas and header included; "
+      "to train on one column, write it as JSON lines",
+      std::count_if(first, files.end(), is_table), files.size(), first->string());
+}
+
+void check_decompressed(std::string_view text, const std::string& source) {
+  base::success_or_throw(check_text(std::as_bytes(std::span(text)), source));
+}
+
+bool is_blank(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
+}
+
+std::string members_of(const base::Json& object) {
+  std::string names;
+  for (const auto& [name, value] : object.items()) {
+    if (names.size() > 200) return names + ", ...";
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace
+
+std::string_view document_text(const DocumentBatch& batch, const RawDocument& document,
+                               const std::string& text_field, std::string& storage) {
+  if (!document.is_json) return document.text;
+  const auto where = format("'{}' line {}", *batch.source, document.line);
+  auto parsed = base::parse_json(document.text, where, ExitCode::checkpoint);
+  auto json = base::value_or_throw(std::move(parsed));
+  if (!json.is_object()) {
+    throw Error(ExitCode::checkpoint,
+                format("{}: {}, expected an object with the text in '{}' (every line is one "
+                       "document)",
+                       where, json.type_name(), text_field));
+  }
+  const auto member = json.find(text_field);
+  if (member == json.end() || !member->is_string()) {
+    throw Error(
+        ExitCode::checkpoint,
+        format("{}: no text in '{}' (members: {}); say with --text-field which member holds "
+               "the text",
+               where, text_field, members_of(json)));
+  }
+  storage = std::move(member->get_ref<std::string&>());
+  return storage;
+}
+
+std::uint64_t document_hash(std::string_view text) {
+  // Not the whole text: the answer must be the same when only the first part is at hand.
+  constexpr std::size_t most = 4096;
+  return hash_bytes(text.substr(0, most));
+}
+
+base::Result<DocumentReader> DocumentReader::open(const DocumentSources& sources) {
+  DocumentReader reader;
+  if (!sources.separator.empty()) {
+    const bool blank_line = sources.separator == "blank-line";
+    auto regex =
+        Regex::compile_bytes(blank_line ? "\\r?\\n(?:[ \\t]*\\r?\\n)+" : sources.separator);
+    if (!regex) return regex.failure();
+    if (regex->matches_empty()) {
+      return base::usage_failure(
+          format("--document-separator '{}' matches the empty text (every character would be a "
+                 "document); write an expression that always takes a character",
+                 sources.separator));
+    }
+    reader.separator_.emplace(std::move(regex).value());
+  }
+  for (const auto& path : sources.paths) {
+    if (auto status = reader.add_path(path); !status) return status.failure();
+  }
+  if (reader.files_.empty()) {
+    return base::usage_failure(
+        "there is no file to read (no input was named, or its folders hold "
+        "none); name files or folders with --input");
+  }
+  say_tables(reader.files_);
+  return reader;
+}
+
+Status DocumentReader::add_path(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind != std::filesystem::file_type::directory) return add_file(path);
+  std::vector<std::filesystem::path> found;
+  const auto options = std::filesystem::directory_options::none;
+  auto entry = std::filesystem::recursive_directory_iterator(path, options, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    const bool hidden = is_hidden(entry->path());
+    if (hidden && entry->is_directory(error)) entry.disable_recursion_pending();
+    if (!hidden && entry->is_regular_file(error)) found.push_back(entry->path());
+  }
+  if (error) {
+    return Failure{ExitCode::checkpoint,
+                   format("cannot list folder '{}': {}", path.string(), error.message())};
+  }
+  std::sort(found.begin(), found.end());
+  for (const auto& file : found) {
+    if (auto status = add_file(file); !status) return status;
+  }
+  return {};
+}
+
+Status DocumentReader::add_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) {
+    return Failure{ExitCode::checkpoint,
+                   format("cannot read input '{}': {}", path.string(), error.message())};
+  }
+  const auto file = MappedFile::open(path);
+  if (!file) return file.failure();
+  // Before hours of reading: the last file of a folder may be the one that is no text. What comes
+  // out of a compressed one is looked at when it is read.
+  if (!open_compressed(file->bytes(), path.string())) {
+    if (auto status = check_text(file->bytes(), path.string()); !status) return status;
+  }
+  bytes_total_ += size;
+  files_.push_back(path);
+  return {};
+}
+
+ReadProgress DocumentReader::progress() const {
+  auto done = bytes_done_;
+  if (file_ && compressed_) {
+    done += compressed_->position();
+  } else if (file_ && !block_.text.empty()) {
+    done += file_->size() - block_.text.size();
+  }
+  return {done, bytes_total_};
+}
+
+bool DocumentReader::open_next_file() {
+  if (file_) bytes_done_ += file_->size();
+  file_.reset();
+  compressed_.reset();
+  if (next_file_ == files_.size()) return false;
+  const auto& path = files_[next_file_++];
+  source_ = std::make_shared<const std::string>(path.string());
+  file_ = std::make_shared<const MappedFile>(base::value_or_throw(MappedFile::open(path)));
+  is_json_ = names_json_lines(path);
+  whole_file_given_ = false;
+  line_ = 0;
+  unfinished_line_.clear();
+  compressed_ = open_compressed(file_->bytes(), *source_);
+  return true;
+}
+
+/// The next stretch of the current file, or of the next one; false when all is read.
+bool DocumentReader::load_next_block() {
+  for (;;) {
+    if (file_ && compressed_ && is_json_ && load_compressed_lines(*compressed_)) return true;
+    if (file_ && !whole_file_given_ && !(compressed_ && is_json_)) {
+      whole_file_given_ = true;
+      if (compressed_) {
+        load_compressed_text(*compressed_);
+      } else {
+        const auto bytes = file_->bytes();
+        block_ = {file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+      }
+      if (!block_.text.empty()) return true;
+    }
+    if (!open_next_file()) return false;
+  }
+}
+
+void DocumentReader::load_compressed_text(CompressedText& compressed) {
+  auto text = std::make_shared<std::string>();
+  while (compressed.append(*text, compressed_block_bytes)) {
+    if (text->size() > most_compressed_text_bytes) {
+      throw Error(ExitCode::checkpoint,
+                  format("'{}' holds more than {} of text (it is decompressed in memory, to find "
+                         "where documents end); split it, or store it as .jsonl.gz",
+                         *source_, base::bytes_text(most_compressed_text_bytes)));
+    }
+  }
+  check_decompressed(*text, *source_);
+  block_ = {text, *text};
+}
+
+bool DocumentReader::load_compressed_lines(CompressedText& compressed) {
+  auto text = std::make_shared<std::string>(std::move(unfinished_line_));
+  unfinished_line_.clear();
+  std::size_t searched = 0;
+  for (;;) {
+    const bool more = compressed.append(*text, compressed_block_bytes);
+    if (line_ == 0 && searched == 0) check_decompressed(*text, *source_);
+    const auto end = std::string_view(*text).substr(searched).rfind('\n');
+    if (end != std::string_view::npos) {
+      unfinished_line_ = text->substr(searched + end + 1);
+      text->resize(searched + end + 1);
+      break;
+    }
+    if (!more) break;
+    searched = text->size();
+    if (searched > most_line_bytes) {
+      throw Error(ExitCode::checkpoint,
+                  format("'{}' line {} is longer than {} (no document is)", *source_, line_ + 1,
+                         base::bytes_text(most_line_bytes)));
+    }
+  }
+  block_ = {text, *text};
+  return !block_.text.empty();
+}
+
+void DocumentReader::take_text(DocumentBatch& batch) {
+  auto& text = block_.text;
+  std::size_t size = 0;
+  while (!text.empty() && size < batch_bytes) {
+    auto end = text.size();
+    auto next = text.size();
+    if (separator_) {
+      if (const auto match = separator_->find(text, 0)) {
+        end = match->begin;
+        next = match->end;
+      }
+    }
+    if (end > 0) batch.documents.push_back({text.substr(0, end), false, 0, true});
+    text.remove_prefix(next);
+    size += next;
+  }
+}
+
+void DocumentReader::take_lines(DocumentBatch& batch) {
+  auto& text = block_.text;
+  std::size_t size = 0;
+  while (!text.empty() && size < batch_bytes) {
+    const auto end = std::min(text.find('\n'), text.size());
+    ++line_;
+    if (!is_blank(text.substr(0, end))) {
+      batch.documents.push_back({text.substr(0, end), true, line_, true});
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+    size += end + 1;
+  }
+}
+
+std::optional<DocumentBatch> DocumentReader::next() {
+  for (;;) {
+    if (block_.text.empty() && !load_next_block()) return std::nullopt;
+    DocumentBatch batch{block_.owner, source_, {}};
+    if (is_json_) {
+      take_lines(batch);
+    } else {
+      take_text(batch);
+    }
+    if (!batch.documents.empty()) return batch;
+  }
+}
+
+}  // namespace trireme::data

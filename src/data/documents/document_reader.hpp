@@ -1,0 +1,89 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/data/documents.hpp"
+
+#include "data/documents/compressed.hpp"
+#include "data/tokenizer/regex.hpp"
+#include "data/tokens/mapped_file.hpp"
+
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::data {
+
+/// One document as it lies in a file.
+struct RawDocument {
+  std::string_view text;  ///< the text, or the line of JSON that holds it
+  bool is_json = false;
+  std::int64_t line = 0;  ///< of a JSON object, from 1
+  /// False for a part of a document that goes on.
+  bool ends_document = true;
+};
+
+/// About a mebibyte of documents of one file, or a larger document.
+struct DocumentBatch {
+  std::shared_ptr<const void> owner;  ///< keeps the views alive
+  std::shared_ptr<const std::string> source;
+  std::vector<RawDocument> documents;
+};
+
+/// The text of a raw document (`storage` holds it when it comes out of JSON). Throws base::Error
+/// (exit code 6) that names file and line when the JSON is not what it should be.
+std::string_view document_text(const DocumentBatch& batch, const RawDocument& document,
+                               const std::string& text_field, std::string& storage);
+
+/// A hash of the beginning of a text, for deciding whether it is held out: the same wherever the
+/// text lies, so that a document that stands twice is not in both files.
+std::uint64_t document_hash(std::string_view text);
+
+/// Reads the documents of many files, one batch at a time.
+class DocumentReader {
+ public:
+  /// Lists the files; a path that does not exist, or that holds no file, is a failure.
+  static base::Result<DocumentReader> open(const DocumentSources& sources);
+
+  /// Nothing when all is read. Throws base::Error for files that cannot be read.
+  std::optional<DocumentBatch> next();
+
+  ReadProgress progress() const;
+
+ private:
+  DocumentReader() = default;
+
+  /// A stretch of a file that ends where a document does, or at the end of the file.
+  struct Block {
+    std::shared_ptr<const void> owner;
+    std::string_view text;
+  };
+  base::Status add_path(const std::filesystem::path& path);
+  base::Status add_file(const std::filesystem::path& path);
+  bool open_next_file();
+  bool load_next_block();
+  void load_compressed_text(CompressedText& compressed);
+  bool load_compressed_lines(CompressedText& compressed);
+  void take_text(DocumentBatch& batch);
+  void take_lines(DocumentBatch& batch);
+
+  std::vector<std::filesystem::path> files_;
+  std::optional<Matcher> separator_;
+  std::uint64_t bytes_total_ = 0;
+
+  std::size_t next_file_ = 0;
+  std::uint64_t bytes_done_ = 0;  ///< of the files before the current one
+  std::shared_ptr<const std::string> source_;
+  std::shared_ptr<const MappedFile> file_;
+  std::unique_ptr<CompressedText> compressed_;
+  bool is_json_ = false;
+  bool whole_file_given_ = false;
+  std::string unfinished_line_;
+  std::int64_t line_ = 0;
+  Block block_;
+};
+
+}  // namespace trireme::data

@@ -1,0 +1,34 @@
+#include "trireme/data/tokenizer.hpp"
+
+#include "data/tokenizer/bpe.hpp"
+#include "data/tokenizer/text_walker.hpp"
+
+namespace trireme::data {
+
+struct Tokenizer::Encoder::State {
+  explicit State(const Tokenizer& tokenizer)
+      : content(tokenizer.content_), walker(tokenizer), words(content->bpe) {}
+
+  std::shared_ptr<const Content> content;
+  TextWalker walker;
+  WordEncoder words;
+};
+
+Tokenizer::Encoder::Encoder(const Tokenizer& tokenizer)
+    : state_(std::make_unique<State>(tokenizer)) {}
+Tokenizer::Encoder::Encoder(Encoder&&) noexcept = default;
+Tokenizer::Encoder& Tokenizer::Encoder::operator=(Encoder&&) noexcept = default;
+Tokenizer::Encoder::~Encoder() = default;
+
+std::int64_t Tokenizer::Encoder::repaired_texts() const {
+  return state_->walker.repaired_texts();
+}
+
+void Tokenizer::Encoder::encode(std::string_view text, std::vector<std::int32_t>& ids) {
+  auto& words = state_->words;
+  state_->walker.walk(
+      text, [&](std::int32_t token) { ids.push_back(token); },
+      [&](std::string_view word) { words.encode(word, ids); });
+}
+
+}  // namespace trireme::data
