@@ -45,7 +45,7 @@ int prefix_of(const sockaddr* netmask) {
   int bits = 0;
   const auto mask = address_of(netmask);
   const auto count = [&](const auto& address) {
-    std::array<std::uint8_t, sizeof address> bytes;
+    std::array<std::uint8_t, sizeof address> bytes{};
     std::memcpy(bytes.data(), &address, sizeof address);
     for (const auto byte : bytes) bits += std::popcount(byte);
   };

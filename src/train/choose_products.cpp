@@ -58,7 +58,7 @@ std::uint64_t timed_products(const std::string& news) {
   if (products.empty()) return 0;
   std::string names = list.at("target").get<std::string>();
   for (const auto& [name, algorithm] : products.items()) names += '\n' + name;
-  return std::max<std::uint64_t>(base::stream_of(names.c_str()), 1);
+  return std::max<std::uint64_t>(base::stream_of(names), 1);
 }
 
 /// The lowest rank of each set of ranks that timed the same products, ascending: of two choices

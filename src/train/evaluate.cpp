@@ -1,5 +1,6 @@
 #include "trireme/train/evaluate.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
@@ -131,7 +132,9 @@ base::Result<Subject> subject_of(const fs::path& weights, const config::Config& 
 
 engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
                                    std::int64_t batches) {
-  return evaluate_while(dataset, engine, batches, [] { return true; }).value();
+  const auto outcome = evaluate_while(dataset, engine, batches, [] { return true; });
+  TRIREME_ENSURE(outcome.has_value(), "an evaluation that nothing stops has an outcome");
+  return *outcome;
 }
 
 std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset& dataset,

@@ -1,5 +1,6 @@
 #include "trireme/train/launch.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
@@ -176,8 +177,9 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config
     const auto cards = device::card_bus_ids();
     if (!cards.ok()) return cards.failure();
     const auto card = std::find(cards->begin(), cards->end(), binding.gpu_bus_id);
-    return device::make_cuda_kernels(static_cast<int>(card - cards->begin()),
-                                     engine::card_attention(config).value());
+    const auto attention = engine::card_attention(config);
+    TRIREME_ENSURE(attention.has_value(), "this backend has a choice of attention");
+    return device::make_cuda_kernels(static_cast<int>(card - cards->begin()), *attention);
   }
   return device::make_cpu_kernels(config.count_or("numerics.threads", binding.threads),
                                   config.flag("numerics.deterministic")

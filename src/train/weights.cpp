@@ -116,7 +116,7 @@ fs::path tokenizer_of_weights(const fs::path& path) {
 }
 
 fs::path tokenizer_for(const config::Config& config, const fs::path& weights) {
-  const fs::path named = config.text("data.tokenizer");
+  fs::path named = config.text("data.tokenizer");
   std::error_code error;
   if (!named.empty() && fs::is_regular_file(named, error)) return named;
   // Paths of a configuration are relative to where it is used; the run's own copy is not.

@@ -50,6 +50,8 @@ class RunLock {
     return take(run, job, Options());
   }
 
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
   RunLock(RunLock&&) noexcept;
   RunLock& operator=(RunLock&&) noexcept;
   /// Gives the run back; the empty file stays.

@@ -129,9 +129,10 @@ std::string NodeTasks::text() const {
     parts.push_back(base::format("rank {} is not there: it has ended or never started", rank));
   }
   const auto here = static_cast<int>(tasks_.size());
-  if (gone.empty() && expected_.value_or(here) > here) {
-    parts.push_back(base::format("{} of the {} ranks of this node are not there", *expected_ - here,
-                                 *expected_));
+  const int expected = expected_.value_or(here);
+  if (gone.empty() && expected > here) {
+    parts.push_back(
+        base::format("{} of the {} ranks of this node are not there", expected - here, expected));
   }
   if (!parts.empty()) return base::format("{}", base::join(parts, ", "));
   return base::format(

@@ -56,11 +56,11 @@ void TcpLiveness::connect_all(MPI_Comm control) {
   if (info.endpoint_count == 0) return;
   if (listener) {
     for (auto& [socket, number] : listener->accept(nodes.size() - 1, connect_limit)) {
-      connections_.push_back({std::move(socket), base::Rank(number)});
+      connections_.emplace_back(std::move(socket), base::Rank(number));
     }
   } else if (world_.leader(world_.self) == world_.self.value()) {
     auto socket = connect_to(info, world_.self.value(), connect_limit);
-    if (socket) connections_.push_back({std::move(socket), base::Rank(0)});
+    if (socket) connections_.emplace_back(std::move(socket), base::Rank(0));
   }
   keep_common(control);
   if (listener && connections_.size() < nodes.size() - 1) {
