@@ -1,0 +1,26 @@
+#include "trireme/base/text.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme;
+
+TEST_CASE("texts are trimmed and split") {
+  CHECK(base::trimmed(" \ta b\r\n") == "a b");
+  CHECK(base::trimmed(" \n").empty());
+  CHECK(base::split("a::b:", ':') == std::vector<std::string_view>{"a", "", "b", ""});
+  CHECK(base::split("", ':').empty());
+  CHECK(base::lower_case("AzÄ[") == "azÄ[");
+}
+
+TEST_CASE("control and broken bytes are shown by their numbers") {
+  CHECK(base::printable("a\tb\xffä") == "a\\x09b\\xffä");
+  CHECK(base::first_broken_utf8("ä\xc3") == 2);
+  CHECK_FALSE(base::first_broken_utf8("ä").has_value());
+}
+
+TEST_CASE("the digest is FNV-1a of 64 bits") {
+  // From the test suite that comes with the algorithm's reference.
+  CHECK(base::Fnv1a().value() == 0xCBF29CE484222325U);
+  CHECK(base::Fnv1a().add("a").value() == 0xAF63DC4C8601EC8CU);
+  CHECK(base::Fnv1a().add("foobar").value() == 0x85944171F73967E8U);
+}
