@@ -187,7 +187,7 @@ base::Status remove_job_folder_in(const File& base, const std::string& name) {
   const auto jobs = File::adopt(::openat(base.get(), "jobs", folder_flags));
   if (!jobs) return {};
   const auto path = format("{}/{}", link_of(jobs), name);
-  const auto detached = within(patience_seconds, [&path] { detach(path.c_str()); });
+  auto detached = within(patience_seconds, [&path] { detach(path.c_str()); });
   if (::unlinkat(jobs.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     return failed(format("cannot remove jobs/{}", name));
   }

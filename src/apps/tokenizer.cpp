@@ -121,8 +121,8 @@ void report(const data::TrainedTokenizer& trained, const TrainOptions& options) 
                   "{}: {} tokens from {} of text ({}, {} distinct words); counted in {}, "
                   "merged in {}",
                   options.out, vocab_size, base::bytes_text(facts.text_bytes),
-                  base::counted(facts.documents, "document"), facts.distinct_words,
-                  base::duration_text(facts.counting_seconds),
+                  base::counted(static_cast<std::int64_t>(facts.documents), "document"),
+                  facts.distinct_words, base::duration_text(facts.counting_seconds),
                   base::duration_text(facts.merging_seconds));
   if (vocab_size == options.training.vocab_size) return;
   base::log::warning("tokenizer",

@@ -82,7 +82,9 @@ std::vector<Key> parallel_keys() {
           virtual_stages, stage_layers, zero_level, bucket};
 }
 
-std::vector<Key> comm_keys() {
+namespace {
+
+std::vector<Key> deadline_keys() {
   Key timeout{.section = "comm",
               .name = "timeout",
               .type = Type::seconds,
@@ -104,6 +106,13 @@ std::vector<Key> comm_keys() {
                         "connections, MPI_Finalize). One that is reached ends the run with exit "
                         "code 5 (after a finished run: with the run's own) and says which call "
                         "hangs, on which node, and which of its ranks are missing or stopped."};
+  return {timeout, start_timeout};
+}
+
+}  // namespace
+
+std::vector<Key> comm_keys() {
+  auto keys = deadline_keys();
   Key backend{.section = "comm",
               .name = "backend",
               .type = Type::choice,
@@ -136,7 +145,8 @@ std::vector<Key> comm_keys() {
           "`buffers`: its place, so that cards and network reach it without a "
           "copy (2.19). `windows`: NCCL allocates what collectives work in itself, "
           "and ranks of a node see each other's (2.27). `none`: nothing."};
-  return {timeout, start_timeout, backend, require_rdma, register_buffers};
+  keys.insert(keys.end(), {backend, require_rdma, register_buffers});
+  return keys;
 }
 
 }  // namespace trireme::config

@@ -9,9 +9,9 @@ namespace {
 struct Row {
   /// All of these are words of the name; the first row that fits counts. An empty one fits always.
   std::array<std::string_view, 2> words;
-  double bf16;
+  double bf16 = 0;
   /// Without TF32.
-  double fp32;
+  double fp32 = 0;
 };
 
 /// From NVIDIA's data sheets, without sparsity. scripts/python/gpu_check has the same words and

@@ -15,7 +15,7 @@ device::StochasticRounding place_in_tensor(const model::StageParameters& stage,
   const auto& [offset, length] = piece.box;
   TRIREME_EXPECT(length.size() == 1 || length.size() == 2, "parameters are vectors and matrices");
   device::StochasticRounding place;
-  place.stream = base::stream_of(tensor.name.c_str());
+  place.stream = base::stream_of(tensor.name);
   place.begin = begin - piece.flat.begin;
   place.width = length.back();
   place.stride = tensor.shape.back();

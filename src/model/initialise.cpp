@@ -25,7 +25,7 @@ float initial_value(const Parameter& parameter, std::uint64_t seed, std::uint64_
 /// Elements [begin, end) of a piece, counted row-major inside it.
 void initialise_part(const Parameter& parameter, const Piece& piece, std::uint64_t seed,
                      layout::FlatRange part, float* out) {
-  const auto stream = base::stream_of(parameter.tensor.name.c_str());
+  const auto stream = base::stream_of(parameter.tensor.name);
   const bool matrix = piece.box.length.size() == 2;
   const std::int64_t columns = matrix ? piece.box.length[1] : 1;
   const std::int64_t first_column = matrix ? piece.box.offset[1] : 0;

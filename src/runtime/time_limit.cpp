@@ -70,7 +70,7 @@ void TimeLimit::ask_again() {
   const auto left = launch::parse_slurm_time(answer);
   if (!left) return;
   const auto end = Clock::now() + std::chrono::seconds(*left);
-  if (end > *end_ + std::chrono::minutes(1)) {
+  if (end_ && end > *end_ + std::chrono::minutes(1)) {
     base::log::info("runtime", "the time limit of job {} was extended: {} left", job_,
                     base::duration_text(*left));
   }

@@ -67,6 +67,7 @@ Json ExportedTexts::generation_config() const {
 }
 
 Json ExportedTexts::tokenizer_config() const {
+  if (!tokenizer_) return Json::object();
   Json json{{"tokenizer_class", "PreTrainedTokenizerFast"},
             {"clean_up_tokenization_spaces", false},
             {"model_max_length", model_.max_position_embeddings}};

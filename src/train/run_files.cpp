@@ -87,7 +87,7 @@ void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
 }
 
 fs::path tokenizer_of_run(const config::Config& config) {
-  const fs::path named = config.text("data.tokenizer");
+  fs::path named = config.text("data.tokenizer");
   if (named.empty() || is_file(named)) return named;
   const auto own = config::run_directory(config) / "tokenizer.json";
   return is_file(own) ? own : named;

@@ -215,7 +215,7 @@ TEST_CASE("a copy on the legacy stream waits for streams that say so, and for no
 
 TEST_CASE("a function of the host runs in its stream's order and cannot call the runtime") {
   struct Seen {
-    const void* memory;
+    const void* memory = nullptr;
     char value = 0;
     cudaError_t answer = cudaSuccess;
   };

@@ -53,7 +53,7 @@ std::vector<Mirror> mirrors_of(std::initializer_list<Operand> operands) {
 
 }  // namespace
 
-void MirroredKernels::copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+void MirroredKernels::transfer(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   cuda::check(cudaMemcpyAsync(to, from, bytes, kind, copies_.view().raw()), "cudaMemcpyAsync");
 }
 
@@ -66,7 +66,7 @@ void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, 
     const auto rest = reinterpret_cast<std::uintptr_t>(mirror.begin) % multiple;
     mirror.copy = cuda::allocate_device(bytes + multiple);
     mirror.place = static_cast<std::byte*>(mirror.copy.get()) + rest;
-    copy(mirror.place, mirror.begin, bytes, cudaMemcpyHostToDevice);
+    transfer(mirror.place, mirror.begin, bytes, cudaMemcpyHostToDevice);
   }
   // A copy from pageable memory returns before it has arrived, and kernels run on another stream.
   copies_.view().synchronize();
@@ -82,8 +82,8 @@ void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, 
   inner_->synchronize();
   for (const auto& mirror : mirrors) {
     if (!mirror.written) continue;
-    copy(mirror.begin, mirror.place, static_cast<std::size_t>(mirror.end - mirror.begin),
-         cudaMemcpyDeviceToHost);
+    transfer(mirror.begin, mirror.place, static_cast<std::size_t>(mirror.end - mirror.begin),
+             cudaMemcpyDeviceToHost);
   }
   copies_.view().synchronize();
 }

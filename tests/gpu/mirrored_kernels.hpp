@@ -21,7 +21,7 @@ class MirroredKernels final : public OperandKernels {
   void run(const char* operation, std::initializer_list<Operand> operands,
            const Body& body) override;
 
-  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+  void transfer(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 
   std::unique_ptr<Kernels> inner_;
   cuda::Stream copies_ = cuda::Stream::make();

@@ -60,12 +60,12 @@ bool goes_on() {
 
 int main() {
   try {
-    std::cout << about_card().dump() << std::endl;
+    std::cout << about_card().dump() << "\n" << std::flush;
     auto most = taken_bytes();
     while (goes_on()) most = std::max(most, taken_bytes());
-    std::cout << base::Json{{"most_taken_bytes", most}}.dump() << std::endl;
+    std::cout << base::Json{{"most_taken_bytes", most}}.dump() << "\n";
   } catch (const base::Error& error) {
-    std::cout << "TRIREME_SKIP: " << error.what() << std::endl;
+    std::cout << "TRIREME_SKIP: " << error.what() << "\n";
     return skipped;
   }
   return 0;

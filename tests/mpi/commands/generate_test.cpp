@@ -114,7 +114,7 @@ TEST_CASE("several prompts are answered as each alone, at any batch and layout")
   }
   // As many as do not fit into one step, one a line, and as a JSON list.
   std::string list;
-  for (int index = 0; index < 40; ++index) list += prompts[index % prompts.size()] + "\n";
+  for (std::size_t index = 0; index < 40; ++index) list += prompts[index % prompts.size()] + "\n";
   const auto many = asked_by_input(2, asking(made, {"--prompts", "-"}), list);
   INFO(many.err);
   REQUIRE(many.exit_code == 0);

@@ -65,7 +65,7 @@ std::uint16_t rounded(float master, const std::string& name, std::int64_t step,
   const auto key =
       base::philox(seed, base::stream_of("optimizer.rounding"), static_cast<std::uint64_t>(step));
   const auto step_seed = (std::uint64_t{key[1]} << 32) | key[0];
-  const auto words = base::philox(step_seed, base::stream_of(name.c_str()), number / 8);
+  const auto words = base::philox(step_seed, base::stream_of(name), number / 8);
   const auto bits = words[number % 8 / 2] >> (number % 2 == 0 ? 0 : 16) & 0xFFFFU;
   return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(master) + bits) >> 16);
 }

@@ -38,7 +38,7 @@ struct Field {
 
 /// What the stand-in computes with.
 Field field_of(Operation& operation, int attribute) {
-  const auto of = [](auto& member) { return Field{sizeof(member), &member}; };
+  const auto of = [](auto& member) { return Field{sizeof(member), static_cast<void*>(&member)}; };
   switch (attribute) {
     case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
       return of(operation.compute);
@@ -101,7 +101,7 @@ std::size_t bytes_beyond(int attribute) {
 }
 
 Field field_of(Preference& preference, int attribute) {
-  const auto of = [](auto& member) { return Field{sizeof(member), &member}; };
+  const auto of = [](auto& member) { return Field{sizeof(member), static_cast<void*>(&member)}; };
   switch (attribute) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
       return of(preference.most_workspace_bytes);

@@ -50,7 +50,8 @@ cublasStatus_t multiply(Handle& handle, std::unique_ptr<Launch> launch, cudaStre
 }  // namespace
 }  // namespace trireme::testing::cublaslt
 
-// NOLINTBEGIN(readability-identifier-naming): the names are cuBLASLt's.
+// NOLINTBEGIN(readability-identifier-naming,readability-function-size): names and parameters are
+// cuBLASLt's.
 extern "C" {
 
 using namespace trireme::testing::cublaslt;
@@ -168,4 +169,4 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t raw, cublasLtMatmulDesc_t operati
 }
 
 }  // extern "C"
-// NOLINTEND(readability-identifier-naming)
+// NOLINTEND(readability-identifier-naming,readability-function-size)

@@ -44,6 +44,7 @@ FakeCudnn& fake() {
 }  // namespace
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): the names are cuDNN's.
 
 std::size_t cudnnGetVersion() {
   return fake().api().version();
@@ -84,4 +85,5 @@ Status cudnnBackendExecute(Handle handle, RawDescriptor plan, RawDescriptor pack
   return fake().api().execute(handle, plan, pack);
 }
 
+// NOLINTEND(readability-identifier-naming)
 }  // extern "C"

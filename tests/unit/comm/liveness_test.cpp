@@ -45,7 +45,7 @@ class Sleeper {
     // It stays a zombie: its number is not used again.
     ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOWAIT);
   }
-  void bury() {
+  void bury() const {
     int status = 0;
     if (process_ > 0) ::waitpid(process_, &status, 0);
   }

@@ -43,7 +43,7 @@ constexpr std::size_t sizes[] = {0, 1, 2, 4, 8, 16};
 /// The toolkit's own first, which is the header's; nothing where there is none.
 std::optional<std::string> path_of_real_library() {
   const auto file = trireme::base::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-  const std::string built_with = std::string(TRIREME_CUDA_LIBRARY_FOLDER) + "/" + file;
+  std::string built_with = std::string(TRIREME_CUDA_LIBRARY_FOLDER) + "/" + file;
   if (std::filesystem::exists(built_with)) return built_with;
   const auto places = trireme::base::places_of_cuda_library(file);
   if (places.size() < 2) return std::nullopt;

@@ -12,9 +12,9 @@ namespace trireme::device::test {
 class CublasltGemm {
  public:
   struct Shape {
-    std::uint64_t m;
-    std::uint64_t n;
-    std::uint64_t k;
+    std::uint64_t m = 0;
+    std::uint64_t n = 0;
+    std::uint64_t k = 0;
     cublasOperation_t transpose_a = CUBLAS_OP_N;
     cublasOperation_t transpose_b = CUBLAS_OP_N;
     cudaDataType_t in = CUDA_R_32F;
@@ -28,7 +28,8 @@ class CublasltGemm {
 
   template <typename T>
   CublasltGemm& set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    last_ = blas_.set_operation(&operation_, attribute, &value, sizeof(value));
+    last_ = blas_.set_operation(&operation_, attribute, static_cast<const void*>(&value),
+                                sizeof(value));
     return *this;
   }
   template <typename T>

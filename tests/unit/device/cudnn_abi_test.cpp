@@ -20,9 +20,14 @@ constexpr bool same(Theirs theirs, Ours ours) {
 /// Functions whose arguments and results have the same sizes, one by one.
 template <typename Theirs, typename Ours>
 constexpr bool same_call = false;
+// NOLINTBEGIN(bugprone-sizeof-expression,misc-redundant-expression): pointers have a size, too, and
+// some types are the same on both sides.
+template <typename A, typename B>
+constexpr bool same_argument =
+    sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
 template <typename R, typename... A, typename S, typename... B>
-constexpr bool same_call<R (*)(A...), S (*)(B...)> =
-    ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>)&&...);
+constexpr bool same_call<R (*)(A...), S (*)(B...)> = (same_argument<A, B> && ...);
+// NOLINTEND(bugprone-sizeof-expression,misc-redundant-expression)
 
 }  // namespace
 

@@ -47,8 +47,8 @@ TEST_CASE("gradients of a token whose rows lie far apart are all added, each onc
     TestTensor d_table(DType::f32, {2, width});
     // Most tokens are another rank's.
     std::vector<std::int32_t> ids(rows, 7);
-    std::vector<float> gradients(rows * width, 1000.0F);
-    std::vector<float> expected(2 * width, 0.5F);
+    std::vector<float> gradients(static_cast<std::size_t>(rows * width), 1000.0F);
+    std::vector<float> expected(static_cast<std::size_t>(2 * width), 0.5F);
     d_table.set(expected);
     for (const auto& [row, token] : known) {
       ids[row] = token;

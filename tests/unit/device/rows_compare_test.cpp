@@ -75,13 +75,15 @@ TEST_CASE("bias gradients equal the reference on odd shapes") {
 
 TEST_CASE("biases are added to results of their own and of another type") {
   const auto spread = GENERATE(Spread::contiguous, Spread::strided);
-  const auto [in, out] =
+  const auto types =
       GENERATE(std::pair{DType::bf16, DType::f32}, std::pair{DType::bf16, DType::bf16},
                std::pair{DType::f32, DType::f32});
+  const auto in = types.first;
+  const auto out = types.second;
   for (const auto& shape :
        {Shape{1, 1}, Shape{37, 7}, Shape{30, 40}, Shape{5, 1032}, Shape{33, 515}}) {
     INFO("rows " << shape.rows << ", width " << shape.width);
-    compare(out, [&, in = in, out = out](Kernels& kernels) {
+    compare(out, [&](Kernels& kernels) {
       TestTensor x(in, {shape.rows, 3});
       TestTensor w(in, {shape.width, 3});
       TestTensor bias(in, {shape.width});

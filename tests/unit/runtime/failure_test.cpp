@@ -89,6 +89,7 @@ TEST_CASE("a cause that is no UTF-8 is written down all the same") {
 
 TEST_CASE("the rank that failed has the last word over those that heard of it") {
   const tests::TemporaryFolder folder;
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): configure() changes the original.
   const auto before = base::log::settings();
   auto settings = before;
   const auto write_as = [&](int rank, const comm::RankFailure& failure) {

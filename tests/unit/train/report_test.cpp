@@ -74,6 +74,7 @@ TEST_CASE("speed and MFU are tokens and operations by time, and a beaten peak is
 
 TEST_CASE("waits and the time left are told as they were counted") {
   const tests::TemporaryFolder folder;
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): configure() changes the original.
   const auto before = base::log::settings();
   auto log = before;
   log.file = (folder.path() / "log.txt").string();
@@ -168,6 +169,7 @@ TEST_CASE("what a card's memory holds is told part by part, and what is left is 
 TEST_CASE("people read nan, whatever sign the machine gave it") {
   const double minus_nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0);
   const tests::TemporaryFolder folder;
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): configure() changes the original.
   const auto before = base::log::settings();
   auto log = before;
   log.file = (folder.path() / "log.txt").string();
