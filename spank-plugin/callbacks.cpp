@@ -19,11 +19,14 @@ std::vector<std::string>& texts() {
 
 void register_options(spank_t spank, spank_opt_cb_f note) {
   if (texts().empty()) {
-    for (const auto& term : launch::terms()) {
-      for (const auto& text : {term.option, term.argument, term.usage}) texts().emplace_back(text);
+    for (const auto& option : launch::options()) {
+      for (const std::string_view text :
+           {option.name, std::string_view(option.argument), option.usage}) {
+        texts().emplace_back(text);
+      }
     }
   }
-  for (std::size_t index = 0; index < launch::terms().size(); ++index) {
+  for (std::size_t index = 0; index < launch::options().size(); ++index) {
     spank_option option{};
     option.name = texts()[3 * index].data();
     option.arginfo = texts()[3 * index + 1].data();
@@ -57,7 +60,7 @@ std::optional<std::string> job_variable(spank_t spank, std::string_view name) {
     const auto status =
         spank_getenv(spank, variable.c_str(), value.data(), static_cast<int>(value.size()));
     if (status == ESPANK_SUCCESS) return value.substr(0, value.find('\0'));
-    // A carrier is at most 64 KiB; what is longer is not one.
+    // An encoded contract is at most 64 KiB; what is longer is not one.
     if (status != ESPANK_NOSPACE || value.size() > 128 * 1024) return std::nullopt;
     value.assign(value.size() * 8, '\0');
   }
@@ -74,9 +77,9 @@ int Callbacks::init(spank_t spank, int count, char** arguments, spank_opt_cb_f n
   return ESPANK_SUCCESS;
 }
 
-int Callbacks::option(int term_index, const char* argument, bool remote) {
-  const auto all = launch::terms();
-  const auto index = static_cast<std::size_t>(term_index);
+int Callbacks::option(int option_index, const char* argument, bool remote) {
+  const auto all = launch::options();
+  const auto index = static_cast<std::size_t>(option_index);
   if (index >= all.size() || argument == nullptr) return ESPANK_SUCCESS;
   if (!remote) {
     submission_.note_option(all[index], argument);
@@ -84,30 +87,30 @@ int Callbacks::option(int term_index, const char* argument, bool remote) {
   }
   // Only needed where the variable of the contract did not arrive. A list arrives as its last
   // entry, twice: putting it once is all that can be done.
-  const auto value = launch::parse_value(all[index], argument, all[index].option);
+  const auto value = launch::parse_value(all[index], argument, all[index].name);
   if (!value) return ESPANK_SUCCESS;
-  remote_options_.drop(all[index].option);
-  remote_options_.put({&all[index], *value, base::format("srun --{}", all[index].option)});
+  remote_options_.drop(all[index].name);
+  remote_options_.put({&all[index], *value, base::format("srun --{}", all[index].name)});
   return ESPANK_SUCCESS;
 }
 
 int Callbacks::options_done(spank_t spank) {
   if (submits(spank_context())) {
     const auto command = spank_context() == S_CTX_LOCAL ? launch::Command::srun : allocator();
-    if (!submission_.judge(command)) leave();
+    if (!submission_.validate(command)) leave();
     return ESPANK_SUCCESS;
   }
   if (spank_context() != S_CTX_REMOTE) return ESPANK_SUCCESS;
   auto contract = remote_options_;
-  if (const auto carrier = job_variable(spank, launch::carrier_variable)) {
-    auto decoded = launch::decode(*carrier);
+  if (const auto encoded = job_variable(spank, launch::encoded_variable)) {
+    auto decoded = launch::decode(*encoded);
     if (!decoded) {
       slurm_error("trireme: %s", decoded.failure().text.c_str());
       return ESPANK_SUCCESS;
     }
     contract = *std::move(decoded);
   }
-  if (!contract.given().empty()) node_.emplace(settings_, std::move(contract), spank);
+  if (!contract.settings().empty()) node_.emplace(settings_, std::move(contract), spank);
   return ESPANK_SUCCESS;
 }
 

@@ -148,8 +148,8 @@ void Node::prepare_task(spank_t spank) const {
     }
   };
   auto variables = launch::variables(contract_);
-  for (const auto& term : launch::terms())
-    set(term.variable, variables[std::string(term.variable)]);
+  for (const auto& option : launch::options())
+    set(option.variable, variables[std::string(option.variable)]);
   if (!contract_.active()) return;
   raise_soft_limit(spank, RLIMIT_MEMLOCK, settings_.memlock, "SLURM_RLIMIT_MEMLOCK");
   raise_soft_limit(spank, RLIMIT_CORE, settings_.core, "SLURM_RLIMIT_CORE");
@@ -157,7 +157,7 @@ void Node::prepare_task(spank_t spank) const {
   const bool named = spank_getenv(spank, "SLURMD_NODENAME", node, sizeof node) == ESPANK_SUCCESS;
   set(launch::node_variable, named ? node : step_.node);
   set(launch::version_variable, format("{}", launch::contract_version));
-  set(launch::carrier_variable, launch::encode(contract_));
+  set(launch::encoded_variable, launch::encode(contract_));
   set(launch::directory_variable, folder_);
   set(launch::record_variable, record_path_);
 }

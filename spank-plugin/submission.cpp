@@ -3,7 +3,6 @@
 #include "trireme/base/format.hpp"
 #include "trireme/launch/check.hpp"
 
-#include "keys.hpp"
 #include "site.hpp"
 #include "spank.hpp"
 
@@ -48,15 +47,15 @@ launch::Geometry geometry_of(Command command, const base::Environment& environme
 }
 
 /// Tasks find the contract here even on nodes without the plugin.
-void hand_on(const Contract& contract) {
-  if (contract.given().empty()) {
-    ::unsetenv(std::string(launch::carrier_variable).c_str());
+void export_contract(const Contract& contract) {
+  if (contract.settings().empty()) {
+    ::unsetenv(std::string(launch::encoded_variable).c_str());
   } else {
-    ::setenv(std::string(launch::carrier_variable).c_str(), launch::encode(contract).c_str(), 1);
+    ::setenv(std::string(launch::encoded_variable).c_str(), launch::encode(contract).c_str(), 1);
   }
   const auto variables = launch::variables(contract);
-  for (const auto& term : launch::terms()) {
-    const std::string name(term.variable);
+  for (const auto& option : launch::options()) {
+    const std::string name(option.variable);
     const auto found = variables.find(name);
     if (found == variables.end()) {
       ::unsetenv(name.c_str());
@@ -74,33 +73,33 @@ bool refuse(const std::vector<std::string>& mistakes) {
 }  // namespace
 
 void Submission::remember_inherited(const base::Environment& environment) {
-  for (const auto& term : launch::terms()) {
-    auto suffix = format("_SLURM_SPANK_OPTION_trireme_{}", term.option);
+  for (const auto& option : launch::options()) {
+    auto suffix = format("_SLURM_SPANK_OPTION_trireme_{}", option.name);
     std::replace(suffix.begin(), suffix.end(), '-', '_');
     for (const auto& [name, value] : environment.variables()) {
-      if (name.ends_with(suffix)) inherited_[&term] = value;
+      if (name.ends_with(suffix)) inherited_[&option] = value;
     }
   }
 }
 
-void Submission::note_option(const launch::Term& term, std::string_view text) {
-  const auto inherited = inherited_.find(&term);
+void Submission::note_option(const launch::Option& option, std::string_view text) {
+  const auto inherited = inherited_.find(&option);
   if (inherited != inherited_.end()) {
     const bool same = inherited->second == text;
     inherited_.erase(inherited);
     if (same) return;
   }
-  noted_.push_back({&term, std::string(text)});
+  noted_.push_back({&option, std::string(text)});
 }
 
-bool Submission::judge(Command command) {
+bool Submission::validate(Command command) {
   auto [environment, contract, mistakes] = surroundings(command);
   Contract explicitly;
-  for (const auto& [term, text] : noted_) {
-    auto value = launch::parse_value(*term, text, format("--{}", term->option));
+  for (const auto& [option, text] : noted_) {
+    auto value = launch::parse_value(*option, text, format("--{}", option->name));
     if (value) {
       explicitly.put(
-          {term, *std::move(value), format("{} --{}", launch::name(command), term->option)});
+          {option, *std::move(value), format("{} --{}", launch::name(command), option->name)});
     } else {
       mistakes.push_back(value.failure().text);
     }
@@ -110,17 +109,14 @@ bool Submission::judge(Command command) {
   if (explicitly.off()) contract = {};
   contract.put_all(explicitly);
   // What an enclosing job handed on must not reach another job.
-  const bool stale = environment.has(launch::carrier_variable);
-  if (contract.given().empty() && !stale) return true;
-  if (!contract.given().empty()) {
+  const bool stale = environment.has(launch::encoded_variable);
+  if (contract.settings().empty() && !stale) return true;
+  if (!contract.settings().empty()) {
     const auto geometry = geometry_of(command, environment);
     // A step of any size may run inside a job: only what is asked of this step must fit it.
-    const bool judged = !geometry.in_allocation || !explicitly.given().empty();
+    const bool judged = !geometry.in_allocation || !explicitly.settings().empty();
     if (judged) {
-      auto refused = refused_by_configuration(contract);
-      const auto impossible = launch::impossibilities(contract, geometry);
-      refused.insert(refused.end(), impossible.begin(), impossible.end());
-      if (!refuse(refused)) return false;
+      if (!refuse(launch::impossibilities(contract, geometry))) return false;
     }
     const launch::Site site{default_mpi(environment.get("SLURM_CONF").value_or("")),
                             environment.get("SLURM_CPUS_PER_TASK").value_or("")};
@@ -128,7 +124,7 @@ bool Submission::judge(Command command) {
       slurm_info("trireme: %s", text.c_str());
     }
   }
-  hand_on(contract);
+  export_contract(contract);
   return true;
 }
 

@@ -19,17 +19,17 @@ class Submission {
   /// Options that an enclosing job was submitted with, which Slurm gives to each nested srun as if
   /// they stood on its command line.
   void remember_inherited(const base::Environment& environment);
-  void note_option(const launch::Term& term, std::string_view text);
+  void note_option(const launch::Option& option, std::string_view text);
   /// False after a refusal, whose text was printed.
-  bool judge(launch::Command command);
+  bool validate(launch::Command command);
 
  private:
   struct Noted {
-    const launch::Term* term;
+    const launch::Option* option;
     std::string text;
   };
 
-  std::map<const launch::Term*, std::string> inherited_;
+  std::map<const launch::Option*, std::string> inherited_;
   std::vector<Noted> noted_;
 };
 

@@ -1,11 +1,12 @@
 # Rooms and their layers. A room may use only rooms of a lower layer, and exactly one room may
 # include each foreign API; both rules are checked here, so a breach ends the configuration.
 set(TRIREME_LAYER_base 0)
-set(TRIREME_LAYER_config 1)
+set(TRIREME_LAYER_schema 1)
 set(TRIREME_LAYER_layout 1)
 set(TRIREME_LAYER_topology 1)
-set(TRIREME_LAYER_launch 1)
 set(TRIREME_LAYER_telemetry 1)
+set(TRIREME_LAYER_config 2)
+set(TRIREME_LAYER_launch 2)
 set(TRIREME_LAYER_device 2)
 set(TRIREME_LAYER_data 2)
 set(TRIREME_LAYER_comm 3)
@@ -17,7 +18,7 @@ set(TRIREME_LAYER_runtime 6)
 set(TRIREME_LAYER_plan 6)
 set(TRIREME_LAYER_train 7)
 set(TRIREME_LAYER_apps 8)
-set(TRIREME_ROOMS base config layout topology launch telemetry device data comm model optim
+set(TRIREME_ROOMS base schema layout topology config launch telemetry device data comm model optim
     checkpoint engine runtime plan train apps)
 
 # Foreign headers (as regular expressions) and the only room that may include them.
@@ -82,6 +83,9 @@ function(trireme_add_room room)
     "${PROJECT_SOURCE_DIR}/include/trireme/${room}/*.hpp")
   trireme_check_includes(${room} "${ARG_DEPENDS}" "${files}")
 
+  list(JOIN ARG_DEPENDS ", " sees)
+  set_property(GLOBAL PROPERTY TRIREME_ROOM_${room}_SEES "${sees}")
+
   add_library(trireme_${room} STATIC ${ARG_SOURCES})
   add_library(trireme::${room} ALIAS trireme_${room})
   target_include_directories(trireme_${room}
@@ -91,4 +95,20 @@ function(trireme_add_room room)
   list(TRANSFORM ARG_DEPENDS PREPEND trireme::)
   target_link_libraries(trireme_${room} PUBLIC ${ARG_DEPENDS} ${ARG_LINK}
     PRIVATE ${ARG_PRIVATE_LINK})
+endfunction()
+
+# trireme_write_rooms(<file>): the rooms of this build from the top layer down, and what each sees:
+# the picture in docs/architecture.md, which a test compares with this file.
+function(trireme_write_rooms file)
+  set(text "| layer | room | sees |\n|---|---|---|\n")
+  foreach(layer RANGE 20)
+    math(EXPR from_top "20 - ${layer}")
+    foreach(room IN LISTS TRIREME_ROOMS)
+      if(TRIREME_LAYER_${room} EQUAL from_top)
+        get_property(sees GLOBAL PROPERTY TRIREME_ROOM_${room}_SEES)
+        string(APPEND text "| ${from_top} | `${room}` | ${sees} |\n")
+      endif()
+    endforeach()
+  endforeach()
+  file(WRITE "${file}" "${text}")
 endfunction()

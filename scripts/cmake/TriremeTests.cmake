@@ -29,6 +29,10 @@ function(trireme_add_mpi_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 180)
   endif()
+  # Sanitizers make everything several times slower.
+  if(TRIREME_SANITIZE)
+    math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
+  endif()
   add_executable(mpi_${name} ${ARG_SOURCES})
   target_include_directories(mpi_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests"
     "${PROJECT_SOURCE_DIR}/src")

@@ -3,9 +3,9 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/comm/measure.hpp"
-#include "trireme/config/value.hpp"
 #include "trireme/runtime/device_queues.hpp"
 #include "trireme/runtime/network_exports.hpp"
+#include "trireme/schema/value.hpp"
 
 #include "apps/bench_groups.hpp"
 #include "apps/commands.hpp"
@@ -43,7 +43,7 @@ std::vector<comm::MeasureOptions> measurements_of(const CommOptions& options) {
   for (const auto& name : options.collectives) {
     measured.collective = base::value_or_throw(comm::collective_named(name));
     for (const auto& size : options.sizes) {
-      const auto bytes = config::parse_bytes(size);
+      const auto bytes = schema::parse_bytes(size);
       if (!bytes.ok() || *bytes < 4) {
         throw base::Error(base::usage_failure(
             format("--bytes {} is not the size of an array ({}); try --bytes 16MiB", size,

@@ -26,8 +26,8 @@ std::vector<base::Rank> members(const layout::Mesh& mesh, base::Rank self,
 runtime::JoinOptions join_options(const BenchAxis& axis, double timeout_seconds) {
   runtime::JoinOptions options;
   if (axis.group != "world") {
-    options.tensor = axis.tensor;
-    options.pipeline = axis.pipeline;
+    options.arrangement.tensor = axis.tensor;
+    options.arrangement.pipeline = axis.pipeline;
   }
   options.timeout_seconds = timeout_seconds;
   return options;
@@ -85,7 +85,7 @@ BenchGroups make_bench_groups(comm::MpiRuntime& mpi, const base::Environment& en
   BenchGroups made;
   made.device = &device::host_device();
   const auto mesh = base::value_or_throw(
-      runtime::make_mesh(join_options(axis, nccl.timeout_seconds), mpi.world_size()));
+      layout::arrange(join_options(axis, nccl.timeout_seconds).arrangement, mpi.world_size()));
   for (const auto& backend : backends) {
     made.groups.push_back(
         mpi.make_group(axis.group, members(mesh, mpi.world_rank(), axis.group),

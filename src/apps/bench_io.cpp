@@ -3,7 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/checkpoint/measure_disk.hpp"
-#include "trireme/config/value.hpp"
+#include "trireme/schema/value.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/on_ranks.hpp"
@@ -35,7 +35,7 @@ checkpoint::DiskOptions disk_options(const IoOptions& options) {
         format("--path '{}' is not a folder (files are written there and removed); name one",
                options.path)));
   }
-  const auto bytes = config::parse_bytes(options.bytes);
+  const auto bytes = schema::parse_bytes(options.bytes);
   if (!bytes.ok() || *bytes < 1) {
     throw base::Error(base::usage_failure(
         format("--bytes {} is not the size of a file ({}); try --bytes 1GiB", options.bytes,

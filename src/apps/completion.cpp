@@ -1,6 +1,6 @@
 // trireme completion bash: a completion script, from the command tree and the configuration keys.
 #include "trireme/base/format.hpp"
-#include "trireme/config/schema.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include "apps/cli_tree.hpp"
 #include "apps/commands.hpp"
@@ -93,10 +93,10 @@ std::string bash_script() {
   add_command(describe(line.root()), tables);
   std::string values;
   std::vector<std::string> keys;
-  for (const auto& key : config::schema()) {
+  for (const auto& key : schema::keys()) {
     keys.push_back(key.full_name());
     std::vector<std::string_view> choices = key.choices;
-    if (key.type == config::Type::flag) choices = {"true", "false"};
+    if (key.type == schema::Type::flag) choices = {"true", "false"};
     if (key.allows_auto()) choices.emplace_back("auto");
     if (choices.empty()) continue;
     values += format("  [\"{}\"]=\"{}\"\n", key.full_name(), base::join(choices, " "));

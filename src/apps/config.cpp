@@ -5,8 +5,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/config/reference.hpp"
 #include "trireme/config/sources.hpp"
+#include "trireme/schema/reference.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
@@ -22,8 +22,8 @@ using base::format;
 using base::Json;
 
 struct JsonOf {
-  Json operator()(const config::Automatic& /*unused*/) const { return "auto"; }
-  Json operator()(const std::vector<config::WeightedText>& list) const {
+  Json operator()(const schema::Automatic& /*unused*/) const { return "auto"; }
+  Json operator()(const std::vector<schema::WeightedText>& list) const {
     auto array = Json::array();
     for (const auto& entry : list) {
       array.push_back(Json{{"text", entry.text}, {"weight", entry.weight}});
@@ -38,7 +38,7 @@ struct JsonOf {
 
 Json json_of(const config::Config& config) {
   Json object = Json::object();
-  for (const auto& key : config.keys()) {
+  for (const auto& key : schema::keys()) {
     const auto name = key.full_name();
     object[name] = {{"value", std::visit(JsonOf{}, config.value(name))},
                     {"text", config.shown(name)},
@@ -55,9 +55,9 @@ struct ShowOptions {
 
 /// One value, as scripts want it. The run directory is the one that a run takes.
 std::string value_text(const config::Config& config, const std::string& name) {
-  if (config::find_key(name) == nullptr) {
+  if (schema::find_key(name) == nullptr) {
     throw base::Error(base::ExitCode::usage,
-                      format("--get: there is no key '{}'{}", name, config::key_suggestion(name)));
+                      format("--get: there is no key '{}'{}", name, schema::key_suggestion(name)));
   }
   return name == "run.directory" ? config::run_directory(config).string() : config.shown(name);
 }
@@ -94,9 +94,9 @@ Action prepare_check(CLI::App& app) {
       base::log::warning("config", "{}", text);
     }
     std::size_t given_count = 0;
-    for (const auto& key : config.keys()) given_count += config.given(key.full_name()) ? 1 : 0;
+    for (const auto& key : schema::keys()) given_count += config.given(key.full_name()) ? 1 : 0;
     context.out.write(format("correct: {} of {} keys are set, the others stand at their defaults\n",
-                             given_count, config.keys().size()));
+                             given_count, schema::keys().size()));
     for (const auto& text : unknown) context.out.write(format("not checked: {}\n", text));
     return ExitCode::done;
   };
@@ -104,7 +104,7 @@ Action prepare_check(CLI::App& app) {
 
 Action prepare_reference(CLI::App& /*app*/) {
   return [](Context& context) {
-    context.out.write(config::reference_markdown());
+    context.out.write(schema::reference_markdown());
     return ExitCode::done;
   };
 }
@@ -141,7 +141,7 @@ Action prepare_diff(CLI::App& app) {
       const Json line{
           {"key", difference.key},          {"first", difference.first},
           {"second", difference.second},    {"first_origin", first_origin},
-          {"second_origin", second_origin}, {"concerns", config::name(difference.concern)}};
+          {"second_origin", second_origin}, {"concerns", schema::name(difference.concern)}};
       context.out.write(options->json ? line.dump() + "\n"
                                       : format("{}: {} ({}) -> {} ({})\n", difference.key,
                                                shown(difference.first), first_origin,

@@ -18,13 +18,13 @@ base::Result<std::vector<config::Launched>> launched_values(const base::Environm
   if (!contract) return contract.failure();
   std::vector<config::Launched> values;
   if (!contract->active()) return values;
-  for (const auto& given : contract->given()) {
-    if (given.term->is_setting) {
-      const auto equals = given.value.find('=');
+  for (const auto& setting : contract->settings()) {
+    if (setting.option->sets_any_key) {
+      const auto equals = setting.value.find('=');
       values.push_back(
-          {given.value.substr(0, equals), given.value.substr(equals + 1), given.origin});
-    } else if (!given.term->key.empty()) {
-      values.push_back({std::string(given.term->key), given.value, given.origin});
+          {setting.value.substr(0, equals), setting.value.substr(equals + 1), setting.origin});
+    } else if (!setting.option->key.empty()) {
+      values.push_back({std::string(setting.option->key), setting.value, setting.origin});
     }
   }
   return values;

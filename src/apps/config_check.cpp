@@ -19,7 +19,7 @@ using base::format;
 constexpr std::int64_t some_vocabulary = 1 << 16;
 
 /// The fewest ranks that the degrees allow; more of them than there can be are left to the mesh.
-int fewest_ranks(const layout::Degrees& degrees) {
+int fewest_ranks(const config::ParallelOptions& degrees) {
   constexpr std::int64_t most = 1 << 24;
   auto product = std::min(most, std::int64_t{degrees.tensor} * degrees.pipeline);
   product = std::min(most, product * degrees.data.value_or(1));
@@ -29,9 +29,10 @@ int fewest_ranks(const layout::Degrees& degrees) {
 }  // namespace
 
 base::Result<std::vector<std::string>> check_run(const config::Config& config) {
-  const auto& folder = config.text("model.from");
+  const auto& keys = config.options();
+  const auto& folder = keys.model.from;
   const bool known_to_run = fs::exists(config::run_directory(config) / "model.json");
-  if (config.automatic("model.architecture") && folder.empty() && !known_to_run) {
+  if (!keys.model.architecture && folder.empty() && !known_to_run) {
     return std::vector<std::string>{
         "the model and how it fits its layout (neither model.architecture nor model.from is "
         "given)"};
@@ -41,16 +42,16 @@ base::Result<std::vector<std::string>> check_run(const config::Config& config) {
         "the model and how it fits its layout (there is no '{}' here)", folder + "/config.json")};
   }
   std::vector<std::string> unknown;
-  const auto& tokenizer = config.text("data.tokenizer");
-  const bool tokenizer_is_missing = config.automatic("model.vocab_size") && folder.empty() &&
-                                    !known_to_run && !tokenizer.empty() && !fs::exists(tokenizer);
+  const auto& tokenizer = keys.data.tokenizer;
+  const bool tokenizer_is_missing = !keys.model.vocab_size && folder.empty() && !known_to_run &&
+                                    !tokenizer.empty() && !fs::exists(tokenizer);
   if (tokenizer_is_missing) {
     unknown.push_back(format("the size of the vocabulary (there is no '{}' here)", tokenizer));
   }
   const auto model = tokenizer_is_missing ? model::from_config(config, some_vocabulary)
                                           : train::model_from(config);
   if (!model.ok()) return model.failure();
-  const auto mesh = engine::mesh_from(config, *model, fewest_ranks(engine::degrees_from(config)));
+  const auto mesh = engine::mesh_from(config, *model, fewest_ranks(keys.parallel));
   if (!mesh.ok()) return mesh.failure();
   const auto options = engine::options_from(config, *model, *mesh, base::Rank{0});
   if (!options.ok()) return options.failure();

@@ -35,7 +35,7 @@ struct LayoutOptions {
 };
 
 base::Result<layout::Mesh> mesh_of(const LayoutOptions& options) {
-  layout::Degrees degrees{options.tensor, options.pipeline};
+  layout::ParallelArrangement degrees{.tensor = options.tensor, .pipeline = options.pipeline};
   if (options.data > 0) degrees.data = options.data;
   return layout::arrange(degrees, options.world);
 }

@@ -1,8 +1,8 @@
 // trireme man: the manual pages. The first is made here, from the command tree and the table of
 // configuration keys; those of the launch in man_launch.cpp.
 #include "trireme/base/format.hpp"
-#include "trireme/config/reference.hpp"
-#include "trireme/config/schema.hpp"
+#include "trireme/schema/reference.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include "apps/cli_tree.hpp"
 #include "apps/commands.hpp"
@@ -33,13 +33,13 @@ std::string command_section(const CommandText& command) {
 
 std::string key_section() {
   std::string text;
-  for (const auto& section : config::sections()) {
+  for (const auto& section : schema::sections()) {
     text += format(".SS {}\n{}\n", roff(section.name), roff(section.documentation));
-    for (const auto& key : config::schema()) {
+    for (const auto& key : schema::keys()) {
       if (key.section != section.name) continue;
       const auto standard = key.default_text.empty() ? "empty" : key.default_text;
       auto meaning =
-          format("{} Default: {}. {}", config::kind_text(key), standard, key.documentation);
+          format("{} Default: {}. {}", schema::kind_text(key), standard, key.documentation);
       if (key.allows_auto()) meaning += format(" auto: {}.", key.auto_rule);
       text += item(key.full_name(), meaning);
     }

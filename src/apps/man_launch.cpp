@@ -1,7 +1,7 @@
 // The manual pages of the launch, from the tables of room launch.
 #include "trireme/base/format.hpp"
 #include "trireme/launch/contract.hpp"
-#include "trireme/launch/terms.hpp"
+#include "trireme/launch/options.hpp"
 #include "trireme/launch/vocabulary.hpp"
 
 #include "apps/man_pages.hpp"
@@ -28,18 +28,18 @@ std::string paragraph(std::string_view text) {
 /// One item for each thing that may be asked for.
 std::string option_items() {
   std::string text;
-  for (const auto& term : launch::terms()) {
-    auto meaning =
-        format("{}: {}.\nVariable {}", term.usage, launch::permitted_text(term), term.variable);
-    if (!term.key.empty()) meaning += format(", key {}", term.key);
-    text += item(format("--{}={}", term.option, term.argument), meaning + ".");
+  for (const auto& option : launch::options()) {
+    auto meaning = format("{}: {}.\nVariable {}", option.usage, launch::permitted_text(option),
+                          option.variable);
+    if (!option.key.empty()) meaning += format(", key {}", option.key);
+    text += item(format("--{}={}", option.name, option.argument), meaning + ".");
   }
   return text;
 }
 
 std::string variable_items() {
   std::string text;
-  for (const auto& each : launch::handed_on()) {
+  for (const auto& each : launch::task_variables()) {
     text += item(each.variable, format("Set by {}: {}.", each.set_by, each.says));
   }
   return text;

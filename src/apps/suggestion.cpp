@@ -2,8 +2,8 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
-#include "trireme/config/names.hpp"
-#include "trireme/config/schema.hpp"
+#include "trireme/schema/names.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include "apps/cli_tree.hpp"
 
@@ -58,7 +58,7 @@ std::string surplus_option(const CLI::App& app, const std::string& argument,
   const auto neighbour = base::did_you_mean(name, names);
   const bool has_keys = has(own, "--set");
   const auto stem = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-  const auto keys = config::keys_called(underscored(stem));
+  const auto keys = schema::keys_called(underscored(stem));
   if (has_keys && (neighbour.empty() || !keys.empty())) {
     const auto setting = setting_meant(stem, value_behind(argument, arguments));
     if (!setting.empty()) {
@@ -72,10 +72,10 @@ std::string surplus_option(const CLI::App& app, const std::string& argument,
 
 std::string setting_meant(const std::string& name, const std::string& value) {
   const auto key_name = underscored(name);
-  auto keys = config::keys_called(key_name);
+  auto keys = schema::keys_called(key_name);
   if (keys.empty() && name.find('.') != std::string::npos) {
     std::vector<std::string> all;
-    for (const auto& key : config::schema()) all.push_back(key.full_name());
+    for (const auto& key : schema::keys()) all.push_back(key.full_name());
     if (const auto near = base::nearest_word(key_name, all)) keys.push_back(*near);
   }
   std::vector<std::string> settings;

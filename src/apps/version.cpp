@@ -58,8 +58,8 @@ Json cpu_json() {
 
 Json run_json(const config::Config& config) {
   Json run;
-  run["name"] = config.text("run.name");
-  run["tags"] = config.texts("run.tags");
+  run["name"] = config.options().run.name;
+  run["tags"] = config.options().run.tags;
   return run;
 }
 

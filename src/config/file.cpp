@@ -2,9 +2,9 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/text.hpp"
 #include "trireme/config/sources.hpp"
-
-#include "text.hpp"
+#include "trireme/schema/text.hpp"
 
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/options_description.hpp>
@@ -54,7 +54,7 @@ ParsedLine parse_line(const std::string& section, const std::string& line) {
 /// What other trainers write configurations in, if a line that cannot be read is of that: "YAML",
 /// "JSON"; else null.
 const char* other_language(const std::filesystem::path& path, std::string_view statement) {
-  const auto extension = lower_case(path.extension().string());
+  const auto extension = base::lower_case(path.extension().string());
   if (extension == ".json" || statement.starts_with('{')) return "JSON";
   if (extension == ".yaml" || extension == ".yml" || statement == "---") return "YAML";
   // "steps: 5", "train:", "- a".
@@ -99,7 +99,7 @@ class Reader {
 };
 
 std::string shown(const std::filesystem::path& path) {
-  return printable(path.string());
+  return base::printable(path.string());
 }
 
 bool Reader::may_open(const std::filesystem::path& path, const std::string& cited_by) {
@@ -131,7 +131,7 @@ void Reader::read(const std::filesystem::path& path, const std::string& cited_by
     read_lines(file, *text);
   } else {
     mistake(format("{}{} (a configuration file must be readable); check the path", cited_by,
-                   printable(text.failure().text)));
+                   base::printable(text.failure().text)));
   }
   chain_.pop_back();
 }
@@ -153,17 +153,17 @@ void Reader::read_lines(Open& file, std::string_view text) {
 
 void Reader::read_line(Open& file, const std::string& raw, int number) {
   const auto place = format("{}:{}: ", shown(file.path), number);
-  const std::string line(trimmed(raw));
+  const std::string line(base::trimmed(raw));
   const auto is_control = [](unsigned char letter) { return letter < 0x20 && letter != '\t'; };
   if (std::any_of(line.begin(), line.end(), is_control) || base::first_broken_utf8(line)) {
     mistake(format("{}'{}' is not text (configuration files are UTF-8 text); check the path", place,
-                   printable(line.substr(0, 40))));
+                   base::printable(line.substr(0, 40))));
     return;
   }
   // Boost would read before the start of the empty name.
-  const auto statement = trimmed(std::string_view(line).substr(0, line.find('#')));
+  const auto statement = base::trimmed(std::string_view(line).substr(0, line.find('#')));
   if (statement.starts_with('[') && statement.ends_with(']') &&
-      trimmed(statement.substr(1, statement.size() - 2)).empty()) {
+      base::trimmed(statement.substr(1, statement.size() - 2)).empty()) {
     mistake(format("{}'{}' names no section; write [section]", place, statement));
     return;
   }
@@ -174,7 +174,8 @@ void Reader::read_line(Open& file, const std::string& raw, int number) {
       accept(file, found, number);
       if (!file.keeps_origins || contents_.assignments.empty()) continue;
       const auto comment = std::string_view(line).substr(std::min(line.find('#'), line.size()));
-      contents_.assignments.back().recorded = trimmed(comment.substr(comment.empty() ? 0 : 1));
+      contents_.assignments.back().recorded =
+          base::trimmed(comment.substr(comment.empty() ? 0 : 1));
     }
   } catch (const options::error&) {
     refuse_line(file, statement, place);
@@ -187,14 +188,14 @@ void Reader::refuse_line(Open& file, std::string_view statement, const std::stri
         format("{}{} looks like {} (a configuration file holds lines 'key = value' below lines "
                "'[section]'); write it so, as configs/*.conf do (trireme config reference lists "
                "the keys)",
-               place, quoted_if_odd(statement), language));
+               place, schema::quoted_if_odd(statement), language));
     file.abandoned = true;
     return;
   }
   if (statement.starts_with('[') && statement.size() > 1) {
-    const auto name = trimmed(statement.substr(1, statement.find(']') - 1));
+    const auto name = base::trimmed(statement.substr(1, statement.find(']') - 1));
     mistake(format("{}{} is no section header (a name between two brackets); write [{}]", place,
-                   quoted_if_odd(statement), printable(name)));
+                   schema::quoted_if_odd(statement), base::printable(name)));
     // What follows is meant to stand in it.
     file.section = name;
     return;
@@ -202,7 +203,7 @@ void Reader::refuse_line(Open& file, std::string_view statement, const std::stri
   mistake(
       format("{}{} is neither 'key = value' nor '[section]' nor a comment (nothing else can "
              "stand in a configuration file); correct the line",
-             place, quoted_if_odd(statement)));
+             place, schema::quoted_if_odd(statement)));
 }
 
 void Reader::accept(Open& file, const options::option& found, int number) {
@@ -222,7 +223,7 @@ void Reader::accept(Open& file, const options::option& found, int number) {
     mistake(
         format("{}{} is set for the second time (the first is line {}, and one of the two "
                "would be ignored); remove one",
-               place, printable(name), first->second));
+               place, base::printable(name), first->second));
     return;
   }
   contents_.assignments.push_back({name, text, {Origin::Kind::file, shown(file.path), number}});

@@ -1,11 +1,12 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/base/text.hpp"
 #include "trireme/config/checks.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/config/sources.hpp"
+#include "trireme/schema/text.hpp"
 
 #include "file.hpp"
-#include "text.hpp"
 
 #include <algorithm>
 #include <map>
@@ -52,20 +53,20 @@ void Resolver::add_file(const std::filesystem::path& path, Origins origins) {
 }
 
 void Resolver::assign(const Assignment& assignment, const std::string& place) {
-  const auto* key = find_key(assignment.name);
+  const auto* key = schema::find_key(assignment.name);
   if (key == nullptr) {
-    const auto suggestion = key_suggestion(assignment.name);
+    const auto suggestion = schema::key_suggestion(assignment.name);
     mistakes_.push_back(format("{}: there is no key '{}' (nothing would read it){}", place,
-                               printable(assignment.name),
+                               base::printable(assignment.name),
                                suggestion.empty() ? "; see trireme config reference" : suggestion));
     return;
   }
-  auto value = parse_value(*key, assignment.text);
+  auto value = schema::parse_value(*key, assignment.text);
   if (!value) {
     mistakes_.push_back(format("{}: {}", place, value.failure().text));
     return;
   }
-  const auto index = static_cast<std::size_t>(key - schema().data());
+  const auto index = static_cast<std::size_t>(key - schema::keys().data());
   config_.entries_[index] = {*std::move(value), assignment.origin};
 }
 
@@ -73,10 +74,11 @@ void Resolver::add_environment(const base::Environment& environment) {
   constexpr std::string_view prefix = "TRIREME_";
   for (const auto& [name, text] : environment.variables()) {
     if (!name.starts_with(prefix) || name.find("__", prefix.size()) == std::string::npos) continue;
-    const auto keys = schema();
-    const auto key = std::find_if(keys.begin(), keys.end(), [&wanted = name](const Key& candidate) {
-      return candidate.environment_name() == wanted;
-    });
+    const auto keys = schema::keys();
+    const auto key =
+        std::find_if(keys.begin(), keys.end(), [&wanted = name](const schema::Key& candidate) {
+          return candidate.environment_name() == wanted;
+        });
     if (key != keys.end()) {
       assign({key->full_name(), text, {Origin::Kind::environment, name, 0}}, name);
       continue;
@@ -85,7 +87,7 @@ void Resolver::add_environment(const base::Environment& environment) {
     for (const auto& candidate : keys) names.push_back(candidate.environment_name());
     const auto near = base::did_you_mean(name, names);
     mistakes_.push_back(format("{}: there is no key of this name (nothing would read it){}",
-                               printable(name), near.empty() ? "; unset it" : near));
+                               base::printable(name), near.empty() ? "; unset it" : near));
   }
 }
 
@@ -95,15 +97,16 @@ void Resolver::add_setting(const std::string& setting) {
     mistakes_.push_back(
         format("--set {}: there is no '=' (a setting is section.key=value); write "
                "--set {}=VALUE",
-               quoted_if_odd(setting), printable(trimmed(setting))));
+               schema::quoted_if_odd(setting), base::printable(base::trimmed(setting))));
     return;
   }
-  const std::string name(trimmed(std::string_view(setting).substr(0, equals)));
+  const std::string name(base::trimmed(std::string_view(setting).substr(0, equals)));
   assign({name, setting.substr(equals + 1), {Origin::Kind::command_line, {}, 0}},
-         format("--set {}", quoted_if_odd(setting)));
+         format("--set {}", schema::quoted_if_odd(setting)));
 }
 
 base::Result<Config> Resolver::finish() {
+  config_.options_ = read_options(config_);
   // Values that were refused stand at their defaults: whether they agree says nothing then.
   if (mistakes_.empty()) {
     if (auto status = check(config_); !status) return status.failure();
@@ -138,9 +141,9 @@ base::Result<Config> resolve_as_recorded(const Sources& sources) {
 namespace {
 
 /// Whether two texts mean another value; texts that mean none differ as texts.
-bool differs(const Key& key, const std::string& first, const std::string& second) {
-  const auto one = parse_value(key, first);
-  const auto other = parse_value(key, second);
+bool differs(const schema::Key& key, const std::string& first, const std::string& second) {
+  const auto one = schema::parse_value(key, first);
+  const auto other = schema::parse_value(key, second);
   return one.ok() && other.ok() ? *one != *other : first != second;
 }
 
@@ -155,7 +158,7 @@ std::vector<Difference> replaced_values(std::span<const std::filesystem::path> f
     const auto contents = read_file(file);
     for (const auto& assignment : contents.assignments) own[assignment.name] = assignment;
     for (auto& [name, assignment] : own) {
-      const auto* key = find_key(name);
+      const auto* key = schema::find_key(name);
       const auto before = standing.find(name);
       if (key != nullptr && before != standing.end() &&
           differs(*key, before->second.text, assignment.text)) {

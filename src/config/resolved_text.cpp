@@ -1,8 +1,7 @@
 #include "trireme/config/resolved_text.hpp"
 
 #include "trireme/base/format.hpp"
-
-#include "text.hpp"
+#include "trireme/base/text.hpp"
 
 #include <algorithm>
 
@@ -22,7 +21,7 @@ std::optional<std::string> resolved_value(std::string_view resolved_text, std::s
     if (line.starts_with('[')) inside = line == section;
     if (!inside || !line.starts_with(begin)) continue;
     line = line.substr(0, line.find('#'));
-    return std::string(trimmed(line.substr(begin.size())));
+    return std::string(base::trimmed(line.substr(begin.size())));
   }
   return std::nullopt;
 }

@@ -45,7 +45,14 @@ std::vector<layout::Box> vocabulary_parts(const DecoderOptions& options) {
 
 base::Status check(const DecoderOptions& options) {
   if (auto status = model::check(options.model); !status.ok()) return status;
-  if (auto status = model::check_on(options.model, options.mesh); !status.ok()) return status;
+  layout::ParallelArrangement arrangement{
+      .tensor = options.mesh.degree(Axis::tensor),
+      .pipeline = options.mesh.degree(Axis::pipeline),
+      .virtual_stages = 1,
+      .stage_layers =
+          std::vector<std::int64_t>(options.stage_layers.begin(), options.stage_layers.end())};
+  model::describe(options.model, arrangement);
+  if (auto status = layout::check(arrangement); !status.ok()) return status;
   if (auto status = model::check_positions(
           options.model,
           base::format("the longest prompt with --max-tokens, {} tokens in all,",
@@ -60,9 +67,6 @@ base::Status check(const DecoderOptions& options) {
         "take heads of up to {} on cards); use numerics.backend = auto",
         options.model.head_dim, device::widest_own_head));
   }
-  auto layers = layout::assign_layers(options.model.num_hidden_layers,
-                                      options.mesh.degree(Axis::pipeline), 1, options.stage_layers);
-  if (!layers) return layers.failure();
   return {};
 }
 

@@ -61,18 +61,31 @@ device::AttentionSize attention_of(const EngineOptions& options) {
           .dropout = model.dropout > 0.0};
 }
 
+namespace {
+
+layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
+  layout::ParallelArrangement arrangement{
+      .world_size = options.mesh.world_size(),
+      .tensor = options.mesh.degree(Axis::tensor),
+      .pipeline = options.mesh.degree(Axis::pipeline),
+      .data = options.mesh.degree(Axis::data),
+      .sequence = options.sequence_parallel == model::SequenceParallel::on,
+      .schedule = options.schedule,
+      .virtual_stages = options.virtual_stages,
+      .stage_layers =
+          std::vector<std::int64_t>(options.stage_layers.begin(), options.stage_layers.end()),
+      .micro_batch = options.micro_batch,
+      .sequence_length = options.sequence_length,
+      .micro_batches = options.micro_batches};
+  model::describe(options.model, arrangement);
+  return arrangement;
+}
+
+}  // namespace
+
 base::Status check(const EngineOptions& options) {
   if (auto status = model::check(options.model); !status.ok()) return status;
-  if (auto status = model::check_on(options.model, options.mesh); !status.ok()) return status;
-  const int stages = options.mesh.degree(Axis::pipeline);
-  const int tensor = options.mesh.degree(Axis::tensor);
-  const auto rows = options.micro_batch * options.sequence_length;
-  if (options.sequence_parallel == model::SequenceParallel::on && rows % tensor != 0) {
-    return base::usage_failure(base::format(
-        "parallel.sequence = true but train.micro_batch x train.sequence_length = {} is not a "
-        "multiple of parallel.tensor = {} (ranks share the rows evenly); change one of them",
-        rows, tensor));
-  }
+  if (auto status = layout::check(arrangement_of(options)); !status.ok()) return status;
   if (auto status = model::check_positions(
           options.model, base::format("train.sequence_length = {}", options.sequence_length),
           options.sequence_length);
@@ -90,11 +103,6 @@ base::Status check(const EngineOptions& options) {
         "numerics.stochastic_rounding = true but numerics.precision = fp32 (parameters are their "
         "own fp32 masters, and nothing is rounded); use precision bf16 or fp8, or leave it false");
   }
-  auto schedule = schedule_of(options);
-  if (!schedule) return schedule.failure();
-  auto layers = layout::assign_layers(options.model.num_hidden_layers, stages,
-                                      options.virtual_stages, options.stage_layers);
-  if (!layers) return layers.failure();
   return {};
 }
 
@@ -116,7 +124,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
               options.micro_batch,
               options.sequence_length,
               options.sequence_parallel,
-              trains() ? options.recompute : model::Recompute::layer,
+              trains() ? options.recompute : model::Recompute::full,
               options.loss_rows,
               options.seed,
               options.linear_forward} {

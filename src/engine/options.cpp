@@ -2,126 +2,118 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/config/arrangement.hpp"
 
 namespace trireme::engine {
 
 using layout::Axis;
 
-layout::Degrees degrees_from(const config::Config& config) {
-  layout::Degrees degrees{config.count("parallel.tensor"), config.count("parallel.pipeline")};
-  if (!config.automatic("parallel.data")) degrees.data = config.count("parallel.data");
-  return degrees;
-}
-
-layout::Suits suits(const config::Config& config, const model::ModelConfig& model) {
-  return [config, model](const layout::Mesh& mesh) {
-    return options_from(config, model, mesh, base::Rank{0}).ok();
-  };
+layout::ParallelArrangement arrangement_of(const config::Config& config,
+                                           const model::ModelConfig& model) {
+  auto arrangement = config::arrangement(config.options());
+  model::describe(model, arrangement);
+  // What `auto` means for the global batch: one micro-batch on each replica.
+  if (!arrangement.global_batch) arrangement.micro_batches = 1;
+  return arrangement;
 }
 
 base::Result<layout::Mesh> mesh_from(const config::Config& config, const model::ModelConfig& model,
                                      int world_size) {
-  return layout::arrange(degrees_from(config), world_size, suits(config, model));
+  return layout::arrange(arrangement_of(config, model), world_size);
 }
 
 namespace {
 
-/// Micro-batches of one data-parallel rank in a step.
-base::Result<int> micro_batches(const config::Config& config, int data) {
-  const auto micro = config.integer("train.micro_batch");
-  const auto global = config.integer_or("train.global_batch", micro * data);
-  if (global % (micro * data) != 0) {
-    return base::usage_failure(base::format(
-        "{} is not a multiple of {} x parallel.data = {} (every data-parallel rank runs whole "
-        "micro-batches); try train.global_batch = {}",
-        config.cited("train.global_batch"), config.cited("train.micro_batch"), data,
-        (global / (micro * data) + 1) * micro * data));
-  }
-  return static_cast<int>(global / (micro * data));
-}
-
-layout::ScheduleKind schedule_of(const config::Config& config) {
-  return base::value_or_throw(layout::schedule_kind(config.text("parallel.schedule")));
-}
-
-model::Recompute recompute_of(const config::Config& config) {
-  const auto& name = config.text("train.activation_checkpointing");
-  if (name == "full") return model::Recompute::layer;
-  return name == "selective" ? model::Recompute::attention : model::Recompute::none;
+base::Status check(const config::Config& config, const layout::ParallelArrangement& arrangement) {
+  const auto found = layout::violations(arrangement);
+  if (found.empty()) return {};
+  return base::usage_failure(layout::text(found.front(), config::citation(config, arrangement)));
 }
 
 /// Where a step reads weights more than once, copies of them are worth their memory.
 model::WeightCopies weight_copies_of(const EngineOptions& options) {
-  const bool once = options.micro_batches == 1 && options.recompute != model::Recompute::layer;
+  const bool once = options.micro_batches == 1 && options.recompute != model::Recompute::full;
   return once ? model::WeightCopies::for_each_use : model::WeightCopies::kept;
 }
 
 /// A chunk of rows reads and writes the whole gradient of the head, 8 bytes an element, for 2 *
 /// rows operations an element. A core does 10 operations in the time of a byte, a card (H200) 200.
-std::int64_t loss_rows_of(const config::Config& config) {
-  return config.text("numerics.backend") == "cuda" ? 8192 : 1024;
+std::int64_t loss_rows_of(const config::NumericsOptions& numerics) {
+  return numerics.on_gpus() ? 8192 : 1024;
 }
 
 }  // namespace
 
-device::DType compute_type(const config::Config& config) {
-  return config.text("numerics.precision") == "fp32" ? device::DType::f32 : device::DType::bf16;
+device::DType compute_type(const config::NumericsOptions& numerics) {
+  return numerics.precision == config::Precision::fp32 ? device::DType::f32 : device::DType::bf16;
 }
 
-std::optional<device::AttentionChoice> card_attention(const config::Config& config) {
-  if (config.text("numerics.backend") != "cuda") return std::nullopt;
+std::optional<device::AttentionChoice> card_attention(const config::NumericsOptions& numerics) {
+  if (!numerics.on_gpus()) return std::nullopt;
   device::AttentionChoice choice;
-  const auto& by = config.text("numerics.attention");
-  if (by == "own") choice.by = device::AttentionBy::own;
-  if (by == "cudnn") choice.by = device::AttentionBy::cudnn;
-  if (config.flag("numerics.deterministic")) choice.bits = device::AttentionBits::repeatable;
+  if (numerics.attention == config::AttentionKernels::own) choice.by = device::AttentionBy::own;
+  if (numerics.attention == config::AttentionKernels::cudnn) {
+    choice.by = device::AttentionBy::cudnn;
+  }
+  if (numerics.deterministic) choice.bits = device::AttentionBits::repeatable;
   return choice;
 }
 
-base::Status check_attention(const config::Config& config, const model::ModelConfig& model) {
-  const auto choice = card_attention(config);
+base::Status check_attention(const config::Options& keys, const model::ModelConfig& model) {
+  const auto choice = card_attention(keys.numerics);
   if (!choice) return {};
   EngineOptions options;
   options.model = model;
-  options.dtype = compute_type(config);
-  options.micro_batch = config.integer("train.micro_batch");
-  options.sequence_length = config.integer("train.sequence_length");
+  options.dtype = compute_type(keys.numerics);
+  options.micro_batch = keys.train.micro_batch;
+  options.sequence_length = keys.train.sequence_length;
   return device::check_attention(attention_of(options), *choice);
 }
 
 base::Result<EngineOptions> options_from(const config::Config& config,
                                          const model::ModelConfig& model, const layout::Mesh& mesh,
                                          base::Rank rank) {
-  auto count = micro_batches(config, mesh.degree(Axis::data));
-  if (!count) return count.failure();
+  auto arrangement = arrangement_of(config, model);
+  arrangement.tensor = mesh.degree(Axis::tensor);
+  arrangement.pipeline = mesh.degree(Axis::pipeline);
+  arrangement.data = mesh.degree(Axis::data);
+  if (auto status = check(config, arrangement); !status.ok()) return status.failure();
+
+  const auto& keys = config.options();
+  const auto& train = keys.train;
+  const auto& parallel = keys.parallel;
+  const auto& numerics = keys.numerics;
+  const auto replica_batch = train.micro_batch * mesh.degree(Axis::data);
   EngineOptions options;
   options.model = model;
   options.mesh = mesh;
   options.rank = rank;
-  options.schedule = schedule_of(config);
-  options.virtual_stages = config.count("parallel.virtual_stages");
-  for (const auto layers : config.integers("parallel.stage_layers")) {
+  options.schedule = parallel.schedule;
+  options.virtual_stages = parallel.virtual_stages;
+  for (const auto layers : parallel.stage_layers) {
     options.stage_layers.push_back(static_cast<int>(layers));
   }
-  options.micro_batch = config.integer("train.micro_batch");
-  options.micro_batches = *count;
-  options.sequence_length = config.integer("train.sequence_length");
-  options.dtype = compute_type(config);
-  options.linear_forward = config.text("numerics.precision") == "fp8" ? model::LinearForward::e4m3
-                                                                      : model::LinearForward::plain;
-  options.sequence_parallel = config.flag("parallel.sequence") && mesh.degree(Axis::tensor) > 1
+  options.micro_batch = train.micro_batch;
+  options.micro_batches =
+      static_cast<int>(train.global_batch.value_or(replica_batch) / replica_batch);
+  options.sequence_length = train.sequence_length;
+  options.dtype = compute_type(numerics);
+  options.linear_forward = numerics.precision == config::Precision::fp8
+                               ? model::LinearForward::e4m3
+                               : model::LinearForward::plain;
+  options.sequence_parallel = parallel.sequence && mesh.degree(Axis::tensor) > 1
                                   ? model::SequenceParallel::on
                                   : model::SequenceParallel::off;
-  options.recompute = recompute_of(config);
+  options.recompute = train.activation_checkpointing;
   options.weight_copies = weight_copies_of(options);
-  options.loss_rows = loss_rows_of(config);
-  options.zero_level = config.count("parallel.zero_level");
-  options.bucket_bytes = config.bytes("parallel.bucket_bytes");
-  options.rule = optim::rule_from(config);
-  options.clip_norm = config.real("optimizer.clip_norm");
-  options.seed = static_cast<std::uint64_t>(config.integer("train.seed"));
-  options.card_attention = card_attention(config);
-  options.record = config.flag("numerics.cuda_graphs") ? RecordSteps::yes : RecordSteps::no;
+  options.loss_rows = loss_rows_of(numerics);
+  options.zero_level = parallel.zero_level;
+  options.bucket_bytes = parallel.bucket_bytes;
+  options.rule = optim::rule_from(keys);
+  options.clip_norm = keys.optimizer.clip_norm;
+  options.seed = static_cast<std::uint64_t>(train.seed);
+  options.card_attention = card_attention(numerics);
+  options.record = numerics.cuda_graphs ? RecordSteps::yes : RecordSteps::no;
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;
 }

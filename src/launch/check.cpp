@@ -2,10 +2,14 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/layout/parallel_rules.hpp"
+#include "trireme/schema/schema.hpp"
+#include "trireme/schema/value.hpp"
 
 #include "text.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace trireme::launch {
 namespace {
@@ -13,64 +17,122 @@ namespace {
 using base::format;
 
 /// "--tensor-parallel = 3", or the variable that said so.
-std::string cited(const Given& given) {
-  const bool by_option = given.origin.find("--") != std::string::npos;
-  return format("{} = {}", by_option ? "--" + std::string(given.term->option) : given.origin,
-                shown(given.value));
+std::string cited(const Setting& setting) {
+  const bool by_option = setting.origin.find("--") != std::string::npos;
+  return format("{} = {}", by_option ? "--" + std::string(setting.option->name) : setting.origin,
+                shown(setting.value));
 }
 
-/// The last value that --trireme-set gives to a key; null if none.
-const Given* last_setting(const Contract& contract, std::string_view key) {
-  const Given* last = nullptr;
-  for (const auto& given : contract.given()) {
-    if (given.term->is_setting && given.value.substr(0, given.value.find('=')) == key) {
-      last = &given;
-    }
+/// The last --trireme-set of a key; null if there is none.
+const Setting* last_of_any_key(const Contract& contract, std::string_view key) {
+  const Setting* last = nullptr;
+  for (const auto& setting : contract.settings()) {
+    const std::string_view value = setting.value;
+    if (setting.option->sets_any_key && value.substr(0, value.find('=')) == key) last = &setting;
   }
   return last;
 }
 
-std::string setting_value(const Given* setting) {
-  return setting == nullptr ? std::string{} : setting->value.substr(setting->value.find('=') + 1);
+/// What sets a key: its option, or else the last --trireme-set; null if nothing does.
+const Setting* setting_of(const Contract& contract, std::string_view key) {
+  for (const auto& setting : contract.settings()) {
+    if (setting.option->key == key) return &setting;
+  }
+  return last_of_any_key(contract, key);
+}
+
+/// The value that a setting gives its key; empty for none.
+std::string value_of(const Setting* setting) {
+  if (setting == nullptr) return {};
+  return setting->option->sets_any_key ? setting->value.substr(setting->value.find('=') + 1)
+                                       : setting->value;
+}
+
+std::string cited_key(const Contract& contract, std::string_view key) {
+  const auto* const setting = setting_of(contract, key);
+  if (setting == nullptr) return format("{} = 1", key);
+  return setting->option->sets_any_key
+             ? format("{} = {} (--trireme-set)", key, shown(value_of(setting)))
+             : cited(*setting);
+}
+
+/// What the schema says against a value of a key; empty when the configuration takes it.
+std::string refusal(std::string_view name, std::string_view value, const std::string& origin) {
+  const auto* const key = schema::find_key(name);
+  if (key == nullptr) {
+    return format("{}: there is no key '{}' (nothing would read it){}", origin, name,
+                  schema::key_suggestion(name));
+  }
+  const auto parsed = schema::parse_value(*key, value);
+  return parsed ? std::string() : format("{}: {}", origin, parsed.failure().text);
+}
+
+/// What the contract says of the arrangement of ranks. Degrees that it does not give are 1, but
+/// that of data parallelism; other keys may stand in files that nobody has read yet.
+layout::ParallelArrangement arrangement_of(const Contract& contract, std::optional<int> tasks) {
+  layout::ParallelArrangement arrangement;
+  arrangement.world_size = tasks;
+  arrangement.tensor = 1;
+  arrangement.pipeline = 1;
+  for (const auto& [quantity, name, number] : layout::arrangement_keys()) {
+    const auto* const setting = setting_of(contract, name);
+    if (setting == nullptr) continue;
+    const auto value = schema::parse_value(*schema::find_key(name), value_of(setting));
+    if (!value) continue;
+    const auto* const integer = std::get_if<std::int64_t>(&*value);
+    if (number != nullptr && integer != nullptr) arrangement.*number = *integer;
+    if (quantity == layout::Quantity::sequence) arrangement.sequence = std::get<bool>(*value);
+    if (quantity == layout::Quantity::schedule) {
+      arrangement.schedule = *layout::schedule_kind(std::get<std::string>(*value));
+    }
+    if (quantity == layout::Quantity::stage_layers) {
+      arrangement.stage_layers = std::get<std::vector<std::int64_t>>(*value);
+    }
+  }
+  return arrangement;
 }
 
 /// Looks at one request from all sides and gathers what cannot be.
-class Judge {
+class Validator {
  public:
-  Judge(const Contract& contract, const Geometry& geometry)
+  Validator(const Contract& contract, const Geometry& geometry)
       : contract_(contract),
         geometry_(geometry),
         tasks_(task_count(geometry)),
         node_tasks_(tasks_on_a_node(geometry)),
-        node_gpus_(gpus_on_a_node(geometry)) {}
+        node_gpus_(gpus_on_a_node(geometry)),
+        arrangement_(arrangement_of(contract, tasks_)) {}
 
-  std::vector<std::string> judge() {
+  std::vector<std::string> validate() {
     against_off();
     if (!mistakes_.empty()) return mistakes_;
+    against_schema();
     against_settings();
-    against_tasks();
+    against_rules();
     against_node();
     against_gpus();
     against_distribution();
     against_time();
-    against_batch();
     return std::move(mistakes_);
   }
 
  private:
-  std::int64_t degree(std::string_view option) const {
-    return contract_.number(option).value_or(1);
+  std::int64_t tensor() const { return *arrangement_.tensor; }
+  /// Ranks of the degrees that are known; beyond what counts them, some larger number.
+  std::int64_t known_ranks() const {
+    const double ranks = static_cast<double>(tensor()) *
+                         static_cast<double>(*arrangement_.pipeline) *
+                         static_cast<double>(arrangement_.data.value_or(1));
+    return ranks < 9e18 ? tensor() * *arrangement_.pipeline * arrangement_.data.value_or(1)
+                        : std::numeric_limits<std::int64_t>::max();
   }
-  std::int64_t replica() const { return degree("tensor-parallel") * degree("pipeline-parallel"); }
 
   /// "--tensor-parallel = 3 times --pipeline-parallel = 2": the degrees that were given.
-  std::string degrees(bool with_data) const {
+  std::string degrees() const {
     std::vector<std::string> parts;
-    for (const char* option : {"tensor-parallel", "pipeline-parallel", "data-parallel"}) {
-      const auto* given = contract_.find(option);
-      const bool is_data = option == std::string_view("data-parallel");
-      if (given != nullptr && contract_.number(option) && (!is_data || with_data)) {
-        parts.push_back(cited(*given));
+    for (const char* key : {"parallel.tensor", "parallel.pipeline", "parallel.data"}) {
+      if (value_of(setting_of(contract_, key)).find_first_of("0123456789") == 0) {
+        parts.push_back(cited_key(contract_, key));
       }
     }
     return format("{}", base::join(parts, " times "));
@@ -83,36 +145,48 @@ class Judge {
 
   void against_off() {
     if (!contract_.off()) return;
-    for (const auto& given : contract_.given()) {
-      if (given.term->option == "trireme" || given.origin.find("--") == std::string::npos) continue;
+    for (const auto& setting : contract_.settings()) {
+      if (setting.option->name == "trireme") continue;
+      if (setting.origin.find("--") == std::string::npos) continue;
       refuse(
           "--trireme = off and {} contradict each other (off ignores all of them); leave one out",
-          cited(given));
+          cited(setting));
+    }
+  }
+
+  void against_schema() {
+    for (const auto& setting : contract_.settings()) {
+      if (!setting.option->sets_any_key) continue;
+      const std::string_view value = setting.value;
+      const auto equals = value.find('=');
+      auto text = refusal(value.substr(0, equals), value.substr(equals + 1), setting.origin);
+      if (!text.empty()) mistakes_.push_back(std::move(text));
     }
   }
 
   void against_settings() {
-    for (const auto& given : contract_.given()) {
-      if (given.term->key.empty()) continue;
-      const auto* setting = last_setting(contract_, given.term->key);
-      if (setting == nullptr || setting_value(setting) == given.value) continue;
+    for (const auto& setting : contract_.settings()) {
+      if (setting.option->key.empty()) continue;
+      const auto* const other = last_of_any_key(contract_, setting.option->key);
+      if (other == nullptr || value_of(other) == setting.value) continue;
       refuse("{} and --trireme-set = {} contradict each other (both set the key {}); leave one out",
-             cited(given), setting->value, given.term->key);
+             cited(setting), other->value, setting.option->key);
     }
   }
 
-  void against_tasks();
+  void against_rules();
+  std::string world_text() const;
   void against_node();
   void against_gpus();
   void against_distribution();
   void against_time();
-  void against_batch();
 
   const Contract& contract_;
   const Geometry& geometry_;
   const std::optional<int> tasks_;
   const std::optional<int> node_tasks_;
   const std::optional<int> node_gpus_;
+  const layout::ParallelArrangement arrangement_;
   std::vector<std::string> mistakes_;
 };
 
@@ -126,44 +200,59 @@ std::string divisors_text(std::int64_t size) {
       "{}", base::join(base::divisors(static_cast<int>(std::max<std::int64_t>(size, 1))), ", "));
 }
 
-void Judge::against_tasks() {
-  if (!tasks_) return;
+/// Degrees that do not fill the tasks, with what Slurm's options can do about it.
+std::string Validator::world_text() const {
   const std::int64_t tasks = *tasks_;
-  const auto data = contract_.number("data-parallel");
-  const std::int64_t mesh = replica() * data.value_or(1);
-  if (data ? mesh == tasks : tasks % mesh == 0) return;
-  if (data) {
-    refuse(
+  const auto mesh = known_ranks();
+  if (arrangement_.data) {
+    return format(
         "{} makes a mesh of {} ranks, but {} start (every task holds one place of the mesh); "
         "start --ntasks={}, or say --data-parallel=auto",
-        degrees(true), mesh, tasks_text(*tasks_), mesh);
-    return;
+        degrees(), mesh, tasks_text(*tasks_), mesh);
   }
   const std::int64_t below = tasks / mesh * mesh;
   const auto other = below > 0 ? format("{} or {}", below, below + mesh) : format("{}", mesh);
   const bool tensor_alone = contract_.number("tensor-parallel").has_value();
-  const std::int64_t rest = tensor_alone ? degree("pipeline-parallel") : degree("tensor-parallel");
+  const std::int64_t rest = tensor_alone ? *arrangement_.pipeline : tensor();
   const auto choices = tasks % rest == 0 ? tasks / rest : tasks;
-  refuse(
+  return format(
       "{} does not divide the {} that start (every task holds one place of the mesh); try "
       "--ntasks={}, or --{}={}",
-      degrees(false), tasks_text(*tasks_), other,
-      tensor_alone ? "tensor-parallel" : "pipeline-parallel", divisors_text(choices));
+      degrees(), tasks_text(*tasks_), other, tensor_alone ? "tensor-parallel" : "pipeline-parallel",
+      divisors_text(choices));
 }
 
-void Judge::against_node() {
-  const auto* given = contract_.find("tensor-parallel");
-  if (given == nullptr || !node_tasks_ || *node_tasks_ % degree("tensor-parallel") == 0) return;
+void Validator::against_rules() {
+  const auto cited_quantity = [&](layout::Quantity quantity) {
+    return cited_key(contract_, layout::key_of(quantity));
+  };
+  const auto named = [](layout::Quantity quantity) {
+    const auto key = layout::key_of(quantity);
+    for (const auto& option : options()) {
+      if (option.key == key) return format("--{}", option.name);
+    }
+    return format("--trireme-set={}", key);
+  };
+  for (const auto& violation : layout::violations(arrangement_)) {
+    mistakes_.push_back(violation.rule == layout::ParallelRule::world_not_filled
+                            ? world_text()
+                            : layout::text(violation, cited_quantity, named));
+  }
+}
+
+void Validator::against_node() {
+  const auto* setting = contract_.find("tensor-parallel");
+  if (setting == nullptr || !node_tasks_ || *node_tasks_ % tensor() == 0) return;
   refuse(
       "{} does not divide the {} of a node (tensor-parallel ranks talk in every layer and stay "
       "inside a node); try {}, or --ntasks-per-node={}",
-      cited(*given), tasks_text(*node_tasks_), divisors_text(*node_tasks_), given->value);
+      cited(*setting), tasks_text(*node_tasks_), divisors_text(*node_tasks_), setting->value);
 }
 
-void Judge::against_gpus() {
+void Validator::against_gpus() {
   if (!node_gpus_ || *node_gpus_ < 1) return;
-  const auto backend = setting_value(last_setting(contract_, "comm.backend"));
-  const auto numerics = setting_value(last_setting(contract_, "numerics.backend"));
+  const auto backend = value_of(setting_of(contract_, "comm.backend"));
+  const auto numerics = value_of(setting_of(contract_, "numerics.backend"));
   // Ranks that compute on CPUs, or talk through host memory, may share a GPU or need none.
   if (numerics == "cpu" || numerics == "reference") return;
   if (backend == "mpi" || backend == "shared" || backend == "staged") return;
@@ -176,39 +265,39 @@ void Judge::against_gpus() {
         tasks_text(*node_tasks_), gpus, gpus, *node_tasks_);
     return;
   }
-  const auto* tensor = contract_.find("tensor-parallel");
-  if (tensor != nullptr && gpus % degree("tensor-parallel") != 0) {
+  const auto* given = contract_.find("tensor-parallel");
+  if (given != nullptr && gpus % tensor() != 0) {
     refuse(
         "{} does not divide the {} GPUs of a node (tensor-parallel ranks stay inside a node, "
         "one on each GPU); try {}",
-        cited(*tensor), gpus, divisors_text(gpus));
+        cited(*given), gpus, divisors_text(gpus));
     return;
   }
   if (tasks_ || !geometry_.nodes) return;
   const std::int64_t all = std::int64_t{gpus} * *geometry_.nodes;
-  const auto data = contract_.number("data-parallel");
-  const std::int64_t mesh = replica() * data.value_or(1);
-  if (data ? mesh <= all : all % mesh == 0) return;
+  const auto mesh = known_ranks();
+  if (arrangement_.data ? mesh <= all : all % mesh == 0) return;
   refuse(
       "{} does not fit {} GPUs on {} nodes (one rank computes on each GPU); try a product that "
       "is one of {}",
-      degrees(true), gpus, *geometry_.nodes, divisors_text(all));
+      degrees(), gpus, *geometry_.nodes, divisors_text(all));
 }
 
-void Judge::against_distribution() {
+void Validator::against_distribution() {
   const auto& order = geometry_.distribution;
   const bool spreads = order.starts_with("cyclic") || order.starts_with("plane=1,") ||
                        order == "plane=1" || order.starts_with("arbitrary");
-  const auto* given = contract_.find("tensor-parallel");
-  if (!spreads || given == nullptr || degree("tensor-parallel") == 1) return;
-  if (geometry_.nodes == 1 || contract_.find("trireme-order") != nullptr) return;
+  const auto* setting = contract_.find("tensor-parallel");
+  if (!spreads || setting == nullptr || tensor() == 1) return;
+  const auto* ordered = contract_.find("trireme-order");
+  if (geometry_.nodes == 1 || (ordered != nullptr && ordered->value != "auto")) return;
   refuse(
       "{} does not go with --distribution = {} (neighbouring ranks, which share every matrix, "
       "would lie on different nodes); use --distribution=block, or --trireme-order=topology",
-      cited(*given), shown(order));
+      cited(*setting), shown(order));
 }
 
-void Judge::against_time() {
+void Validator::against_time() {
   const auto lead = contract_.number("trireme-signal-lead");
   const auto limit = geometry_.time_limit_seconds;
   if (!lead || !limit || *lead < *limit) return;
@@ -216,21 +305,6 @@ void Judge::against_time() {
       "{} is not shorter than the time limit of {} (the job would stop before it has begun); "
       "use auto, or less than {}",
       cited(*contract_.find("trireme-signal-lead")), base::duration_text(*limit), *limit);
-}
-
-void Judge::against_batch() {
-  const auto* setting = last_setting(contract_, "train.global_batch");
-  const auto global = parse_number(setting_value(setting));
-  const auto micro = contract_.number("micro-batch");
-  if (!global || !micro) return;
-  const std::int64_t share = std::int64_t{*micro} * degree("data-parallel");
-  if (*global % share == 0) return;
-  refuse(
-      "{} sequences on {} replicas do not divide train.global_batch = {} (every replica takes as "
-      "many micro-batches); try a --micro-batch of {}",
-      cited(*contract_.find("micro-batch")), degree("data-parallel"), *global,
-      divisors_text(*global % degree("data-parallel") == 0 ? *global / degree("data-parallel")
-                                                           : *global));
 }
 
 /// Program, MPI and the smallest models fit into less; what people train does not.
@@ -256,7 +330,7 @@ std::optional<std::string> memory_advice(const Geometry& geometry) {
 }  // namespace
 
 std::vector<std::string> impossibilities(const Contract& contract, const Geometry& geometry) {
-  return Judge(contract, geometry).judge();
+  return Validator(contract, geometry).validate();
 }
 
 std::vector<std::string> advice(const Contract& contract, const Geometry& geometry,

@@ -1,4 +1,4 @@
-// Text of the carrier.
+// The text of a contract in its variable.
 #include "trireme/base/format.hpp"
 #include "trireme/launch/contract.hpp"
 
@@ -11,8 +11,8 @@ namespace {
 
 using base::format;
 
-constexpr std::size_t longest_carrier = std::size_t{64} << 10;
-constexpr std::size_t most_terms = 1000;
+constexpr std::size_t longest_encoding = std::size_t{64} << 10;
+constexpr std::size_t most_settings = 1000;
 
 bool is_plain(char letter) {
   return is_lower_or_digit(letter) || (letter >= 'A' && letter <= 'Z') ||
@@ -63,65 +63,66 @@ base::Failure broken(std::string_view why, std::string_view part) {
   return {base::ExitCode::launch,
           format("{} {}: {} (the submitting side wrote another contract than this one reads, or "
                  "something changed it); unset {}, or submit again",
-                 carrier_variable, why, shown(part), carrier_variable)};
+                 encoded_variable, why, shown(part), encoded_variable)};
 }
 
-base::Result<Given> decode_term(std::string_view field) {
+base::Result<Setting> decode_setting(std::string_view field) {
   const auto equals = field.find('=');
   const auto at = field.find('@');
   if (equals == std::string_view::npos || at == std::string_view::npos || at < equals) {
-    return broken("has a part that is not term=value@origin", field);
+    return broken("has a part that is not option=value@origin", field);
   }
-  const auto* term = find_option(field.substr(0, equals));
-  if (term == nullptr) return broken("has an unknown term", field);
+  const auto* option = find_option(field.substr(0, equals));
+  if (option == nullptr) return broken("has an unknown option", field);
   const auto text = unescaped(field.substr(equals + 1, at - equals - 1));
   const auto origin = unescaped(field.substr(at + 1));
   if (!text || !origin || origin->empty() ||
       std::any_of(origin->begin(), origin->end(), is_control)) {
     return broken("has a part that is not escaped as it should be", field);
   }
-  auto value = parse_value(*term, *text, *origin);
+  auto value = parse_value(*option, *text, *origin);
   if (!value) return base::Failure{base::ExitCode::launch, value.failure().text};
   if (*value != *text) return broken("has a value that is not canonical", field);
-  return Given{term, *std::move(value), *origin};
+  return Setting{option, *std::move(value), *origin};
 }
 
 }  // namespace
 
 std::string encode(const Contract& contract) {
   auto text = format("{}", contract_version);
-  for (const auto& given : contract.given()) {
-    text += format(";{}={}@{}", given.term->option, escaped(given.value), escaped(given.origin));
+  for (const auto& setting : contract.settings()) {
+    text +=
+        format(";{}={}@{}", setting.option->name, escaped(setting.value), escaped(setting.origin));
   }
   return text;
 }
 
-base::Result<Contract> decode(std::string_view carrier) {
-  if (carrier.size() > longest_carrier) {
-    return broken(format("has more than {} bytes", longest_carrier), carrier);
+base::Result<Contract> decode(std::string_view encoded) {
+  if (encoded.size() > longest_encoding) {
+    return broken(format("has more than {} bytes", longest_encoding), encoded);
   }
-  const auto fields = split(carrier, ';');
+  const auto fields = split(encoded, ';');
   const auto version = fields.empty() ? std::nullopt : parse_number(fields.front());
-  if (!version || *version < 1) return broken("does not begin with a version", carrier);
+  if (!version || *version < 1) return broken("does not begin with a version", encoded);
   if (*version > contract_version) {
     return base::Failure{
         base::ExitCode::launch,
         format("{} is version {} of the launch contract, and this trireme reads up to version {} "
                "(its plugin on the submitting side is newer); install the same version on all "
                "nodes, or unset {}",
-               carrier_variable, *version, contract_version, carrier_variable)};
+               encoded_variable, *version, contract_version, encoded_variable)};
   }
-  if (fields.size() > most_terms) {
-    return broken(format("has more than {} terms", most_terms), carrier);
+  if (fields.size() > most_settings) {
+    return broken(format("has more than {} settings", most_settings), encoded);
   }
   Contract contract;
   for (std::size_t index = 1; index < fields.size(); ++index) {
-    auto given = decode_term(fields[index]);
-    if (!given) return given.failure();
-    if (!given->term->is_setting && contract.find(given->term->option) != nullptr) {
-      return broken("says a term twice", fields[index]);
+    auto setting = decode_setting(fields[index]);
+    if (!setting) return setting.failure();
+    if (!setting->option->sets_any_key && contract.find(setting->option->name) != nullptr) {
+      return broken("says an option twice", fields[index]);
     }
-    contract.put(*std::move(given));
+    contract.put(*std::move(setting));
   }
   return contract;
 }

@@ -1,6 +1,6 @@
 #include "slurm_options.hpp"
 
-#include "trireme/launch/terms.hpp"
+#include "trireme/launch/options.hpp"
 
 #include <algorithm>
 #include <array>
@@ -176,7 +176,7 @@ std::vector<SlurmOption> options_of(Command command) {
   all.insert(all.end(), valued.begin(), valued.end());
   // The one option whose kind depends on the command: seconds for srun, a wish for sbatch.
   all.push_back({"wait", command == Command::srun ? required : none, 'W'});
-  for (const auto& term : terms()) all.push_back({term.option, required});
+  for (const auto& option : options()) all.push_back({option.name, required});
   return all;
 }
 

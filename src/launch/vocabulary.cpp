@@ -7,9 +7,9 @@
 
 namespace trireme::launch {
 
-std::span<const HandedOn> handed_on() {
-  static const std::vector<HandedOn> all{
-      {carrier_variable, "the submitting side", "the contract, with origins"},
+std::span<const TaskVariable> task_variables() {
+  static const std::vector<TaskVariable> all{
+      {encoded_variable, "the submitting side", "the contract, with origins"},
       {version_variable, "the node", "version of the contract: 1"},
       {node_variable, "the node",
        "its Slurm name. Missing, or another node's: this node has no plugin, and the executable "

@@ -6,19 +6,23 @@
 
 namespace trireme::layout {
 
-base::Result<Mesh> arrange(const Degrees& degrees, int world_size, const Suits& suits) {
-  // Left open, data parallelism takes what divides evenly; the failure explains what does not.
-  const auto others = std::max<std::int64_t>(1, std::int64_t{degrees.tensor} * degrees.pipeline);
-  const auto rest = static_cast<int>(std::max<std::int64_t>(1, world_size / others));
-  std::vector<AxisExtent> axes{{Axis::pipeline, degrees.pipeline},
-                               {Axis::data, degrees.data.value_or(rest)},
-                               {Axis::tensor, degrees.tensor}};
-  auto mesh = Mesh::create(axes, world_size);
-  if (mesh.ok() || !suits) return mesh;
-  const bool positive =
-      std::all_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.degree > 0; });
-  if (!is_world_size(world_size) || !positive) return mesh;
-  return wrong_product(std::move(axes), world_size, suits);
+base::Result<Mesh> arrange(ParallelArrangement arrangement, int world_size) {
+  arrangement.world_size = world_size;
+  arrangement.tensor = arrangement.tensor.value_or(1);
+  arrangement.pipeline = arrangement.pipeline.value_or(1);
+  for (const auto& violation : violations(arrangement)) {
+    const bool of_degrees = violation.rule == ParallelRule::world_not_filled ||
+                            violation.rule == ParallelRule::degree_below_one;
+    if (of_degrees) {
+      return base::Failure{base::ExitCode::launch, text(violation, citation(arrangement))};
+    }
+  }
+  const auto others = *arrangement.tensor * *arrangement.pipeline;
+  const auto data = arrangement.data.value_or(world_size / others);
+  return Mesh::create({{Axis::pipeline, static_cast<int>(*arrangement.pipeline)},
+                       {Axis::data, static_cast<int>(data)},
+                       {Axis::tensor, static_cast<int>(*arrangement.tensor)}},
+                      world_size);
 }
 
 }  // namespace trireme::layout

@@ -1,13 +1,17 @@
 #pragma once
 
-#include "trireme/layout/arrange.hpp"
+#include "trireme/layout/mesh.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
 /// What to propose where degrees and ranks do not match. Private to the room.
 namespace trireme::layout {
+
+/// Whether something beyond the world size (a model, a batch) can use a mesh.
+using Suits = std::function<bool(const Mesh&)>;
 
 /// From 1 to more than any machine has: a mistyped number ends here and not in the allocator.
 bool is_world_size(int ranks);
@@ -23,7 +27,7 @@ constexpr std::int64_t too_many_ranks = std::numeric_limits<int>::max();
 std::int64_t saturated_product(const std::vector<AxisExtent>& axes);
 
 /// The text of degrees whose product is not the world size, with up to three nearest choices that
-/// suit.
+/// suit; without `suits` all do.
 base::Failure wrong_product(std::vector<AxisExtent> axes, int world_size, const Suits& suits);
 
 }  // namespace trireme::layout

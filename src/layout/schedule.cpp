@@ -3,6 +3,7 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/layout/parallel_rules.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,9 +14,6 @@ namespace {
 
 constexpr std::array all_kinds = {ScheduleKind::gpipe, ScheduleKind::one_forward_one_backward,
                                   ScheduleKind::interleaved};
-
-/// More than any cluster runs in one step; a mistyped number ends here and not in the allocator.
-constexpr std::int64_t max_actions = std::int64_t{1} << 24;
 
 /// All forwards, then all backwards, first in first out: GPipe's paper (arXiv 1811.06965, figure 2)
 /// takes the backwards last in first out; the bubble is the same, but then weight gradients would
@@ -77,55 +75,6 @@ std::vector<Action> one_forward_one_backward_actions(const Schedule& schedule, i
   return actions;
 }
 
-base::Status check_request(const Schedule& schedule) {
-  const struct {
-    const char* what;
-    int value;
-  } counts[] = {{"parallel.pipeline", schedule.stages},
-                {"the number of micro-batches", schedule.micro_batches},
-                {"parallel.virtual_stages", schedule.virtual_stages}};
-  for (const auto& count : counts) {
-    if (count.value < 1) {
-      return base::usage_failure(
-          base::format("{} = {} is below 1 (a schedule has nothing to do); try 1 or more",
-                       count.what, count.value));
-    }
-  }
-  const double actions = 2.0 * schedule.stages * schedule.micro_batches * schedule.virtual_stages;
-  if (actions > static_cast<double>(max_actions)) {
-    return base::usage_failure(base::format(
-        "{} stages x {} micro-batches x {} virtual stages make more than {} actions a step "
-        "(the schedule would not fit in memory); use fewer, larger micro-batches",
-        schedule.stages, schedule.micro_batches, schedule.virtual_stages, max_actions));
-  }
-  return {};
-}
-
-base::Status check_virtual_stages(const Schedule& schedule) {
-  if (schedule.kind != ScheduleKind::interleaved) {
-    if (schedule.virtual_stages == 1) return {};
-    return base::usage_failure(base::format(
-        "parallel.virtual_stages = {} needs parallel.schedule = interleaved, not {} (only "
-        "interleaving gives a stage several chunks); try 1, or the interleaved schedule",
-        schedule.virtual_stages, name(schedule.kind)));
-  }
-  if (schedule.virtual_stages < 2) {
-    return base::usage_failure(
-        "parallel.virtual_stages = 1 does not interleave (each stage needs at least two chunks); "
-        "try 2 or more, or parallel.schedule = 1f1b");
-  }
-  const int left_over = schedule.micro_batches % schedule.stages;
-  if (left_over == 0) return {};
-  const std::int64_t above = std::int64_t{schedule.micro_batches} - left_over + schedule.stages;
-  const int below = schedule.micro_batches - left_over;
-  return base::usage_failure(base::format(
-      "{} micro-batches are not a multiple of parallel.pipeline = {} (interleaving sends rounds of "
-      "one micro-batch a stage through each chunk); try {}{} micro-batches, or parallel.schedule "
-      "= 1f1b",
-      schedule.micro_batches, schedule.stages, below == 0 ? "" : base::format("{} or ", below),
-      above));
-}
-
 }  // namespace
 
 const char* name(ScheduleKind kind) {
@@ -183,10 +132,16 @@ std::vector<Action> actions_of(const Schedule& schedule, int stage) {
 
 base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
                                      int virtual_stages) {
-  Schedule schedule{kind, stages, micro_batches, virtual_stages, {}};
-  for (const auto check : {check_request, check_virtual_stages}) {
-    if (const base::Status status = check(schedule); !status) return status.failure();
+  const ParallelArrangement asked{.pipeline = stages,
+                                  .schedule = kind,
+                                  .virtual_stages = virtual_stages,
+                                  .micro_batches = micro_batches};
+  for (const auto& violation : violations(asked)) {
+    // One stage has nothing to gain by chunks, but its schedule is one.
+    if (violation.rule == ParallelRule::interleaved_on_one_stage) continue;
+    return base::usage_failure(text(violation, citation(asked)));
   }
+  Schedule schedule{kind, stages, micro_batches, virtual_stages, {}};
   for (int stage = 0; stage < stages; ++stage) {
     schedule.actions.push_back(actions_of(schedule, stage));
   }

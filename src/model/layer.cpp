@@ -18,7 +18,7 @@ TransformerLayer::TransformerLayer(const StageContext& context, const StageParam
       mlp_(context, stage, layer) {}
 
 LayerActivations TransformerLayer::allocate(device::Arena& arena, Recompute recompute) const {
-  if (recompute == Recompute::layer) return {};
+  if (recompute == Recompute::full) return {};
   LayerActivations kept;
   kept.attention_norm = attention_norm_.allocate(arena);
   kept.attention = attention_.allocate(arena, recompute);

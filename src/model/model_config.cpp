@@ -31,49 +31,41 @@ base::Result<ModelConfig> with_defaults(ModelConfig model, const config::Config&
     model.head_dim = model.hidden_size / model.num_attention_heads;
   }
   if (model.max_position_embeddings == 0) {
-    model.max_position_embeddings = config.integer("train.sequence_length");
+    model.max_position_embeddings = config.options().train.sequence_length;
   }
   return model;
 }
 
-void override_sizes(ModelConfig& model, const config::Config& config) {
-  const auto size = [&config](const char* key, std::int64_t& value) {
-    value = config.integer_or(key, value);
-  };
-  const auto count = [&config](const char* key, int& value) {
-    value = config.count_or(key, value);
-  };
-  size("model.vocab_size", model.vocab_size);
-  size("model.hidden_size", model.hidden_size);
-  size("model.intermediate_size", model.intermediate_size);
-  size("model.head_dim", model.head_dim);
-  size("model.max_position_embeddings", model.max_position_embeddings);
-  count("model.num_hidden_layers", model.num_hidden_layers);
-  count("model.num_attention_heads", model.num_attention_heads);
-  count("model.num_key_value_heads", model.num_key_value_heads);
+void override_sizes(ModelConfig& model, const config::ModelOptions& keys) {
+  model.vocab_size = keys.vocab_size.value_or(model.vocab_size);
+  model.hidden_size = keys.hidden_size.value_or(model.hidden_size);
+  model.intermediate_size = keys.intermediate_size.value_or(model.intermediate_size);
+  model.head_dim = keys.head_dim.value_or(model.head_dim);
+  model.max_position_embeddings =
+      keys.max_position_embeddings.value_or(model.max_position_embeddings);
+  model.num_hidden_layers = keys.num_hidden_layers.value_or(model.num_hidden_layers);
+  model.num_attention_heads = keys.num_attention_heads.value_or(model.num_attention_heads);
+  model.num_key_value_heads = keys.num_key_value_heads.value_or(model.num_key_value_heads);
 }
 
-void override_numbers(ModelConfig& model, const config::Config& config) {
-  const auto real = [&config](const char* key, double value) { return config.real_or(key, value); };
-  model.rope_theta = real("model.rope_theta", model.rope_theta);
-  const char* eps_key =
-      model.architecture == Architecture::gpt2 ? "model.layer_norm_eps" : "model.rms_norm_eps";
-  model.norm_eps = static_cast<float>(real(eps_key, static_cast<double>(model.norm_eps)));
-  model.dropout = static_cast<float>(real("model.dropout", static_cast<double>(model.dropout)));
-  model.initializer_range = static_cast<float>(
-      real("model.initializer_range", static_cast<double>(model.initializer_range)));
-  model.tie_word_embeddings =
-      config.flag_or("model.tie_word_embeddings", model.tie_word_embeddings);
+void override_numbers(ModelConfig& model, const config::ModelOptions& keys) {
+  const auto set = [](float& number, const std::optional<double>& key) {
+    if (key) number = static_cast<float>(*key);
+  };
+  model.rope_theta = keys.rope_theta.value_or(model.rope_theta);
+  set(model.norm_eps,
+      model.architecture == Architecture::gpt2 ? keys.layer_norm_eps : keys.rms_norm_eps);
+  set(model.dropout, keys.dropout);
+  set(model.initializer_range, keys.initializer_range);
+  model.tie_word_embeddings = keys.tie_word_embeddings.value_or(model.tie_word_embeddings);
   auto& rope = model.rope_scaling;
-  const auto kind = config.text_or("model.rope_scaling.rope_type", "");
-  if (kind == "llama3") rope.kind = RopeScalingKind::llama3;
-  if (kind == "linear") rope.kind = RopeScalingKind::linear;
-  if (kind == "default") rope.kind = RopeScalingKind::none;
-  rope.factor = real("model.rope_scaling.factor", rope.factor);
-  rope.low_freq_factor = real("model.rope_scaling.low_freq_factor", rope.low_freq_factor);
-  rope.high_freq_factor = real("model.rope_scaling.high_freq_factor", rope.high_freq_factor);
-  rope.original_max_position_embeddings = config.integer_or(
-      "model.rope_scaling.original_max_position_embeddings", rope.original_max_position_embeddings);
+  const auto& scaling = keys.rope_scaling;
+  rope.kind = scaling.rope_type.value_or(rope.kind);
+  rope.factor = scaling.factor.value_or(rope.factor);
+  rope.low_freq_factor = scaling.low_freq_factor.value_or(rope.low_freq_factor);
+  rope.high_freq_factor = scaling.high_freq_factor.value_or(rope.high_freq_factor);
+  rope.original_max_position_embeddings =
+      scaling.original_max_position_embeddings.value_or(rope.original_max_position_embeddings);
 }
 
 }  // namespace
@@ -100,7 +92,8 @@ base::Result<Architecture> architecture(std::string_view wanted) {
 
 base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t vocabulary) {
   ModelConfig model;
-  const auto& folder = config.text("model.from");
+  const auto& keys = config.options().model;
+  const auto& folder = keys.from;
   if (!folder.empty()) {
     if (!std::filesystem::exists(std::filesystem::path(folder) / "config.json")) {
       return mistake(
@@ -112,9 +105,7 @@ base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t
     if (!read) return read.failure();
     model = *read;
   }
-  if (!config.automatic("model.architecture")) {
-    auto given = architecture(config.text("model.architecture"));
-    if (!given) return given.failure();
+  if (const auto given = keys.architecture) {
     if (!folder.empty() && *given != model.architecture) {
       return mistake(
           base::format("{} but {} holds a {} (a model has one family); drop one of "
@@ -129,8 +120,8 @@ base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t
         "qwen3, set model.from to a folder with a Hugging Face config.json, or name a run that has "
         "a model with run.directory or checkpoint.load");
   }
-  override_sizes(model, config);
-  override_numbers(model, config);
+  override_sizes(model, keys);
+  override_numbers(model, keys);
   auto complete = with_defaults(model, config, vocabulary);
   if (!complete) return complete.failure();
   if (auto status = check(*complete); !status) return status.failure();
@@ -182,41 +173,21 @@ base::Status check(const ModelConfig& config) {
   return {};
 }
 
+void describe(const ModelConfig& config, layout::ParallelArrangement& arrangement) {
+  arrangement.layers = config.num_hidden_layers;
+  arrangement.heads = config.num_attention_heads;
+  arrangement.kv_heads = config.num_key_value_heads;
+  arrangement.vocabulary = config.vocab_size;
+  arrangement.intermediate = config.intermediate_size;
+}
+
 base::Status check_on(const ModelConfig& config, const layout::Mesh& mesh) {
-  const int tensor = mesh.degree(layout::Axis::tensor);
-  const int pipeline = mesh.degree(layout::Axis::pipeline);
-  if (config.num_attention_heads % tensor != 0) {
-    return mistake(base::format(
-        "parallel.tensor = {} does not divide model.num_attention_heads = {} (each rank holds "
-        "whole heads); try {}",
-        tensor, config.num_attention_heads,
-        base::join(base::divisors(config.num_attention_heads), ", ")));
-  }
-  if (config.num_key_value_heads % tensor != 0 && tensor % config.num_key_value_heads != 0) {
-    std::vector<int> valid;
-    for (const int choice : base::divisors(config.num_attention_heads)) {
-      if (config.num_key_value_heads % choice == 0 || choice % config.num_key_value_heads == 0) {
-        valid.push_back(choice);
-      }
-    }
-    return mistake(base::format(
-        "parallel.tensor = {} and model.num_key_value_heads = {} do not divide one another (key "
-        "heads are split evenly or replicated evenly); try {}",
-        tensor, config.num_key_value_heads, base::join(valid, ", ")));
-  }
-  if (config.vocab_size < tensor || config.intermediate_size < tensor) {
-    return mistake(
-        base::format("parallel.tensor = {} exceeds model.vocab_size or "
-                     "model.intermediate_size (every rank needs a row); use less",
-                     tensor));
-  }
-  if (pipeline > config.num_hidden_layers) {
-    return mistake(base::format(
-        "parallel.pipeline = {} exceeds model.num_hidden_layers = {} (each stage holds a layer); "
-        "use {} or less",
-        pipeline, config.num_hidden_layers, config.num_hidden_layers));
-  }
-  return {};
+  layout::ParallelArrangement arrangement{.tensor = mesh.degree(layout::Axis::tensor),
+                                          .pipeline = mesh.degree(layout::Axis::pipeline),
+                                          .virtual_stages = 1,
+                                          .stage_layers = std::vector<std::int64_t>{}};
+  describe(config, arrangement);
+  return layout::check(arrangement);
 }
 
 std::int64_t parameter_count(const ModelConfig& config) {

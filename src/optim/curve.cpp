@@ -22,20 +22,14 @@ double Curve::at(std::int64_t step) const {
   return minimum + (peak - minimum) * share;
 }
 
-Curve curve_from(const config::Config& config) {
-  Curve curve;
-  const auto& kind = config.text("optimizer.curve");
-  curve.kind = kind == "cosine"   ? CurveKind::cosine
-               : kind == "linear" ? CurveKind::linear
-               : kind == "wsd"    ? CurveKind::wsd
-                                  : CurveKind::constant;
-  curve.peak = config.real("optimizer.learning_rate");
-  curve.minimum = config.real("optimizer.min_learning_rate");
-  curve.warmup_steps = config.integer("optimizer.warmup_steps");
-  curve.steps = config.integer("train.steps");
-  // A tenth of the run is what the paper found enough.
-  curve.decay_steps = config.integer_or("optimizer.decay_steps", (curve.steps + 9) / 10);
-  return curve;
+Curve curve_from(const config::Options& options) {
+  const auto& optimizer = options.optimizer;
+  return {.kind = optimizer.curve,
+          .peak = optimizer.learning_rate,
+          .minimum = optimizer.min_learning_rate,
+          .warmup_steps = optimizer.warmup_steps,
+          .decay_steps = options.decay_steps(),
+          .steps = options.train.steps};
 }
 
 }  // namespace trireme::optim

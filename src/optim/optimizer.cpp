@@ -8,19 +8,17 @@ namespace trireme::optim {
 
 using device::Tensor;
 
-Rule rule_from(const config::Config& config) {
-  Rule rule;
-  const auto& name = config.text("optimizer.name");
-  TRIREME_EXPECT(name == "adamw" || name == "sgd", "no update rule is called " + name);
-  rule.kind = name == "sgd" ? RuleKind::sgd : RuleKind::adamw;
-  rule.beta1 = static_cast<float>(config.real("optimizer.beta1"));
-  rule.beta2 = static_cast<float>(config.real("optimizer.beta2"));
-  rule.eps = static_cast<float>(config.real("optimizer.eps"));
-  rule.momentum = static_cast<float>(config.real("optimizer.momentum"));
-  rule.weight_decay = static_cast<float>(config.real("optimizer.weight_decay"));
-  if (config.flag("numerics.stochastic_rounding")) rule.rounding = ParameterRounding::stochastic;
-  rule.seed = static_cast<std::uint64_t>(config.integer("train.seed"));
-  return rule;
+Rule rule_from(const config::Options& options) {
+  const auto& optimizer = options.optimizer;
+  return {.kind = optimizer.name,
+          .beta1 = static_cast<float>(optimizer.beta1),
+          .beta2 = static_cast<float>(optimizer.beta2),
+          .eps = static_cast<float>(optimizer.eps),
+          .momentum = static_cast<float>(optimizer.momentum),
+          .weight_decay = static_cast<float>(optimizer.weight_decay),
+          .rounding = options.numerics.stochastic_rounding ? ParameterRounding::stochastic
+                                                           : ParameterRounding::nearest,
+          .seed = static_cast<std::uint64_t>(options.train.seed)};
 }
 
 Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, std::int64_t state_size,

@@ -44,15 +44,13 @@ void make_groups(comm::MpiRuntime& mpi, Cluster& cluster, const comm::GroupOptio
   cluster.embedding = embedding_group(mpi, cluster, options);
 }
 
-}  // namespace
-
-base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size) {
-  auto mesh =
-      layout::arrange({options.tensor, options.pipeline, options.data}, world_size, options.suits);
-  // Whatever is wrong with a mesh, it does not fit what the launcher started.
-  if (!mesh.ok()) return base::Failure{base::ExitCode::launch, mesh.failure().text};
-  return mesh;
+base::Result<layout::Mesh> mesh_of(const JoinOptions& options, int world_size) {
+  auto mesh = layout::arrange(options.arrangement, world_size);
+  if (mesh.ok() || !options.described) return mesh;
+  return layout::arrange(options.described(), world_size);
 }
+
+}  // namespace
 
 Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
              const base::Environment& environment, StartUp start_up) {
@@ -63,7 +61,7 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
   // Ranks are not bound yet, and what all of them tell each other is short.
   auto world = mpi.make_world({options.backend, options.timeout_seconds, comm::Stores::ordinary});
   Cluster cluster{comm::agree(*world, identity),
-                  comm::agree(*world, make_mesh(options, mpi.world_size())),
+                  comm::agree(*world, mesh_of(options, mpi.world_size())),
                   mpi.world_rank(),
                   mpi.task_of(mpi.world_rank()),
                   {},

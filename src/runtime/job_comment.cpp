@@ -2,6 +2,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/runtime/launcher_environment.hpp"
 #include "trireme/runtime/slurm_command.hpp"
 
 #include <array>
@@ -110,11 +111,8 @@ class JobComment::Writer {
 };
 
 JobComment::JobComment(const base::Environment& environment, std::chrono::milliseconds interval) {
-  const auto job = environment.get("SLURM_JOB_ID");
-  const bool named =
-      job && !job->empty() && job->find_first_not_of("0123456789") == std::string::npos;
-  if (named && interval.count() > 0)
-    writer_ = std::make_unique<Writer>(std::string(*job), interval);
+  const auto job = job_number(environment);
+  if (job && interval.count() > 0) writer_ = std::make_unique<Writer>(*job, interval);
 }
 
 JobComment::~JobComment() = default;

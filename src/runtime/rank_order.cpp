@@ -34,12 +34,12 @@ std::string cost_text(const layout::NetworkCost& cost) {
 RankOrdering::RankOrdering(const JoinOptions& options, const base::Environment& environment)
     : options_(options) {
   // Whoever deals tasks out by hand means it.
-  const auto dealt = environment.get("SLURM_DISTRIBUTION").value_or("");
-  const bool by_hand = !dealt.empty() && dealt != "block";
+  const bool by_hand = dealt_by_hand(environment);
   keeps_ =
       options.order == OrderRule::launcher || (options.order == OrderRule::automatic && by_hand);
-  word_ = base::format("{} {} {} {}", keeps_ ? "keep" : "order", options.pipeline,
-                       options.data.value_or(0), options.tensor);
+  const auto& degrees = options.arrangement;
+  word_ = base::format("{} {} {} {}", keeps_ ? "keep" : "order", degrees.pipeline.value_or(1),
+                       degrees.data.value_or(0), degrees.tensor.value_or(1));
   for (const auto& name : switches_above(environment)) word_ += "\n" + name;
 }
 
@@ -57,7 +57,7 @@ std::vector<int> RankOrdering::order(const std::vector<comm::LaunchedProcess>& p
   const bool one_node = std::all_of(processes.begin(), processes.end(), [&](const auto& process) {
     return process.node == processes.front().node;
   });
-  const auto mesh = make_mesh(options_, static_cast<int>(processes.size()));
+  const auto mesh = layout::arrange(options_.arrangement, static_cast<int>(processes.size()));
   if (keeps_ || !alike || one_node || !mesh.ok()) return kept;
   std::vector<layout::NetworkPath> paths;
   for (const auto& process : processes) paths.push_back(path_of(process));

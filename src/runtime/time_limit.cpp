@@ -6,7 +6,6 @@
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/slurm_command.hpp"
 
-#include <charconv>
 #include <ctime>
 
 namespace trireme::runtime {
@@ -23,25 +22,23 @@ std::string ask_squeue(const std::string& job) {
   return answer->output.substr(0, answer->output.find('\n'));
 }
 
-/// Of SLURM_JOB_END_TIME; none for Slurm's "never", which is about a year away.
-std::optional<Clock::time_point> parse_end(const std::string& text) {
-  std::int64_t end = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), end);
+/// None for Slurm's "never", which is about a year away.
+std::optional<Clock::time_point> time_of(std::int64_t end) {
   const auto left = end - std::int64_t{std::time(nullptr)};
-  if (parsed.ec != std::errc{} || left > 400LL * 86400) return std::nullopt;
+  if (left > 400LL * 86400) return std::nullopt;
   return Clock::now() + std::chrono::seconds(left);
 }
 
 }  // namespace
 
 TimeLimit::TimeLimit(const base::Environment& environment) {
-  const auto job = environment.get("SLURM_JOB_ID");
-  if (!job || job->find_first_not_of("0123456789") != std::string::npos) return;
+  const auto job = job_number(environment);
+  if (!job) return;
   const auto identity = identify(environment);
   if (identity.ok() && identity->announced_rank.value_or(0) != 0) return;
   job_ = *job;
-  if (const auto text = environment.get("SLURM_JOB_END_TIME")) {
-    end_ = parse_end(*text);
+  if (const auto end = job_end(environment)) {
+    end_ = time_of(*end);
     return;
   }
   const auto left = launch::parse_slurm_time(ask_squeue(job_));

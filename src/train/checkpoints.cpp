@@ -22,7 +22,7 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   state["data"] = {{"next_sample", progress.next_sample},
                    {"fingerprint", base::format("{:016x}", progress.data_fingerprint)}};
   state["mesh"] = options.mesh.text();
-  state["planned_steps"] = config.integer("train.steps");
+  state["planned_steps"] = config.options().train.steps;
   state["zero_level"] = options.zero_level;
   state["seed"] = options.seed;
   state["model"] = model::to_huggingface(options.model);

@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 fs::path asked_weights(const fs::path& given, const config::Config& config) {
   if (!given.empty()) return given;
   const auto run = config::run_directory(config);
-  const auto load = config.text_or("checkpoint.load", "none");
+  const auto load = config.options().checkpoint.load.value_or("none");
   const bool has_steps = !checkpoint::list(checkpoint::checkpoints_of_run(run)).empty();
   return has_steps || load == "none" ? run : fs::path(load);
 }
@@ -65,7 +65,7 @@ fs::path find_weights_together(const fs::path& given, const config::Config& conf
 base::Result<engine::EngineOptions> evaluation_options(const config::Config& config,
                                                        const model::ModelConfig& model,
                                                        const runtime::Cluster& cluster) {
-  const auto batch = config.integer("train.micro_batch") * cluster.mesh.degree(Axis::data) *
+  const auto batch = config.options().train.micro_batch * cluster.mesh.degree(Axis::data) *
                      cluster.mesh.degree(Axis::pipeline);
   const auto shaped = config.with("train.global_batch", base::format("{}", batch),
                                   config::Origin::program("trireme eval"));
@@ -94,7 +94,7 @@ base::Result<config::Config> with_settings_of_run(config::Config config,
 base::Result<config::Config> with_length_of_model(const config::Config& config,
                                                   const model::ModelConfig& model) {
   if (config.given("train.sequence_length") ||
-      config.integer("train.sequence_length") <= model.max_position_embeddings) {
+      config.options().train.sequence_length <= model.max_position_embeddings) {
     return config;
   }
   return config.with("train.sequence_length", base::format("{}", model.max_position_embeddings),
@@ -166,7 +166,8 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
   const auto& model = subject.model;
   const auto options =
       comm::agree(world, evaluation_options(subject.config, model, session.cluster));
-  const auto dataset = comm::agree(world, open_dataset(subject.config, "data.validation", model));
+  const auto dataset =
+      comm::agree(world, open_dataset(subject.config.options(), Split::validation, model));
   const auto bytes =
       comm::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
   auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));

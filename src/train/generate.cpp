@@ -84,11 +84,11 @@ engine::DecoderOptions decoder_options(const config::Config& config,
   options.model = model;
   options.mesh = cluster.mesh;
   options.rank = cluster.rank;
-  for (const auto layers : config.integers("parallel.stage_layers")) {
+  for (const auto layers : config.options().parallel.stage_layers) {
     options.stage_layers.push_back(static_cast<int>(layers));
   }
-  options.dtype = engine::compute_type(config);
-  options.card_attention = engine::card_attention(config);
+  options.dtype = engine::compute_type(config.options().numerics);
+  options.card_attention = engine::card_attention(config.options().numerics);
   return options;
 }
 

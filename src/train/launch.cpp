@@ -6,6 +6,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
+#include "trireme/config/arrangement.hpp"
 #include "trireme/device/compute_threads.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/launch/contract.hpp"
@@ -22,71 +23,66 @@
 #include "choose_products.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 namespace trireme::train {
 namespace {
 
+comm::Backend backend_on_hosts(config::CommBackend backend) {
+  if (backend == config::CommBackend::mpi) return comm::Backend::mpi;
+  if (backend == config::CommBackend::shared) return comm::Backend::shared;
+  return comm::Backend::automatic;
+}
+
+runtime::OrderRule order_rule(config::RankOrder order) {
+  if (order == config::RankOrder::topology) return runtime::OrderRule::topology;
+  if (order == config::RankOrder::slurm) return runtime::OrderRule::launcher;
+  return runtime::OrderRule::automatic;
+}
+
 base::Result<runtime::JoinOptions> join_options(const config::Config& config) {
-  runtime::JoinOptions options;
-  const auto degrees = engine::degrees_from(config);
-  options.pipeline = degrees.pipeline;
-  options.tensor = degrees.tensor;
-  options.data = degrees.data;
-  options.timeout_seconds = config.seconds("comm.timeout");
-  const auto& backend = config.text("comm.backend");
-  if (backend == "mpi") options.backend = comm::Backend::mpi;
-  if (backend == "shared") options.backend = comm::Backend::shared;
-  const bool on_cards = config.text("numerics.backend") == "cuda";
-  if ((backend == "nccl" || backend == "staged") && !on_cards) {
+  const auto& keys = config.options();
+  const auto backend = keys.comm.backend;
+  const bool for_gpus =
+      backend == config::CommBackend::nccl || backend == config::CommBackend::staged;
+  if (for_gpus && !keys.numerics.on_gpus()) {
     return base::usage_failure(
         base::format("comm.backend = {} does not go with numerics.backend = auto, which computes "
                      "on CPUs (it moves GPU memory); use comm.backend = auto or "
                      "numerics.backend = cuda",
-                     backend));
+                     config.shown("comm.backend")));
   }
-  const auto& order = config.text("run.order");
-  if (order == "topology") options.order = runtime::OrderRule::topology;
-  if (order == "slurm") options.order = runtime::OrderRule::launcher;
-  if (on_cards) {
+  runtime::JoinOptions options;
+  options.arrangement = config::arrangement(keys);
+  options.timeout_seconds = keys.comm.timeout;
+  options.backend = backend_on_hosts(backend);
+  options.order = order_rule(keys.run.order);
+  if (keys.numerics.on_gpus()) {
     options.gpus = topology::GpuUse::one_each;
     const auto model = model_from(config);
-    const auto status = model.ok() ? engine::check_attention(config, *model) : base::Status{};
+    const auto status = model.ok() ? engine::check_attention(keys, *model) : base::Status{};
     if (!status.ok()) return status.failure();
   }
-  if (config.text("run.binding") == "none") options.binding = runtime::BindingRule::none;
+  if (keys.run.binding == config::BindingRule::none) options.binding = runtime::BindingRule::none;
   return options;
 }
 
-/// Reads the model when asked first, which is when ranks do not fit their degrees. Where none is
-/// described, any mesh may do.
-layout::Suits suits(const config::Config& config) {
-  return [&config, judge = layout::Suits{}](const layout::Mesh& mesh) mutable {
-    if (!judge) {
-      const auto model = model_from(config);
-      judge = model.ok() ? engine::suits(config, *model) : [](const layout::Mesh&) { return true; };
-    }
-    return judge(mesh);
-  };
+runtime::DeviceGroups device_groups(config::CommBackend backend) {
+  if (backend == config::CommBackend::nccl) return runtime::DeviceGroups::nccl;
+  if (backend == config::CommBackend::staged) return runtime::DeviceGroups::staged;
+  return runtime::DeviceGroups::automatic;
 }
 
-runtime::DeviceGroups device_groups(const config::Config& config) {
-  const auto& backend = config.text("comm.backend");
-  if (backend == "nccl") return runtime::DeviceGroups::nccl;
-  return backend == "staged" ? runtime::DeviceGroups::staged : runtime::DeviceGroups::automatic;
+runtime::RdmaRule rdma_rule(config::RequireRdma rule) {
+  if (rule == config::RequireRdma::yes) return runtime::RdmaRule::required;
+  if (rule == config::RequireRdma::no) return runtime::RdmaRule::optional;
+  return runtime::RdmaRule::automatic;
 }
 
-runtime::RdmaRule rdma_rule(const config::Config& config) {
-  const auto& rule = config.text("comm.require_rdma");
-  if (rule == "true") return runtime::RdmaRule::required;
-  return rule == "false" ? runtime::RdmaRule::optional : runtime::RdmaRule::automatic;
-}
-
-comm::NcclRegistration registration(const config::Config& config) {
-  const auto& wish = config.text("comm.register_buffers");
-  if (wish == "none") return comm::NcclRegistration::none;
-  return wish == "windows" ? comm::NcclRegistration::windows : comm::NcclRegistration::buffers;
+comm::NcclRegistration registration(config::RegisterBuffers wish) {
+  if (wish == config::RegisterBuffers::none) return comm::NcclRegistration::none;
+  if (wish == config::RegisterBuffers::windows) return comm::NcclRegistration::windows;
+  return comm::NcclRegistration::buffers;
 }
 
 /// Where NCCL's own watch answers on this node, as its variables say; empty where it is off.
@@ -98,16 +94,18 @@ std::string ras_address(const base::Environment& environment) {
 /// The backend of this rank, and groups of what it computes with.
 void prepare_kernels(const config::Config& config, comm::MpiRuntime& mpi, Session& session,
                      const comm::NcclOptions& nccl) {
+  const auto& keys = config.options();
   auto& cluster = session.cluster;
   session.kernels = comm::agree(*cluster.world, make_kernels(config, cluster.binding));
   auto& device = session.kernels->device();
-  const auto serves =
-      runtime::compute_on(device, cluster, mpi,
-                          {.wish = device_groups(config), .nccl = nccl, .rdma = rdma_rule(config)});
+  const auto serves = runtime::compute_on(device, cluster, mpi,
+                                          {.wish = device_groups(keys.comm.backend),
+                                           .nccl = nccl,
+                                           .rdma = rdma_rule(keys.comm.require_rdma)});
   if (device.is_host()) {
     base::log::info(
         "runtime", "{} backend, {} a rank", session.kernels->name(),
-        base::counted(config.count_or("numerics.threads", cluster.binding.threads), "thread"));
+        base::counted(keys.numerics.threads.value_or(cluster.binding.threads), "thread"));
     return;
   }
   base::log::local::debug("runtime", "computes on {}", device.name());
@@ -136,13 +134,9 @@ void report_launch(const base::Environment& environment, base::LocalRank local_r
 /// Lets the node's plugin copy its records of this step into the run, where `trireme why` looks.
 void offer_log_folder(const base::Environment& environment, const std::filesystem::path& run) {
   const auto folder = environment.get(launch::directory_variable);
-  const auto step_text = environment.get("SLURM_STEP_ID").value_or("");
-  std::uint32_t step = 0;
-  const auto* const end = step_text.data() + step_text.size();
-  const bool is_step =
-      std::from_chars(step_text.data(), end, step).ptr == end && !step_text.empty();
-  if (!folder || !is_step || run.empty()) return;
-  const auto link = std::filesystem::path(*folder) / launch::records_link(step);
+  const auto step = runtime::step_number(environment);
+  if (!folder || !step || run.empty()) return;
+  const auto link = std::filesystem::path(*folder) / launch::records_link(*step);
   std::error_code error;
   std::filesystem::remove(link, error);
   std::filesystem::create_symlink(std::filesystem::absolute(run / "log", error), link, error);
@@ -171,21 +165,22 @@ void say(const std::vector<std::string>& sentences, const runtime::DeviceQueues&
 
 base::Result<std::unique_ptr<device::Kernels>> make_kernels(const config::Config& config,
                                                             const runtime::Binding& binding) {
-  const auto& backend = config.text("numerics.backend");
-  if (backend == "reference") return device::make_reference_kernels();
-  if (backend == "cuda") {
+  const auto& numerics = config.options().numerics;
+  if (numerics.backend == config::KernelBackend::reference) {
+    return device::make_reference_kernels();
+  }
+  if (numerics.on_gpus()) {
     const auto cards = device::card_bus_ids();
     if (!cards.ok()) return cards.failure();
     const auto card = std::find(cards->begin(), cards->end(), binding.gpu_bus_id);
-    const auto attention = engine::card_attention(config);
+    const auto attention = engine::card_attention(numerics);
     TRIREME_ENSURE(attention.has_value(), "this backend has a choice of attention");
     return device::make_cuda_kernels(static_cast<int>(card - cards->begin()), *attention);
   }
-  return device::make_cpu_kernels(config.count_or("numerics.threads", binding.threads),
-                                  config.flag("numerics.deterministic")
-                                      ? device::Tiling::by_shape
-                                      : device::Tiling::for_threads,
-                                  binding.wait);
+  return device::make_cpu_kernels(
+      numerics.threads.value_or(binding.threads),
+      numerics.deterministic ? device::Tiling::by_shape : device::Tiling::for_threads,
+      binding.wait);
 }
 
 namespace {
@@ -229,7 +224,13 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   const auto identity = runtime::identify(environment);
   if (identity.ok()) runtime::die_with_slurmstepd(*identity);
   // The first rank's text is the one that all agree on.
-  if (identity.ok() && identity->announced_rank.value_or(0) == 0) join.suits = suits(config);
+  if (identity.ok() && identity->announced_rank.value_or(0) == 0) {
+    join.described = [&config] {
+      const auto model = model_from(config);
+      return model.ok() ? engine::arrangement_of(config, *model)
+                        : config::arrangement(config.options());
+    };
+  }
   const auto exported = runtime::export_network(environment, join.gpus);
   const auto queues = join.gpus == topology::GpuUse::one_each
                           ? runtime::export_device_queues(environment)
@@ -241,7 +242,7 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
   runtime::RankOrdering ordering(join, environment);
   start_up.reached("program");
   comm::MpiRuntime mpi(
-      {.numbering = ordering.numbering(), .timeout_seconds = config.seconds("comm.start_timeout")});
+      {.numbering = ordering.numbering(), .timeout_seconds = config.options().comm.start_timeout});
   start_up.reached("MPI_Init", "meeting", mpi.start_seconds() - mpi.init_seconds());
   auto log = base::log::settings();
   log.identity = runtime::log_identity(identity, mpi);
@@ -264,10 +265,10 @@ base::ExitCode run_on_mesh(const config::Config& config, const base::Environment
     comm::agree_equal(world, config.hash(), "the configuration",
                       "start all ranks with the same files, environment and command line");
     prepare_kernels(config, mpi, session,
-                    {.timeout_seconds = config.seconds("comm.timeout"),
+                    {.timeout_seconds = config.options().comm.timeout,
                      .ras_address = ras_address(environment),
                      .log = nccl_log.get(),
-                     .registration = registration(config)});
+                     .registration = registration(config.options().comm.register_buffers)});
     session.cluster.start_up.reached("backend");
     quiet.end();
     return body(session);

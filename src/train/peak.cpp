@@ -94,9 +94,8 @@ std::string Peak::text() const {
 
 Peak find_peak(const config::Config& config, device::Kernels& kernels, device::DType dtype,
                const std::string& gpu_bus_id, comm::ProcessGroup& world) {
-  if (!config.automatic("numerics.peak_flops")) {
-    return {Peak::Kind::given, config.real("numerics.peak_flops") * world.size(),
-            "numerics.peak_flops", 0};
+  if (const auto& given = config.options().numerics.peak_flops) {
+    return {Peak::Kind::given, *given * world.size(), "numerics.peak_flops", 0};
   }
   const double product = fastest_products(kernels, dtype, world);
   // Without a GPU there is no name.

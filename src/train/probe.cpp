@@ -36,7 +36,7 @@ struct Shares {
 Shares share_out(const TokenLists& tokens, const config::Config& config, const layout::Mesh& mesh) {
   const std::int64_t data = mesh.degree(Axis::data);
   // Interleaving wants as many micro-batches as stages, or a multiple.
-  const bool interleaved = config.text("parallel.schedule") == "interleaved";
+  const bool interleaved = config.options().parallel.schedule == layout::ScheduleKind::interleaved;
   const std::int64_t unit = interleaved ? mesh.degree(Axis::pipeline) : 1;
   const auto least = (tokens.batch + data - 1) / data;
   Shares shares;

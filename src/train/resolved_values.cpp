@@ -2,6 +2,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/schema/value.hpp"
 
 #include <filesystem>
 
@@ -26,13 +27,13 @@ class Resolution {
   /// Token files are found from any working directory. A name that a list cannot hold (the working
   /// directory has a comma) stays as it was given.
   void set_absolute(const char* key) {
-    auto sources = config_.weighted_texts(key);
+    auto sources = std::get<std::vector<schema::WeightedText>>(config_.value(key));
     for (auto& source : sources) {
       source.text = std::filesystem::absolute(source.text).lexically_normal().string();
     }
-    const auto text = config::value_text(*config::find_key(key), sources);
+    const auto text = schema::value_text(*schema::find_key(key), sources);
     const auto changed = config_.with(key, text, config_.origin(key));
-    if (changed.ok() && changed->weighted_texts(key) == sources) config_ = *changed;
+    if (changed.ok() && changed->value(key) == schema::Value(sources)) config_ = *changed;
   }
   const config::Config& config() const { return config_; }
 
@@ -85,15 +86,15 @@ config::Config with_model(const config::Config& config, const model::ModelConfig
 config::Config with_values(const config::Config& config, const engine::EngineOptions& options) {
   Resolution to(config);
   set_model(to, options.model);
-  if (!config.text("model.from").empty()) {
+  if (!config.options().model.from.empty()) {
     to.set("model.from", "", "read at start; its values stand here");
   }
   const std::int64_t data = options.mesh.degree(layout::Axis::data);
   to.set_auto("parallel.data", data);
   to.set_auto("train.global_batch", options.micro_batch * options.micro_batches * data);
-  to.set_auto("data.seed", config.integer("train.seed"));
-  if (config.text("optimizer.curve") == "wsd") {
-    to.set_auto("optimizer.decay_steps", (config.integer("train.steps") + 9) / 10);
+  to.set_auto("data.seed", config.options().data_seed());
+  if (config.options().optimizer.curve == config::LearningRateCurve::wsd) {
+    to.set_auto("optimizer.decay_steps", config.options().decay_steps());
   }
   to.set_auto("run.directory", config::run_directory(config).string());
   for (const auto* key : {"data.train", "data.validation"}) to.set_absolute(key);

@@ -40,7 +40,8 @@ fs::path run_of(const fs::path& weights) {
 
 base::Result<std::optional<model::ModelConfig>> known_model(const config::Config& config) {
   using Known = std::optional<model::ModelConfig>;
-  if (!config.automatic("model.architecture") || !config.text("model.from").empty()) return Known{};
+  const auto& keys = config.options().model;
+  if (keys.architecture || !keys.from.empty()) return Known{};
   const auto as_known = [](base::Result<model::ModelConfig> model) -> base::Result<Known> {
     if (!model) return model.failure();
     return Known{*std::move(model)};
@@ -54,7 +55,7 @@ base::Result<std::optional<model::ModelConfig>> known_model(const config::Config
   if (!checkpoint::list(checkpoint::checkpoints_of_run(run)).empty()) {
     return as_known(model_of_weights(run));
   }
-  const auto load = config.text_or("checkpoint.load", "none");
+  const auto load = config.options().checkpoint.load.value_or("none");
   if (load == "none" || load.empty()) return Known{};
   return as_known(model_of_weights(load));
 }
@@ -87,7 +88,7 @@ void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
 }
 
 fs::path tokenizer_of_run(const config::Config& config) {
-  fs::path named = config.text("data.tokenizer");
+  fs::path named = config.options().data.tokenizer;
   if (named.empty() || is_file(named)) return named;
   const auto own = config::run_directory(config) / "tokenizer.json";
   return is_file(own) ? own : named;

@@ -25,7 +25,7 @@ base::Result<model::ModelConfig> model_from(const config::Config& config) {
   if (!known) return known.failure();
   const auto tokenizer = tokenizer_of_run(config);
   const bool unnamed =
-      !*known && config.automatic("model.vocab_size") && config.text("model.from").empty();
+      !*known && !config.options().model.vocab_size && config.options().model.from.empty();
   if (unnamed && !tokenizer.empty()) {
     auto loaded = data::Tokenizer::load(tokenizer);
     if (!loaded) return loaded.failure();
@@ -34,15 +34,16 @@ base::Result<model::ModelConfig> model_from(const config::Config& config) {
   return model::from_config(*known ? with_model(config, **known) : config, vocabulary);
 }
 
-base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Config& config,
-                                                               const char* key,
+base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Options& keys,
+                                                               Split split,
                                                                const model::ModelConfig& model) {
+  const bool trains = split == Split::train;
+  const auto& given = trains ? keys.data.train : keys.data.validation;
   std::vector<std::string> sources;
-  for (const auto& source : config.weighted_texts(key)) {
+  for (const auto& source : given) {
     // A weight of 1 is what a source without one has; datasets want all or none.
     sources.push_back(source.text);
   }
-  const auto& given = config.weighted_texts(key);
   const bool weighted = std::any_of(given.begin(), given.end(),
                                     [](const auto& source) { return source.weight != 1.0; });
   for (std::size_t index = 0; weighted && index < given.size(); ++index) {
@@ -50,15 +51,14 @@ base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Con
   }
   if (sources.empty()) {
     return base::usage_failure(base::format(
-        "{} is empty (there is nothing to read); name the prefix of files that `trireme data "
+        "data.{} is empty (there is nothing to read); name the prefix of files that `trireme data "
         "prepare` wrote",
-        key));
+        trains ? "train" : "validation"));
   }
   data::DatasetOptions options;
-  options.sequence_length = static_cast<std::int32_t>(config.integer("train.sequence_length"));
-  options.seed =
-      static_cast<std::uint64_t>(config.integer_or("data.seed", config.integer("train.seed")));
-  options.shuffle = std::string_view(key) == "data.train" && config.flag("data.shuffle");
+  options.sequence_length = static_cast<std::int32_t>(keys.train.sequence_length);
+  options.seed = static_cast<std::uint64_t>(keys.data_seed());
+  options.shuffle = trains && keys.data.shuffle;
   options.vocab_size = static_cast<std::int32_t>(model.vocab_size);
   auto dataset = data::TokenDataset::open(sources, options);
   if (!dataset) return dataset.failure();
@@ -83,7 +83,7 @@ void write_run_files(const config::Config& config, const model::ModelConfig& mod
   base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
   keep_model(model, directory);
   auto tokenizer = tokenizer_of_run(config);
-  const auto load = config.text_or("checkpoint.load", "none");
+  const auto load = config.options().checkpoint.load.value_or("none");
   if (tokenizer.empty() && load != "none" && !load.empty()) tokenizer = tokenizer_of_weights(load);
   if (!tokenizer.empty()) keep_tokenizer(tokenizer, directory);
 }
@@ -99,7 +99,7 @@ base::Status refuse_used(const fs::path& directory) {
 /// Other ranks wait meanwhile, and not for ever.
 runtime::RunLock::Options lock_options(const config::Config& config) {
   runtime::RunLock::Options options;
-  const auto patience = std::chrono::duration<double>(config.seconds("comm.timeout") / 2);
+  const auto patience = std::chrono::duration<double>(config.options().comm.timeout / 2);
   options.requeue_patience = std::min(
       options.requeue_patience, std::chrono::duration_cast<std::chrono::milliseconds>(patience));
   return options;

@@ -8,9 +8,11 @@
 
 namespace trireme::train {
 
-/// The token files of a key of section `data`.
-base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Config& config,
-                                                               const char* key,
+enum class Split { train, validation };
+
+/// The token files of data.train or data.validation.
+base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Options& keys,
+                                                               Split split,
                                                                const model::ModelConfig& model);
 
 /// Makes the run directory this start's own, with what is known at the start: the configuration as

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 base::Result<std::optional<TextBytes>> TextBytes::of_weights(const fs::path& weights,
                                                              const config::Config& config,
                                                              std::int64_t vocab_size) {
-  const bool asked = !config.text("data.tokenizer").empty();
+  const bool asked = !config.options().data.tokenizer.empty();
   const auto path = tokenizer_for(config, weights);
   if (path.empty()) return std::optional<TextBytes>{};
   const auto tokenizer = data::Tokenizer::load(path);

@@ -42,16 +42,17 @@ double guess_save_seconds(const model::ModelConfig& model, int ranks) {
 
 Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
                                  const Peak& peak, bool speaks) {
+  const auto& keys = config.options();
   Report::Settings settings;
   settings.directory = config::run_directory(config);
-  settings.run = config.given("run.name") ? config.text("run.name")
+  settings.run = config.given("run.name") ? keys.run.name
                                           : fs::absolute(settings.directory / ".")
                                                 .lexically_normal()
                                                 .parent_path()
                                                 .filename()
                                                 .string();
-  settings.steps = config.integer("train.steps");
-  settings.log_every = config.integer("train.log_every");
+  settings.steps = keys.train.steps;
+  settings.log_every = keys.train.log_every;
   settings.flops_per_token = model::flops_per_token(options.model, options.sequence_length);
   settings.peak_flops = peak.flops;
   settings.peak_source = peak.source;
@@ -64,12 +65,13 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
 
 Trainer::Trainer(const config::Config& config, Session& session, StartOptions start)
     : config_(config),
+      keys_(config.options()),
       cluster_(session.cluster),
       kernels_(*session.kernels),
       directory_(config::run_directory(config)),
       options_(std::move(start)),
-      curve_(optim::curve_from(config)),
-      nonfinite_(std::make_unique<NonfiniteSteps>(config.integer("optimizer.skip_nonfinite"))) {
+      curve_(optim::curve_from(keys_)),
+      nonfinite_(std::make_unique<NonfiniteSteps>(keys_.optimizer.skip_nonfinite)) {
   auto& cluster = cluster_;
   auto& kernels = kernels_;
   auto& world = *cluster_.world;
@@ -77,16 +79,16 @@ Trainer::Trainer(const config::Config& config, Session& session, StartOptions st
   const auto options =
       comm::agree(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
   say_attention(kernels, options, world);
-  training_data_ = comm::agree(world, open_dataset(config, "data.train", model));
-  if (!config.weighted_texts("data.validation").empty()) {
-    validation_data_ = comm::agree(world, open_dataset(config, "data.validation", model));
+  training_data_ = comm::agree(world, open_dataset(keys_, Split::train, model));
+  if (!keys_.data.validation.empty()) {
+    validation_data_ = comm::agree(world, open_dataset(keys_, Split::validation, model));
   }
   cluster_.start_up.reached("data");
   resolved_ = with_values(config, options);
   open_run(session, model);
   cluster_.start_up.reached("run directory");
   // Before arenas: timing takes memory of its own, and gives it back.
-  if (auto* tuning = kernels.product_tuning(); tuning && !config.flag("numerics.deterministic")) {
+  if (auto* tuning = kernels.product_tuning(); tuning && !keys_.numerics.deterministic) {
     choose_products(*tuning, engine::products_of(options),
                     {directory_ / "products.json", cluster.cache_folder}, world);
     cluster_.start_up.reached("products");
@@ -124,13 +126,12 @@ void Trainer::open_run(Session& session, const model::ModelConfig& model) {
   comm::agree(world, opened);
   session.run_is_open();
   comm::agree(world, enter_run(directory_, cluster_.rank));
-  requests_ = std::make_unique<Requests>(
-      Requests::Sources{directory_, config_.real("checkpoint.every_minutes"), options_.limit,
-                        lock_ ? &*lock_ : nullptr});
+  requests_ = std::make_unique<Requests>(Requests::Sources{
+      directory_, keys_.checkpoint.every_minutes, options_.limit, lock_ ? &*lock_ : nullptr});
 }
 
 void Trainer::comment_job(const base::Environment& environment) {
-  const std::chrono::duration<double> interval(config_.seconds("run.job_comment"));
+  const std::chrono::duration<double> interval(keys_.run.job_comment);
   if (!is_first_rank()) return;
   comment_ = std::make_unique<runtime::JobComment>(
       environment, std::chrono::duration_cast<std::chrono::milliseconds>(interval));
@@ -146,7 +147,7 @@ void Trainer::say_start(const model::ModelConfig& model) {
                     .first_step = progress_.step + 1,
                     .beginning = beginning_});
   const auto end = progress_.planned_steps;
-  const auto steps = config_.integer("train.steps");
+  const auto steps = keys_.train.steps;
   if (curve_.falls() && end > 0 && progress_.step >= end && progress_.step < steps) {
     base::log::warning(
         "train",
@@ -183,7 +184,7 @@ void Trainer::say_arenas() const {
 
 void Trainer::restore(Start start) {
   const auto begin = Clock::now();
-  const auto load = config_.text_or("checkpoint.load", "");
+  const auto load = keys_.checkpoint.load.value_or("");
   std::optional<Progress> found;
   if (start == Start::resume && load != "none") {
     found = resume(directory_, *engine_, *cluster_.world);
@@ -235,7 +236,7 @@ void Trainer::measure_peak_again() {
 void Trainer::evaluate() {
   const auto begin = Clock::now();
   // 0 means all that is held out.
-  const auto batches = config_.integer("train.eval_batches");
+  const auto batches = keys_.train.eval_batches;
   auto batch_begin = begin;
   const auto total = train::evaluate_while(
       *validation_data_, *engine_,
@@ -274,7 +275,7 @@ void Trainer::tidy() const {
   // have been before that.
   if (!lock_ || lock_->is_lost_by_now()) return;
   const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
-  const auto keep = config_.count("checkpoint.keep_last");
+  const auto keep = keys_.checkpoint.keep_last;
   try {
     // The lock is ours: whoever wrote them is dead.
     for (const auto& folder : checkpoint::collect_garbage(checkpoints, std::chrono::seconds{0})) {
@@ -301,15 +302,14 @@ void Trainer::save_or_go_on() {
 }
 
 void Trainer::save_if_due() {
-  const auto every_steps = config_.integer("checkpoint.every_steps");
+  const auto every_steps = keys_.checkpoint.every_steps;
   const bool by_step = every_steps > 0 && progress_.step % every_steps == 0;
   // The last step is saved by run(), which does not go on without.
-  if ((by_step || requests_->answer().save) && progress_.step < config_.integer("train.steps"))
-    save_or_go_on();
+  if ((by_step || requests_->answer().save) && progress_.step < keys_.train.steps) save_or_go_on();
 }
 
 double Trainer::lead_seconds() const {
-  if (!config_.automatic("run.signal_lead")) return config_.seconds("run.signal_lead");
+  if (keys_.run.signal_lead) return *keys_.run.signal_lead;
   const double save = longest_save_seconds_ > 0 ? longest_save_seconds_ : expected_save_seconds_;
   return 60.0 + 3.0 * (longest_batch_seconds_ + save);
 }
@@ -332,8 +332,8 @@ base::ExitCode Trainer::stop_in_order() {
 base::ExitCode Trainer::run() {
   const auto begin = Clock::now();
   const auto begin_step = progress_.step;
-  const auto steps = config_.integer("train.steps");
-  const auto eval_every = config_.integer("train.eval_every");
+  const auto steps = keys_.train.steps;
+  const auto eval_every = keys_.train.eval_every;
   const bool evaluates = validation_data_ != nullptr && eval_every > 0;
   // A stop has interrupted it.
   if (evaluates && progress_.evaluation_is_due) evaluate();

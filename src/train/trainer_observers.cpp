@@ -29,7 +29,7 @@ void Trainer::observe(const StepRecord& record) {
     report_->skipped(record, nonfinite_->in_a_row());
   }
   if (comment_) {
-    comment_->offer(base::format("step {}/{}, loss {}", record.step, config_.integer("train.steps"),
+    comment_->offer(base::format("step {}/{}, loss {}", record.step, keys_.train.steps,
                                  number_text(record.loss, 4)));
   }
 }

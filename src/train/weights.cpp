@@ -116,7 +116,7 @@ fs::path tokenizer_of_weights(const fs::path& path) {
 }
 
 fs::path tokenizer_for(const config::Config& config, const fs::path& weights) {
-  fs::path named = config.text("data.tokenizer");
+  fs::path named = config.options().data.tokenizer;
   std::error_code error;
   if (!named.empty() && fs::is_regular_file(named, error)) return named;
   // Paths of a configuration are relative to where it is used; the run's own copy is not.
@@ -127,10 +127,8 @@ fs::path tokenizer_for(const config::Config& config, const fs::path& weights) {
 base::Result<model::ModelConfig> model_of_weights(const fs::path& path,
                                                   const config::Config& config) {
   auto model = model_of_weights(path);
-  constexpr auto positions = "model.max_position_embeddings";
-  if (model && model->has_rotary() && config.given(positions)) {
-    model->max_position_embeddings = config.integer_or(positions, model->max_position_embeddings);
-  }
+  const auto& positions = config.options().model.max_position_embeddings;
+  if (model && model->has_rotary() && positions) model->max_position_embeddings = *positions;
   return model;
 }
 

@@ -2,8 +2,9 @@
 
 #include "trireme/base/environment.hpp"
 #include "trireme/base/result.hpp"
-#include "trireme/config/schema.hpp"
-#include "trireme/config/value.hpp"
+#include "trireme/config/options.hpp"
+#include "trireme/schema/schema.hpp"
+#include "trireme/schema/value.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -46,9 +47,8 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
-/// All keys with their values and origins; a value that does not change.
-/// Asking for an unknown key, or with the accessor of another type, breaks a contract: key names
-/// in code are checked by the first test that reaches them.
+/// All keys with their values and origins; a value that does not change. Code reads options();
+/// what goes by a key's name is for people. Asking for an unknown key breaks a contract.
 class Config {
  public:
   /// Everything at its default.
@@ -57,38 +57,18 @@ class Config {
   /// every mistake found, one a line: "origin: key = value problem (why); fix".
   static base::Result<Config> resolve(const Sources& sources);
 
-  /// Type::integer. A key that is `auto` has no integer: ask automatic() before.
-  std::int64_t integer(std::string_view key) const;
-  /// integer() of a key whose range fits an int (all but seeds).
-  int count(std::string_view key) const;
-  double real(std::string_view key) const;
-  bool flag(std::string_view key) const;
-  /// Type::text and Type::choice.
-  const std::string& text(std::string_view key) const;
-  std::int64_t bytes(std::string_view key) const;
-  double seconds(std::string_view key) const;
-  const std::vector<std::int64_t>& integers(std::string_view key) const;
-  const std::vector<std::string>& texts(std::string_view key) const;
-  const std::vector<WeightedText>& weighted_texts(std::string_view key) const;
+  const Options& options() const { return options_; }
 
   /// Is the value `auto`? False for keys that cannot be.
   bool automatic(std::string_view key) const;
-  /// The value, or `otherwise` where it is `auto`.
-  std::int64_t integer_or(std::string_view key, std::int64_t otherwise) const;
-  int count_or(std::string_view key, int otherwise) const;
-  double real_or(std::string_view key, double otherwise) const;
-  bool flag_or(std::string_view key, bool otherwise) const;
-  std::string text_or(std::string_view key, std::string_view otherwise) const;
-
   /// Was it set by any source? (It may still equal the default.)
   bool given(std::string_view key) const;
   const Origin& origin(std::string_view key) const;
-  const Value& value(std::string_view key) const;
+  const schema::Value& value(std::string_view key) const;
   /// Canonical text of the value, as resolved_text() has it.
   std::string shown(std::string_view key) const;
   /// "train.steps = 100 (a.conf:3)": for errors about keys that do not fit together.
   std::string cited(std::string_view key) const;
-  std::span<const Key> keys() const { return schema(); }
 
   /// A copy with one other value, checked by itself; call check() when all are in place.
   base::Result<Config> with(std::string_view key, std::string_view text,
@@ -108,17 +88,16 @@ class Config {
 
  private:
   struct Entry {
-    Value value;
+    schema::Value value;
     Origin origin;
   };
   friend class Resolver;
 
   const Entry& entry(std::string_view key) const;
-  template <typename T>
-  const T& get(std::string_view key, std::span<const Type> types) const;
-
-  /// In the order of schema().
+  /// In the order of schema::keys().
   std::vector<Entry> entries_;
+  /// Of these entries.
+  Options options_;
 };
 
 /// A key whose values differ.
@@ -128,7 +107,7 @@ struct Difference {
   std::string second;
   Origin first_origin;
   Origin second_origin;
-  Concern concern;
+  schema::Concern concern;
 };
 std::vector<Difference> diff(const Config& first, const Config& second);
 

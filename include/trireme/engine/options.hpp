@@ -8,27 +8,24 @@
 
 namespace trireme::engine {
 
-/// The degrees that the keys of section `parallel` ask for.
-layout::Degrees degrees_from(const config::Config& config);
-
-/// The arrangement that these degrees mean on this many ranks. The failure proposes degrees that
-/// the model and the batch allow, too.
+/// The mesh that the degrees mean on this many ranks. The failure proposes degrees that the model
+/// and the batch allow, too.
 base::Result<layout::Mesh> mesh_from(const config::Config& config, const model::ModelConfig& model,
                                      int world_size);
 
-/// Whether a mesh can train this model with these batches, as options_from() judges; the rule for
-/// proposals.
-layout::Suits suits(const config::Config& config, const model::ModelConfig& model);
+/// What the rules of a parallel arrangement ask of this configuration and model.
+layout::ParallelArrangement arrangement_of(const config::Config& config,
+                                           const model::ModelConfig& model);
 
 /// The type of parameters and activations that `numerics.precision` means.
-device::DType compute_type(const config::Config& config);
+device::DType compute_type(const config::NumericsOptions& numerics);
 
 /// How cards compute attention; nothing where CPUs do.
-std::optional<device::AttentionChoice> card_attention(const config::Config& config);
+std::optional<device::AttentionChoice> card_attention(const config::NumericsOptions& numerics);
 
 /// Whether cards have kernels for the heads of this model, which options_from() checks too: here
 /// before there is a mesh.
-base::Status check_attention(const config::Config& config, const model::ModelConfig& model);
+base::Status check_attention(const config::Options& keys, const model::ModelConfig& model);
 
 /// What the configuration means for one rank, checked: every failure names key, value and rule.
 base::Result<EngineOptions> options_from(const config::Config& config,

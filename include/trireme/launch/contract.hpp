@@ -2,7 +2,7 @@
 
 #include "trireme/base/environment.hpp"
 #include "trireme/base/result.hpp"
-#include "trireme/launch/terms.hpp"
+#include "trireme/launch/options.hpp"
 
 #include <map>
 #include <optional>
@@ -15,32 +15,33 @@ namespace trireme::launch {
 /// What the submitting side hands on: one variable that holds the whole contract. Its name begins
 /// with SLURM_ because Slurm passes such variables on even under --export=NONE
 /// (docs/decisions/0005).
-inline constexpr std::string_view carrier_variable = "SLURM_TRIREME";
+inline constexpr std::string_view encoded_variable = "SLURM_TRIREME";
 /// Set by the plugin on each node to that node's name; what it leaves for the tasks beside.
 inline constexpr std::string_view node_variable = "TRIREME_LAUNCH_NODE";
 inline constexpr std::string_view version_variable = "TRIREME_LAUNCH_VERSION";
 inline constexpr std::string_view directory_variable = "TRIREME_LAUNCH_DIRECTORY";
 inline constexpr std::string_view record_variable = "TRIREME_LAUNCH_RECORD";
 
-/// One thing asked for, with who asked: "sbatch --tensor-parallel", "TRIREME_TENSOR_PARALLEL".
-struct Given {
-  const Term* term = nullptr;
+/// One option with its value, and who asked: "sbatch --tensor-parallel", "TRIREME_TENSOR_PARALLEL".
+struct Setting {
+  const Option* option = nullptr;
   std::string value;
   std::string origin;
-  bool operator==(const Given&) const = default;
+  bool operator==(const Setting&) const = default;
 };
 
-/// What a launch asks for. At most one value for each term, but settings, which keep their order.
+/// What a launch asks for. At most one value for each option, but for --trireme-set, whose values
+/// keep their order.
 class Contract {
  public:
-  const std::vector<Given>& given() const { return given_; }
-  const Given* find(std::string_view option) const;
-  /// The number of a term that is one; none when it is not given, or a word.
+  const std::vector<Setting>& settings() const { return settings_; }
+  const Setting* find(std::string_view option) const;
+  /// The number of an option that takes one; none when it is not set, or to a word.
   std::optional<int> number(std::string_view option) const;
 
-  /// Replaces what the same term had; a setting is added.
-  void put(Given given);
-  /// Forgets a term.
+  /// Replaces what the same option had; one more --trireme-set is added.
+  void put(Setting setting);
+  /// Forgets an option.
   void drop(std::string_view option);
   /// Lays another contract over this one. Its settings, if it has any, are added.
   void put_all(const Contract& other);
@@ -52,29 +53,29 @@ class Contract {
   bool operator==(const Contract&) const = default;
 
  private:
-  std::vector<Given> given_;
+  std::vector<Setting> settings_;
 };
 
-/// Text of the carrier: "1;tensor-parallel=2@srun%20--tensor-parallel;...".
+/// The value of encoded_variable: "1;tensor-parallel=2@srun%20--tensor-parallel;...".
 std::string encode(const Contract& contract);
 /// Strict: what encode() would not write is a failure (ExitCode::launch), as are a newer version
-/// and a text of more than 64 KiB or 1,000 terms.
-base::Result<Contract> decode(std::string_view carrier);
+/// and a text of more than 64 KiB or 1,000 settings.
+base::Result<Contract> decode(std::string_view encoded);
 
-/// The variables that tasks find, by name: those of the terms given, TRIREME_SET with one setting
+/// The variables that tasks find, by name: those of the options set, TRIREME_SET with one setting
 /// a line. Empty for --trireme=off but for TRIREME_LAUNCH.
 std::map<std::string, std::string, std::less<>> variables(const Contract& contract);
 
 /// Whether what an enclosing job asked for counts.
 enum class Inherit { yes, no };
 
-/// The contract of this environment: the carrier, and over it the variables that differ from what
-/// the carrier says, which somebody exported by hand. Without Inherit::yes only these.
+/// The contract of this environment: what encoded_variable says, and over it the variables that
+/// differ from it, which somebody exported by hand. Without Inherit::yes only these.
 base::Result<Contract> read_contract(const base::Environment& environment,
                                      Inherit inherit = Inherit::yes);
 
 /// The submitting side had the plugin, but this node has not: limits and records are missing, and
-/// variables were read from the carrier alone.
+/// variables were read from encoded_variable alone.
 bool plugin_is_absent_here(const base::Environment& environment);
 
 }  // namespace trireme::launch

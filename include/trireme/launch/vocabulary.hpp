@@ -15,12 +15,12 @@ namespace trireme::launch {
 inline constexpr std::string_view job_folder_limits = "size=1m,nr_inodes=256,mode=0700";
 
 /// A variable that is not asked for but found.
-struct HandedOn {
+struct TaskVariable {
   std::string_view variable;
   std::string_view set_by;
   std::string_view says;
 };
-std::span<const HandedOn> handed_on();
+std::span<const TaskVariable> task_variables();
 
 /// One NAME=VALUE of the plugin's line in plugstack.conf.
 struct SiteArgument {

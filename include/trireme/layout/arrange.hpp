@@ -1,27 +1,13 @@
 #pragma once
 
 #include "trireme/layout/mesh.hpp"
-
-#include <functional>
-#include <optional>
+#include "trireme/layout/parallel_rules.hpp"
 
 namespace trireme::layout {
 
-/// How many ranks each axis is asked to have.
-struct Degrees {
-  int tensor = 1;
-  int pipeline = 1;
-  /// None: whatever the other two leave of the world.
-  std::optional<int> data = std::nullopt;
-};
-
-/// Whether something beyond the world size (a model, a batch) can use a mesh. It is asked only
-/// when there are choices to propose.
-using Suits = std::function<bool(const Mesh&)>;
-
-/// pp x dp x tp in the default order, on exactly `world_size` ranks. The failure
-/// (ExitCode::launch) proposes the nearest degrees that fill the world and suit; without `suits`
-/// all do.
-base::Result<Mesh> arrange(const Degrees& degrees, int world_size, const Suits& suits = {});
+/// pp x dp x tp in the default order, on exactly `world_size` ranks. Degrees that are not given are
+/// 1, and data parallelism takes what the others leave. Only the degrees are judged: the rest of
+/// the arrangement decides which others the failure (ExitCode::launch) proposes.
+base::Result<Mesh> arrange(ParallelArrangement arrangement, int world_size);
 
 }  // namespace trireme::layout

@@ -4,6 +4,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/layout/mesh.hpp"
+#include "trireme/layout/parallel_rules.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,11 +12,11 @@
 
 namespace trireme::model {
 
-enum class Architecture { gpt2, llama, qwen3 };
+using config::Architecture;
 const char* name(Architecture architecture);
 base::Result<Architecture> architecture(std::string_view name);
 
-enum class RopeScalingKind { none, linear, llama3 };
+using RopeScalingKind = config::RopeType;
 
 /// How rotary frequencies are stretched for contexts longer than the one trained on.
 struct RopeScaling {
@@ -63,8 +64,11 @@ base::Result<ModelConfig> read_huggingface(const std::filesystem::path& folder);
 
 /// Shapes that make a model at all, each with its key, value and rule.
 base::Status check(const ModelConfig& config);
-/// Whether the mesh can hold it: whole heads per tensor-parallel rank, a layer per stage.
+/// Whether the mesh can hold it, by layout::violations(): whole heads per tensor-parallel rank, a
+/// layer per stage.
 base::Status check_on(const ModelConfig& config, const layout::Mesh& mesh);
+/// Adds what the rules of a parallel arrangement ask of a model.
+void describe(const ModelConfig& config, layout::ParallelArrangement& arrangement);
 
 /// Parameters of the whole model; a tied table counts once.
 std::int64_t parameter_count(const ModelConfig& config);

@@ -12,12 +12,7 @@
 
 namespace trireme::model {
 
-/// What forward throws away and backward computes again.
-enum class Recompute {
-  none,
-  attention,  ///< what attention keeps of itself ("selective")
-  layer       ///< all but a layer's input ("full")
-};
+using config::Recompute;
 
 /// What the products of layers' forward read. Everything else, and all of backward, is in the
 /// compute type.

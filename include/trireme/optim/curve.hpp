@@ -1,12 +1,12 @@
 #pragma once
 
-#include "trireme/config/config.hpp"
+#include "trireme/config/options.hpp"
 
 #include <cstdint>
 
 namespace trireme::optim {
 
-enum class CurveKind { constant, cosine, linear, wsd };
+using CurveKind = config::LearningRateCurve;
 
 /// The learning rate over time: a linear warm-up, then one of
 /// constant; cosine (Loshchilov & Hutter 2017) or linear from peak to minimum at the last step;
@@ -26,6 +26,6 @@ struct Curve {
   bool falls() const { return kind != CurveKind::constant && minimum < peak; }
 };
 
-Curve curve_from(const config::Config& config);
+Curve curve_from(const config::Options& options);
 
 }  // namespace trireme::optim

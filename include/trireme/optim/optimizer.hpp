@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/config/config.hpp"
+#include "trireme/config/options.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/layout/flat.hpp"
@@ -11,7 +11,7 @@
 
 namespace trireme::optim {
 
-enum class RuleKind { adamw, sgd };
+using RuleKind = config::UpdateRule;
 
 /// How parameters that are not fp32 are written from their masters.
 enum class ParameterRounding {
@@ -30,7 +30,7 @@ struct Rule {
   /// Of stochastic rounding.
   std::uint64_t seed = 0;
 };
-Rule rule_from(const config::Config& config);
+Rule rule_from(const config::Options& options);
 
 /// A run of elements that this rank updates: where they lie in the flat parameter and gradient
 /// buffers, and where their state begins in the state buffers.

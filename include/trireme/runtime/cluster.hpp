@@ -28,12 +28,12 @@ enum class OrderRule {
   launcher
 };
 
-/// The arrangement that the configuration asks for.
+/// What the configuration asks for.
 struct JoinOptions {
-  int pipeline = 1;
-  int tensor = 1;
-  /// None: whatever is left of the world.
-  std::optional<int> data;
+  layout::ParallelArrangement arrangement;
+  /// The same with the model, which is read only where degrees do not fit the world: for proposals.
+  /// May be empty.
+  std::function<layout::ParallelArrangement()> described = {};
   double timeout_seconds = 600;
   comm::Backend backend = comm::Backend::automatic;
   BindingRule binding = BindingRule::automatic;
@@ -41,8 +41,6 @@ struct JoinOptions {
   topology::GpuUse gpus = topology::GpuUse::none;
   /// With GpuUse::one_each: PCI bus ids of those that this process may use, or why there are none.
   base::Result<std::vector<std::string>> visible_gpus = std::vector<std::string>{};
-  /// What to propose when the degrees do not fit the world.
-  layout::Suits suits = {};
 };
 
 /// How a rank computes on its node.
@@ -87,9 +85,6 @@ struct Cluster {
 
   int coordinate(layout::Axis axis) const { return mesh.coordinate(axis, rank); }
 };
-
-/// Degrees that do not fit the world size, with the choices that do (ExitCode::launch).
-base::Result<layout::Mesh> make_mesh(const JoinOptions& options, int world_size);
 
 /// Collective over the world. Host-blocking: yes. From a started MPI to a rank that knows its
 /// place: refuses silent singletons and impossible meshes, binds to cores, makes the groups.

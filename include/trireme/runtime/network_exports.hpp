@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/environment.hpp"
+#include "trireme/runtime/launcher_environment.hpp"
 #include "trireme/topology/placement.hpp"
 
 #include <optional>
@@ -31,14 +32,5 @@ std::vector<std::string> rdma_cards(const topology::Machine& machine);
 /// whose launcher tells each task its place on its node. Returns what was set and why in a
 /// sentence; empty when nothing was.
 std::string export_network(const base::Environment& environment, topology::GpuUse use);
-
-/// The tasks of this node and this one's number among them, as Slurm or Open MPI announce them; and
-/// whether there are other nodes.
-struct NodeShare {
-  int local_rank = 0;
-  int local_ranks = 0;
-  bool several_nodes = false;
-};
-std::optional<NodeShare> announced_share(const base::Environment& environment);
 
 }  // namespace trireme::runtime

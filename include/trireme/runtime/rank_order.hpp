@@ -10,11 +10,6 @@
 
 namespace trireme::runtime {
 
-/// The switches above this node, from the root down, as Slurm's topology plugins tell them
-/// (SLURM_TOPOLOGY_ADDR "core.rack2.n17", SLURM_TOPOLOGY_ADDR_PATTERN "switch.switch.node"); empty
-/// where Slurm says nothing, or what it says does not fit together.
-layout::NetworkPath switches_above(const base::Environment& environment);
-
 /// Decides which process becomes which rank, at the moment when MPI starts. Must outlive the
 /// MpiRuntime that was started with its numbering().
 class RankOrdering {

@@ -100,6 +100,7 @@ class Trainer {
   bool is_first_rank() const { return cluster_.rank.value() == 0; }
 
   const config::Config& config_;
+  const config::Options& keys_;
   /// With values where config_ has `auto`: what the run writes down of itself.
   config::Config resolved_;
   runtime::Cluster& cluster_;

@@ -1,5 +1,5 @@
 // A command line of Slurm with its environment, batch script and contract, and the judgement of it.
-// Parts are divided by lines "--": environment, script, words of the command, carrier.
+// Parts are divided by lines "--": environment, script, words of the command, encoded.
 #include "trireme/launch/check.hpp"
 #include "trireme/launch/geometry.hpp"
 

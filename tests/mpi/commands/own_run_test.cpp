@@ -137,13 +137,13 @@ TEST_CASE("the resolved configuration holds values, and gives the same run again
     fs::remove_all(model);
     const auto resolved = base::value_or_throw(config::Config::resolve(
         {.files = {run / "config.resolved.conf"}, .environment = {}, .settings = {}}));
-    CHECK(resolved.integer("model.num_hidden_layers") == 2);
-    CHECK(resolved.integer("parallel.data") == 2);
-    CHECK(resolved.integer("train.global_batch") == 2);
-    CHECK(resolved.text("model.from").empty());
-    CHECK(resolved.weighted_texts("data.train") ==
-          std::vector<config::WeightedText>{{fs::absolute(tokens).lexically_normal().string(), 2}});
-    for (const auto& key : resolved.keys()) {
+    CHECK(resolved.options().model.num_hidden_layers == 2);
+    CHECK(resolved.options().parallel.data == 2);
+    CHECK(resolved.options().train.global_batch == 2);
+    CHECK(resolved.options().model.from.empty());
+    CHECK(resolved.options().data.train ==
+          std::vector<schema::WeightedText>{{fs::absolute(tokens).lexically_normal().string(), 2}});
+    for (const auto& key : schema::keys()) {
       if (key.section != "model" || key.name.starts_with("rope_") || key.name.ends_with("_eps")) {
         continue;
       }

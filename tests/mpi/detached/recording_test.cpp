@@ -85,7 +85,7 @@ TEST_CASE("training from recordings has the bits of training kernel by kernel") 
   const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama, Architecture::qwen3);
   const auto dropout = GENERATE(0.0F, 0.1F);
   const auto recompute =
-      GENERATE(model::Recompute::none, model::Recompute::attention, model::Recompute::layer);
+      GENERATE(model::Recompute::none, model::Recompute::selective, model::Recompute::full);
   const int zero_level = GENERATE(0, 1);
   for (const auto& mesh : meshes()) {
     still_going(mesh.text());
@@ -213,7 +213,7 @@ Meetings meetings_of(const engine::EngineOptions& options) {
 TEST_CASE("with tensor-parallel ranks recordings go from collective to collective") {
   const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama);
   const auto sequence = GENERATE(model::SequenceParallel::off, model::SequenceParallel::on);
-  const auto recompute = GENERATE(model::Recompute::none, model::Recompute::layer);
+  const auto recompute = GENERATE(model::Recompute::none, model::Recompute::full);
   for (const auto& mesh : tensor_meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text(), model::name(architecture));
@@ -227,7 +227,7 @@ TEST_CASE("with tensor-parallel ranks recordings go from collective to collectiv
     CHECK(recorded.observed == plain.observed);
     CHECK(recorded.recorded.made >= 2);
     CHECK(recorded.recorded.issued > recorded.recorded.made);
-    if (recompute == model::Recompute::layer) continue;
+    if (recompute == model::Recompute::full) continue;
     // As many forwards as backwards, one by one or, where replicas' reductions come between the
     // layers of the last backward, with more of the former.
     const auto each = meetings_of(options);

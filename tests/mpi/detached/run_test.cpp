@@ -121,8 +121,8 @@ config::Config config_for(const SharedFolder& folder, const fs::path& run, Layou
 
 train::Session session_on(std::unique_ptr<device::Kernels> kernels, Layout layout) {
   runtime::JoinOptions options;
-  options.pipeline = layout.pipeline;
-  options.tensor = layout.tensor;
+  options.arrangement.pipeline = layout.pipeline;
+  options.arrangement.tensor = layout.tensor;
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
   train::Session session{std::move(kernels), runtime::join(mpi(), options, {})};

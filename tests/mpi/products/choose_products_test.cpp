@@ -260,7 +260,7 @@ TEST_CASE("what a layer computes again for backward is only what backward needs"
     });
   };
   // Queries, keys and values; attention's output; gate and up. Not down.
-  CHECK(forwards(model::Recompute::layer) - forwards(model::Recompute::none) ==
+  CHECK(forwards(model::Recompute::full) - forwards(model::Recompute::none) ==
         3 * options.model.num_hidden_layers);
 }
 

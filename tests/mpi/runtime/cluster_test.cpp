@@ -19,8 +19,8 @@ base::Environment threads(const char* value) {
 
 runtime::Cluster join(int pipeline, int tensor) {
   runtime::JoinOptions options;
-  options.pipeline = pipeline;
-  options.tensor = tensor;
+  options.arrangement.pipeline = pipeline;
+  options.arrangement.tensor = tensor;
   options.timeout_seconds = 30;
   return runtime::join(mpi(), options, threads("3"));
 }

@@ -150,8 +150,8 @@ void compare_empty_positions(Comparison& comparison, int layers,
 void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, int layers,
                             const std::vector<Observed>& plain) {
   comparison.must_be_same({.name = "again"}, plain);
-  comparison.must_be_same({.name = "recompute layer", .recompute = Recompute::layer}, plain);
-  comparison.must_be_same({.name = "recompute attention", .recompute = Recompute::attention},
+  comparison.must_be_same({.name = "recompute layer", .recompute = Recompute::full}, plain);
+  comparison.must_be_same({.name = "recompute attention", .recompute = Recompute::selective},
                           plain);
   if (mesh.degree(Axis::pipeline) > 1) {
     comparison.must_be_same({.name = "gpipe", .schedule = ScheduleKind::gpipe}, plain);
@@ -173,7 +173,7 @@ void compare_variants_together(Comparison& comparison, const layout::Mesh& mesh,
   Variant variant{.name = "gpipe zero1 recompute",
                   .schedule = ScheduleKind::gpipe,
                   .zero_level = 1,
-                  .recompute = Recompute::layer};
+                  .recompute = Recompute::full};
   comparison.must_be_same(variant, plain);
   if (!can_interleave(mesh)) return;
   variant = {.name = "interleaved", .schedule = ScheduleKind::interleaved};
@@ -246,7 +246,7 @@ TEST_CASE("dropout draws the same numbers in every layout") {
   const Variant all{.name = "dropout, all at once",
                     .sequence = SequenceParallel::on,
                     .zero_level = 1,
-                    .recompute = Recompute::layer,
+                    .recompute = Recompute::full,
                     .dropout = 0.2F};
   const auto kernels = kernels_under_test();
   if (!kernels) return;
@@ -341,7 +341,7 @@ TEST_CASE("layouts beside the table train as one rank does") {
           mesh.degree(Axis::tensor) > 1 ? SequenceParallel::on : SequenceParallel::off;
       options.zero_level = 1;
       options.schedule = ScheduleKind::gpipe;
-      options.recompute = Recompute::layer;
+      options.recompute = Recompute::full;
       comparison.must_end_close({.name = "all at once"}, run(), serial);
     }
   }

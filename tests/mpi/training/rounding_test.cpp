@@ -222,7 +222,7 @@ TEST_CASE("layouts that change no bit change none with parameters rounded at ran
       CHECK(distance(plain, serial) <= between_layouts);
     }
     options.zero_level = 1;
-    options.recompute = model::Recompute::layer;
+    options.recompute = model::Recompute::full;
     options.schedule = ScheduleKind::gpipe;
     CHECK(run(options, groups.views()) == plain);
   }

@@ -175,7 +175,7 @@ TEST_CASE("Slurm is told a step once in the interval that is asked for, ten minu
     const PretendedSlurm slurm;
     slurm.says("");
     const auto config = small_config(folder, folder.path() / name, more);
-    if (more.empty()) CHECK(config.seconds("run.job_comment") == 600);
+    if (more.empty()) CHECK(config.options().run.job_comment == 600);
     CHECK(start(config, {.step = [&](int step) { wait(slurm, step); }}, {}, job).code ==
           ExitCode::done);
     return slurm.changes();

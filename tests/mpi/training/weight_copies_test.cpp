@@ -114,7 +114,7 @@ TEST_CASE("copies of weights that are kept for a step change no bit") {
       };
       const auto expected = run(WeightCopies::for_each_use, 0, model::Recompute::none);
       CHECK(run(WeightCopies::kept, 0, model::Recompute::none) == expected);
-      CHECK(run(WeightCopies::kept, 1, model::Recompute::layer) == expected);
+      CHECK(run(WeightCopies::kept, 1, model::Recompute::full) == expected);
     }
   }
 }
@@ -186,13 +186,13 @@ TEST_CASE("ranks that hold parts of a weight keep copies with one scale") {
 TEST_CASE("a weight whose copy is kept is quantised once a step") {
   if (mpi().world_size() != 1) return;
   const auto mesh = layout::Mesh::of(1, 1, 1);
-  for (const auto recompute : {model::Recompute::none, model::Recompute::layer}) {
+  for (const auto recompute : {model::Recompute::none, model::Recompute::full}) {
     auto options = options_for(Architecture::llama, mesh, WeightCopies::for_each_use);
     options.recompute = recompute;
     const int layers = static_cast<int>(options.model.num_hidden_layers);
     const int products = products_of_a_layer * layers;
     // Recomputation stops before a layer's last product.
-    const int forwards = recompute == model::Recompute::layer ? 2 * products - layers : products;
+    const int forwards = recompute == model::Recompute::full ? 2 * products - layers : products;
     const auto each = count_quantised(options);
     CHECK(each.training == 2 * forwards * options.micro_batches);
     CHECK(each.evaluation == 2 * products * options.micro_batches);

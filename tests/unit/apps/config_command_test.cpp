@@ -10,6 +10,7 @@
 using namespace trireme::tests;
 namespace base = trireme::base;
 namespace config = trireme::config;
+namespace schema = trireme::schema;
 
 TEST_CASE("config show prints a file that loads as the same configuration") {
   const TemporaryFolder folder;
@@ -23,9 +24,9 @@ TEST_CASE("config show prints a file that loads as the same configuration") {
   const auto loaded =
       config::Config::resolve({.files = {again}, .environment = {}, .settings = {}});
   REQUIRE(loaded.ok());
-  CHECK(loaded->integer("train.steps") == 7);
-  CHECK(loaded->seconds("comm.timeout") == 90);
-  CHECK(loaded->text("run.name") == "from environment");
+  CHECK(loaded->options().train.steps == 7);
+  CHECK(loaded->options().comm.timeout == 90);
+  CHECK(loaded->options().run.name == "from environment");
 }
 
 TEST_CASE("config show --origin says where each value comes from") {
@@ -60,7 +61,7 @@ TEST_CASE("config show --json gives every key with its type and origin") {
   CHECK(end.exit_code == 0);
   const auto json = base::parse_json(end.out, "stdout");
   REQUIRE(json.ok());
-  CHECK(json->size() == config::schema().size());
+  CHECK(json->size() == schema::keys().size());
   CHECK((*json)["train.steps"]["value"] == 1000);
   CHECK((*json)["train.steps"]["origin"] == "default");
   CHECK((*json)["parallel.data"]["value"] == "auto");
@@ -97,7 +98,7 @@ TEST_CASE("config check says so when all is right") {
                                  "num_hidden_layers = 4\nnum_attention_heads = 8\n");
   const auto end = run_trireme({"config", "check", path.string(), "--set", "train.seed=3"});
   CHECK(end.exit_code == 0);
-  CHECK(end.out == "correct: 7 of " + std::to_string(config::schema().size()) +
+  CHECK(end.out == "correct: 7 of " + std::to_string(schema::keys().size()) +
                        " keys are set, the others stand at their defaults\n");
 }
 
@@ -151,8 +152,8 @@ TEST_CASE("config check holds the layout against the model, as plan and the engi
   };
   CHECK(run_trireme({"config", "check", path, "--set", "parallel.tensor=4"}).exit_code == 0);
   CHECK(refusal("parallel.tensor=3", 3) ==
-        "trireme: parallel.tensor = 3 does not divide model.num_attention_heads = 8 (each rank "
-        "holds whole heads); try 1, 2, 4, 8\n");
+        "trireme: parallel.tensor = 3 (--set) does not divide model.num_attention_heads = 8 (" +
+            path + ":7) (each rank holds whole heads); try 1, 2, 4, 8\n");
   CHECK(contains(refusal("parallel.pipeline=5", 5), "model.num_hidden_layers = 4"));
   CHECK(contains(refusal("model.num_key_value_heads=3", 1), "does not divide"));
 }

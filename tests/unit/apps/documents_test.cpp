@@ -1,7 +1,7 @@
 // The completion script and the manual page are read by the programs that they are made for.
-#include "trireme/config/schema.hpp"
-#include "trireme/launch/terms.hpp"
+#include "trireme/launch/options.hpp"
 #include "trireme/launch/vocabulary.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include "support/temporary_folder.hpp"
 #include "unit/apps/trireme_program.hpp"
@@ -64,7 +64,7 @@ TEST_CASE("the completion script completes commands, options, keys and values") 
 TEST_CASE("the manual page has every key and option, in macros that are known") {
   const auto end = run_trireme({"man"});
   REQUIRE(end.exit_code == 0);
-  for (const auto& key : trireme::config::schema()) {
+  for (const auto& key : trireme::schema::keys()) {
     INFO(key.full_name());
     CHECK(contains(end.out, "\n.B " + key.full_name() + "\n"));
   }
@@ -88,16 +88,16 @@ TEST_CASE("the pages of the launch have every option, variable and argument") {
   for (const char* page : {"trireme-launch", "spank_trireme"}) {
     const auto end = run_trireme({"man", page});
     REQUIRE(end.exit_code == 0);
-    for (const auto& term : trireme::launch::terms()) {
-      INFO(term.option);
-      const auto title = "--" + std::string(term.option) + "=" + std::string(term.argument);
+    for (const auto& option : trireme::launch::options()) {
+      INFO(option.name);
+      const auto title = "--" + std::string(option.name) + "=" + std::string(option.argument);
       CHECK(contains(end.out, "\n.B " + escaped(title) + "\n"));
-      CHECK(contains(end.out, "\nVariable " + std::string(term.variable)));
-      CHECK(contains(end.out, escaped(trireme::launch::permitted_text(term))));
+      CHECK(contains(end.out, "\nVariable " + std::string(option.variable)));
+      CHECK(contains(end.out, escaped(trireme::launch::permitted_text(option))));
     }
   }
   const auto launch_page = run_trireme({"man", "trireme-launch"}).out;
-  for (const auto& each : trireme::launch::handed_on()) {
+  for (const auto& each : trireme::launch::task_variables()) {
     CHECK(contains(launch_page, "\n.B " + std::string(each.variable) + "\n"));
   }
   const auto plugin_page = run_trireme({"man", "spank_trireme"}).out;

@@ -37,18 +37,18 @@ TEST_CASE("a stronger source wins and every value knows where it comes from") {
       Config::resolve({.files = {a, b},
                        .environment = environment,
                        .settings = {"train.sequence_length=4", "train.sequence_length = 5"}}));
-  CHECK(config.integer("train.log_every") == 1);
+  CHECK(config.options().train.log_every == 1);
   CHECK(config.origin("train.log_every").text() == "default");
   CHECK_FALSE(config.given("train.log_every"));
-  CHECK(config.integer("train.steps") == 1);
+  CHECK(config.options().train.steps == 1);
   CHECK(config.origin("train.steps").text() == a.string() + ":2");
   CHECK(config.given("train.steps"));
-  CHECK(config.integer("train.seed") == 2);
+  CHECK(config.options().train.seed == 2);
   CHECK(config.origin("train.seed").text() == b.string() + ":2");
-  CHECK(config.integer("train.micro_batch") == 3);
+  CHECK(config.options().train.micro_batch == 3);
   CHECK(config.origin("train.micro_batch").text() == "TRIREME_TRAIN__MICRO_BATCH");
-  CHECK(config.text("model.rope_scaling.rope_type") == "default");
-  CHECK(config.integer("train.sequence_length") == 5);
+  CHECK(config.options().model.rope_scaling.rope_type == RopeType::none);
+  CHECK(config.options().train.sequence_length == 5);
   CHECK(config.origin("train.sequence_length").text() == "--set");
   CHECK(config.cited("train.sequence_length") == "train.sequence_length = 5 (--set)");
 }
@@ -76,35 +76,88 @@ TEST_CASE("the launch wins over files and loses to variables and settings") {
   CHECK(wrong.failure().text.starts_with("srun --trireme-set: there is no key 'train.stepz'"));
 }
 
-TEST_CASE("accessors give each type its C++ type") {
-  const auto config = resolved({"comm.timeout=1h30m", "parallel.bucket_bytes=1MiB",
-                                "parallel.pipeline=2", "parallel.stage_layers=3,4", "run.tags=a, b",
-                                "data.train=x:2,y", "train.steps=12"});
-  CHECK(config.integer("train.steps") == 12);
-  CHECK(config.count("train.steps") == 12);
-  CHECK(config.real("optimizer.beta1") == 0.9);
-  CHECK(config.flag("data.shuffle"));
-  CHECK(config.text("optimizer.name") == "adamw");
-  CHECK(config.bytes("parallel.bucket_bytes") == 1 << 20);
-  CHECK(config.seconds("comm.timeout") == 5400);
-  CHECK(config.integers("parallel.stage_layers") == std::vector<std::int64_t>{3, 4});
-  CHECK(config.texts("run.tags") == std::vector<std::string>{"a", "b"});
-  CHECK(config.weighted_texts("data.train") == std::vector<WeightedText>{{"x", 2.0}, {"y", 1.0}});
-  CHECK(config.automatic("parallel.data"));
-  CHECK(config.count_or("parallel.data", 3) == 3);
-  CHECK(config.real_or("model.rope_theta", 10000) == 10000);
-  CHECK(config.flag_or("model.tie_word_embeddings", true));
-  CHECK(config.text_or("checkpoint.load", "newest") == "newest");
-  CHECK_FALSE(config.automatic("train.steps"));
+TEST_CASE("options have each type as its C++ type") {
+  const auto options =
+      resolved({"comm.timeout=1h30m", "parallel.bucket_bytes=1MiB", "parallel.pipeline=2",
+                "parallel.stage_layers=3,4", "run.tags=a, b", "data.train=x:2,y", "train.steps=12",
+                "numerics.precision=bf16"})
+          .options();
+  CHECK(options.train.steps == 12);
+  CHECK(options.optimizer.beta1 == 0.9);
+  CHECK(options.optimizer.beta2 == 0.95);
+  CHECK(options.data.shuffle);
+  CHECK(options.optimizer.name == UpdateRule::adamw);
+  CHECK(options.numerics.precision == Precision::bf16);
+  CHECK(options.parallel.bucket_bytes == 1 << 20);
+  CHECK(options.comm.timeout == 5400);
+  CHECK(options.comm.start_timeout == 300);
+  CHECK(options.parallel.stage_layers == std::vector<std::int64_t>{3, 4});
+  CHECK(options.run.tags == std::vector<std::string>{"a", "b"});
+  CHECK(options.data.train == std::vector<trireme::schema::WeightedText>{{"x", 2.0}, {"y", 1.0}});
+  CHECK_FALSE(options.parallel.data.has_value());
+  CHECK_FALSE(options.model.rope_theta.has_value());
+  CHECK_FALSE(options.checkpoint.load.has_value());
+  CHECK(options.decay_steps() == 2);
+  CHECK(options.data_seed() == options.train.seed);
 }
 
-TEST_CASE("asking for an unknown key, a wrong type or the number of an auto breaks a contract") {
+namespace {
+
+/// A value of the key that is not its default.
+std::string another_text(const trireme::schema::Key& key) {
+  using trireme::schema::Type;
+  switch (key.type) {
+    case Type::integer:
+      return key.default_text == "1" ? "0" : "1";
+    case Type::real:
+      return key.default_text == "0.5" ? "0.25" : "0.5";
+    case Type::flag:
+      return key.default_text == "true" ? "false" : "true";
+    case Type::choice:
+      return std::string(key.choices.front() == key.default_text ? key.choices.back()
+                                                                 : key.choices.front());
+    case Type::bytes:
+      return "1MiB";
+    case Type::seconds:
+      return "77s";
+    case Type::text:
+      return "x";
+    case Type::integers:
+      return "7";
+    case Type::texts:
+    case Type::weighted_texts:
+      return "x, y";
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every key is read into the options, and every choice means something else") {
+  const Config standard;
+  for (const auto& key : trireme::schema::keys()) {
+    const auto name = key.full_name();
+    INFO(name);
+    const auto with = [&](std::string_view text) {
+      auto changed = standard.with(name, text, Origin::program("test"));
+      // Counts begin at 1 where 0 means nothing.
+      if (!changed.ok()) changed = standard.with(name, "2", Origin::program("test"));
+      REQUIRE(changed.ok());
+      return changed->options();
+    };
+    CHECK_FALSE(with(another_text(key)) == standard.options());
+    for (std::size_t one = 0; one < key.choices.size(); ++one) {
+      for (std::size_t other = 0; other < one; ++other) {
+        CHECK_FALSE(with(key.choices[one]) == with(key.choices[other]));
+      }
+    }
+  }
+}
+
+TEST_CASE("asking for an unknown key breaks a contract") {
   const Config config;
   for (const auto& ask : std::vector<std::function<void()>>{
-           [&] { (void)config.integer("train.step"); },
-           [&] { (void)config.integer("comm.timeout"); }, [&] { (void)config.real("train.steps"); },
-           [&] { (void)config.bytes("train.steps"); },
-           [&] { (void)config.integer("parallel.data"); }, [&] { (void)config.given("nothing"); },
+           [&] { (void)config.shown("train.step"); }, [&] { (void)config.given("nothing"); },
            [&] { (void)config.with("nothing", "1", Origin::program("test")); }}) {
     try {
       ask();
@@ -119,9 +172,9 @@ TEST_CASE("a changed copy leaves the first alone and is checked") {
   const Config config;
   const auto changed = config.with("train.steps", "5", Origin::program("checkpoint step 100"));
   REQUIRE(changed.ok());
-  CHECK(changed->integer("train.steps") == 5);
+  CHECK(changed->options().train.steps == 5);
   CHECK(changed->origin("train.steps").text() == "checkpoint step 100");
-  CHECK(config.integer("train.steps") == 1000);
+  CHECK(config.options().train.steps == 1000);
   const auto refused = config.with("train.steps", "0", Origin::program("checkpoint step 100"));
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.failure().text ==
@@ -174,7 +227,7 @@ TEST_CASE("a difference names both values, both origins and what it concerns") {
   REQUIRE(differences.size() == 2);
   CHECK(differences[0].key == "parallel.tensor");
   CHECK(differences[0].second_origin.text() == "default");
-  CHECK(differences[0].concern == Concern::layout);
+  CHECK(differences[0].concern == trireme::schema::Concern::layout);
   CHECK(differences[1].key == "train.steps");
   CHECK(differences[1].first == "5");
   CHECK(differences[1].second == "6");

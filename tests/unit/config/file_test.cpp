@@ -40,13 +40,13 @@ TEST_CASE("a file has sections, full names, comments, blanks and any line ends")
                                  "name = sgd");
   const auto config = load(path);
   REQUIRE(config.ok());
-  CHECK(config->text("run.name") == "first");
+  CHECK(config->options().run.name == "first");
   CHECK(config->origin("run.name").text() == path.string() + ":2");
-  CHECK(config->integer("train.steps") == 7);
+  CHECK(config->options().train.steps == 7);
   CHECK(config->origin("train.steps").text() == path.string() + ":5");
-  CHECK(config->integer("train.seed") == 9);
-  CHECK(config->text("model.rope_scaling.rope_type") == "default");
-  CHECK(config->text("optimizer.name") == "sgd");
+  CHECK(config->options().train.seed == 9);
+  CHECK(config->shown("model.rope_scaling.rope_type") == "default");
+  CHECK(config->shown("optimizer.name") == "sgd");
   CHECK(config->origin("optimizer.name").line == 11);
 }
 
@@ -61,19 +61,21 @@ TEST_CASE("an include is read where it stands, relative to the file that names i
                                  "tags = a, b\n");
   const auto config = load(path);
   REQUIRE(config.ok());
-  CHECK(config->integer("train.steps") == 1);
+  CHECK(config->options().train.steps == 1);
   CHECK(config->origin("train.steps").text() == inner.string() + ":2");
-  CHECK(config->integer("train.seed") == 2);
-  CHECK(config->texts("run.tags") == std::vector<std::string>{"a", "b"});  // still [run]
+  CHECK(config->options().train.seed == 2);
+  CHECK(config->options().run.tags == std::vector<std::string>{"a", "b"});  // still [run]
 }
 
 TEST_CASE("a key may be set before and after an include: the later line wins") {
   const TemporaryFolder folder;
   folder.write("inner.conf", "train.steps = 2\n");
   CHECK(load(folder.write("a.conf", "train.steps = 1\ninclude = inner.conf\n"))
-            ->integer("train.steps") == 2);
+            ->options()
+            .train.steps == 2);
   CHECK(load(folder.write("b.conf", "include = inner.conf\ntrain.steps = 1\n"))
-            ->integer("train.steps") == 1);
+            ->options()
+            .train.steps == 1);
 }
 
 TEST_CASE("one file may be included twice but not by itself") {

@@ -119,16 +119,15 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
        "parallel.pipeline = 4 (--set) (schedule interleaved hands them around in rounds of one a "
        "stage); try 4 or 8"},
       {{"parallel.pipeline=8", "model.num_hidden_layers=6"},
-       "parallel.pipeline = 8 (--set) times parallel.virtual_stages = 1 (default) is more than "
-       "model.num_hidden_layers = 6 (--set) (each piece of the pipeline holds at least one "
-       "layer); lower the degree"},
+       "parallel.pipeline = 8 (--set) is more than model.num_hidden_layers = 6 (--set) (each stage "
+       "holds at least one layer); try parallel.pipeline = 1, 2, 3, 6"},
       {{"parallel.pipeline=3", "parallel.stage_layers=4,4"},
        "parallel.stage_layers = 4, 4 (--set) has 2 entries, and the pipeline has 3 pieces "
        "(parallel.pipeline = 3 (--set), parallel.virtual_stages = 1 (default)); give one entry a "
        "piece"},
       {{"parallel.pipeline=2", "model.num_hidden_layers=9", "parallel.stage_layers=4,4"},
        "parallel.stage_layers = 4, 4 (--set) sums to 8, not to model.num_hidden_layers = 9 "
-       "(--set) (each layer stands on one stage); correct the list"},
+       "(--set) (each layer stands on one stage); try 5, 4"},
       {{"model.max_position_embeddings=512", "train.sequence_length=1024"},
        "train.sequence_length = 1024 (--set) is longer than model.max_position_embeddings = 512 "
        "(--set) (the model has no positions beyond); lower the first or raise the second"},

@@ -54,9 +54,9 @@ TEST_CASE("ZeRO level 1 divides optimizer state and nothing else") {
 TEST_CASE("computing layers again trades activations for time") {
   auto options = eight_billion(1);
   const auto kept = bytes_of(engine::measure(options), Purpose::activations);
-  options.recompute = model::Recompute::attention;
+  options.recompute = model::Recompute::selective;
   const auto selective = bytes_of(engine::measure(options), Purpose::activations);
-  options.recompute = model::Recompute::layer;
+  options.recompute = model::Recompute::full;
   const auto full = bytes_of(engine::measure(options), Purpose::activations);
   CHECK(selective < kept);
   CHECK(full < selective / 5);

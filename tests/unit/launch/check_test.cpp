@@ -20,11 +20,11 @@ launch::Contract contract_of(const Words& words) {
   launch::Contract contract;
   for (const auto& word : words) {
     const auto equals = word.find('=');
-    const auto* term =
+    const auto* option =
         word.starts_with("--") ? launch::find_option(word.substr(2, equals - 2)) : nullptr;
-    if (term == nullptr) continue;
-    const auto value = launch::parse_value(*term, word.substr(equals + 1), word);
-    contract.put({term, *value, "sbatch --" + std::string(term->option)});
+    if (option == nullptr) continue;
+    const auto value = launch::parse_value(*option, word.substr(equals + 1), word);
+    contract.put({option, *value, "sbatch --" + std::string(option->name)});
   }
   return contract;
 }
@@ -123,8 +123,10 @@ TEST_CASE("requests that contradict themselves are refused") {
               "both set the key parallel.tensor"));
   CHECK(holds(refusals(Command::sbatch, {"-t1", "--trireme-signal-lead=60"}),
               "is not shorter than the time limit"));
-  CHECK(holds(refusals(Command::sbatch, {"--micro-batch=3", "--trireme-set=train.global_batch=8"}),
-              "do not divide train.global_batch = 8"));
+  CHECK(
+      holds(refusals(Command::sbatch, {"--micro-batch=3", "--trireme-set=train.global_batch=8"}),
+            "train.global_batch = 8 (--trireme-set) is not a multiple of --micro-batch = 3 (a step "
+            "is whole micro-batches); try 6 or 9"));
 }
 
 TEST_CASE("srun says what is missing and matters") {

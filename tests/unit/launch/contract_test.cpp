@@ -25,8 +25,8 @@ base::Environment environment(std::map<std::string, std::string, std::less<>> va
   return base::Environment(std::move(variables));
 }
 
-std::string failure_of(std::string_view carrier) {
-  const auto decoded = launch::decode(carrier);
+std::string failure_of(std::string_view encoded) {
+  const auto decoded = launch::decode(encoded);
   return decoded.ok() ? "accepted" : decoded.failure().text;
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("a contract is handed on without loss") {
   REQUIRE(decoded.ok());
   CHECK(*decoded == contract);
   CHECK(launch::decode("1").ok());
-  CHECK(launch::decode(launch::encode({}))->given().empty());
+  CHECK(launch::decode(launch::encode({}))->settings().empty());
 }
 
 TEST_CASE("a text that nobody encodes is refused") {
@@ -78,7 +78,7 @@ TEST_CASE("a text that nobody encodes is refused") {
         std::string::npos);
   std::string many = "1";
   for (int index = 0; index < 1000; ++index) many += ";trireme-set=a.b%3D1@s";
-  CHECK(failure_of(many).find("more than 1000 terms") != std::string::npos);
+  CHECK(failure_of(many).find("more than 1000 settings") != std::string::npos);
 }
 
 TEST_CASE("random damage never crashes, and what is accepted encodes to what it means") {
@@ -100,7 +100,7 @@ TEST_CASE("random damage never crashes, and what is accepted encodes to what it 
   }
 }
 
-TEST_CASE("tasks find one variable for each term, settings one a line") {
+TEST_CASE("tasks find one variable for each option, settings one a line") {
   const auto variables = launch::variables(contract_of(
       {{"trireme-set", "train.steps=1"}, {"tensor-parallel", "2"}, {"trireme-set", "run.name=x"}}));
   CHECK(variables.size() == 2);
@@ -129,7 +129,7 @@ TEST_CASE("what is exported by hand wins over what the submitter handed on") {
 
   const auto own = launch::read_contract(environment(variables), Inherit::no);
   REQUIRE(own.ok());
-  CHECK(own->given().size() == 2);
+  CHECK(own->settings().size() == 2);
   CHECK(own->find("zero-level") == nullptr);
 
   variables["TRIREME_ZERO_LEVEL"] = "9";
@@ -153,14 +153,14 @@ TEST_CASE("a number is none where the value is a word or is not given") {
 }
 
 TEST_CASE("a node without the plugin is seen when the submitter had it") {
-  const auto carrier = launch::encode(contract_of({{"tensor-parallel", "2"}}));
+  const auto encoded = launch::encode(contract_of({{"tensor-parallel", "2"}}));
   CHECK(launch::plugin_is_absent_here(
-      environment({{"SLURM_TRIREME", carrier}, {"SLURMD_NODENAME", "n2"}})));
+      environment({{"SLURM_TRIREME", encoded}, {"SLURMD_NODENAME", "n2"}})));
   // The mark of the node on which the batch script ran.
   CHECK(launch::plugin_is_absent_here(environment(
-      {{"SLURM_TRIREME", carrier}, {"SLURMD_NODENAME", "n2"}, {"TRIREME_LAUNCH_NODE", "n1"}})));
+      {{"SLURM_TRIREME", encoded}, {"SLURMD_NODENAME", "n2"}, {"TRIREME_LAUNCH_NODE", "n1"}})));
   CHECK_FALSE(launch::plugin_is_absent_here(environment(
-      {{"SLURM_TRIREME", carrier}, {"SLURMD_NODENAME", "n2"}, {"TRIREME_LAUNCH_NODE", "n2"}})));
+      {{"SLURM_TRIREME", encoded}, {"SLURMD_NODENAME", "n2"}, {"TRIREME_LAUNCH_NODE", "n2"}})));
   CHECK_FALSE(launch::plugin_is_absent_here(environment({{"SLURMD_NODENAME", "n2"}})));
-  CHECK_FALSE(launch::plugin_is_absent_here(environment({{"SLURM_TRIREME", carrier}})));
+  CHECK_FALSE(launch::plugin_is_absent_here(environment({{"SLURM_TRIREME", encoded}})));
 }

@@ -19,10 +19,11 @@ std::string cell(std::string_view text) {
 
 std::string table() {
   std::string text = "| option | variable | value | key | meaning |\n|---|---|---|---|---|\n";
-  for (const auto& term : launch::terms()) {
-    text += base::format("| `--{}={}` | `{}` | {} | {} | {} |\n", term.option, cell(term.argument),
-                         term.variable, launch::permitted_text(term),
-                         term.key.empty() ? "–" : base::format("`{}`", term.key), cell(term.usage));
+  for (const auto& option : launch::options()) {
+    text += base::format("| `--{}={}` | `{}` | {} | {} | {} |\n", option.name,
+                         cell(option.argument), option.variable, launch::permitted_text(option),
+                         option.key.empty() ? "–" : base::format("`{}`", option.key),
+                         cell(option.usage));
   }
   return text;
 }
@@ -41,7 +42,7 @@ TEST_CASE("docs/launch-contract.md says what is handed on as the code does") {
   const auto page = base::read_text_file(TRIREME_SOURCE_DIR "/docs/launch-contract.md");
   REQUIRE(page.ok());
   std::string expected = "| variable | set by | says |\n|---|---|---|\n";
-  for (const auto& each : launch::handed_on()) {
+  for (const auto& each : launch::task_variables()) {
     expected += base::format("| `{}` | {} | {} |\n", each.variable, each.set_by, each.says);
   }
   const auto begin = page->find("| variable | set by | says |");

@@ -57,12 +57,13 @@ TEST_CASE("assignments that cannot be are refused with one that can") {
              Contains("parallel.pipeline = 8 is more than model.num_hidden_layers = 4") &&
                  Contains("try parallel.pipeline = 1, 2, 4"));
   CHECK_THAT(refusal(4, 4, 2, {}),
-             Contains("4 x 2 = 8") && Contains("try parallel.pipeline = 1, 2"));
-  CHECK_THAT(refusal(8, 4, 1, {2, 2, 2}), Contains("has 3 counts") && Contains("try 2,2,2,2"));
-  CHECK_THAT(refusal(8, 4, 1, {2, 2, 2, 3}), Contains("sums to 9") && Contains("try 2,2,2,2"));
+             Contains("parallel.pipeline = 4 times parallel.virtual_stages = 2 is more than") &&
+                 Contains("try parallel.pipeline = 1, 2"));
+  CHECK_THAT(refusal(8, 4, 1, {2, 2, 2}), Contains("has 3 entries") && Contains("try 2, 2, 2, 2"));
+  CHECK_THAT(refusal(8, 4, 1, {2, 2, 2, 3}), Contains("sums to 9") && Contains("try 2, 2, 2, 2"));
   CHECK_THAT(refusal(8, 4, 1, {4, 0, 2, 2}), Contains("0 at position 1"));
   CHECK_THAT(refusal(8, 4, 1, {-1, 5, 2, 2}), Contains("-1 at position 0"));
   CHECK_THAT(refusal(2, 2, 1, {2'000'000'000, 2'000'000'000}), Contains("sums to 4000000000"));
   CHECK_THAT(refusal(0, 2, 1, {}), Contains("model.num_hidden_layers = 0"));
-  CHECK_THAT(refusal(8, 2'000'000'000, 2'000'000'000, {}), Contains("positions at most"));
+  CHECK_THAT(refusal(8, 2'000'000'000, 2'000'000'000, {}), Contains("is more than"));
 }

@@ -52,7 +52,7 @@ TEST_CASE("switches are read from Slurm's address and pattern, and from nothing 
 
 TEST_CASE("ranks follow the network, or the launcher where that is asked for") {
   runtime::JoinOptions options;
-  options.pipeline = 2;
+  options.arrangement.pipeline = 2;
   const auto environment = on_switches("core.s0.n0", "switch.switch.node");
   CHECK(order_of(options, environment, four_nodes(options)) == std::vector{0, 2, 1, 3});
   auto keeping = options;
@@ -62,7 +62,7 @@ TEST_CASE("ranks follow the network, or the launcher where that is asked for") {
 
 TEST_CASE("tasks that srun dealt out by hand keep their order, unless topology is asked for") {
   runtime::JoinOptions options;
-  options.pipeline = 2;
+  options.arrangement.pipeline = 2;
   auto variables = on_switches("core.s0.n0", "switch.switch.node").variables();
   variables["SLURM_DISTRIBUTION"] = "cyclic";
   auto processes = four_nodes(options);
@@ -76,14 +76,14 @@ TEST_CASE("tasks that srun dealt out by hand keep their order, unless topology i
 
 TEST_CASE("processes that do not agree on the mesh keep their order until that is named") {
   runtime::JoinOptions options;
-  options.pipeline = 2;
+  options.arrangement.pipeline = 2;
   const auto environment = on_switches("core.s0.n0", "switch.switch.node");
   auto processes = four_nodes(options);
   runtime::JoinOptions other;
-  other.pipeline = 4;
+  other.arrangement.pipeline = 4;
   processes[3] = four_nodes(other)[3];
   CHECK(order_of(options, environment, processes) == as_launched);
   // A mesh that does not fit the world is refused later, by its own text.
-  options.pipeline = 3;
+  options.arrangement.pipeline = 3;
   CHECK(order_of(options, environment, four_nodes(options)) == as_launched);
 }

@@ -16,41 +16,43 @@ inline constexpr int contract_version = 1;
 
 /// One thing that a launch may ask for. Everything is made from this table: the options of srun,
 /// sbatch and salloc, the variables, the values' checks and docs/launch-contract.md.
-struct Term {
-  /// Option of srun, sbatch and salloc without its dashes: "tensor-parallel".
-  std::string_view option = {};
+struct Option {
+  /// Name without its dashes: "tensor-parallel".
+  std::string_view name = {};
   /// Variable that asks for the same, and under which tasks find it.
   std::string_view variable = {};
-  /// Key of the configuration that it sets; empty for what is no key.
+  /// Key of the configuration that it sets, whose range and choices are the option's; empty for
+  /// what is no key.
   std::string_view key = {};
+  /// One line of help.
+  std::string_view usage = {};
   /// Whole numbers from minimum to maximum; none where maximum < minimum.
   int minimum = 0;
   int maximum = -1;
   /// Words that are values, too.
   std::vector<std::string_view> words = {};
-  /// section.key=value; may be given again, and all count in their order.
-  bool is_setting = false;
-  /// Of the value, in help: "N|auto".
-  std::string_view argument = {};
-  /// One line of help.
-  std::string_view usage = {};
+  /// Whether the value is section.key=value; it may be given again, and all count in their order.
+  bool sets_any_key = false;
+  /// Form of the value, in help: "N|auto".
+  std::string argument = {};
 
   bool is_number() const { return maximum >= minimum; }
 };
 
 /// In the order in which help shows them.
-std::span<const Term> terms();
+std::span<const Option> options();
 
 /// By option or by variable; null when there is none.
-const Term* find_option(std::string_view option);
-const Term* find_variable(std::string_view variable);
+const Option* find_option(std::string_view name);
+const Option* find_variable(std::string_view variable);
 
-/// "a number from 0 to 3", "on or off": what a value may be, in words.
-std::string permitted_text(const Term& term);
+/// "a number from 0 to 3", "a number of at least 1 or auto", "on or off": what a value may be, in
+/// words.
+std::string permitted_text(const Option& option);
 
 /// The value in its canonical form. The failure names what was asked for (`place`, as in "srun
 /// --zero-level"), the value, the rule and the nearest choices.
-base::Result<std::string> parse_value(const Term& term, std::string_view text,
+base::Result<std::string> parse_value(const Option& option, std::string_view text,
                                       std::string_view place);
 
 }  // namespace trireme::launch

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
-#include "trireme/config/schema.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace trireme::config {
+namespace trireme::schema {
 
 /// The value `auto`.
 struct Automatic {
@@ -41,4 +41,4 @@ base::Result<std::int64_t> parse_bytes(std::string_view text);
 /// is seconds. At most 10 years.
 base::Result<double> parse_seconds(std::string_view text);
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

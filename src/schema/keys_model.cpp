@@ -1,6 +1,6 @@
 #include "keys.hpp"
 
-namespace trireme::config {
+namespace trireme::schema {
 namespace {
 
 constexpr std::string_view from_model =
@@ -115,4 +115,4 @@ std::vector<Key> model_keys() {
   return keys;
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

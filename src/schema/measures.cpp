@@ -1,17 +1,19 @@
 #include "trireme/base/format.hpp"
-#include "trireme/config/value.hpp"
-
-#include "text.hpp"
+#include "trireme/base/text.hpp"
+#include "trireme/schema/text.hpp"
+#include "trireme/schema/value.hpp"
 
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
-namespace trireme::config {
+namespace trireme::schema {
 namespace {
 
+using base::lower_case;
 using base::Result;
+using base::trimmed;
 using base::usage_failure;
 
 struct Unit {
@@ -134,4 +136,4 @@ Result<double> parse_seconds(std::string_view raw) {
   return seconds;
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

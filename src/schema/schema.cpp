@@ -1,9 +1,9 @@
-#include "trireme/config/schema.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
-#include "trireme/config/names.hpp"
+#include "trireme/schema/names.hpp"
 
 #include "keys.hpp"
 
@@ -12,7 +12,7 @@
 #include <cctype>
 #include <map>
 
-namespace trireme::config {
+namespace trireme::schema {
 namespace {
 
 constexpr std::array<Section, 9> section_table{{
@@ -80,7 +80,7 @@ std::vector<Key> all_keys() {
 const std::map<std::string, const Key*, std::less<>>& keys_by_name() {
   static const auto index = [] {
     std::map<std::string, const Key*, std::less<>> names;
-    for (const auto& key : schema()) {
+    for (const auto& key : keys()) {
       TRIREME_ENSURE(names.emplace(key.full_name(), &key).second, key.full_name());
     }
     return names;
@@ -96,7 +96,7 @@ std::string_view without_section(std::string_view name) {
 /// Keys of other sections that end with the same name ("steps" of "trian.steps").
 std::vector<std::string> same_last_name(std::string_view name) {
   std::vector<std::string> found;
-  for (const auto& key : schema()) {
+  for (const auto& key : keys()) {
     if (key.name == name) found.push_back(key.full_name());
   }
   return found;
@@ -164,7 +164,7 @@ std::span<const Section> sections() {
   return section_table;
 }
 
-std::span<const Key> schema() {
+std::span<const Key> keys() {
   static const std::vector<Key> keys = all_keys();
   return keys;
 }
@@ -194,7 +194,7 @@ std::string key_suggestion(std::string_view full_name) {
   if (auto text = base::did_you_mean(full_name, names); !text.empty()) return text;
   // A wrong section makes the whole far from its neighbour: compare last names alone.
   std::vector<std::string> last_names;
-  for (const auto& key : schema()) last_names.emplace_back(key.name);
+  for (const auto& key : keys()) last_names.emplace_back(key.name);
   if (const auto near = base::nearest_word(last_name, last_names)) {
     return base::format("; did you mean '{}'?", base::join(same_last_name(*near), "' or '"));
   }
@@ -221,4 +221,4 @@ std::string permitted_text(const Key& key) {
   return key.allows_auto() ? text + ", or auto" : text;
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

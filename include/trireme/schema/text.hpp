@@ -1,18 +1,13 @@
 #pragma once
 
-#include "trireme/base/text.hpp"
-#include "trireme/config/schema.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-/// Text of values and errors. Private to the room.
-namespace trireme::config {
-
-using base::lower_case;
-using base::printable;
-using base::trimmed;
+/// Text of values in errors.
+namespace trireme::schema {
 
 /// 'a b' for texts that a reader could misread in a sentence; at most 80 bytes.
 std::string quoted_if_odd(std::string_view text);
@@ -27,4 +22,4 @@ struct TextProblem {
 /// Why a text cannot be a value: what it holds could not be written to a file and read back.
 std::optional<TextProblem> unfit_text(std::string_view text);
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

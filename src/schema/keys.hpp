@@ -1,12 +1,12 @@
 #pragma once
 
-#include "trireme/config/schema.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include <limits>
 #include <vector>
 
 /// The rows of the schema, one function per section or two. Private to the room.
-namespace trireme::config {
+namespace trireme::schema {
 
 /// Largest count: what an int holds.
 inline constexpr double count_max = std::numeric_limits<int>::max();
@@ -39,4 +39,4 @@ std::vector<Key> checkpoint_keys();
 std::vector<Key> comm_keys();
 std::vector<Key> run_keys();
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

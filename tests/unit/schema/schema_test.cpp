@@ -1,15 +1,15 @@
-#include "trireme/config/schema.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include "trireme/base/file.hpp"
-#include "trireme/config/reference.hpp"
-#include "trireme/config/value.hpp"
+#include "trireme/schema/reference.hpp"
+#include "trireme/schema/value.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <set>
 #include <sstream>
 
-using namespace trireme::config;
+using namespace trireme::schema;
 namespace base = trireme::base;
 
 TEST_CASE("every key is complete: documented, with a default of its own type, in a known section") {
@@ -17,7 +17,7 @@ TEST_CASE("every key is complete: documented, with a default of its own type, in
   for (const auto& section : sections()) section_names.insert(section.name);
   std::set<std::string> names;
   std::set<std::string> variables;
-  for (const auto& key : schema()) {
+  for (const auto& key : keys()) {
     INFO(key.full_name());
     CHECK(section_names.count(key.section) == 1);
     CHECK(names.insert(key.full_name()).second);
@@ -34,7 +34,7 @@ TEST_CASE("every key is complete: documented, with a default of its own type, in
 
 TEST_CASE("keys of one section are neighbours, in the order of the sections") {
   std::size_t section = 0;
-  for (const auto& key : schema()) {
+  for (const auto& key : keys()) {
     while (section < sections().size() && sections()[section].name != key.section) ++section;
     INFO(key.full_name());
     REQUIRE(section < sections().size());

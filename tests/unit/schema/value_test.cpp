@@ -1,4 +1,4 @@
-#include "trireme/config/value.hpp"
+#include "trireme/schema/value.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/philox.hpp"
@@ -7,7 +7,7 @@
 
 #include <limits>
 
-using namespace trireme::config;
+using namespace trireme::schema;
 namespace base = trireme::base;
 
 namespace {

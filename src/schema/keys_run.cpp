@@ -1,6 +1,6 @@
 #include "keys.hpp"
 
-namespace trireme::config {
+namespace trireme::schema {
 
 std::vector<Key> data_keys() {
   Key train{.section = "data",
@@ -153,4 +153,4 @@ std::vector<Key> run_keys() {
   return keys;
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

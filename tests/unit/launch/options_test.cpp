@@ -1,4 +1,7 @@
-#include "trireme/launch/terms.hpp"
+#include "trireme/launch/options.hpp"
+
+#include "trireme/schema/schema.hpp"
+#include "trireme/schema/value.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -23,22 +26,45 @@ std::string accepted(const char* option, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("every term has an option, a variable and a help text of its own") {
+TEST_CASE("every option has a name, a variable and a help text of its own") {
   std::set<std::string_view> options;
   std::set<std::string_view> variables;
-  for (const auto& term : launch::terms()) {
-    CHECK(options.insert(term.option).second);
-    CHECK(variables.insert(term.variable).second);
-    CHECK(term.variable.starts_with("TRIREME_"));
+  for (const auto& option : launch::options()) {
+    CHECK(options.insert(option.name).second);
+    CHECK(variables.insert(option.variable).second);
+    CHECK(option.variable.starts_with("TRIREME_"));
     // Two underscores would make it a key of the configuration's own variables.
-    CHECK(term.variable.find("__") == std::string_view::npos);
-    CHECK_FALSE(term.usage.empty());
-    CHECK_FALSE(term.argument.empty());
-    CHECK(launch::find_option(term.option) == &term);
-    CHECK(launch::find_variable(term.variable) == &term);
+    CHECK(option.variable.find("__") == std::string_view::npos);
+    CHECK_FALSE(option.usage.empty());
+    CHECK_FALSE(option.argument.empty());
+    CHECK(launch::find_option(option.name) == &option);
+    CHECK(launch::find_variable(option.variable) == &option);
   }
   CHECK(launch::find_option("tensor") == nullptr);
   CHECK(launch::find_variable("TRIREME_TENSOR") == nullptr);
+}
+
+TEST_CASE("what an option takes, the key that it sets takes too, and nothing beyond") {
+  for (const auto& option : launch::options()) {
+    if (option.key.empty()) continue;
+    CAPTURE(option.name, option.key);
+    const auto* const key = schema::find_key(option.key);
+    REQUIRE(key != nullptr);
+    const auto key_takes = [&](const std::string& text) {
+      return schema::parse_value(*key, text).ok();
+    };
+    const auto option_takes = [&](const std::string& text) {
+      return parse_value(option, text, "here").ok();
+    };
+    for (const std::string text : {"auto", "none", "topology", "slurm", "0", "1", "2", "3", "-1",
+                                   "1048577", "2147483647", "2147483648", "nothing"}) {
+      // An option is read as an int.
+      const bool fits = text != "2147483648";
+      CAPTURE(text);
+      CHECK(option_takes(text) == (fits && key_takes(text)));
+    }
+    for (const auto word : option.words) CHECK(key_takes(std::string(word)));
+  }
 }
 
 TEST_CASE("values are read strictly and written one way") {
@@ -56,17 +82,19 @@ TEST_CASE("refusals name the value, the rule and the nearest choices") {
   CHECK(refusal("zero-level", "4") ==
         "--zero-level = 4 is not a number from 0 to 1 (what replicas divide among themselves); "
         "try 0, 1");
-  CHECK(refusal("trireme-order", "toplogy") ==
-        "--trireme-order = toplogy is not topology or slurm (order of ranks: by the network, or as "
-        "Slurm numbers tasks); did you mean topology?");
-  CHECK(refusal("tensor-parallel", "99999999999999999999").find("; try 1048576") !=
-        std::string::npos);
+  CHECK(
+      refusal("trireme-order", "toplogy") ==
+      "--trireme-order = toplogy is not auto or topology or slurm (order of ranks: by the network, "
+      "or as Slurm numbers tasks); did you mean topology?");
+  CHECK(refusal("tensor-parallel", "99999999999999999999") ==
+        "--tensor-parallel = 99999999999999999999 is not a number of at least 1 (ranks that share "
+        "every matrix, inside a node); try 1, 2");
   CHECK(refusal("trireme-set", "steps=3").find("is not section.key=value") != std::string::npos);
 }
 
 TEST_CASE("no junk becomes a value") {
   for (const char* text : {"", " ", "0", "-1", "+2", "2.0", "0x2", "2 2", "2a", "auto", "\n", "²",
-                           "4294967298", "1048577"}) {
+                           "4294967298", "2147483648"}) {
     CAPTURE(text);
     CHECK(refusal("tensor-parallel", text).find("accepted") == std::string::npos);
   }

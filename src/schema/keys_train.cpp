@@ -1,6 +1,6 @@
 #include "keys.hpp"
 
-namespace trireme::config {
+namespace trireme::schema {
 
 std::vector<Key> train_keys() {
   const auto integer = [](std::string_view name, std::string_view default_text,
@@ -242,4 +242,4 @@ std::vector<Key> numerics_keys() {
           peak};
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

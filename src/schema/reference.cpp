@@ -1,8 +1,8 @@
-#include "trireme/config/reference.hpp"
+#include "trireme/schema/reference.hpp"
 
 #include "trireme/base/format.hpp"
 
-namespace trireme::config {
+namespace trireme::schema {
 namespace {
 
 using base::format;
@@ -81,7 +81,7 @@ std::string reference_markdown() {
   for (const auto& section : sections()) {
     text += format("## {}\n{}\n\n", section.name, section.documentation);
     text += "| key | value | default | meaning | concerns |\n|---|---|---|---|---|\n";
-    for (const auto& key : schema()) {
+    for (const auto& key : keys()) {
       if (key.section != section.name) continue;
       auto meaning = std::string(key.documentation);
       if (key.allows_auto()) meaning += format(" `auto`: {}.", key.auto_rule);
@@ -95,4 +95,4 @@ std::string reference_markdown() {
   return text;
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

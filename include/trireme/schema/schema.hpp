@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace trireme::config {
+namespace trireme::schema {
 
 /// What a key's value may be. Each has one C++ type in `Value` (value.hpp).
 enum class Type {
@@ -77,7 +77,7 @@ struct Section {
 /// All sections and all keys, in the order in which they are shown. Keys of a section are
 /// neighbours.
 std::span<const Section> sections();
-std::span<const Key> schema();
+std::span<const Key> keys();
 
 /// By full name; null when there is none.
 const Key* find_key(std::string_view full_name);
@@ -89,4 +89,4 @@ std::string key_suggestion(std::string_view full_name);
 /// "1 or more", "from 0 to 1", "one of a, b, c": what a value of this key may be, in words.
 std::string permitted_text(const Key& key);
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

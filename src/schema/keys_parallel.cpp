@@ -1,6 +1,6 @@
 #include "keys.hpp"
 
-namespace trireme::config {
+namespace trireme::schema {
 namespace {
 
 Key layout_integer(std::string_view name, std::string_view default_text, const Range& range,
@@ -149,4 +149,4 @@ std::vector<Key> comm_keys() {
   return keys;
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

@@ -1,10 +1,11 @@
-#include "trireme/config/value.hpp"
+#include "trireme/schema/value.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/base/text.hpp"
+#include "trireme/schema/text.hpp"
 
 #include "keys.hpp"
-#include "text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,11 +13,14 @@
 #include <charconv>
 #include <cmath>
 
-namespace trireme::config {
+namespace trireme::schema {
 namespace {
 
 using base::format;
+using base::lower_case;
+using base::printable;
 using base::Result;
+using base::trimmed;
 using base::usage_failure;
 
 constexpr std::size_t max_list_entries = 4096;
@@ -293,4 +297,4 @@ std::string value_text(const Key& key, const Value& value) {
   return std::visit(TextOf{key}, value);
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

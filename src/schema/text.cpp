@@ -1,4 +1,4 @@
-#include "text.hpp"
+#include "trireme/schema/text.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace trireme::config {
+namespace trireme::schema {
 namespace {
 
 constexpr std::size_t max_value_bytes = std::size_t{64} << 10;
@@ -46,4 +46,4 @@ std::optional<TextProblem> unfit_text(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace trireme::config
+}  // namespace trireme::schema

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "trireme/config/config.hpp"
+#include "trireme/layout/parallel_rules.hpp"
+
+namespace trireme::config {
+
+/// What the keys say of the arrangement of ranks. The world size is not among them, and what is
+/// `auto` is not known here.
+layout::ParallelArrangement arrangement(const Options& options);
+
+/// Quantities as errors about keys cite them: "parallel.tensor = 3 (a.conf:4)". The configuration
+/// must live as long.
+layout::Citation citation(const Config& config, const layout::ParallelArrangement& arrangement);
+
+}  // namespace trireme::config

@@ -1,0 +1,198 @@
+#pragma once
+
+#include "trireme/layout/schedule.hpp"
+#include "trireme/schema/value.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The values of a configuration, typed: one struct a section, one member a key, named as the key.
+/// What may be `auto` is optional. Choices are enums, in the order of the schema; the rooms use
+/// these same enums. Documentation, ranges and units stand in the schema.
+namespace trireme::config {
+
+class Config;
+
+enum class Architecture { gpt2, llama, qwen3 };
+/// `none` is the key's "default".
+enum class RopeType { none, linear, llama3 };
+/// What forward throws away and backward computes again.
+enum class Recompute {
+  none,
+  selective,  ///< what attention keeps of itself
+  full        ///< all but a layer's input
+};
+enum class UpdateRule { adamw, sgd };
+enum class LearningRateCurve { constant, cosine, linear, wsd };
+enum class Precision { fp32, bf16, fp8 };
+enum class KernelBackend { automatic, reference, cpu, cuda };
+enum class AttentionKernels { automatic, own, cudnn };
+enum class CommBackend { automatic, mpi, shared, nccl, staged };
+enum class RequireRdma { automatic, yes, no };
+enum class RegisterBuffers { none, buffers, windows };
+enum class BindingRule { automatic, none };
+enum class RankOrder { automatic, topology, slurm };
+
+struct RopeScalingOptions {
+  std::optional<RopeType> rope_type;
+  std::optional<double> factor;
+  std::optional<double> low_freq_factor;
+  std::optional<double> high_freq_factor;
+  std::optional<std::int64_t> original_max_position_embeddings;
+
+  bool operator==(const RopeScalingOptions&) const = default;
+};
+
+struct ModelOptions {
+  std::optional<Architecture> architecture;
+  std::string from;
+  std::optional<std::int64_t> vocab_size;
+  std::optional<std::int64_t> hidden_size;
+  std::optional<std::int64_t> intermediate_size;
+  std::optional<int> num_hidden_layers;
+  std::optional<int> num_attention_heads;
+  std::optional<int> num_key_value_heads;
+  std::optional<std::int64_t> head_dim;
+  std::optional<std::int64_t> max_position_embeddings;
+  std::optional<double> rope_theta;
+  RopeScalingOptions rope_scaling;
+  std::optional<double> rms_norm_eps;
+  std::optional<double> layer_norm_eps;
+  std::optional<bool> tie_word_embeddings;
+  std::optional<double> dropout;
+  std::optional<double> initializer_range;
+
+  bool operator==(const ModelOptions&) const = default;
+};
+
+struct ParallelOptions {
+  int tensor = 1;
+  int pipeline = 1;
+  std::optional<int> data;
+  bool sequence = false;
+  layout::ScheduleKind schedule = layout::ScheduleKind::one_forward_one_backward;
+  int virtual_stages = 1;
+  std::vector<std::int64_t> stage_layers;
+  int zero_level = 0;
+  std::int64_t bucket_bytes = 0;
+
+  bool operator==(const ParallelOptions&) const = default;
+};
+
+struct TrainOptions {
+  std::int64_t steps = 0;
+  std::int64_t sequence_length = 0;
+  std::int64_t micro_batch = 0;
+  std::optional<std::int64_t> global_batch;
+  std::int64_t seed = 0;
+  Recompute activation_checkpointing = Recompute::none;
+  std::int64_t log_every = 0;
+  std::int64_t eval_every = 0;
+  std::int64_t eval_batches = 0;
+
+  bool operator==(const TrainOptions&) const = default;
+};
+
+struct OptimizerOptions {
+  UpdateRule name = UpdateRule::adamw;
+  double learning_rate = 0;
+  double min_learning_rate = 0;
+  LearningRateCurve curve = LearningRateCurve::cosine;
+  std::int64_t warmup_steps = 0;
+  std::optional<std::int64_t> decay_steps;
+  double beta1 = 0;
+  double beta2 = 0;
+  double eps = 0;
+  double momentum = 0;
+  double weight_decay = 0;
+  double clip_norm = 0;
+  std::int64_t skip_nonfinite = 0;
+
+  bool operator==(const OptimizerOptions&) const = default;
+};
+
+struct NumericsOptions {
+  Precision precision = Precision::fp32;
+  KernelBackend backend = KernelBackend::automatic;
+  AttentionKernels attention = AttentionKernels::automatic;
+  bool deterministic = false;
+  bool stochastic_rounding = false;
+  bool cuda_graphs = false;
+  std::optional<int> threads;
+  std::optional<double> peak_flops;
+
+  bool on_gpus() const { return backend == KernelBackend::cuda; }
+
+  bool operator==(const NumericsOptions&) const = default;
+};
+
+struct DataOptions {
+  std::vector<schema::WeightedText> train;
+  std::vector<schema::WeightedText> validation;
+  std::string tokenizer;
+  bool shuffle = true;
+  std::optional<std::int64_t> seed;
+
+  bool operator==(const DataOptions&) const = default;
+};
+
+struct CheckpointOptions {
+  std::int64_t every_steps = 0;
+  double every_minutes = 0;
+  int keep_last = 0;
+  std::optional<std::string> load;
+
+  bool operator==(const CheckpointOptions&) const = default;
+};
+
+struct CommOptions {
+  /// Seconds.
+  double timeout = 0;
+  double start_timeout = 0;
+  CommBackend backend = CommBackend::automatic;
+  RequireRdma require_rdma = RequireRdma::automatic;
+  RegisterBuffers register_buffers = RegisterBuffers::buffers;
+
+  bool operator==(const CommOptions&) const = default;
+};
+
+struct RunOptions {
+  std::optional<std::string> directory;
+  std::string name;
+  std::vector<std::string> tags;
+  BindingRule binding = BindingRule::automatic;
+  RankOrder order = RankOrder::automatic;
+  /// Seconds.
+  double job_comment = 0;
+  std::optional<double> signal_lead;
+
+  bool operator==(const RunOptions&) const = default;
+};
+
+struct Options {
+  ModelOptions model;
+  ParallelOptions parallel;
+  TrainOptions train;
+  OptimizerOptions optimizer;
+  NumericsOptions numerics;
+  DataOptions data;
+  CheckpointOptions checkpoint;
+  CommOptions comm;
+  RunOptions run;
+
+  /// Steps over which the learning rate falls at the end; a tenth of the run (rounded up) where
+  /// the key is auto: what the paper of wsd found enough.
+  std::int64_t decay_steps() const {
+    return optimizer.decay_steps.value_or((train.steps + 9) / 10);
+  }
+  std::int64_t data_seed() const { return data.seed.value_or(train.seed); }
+
+  bool operator==(const Options&) const = default;
+};
+
+/// Reads every key once, the only place that does so by name. Config::options() has called it.
+Options read_options(const Config& config);
+
+}  // namespace trireme::config

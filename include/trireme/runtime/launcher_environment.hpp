@@ -1,0 +1,64 @@
+#pragma once
+
+#include "trireme/base/environment.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/layout/rank_order.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+/// What launchers (Slurm, Open MPI's mpirun, others of PMI and PMIx) put into a task's environment.
+/// Their variables are read here alone.
+namespace trireme::runtime {
+
+/// What started this process, as its environment tells.
+enum class Launcher {
+  none,            ///< a plain process
+  mpirun,          ///< Open MPI's mpirun
+  srun,            ///< a step of Slurm
+  process_manager  ///< another one that speaks PMI or PMIx
+};
+/// "no launcher", "mpirun", "srun", "a process manager".
+const char* name(Launcher launcher);
+
+struct Identity {
+  Launcher launcher = Launcher::none;
+  /// How many tasks the launcher says that it started; none when it does not say.
+  std::optional<int> announced_tasks;
+  /// Which of them this is.
+  std::optional<int> announced_rank;
+  /// Slurm's job and step, "1234.0"; empty outside of one.
+  std::string job;
+};
+
+/// Malformed numbers in the environment are failures (ExitCode::launch).
+base::Result<Identity> identify(const base::Environment& environment);
+
+/// The tasks of this node and this one's number among them, as Slurm or Open MPI announce them; and
+/// whether there are other nodes.
+struct NodeShare {
+  int local_rank = 0;
+  int local_ranks = 0;
+  bool several_nodes = false;
+};
+std::optional<NodeShare> announced_share(const base::Environment& environment);
+
+/// The switches above this node, from the root down, as Slurm's topology plugins tell them
+/// (SLURM_TOPOLOGY_ADDR "core.rack2.n17", SLURM_TOPOLOGY_ADDR_PATTERN "switch.switch.node"); empty
+/// where Slurm says nothing, or what it says does not fit together.
+layout::NetworkPath switches_above(const base::Environment& environment);
+
+/// Slurm's job number, digits alone; none outside of a job.
+std::optional<std::string> job_number(const base::Environment& environment);
+/// The number of srun's step; none outside of one, and for batch and interactive steps.
+std::optional<std::uint32_t> step_number(const base::Environment& environment);
+
+/// When the job's time limit ends, in seconds since 1970, as Slurm said at its start; none where it
+/// did not say.
+std::optional<std::int64_t> job_end(const base::Environment& environment);
+
+/// Whether tasks were dealt out otherwise than block by block (srun --distribution).
+bool dealt_by_hand(const base::Environment& environment);
+
+}  // namespace trireme::runtime

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "trireme/layout/parallel_rules.hpp"
+
+#include <string_view>
+
+/// What the sentences of violations call quantities. Private to the room.
+namespace trireme::layout {
+
+/// "tensor", "stage_layers".
+std::string_view word_of(Quantity quantity);
+
+}  // namespace trireme::layout
