@@ -1,7 +1,7 @@
 // trireme why
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/train/story.hpp"
+#include "trireme/postmortem/postmortem.hpp"
 
 #include "apps/commands.hpp"
 
@@ -21,33 +21,36 @@ struct WhyOptions {
 
 base::ExitCode show_log(const WhyOptions& options, Context& context) {
   std::vector<std::string> notes;
-  const auto attempts = options.all ? train::Attempts::all : train::Attempts::last;
-  for (const auto& line : train::read_logs(options.run, attempts, notes)) {
+  const auto attempts = options.all ? postmortem::Attempts::all : postmortem::Attempts::last;
+  for (const auto& line : postmortem::read_logs(options.run, attempts, notes)) {
     if (options.json) {
       const base::Json json{{"time_ms", line.time_ms}, {"level", line.level}, {"rank", line.rank},
                             {"node", line.node},       {"room", line.room},   {"text", line.text}};
       context.out.write(json.dump(-1, ' ', false, base::Json::error_handler_t::replace) + "\n");
     } else {
-      context.out.write(base::format("{} {:<7} r{:04} {} {}: {}\n", train::utc_text(line.time_ms),
-                                     line.level, line.rank, line.node, line.room, line.text));
+      context.out.write(base::format("{} {:<7} r{:04} {} {}: {}\n",
+                                     postmortem::utc_text(line.time_ms), line.level, line.rank,
+                                     line.node, line.room, line.text));
     }
   }
   return base::ExitCode::done;
 }
 
-base::ExitCode show_story(const WhyOptions& options, Context& context) {
-  train::Witnesses witnesses;
-  witnesses.records.assign(options.records.begin(), options.records.end());
+base::ExitCode show_postmortem(const WhyOptions& options, Context& context) {
+  postmortem::Evidence evidence;
+  evidence.records.assign(options.records.begin(), options.records.end());
   // Inside of the job, its own node's record is at hand.
   if (const auto record = context.environment.get("TRIREME_LAUNCH_RECORD")) {
-    witnesses.records.emplace_back(*record);
+    evidence.records.emplace_back(*record);
   }
-  if (!options.no_slurm) witnesses.slurm = train::ask_slurm(train::job_of_run(options.run));
-  const auto story = base::value_or_throw(train::tell_story(options.run, witnesses));
-  context.out.write(
-      options.json
-          ? train::to_json(story).dump(2, ' ', false, base::Json::error_handler_t::replace) + "\n"
-          : train::story_text(story));
+  if (!options.no_slurm)
+    evidence.slurm = postmortem::ask_slurm(postmortem::job_of_run(options.run));
+  const auto postmortem = base::value_or_throw(postmortem::examine(options.run, evidence));
+  context.out.write(options.json
+                        ? postmortem::to_json(postmortem)
+                                  .dump(2, ' ', false, base::Json::error_handler_t::replace) +
+                              "\n"
+                        : postmortem::text_of(postmortem));
   return base::ExitCode::done;
 }
 
@@ -60,12 +63,12 @@ Action prepare_why(CLI::App& app) {
          "read anyway")
       ->type_name("FILE");
   app.add_flag("--log", options->log,
-               "The logs of all ranks in one, in the order of time, instead of the story");
+               "The logs of all ranks in one, in the order of time, instead of the postmortem");
   app.add_flag("--all", options->all, "With --log: earlier starts of the run, too");
   app.add_flag("--no-slurm", options->no_slurm, "Does not ask sacct and scontrol");
   app.add_flag("--json", options->json, "One JSON object; with --log one for each line");
   return [options](Context& context) {
-    return options->log ? show_log(*options, context) : show_story(*options, context);
+    return options->log ? show_log(*options, context) : show_postmortem(*options, context);
   };
 }
 
@@ -78,7 +81,7 @@ Command why_command() {
       .group = "Explanations",
       .details =
           "Reads failure.json, metrics.jsonl and the ranks' logs of the run directory, and what "
-          "Slurm and its plugin noted of the job. Ends with 0 whatever the story is.",
+          "Slurm and its plugin noted of the job. Ends with 0 whatever it says.",
       .prepare = prepare_why};
 }
 

@@ -1,6 +1,7 @@
 // SLURM_TRIREME: one text for one contract.
-#include "trireme/launch/check.hpp"
 #include "trireme/launch/contract.hpp"
+
+#include "trireme/launch/check.hpp"
 
 #include "input.hpp"
 

@@ -1,13 +1,13 @@
 #include "trireme/base/exit_code.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/train/story.hpp"
+#include "trireme/postmortem/postmortem.hpp"
 
 #include <array>
 
-namespace trireme::train {
+namespace trireme::postmortem {
 namespace {
 
-/// A row of docs/failure-guide.md: what the texts of a story hold, and what to do.
+/// A row of docs/failure-guide.md: what the texts of a postmortem hold, and what to do.
 struct Remedy {
   std::string_view sign;
   std::string_view advice;
@@ -82,51 +82,51 @@ std::string_view by_state(std::string_view state) {
   return {};
 }
 
-std::string where_it_goes_on(const Story& story) {
-  if (story.newest_checkpoint) {
-    return base::format("starting again goes on after step {}", *story.newest_checkpoint);
+std::string where_it_goes_on(const Postmortem& postmortem) {
+  if (postmortem.newest_checkpoint) {
+    return base::format("starting again goes on after step {}", *postmortem.newest_checkpoint);
   }
-  return story.last_step > 0 ? "no checkpoint was committed: starting again begins anew; set "
-                               "checkpoint.every_steps or every_minutes"
-                             : "";
+  return postmortem.last_step > 0 ? "no checkpoint was committed: starting again begins anew; set "
+                                    "checkpoint.every_steps or every_minutes"
+                                  : "";
 }
 
 }  // namespace
 
-std::vector<std::string> advice_for(const Story& story) {
+std::vector<std::string> advice_for(const Postmortem& postmortem) {
   std::vector<std::string> advice;
   const auto add = [&](std::string_view text) {
     if (!text.empty()) advice.emplace_back(text);
   };
-  switch (story.ending) {
+  switch (postmortem.ending) {
     case Ending::finished:
       add("nothing: all steps are done");
       return advice;
     case Ending::stopped:
       add("nothing: the run stopped in good order");
-      add(where_it_goes_on(story));
+      add(where_it_goes_on(postmortem));
       return advice;
     case Ending::failed:
     case Ending::unknown:
       break;
   }
-  add(by_state(story.slurm.state));
-  if (story.cause) {
-    const auto said = story.cause->end_of_task + "\n" + story.cause->text;
+  add(by_state(postmortem.slurm.state));
+  if (postmortem.cause) {
+    const auto said = postmortem.cause->end_of_task + "\n" + postmortem.cause->text;
     for (const auto& remedy : remedies) {
       if (said.find(remedy.sign) == std::string::npos) continue;
       if (advice.empty() || advice.front() != remedy.advice) add(remedy.advice);
       break;
     }
   }
-  if (advice.empty() && story.exit_code) add(by_exit_code(*story.exit_code));
-  if (advice.empty() && story.ending == Ending::unknown) {
+  if (advice.empty() && postmortem.exit_code) add(by_exit_code(*postmortem.exit_code));
+  if (advice.empty() && postmortem.ending == Ending::unknown) {
     add("no rank left a word and no end was noted: the run is under way, or all of it was killed "
         "at "
         "once (see `sacct -j JOB`, and the system's log on its nodes)");
   }
-  add(where_it_goes_on(story));
+  add(where_it_goes_on(postmortem));
   return advice;
 }
 
-}  // namespace trireme::train
+}  // namespace trireme::postmortem

@@ -1,6 +1,6 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/train/story.hpp"
+#include "trireme/postmortem/postmortem.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <charconv>
 #include <ctime>
 
-namespace trireme::train {
+namespace trireme::postmortem {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ std::string utc_text(std::int64_t time_ms) {
   return base::format("{}.{:03}", std::string_view(text, length), time_ms % 1000);
 }
 
-}  // namespace trireme::train
+}  // namespace trireme::postmortem

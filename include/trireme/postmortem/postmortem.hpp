@@ -13,7 +13,7 @@
 
 /// Why a run ended: told from what it left in its run directory, from what the Slurm plugin noted
 /// of its tasks, and from what Slurm itself says. All of it is read as the words of strangers.
-namespace trireme::train {
+namespace trireme::postmortem {
 
 /// One line of RUN/log/r0003.txt.
 struct LogLine {
@@ -67,20 +67,20 @@ struct FirstCause {
   std::string end_of_task;
 };
 
-struct StoryEvent {
+struct Event {
   std::int64_t time_ms = 0;
   std::string who;   ///< "rank 3 on n2", "task 5 on n1"
   std::string what;  ///< of a log its line, of a record how the task ended
 };
 
-struct Story {
+struct Postmortem {
   std::filesystem::path run;
   std::string job;  ///< "1234.0"; empty outside of Slurm
   Ending ending = Ending::unknown;
   std::optional<int> exit_code;
   std::optional<FirstCause> cause;
-  std::vector<StoryEvent> events;  ///< what others did, in the order of time
-  std::int64_t last_step = 0;      ///< 0 before the first
+  std::vector<Event> events;   ///< what others did, in the order of time
+  std::int64_t last_step = 0;  ///< 0 before the first
   std::optional<double> last_loss;
   std::int64_t starts = 0;
   std::optional<std::int64_t> newest_checkpoint;
@@ -89,15 +89,15 @@ struct Story {
   std::vector<std::string> notes;  ///< what could not be read
 };
 
-/// What a story is told from beside the run directory.
-struct Witnesses {
+/// What a postmortem is told from beside the run directory.
+struct Evidence {
   /// Files of task records (docs/launch-contract.md); RUN/log/tasks*.jsonl are read anyway.
   std::vector<std::filesystem::path> records;
   SlurmView slurm;
 };
 
 /// Fails (ExitCode::usage) where `run` is no run directory.
-base::Result<Story> tell_story(const std::filesystem::path& run, const Witnesses& witnesses);
+base::Result<Postmortem> examine(const std::filesystem::path& run, const Evidence& evidence);
 
 /// The Slurm job that the run's last start belonged to, "1234.0"; empty when its logs name none.
 std::string job_of_run(const std::filesystem::path& run);
@@ -108,11 +108,11 @@ SlurmView ask_slurm(const std::string& job);
 SlurmView parse_sacct(std::string_view answer);
 
 /// What to do, from docs/failure-guide.md.
-std::vector<std::string> advice_for(const Story& story);
+std::vector<std::string> advice_for(const Postmortem& postmortem);
 
-std::string story_text(const Story& story);
-base::Json to_json(const Story& story);
+std::string text_of(const Postmortem& postmortem);
+base::Json to_json(const Postmortem& postmortem);
 /// "2026-11-21 09:37:34.123".
 std::string utc_text(std::int64_t time_ms);
 
-}  // namespace trireme::train
+}  // namespace trireme::postmortem

@@ -1,4 +1,4 @@
-#include "trireme/train/story.hpp"
+#include "trireme/postmortem/postmortem.hpp"
 
 #include "trireme/base/format.hpp"
 
@@ -10,9 +10,9 @@
 #include <fstream>
 
 using namespace trireme;
-using train::Attempts;
-using train::Ending;
-using train::Story;
+using postmortem::Attempts;
+using postmortem::Ending;
+using postmortem::Postmortem;
 
 namespace {
 
@@ -45,8 +45,8 @@ class HandMadeRun {
   void event(const std::string& name) const {
     write("metrics.jsonl", base::format("{{\"kind\":\"event\",\"event\":\"{}\"}}\n", name));
   }
-  Story story(const train::SlurmView& slurm = {}) const {
-    auto told = train::tell_story(path(), {{}, slurm});
+  Postmortem postmortem(const postmortem::SlurmView& slurm = {}) const {
+    auto told = postmortem::examine(path(), {{}, slurm});
     REQUIRE(told.ok());
     return std::move(told).value();
   }
@@ -81,7 +81,7 @@ const char* const killed = R"json({
 
 }  // namespace
 
-TEST_CASE("a killed rank's story has cause, who, when, what others did, and what to do") {
+TEST_CASE("a killed rank's postmortem has cause, who, when, what others did, and what to do") {
   const HandMadeRun run;
   run.event("start");
   run.step(1, 5.5);
@@ -98,37 +98,37 @@ TEST_CASE("a killed rank's story has cause, who, when, what others did, and what
                                       "\n");
   std::filesystem::create_directories(run.path() / "checkpoints/step-000000001");
 
-  const auto story = run.story();
-  CHECK(story.ending == Ending::failed);
-  CHECK(story.exit_code == 5);
-  CHECK(story.job == "12.0");
-  REQUIRE(story.cause);
-  CHECK(story.cause->rank == 2);
-  CHECK(story.cause->task == 1);
-  CHECK(story.cause->host == "n1");
-  CHECK(story.cause->end_of_task == "signal SIGKILL, likely out of memory");
-  CHECK(story.cause->time_ms == minute * 1000 + 34250);
-  REQUIRE(story.events.size() == 3);
-  CHECK(story.events[0].who == "rank 3 on n1");
-  CHECK(story.events[1].who == "rank 0 on n0");
-  CHECK(story.events[2].what == "exit code 5");
-  CHECK(story.last_step == 2);
-  CHECK(story.newest_checkpoint == 1);
-  REQUIRE(story.advice.size() == 2);
-  CHECK(holds(story.advice[0], "killed it for memory"));
-  CHECK(holds(story.advice[1], "goes on after step 1"));
+  const auto postmortem = run.postmortem();
+  CHECK(postmortem.ending == Ending::failed);
+  CHECK(postmortem.exit_code == 5);
+  CHECK(postmortem.job == "12.0");
+  REQUIRE(postmortem.cause);
+  CHECK(postmortem.cause->rank == 2);
+  CHECK(postmortem.cause->task == 1);
+  CHECK(postmortem.cause->host == "n1");
+  CHECK(postmortem.cause->end_of_task == "signal SIGKILL, likely out of memory");
+  CHECK(postmortem.cause->time_ms == minute * 1000 + 34250);
+  REQUIRE(postmortem.events.size() == 3);
+  CHECK(postmortem.events[0].who == "rank 3 on n1");
+  CHECK(postmortem.events[1].who == "rank 0 on n0");
+  CHECK(postmortem.events[2].what == "exit code 5");
+  CHECK(postmortem.last_step == 2);
+  CHECK(postmortem.newest_checkpoint == 1);
+  REQUIRE(postmortem.advice.size() == 2);
+  CHECK(holds(postmortem.advice[0], "killed it for memory"));
+  CHECK(holds(postmortem.advice[1], "goes on after step 1"));
 
-  const auto text = train::story_text(story);
+  const auto text = postmortem::text_of(postmortem);
   CHECK(holds(text, "failed with exit code 5"));
   CHECK(holds(text, "rank 2 (task 1) on n1"));
   CHECK(holds(text, "all_reduce number 7 of process group 'tp', missing ranks: 2"));
   CHECK(holds(text, "+0.250 s  rank 0 on n0"));
-  const auto json = train::to_json(story);
+  const auto json = postmortem::to_json(postmortem);
   CHECK(json["cause"]["rank"] == 2);
   CHECK(json["events"].size() == 3);
 }
 
-TEST_CASE("a story tells what NCCL said of the operation, and not more than it should") {
+TEST_CASE("a postmortem tells what NCCL said of the operation, and not more than it should") {
   const HandMadeRun run;
   run.event("start");
   std::string account = R"("NCCL warned: link \u001b down", 7, "RAS: DEAD")";
@@ -137,14 +137,14 @@ TEST_CASE("a story tells what NCCL said of the operation, and not more than it s
     "first_failing_rank": 1, "host": "n1", "collective": {{"operation": "all_reduce",
     "group": "dp", "number": 3, "missing_ranks": [], "account": [{}]}}, "log": null}})",
                                          account));
-  const auto story = run.story();
-  REQUIRE(story.cause);
-  REQUIRE(story.cause->account.size() == 40);
-  CHECK(story.cause->account[1] == "RAS: DEAD");
-  const auto text = train::story_text(story);
+  const auto postmortem = run.postmortem();
+  REQUIRE(postmortem.cause);
+  REQUIRE(postmortem.cause->account.size() == 40);
+  CHECK(postmortem.cause->account[1] == "RAS: DEAD");
+  const auto text = postmortem::text_of(postmortem);
   CHECK(holds(text, "NCCL says    NCCL warned: link ? down\n"));
   CHECK(holds(text, "\n             RAS: DEAD\n"));
-  CHECK(train::to_json(story)["cause"]["account"][1] == "RAS: DEAD");
+  CHECK(postmortem::to_json(postmortem)["cause"]["account"][1] == "RAS: DEAD");
 }
 
 TEST_CASE("TCP that was refused is told with what to do") {
@@ -153,13 +153,13 @@ TEST_CASE("TCP that was refused is told with what to do") {
   run.write("failure.json",
             R"({"cause": "rank 0: NCCL moves data between nodes by TCP sockets, which is TCP",
     "exit_code": 4, "first_failing_rank": 0, "host": "n1", "collective": null, "log": null})");
-  const auto story = run.story();
-  REQUIRE(story.advice.size() == 1);
-  CHECK(holds(story.advice[0], "comm.require_rdma"));
+  const auto postmortem = run.postmortem();
+  REQUIRE(postmortem.advice.size() == 1);
+  CHECK(holds(postmortem.advice[0], "comm.require_rdma"));
 }
 
 TEST_CASE("a task that died before the verdict and before all others is the first cause") {
-  const auto story_with = [](std::initializer_list<launch::TaskRecord> records) {
+  const auto postmortem_with = [](std::initializer_list<launch::TaskRecord> records) {
     const HandMadeRun run;
     run.event("start");
     run.write("failure.json", killed);
@@ -167,14 +167,14 @@ TEST_CASE("a task that died before the verdict and before all others is the firs
     for (const auto& record : records) {
       run.write("log/tasks.n1.jsonl", launch::record_line(record) + "\n");
     }
-    return run.story();
+    return run.postmortem();
   };
   const auto blamed = record_of(1, SIGKILL, minute + 33);
   auto first = record_of(2, SIGKILL, minute + 33);
   first.time_ms -= 200;
   const auto late = record_of(3, SIGKILL, minute + 35);
 
-  const auto corrected = story_with({blamed, first, late});
+  const auto corrected = postmortem_with({blamed, first, late});
   REQUIRE(corrected.cause);
   CHECK(corrected.cause->rank == 1);
   CHECK(corrected.cause->task == 2);
@@ -183,7 +183,7 @@ TEST_CASE("a task that died before the verdict and before all others is the firs
   CHECK(holds(corrected.notes.back(), "failure.json says otherwise: rank 2"));
 
   // Deaths that follow the verdict are its consequence.
-  const auto kept = story_with({late});
+  const auto kept = postmortem_with({late});
   REQUIRE(kept.cause);
   CHECK(kept.cause->rank == 2);
 }
@@ -194,15 +194,15 @@ TEST_CASE("where no rank could speak, the plugin's records name the first task t
   run.start(0, 1, 0);
   run.write("log/tasks.jsonl", launch::record_line(record_of(3, SIGSEGV, minute + 20)) + "\n" +
                                    launch::record_line(record_of(0, SIGKILL, minute + 22)) + "\n");
-  const auto story = run.story();
-  CHECK(story.ending == Ending::failed);
-  REQUIRE(story.cause);
-  CHECK(story.cause->task == 3);
-  CHECK(holds(story.cause->text, "signal SIGSEGV"));
-  CHECK(holds(story.advice.front(), "a defect"));
+  const auto postmortem = run.postmortem();
+  CHECK(postmortem.ending == Ending::failed);
+  REQUIRE(postmortem.cause);
+  CHECK(postmortem.cause->task == 3);
+  CHECK(holds(postmortem.cause->text, "signal SIGSEGV"));
+  CHECK(holds(postmortem.advice.front(), "a defect"));
 }
 
-TEST_CASE("records of earlier starts and of other jobs are another story") {
+TEST_CASE("records of earlier starts and of other jobs are another postmortem") {
   const HandMadeRun run;
   run.event("start");
   run.event("start");
@@ -214,10 +214,10 @@ TEST_CASE("records of earlier starts and of other jobs are another story") {
   run.write("log/tasks.jsonl", launch::record_line(other) + "\n" +
                                    launch::record_line(record_of(3, SIGKILL, minute)) + "\n" +
                                    launch::record_line(last) + "\n");
-  const auto story = run.story();
-  REQUIRE(story.cause);
-  CHECK(story.cause->task == 0);
-  CHECK(story.starts == 2);
+  const auto postmortem = run.postmortem();
+  REQUIRE(postmortem.cause);
+  CHECK(postmortem.cause->task == 0);
+  CHECK(postmortem.starts == 2);
 }
 
 TEST_CASE("runs that finished or stopped say so, and errors of earlier starts do not count") {
@@ -228,16 +228,16 @@ TEST_CASE("runs that finished or stopped say so, and errors of earlier starts do
   run.event("start");
   run.step(9, 1.5);
   run.event("stop");
-  auto story = run.story();
-  CHECK(story.ending == Ending::stopped);
-  CHECK(story.events.empty());
-  CHECK(holds(train::story_text(story), "stopped in good order"));
+  auto postmortem = run.postmortem();
+  CHECK(postmortem.ending == Ending::stopped);
+  CHECK(postmortem.events.empty());
+  CHECK(holds(postmortem::text_of(postmortem), "stopped in good order"));
   run.event("start");
   run.event("done");
-  CHECK(run.story().ending == Ending::finished);
+  CHECK(run.postmortem().ending == Ending::finished);
 }
 
-TEST_CASE("deaths of an earlier start with more ranks, and of a job, are another story") {
+TEST_CASE("deaths of an earlier start with more ranks, and of a job, are another postmortem") {
   const HandMadeRun run;
   run.event("start");
   for (int rank = 0; rank < 4; ++rank) run.start(rank, 1, rank);
@@ -249,12 +249,12 @@ TEST_CASE("deaths of an earlier start with more ranks, and of a job, are another
             2);
   }
   run.event("done");
-  const auto story = run.story();
-  CHECK(story.ending == Ending::finished);
-  CHECK(story.events.empty());
-  CHECK_FALSE(story.cause);
+  const auto postmortem = run.postmortem();
+  CHECK(postmortem.ending == Ending::finished);
+  CHECK(postmortem.events.empty());
+  CHECK_FALSE(postmortem.cause);
   std::vector<std::string> notes;
-  CHECK(train::read_logs(run.path(), Attempts::all, notes).size() == 10);
+  CHECK(postmortem::read_logs(run.path(), Attempts::all, notes).size() == 10);
 }
 
 TEST_CASE("a run that left no word is told from what Slurm says") {
@@ -262,11 +262,11 @@ TEST_CASE("a run that left no word is told from what Slurm says") {
   run.event("start");
   run.step(3, 2.0);
   run.start(0, 1, 0);
-  const auto timeout = run.story({"TIMEOUT", "TIMEOUT, exit code 0:0, nodes n1"});
+  const auto timeout = run.postmortem({"TIMEOUT", "TIMEOUT, exit code 0:0, nodes n1"});
   CHECK(timeout.ending == Ending::unknown);
   CHECK(holds(timeout.advice.front(), "run.signal_lead"));
-  CHECK(holds(train::story_text(timeout), "job 12.0: TIMEOUT"));
-  CHECK(holds(run.story().advice.front(), "under way, or all of it was killed"));
+  CHECK(holds(postmortem::text_of(timeout), "job 12.0: TIMEOUT"));
+  CHECK(holds(run.postmortem().advice.front(), "under way, or all of it was killed"));
 }
 
 TEST_CASE("the first error in a log is the cause where there is no failure.json") {
@@ -275,11 +275,11 @@ TEST_CASE("the first error in a log is the cause where there is no failure.json"
   run.say(1, 3, "error", "train: loss nan at step 3 is not finite");
   run.write("log/r0001.txt", "and a second line\n");
   run.say(0, 4, "warning", "comm: slow");
-  const auto story = run.story();
-  REQUIRE(story.cause);
-  CHECK(story.cause->rank == 1);
-  CHECK(holds(story.cause->text, "a second line"));
-  CHECK(holds(story.advice.front(), "optimizer.clip_norm"));
+  const auto postmortem = run.postmortem();
+  REQUIRE(postmortem.cause);
+  CHECK(postmortem.cause->rank == 1);
+  CHECK(holds(postmortem.cause->text, "a second line"));
+  CHECK(holds(postmortem.advice.front(), "optimizer.clip_norm"));
 }
 
 TEST_CASE("logs of all ranks are one, in the order of time") {
@@ -290,30 +290,32 @@ TEST_CASE("logs of all ranks are one, in the order of time") {
   run.start(0, 2, 0);
   run.say(0, 3, "info", "train: d");
   std::vector<std::string> notes;
-  const auto all = train::read_logs(run.path(), Attempts::all, notes);
+  const auto all = postmortem::read_logs(run.path(), Attempts::all, notes);
   REQUIRE(all.size() == 5);
   CHECK(all[0].text == "a");
   CHECK(all[1].rank == 0);
   CHECK(all[2].text == "b");
-  CHECK(train::read_logs(run.path(), Attempts::last, notes).size() == 3);
+  CHECK(postmortem::read_logs(run.path(), Attempts::last, notes).size() == 3);
   CHECK(notes.empty());
 }
 
 TEST_CASE("lines that no rank wrote are refused") {
   const std::string good = "2026-11-21T09:37:34.123Z info    r0003/0064 n7 comm: hello: you";
-  const auto line = train::parse_log_line(good);
+  const auto line = postmortem::parse_log_line(good);
   REQUIRE(line.ok());
   CHECK(line->time_ms == minute * 1000 + 34123);
   CHECK(line->rank == 3);
   CHECK(line->node == "n7");
   CHECK(line->room == "comm");
   CHECK(line->text == "hello: you");
-  CHECK(train::utc_text(line->time_ms) == "2026-11-21 09:37:34.123");
+  CHECK(postmortem::utc_text(line->time_ms) == "2026-11-21 09:37:34.123");
   for (std::size_t length = 0; length < good.find("comm") + 6; ++length) {
-    CHECK_FALSE(train::parse_log_line(good.substr(0, length)).ok());
+    CHECK_FALSE(postmortem::parse_log_line(good.substr(0, length)).ok());
   }
-  CHECK_FALSE(train::parse_log_line("2026-11-21T09:37:34.123Z loud    r0003/0064 n7 c: x").ok());
-  CHECK_FALSE(train::parse_log_line("2026-11-21T09:37:34.123Z info r99999999999/1 n7 c: x").ok());
+  CHECK_FALSE(
+      postmortem::parse_log_line("2026-11-21T09:37:34.123Z loud    r0003/0064 n7 c: x").ok());
+  CHECK_FALSE(
+      postmortem::parse_log_line("2026-11-21T09:37:34.123Z info r99999999999/1 n7 c: x").ok());
 }
 
 TEST_CASE("what is broken in a run directory is noted, and the rest is told") {
@@ -321,23 +323,24 @@ TEST_CASE("what is broken in a run directory is noted, and the rest is told") {
   run.write("failure.json", "{\"cause\": ");
   run.write("metrics.jsonl", "garbage\n{\"kind\":7}\n[]\n");
   std::filesystem::create_directories(run.path() / "log/r0007.txt");
-  const auto story = run.story();
-  CHECK(story.ending == Ending::unknown);
-  CHECK(story.notes.size() == 2);
+  const auto postmortem = run.postmortem();
+  CHECK(postmortem.ending == Ending::unknown);
+  CHECK(postmortem.notes.size() == 2);
   run.write("log/r0000.txt", "\x1b[2J\xff\n");
-  CHECK_FALSE(train::tell_story(run.path() / "no-such", {}).ok());
+  CHECK_FALSE(postmortem::examine(run.path() / "no-such", {}).ok());
 }
 
 TEST_CASE("a terminal is shown no control characters of others") {
   const HandMadeRun run;
   run.write("failure.json", R"({"cause": "a\u001b[2Jb", "exit_code": 5, "host": "n1"})");
-  CHECK(holds(train::story_text(run.story()), "a?[2Jb"));
+  CHECK(holds(postmortem::text_of(run.postmortem()), "a?[2Jb"));
 }
 
 TEST_CASE("sacct's answer is read by its first line") {
-  const auto view = train::parse_sacct("12|CANCELLED by 1000|0:15|n[1-2]\n12.0|FAILED|1:0|n1\n");
+  const auto view =
+      postmortem::parse_sacct("12|CANCELLED by 1000|0:15|n[1-2]\n12.0|FAILED|1:0|n1\n");
   CHECK(view.state == "CANCELLED");
   CHECK(view.detail == "CANCELLED by 1000, exit code 0:15, nodes n[1-2]");
-  CHECK(train::parse_sacct("").state.empty());
-  CHECK(train::parse_sacct("a|b").state.empty());
+  CHECK(postmortem::parse_sacct("").state.empty());
+  CHECK(postmortem::parse_sacct("a|b").state.empty());
 }

@@ -1,8 +1,7 @@
-#include "trireme/train/story.hpp"
-
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/postmortem/postmortem.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +9,7 @@
 #include <set>
 #include <tuple>
 
-namespace trireme::train {
+namespace trireme::postmortem {
 namespace {
 
 namespace fs = std::filesystem;
@@ -80,13 +79,13 @@ std::vector<std::string> account_in(const Json& json) {
   return account;
 }
 
-void read_failure(Story& story) {
-  const auto path = story.run / "failure.json";
+void read_failure(Postmortem& postmortem) {
+  const auto path = postmortem.run / "failure.json";
   std::error_code error;
   if (!fs::exists(path, error)) return;
   const auto json = base::read_json_file(path, base::ExitCode::usage, largest_small_file);
   if (!json.ok() || !json->is_object()) {
-    story.notes.push_back(json.ok() ? "failure.json is no object" : json.failure().text);
+    postmortem.notes.push_back(json.ok() ? "failure.json is no object" : json.failure().text);
     return;
   }
   FirstCause cause;
@@ -98,16 +97,16 @@ void read_failure(Story& story) {
   cause.log = text_of(*json, "log");
   cause.collective = collective_text(*json);
   cause.account = account_in(*json);
-  story.exit_code = small_number(*json, "exit_code");
-  story.cause = std::move(cause);
-  story.ending = Ending::failed;
+  postmortem.exit_code = small_number(*json, "exit_code");
+  postmortem.cause = std::move(cause);
+  postmortem.ending = Ending::failed;
 }
 
 /// Progress, and how the run said that it ended, from metrics.jsonl.
-void read_metrics(Story& story) {
-  const auto text = base::read_text_file(story.run / "metrics.jsonl");
+void read_metrics(Postmortem& postmortem) {
+  const auto text = base::read_text_file(postmortem.run / "metrics.jsonl");
   if (!text.ok()) {
-    story.notes.emplace_back("no metrics.jsonl: no step was begun");
+    postmortem.notes.emplace_back("no metrics.jsonl: no step was begun");
     return;
   }
   std::string last_event;
@@ -118,24 +117,24 @@ void read_metrics(Story& story) {
     if (!line.ok() || !line->is_object()) continue;
     const auto kind = text_of(*line, "kind");
     if (kind == "train") {
-      story.last_step = number_of(*line, "step").value_or(story.last_step);
+      postmortem.last_step = number_of(*line, "step").value_or(postmortem.last_step);
       const auto loss = line->find("loss");
-      if (loss != line->end() && loss->is_number()) story.last_loss = loss->get<double>();
+      if (loss != line->end() && loss->is_number()) postmortem.last_loss = loss->get<double>();
     }
     if (kind != "event") continue;
     last_event = text_of(*line, "event");
-    if (last_event == "start") ++story.starts;
+    if (last_event == "start") ++postmortem.starts;
   }
-  if (story.ending == Ending::failed) return;
-  if (last_event == "done") story.ending = Ending::finished;
-  if (last_event == "stop") story.ending = Ending::stopped;
+  if (postmortem.ending == Ending::failed) return;
+  if (last_event == "done") postmortem.ending = Ending::finished;
+  if (last_event == "stop") postmortem.ending = Ending::stopped;
 }
 
-std::vector<launch::TaskRecord> read_records(const Story& story, const Witnesses& witnesses,
+std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const Evidence& evidence,
                                              std::vector<std::string>& notes) {
-  auto files = witnesses.records;
+  auto files = evidence.records;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(story.run / "log", error)) {
+  for (const auto& entry : fs::directory_iterator(postmortem.run / "log", error)) {
     const auto file = entry.path().filename().string();
     if (file.starts_with("tasks") && file.ends_with(".jsonl")) files.push_back(entry.path());
   }
@@ -193,18 +192,19 @@ int rank_of(int task, const std::vector<LogLine>& lines) {
 /// Where the launcher kills all ranks because one has died, a survivor may blame another that was
 /// killed before it. A node's record is written before the launcher can know of the death: the
 /// oldest death of all that is older than the verdict is the first.
-void correct_by_records(Story& story, const std::vector<launch::TaskRecord>& records,
+void correct_by_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& records,
                         const std::vector<LogLine>& lines) {
-  if (!story.cause || story.cause->time_ms == 0) return;
+  if (!postmortem.cause || postmortem.cause->time_ms == 0) return;
   const auto first = std::find_if(records.begin(), records.end(),
                                   [](const auto& record) { return record.signal().has_value(); });
-  if (first == records.end() || first->time_ms >= story.cause->time_ms) return;
-  const int blamed = story.cause->task.value_or(story.cause->rank.value_or(-1));
+  if (first == records.end() || first->time_ms >= postmortem.cause->time_ms) return;
+  const int blamed = postmortem.cause->task.value_or(postmortem.cause->rank.value_or(-1));
   const bool at_once = std::any_of(first, records.end(), [&](const auto& record) {
     return record.time_ms == first->time_ms && static_cast<int>(record.rank) == blamed;
   });
   if (at_once) return;
-  story.notes.push_back(base::format("failure.json says otherwise: {}", story.cause->text));
+  postmortem.notes.push_back(
+      base::format("failure.json says otherwise: {}", postmortem.cause->text));
   FirstCause cause;
   cause.task = static_cast<int>(first->rank);
   cause.rank = rank_of(*cause.task, lines);
@@ -212,17 +212,17 @@ void correct_by_records(Story& story, const std::vector<launch::TaskRecord>& rec
   cause.time_ms = first->time_ms;
   cause.text = base::format("rank {} (process {} on {}) ended by {} before all others", *cause.rank,
                             first->process, first->node, launch::cause_text(*first));
-  cause.log = (story.run / "log" / base::format("r{:04}.txt", *cause.rank)).string();
-  story.cause = std::move(cause);
+  cause.log = (postmortem.run / "log" / base::format("r{:04}.txt", *cause.rank)).string();
+  postmortem.cause = std::move(cause);
 }
 
 /// What the records add to the cause, or the cause itself where no rank could say one.
-void use_records(Story& story, const std::vector<launch::TaskRecord>& records,
+void use_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& records,
                  const std::vector<LogLine>& lines) {
   const auto first = std::find_if(records.begin(), records.end(), went_wrong);
-  if (!story.cause && story.ending != Ending::finished && story.ending != Ending::stopped &&
-      first != records.end()) {
-    story.ending = Ending::failed;
+  if (!postmortem.cause && postmortem.ending != Ending::finished &&
+      postmortem.ending != Ending::stopped && first != records.end()) {
+    postmortem.ending = Ending::failed;
     FirstCause cause;
     cause.text = base::format("task {} on {} ended by {}, and no rank said why", first->rank,
                               first->node, launch::cause_text(*first));
@@ -230,53 +230,55 @@ void use_records(Story& story, const std::vector<launch::TaskRecord>& records,
     cause.rank = rank_of(static_cast<int>(first->rank), lines);
     cause.host = first->node;
     cause.time_ms = first->time_ms;
-    story.cause = std::move(cause);
-    story.exit_code = first->exit_code();
+    postmortem.cause = std::move(cause);
+    postmortem.exit_code = first->exit_code();
   }
   // Slurm counts tasks; without reordering they are the ranks.
   int culprit = -1;
-  if (story.cause) culprit = story.cause->task.value_or(story.cause->rank.value_or(-1));
+  if (postmortem.cause)
+    culprit = postmortem.cause->task.value_or(postmortem.cause->rank.value_or(-1));
   for (const auto& record : records) {
     const auto end = launch::cause_text(record);
-    if (story.cause && culprit >= 0 && culprit == static_cast<int>(record.rank)) {
-      story.cause->end_of_task = end;
-    } else if (story.events.size() < most_events) {
-      story.events.push_back(
+    if (postmortem.cause && culprit >= 0 && culprit == static_cast<int>(record.rank)) {
+      postmortem.cause->end_of_task = end;
+    } else if (postmortem.events.size() < most_events) {
+      postmortem.events.push_back(
           {record.time_ms, base::format("task {} on {}", record.rank, record.node), end});
     }
   }
 }
 
 /// Errors and warnings of all ranks since the last start; of ranks that say the same, each.
-void use_logs(Story& story, const std::vector<LogLine>& lines) {
+void use_logs(Postmortem& postmortem, const std::vector<LogLine>& lines) {
   std::set<int> spoken;
   for (const auto& line : lines) {
     if (line.level != "error" && line.level != "warning") continue;
     const bool is_error = line.level == "error";
-    if (is_error && !story.cause && story.ending == Ending::unknown) {
-      story.ending = Ending::failed;
-      story.cause = FirstCause{};
-      story.cause->text = line.text;
-      story.cause->rank = line.rank;
-      story.cause->host = line.node;
-      story.cause->time_ms = line.time_ms;
+    if (is_error && !postmortem.cause && postmortem.ending == Ending::unknown) {
+      postmortem.ending = Ending::failed;
+      postmortem.cause = FirstCause{};
+      postmortem.cause->text = line.text;
+      postmortem.cause->rank = line.rank;
+      postmortem.cause->host = line.node;
+      postmortem.cause->time_ms = line.time_ms;
     }
     // Of each rank its first error: what follows it is its end.
     if (is_error && !spoken.insert(line.rank).second) continue;
-    if (story.events.size() < most_events) {
-      story.events.push_back({line.time_ms, base::format("rank {} on {}", line.rank, line.node),
-                              base::format("{}: {}", line.level, line.text)});
+    if (postmortem.events.size() < most_events) {
+      postmortem.events.push_back({line.time_ms,
+                                   base::format("rank {} on {}", line.rank, line.node),
+                                   base::format("{}: {}", line.level, line.text)});
     }
   }
 }
 
-void refine_time(Story& story) {
-  if (!story.cause) return;
+void refine_time(Postmortem& postmortem) {
+  if (!postmortem.cause) return;
   // failure.json counts whole seconds: the first error in a log is more exact.
-  for (const auto& event : story.events) {
+  for (const auto& event : postmortem.events) {
     const bool is_error = event.what.starts_with("error");
-    if (is_error && std::abs(event.time_ms - story.cause->time_ms) < 2000) {
-      story.cause->time_ms = event.time_ms;
+    if (is_error && std::abs(event.time_ms - postmortem.cause->time_ms) < 2000) {
+      postmortem.cause->time_ms = event.time_ms;
       return;
     }
   }
@@ -298,7 +300,7 @@ const char* name(Ending ending) {
   return "?";
 }
 
-base::Result<Story> tell_story(const fs::path& run, const Witnesses& witnesses) {
+base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) {
   std::error_code error;
   const bool known =
       fs::exists(run / "config.resolved.conf", error) || fs::exists(run / "metrics.jsonl", error) ||
@@ -309,27 +311,27 @@ base::Result<Story> tell_story(const fs::path& run, const Witnesses& witnesses) 
         "log); name the folder that run.directory named",
         run.string()));
   }
-  Story story;
-  story.run = run;
-  story.slurm = witnesses.slurm;
-  story.job = job_of_run(run);
-  read_failure(story);
-  read_metrics(story);
-  const auto lines = read_logs(run, Attempts::last, story.notes);
-  auto records = read_records(story, witnesses, story.notes);
+  Postmortem postmortem;
+  postmortem.run = run;
+  postmortem.slurm = evidence.slurm;
+  postmortem.job = job_of_run(run);
+  read_failure(postmortem);
+  read_metrics(postmortem);
+  const auto lines = read_logs(run, Attempts::last, postmortem.notes);
+  auto records = read_records(postmortem, evidence, postmortem.notes);
   // Those of a job are of an earlier start.
   if (ran_outside_jobs(lines)) records.clear();
-  keep_last_start(records, story.job);
-  correct_by_records(story, records, lines);
-  use_records(story, records, lines);
-  use_logs(story, lines);
-  std::stable_sort(story.events.begin(), story.events.end(),
+  keep_last_start(records, postmortem.job);
+  correct_by_records(postmortem, records, lines);
+  use_records(postmortem, records, lines);
+  use_logs(postmortem, lines);
+  std::stable_sort(postmortem.events.begin(), postmortem.events.end(),
                    [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
-  refine_time(story);
+  refine_time(postmortem);
   const auto steps = checkpoint::list(checkpoint::checkpoints_of_run(run));
-  if (!steps.empty()) story.newest_checkpoint = steps.front().step;
-  story.advice = advice_for(story);
-  return story;
+  if (!steps.empty()) postmortem.newest_checkpoint = steps.front().step;
+  postmortem.advice = advice_for(postmortem);
+  return postmortem;
 }
 
-}  // namespace trireme::train
+}  // namespace trireme::postmortem

@@ -1,10 +1,10 @@
 #include "trireme/base/format.hpp"
+#include "trireme/postmortem/postmortem.hpp"
 #include "trireme/runtime/slurm_command.hpp"
-#include "trireme/train/story.hpp"
 
 #include <algorithm>
 
-namespace trireme::train {
+namespace trireme::postmortem {
 namespace {
 
 constexpr std::chrono::seconds patience{5};
@@ -67,4 +67,4 @@ SlurmView ask_slurm(const std::string& job) {
   return ask_scontrol(number);
 }
 
-}  // namespace trireme::train
+}  // namespace trireme::postmortem
