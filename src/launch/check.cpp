@@ -117,13 +117,13 @@ class Validator {
   }
 
  private:
-  std::int64_t tensor() const { return *arrangement_.tensor; }
+  std::int64_t tensor() const { return arrangement_.tensor.value_or(1); }
+  std::int64_t pipeline() const { return arrangement_.pipeline.value_or(1); }
   /// Ranks of the degrees that are known; beyond what counts them, some larger number.
   std::int64_t known_ranks() const {
-    const double ranks = static_cast<double>(tensor()) *
-                         static_cast<double>(*arrangement_.pipeline) *
+    const double ranks = static_cast<double>(tensor()) * static_cast<double>(pipeline()) *
                          static_cast<double>(arrangement_.data.value_or(1));
-    return ranks < 9e18 ? tensor() * *arrangement_.pipeline * arrangement_.data.value_or(1)
+    return ranks < 9e18 ? tensor() * pipeline() * arrangement_.data.value_or(1)
                         : std::numeric_limits<std::int64_t>::max();
   }
 
@@ -202,23 +202,24 @@ std::string divisors_text(std::int64_t size) {
 
 /// Degrees that do not fill the tasks, with what Slurm's options can do about it.
 std::string Validator::world_text() const {
-  const std::int64_t tasks = *tasks_;
+  const int started = tasks_.value_or(0);
+  const std::int64_t tasks = started;
   const auto mesh = known_ranks();
   if (arrangement_.data) {
     return format(
         "{} makes a mesh of {} ranks, but {} start (every task holds one place of the mesh); "
         "start --ntasks={}, or say --data-parallel=auto",
-        degrees(), mesh, tasks_text(*tasks_), mesh);
+        degrees(), mesh, tasks_text(started), mesh);
   }
   const std::int64_t below = tasks / mesh * mesh;
   const auto other = below > 0 ? format("{} or {}", below, below + mesh) : format("{}", mesh);
   const bool tensor_alone = contract_.number("tensor-parallel").has_value();
-  const std::int64_t rest = tensor_alone ? *arrangement_.pipeline : tensor();
+  const std::int64_t rest = tensor_alone ? pipeline() : tensor();
   const auto choices = tasks % rest == 0 ? tasks / rest : tasks;
   return format(
       "{} does not divide the {} that start (every task holds one place of the mesh); try "
       "--ntasks={}, or --{}={}",
-      degrees(), tasks_text(*tasks_), other, tensor_alone ? "tensor-parallel" : "pipeline-parallel",
+      degrees(), tasks_text(started), other, tensor_alone ? "tensor-parallel" : "pipeline-parallel",
       divisors_text(choices));
 }
 

@@ -196,7 +196,7 @@ void Rules::even_layers() {
   const auto pieces = positions();
   if (!pieces || !given_.layers || *pieces <= *given_.layers) return;
   const auto layers = *given_.layers;
-  const auto virtual_stages = *given_.virtual_stages;
+  const auto virtual_stages = given_.virtual_stages.value_or(1);
   std::vector<std::int64_t> choices;
   for (std::int64_t choice = 1; choice <= std::min<std::int64_t>(64, layers / virtual_stages);
        ++choice) {
@@ -217,6 +217,7 @@ void Rules::even_layers() {
 }
 
 void Rules::stage_layers() {
+  if (!given_.stage_layers) return;
   const auto& list = *given_.stage_layers;
   const auto pieces = positions();
   const bool fits = given_.layers && pieces && *pieces <= *given_.layers &&
@@ -265,10 +266,11 @@ void Rules::batches() {
                  nearest_multiples(global, share)));
       return;
     }
-    if (!data()) return;
-    share = saturated(share, *data());
+    const auto shares = data();
+    if (!shares) return;
+    share = saturated(share, *shares);
     if (global % share != 0) {
-      const auto replicas = given_.data ? std::string("<data>") : format("{} replicas", *data());
+      const auto replicas = given_.data ? std::string("<data>") : format("{} replicas", *shares);
       add(ParallelRule::batch_not_divided,
           {Quantity::global_batch, Quantity::micro_batch, Quantity::data},
           format("<global_batch> is not a multiple of <micro_batch> times {} (each replica takes "
