@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <csignal>
 #include <cstdio>
-#include <thread>
+#include <ctime>
 
 namespace trireme::apps {
 namespace {
@@ -36,12 +36,23 @@ void complain(std::string_view text) {
   std::fputs(lines.c_str(), stderr);
 }
 
-/// What all ranks would say.
+/// Waits for the launcher's end of all ranks, so long at most; the exit code stays our own.
+void await_end(int seconds) {
+  sigset_t end;
+  sigemptyset(&end);
+  sigaddset(&end, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  const timespec limit{.tv_sec = seconds, .tv_nsec = 0};
+  sigtimedwait(&end, nullptr, &limit);
+}
+
+/// What all ranks would say. Launchers end all ranks when the first has gone with an error: rank 0
+/// goes first, then whoever is the first of a node (what only this node sees is said), then those
+/// who have nothing to say.
 void complain(std::string_view text, Voice voice) {
-  if (voice == Voice::silent) return;
-  // Launchers end all ranks when the first has spoken and gone; what only this node sees is said.
-  if (voice == Voice::speaks_late) std::this_thread::sleep_for(std::chrono::seconds(1));
-  complain(text);
+  if (voice == Voice::speaks_late) await_end(1);
+  if (voice == Voice::silent) await_end(3);
+  if (voice != Voice::silent) complain(text);
 }
 
 /// On a terminal, unless somebody asks otherwise: NO_COLOR (no-color.org) before FORCE_COLOR and

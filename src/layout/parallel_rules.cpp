@@ -67,6 +67,7 @@ class Rules {
   void even_layers();
   void stage_layers();
   void batches();
+  void rounds(std::int64_t batches, std::int64_t share);
   void rows();
 
   /// The degree of data parallelism that is given or left; none where it is open, or where the
@@ -280,9 +281,15 @@ void Rules::batches() {
     }
     batches = global / share;
   }
-  if (!batches || !given_.pipeline) return;
+  if (batches) rounds(*batches, share);
+}
+
+/// What `batches` micro-batches a step ask of the schedule; `share` sequences of the global batch
+/// make one of them on every replica.
+void Rules::rounds(std::int64_t batches, std::int64_t share) {
+  if (!given_.pipeline) return;
   const auto stages = *given_.pipeline;
-  if (interleaved() && *batches % stages != 0) {
+  if (interleaved() && batches % stages != 0) {
     add(ParallelRule::rounds_not_filled,
         {given_.micro_batches ? Quantity::micro_batches : Quantity::global_batch,
          Quantity::pipeline},
@@ -290,19 +297,19 @@ void Rules::batches() {
             ? format("<micro_batches> are not a multiple of <pipeline> (schedule interleaved "
                      "hands them around in rounds of one a stage); try {} micro-batches, or "
                      "[schedule]=1f1b",
-                     nearest_multiples(*batches, stages))
+                     nearest_multiples(batches, stages))
             : format("<global_batch> gives each replica {} micro-batches, not a multiple of "
                      "<pipeline> (schedule interleaved hands them around in rounds of one a "
                      "stage); try {}",
-                     *batches, nearest_multiples(*given_.global_batch, saturated(share, stages))));
+                     batches, nearest_multiples(*given_.global_batch, saturated(share, stages))));
   }
   const auto actions =
-      saturated(saturated(saturated(2, stages), *batches), given_.virtual_stages.value_or(1));
+      saturated(saturated(saturated(2, stages), batches), given_.virtual_stages.value_or(1));
   if (actions > max_actions) {
     add(ParallelRule::too_many_actions, {Quantity::pipeline, Quantity::virtual_stages},
         format("<pipeline>, {} micro-batches and {} virtual stages make more than {} actions a "
                "step (the schedule would not fit in memory); use fewer, larger micro-batches",
-               *batches, given_.virtual_stages.value_or(1), max_actions));
+               batches, given_.virtual_stages.value_or(1), max_actions));
   }
 }
 

@@ -99,6 +99,18 @@ TEST_CASE("mistakes in the configuration end train with 2 and the rule") {
   CHECK_FALSE(fs::exists(place.at("run") + "/metrics.jsonl"));
 }
 
+TEST_CASE("a mistake is said though the rank that says it is the last to start") {
+  const auto end = run_program(
+      {.program = TRIREME_SOURCE_DIR "/tests/support/mpirun",
+       .arguments = {"3", "sh", "-c",
+                     R"([ "$OMPI_COMM_WORLD_RANK" = 0 ] && sleep 1; exec "$0" "$@")",
+                     TRIREME_EXECUTABLE, "train", configuration, "--set", "train.stesp=5"},
+       .timeout_seconds = 120});
+  CHECK(end.exit_code == 2);
+  INFO(end.err);
+  CHECK(says(end.err, "did you mean 'train.steps'?"));
+}
+
 TEST_CASE("mistakes with data, folders and ranks end train with their own codes") {
   const Place place;
   const std::vector<Mistake> mistakes{
