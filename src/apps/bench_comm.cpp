@@ -3,13 +3,11 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/comm/measure.hpp"
-#include "trireme/runtime/device_queues.hpp"
-#include "trireme/runtime/network_exports.hpp"
+#include "trireme/runtime/session.hpp"
 #include "trireme/schema/value.hpp"
 
 #include "apps/bench_groups.hpp"
 #include "apps/commands.hpp"
-#include "apps/on_ranks.hpp"
 #include "apps/option_values.hpp"
 
 #include <unistd.h>
@@ -56,20 +54,20 @@ std::vector<comm::MeasureOptions> measurements_of(const CommOptions& options) {
   return all;
 }
 
-/// Those of cards and those of the host have arrays of their own, and take no turns.
+/// Those of GPUs and those of the host have arrays of their own, and take no turns.
 std::vector<std::vector<std::string>> turns_of(const CommOptions& options) {
   std::vector<std::string> host;
-  std::vector<std::string> cards;
+  std::vector<std::string> gpus;
   for (const auto& name : options.backends) {
     if (const auto host_backend = comm::backend_named(name);
-        !is_of_cards(name) && !host_backend.ok()) {
+        !is_of_gpus(name) && !host_backend.ok()) {
       throw base::Error(
-          base::usage_failure(host_backend.failure().text + "; on cards nccl, staged"));
+          base::usage_failure(host_backend.failure().text + "; on GPUs nccl, staged"));
     }
-    (is_of_cards(name) ? cards : host).push_back(name);
+    (is_of_gpus(name) ? gpus : host).push_back(name);
   }
   std::vector<std::vector<std::string>> turns;
-  for (auto& names : {host, cards}) {
+  for (auto& names : {host, gpus}) {
     if (!names.empty()) turns.push_back(names);
   }
   return turns;
@@ -132,24 +130,21 @@ base::ExitCode run_comm(const CommOptions& options, Context& context) {
   const auto all = measurements_of(options);
   const auto turns = turns_of(options);
   check_memory(all, 1);
-  std::unique_ptr<comm::NcclLog> log;
-  if (std::any_of(options.backends.begin(), options.backends.end(), is_of_cards)) {
-    runtime::export_network(context.environment, topology::GpuUse::one_each);
-    runtime::export_device_queues(context.environment);
-    log = std::make_unique<comm::NcclLog>(context.environment);
-  }
-  return run_on_ranks(context, [&](comm::MpiRuntime& mpi) {
-    check_memory(all, mpi.local_size());
-    if (mpi.world_rank().value() == 0 && !options.json) {
-      context.out.write(format("{:<15} {:<8} {:<6} {:>5} {:>11} {:>11} {:>14} {:>14} {:>11}\n",
-                               "collective", "backend", "group", "ranks", "array", "median",
-                               "algbw", "busbw", "fastest"));
-    }
-    for (const auto& backends : turns) {
-      measure_turn(mpi, context, options, backends, log.get());
-    }
-    return base::ExitCode::done;
-  });
+  const bool on_gpus = std::any_of(options.backends.begin(), options.backends.end(), is_of_gpus);
+  const auto gpus = on_gpus ? topology::GpuUse::one_each : topology::GpuUse::none;
+  return runtime::start_ranks(
+      context.environment, gpus, [&](comm::MpiRuntime& mpi, const comm::NcclLog* log) {
+        check_memory(all, mpi.local_size());
+        if (mpi.world_rank().value() == 0 && !options.json) {
+          context.out.write(format("{:<15} {:<8} {:<6} {:>5} {:>11} {:>11} {:>14} {:>14} {:>11}\n",
+                                   "collective", "backend", "group", "ranks", "array", "median",
+                                   "algbw", "busbw", "fastest"));
+        }
+        for (const auto& backends : turns) {
+          measure_turn(mpi, context, options, backends, log);
+        }
+        return base::ExitCode::done;
+      });
 }
 
 void add_axis(CLI::App& app, BenchAxis& axis) {
@@ -208,7 +203,7 @@ Command bench_comm_command() {
               "Start it on the ranks to measure: mpirun -n 2 trireme bench comm --backend "
               "shared,library. Times are medians of the slowest rank. algbw is the bytes of the "
               "whole array on one rank over that; busbw is what the slowest link must carry, both "
-              "as nccl-tests defines them. With --backend nccl each rank has a card of its own, "
+              "as nccl-tests defines them. With --backend nccl each rank has a GPU of its own, "
               "and what carries NCCL's data is said first. "
               "send_receive: each rank sends its array to the next one and receives that of the "
               "one before. Backends take turns in one run, so that neighbours disturb all "

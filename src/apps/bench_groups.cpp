@@ -2,9 +2,8 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/agree.hpp"
-#include "trireme/runtime/device_groups.hpp"
+#include "trireme/runtime/session.hpp"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -38,18 +37,17 @@ std::unique_ptr<comm::ProcessGroup> group_of(runtime::Cluster& cluster, const st
   return std::move(group == "pp" ? cluster.pp : cluster.dp);
 }
 
-/// Every rank computes on the card that its binding names.
+/// Every rank computes on the GPU that its binding names.
 std::unique_ptr<device::Kernels> kernels_of(runtime::Cluster& cluster) {
   return comm::agree_after(*cluster.world, [&] {
-    const auto cards = base::value_or_throw(device::card_bus_ids());
-    const auto card = std::find(cards.begin(), cards.end(), cluster.binding.gpu_bus_id);
-    return base::value_or_throw(device::make_cuda_kernels(static_cast<int>(card - cards.begin())));
+    return base::value_or_throw(runtime::make_kernels(
+        {.backend = runtime::ComputeOptions::Backend::cuda}, cluster.binding));
   });
 }
 
-BenchGroups groups_of_cards(comm::MpiRuntime& mpi, const base::Environment& environment,
-                            const std::vector<std::string>& backends, const BenchAxis& axis,
-                            const comm::NcclOptions& nccl) {
+BenchGroups groups_of_gpus(comm::MpiRuntime& mpi, const base::Environment& environment,
+                           const std::vector<std::string>& backends, const BenchAxis& axis,
+                           const comm::NcclOptions& nccl) {
   BenchGroups made;
   auto join = join_options(axis, nccl.timeout_seconds);
   join.gpus = topology::GpuUse::one_each;
@@ -72,15 +70,15 @@ BenchGroups groups_of_cards(comm::MpiRuntime& mpi, const base::Environment& envi
 
 }  // namespace
 
-bool is_of_cards(const std::string& backend) {
+bool is_of_gpus(const std::string& backend) {
   return backend == "nccl" || backend == "staged";
 }
 
 BenchGroups make_bench_groups(comm::MpiRuntime& mpi, const base::Environment& environment,
                               const std::vector<std::string>& backends, const BenchAxis& axis,
                               const comm::NcclOptions& nccl) {
-  if (is_of_cards(backends.front())) {
-    return groups_of_cards(mpi, environment, backends, axis, nccl);
+  if (is_of_gpus(backends.front())) {
+    return groups_of_gpus(mpi, environment, backends, axis, nccl);
   }
   BenchGroups made;
   made.device = &device::host_device();

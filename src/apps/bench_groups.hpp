@@ -21,7 +21,7 @@ struct BenchAxis {
 };
 
 /// Whether a backend of this name moves the memory of GPUs ("nccl", "staged").
-bool is_of_cards(const std::string& backend);
+bool is_of_gpus(const std::string& backend);
 
 /// Groups over the ranks of an axis, in the order of the backends' names, and what outlives them.
 struct BenchGroups {
@@ -33,8 +33,8 @@ struct BenchGroups {
   std::string transport;
 };
 
-/// Collective over all ranks. All backends are of cards, or none. Throws AgreedError where the
-/// mesh does not fit, or a rank has no card of its own.
+/// Collective over all ranks. All backends are of GPUs, or none. Throws AgreedError where the
+/// mesh does not fit, or a rank has no GPU of its own.
 BenchGroups make_bench_groups(comm::MpiRuntime& mpi, const base::Environment& environment,
                               const std::vector<std::string>& backends, const BenchAxis& axis,
                               const comm::NcclOptions& nccl);

@@ -3,10 +3,10 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/checkpoint/measure_disk.hpp"
+#include "trireme/runtime/session.hpp"
 #include "trireme/schema/value.hpp"
 
 #include "apps/commands.hpp"
-#include "apps/on_ranks.hpp"
 #include "apps/option_values.hpp"
 
 #include <memory>
@@ -69,17 +69,20 @@ void write_result(Context& context, const checkpoint::DiskMeasurement& result, b
 
 base::ExitCode run_io(const IoOptions& options, Context& context) {
   const auto disk = disk_options(options);
-  return run_on_ranks(context, [&](comm::MpiRuntime& mpi) {
-    const auto world = mpi.make_world();
-    const auto results = checkpoint::measure_disk(*world, disk);
-    if (world->rank() != 0) return base::ExitCode::done;
-    if (!options.json) {
-      context.out.write(format("{:<10} {:<9} {:>5} {:>11} {:>11} {:>15} {:>11}\n", "operation",
-                               "access", "ranks", "bytes", "median", "bytes / median", "fastest"));
-    }
-    for (const auto& result : results) write_result(context, result, options.json);
-    return base::ExitCode::done;
-  });
+  return runtime::start_ranks(
+      context.environment, topology::GpuUse::none,
+      [&](comm::MpiRuntime& mpi, const comm::NcclLog*) {
+        const auto world = mpi.make_world();
+        const auto results = checkpoint::measure_disk(*world, disk);
+        if (world->rank() != 0) return base::ExitCode::done;
+        if (!options.json) {
+          context.out.write(format("{:<10} {:<9} {:>5} {:>11} {:>11} {:>15} {:>11}\n", "operation",
+                                   "access", "ranks", "bytes", "median", "bytes / median",
+                                   "fastest"));
+        }
+        for (const auto& result : results) write_result(context, result, options.json);
+        return base::ExitCode::done;
+      });
 }
 
 Action prepare_io(CLI::App& app) {

@@ -1,10 +1,11 @@
 // trireme checkpoint import
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/train/launch.hpp"
+#include "trireme/runtime/session.hpp"
 #include "trireme/train/weights.hpp"
 
 #include "apps/commands.hpp"
+#include "apps/session_options.hpp"
 #include "apps/version.hpp"
 
 #include <memory>
@@ -28,18 +29,19 @@ Action prepare_import(CLI::App& app) {
   return [options](Context& context) {
     const auto config = base::value_or_throw(
         config::Config::resolve({.files = {}, .environment = context.environment, .settings = {}}));
-    return train::run_on_mesh(config, context.environment, {}, [&](train::Session& session) {
-      const auto step = train::import_huggingface({.folder = options->folder,
-                                                   .run = options->run,
-                                                   .tool_version = tool_version(),
-                                                   .job = session.cluster.identity.job},
-                                                  *session.cluster.world);
-      if (session.cluster.rank.value() == 0) {
-        context.out.write(base::format("wrote {}\n", step.string()));
-        context.out.flush();
-      }
-      return base::ExitCode::done;
-    });
+    return runtime::Session::start(
+        session_options(config), context.environment, [&](runtime::Session& session) {
+          const auto step = train::import_huggingface({.folder = options->folder,
+                                                       .run = options->run,
+                                                       .tool_version = tool_version(),
+                                                       .job = session.cluster.identity.job},
+                                                      *session.cluster.world);
+          if (session.cluster.rank.value() == 0) {
+            context.out.write(base::format("wrote {}\n", step.string()));
+            context.out.flush();
+          }
+          return base::ExitCode::done;
+        });
   };
 }
 

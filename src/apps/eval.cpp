@@ -5,6 +5,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/session_options.hpp"
 
 #include <memory>
 
@@ -37,15 +38,16 @@ Action prepare_eval(CLI::App& app) {
           base::format("data.validation={}", base::join(options->data, ", ")));
     }
     const auto config = base::value_or_throw(resolved.resolve(context.environment));
-    return train::run_on_mesh(config, context.environment, {}, [&](train::Session& session) {
-      const auto evaluation = train::evaluate_weights(options->weights, config, session);
-      if (session.cluster.rank.value() == 0) {
-        context.out.write(options->json ? train::to_json(evaluation).dump() + "\n"
-                                        : train::text(evaluation));
-        context.out.flush();
-      }
-      return base::ExitCode::done;
-    });
+    return runtime::Session::start(
+        session_options(config), context.environment, [&](runtime::Session& session) {
+          const auto evaluation = train::evaluate_weights(options->weights, config, session);
+          if (session.cluster.rank.value() == 0) {
+            context.out.write(options->json ? train::to_json(evaluation).dump() + "\n"
+                                            : train::text(evaluation));
+            context.out.flush();
+          }
+          return base::ExitCode::done;
+        });
   };
 }
 

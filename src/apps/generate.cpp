@@ -9,6 +9,7 @@
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
 #include "apps/option_values.hpp"
+#include "apps/session_options.hpp"
 #include "apps/standard_input.hpp"
 
 #include <memory>
@@ -173,16 +174,17 @@ Action prepare_generate(CLI::App& app) {
       add_prompts(*options, prompts_in(base::value_or_throw(base::read_text_file(path)), path));
     }
     if (!come_from_input(*options)) check_prompts(*options);
-    return train::run_on_mesh(config, context.environment, {}, [&](train::Session& session) {
-      if (come_from_input(*options)) {
-        add_prompts(*options, train::prompts_from_input(session, [] {
-          return prompts_in(read_standard_input(), "standard input");
-        }));
-        check_prompts(*options);
-      }
-      train::generate(options->request, config, session, listener_of(*options, context.out));
-      return base::ExitCode::done;
-    });
+    return runtime::Session::start(
+        session_options(config), context.environment, [&](runtime::Session& session) {
+          if (come_from_input(*options)) {
+            add_prompts(*options, train::prompts_from_input(session, [] {
+              return prompts_in(read_standard_input(), "standard input");
+            }));
+            check_prompts(*options);
+          }
+          train::generate(options->request, config, session, listener_of(*options, context.out));
+          return base::ExitCode::done;
+        });
   };
 }
 

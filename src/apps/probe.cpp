@@ -5,6 +5,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
+#include "apps/session_options.hpp"
 
 namespace trireme::apps {
 namespace {
@@ -29,10 +30,11 @@ Action prepare_probe(CLI::App& app) {
   arguments->add_layout_options(app);
   return [arguments, request](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
-    return train::run_on_mesh(config, context.environment, {}, [&](train::Session& session) {
-      train::probe(*request, config, session);
-      return base::ExitCode::done;
-    });
+    return runtime::Session::start(session_options(config), context.environment,
+                                   [&](runtime::Session& session) {
+                                     train::probe(*request, config, session);
+                                     return base::ExitCode::done;
+                                   });
   };
 }
 

@@ -4,7 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/runtime/identity.hpp"
-#include "trireme/runtime/network_exports.hpp"
+#include "trireme/runtime/launcher_environment.hpp"
 
 #include "apps/cli_tree.hpp"
 #include "apps/commands.hpp"

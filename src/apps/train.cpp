@@ -1,7 +1,7 @@
 // trireme train: argv to Trainer. Next: src/train/launch.cpp, src/train/trainer.cpp.
 #include "trireme/base/error.hpp"
+#include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"
-#include "trireme/train/launch.hpp"
 #include "trireme/train/stop_signal.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -9,6 +9,7 @@
 #include "apps/config_arguments.hpp"
 #include "apps/local_ranks.hpp"
 #include "apps/option_values.hpp"
+#include "apps/session_options.hpp"
 #include "apps/version.hpp"
 
 namespace trireme::apps {
@@ -34,14 +35,15 @@ Action prepare_train(CLI::App& app) {
     // From here on: a signal that lands while MPI starts must not be lost.
     const train::StopSignal signal;
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
-    const train::Failures failures{config::run_directory(config)};
     // Before MPI starts: it asks Slurm in a process of its own.
     const train::StartOptions start{.start = *fresh ? train::Start::fresh : train::Start::resume,
                                     .limit = runtime::TimeLimit(context.environment),
                                     .tool_version = tool_version()};
-    return train::run_on_mesh(config, context.environment, failures, [&](train::Session& session) {
+    auto options = session_options(config);
+    options.run_directory = config::run_directory(config);
+    return runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
       train::Trainer trainer(config, session, start);
-      if (session.cluster.rank.value() == 0) write_versions(failures.run_directory, config);
+      if (session.cluster.rank.value() == 0) write_versions(options.run_directory, config);
       trainer.comment_job(context.environment);
       return trainer.run();
     });

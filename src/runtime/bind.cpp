@@ -4,7 +4,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
-#include "trireme/runtime/network_exports.hpp"
+#include "trireme/runtime/library_environment.hpp"
 #include "trireme/topology/binding.hpp"
 #include "trireme/topology/discover.hpp"
 
@@ -140,7 +140,7 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
   const auto& place = plan.slots[mpi.local_rank().index()];
   const auto& slot = place.cpus;
   const auto gpu = gpu_of(place, machine, visible, mpi.local_rank());
-  const auto cards = machine.ok() ? rdma_cards(*machine) : std::vector<std::string>{};
+  const auto nics = machine.ok() ? rdma_nics(*machine) : std::vector<std::string>{};
   const bool binds = options.binding == BindingRule::automatic;
   comm::agree(world, binds ? topology::apply(slot) : base::Status{});
   const int threads =
@@ -153,11 +153,11 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
   }
   if (!binds) {
     const auto cpus = machine.ok() ? machine->allowed.text() : std::string{};
-    return {threads, wait, cpus, "not bound, as run.binding = none asks", gpu, cards};
+    return {threads, wait, cpus, "not bound, as run.binding = none asks", gpu, nics};
   }
   base::log::local::debug("runtime", "bound to CPUs {} ({}), {} threads", slot.pus.text(),
                           slot.reason, threads);
-  return {threads, wait, slot.pus.text(), slot.reason, gpu, cards};
+  return {threads, wait, slot.pus.text(), slot.reason, gpu, nics};
 }
 
 }  // namespace trireme::runtime

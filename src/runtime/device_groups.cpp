@@ -97,7 +97,7 @@ bool awaits_ways(const comm::NcclTransport& transport) {
 
 TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
                           const comm::NcclLog* log) {
-  TransportReport report{mpi.node_rank().value(), cluster.binding.rdma_cards, {}, {}};
+  TransportReport report{mpi.node_rank().value(), cluster.binding.rdma_nics, {}, {}};
   if (log == nullptr) {
     report.unknown = "nobody has caught NCCL's log";
     return report;

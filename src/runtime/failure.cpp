@@ -43,6 +43,10 @@ base::Json to_json(const comm::RankFailure& failure, const std::string& log_file
 
 }  // namespace
 
+std::filesystem::path rank_log(const std::filesystem::path& run, base::Rank rank) {
+  return run / "log" / base::format("r{:04}.txt", rank.value());
+}
+
 std::string last_line(const comm::RankFailure& failure, const std::string& log_file) {
   auto cause = failure.cause;
   std::replace(cause.begin(), cause.end(), '\n', ' ');

@@ -86,17 +86,18 @@ NetPlugins find_net_plugins(const Environment& environment, const fs::path& exec
   return plugins;
 }
 
-std::vector<NetworkExport> plugin_exports(const NetPlugins& plugins,
-                                          const Environment& environment) {
+std::vector<EnvironmentSetting> plugin_settings(const NetPlugins& plugins,
+                                                const Environment& environment) {
   if (environment.get("NCCL_NET_PLUGIN") == own_name && !environment.has("NCCL_NET")) {
     if (plugins.own.empty() || !plugins.own_moves_gpu_memory) return {};
-    return {{"NCCL_NET_PLUGIN", plugins.own}};
+    return {
+        {"NCCL_NET_PLUGIN", plugins.own, "the plugin over UCX that was asked for, by its path"}};
   }
   if (environment.has("NCCL_NET") || environment.has("NCCL_NET_PLUGIN")) return {};
   if (!plugins.sites.empty()) {
     // rdma-sharp's switch; other plugins do not know it.
     if (environment.has("NCCL_PLUGIN_P2P")) return {};
-    return {{"NCCL_PLUGIN_P2P", "ucx"}};
+    return {{"NCCL_PLUGIN_P2P", "ucx", "the site's network plugin over UCX"}};
   }
   return {};
 }

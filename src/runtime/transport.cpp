@@ -22,7 +22,7 @@ enum class Carrier { nothing, rdma, tcp, unknown };
 struct Whole {
   NcclTransport transport;
   std::set<int> nodes;
-  std::vector<std::string> rdma_cards;
+  std::vector<std::string> rdma_nics;
   /// The first rank whose log is not known, and why.
   int silent_rank = -1;
   std::string silence;
@@ -39,7 +39,7 @@ Whole whole_of(std::span<const TransportReport> reports) {
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
     const auto& report = reports[rank];
     whole.nodes.insert(report.node);
-    join(whole.rdma_cards, report.rdma_cards);
+    join(whole.rdma_nics, report.rdma_nics);
     if (!report.unknown.empty() && whole.silent_rank < 0) {
       whole.silent_rank = static_cast<int>(rank);
       whole.silence = report.unknown;
@@ -170,10 +170,10 @@ base::Failure refusal(const std::string& problem, const std::string& remedy) {
           format("{} (training would wait for the network); {}", problem, remedy)};
 }
 
-std::string cards_text(const Whole& whole) {
-  return whole.rdma_cards.empty()
-             ? "no node has an RDMA card whose port is up"
-             : format("there are RDMA cards whose port is up ({})", some_of(whole.rdma_cards));
+std::string nics_text(const Whole& whole) {
+  return whole.rdma_nics.empty()
+             ? "no node has an RDMA NIC whose port is up"
+             : format("there are RDMA NICs whose port is up ({})", some_of(whole.rdma_nics));
 }
 
 base::Result<TransportVerdict> judge_unknown(RdmaRule rule, const std::string& reason) {
@@ -198,10 +198,10 @@ base::Result<TransportVerdict> judge_transport(RdmaRule rule,
   const auto sentence = sentence_of(whole);
   if (carrier == Carrier::tcp) {
     const bool forbidden =
-        rule == RdmaRule::required || (rule == RdmaRule::automatic && !whole.rdma_cards.empty());
-    if (!forbidden) return TransportVerdict{sentence, !whole.rdma_cards.empty()};
+        rule == RdmaRule::required || (rule == RdmaRule::automatic && !whole.rdma_nics.empty());
+    if (!forbidden) return TransportVerdict{sentence, !whole.rdma_nics.empty()};
     return refusal(
-        format("{}, which is TCP, and {}", sentence, cards_text(whole)),
+        format("{}, which is TCP, and {}", sentence, nics_text(whole)),
         "see that libibverbs is installed and NCCL_NET, NCCL_IB_DISABLE, NCCL_IB_HCA and UCX_TLS "
         "forbid none of them, or go on with comm.require_rdma = false");
   }

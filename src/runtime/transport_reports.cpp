@@ -18,7 +18,7 @@ Json to_json(const TransportReport& report) {
   }
   return {
       {"node", report.node},
-      {"rdma_cards", report.rdma_cards},
+      {"rdma_nics", report.rdma_nics},
       {"unknown", report.unknown},
       {"networks", networks},
       {"plugins", transport.plugins},
@@ -30,7 +30,7 @@ Json to_json(const TransportReport& report) {
 TransportReport report_of(const Json& json) {
   TransportReport report;
   report.node = json.at("node").get<int>();
-  report.rdma_cards = json.at("rdma_cards").get<Names>();
+  report.rdma_nics = json.at("rdma_nics").get<Names>();
   report.unknown = json.at("unknown").get<std::string>();
   auto& transport = report.transport;
   for (const auto& [name, counts] : json.at("networks").items()) {

@@ -77,15 +77,6 @@ std::vector<int> reporters(comm::ProcessGroup& world, std::uint64_t timed) {
 
 }  // namespace
 
-std::filesystem::path cache_folder(const base::Environment& environment) {
-  if (const auto cache = environment.get("XDG_CACHE_HOME"); cache && cache->starts_with('/')) {
-    return std::filesystem::path(*cache) / "trireme";
-  }
-  const auto home = environment.get("HOME");
-  if (!home || home->empty()) return {};
-  return std::filesystem::path(*home) / ".cache/trireme";
-}
-
 void choose_products(device::ProductTuning& tuning, std::span<const device::ProductCall> calls,
                      const ProductFiles& files, comm::ProcessGroup& world) {
   const auto begin = std::chrono::steady_clock::now();

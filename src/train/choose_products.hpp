@@ -1,6 +1,5 @@
 #pragma once
 
-#include "trireme/base/environment.hpp"
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/product_tuning.hpp"
 
@@ -8,10 +7,6 @@
 #include <span>
 
 namespace trireme::train {
-
-/// Where this user's programs keep what they can find again (XDG Base Directory Specification):
-/// XDG_CACHE_HOME/trireme, else HOME/.cache/trireme; empty without either.
-std::filesystem::path cache_folder(const base::Environment& environment);
 
 /// Where lists of choices lie; an empty path: nowhere.
 struct ProductFiles {

@@ -158,7 +158,7 @@ std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset
 }
 
 Evaluation evaluate_weights(const fs::path& weights, const config::Config& config,
-                            Session& session) {
+                            runtime::Session& session) {
   auto& world = *session.cluster.world;
   Evaluation evaluation;
   evaluation.weights = find_weights_together(weights, config, world);

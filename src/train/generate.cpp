@@ -206,7 +206,7 @@ void say_speed(const std::vector<DecodedSequence>& sequences, double seconds) {
 
 }  // namespace
 
-std::vector<std::string> prompts_from_input(Session& session,
+std::vector<std::string> prompts_from_input(runtime::Session& session,
                                             const std::function<std::vector<std::string>()>& read) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
@@ -221,8 +221,8 @@ std::vector<std::string> prompts_from_input(Session& session,
   return broadcast_texts(world, std::move(prompts), root);
 }
 
-void generate(const GenerateRequest& request, const config::Config& config, Session& session,
-              const AnswerListener& listener) {
+void generate(const GenerateRequest& request, const config::Config& config,
+              runtime::Session& session, const AnswerListener& listener) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
   const auto model = comm::agree(world, model_of_weights(request.weights, config));

@@ -86,7 +86,7 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
 /// The engine, its tokens, and what it says of them.
 class Prober {
  public:
-  Prober(const engine::EngineOptions& options, const TokenLists& tokens, Session& session)
+  Prober(const engine::EngineOptions& options, const TokenLists& tokens, runtime::Session& session)
       : options_(options),
         tokens_(tokens),
         world_(*session.cluster.world),
@@ -233,7 +233,7 @@ void Prober::add_gradients(std::vector<SpreadTensor>& results) {
 
 }  // namespace
 
-void probe(const ProbeRequest& request, const config::Config& config, Session& session) {
+void probe(const ProbeRequest& request, const config::Config& config, runtime::Session& session) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
   auto model = comm::agree(world, model_of_weights(request.weights));

@@ -7,7 +7,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
 #include "trireme/runtime/failure.hpp"
-#include "trireme/train/launch.hpp"
+#include "trireme/runtime/session.hpp"
 #include "trireme/train/weights.hpp"
 
 #include "resolved_values.hpp"
@@ -135,7 +135,7 @@ base::Status enter_run(const fs::path& directory, base::Rank rank) {
         base::format("cannot make '{}': {}", (directory / "log").string(), error.message())};
   }
   auto log = base::log::settings();
-  log.file = rank_log(directory, rank).string();
+  log.file = runtime::rank_log(directory, rank).string();
   base::log::configure(log);
   return {};
 }

@@ -63,7 +63,7 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
 
 }  // namespace
 
-Trainer::Trainer(const config::Config& config, Session& session, StartOptions start)
+Trainer::Trainer(const config::Config& config, runtime::Session& session, StartOptions start)
     : config_(config),
       keys_(config.options()),
       cluster_(session.cluster),
@@ -112,7 +112,7 @@ Trainer::Trainer(const config::Config& config, Session& session, StartOptions st
 
 Trainer::~Trainer() = default;
 
-void Trainer::open_run(Session& session, const model::ModelConfig& model) {
+void Trainer::open_run(runtime::Session& session, const model::ModelConfig& model) {
   auto& world = *cluster_.world;
   base::Status opened;
   if (is_first_rank()) {

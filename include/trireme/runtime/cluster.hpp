@@ -56,7 +56,7 @@ struct Binding {
   /// PCI bus id of the GPU that this rank computes on; empty without one.
   std::string gpu_bus_id;
   /// Cards of this node that do RDMA and whose port is up: "mlx5_0:1".
-  std::vector<std::string> rdma_cards;
+  std::vector<std::string> rdma_nics;
 };
 
 /// A rank's place among all ranks, and how it reaches them. Groups die before MPI does.

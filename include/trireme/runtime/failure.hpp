@@ -15,6 +15,9 @@ struct FailureReport {
   std::string log_file;
 };
 
+/// RUN/log/r0003.txt
+std::filesystem::path rank_log(const std::filesystem::path& run, base::Rank rank);
+
 /// The last line of a failed run on stderr: cause, first failing rank, its host, the log.
 std::string last_line(const comm::RankFailure& failure, const std::string& log_file);
 

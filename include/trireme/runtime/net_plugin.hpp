@@ -1,7 +1,7 @@
 #pragma once
 
 #include "trireme/base/environment.hpp"
-#include "trireme/runtime/network_exports.hpp"
+#include "trireme/runtime/library_environment.hpp"
 
 #include <filesystem>
 #include <string>
@@ -29,7 +29,7 @@ NetPlugins find_net_plugins(const base::Environment& environment,
 /// Which of them NCCL uses (docs/decisions/0021): the site's over UCX, else NCCL's own verbs. What
 /// the user has set is left out, and NCCL_NET or NCCL_NET_PLUGIN settle all of it;
 /// NCCL_NET_PLUGIN=trireme is this program's, by its path, where it moves the memory of GPUs.
-std::vector<NetworkExport> plugin_exports(const NetPlugins& plugins,
-                                          const base::Environment& environment);
+std::vector<EnvironmentSetting> plugin_settings(const NetPlugins& plugins,
+                                                const base::Environment& environment);
 
 }  // namespace trireme::runtime

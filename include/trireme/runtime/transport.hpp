@@ -23,7 +23,7 @@ struct TransportReport {
   /// Equal where ranks are on one node.
   int node = 0;
   /// Of its node, with their port up.
-  std::vector<std::string> rdma_cards;
+  std::vector<std::string> rdma_nics;
   comm::NcclTransport transport;
   /// Why NCCL's log is not known; empty where it is.
   std::string unknown;

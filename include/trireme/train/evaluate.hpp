@@ -4,7 +4,7 @@
 #include "trireme/config/config.hpp"
 #include "trireme/data/dataset.hpp"
 #include "trireme/engine/engine.hpp"
-#include "trireme/train/launch.hpp"
+#include "trireme/runtime/session.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -55,6 +55,6 @@ std::string text(const Evaluation& evaluation);
 /// these, and of micro-batch and precision, is as the run had it. The numbers depend on the layout
 /// only by rounding. Throws AgreedError (checkpoint) when there are no weights or no such data.
 Evaluation evaluate_weights(const std::filesystem::path& weights, const config::Config& config,
-                            Session& session);
+                            runtime::Session& session);
 
 }  // namespace trireme::train

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "trireme/config/config.hpp"
-#include "trireme/train/launch.hpp"
+#include "trireme/runtime/session.hpp"
 #include "trireme/train/sampling.hpp"
 
 #include <cstdint>
@@ -53,14 +53,14 @@ struct AnswerListener {
 
 /// Collective over all ranks. What the process says that the launcher gave standard input to, on
 /// all: `read` is called there alone. What it throws ends all ranks.
-std::vector<std::string> prompts_from_input(Session& session,
+std::vector<std::string> prompts_from_input(runtime::Session& session,
                                             const std::function<std::vector<std::string>()>& read);
 
 /// Collective over all ranks. Continues each prompt token by token, with cached keys and values,
 /// until a stop token, a stop text or the limit. Prompts are shared among data-parallel replicas;
 /// greedy answers in fp32 are the same for every layout. Users' mistakes end on all ranks with one
 /// text.
-void generate(const GenerateRequest& request, const config::Config& config, Session& session,
-              const AnswerListener& listener);
+void generate(const GenerateRequest& request, const config::Config& config,
+              runtime::Session& session, const AnswerListener& listener);
 
 }  // namespace trireme::train

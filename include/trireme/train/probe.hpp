@@ -2,7 +2,7 @@
 
 #include "trireme/base/json.hpp"
 #include "trireme/config/config.hpp"
-#include "trireme/train/launch.hpp"
+#include "trireme/runtime/session.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -36,6 +36,6 @@ struct ProbeRequest {
 /// token) and, if wanted, `grad/<Hugging Face name>` of every parameter as Hugging Face stores it.
 /// Sections parallel and numerics of the configuration decide how it is computed; dropout is off.
 /// Users' mistakes end on all ranks with one text.
-void probe(const ProbeRequest& request, const config::Config& config, Session& session);
+void probe(const ProbeRequest& request, const config::Config& config, runtime::Session& session);
 
 }  // namespace trireme::train

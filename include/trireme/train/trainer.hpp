@@ -7,9 +7,9 @@
 #include "trireme/optim/curve.hpp"
 #include "trireme/runtime/job_comment.hpp"
 #include "trireme/runtime/run_lock.hpp"
+#include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"
 #include "trireme/train/checkpoints.hpp"
-#include "trireme/train/launch.hpp"
 #include "trireme/train/report.hpp"
 
 #include <filesystem>
@@ -44,7 +44,7 @@ class Trainer {
   /// Collective over all ranks. Reads data and model, plans and takes memory, loads or
   /// initialises. Users' mistakes end on all ranks with one text, before the run directory is
   /// touched; so does a directory that another start holds (AgreedError, launch).
-  Trainer(const config::Config& config, Session& session, StartOptions options = {});
+  Trainer(const config::Config& config, runtime::Session& session, StartOptions options = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
@@ -74,7 +74,7 @@ class Trainer {
   /// Stops between batches when the run is asked to stop: the evaluation is due again then.
   void evaluate();
   /// Takes the run directory for this start.
-  void open_run(Session& session, const model::ModelConfig& model);
+  void open_run(runtime::Session& session, const model::ModelConfig& model);
   /// Whether somebody asks the run to stop; asked together, between batches.
   void ask();
   void save();

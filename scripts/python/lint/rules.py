@@ -36,8 +36,7 @@ ENVIRONMENT_ALLOWED = {
     "src/base/cuda_libraries.cpp": "adds to the loader's search, which reads the process's own",
     "src/comm/nccl/log.cpp": "NCCL reads where its log goes from the process's environment",
     "src/nccl-net-plugin/plugin.cpp": "likewise: NCCL loads the plugin into any program",
-    "src/runtime/network_exports.cpp": "UCX and NCCL read theirs from the process's environment",
-    "src/runtime/device_queues.cpp": "CUDA reads its own from the process's environment",
+    "src/runtime/library_environment.cpp": "CUDA, UCX and NCCL read the process's environment",
     "src/runtime/slurm_command.cpp": "a child inherits the environment, as any child does",
 }
 MACROS_ALLOWED = {

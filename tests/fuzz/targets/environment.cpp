@@ -3,7 +3,7 @@
 #include "trireme/layout/mesh.hpp"
 #include "trireme/layout/rank_order.hpp"
 #include "trireme/runtime/identity.hpp"
-#include "trireme/runtime/network_exports.hpp"
+#include "trireme/runtime/launcher_environment.hpp"
 #include "trireme/runtime/rank_order.hpp"
 
 #include "input.hpp"

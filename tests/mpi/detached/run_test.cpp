@@ -119,13 +119,13 @@ config::Config config_for(const SharedFolder& folder, const fs::path& run, Layou
       config::Config::resolve({.files = {}, .environment = {}, .settings = settings}));
 }
 
-train::Session session_on(std::unique_ptr<device::Kernels> kernels, Layout layout) {
+runtime::Session session_on(std::unique_ptr<device::Kernels> kernels, Layout layout) {
   runtime::JoinOptions options;
   options.arrangement.pipeline = layout.pipeline;
   options.arrangement.tensor = layout.tensor;
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
-  train::Session session{std::move(kernels), runtime::join(mpi(), options, {})};
+  runtime::Session session{std::move(kernels), runtime::join(mpi(), options, {})};
   runtime::compute_on(session.kernels->device(), session.cluster);
   return session;
 }

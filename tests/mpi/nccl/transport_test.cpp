@@ -28,7 +28,7 @@ int own_rank() {
 runtime::TransportReport report_of_nodes(int socket_rank) {
   runtime::TransportReport report;
   report.node = own_rank();
-  report.rdma_cards = {"mlx5_0:1"};
+  report.rdma_nics = {"mlx5_0:1"};
   const std::string network = own_rank() == socket_rank ? "Socket" : "IB";
   report.transport.networks[network] = {2, 0};
   report.transport.devices["Socket"] = {"eth\xff:10.0.0.1<0>"};

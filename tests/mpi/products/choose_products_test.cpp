@@ -216,17 +216,6 @@ TEST_CASE("without a cache folder products are timed in every run") {
   CHECK(choices.size() == 1);
 }
 
-TEST_CASE("the cache folder is the user's") {
-  using Variables = std::map<std::string, std::string, std::less<>>;
-  const auto folder = [](Variables variables) {
-    return train::cache_folder(base::Environment(std::move(variables))).string();
-  };
-  CHECK(folder({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}) == "/x/trireme");
-  CHECK(folder({{"XDG_CACHE_HOME", "here"}, {"HOME", "/h"}}) == "/h/.cache/trireme");
-  CHECK(folder({{"HOME", "/h"}}) == "/h/.cache/trireme");
-  CHECK(folder({}).empty());
-}
-
 TEST_CASE("a step's products are known before it runs") {
   engine::EngineOptions options;
   options.model = tiny(model::Architecture::gpt2);

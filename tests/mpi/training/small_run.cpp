@@ -5,7 +5,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/data/indexed_tokens.hpp"
-#include "trireme/train/launch.hpp"
+#include "trireme/runtime/session.hpp"
 
 #include "support/mpi/world.hpp"
 
@@ -63,7 +63,7 @@ RunEnd run_to_end(const config::Config& config, std::unique_ptr<device::Kernels>
   options.arrangement.pipeline = mpi().world_size();
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
-  train::Session session{std::move(kernels), runtime::join(mpi(), options, {})};
+  runtime::Session session{std::move(kernels), runtime::join(mpi(), options, {})};
   try {
     train::Trainer trainer(config, session, std::move(start));
     trainer.comment_job(environment);

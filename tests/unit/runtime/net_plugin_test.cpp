@@ -8,8 +8,7 @@ using namespace trireme;
 using base::Environment;
 using runtime::find_net_plugins;
 using runtime::NetPlugins;
-using runtime::NetworkExport;
-using runtime::plugin_exports;
+using Values = std::vector<std::pair<std::string, std::string>>;
 using Variables = std::map<std::string, std::string, std::less<>>;
 namespace fs = std::filesystem;
 
@@ -18,6 +17,15 @@ namespace {
 void make_file(const fs::path& path, const std::string& text = "") {
   fs::create_directories(path.parent_path());
   std::ofstream(path) << text;
+}
+
+Values settings_of(const NetPlugins& plugins, const Environment& environment) {
+  Values values;
+  for (const auto& one : runtime::plugin_settings(plugins, environment)) {
+    CHECK_FALSE(one.reason.empty());
+    values.emplace_back(one.variable, one.value);
+  }
+  return values;
 }
 
 /// A system and a program in a folder.
@@ -36,9 +44,8 @@ struct Site {
 
 TEST_CASE("the site's plugin is preferred, and told to use UCX") {
   const NetPlugins both{"/usr/lib/libnccl-net.so", "/opt/lib/libnccl-net-trireme.so", true};
-  CHECK(plugin_exports(both, Environment()) ==
-        std::vector<NetworkExport>{{"NCCL_PLUGIN_P2P", "ucx"}});
-  CHECK(plugin_exports(both, Environment(Variables{{"NCCL_PLUGIN_P2P", "ib"}})).empty());
+  CHECK(settings_of(both, Environment()) == Values{{"NCCL_PLUGIN_P2P", "ucx"}});
+  CHECK(settings_of(both, Environment(Variables{{"NCCL_PLUGIN_P2P", "ib"}})).empty());
 }
 
 TEST_CASE("ours is used only by who asks for it, where it can move the memory of GPUs") {
@@ -46,20 +53,20 @@ TEST_CASE("ours is used only by who asks for it, where it can move the memory of
   const NetPlugins both{"/usr/lib/libnccl-net.so", "/opt/lib/libnccl-net-trireme.so", true};
   const NetPlugins blind{"", "/opt/lib/libnccl-net-trireme.so", false};
   const Environment asks(Variables{{"NCCL_NET_PLUGIN", "trireme"}});
-  const std::vector<NetworkExport> ours{{"NCCL_NET_PLUGIN", "/opt/lib/libnccl-net-trireme.so"}};
-  CHECK(plugin_exports(own, Environment()).empty());
-  CHECK(plugin_exports(own, asks) == ours);
-  CHECK(plugin_exports(both, asks) == ours);
-  CHECK(plugin_exports(blind, asks).empty());
-  CHECK(plugin_exports({}, asks).empty());
+  const Values ours{{"NCCL_NET_PLUGIN", "/opt/lib/libnccl-net-trireme.so"}};
+  CHECK(settings_of(own, Environment()).empty());
+  CHECK(settings_of(own, asks) == ours);
+  CHECK(settings_of(both, asks) == ours);
+  CHECK(settings_of(blind, asks).empty());
+  CHECK(settings_of({}, asks).empty());
   const Environment other(Variables{{"NCCL_NET_PLUGIN", "trireme"}, {"NCCL_NET", "IB"}});
-  CHECK(plugin_exports(own, other).empty());
+  CHECK(settings_of(own, other).empty());
 }
 
 TEST_CASE("a user's choice of network settles it") {
   const NetPlugins both{"/usr/lib/libnccl-net.so", "/opt/lib/libnccl-net-trireme.so", true};
   for (const char* const variable : {"NCCL_NET", "NCCL_NET_PLUGIN"}) {
-    CHECK(plugin_exports(both, Environment(Variables{{variable, "none"}})).empty());
+    CHECK(settings_of(both, Environment(Variables{{variable, "none"}})).empty());
   }
 }
 

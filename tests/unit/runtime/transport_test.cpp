@@ -15,7 +15,7 @@ std::vector<TransportReport> two_nodes(const comm::NcclTransport& between) {
   for (int rank = 0; rank < 4; ++rank) {
     auto& report = reports[static_cast<std::size_t>(rank)];
     report.node = rank / 2;
-    report.rdma_cards = {"mlx5_0:1", "mlx5_1:1"};
+    report.rdma_nics = {"mlx5_0:1", "mlx5_1:1"};
     if (rank == 1 || rank == 2) report.transport = between;
     report.transport.card_channels = 4;
   }
@@ -23,7 +23,7 @@ std::vector<TransportReport> two_nodes(const comm::NcclTransport& between) {
 }
 
 std::vector<TransportReport> without_cards(std::vector<TransportReport> reports) {
-  for (auto& report : reports) report.rdma_cards.clear();
+  for (auto& report : reports) report.rdma_nics.clear();
   return reports;
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("TCP is refused where a node has RDMA cards, unless it is asked for") 
              Catch::Contains("by TCP sockets (Socket, NCCL's own) over eth0,"));
   // One node with cards is enough, and one rank that fell back.
   auto mixed = without_cards(two_nodes(verbs()));
-  mixed[3].rdma_cards = {"mlx5_4:1"};
+  mixed[3].rdma_nics = {"mlx5_4:1"};
   mixed[2].transport = sockets();
   CHECK_THAT(refused(RdmaRule::automatic, mixed), Catch::Contains("mlx5_4:1"));
 }
