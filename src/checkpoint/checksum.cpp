@@ -1,8 +1,10 @@
 #include "checkpoint/checksum.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 
+#include <fcntl.h>
 #include <isa-l/crc.h>
 #include <openssl/evp.h>
 
@@ -23,6 +25,20 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous) {
     bytes = bytes.subspan(part.size());
   }
   return ~state;
+}
+
+std::vector<std::uint32_t> block_checksums(const std::filesystem::path& path, std::uint64_t bytes,
+                                           std::uint64_t block_bytes) {
+  const auto file =
+      base::value_or_throw(base::open_file(path, O_RDONLY, 0, base::ExitCode::checkpoint));
+  std::vector<std::uint32_t> checksums;
+  std::vector<std::byte> buffer;
+  for (std::uint64_t at = 0; at < bytes; at += block_bytes) {
+    buffer.resize(std::min(block_bytes, bytes - at));
+    base::read_at(file, buffer, at, path);
+    checksums.push_back(crc32c(buffer));
+  }
+  return checksums;
 }
 
 std::string sha256_hex(std::string_view bytes) {

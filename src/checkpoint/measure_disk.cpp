@@ -8,7 +8,6 @@
 #include "trireme/checkpoint/file_system.hpp"
 #include "trireme/comm/agree.hpp"
 
-#include "checkpoint/exchange.hpp"
 #include "checkpoint/parallel.hpp"
 
 #include <fcntl.h>

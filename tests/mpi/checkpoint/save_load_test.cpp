@@ -2,7 +2,6 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/peer_error.hpp"
 
-#include "checkpoint/exchange.hpp"
 #include "support/mpi/world.hpp"
 #include "unit/checkpoint/faulty_file_system.hpp"
 #include "unit/checkpoint/toy_model.hpp"

@@ -1,4 +1,4 @@
-#include "checkpoint/load_plan.hpp"
+#include "checkpoint/load/plan.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"

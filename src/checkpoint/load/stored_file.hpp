@@ -1,18 +1,51 @@
 #pragma once
 
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 
-#include "checkpoint/stored_bytes.hpp"
-
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace trireme::checkpoint {
+
+/// Storage that does not give what it has: no damage, for nothing is known to be wrong with what it
+/// holds. ExitCode::checkpoint.
+class UnreadableError : public base::Error {
+  using base::Error::Error;
+};
+
+/// A file of a committed step as the storage gives it. Refusals that may pass (EIO, ESTALE, too
+/// many open files, …) are tried again on a new descriptor for as long as `access.patience`; then
+/// they are an UnreadableError. Any other is an Error (checkpoint). Symbolic links are refused.
+class StoredBytes {
+ public:
+  StoredBytes(std::filesystem::path path, const ReadAccess& access);
+
+  bool is_regular() const { return is_regular_; }
+  std::uint64_t size() const { return size_; }
+  /// All bytes of the buffer. Threads may read at once.
+  void read(std::span<std::byte> buffer, std::uint64_t offset) const;
+
+ private:
+  base::File open() const;
+
+  std::filesystem::path path_;
+  ReadAccess access_;
+  base::File file_;
+  bool is_regular_ = false;
+  std::uint64_t size_ = 0;
+};
+
+/// Text of STEP_FOLDER/manifest.json, unchecked but for its size and kind. Throws UnreadableError,
+/// apart from what is wrong with the file (Error, checkpoint).
+std::string manifest_text_of(const std::filesystem::path& step_folder, const ReadAccess& access);
 
 /// A file of a committed step, read by blocks. The manifest outlives it.
 class BlockReader {

@@ -2,7 +2,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/items.hpp"
 
-#include "checkpoint/tiling.hpp"
+#include "checkpoint/manifest/check.hpp"
 
 #include <algorithm>
 #include <map>

@@ -8,11 +8,9 @@
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/peer_error.hpp"
 
-#include "checkpoint/exchange.hpp"
-#include "checkpoint/load_plan.hpp"
-#include "checkpoint/manifest_check.hpp"
+#include "checkpoint/load/plan.hpp"
+#include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/parallel.hpp"
-#include "checkpoint/stored_file.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
+#include "trireme/checkpoint/manifest.hpp"
 #include "trireme/layout/box.hpp"
 
 #include <span>
@@ -24,5 +25,9 @@ base::Status check_shape(std::string_view name, const layout::Shape& shape);
 /// Failures (checkpoint) name the tensor and the boxes.
 base::Status check_tiling(std::string_view name, const layout::Shape& shape,
                           std::span<const layout::Box> boxes);
+
+/// Everything that a manifest promises, of one that was parsed or is about to be written.
+/// Failures (checkpoint) do not name the manifest.
+base::Status check_manifest(const Manifest& manifest);
 
 }  // namespace trireme::checkpoint

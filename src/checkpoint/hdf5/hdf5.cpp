@@ -1,4 +1,4 @@
-#include "checkpoint/hdf5.hpp"
+#include "checkpoint/hdf5/hdf5.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"

@@ -4,9 +4,8 @@
 #include "trireme/base/format.hpp"
 
 #include "checkpoint/checksum.hpp"
-#include "checkpoint/manifest_check.hpp"
-#include "checkpoint/stored_bytes.hpp"
-#include "checkpoint/tiling.hpp"
+#include "checkpoint/manifest/check.hpp"
+#include "checkpoint/manifest/manifest_text.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -64,7 +63,7 @@ std::string lines(const List& list, ToJson to_json) {
   return text;
 }
 
-/// What a parser of untrusted JSON asks of it; the first wrong answer is kept.
+/// Members of untrusted JSON, each checked for its type; the first failure is kept.
 class Reader {
  public:
   explicit Reader(std::string_view source) : source_(source) {}
@@ -244,22 +243,20 @@ base::Result<Manifest> parse_manifest(std::string_view text, std::string_view so
   return manifest;
 }
 
-std::string manifest_text_of(const std::filesystem::path& step_folder, const ReadAccess& access) {
-  const auto path = step_folder / "manifest.json";
-  const StoredBytes file(path, access);
-  if (!file.is_regular() || file.size() > Manifest::max_text_bytes) {
-    throw base::Error(base::ExitCode::checkpoint,
-                      base::format("'{}' is not a regular file of at most {} (no manifest is "
-                                   "larger)",
-                                   path.string(), base::bytes_text(Manifest::max_text_bytes)));
+std::string committable_text(const Manifest& manifest) {
+  if (const auto status = check_manifest(manifest); !status) {
+    throw base::Error(base::ExitCode::internal, status.failure().text);
   }
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(std::as_writable_bytes(std::span(text.data(), text.size())), 0);
+  auto text = manifest_text(manifest);
+  // A step that no run can load must not take the place of one that can be loaded.
+  if (text.size() > Manifest::max_text_bytes) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      manifest_too_long(base::format("is {}", base::bytes_text(text.size()))));
+  }
   return text;
 }
 
 std::size_t box_text_bytes(const StoredBox& stored) {
-  // And the comma.
   return box_json(stored).dump().size() + 1;
 }
 
@@ -268,16 +265,6 @@ std::string manifest_too_long(std::string_view is) {
       "manifest.json {}, and readers take {} at most (no run could load this checkpoint; it lists "
       "every box of every rank); use parallel.zero_level = 0, or fewer data-parallel ranks",
       is, base::bytes_text(Manifest::max_text_bytes));
-}
-
-base::Result<Manifest> read_manifest(const std::filesystem::path& step_folder) {
-  std::string text;
-  try {
-    text = manifest_text_of(step_folder, {});
-  } catch (const base::Error& error) {
-    return base::Failure{error.code(), error.what()};
-  }
-  return parse_manifest(text, (step_folder / "manifest.json").string());
 }
 
 }  // namespace trireme::checkpoint

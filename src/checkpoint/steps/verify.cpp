@@ -1,8 +1,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/checkpoint/folders.hpp"
 
+#include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/parallel.hpp"
-#include "checkpoint/stored_file.hpp"
 
 #include <algorithm>
 #include <mutex>

@@ -1,0 +1,210 @@
+#include "checkpoint/load/stored_file.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+
+#include "checkpoint/checksum.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace trireme::checkpoint {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A system call's failure, on its way to being tried again.
+struct Refusal {
+  const char* doing;
+  int error_number;
+};
+
+/// Errors that end by themselves: servers that fail over, paths that recover, limits that others
+/// exhaust.
+bool may_pass(int error_number) {
+  switch (error_number) {
+    case EIO:
+    case ESTALE:
+    case EMFILE:
+    case ENFILE:
+    case ETIMEDOUT:
+    case EAGAIN:
+    case ENOMEM:
+    case ENOTCONN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+[[noreturn]] void give_up(const Refusal& refusal, const std::filesystem::path& path,
+                          double seconds) {
+  const auto what = base::format("cannot {} '{}': {}", refusal.doing, path.string(),
+                                 std::strerror(refusal.error_number));
+  if (!may_pass(refusal.error_number)) throw base::Error(base::ExitCode::checkpoint, what);
+  throw UnreadableError(
+      base::ExitCode::checkpoint,
+      base::format("{}, tried for {} (the step may be good: nothing is known to be wrong with it); "
+                   "start again when the storage answers, or move the step's folder away to use "
+                   "the step before",
+                   what, base::duration_text(seconds)));
+}
+
+/// Calls `attempt(number)` until it throws no Refusal that may pass.
+template <typename Attempt>
+void insist(const std::filesystem::path& path, std::chrono::milliseconds patience,
+            Attempt&& attempt) {
+  const auto begin = Clock::now();
+  auto pause = std::chrono::milliseconds(10);
+  for (int number = 0;; ++number) {
+    try {
+      attempt(number);
+      return;
+    } catch (const Refusal& refusal) {
+      const auto passed = Clock::now() - begin;
+      if (!may_pass(refusal.error_number) || passed + pause > patience) {
+        give_up(refusal, path, std::chrono::duration<double>(passed).count());
+      }
+      if (number == 0) {
+        base::log::local::warning("checkpoint", "cannot {} '{}': {}; trying again", refusal.doing,
+                                  path.string(), std::strerror(refusal.error_number));
+      }
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::milliseconds(1000));
+  }
+}
+
+}  // namespace
+
+StoredBytes::StoredBytes(std::filesystem::path path, const ReadAccess& access)
+    : path_(std::move(path)), access_(access) {
+  insist(path_, access_.patience, [&](int) {
+    file_ = open();
+    struct stat facts {};
+    if (::fstat(file_.get(), &facts) != 0) throw Refusal{"examine", errno};
+    is_regular_ = S_ISREG(facts.st_mode);
+    size_ = static_cast<std::uint64_t>(facts.st_size);
+  });
+}
+
+base::File StoredBytes::open() const {
+  const int descriptor = access_.files->open(path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (descriptor < 0) throw Refusal{"open", errno};
+  return base::File::adopt(descriptor);
+}
+
+void StoredBytes::read(std::span<std::byte> buffer, std::uint64_t offset) const {
+  insist(path_, access_.patience, [&](int number) {
+    // A stale descriptor stays stale.
+    const auto fresh = number > 0 ? open() : base::File();
+    const int descriptor = number > 0 ? fresh.get() : file_.get();
+    while (!buffer.empty()) {
+      const auto count = access_.files->read(descriptor, buffer, offset);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw Refusal{"read", errno};
+      if (count == 0) {
+        throw base::Error(base::ExitCode::checkpoint,
+                          base::format("'{}' ends at byte {}, {} bytes too early", path_.string(),
+                                       offset, buffer.size()));
+      }
+      buffer = buffer.subspan(static_cast<std::size_t>(count));
+      offset += static_cast<std::uint64_t>(count);
+    }
+  });
+}
+
+namespace {
+
+constexpr std::size_t max_named_tensors = 8;
+
+std::vector<std::string> tensors_in(const Manifest& manifest, std::size_t file, std::uint64_t begin,
+                                    std::uint64_t end) {
+  std::vector<std::string> names;
+  for (const auto& tensor : manifest.tensors) {
+    const auto size = device::size_of(tensor.dtype);
+    const bool meets =
+        std::any_of(tensor.boxes.begin(), tensor.boxes.end(), [&](const StoredBox& stored) {
+          const auto bytes = static_cast<std::uint64_t>(layout::element_count(stored.box)) * size;
+          return stored.file == file && stored.byte < end && begin < stored.byte + bytes;
+        });
+    if (meets) names.push_back(tensor.name);
+  }
+  return names;
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  if (names.empty()) return "no tensor, only HDF5's own structure";
+  const auto shown = std::min(names.size(), max_named_tensors);
+  auto text = base::format(
+      "{}", base::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (names.size() > shown) text += base::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+}  // namespace
+
+std::string manifest_text_of(const std::filesystem::path& step_folder, const ReadAccess& access) {
+  const auto path = step_folder / "manifest.json";
+  const StoredBytes file(path, access);
+  if (!file.is_regular() || file.size() > Manifest::max_text_bytes) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("'{}' is not a regular file of at most {} (no manifest is "
+                                   "larger)",
+                                   path.string(), base::bytes_text(Manifest::max_text_bytes)));
+  }
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(std::as_writable_bytes(std::span(text.data(), text.size())), 0);
+  return text;
+}
+
+base::Result<Manifest> read_manifest(const std::filesystem::path& step_folder) {
+  std::string text;
+  try {
+    text = manifest_text_of(step_folder, {});
+  } catch (const base::Error& error) {
+    return base::Failure{error.code(), error.what()};
+  }
+  return parse_manifest(text, (step_folder / "manifest.json").string());
+}
+
+BlockReader::BlockReader(const std::filesystem::path& step_folder, const Manifest& manifest,
+                         std::size_t file, const ReadAccess& access)
+    : stored_(&manifest.files[file]),
+      block_bytes_(manifest.block_bytes),
+      bytes_(step_folder / stored_->name, access) {
+  if (bytes_.is_regular() && bytes_.size() == stored_->bytes) return;
+  throw base::Error(
+      base::ExitCode::checkpoint,
+      base::format("'{}' has {} bytes but its manifest says {} (it was cut or replaced); use "
+                   "another step or restore the file",
+                   (step_folder / stored_->name).string(), bytes_.size(), stored_->bytes));
+}
+
+std::uint64_t BlockReader::block_end(std::uint64_t block) const {
+  return std::min(block_begin(block) + block_bytes_, stored_->bytes);
+}
+
+bool BlockReader::read(std::uint64_t block, std::vector<std::byte>& buffer) const {
+  buffer.resize(block_end(block) - block_begin(block));
+  bytes_.read(buffer, block_begin(block));
+  return crc32c(buffer) == stored_->crc32c[block];
+}
+
+Damage checksum_damage(const std::filesystem::path& step_folder, const Manifest& manifest,
+                       std::size_t file, std::uint64_t begin, std::uint64_t end) {
+  Damage damage{manifest.files[file].name, begin, end, tensors_in(manifest, file, begin, end), {}};
+  damage.text = base::format(
+      "'{}' is damaged in bytes {} to {} (their checksum does not match; they hold {}); use "
+      "another step or restore the file",
+      (step_folder / damage.file).string(), begin, end, names_text(damage.tensors));
+  return damage;
+}
+
+}  // namespace trireme::checkpoint
