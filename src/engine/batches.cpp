@@ -1,6 +1,6 @@
-// The tokens of a step: where the host puts them and where kernels find them.
+#include "batches.hpp"
+
 #include "host_sum.hpp"
-#include "parts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,93 +9,127 @@
 namespace trireme::engine {
 
 using device::Purpose;
+using device::Tensor;
 
 namespace {
 
-/// Of model::MicroBatch::places.
-constexpr std::int64_t words_of_places = 4;
+Tensor allocate_tokens(device::Arena& arena, std::int64_t rows) {
+  return arena.allocate(device::DType::i32, {rows});
+}
+
+/// model::MicroBatch::places.
+Tensor allocate_places(device::Arena& arena) {
+  return arena.allocate(device::DType::i32, {4});
+}
 
 }  // namespace
 
-void Engine::Parts::make_batches() {
+Batches::Batches(const EngineOptions& options, const Graphs& graphs, const std::vector<int>& slots,
+                 device::Device& device, Memory& memory)
+    : graphs_(graphs),
+      device_(device),
+      memory_(memory),
+      rows_(options.micro_batch * options.sequence_length),
+      sequence_length_(options.sequence_length),
+      dropout_(options.model.dropout),
+      batches_(static_cast<std::size_t>(options.micro_batches)) {
   auto& arena = memory.of(Purpose::batch);
-  auto* staging = memory.batch_staging();
-  const auto allocate = [rows = context.rows()](device::Arena& from) {
-    return TokenBuffers{from.allocate(device::DType::i32, {rows}),
-                        from.allocate(device::DType::i32, {rows})};
-  };
-  for (int index = 0; index < options.micro_batches; ++index) {
-    const auto there = allocate(arena);
-    device_batches.push_back({there.tokens, there.targets});
-    batches.push_back(staging != nullptr ? allocate(*staging) : there);
+  auto* const staging = memory.batch_staging();
+  for (auto& batch : batches_) {
+    batch.device.tokens = allocate_tokens(arena, rows_);
+    batch.device.targets = allocate_tokens(arena, rows_);
+    batch.host = {batch.device.tokens, batch.device.targets};
+    if (staging == nullptr) continue;
+    batch.host.tokens = allocate_tokens(*staging, rows_);
+    batch.host.targets = allocate_tokens(*staging, rows_);
   }
-  if (may_record()) make_standing_batches();
+  if (graphs.wanted()) make_static_inputs(slots);
 }
 
-void Engine::Parts::make_standing_batches() {
-  auto& arena = memory.of(Purpose::batch);
-  auto* staging = memory.batch_staging();
-  const auto places_in = [](device::Arena& from) {
-    return from.allocate(device::DType::i32, {words_of_places});
-  };
-  for (auto& batch : device_batches) {
-    batch.places = places_in(arena);
-    places.push_back(staging != nullptr ? places_in(*staging) : batch.places);
+void Batches::make_static_inputs(const std::vector<int>& slots) {
+  auto& arena = memory_.of(Purpose::batch);
+  auto* const staging = memory_.batch_staging();
+  for (auto& batch : batches_) {
+    batch.device.places = allocate_places(arena);
+    batch.host_places = staging != nullptr ? allocate_places(*staging) : batch.device.places;
   }
   for (const int count : slots) {
-    auto& of_chunk = standing.emplace_back();
+    auto& of_chunk = static_inputs_.emplace_back();
     for (int slot = 0; slot < count; ++slot) {
-      model::MicroBatch batch{arena.allocate(device::DType::i32, {context.rows()}),
-                              arena.allocate(device::DType::i32, {context.rows()})};
-      batch.places = places_in(arena);
-      of_chunk.push_back(batch);
+      auto& input = of_chunk.emplace_back();
+      input.tokens = allocate_tokens(arena, rows_);
+      input.targets = allocate_tokens(arena, rows_);
+      input.places = allocate_places(arena);
     }
   }
 }
 
-void Engine::Parts::upload_batches() {
-  if (memory.batch_staging() == nullptr) return;
-  auto& device = kernels.device();
-  uploaded.wait();
-  for (std::size_t index = 0; index < batches.size(); ++index) {
-    if (records()) {
-      const auto sequence = batches[index].first_sequence;
-      const std::array<std::int64_t, 2> numbers{sequence, sequence * options.sequence_length};
-      std::memcpy(places[index].i32(), numbers.data(), sizeof numbers);
-      device.copy_in(places[index].raw(), device_batches[index].places);
+TokenBuffers& Batches::host(int index) {
+  uploaded_.wait();
+  return batches_[static_cast<std::size_t>(index)].host;
+}
+
+void Batches::upload() {
+  if (memory_.batch_staging() == nullptr) return;
+  uploaded_.wait();
+  for (const auto& batch : batches_) {
+    if (graphs_.made()) {
+      const auto sequence = batch.host.first_sequence;
+      const std::array<std::int64_t, 2> numbers{sequence, sequence * sequence_length_};
+      std::memcpy(batch.host_places.i32(), numbers.data(), sizeof numbers);
+      device_.copy_in(batch.host_places.raw(), batch.device.places);
     }
-    device.copy_in(batches[index].tokens.raw(), device_batches[index].tokens);
-    device.copy_in(batches[index].targets.raw(), device_batches[index].targets);
+    device_.copy_in(batch.host.tokens.raw(), batch.device.tokens);
+    device_.copy_in(batch.host.targets.raw(), batch.device.targets);
   }
-  uploaded = device.record();
+  uploaded_ = device_.record();
 }
 
-model::MicroBatch Engine::Parts::training_batch(int index, float loss_scale) const {
-  auto batch = evaluation_batch(index);
-  batch.loss_scale = loss_scale;
-  batch.dropout = options.model.dropout;
-  return batch;
-}
-
-model::MicroBatch Engine::Parts::evaluation_batch(int index) const {
-  auto batch = device_batches[static_cast<std::size_t>(index)];
-  if (!records()) {
-    batch.first_sequence = batches[static_cast<std::size_t>(index)].first_sequence;
-    batch.places = {};
+model::MicroBatch Batches::evaluation(int index) const {
+  const auto& batch = batches_[static_cast<std::size_t>(index)];
+  auto given = batch.device;
+  if (!graphs_.made()) {
+    given.first_sequence = batch.host.first_sequence;
+    given.places = {};
   }
-  return batch;
+  return given;
 }
 
-/// Targets of all data-parallel ranks that are not left out.
-std::int64_t Engine::Parts::counted_tokens() {
+model::MicroBatch Batches::training(int index, float loss_scale) const {
+  auto given = evaluation(index);
+  given.loss_scale = loss_scale;
+  given.dropout = dropout_;
+  return given;
+}
+
+model::MicroBatch Batches::static_input(std::size_t chunk, std::size_t slot,
+                                        const model::MicroBatch& batch) const {
+  if (!graphs_.made()) return batch;
+  auto given = static_inputs_[chunk][slot];
+  given.loss_scale = batch.loss_scale;
+  given.dropout = batch.dropout;
+  return given;
+}
+
+model::MicroBatch Batches::load_static_input(std::size_t chunk, std::size_t slot,
+                                             const model::MicroBatch& batch) const {
+  if (!graphs_.made()) return batch;
+  const auto given = static_input(chunk, slot, batch);
+  device_.copy(batch.tokens, given.tokens);
+  device_.copy(batch.targets, given.targets);
+  device_.copy(batch.places, given.places);
+  return given;
+}
+
+std::int64_t Batches::counted_tokens(comm::ProcessGroup& data) const {
+  if (memory_.of(Purpose::batch).is_measuring()) return 1;
   double count = 0;
-  if (memory.of(Purpose::batch).is_measuring()) return 1;
-  for (const auto& batch : batches) {
-    const auto* targets = batch.targets.i32();
-    count += static_cast<double>(std::count_if(targets, targets + context.rows(),
-                                               [](std::int32_t target) { return target >= 0; }));
+  for (const auto& batch : batches_) {
+    const auto* targets = batch.host.targets.i32();
+    count += static_cast<double>(
+        std::count_if(targets, targets + rows_, [](std::int32_t target) { return target >= 0; }));
   }
-  ordered_sum(*groups.data, {&count, 1});
+  ordered_sum(data, {&count, 1});
   return static_cast<std::int64_t>(count);
 }
 

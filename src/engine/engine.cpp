@@ -5,13 +5,10 @@
 #include "trireme/base/log.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
-#include "trireme/model/positions.hpp"
 
-#include "fp8.hpp"
 #include "host_sum.hpp"
-#include "outside_recordings.hpp"
-#include "ownership.hpp"
 #include "parts.hpp"
+#include "state.hpp"
 
 #include <algorithm>
 
@@ -47,64 +44,17 @@ base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
   return layout::make_schedule(kind, stages, options.micro_batches, options.virtual_stages);
 }
 
-}  // namespace
-
-device::AttentionSize attention_of(const EngineOptions& options) {
-  const auto& model = options.model;
-  const int tensor = options.mesh.degree(Axis::tensor);
-  return {.dtype = options.dtype,
-          .batch = options.micro_batch,
-          .seq = options.sequence_length,
-          .heads = model.num_attention_heads / tensor,
-          .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
-          .head_dim = model.head_dim,
-          .dropout = model.dropout > 0.0};
-}
-
-namespace {
-
-layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
-  layout::ParallelArrangement arrangement{
-      .world_size = options.mesh.world_size(),
-      .tensor = options.mesh.degree(Axis::tensor),
-      .pipeline = options.mesh.degree(Axis::pipeline),
-      .data = options.mesh.degree(Axis::data),
-      .sequence = options.sequence_parallel == model::SequenceParallel::on,
-      .schedule = options.schedule,
-      .virtual_stages = options.virtual_stages,
-      .stage_layers =
-          std::vector<std::int64_t>(options.stage_layers.begin(), options.stage_layers.end()),
-      .micro_batch = options.micro_batch,
-      .sequence_length = options.sequence_length,
-      .micro_batches = options.micro_batches};
-  model::describe(options.model, arrangement);
-  return arrangement;
+/// Micro-batches whose activations each chunk of the rank holds at once.
+std::vector<int> activation_slots(const EngineOptions& options, const layout::Schedule& schedule) {
+  if (options.use != Use::training) {
+    return std::vector<int>(static_cast<std::size_t>(options.virtual_stages), 1);
+  }
+  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+  const auto simulation = base::value_or_throw(layout::simulate(schedule, {}));
+  return simulation.peak_live[static_cast<std::size_t>(stage)];
 }
 
 }  // namespace
-
-base::Status check(const EngineOptions& options) {
-  if (auto status = model::check(options.model); !status.ok()) return status;
-  if (auto status = layout::check(arrangement_of(options)); !status.ok()) return status;
-  if (auto status = model::check_positions(
-          options.model, base::format("train.sequence_length = {}", options.sequence_length),
-          options.sequence_length);
-      !status.ok()) {
-    return status;
-  }
-  if (auto status = check_fp8(options); !status.ok()) return status;
-  if (options.card_attention) {
-    auto status = device::check_attention(attention_of(options), *options.card_attention);
-    if (!status.ok()) return status;
-  }
-  if (options.rule.rounding == optim::ParameterRounding::stochastic &&
-      options.dtype == device::DType::f32) {
-    return base::usage_failure(
-        "numerics.stochastic_rounding = true but numerics.precision = fp32 (parameters are their "
-        "own fp32 masters, and nothing is rounded); use precision bf16 or fp8, or leave it false");
-  }
-  return {};
-}
 
 Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
                      device::Kernels& their_kernels, Memory& their_memory)
@@ -114,11 +64,12 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
       memory(their_memory),
       stage(options.model, stage_place(options), bucket_elements(options)),
       schedule(base::value_or_throw(schedule_of(options))),
-      recorded(records() ? std::make_unique<RecordedSections>(kernels.device()) : nullptr),
-      between_recordings(recorded ? outside_recordings(*groups.tensor, *recorded) : nullptr),
+      slots(activation_slots(options, schedule)),
+      graphs(options, *groups.tensor, kernels.device()),
+      batches(options, graphs, slots, kernels.device(), memory),
       context{options.model,
               kernels,
-              between_recordings ? *between_recordings : *groups.tensor,
+              graphs.tensor(),
               memory.of(Purpose::workspace),
               options.dtype,
               options.micro_batch,
@@ -130,7 +81,6 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
               options.linear_forward} {
   make_parameters();
   make_chunks();
-  make_batches();
   if (options.keep_logits == KeepLogits::yes && messages.back().is_last()) {
     logits = memory.of(Purpose::activations)
                  .allocate(options.dtype, {context.rows(), chunks.back().local_vocabulary()});
@@ -156,22 +106,14 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
   };
 }
 
-bool Engine::Parts::may_record() const {
-  return trains() && options.record == RecordSteps::yes;
-}
-
-bool Engine::Parts::records() const {
-  return may_record() && kernels.device().can_record();
-}
-
 void Engine::Parts::make_executor() {
-  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1,
-                                           recorded.get(), standing},
-                   kernels);
+  executor.emplace(
+      PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1, batches, graphs},
+      kernels);
   if (!trains() || memory.of(Purpose::batch).is_measuring()) return;
   const bool chosen = options.stage_layers.empty() && options.mesh.degree(Axis::pipeline) > 1;
   if (chosen) base::log::info("engine", "{}", stage_layers(options).text());
-  if (options.record == RecordSteps::no || recorded) return;
+  if (!graphs.wanted() || graphs.made()) return;
   base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
                   kernels.device().name());
 }
@@ -204,22 +146,19 @@ void Engine::Parts::make_parameters() {
   }
 }
 
-/// Parameters change between steps, and by the hand of whoever loads them: a step or an evaluation
-/// trusts no copy of the one before.
+/// Parameters change between steps, and when they are loaded: a step or an evaluation trusts no
+/// copy of the one before.
 void Engine::Parts::renew_weight_copies() const {
   if (weight_copies) weight_copies->renew(context);
 }
 
 void Engine::Parts::make_chunks() {
   const auto place = stage_place(options);
-  const auto simulation = base::value_or_throw(layout::simulate(schedule, {}));
-  const auto stage_index = static_cast<std::size_t>(my_stage());
   const int virtual_stages = static_cast<int>(place.chunks.size());
   const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size, options.dtype};
   for (int chunk = 0; chunk < virtual_stages; ++chunk) {
     const auto index = static_cast<std::size_t>(chunk);
-    const int held = trains() ? simulation.peak_live[stage_index][index] : 1;
-    slots.push_back(held);
+    const int held = slots[index];
     messages.emplace_back(*groups.pipeline, layout::ChunkPlace{my_stage(), chunk}, shape,
                           ChunkMessages::Needs{virtual_stages, held, trains()},
                           memory.of(Purpose::communication));
@@ -283,24 +222,20 @@ void Engine::state_changed(std::int64_t step) {
 }
 
 TokenBuffers& Engine::batch(int index) {
-  parts_->uploaded.wait();
-  return parts_->batches[static_cast<std::size_t>(index)];
+  return parts_->batches.host(index);
 }
 
 ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
   ScheduleOutcome outcome;
-  parts.upload_batches();
+  parts.batches.upload();
   parts.renew_weight_copies();
-  outcome.tokens = parts.counted_tokens();
+  outcome.tokens = parts.batches.counted_tokens(*parts.groups.data);
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
   auto& reduction = parts.reduction();
   reduction.begin_step(parts.flat_gradients);
-  parts.pipeline().run(
-      parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
-      parts.options.micro_batches,
-      [&](int index) { return parts.training_batch(index, static_cast<float>(1.0 / tokens)); },
-      [&](const model::Place& place) { reduction.completed(place); });
+  parts.pipeline().run(parts.actions(), static_cast<float>(1.0 / tokens),
+                       [&](const model::Place& place) { reduction.completed(place); });
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   // Collectives of a group end in the order of their start: else the sum of losses would wait for
   // gradients, and their time would be nobody's.
@@ -315,31 +250,28 @@ ReduceOutcome Engine::reduce_gradients() {
   reduction.finish();
   outcome.gradient_norm = reduction.global_norm();
   outcome.exposed_seconds = reduction.take_exposed_seconds();
-  parts_->gradient_norm = outcome.gradient_norm;
   return outcome;
 }
 
-void Engine::update(double learning_rate, std::int64_t step) {
+void Engine::update(const Update& step) {
   auto& parts = *parts_;
   const double clip = parts.options.clip_norm;
-  const bool clips = clip > 0.0 && parts.gradient_norm > clip;
-  const float scale = clips ? static_cast<float>(clip / parts.gradient_norm) : 1.0F;
-  parts.updates().update(parts.kernels, parts.flat_gradients, static_cast<float>(learning_rate),
-                         scale, step);
+  const bool clips = clip > 0.0 && step.gradient_norm > clip;
+  const float scale = clips ? static_cast<float>(clip / step.gradient_norm) : 1.0F;
+  parts.updates().update(parts.kernels, parts.flat_gradients,
+                         static_cast<float>(step.learning_rate), scale, step.step);
   parts.gather_parameters();
 }
 
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
-  parts.upload_batches();
+  parts.batches.upload();
   parts.renew_weight_copies();
-  parts.pipeline().run_forward_only(
-      parts.schedule.actions[static_cast<std::size_t>(parts.my_stage())],
-      [&parts](int index) { return parts.evaluation_batch(index); }, seen);
+  parts.pipeline().run_forward_only(parts.actions(), seen);
   const auto loss_sum = parts.whole_loss_sum(parts.pipeline().loss_sum());
-  // No training step's.
+  // Time of an evaluation is no training step's.
   static_cast<void>(parts.pipeline().take_waited_seconds());
-  return {loss_sum, parts.counted_tokens()};
+  return {loss_sum, parts.batches.counted_tokens(*parts.groups.data)};
 }
 
 Tensor Engine::logits() {
@@ -363,9 +295,7 @@ bool Engine::is_last_stage() const {
 }
 
 Engine::Recorded Engine::recorded() const {
-  const auto& recorded = parts_->recorded;
-  if (!recorded) return {};
-  return {recorded->recorded(), recorded->pieces(), recorded->issued(), recorded->bytes()};
+  return parts_->graphs.recorded();
 }
 
 const layout::Schedule& Engine::schedule() const {

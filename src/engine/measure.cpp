@@ -39,8 +39,8 @@ MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels) {
                 memory);
   if (options.use == Use::training) {
     engine.run_schedule();
-    engine.reduce_gradients();
-    engine.update(0.0, 1);
+    const auto reduced = engine.reduce_gradients();
+    engine.update({.gradient_norm = reduced.gradient_norm});
   }
   engine.evaluate();
   if (options.keep_logits == KeepLogits::yes && engine.is_last_stage()) engine.logits();

@@ -40,28 +40,19 @@ void PipelineExecutor::poll() {
   for (auto& messages : stage_.messages) messages.poll();
 }
 
-model::MicroBatch PipelineExecutor::standing(const Action& action, const model::MicroBatch& batch) {
-  if (stage_.recorded == nullptr) return batch;
+std::size_t PipelineExecutor::slot_of(const Action& action) const {
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);
-  const auto slot = static_cast<std::size_t>(action.micro_batch % stage_.slots[chunk]);
-  auto given = stage_.standing[chunk][slot];
-  given.loss_scale = batch.loss_scale;
-  given.dropout = batch.dropout;
-  return given;
+  return static_cast<std::size_t>(action.micro_batch % stage_.slots[chunk]);
 }
 
 template <typename Body>
 void PipelineExecutor::run_section(RecordedSections::Key key, const model::MicroBatch& batch,
                                    const Body& body) {
-  if (stage_.recorded == nullptr) {
-    body();
-    return;
-  }
   key.addresses.push_back(batch.tokens.raw());
   key.number = batch.loss_scale;
-  stage_.recorded->run(key, body);
-  // What a recording holds makes no progress on its way.
-  poll();
+  stage_.graphs.run(key, body);
+  // A graph makes no progress of messages on its way.
+  if (stage_.graphs.made()) poll();
 }
 
 void PipelineExecutor::forward(const Action& action, const model::MicroBatch& batch) {
@@ -69,16 +60,10 @@ void PipelineExecutor::forward(const Action& action, const model::MicroBatch& ba
   auto& messages = stage_.messages[chunk];
   const auto input = messages.input(action.micro_batch, *waiting_);
   const auto output = messages.output_buffer(action.micro_batch);
-  const int slot = action.micro_batch % stage_.slots[chunk];
-  const auto given = standing(action, batch);
-  if (stage_.recorded != nullptr) {
-    auto& device = kernels_.device();
-    device.copy(batch.tokens, given.tokens);
-    device.copy(batch.targets, given.targets);
-    device.copy(batch.places, given.places);
-  }
+  const auto slot = slot_of(action);
+  const auto given = stage_.batches.load_static_input(chunk, slot, batch);
   run_section({forward_section(chunk), {input.raw(), output.raw()}}, given,
-              [&] { stage_.chunks[chunk].forward(given, slot, input, output); });
+              [&] { stage_.chunks[chunk].forward(given, static_cast<int>(slot), input, output); });
   messages.send_output(action.micro_batch);
   if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
 }
@@ -89,12 +74,12 @@ void PipelineExecutor::backward(const Action& action, const model::MicroBatch& b
   auto& messages = stage_.messages[chunk];
   const auto d_output = messages.output_gradient(action.micro_batch, *waiting_);
   const auto d_input = messages.input_gradient_buffer(action.micro_batch);
-  const int slot = action.micro_batch % stage_.slots[chunk];
+  const auto slot = slot_of(action);
   const auto input = messages.kept_input(action.micro_batch);
-  const auto given = standing(action, batch);
+  const auto given = stage_.batches.static_input(chunk, slot, batch);
   const bool tells = last && stage_.tells_completed;
   const auto body = [&] {
-    stage_.chunks[chunk].backward(given, slot, input, d_output, d_input,
+    stage_.chunks[chunk].backward(given, static_cast<int>(slot), input, d_output, d_input,
                                   [&](const model::Place& place) {
                                     if (tells) completed(place);
                                   });
@@ -109,19 +94,19 @@ void PipelineExecutor::backward(const Action& action, const model::MicroBatch& b
   messages.send_input_gradient(action.micro_batch);
 }
 
-void PipelineExecutor::run(const std::vector<Action>& actions, int micro_batches,
-                           const Batches& batches, const Completed& completed) {
+void PipelineExecutor::run(const std::vector<Action>& actions, float loss_scale,
+                           const Completed& completed) {
   for (std::size_t index = 0; index < actions.size(); ++index) {
     const auto& action = actions[index];
     expect(action);
     if (index + 1 < actions.size()) expect(actions[index + 1]);
-    const auto batch = batches(action.micro_batch);
+    const auto batch = stage_.batches.training(action.micro_batch, loss_scale);
     switch (action.kind) {
       case ActionKind::forward:
         forward(action, batch);
         break;
       case ActionKind::backward:
-        backward(action, batch, action.micro_batch + 1 == micro_batches, completed);
+        backward(action, batch, action.micro_batch + 1 == stage_.batches.count(), completed);
         break;
       case ActionKind::backward_input:
       case ActionKind::backward_weight:
@@ -137,7 +122,7 @@ double PipelineExecutor::loss_sum() {
   return sum;
 }
 
-void PipelineExecutor::run_forward_only(const std::vector<Action>& actions, const Batches& batches,
+void PipelineExecutor::run_forward_only(const std::vector<Action>& actions,
                                         const std::function<void(int)>& seen) {
   std::vector<Action> forwards;
   std::copy_if(actions.begin(), actions.end(), std::back_inserter(forwards),
@@ -150,7 +135,7 @@ void PipelineExecutor::run_forward_only(const std::vector<Action>& actions, cons
     auto& messages = stage_.messages[chunk];
     const auto input = messages.input(action.micro_batch, *waiting_);
     const auto output = messages.output_buffer(action.micro_batch);
-    stage_.chunks[chunk].forward_only(batches(action.micro_batch), input, output);
+    stage_.chunks[chunk].forward_only(stage_.batches.evaluation(action.micro_batch), input, output);
     messages.send_output(action.micro_batch);
     if (!messages.is_last()) continue;
     kernels_.start_sum(stage_.chunks[chunk].losses());

@@ -3,7 +3,8 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage.hpp"
 
-#include "recorded_sections.hpp"
+#include "batches.hpp"
+#include "graphs.hpp"
 
 #include <deque>
 #include <functional>
@@ -87,38 +88,35 @@ class PipelineExecutor {
     std::vector<ChunkMessages>& messages;
     /// Activation slots of each chunk.
     std::vector<int> slots;
-    /// Gradients of what backward has completed in the last micro-batch are waited for.
-    bool tells_completed = true;
-    /// Null where micro-batches are not recorded. Else each slot of each chunk has tensors that
-    /// take turns with its micro-batches: a recording knows one address.
-    RecordedSections* recorded = nullptr;
-    std::vector<std::vector<model::MicroBatch>> standing{};
+    /// Somebody waits for gradients that backward has completed in the last micro-batch.
+    bool tells_completed;
+    const Batches& batches;
+    Graphs& graphs;
   };
-  using Batches = std::function<model::MicroBatch(int)>;
   using Completed = std::function<void(const model::Place&)>;
 
   PipelineExecutor(const Stage& stage, device::Kernels& kernels)
       : stage_(stage), kernels_(kernels), waiting_(kernels.device().stopwatch()) {}
 
-  /// `completed` hears of parts of the model whose gradients of the whole step are added up.
-  void run(const std::vector<layout::Action>& actions, int micro_batches, const Batches& batches,
+  /// Forward and backward of all micro-batches, gradients scaled by `loss_scale`. `completed` hears
+  /// of parts of the model whose gradients of the whole step are added up.
+  void run(const std::vector<layout::Action>& actions, float loss_scale,
            const Completed& completed);
   /// The forward actions of the list alone, in its order: no stage runs ahead of what its
   /// neighbours have buffers for. `seen` is told what has left the last chunk of the model.
-  void run_forward_only(const std::vector<layout::Action>& actions, const Batches& batches,
+  void run_forward_only(const std::vector<layout::Action>& actions,
                         const std::function<void(int)>& seen);
   void poll();
 
-  /// Of the last run, whose kernels the host waits for here, and nowhere before.
+  /// Losses of the last run, whose kernels the host waits for here, and nowhere before.
   double loss_sum();
-  /// The device, or the host where it computes, stood still for messages so long; what the device
-  /// has not come to yet is told next time.
+  /// Time that the device, or the host where it computes, stood still for messages; a part that the
+  /// device has not come to yet is told next time.
   double take_waited_seconds() { return waiting_->take(); }
 
  private:
   void expect(const layout::Action& action);
-  /// The micro-batch as the action's work is given it, and whether a recording may hold that.
-  model::MicroBatch standing(const layout::Action& action, const model::MicroBatch& batch);
+  std::size_t slot_of(const layout::Action& action) const;
   template <typename Body>
   void run_section(RecordedSections::Key key, const model::MicroBatch& batch, const Body& body);
   void forward(const layout::Action& action, const model::MicroBatch& batch);

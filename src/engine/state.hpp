@@ -3,9 +3,19 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
+#include <cstdint>
 #include <vector>
 
 namespace trireme::engine {
+
+/// Elements that a rank updates: with ZeRO level 1 its shard of each bucket, else all.
+struct Ownership {
+  std::vector<optim::Segment> segments;
+  std::int64_t state_size = 0;
+};
+
+Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
+                       int data_rank);
 
 /// The pieces of a rank's flat buffers, as boxes of logical tensors. `gradients` may be empty.
 std::vector<ParameterPart> parameter_parts(const model::StageParameters& stage,

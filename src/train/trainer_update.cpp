@@ -10,7 +10,9 @@ namespace trireme::train {
 bool Trainer::update(const StepRecord& record) {
   switch (nonfinite_->judge(record.loss, record.gradient_norm)) {
     case NonfiniteSteps::Verdict::update:
-      engine_->update(record.learning_rate, record.step);
+      engine_->update({.step = record.step,
+                       .learning_rate = record.learning_rate,
+                       .gradient_norm = record.gradient_norm});
       return true;
     case NonfiniteSteps::Verdict::skip:
       return false;

@@ -103,6 +103,16 @@ struct ReduceOutcome {
   double exposed_seconds = 0;
 };
 
+/// What an update goes by.
+struct Update {
+  /// From 1.
+  std::int64_t step = 1;
+  double learning_rate = 0;
+  /// That of this step, as reduce_gradients() tells it: larger ones than EngineOptions::clip_norm
+  /// are clipped.
+  double gradient_norm = 0;
+};
+
 struct EvaluationOutcome {
   double loss_sum = 0;
   std::int64_t tokens = 0;
@@ -157,8 +167,8 @@ class Engine {
   ScheduleOutcome run_schedule();
   /// Joins the reductions; what is left of them happens here.
   ReduceOutcome reduce_gradients();
-  /// Clips, updates what this rank owns, gathers what others own. `step` counts from 1.
-  void update(double learning_rate, std::int64_t step);
+  /// Clips, updates what this rank owns, gathers what others own.
+  void update(const Update& step);
 
   /// Collective over all ranks. Forward alone, without dropout. Sum of the losses of all counted
   /// targets. On the last stage `seen` is told each micro-batch that is through, in order.

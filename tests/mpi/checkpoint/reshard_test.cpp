@@ -138,7 +138,7 @@ class Run {
       fill(engine_, step);
       const auto outcome = engine_.run_schedule();
       const auto reduced = engine_.reduce_gradients();
-      engine_.update(3e-3, step + 1);
+      engine_.update({step + 1, 3e-3, reduced.gradient_norm});
       observed.push_back({outcome.loss, reduced.gradient_norm});
     }
     return observed;

@@ -43,7 +43,7 @@ Run run_on_device(engine::EngineOptions options, RecordSteps record, int recordi
     fill(engine, step);
     const auto outcome = engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
-    engine.update(3e-3, step + 1);
+    engine.update({step + 1, 3e-3, reduced.gradient_norm});
     run.observed.push_back({outcome.loss, reduced.gradient_norm});
   }
   CHECK(memory.peak_bytes() == measured);

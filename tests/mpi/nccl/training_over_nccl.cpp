@@ -63,7 +63,7 @@ std::vector<Observed> train_in(engine::Memory& memory, const engine::EngineOptio
     fill(engine, step);
     const auto outcome = engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
-    engine.update(3e-3, step + 1);
+    engine.update({step + 1, 3e-3, reduced.gradient_norm});
     observed.push_back({outcome.loss, reduced.gradient_norm});
   }
   return observed;

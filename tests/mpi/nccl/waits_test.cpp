@@ -105,8 +105,8 @@ Waits waits_of_a_step(FakeNccl& nccl, const engine::EngineOptions& options) {
               waits.joins + of_tensor.joins, of_tensor.joins};
     fill(engine, step);
     engine.run_schedule();
-    engine.reduce_gradients();
-    engine.update(1e-3, step + 1);
+    const auto reduced = engine.reduce_gradients();
+    engine.update({step + 1, 1e-3, reduced.gradient_norm});
   }
   return {kernels.device().waits() - before.device, waits.works + of_tensor.works - before.works,
           waits.joins + of_tensor.joins - before.joins, of_tensor.joins - before.tensor_joins};

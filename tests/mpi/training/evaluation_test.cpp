@@ -45,7 +45,7 @@ struct Subject {
     fill(engine, index);
     const auto run = engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
-    engine.update(3e-3, index + 1);
+    engine.update({index + 1, 3e-3, reduced.gradient_norm});
     return {run.loss, reduced.gradient_norm};
   }
 

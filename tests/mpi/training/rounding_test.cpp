@@ -89,8 +89,8 @@ class Trained {
     for (int step = 0; step < count; ++step) {
       fill(engine_, step);
       engine_.run_schedule();
-      engine_.reduce_gradients();
-      engine_.update(learning_rate, step + 1);
+      const auto reduced = engine_.reduce_gradients();
+      engine_.update({step + 1, learning_rate, reduced.gradient_norm});
     }
   }
   engine::Engine& engine() { return engine_; }

@@ -125,8 +125,8 @@ void train_and_compare(const layout::Mesh& mesh, int zero_level) {
   for (int step = 0; step < 5; ++step) {
     fill(engine, step);
     engine.run_schedule();
-    engine.reduce_gradients();
-    engine.update(3e-3, step + 1);
+    const auto reduced = engine.reduce_gradients();
+    engine.update({step + 1, 3e-3, reduced.gradient_norm});
   }
   CHECK_FALSE(engine.tied_copies_differ());
   if (groups.embedding) {

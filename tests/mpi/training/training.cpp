@@ -165,7 +165,7 @@ TrainedRun run_training(const engine::EngineOptions& options, const engine::Grou
     fill(engine, step);
     const auto outcome = engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
-    engine.update(learning_rate, step + 1);
+    engine.update({step + 1, learning_rate, reduced.gradient_norm});
     observed.push_back({outcome.loss, reduced.gradient_norm});
   }
   for (std::size_t index = 0; index < measured.size(); ++index) {

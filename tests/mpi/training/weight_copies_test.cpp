@@ -73,8 +73,8 @@ Quantised count_quantised(const engine::EngineOptions& options) {
     kernels.forget();
     fill(engine, step);
     engine.run_schedule();
-    engine.reduce_gradients();
-    engine.update(learning_rate, step + 1);
+    const auto reduced = engine.reduce_gradients();
+    engine.update({step + 1, learning_rate, reduced.gradient_norm});
     quantised.training = kernels.count("quantise");
     CHECK(kernels.count("largest_magnitude") == quantised.training);
   }
@@ -136,8 +136,8 @@ TEST_CASE("an evaluation and a step after it find copies of what the weights are
         fill(engine, step);
         losses.push_back(engine.evaluate().loss_sum);
         losses.push_back(engine.run_schedule().loss);
-        engine.reduce_gradients();
-        engine.update(0.01, step + 1);
+        const auto reduced = engine.reduce_gradients();
+        engine.update({step + 1, 0.01, reduced.gradient_norm});
         losses.push_back(engine.evaluate().loss_sum);
       }
       // Whoever writes parameters by hand is followed, too.

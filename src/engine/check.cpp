@@ -1,0 +1,97 @@
+// What an engine refuses: options that do not fit together.
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/engine/engine.hpp"
+#include "trireme/layout/parallel_rules.hpp"
+#include "trireme/model/positions.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace trireme::engine {
+
+using layout::Axis;
+
+device::AttentionSize attention_of(const EngineOptions& options) {
+  const auto& model = options.model;
+  const int tensor = options.mesh.degree(Axis::tensor);
+  return {.dtype = options.dtype,
+          .batch = options.micro_batch,
+          .seq = options.sequence_length,
+          .heads = model.num_attention_heads / tensor,
+          .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
+          .head_dim = model.head_dim,
+          .dropout = model.dropout > 0.0};
+}
+
+namespace {
+
+layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
+  layout::ParallelArrangement arrangement{
+      .world_size = options.mesh.world_size(),
+      .tensor = options.mesh.degree(Axis::tensor),
+      .pipeline = options.mesh.degree(Axis::pipeline),
+      .data = options.mesh.degree(Axis::data),
+      .sequence = options.sequence_parallel == model::SequenceParallel::on,
+      .schedule = options.schedule,
+      .virtual_stages = options.virtual_stages,
+      .stage_layers =
+          std::vector<std::int64_t>(options.stage_layers.begin(), options.stage_layers.end()),
+      .micro_batch = options.micro_batch,
+      .sequence_length = options.sequence_length,
+      .micro_batches = options.micro_batches};
+  model::describe(options.model, arrangement);
+  return arrangement;
+}
+
+/// Widths of the model's matrices on this mesh, if they are multiplied in FP8. Cards multiply codes
+/// 16 at a time along both dimensions of a weight; the rule is the same everywhere, so that a run
+/// may move to a card.
+base::Status check_fp8(const EngineOptions& options) {
+  if (options.linear_forward != model::LinearForward::e4m3) return {};
+  constexpr std::int64_t together = 16;
+  const auto& model = options.model;
+  const auto tensor = std::int64_t{options.mesh.degree(Axis::tensor)};
+  const auto kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor);
+  const auto heads = model.num_attention_heads / tensor;
+  const std::pair<const char*, std::int64_t> widths[] = {
+      {"model.hidden_size", model.hidden_size},
+      {"model.intermediate_size / parallel.tensor", model.intermediate_size / tensor},
+      {"model.num_attention_heads / parallel.tensor x model.head_dim", heads * model.head_dim},
+      {"the width of a rank's queries, keys and values", (heads + 2 * kv_heads) * model.head_dim}};
+  for (const auto& [what, width] : widths) {
+    if (width % together == 0) continue;
+    return base::usage_failure(base::format(
+        "numerics.precision = fp8 but {} = {} is not a multiple of {} (FP8 products take so many "
+        "numbers at a time); use {} or precision bf16",
+        what, width, together, (width / together + 1) * together));
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Status check(const EngineOptions& options) {
+  if (auto status = model::check(options.model); !status.ok()) return status;
+  if (auto status = layout::check(arrangement_of(options)); !status.ok()) return status;
+  if (auto status = model::check_positions(
+          options.model, base::format("train.sequence_length = {}", options.sequence_length),
+          options.sequence_length);
+      !status.ok()) {
+    return status;
+  }
+  if (auto status = check_fp8(options); !status.ok()) return status;
+  if (options.card_attention) {
+    auto status = device::check_attention(attention_of(options), *options.card_attention);
+    if (!status.ok()) return status;
+  }
+  if (options.rule.rounding == optim::ParameterRounding::stochastic &&
+      options.dtype == device::DType::f32) {
+    return base::usage_failure(
+        "numerics.stochastic_rounding = true but numerics.precision = fp32 (parameters are their "
+        "own fp32 masters, and nothing is rounded); use precision bf16 or fp8, or leave it false");
+  }
+  return {};
+}
+
+}  // namespace trireme::engine
