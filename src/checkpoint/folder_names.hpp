@@ -8,7 +8,7 @@
 
 namespace trireme::checkpoint {
 
-/// What the name of a folder beside the steps says.
+/// Kind of a folder beside the steps, by its name.
 enum class FolderKind {
   committed,  ///< "step-000001200"
   temporary,  ///< "step-000001200.tmp-<uuid>": being written, being removed, or left by a crash

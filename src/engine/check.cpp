@@ -1,4 +1,4 @@
-// What an engine refuses: options that do not fit together.
+// Rules by which an engine refuses options that do not fit together.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/engine/engine.hpp"

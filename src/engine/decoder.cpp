@@ -28,7 +28,7 @@ model::StagePlace place_of(const DecoderOptions& options) {
   return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)]};
 }
 
-/// Which tokens each tensor-parallel rank has logits of.
+/// Tokens that each tensor-parallel rank has logits of.
 std::vector<layout::Box> vocabulary_parts(const DecoderOptions& options) {
   const char* name = options.model.tie_word_embeddings ? "embedding.weight" : "head.weight";
   std::vector<layout::Box> parts;
@@ -82,7 +82,7 @@ struct Decoder::Parts {
   Tensor flat_parameters;
   Tensor tokens;  // i32 [rows_at_once]
   Tensor hidden;  // [rows_at_once, hidden]
-  // Of the last stage alone.
+  // Tensors of the last stage alone.
   Tensor ends;        // [slots, hidden]: the last row of each part
   Tensor logits;      // f32 [slots * vocabulary]
   Tensor own_logits;  // f32 [slots * widest part], tensor parallel
@@ -91,7 +91,7 @@ struct Decoder::Parts {
   std::vector<float> host_logits;
   /// Made last, over what stands above.
   std::optional<model::DecoderStage> made_stage;
-  /// Of what collectives and messages work in; ends before memory and groups do.
+  /// Memory that collectives and messages work in; ends before memory and groups do.
   Registrations registrations;
 
   Parts(const DecoderOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
@@ -182,7 +182,7 @@ Tensor Decoder::Parts::on_host(const Tensor& values) {
   auto& device = kernels.device();
   if (device.is_host()) return values;
   host_logits.resize(static_cast<std::size_t>(values.element_count()));
-  // Of what is already done: a copy to memory that is not pinned may block unwatched.
+  // Kernels must be done before: a copy to memory that is not pinned may block unwatched.
   device.synchronize();
   device.copy_out(values, host_logits.data());
   device.synchronize();

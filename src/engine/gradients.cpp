@@ -18,7 +18,7 @@ class Timed {
   void start() {
     if (watch_ != nullptr) watch_->start();
   }
-  /// What failed is not timed.
+  /// Not called after a failure, which is not timed.
   void end() {
     if (watch_ != nullptr) watch_->stop();
   }
@@ -27,11 +27,11 @@ class Timed {
   device::Stopwatch* watch_;
 };
 
-/// Elements of the exchange buffer: for each partial piece, room for every rank's part.
+/// Elements of the exchange buffer: for each partial shard piece, room for every rank's part.
 std::int64_t exchange_size(const model::StageParameters& stage) {
   std::int64_t size = 0;
-  for (const auto& slab : stage.slabs()) {
-    for (const auto& piece : slab.pieces) {
+  for (const auto& fused : stage.fused_parameters()) {
+    for (const auto& piece : fused.pieces) {
       if (piece.partial) size += piece.parts * piece.flat.size();
     }
   }
@@ -47,33 +47,34 @@ GradientReducer::GradientReducer(const EngineOptions& options, const Groups& gro
       groups_(groups),
       kernels_(kernels),
       stage_(stage),
-      slabs_of_bucket_(stage.flat().buckets.size(), 0),
+      parameters_of_bucket_(stage.flat().buckets.size(), 0),
       exposed_(kernels.device().stopwatch()),
       hosts_part_(kernels.device().is_host() ? exposed_.get() : nullptr) {
   if (const auto size = exchange_size(stage); size > 0) {
     exchange_ = arena.allocate(device::DType::f32, {size});
   }
-  for (std::size_t slab = 0; slab < stage.slabs().size(); ++slab) {
-    const auto buckets = stage.flat().buckets_of_tensor(slab);
+  for (std::size_t index = 0; index < stage.fused_parameters().size(); ++index) {
+    const auto buckets = stage.flat().buckets_of_tensor(index);
     for (auto bucket = buckets.begin; bucket < buckets.end; ++bucket) {
-      ++slabs_of_bucket_[static_cast<std::size_t>(bucket)];
+      ++parameters_of_bucket_[static_cast<std::size_t>(bucket)];
     }
   }
 }
 
 void GradientReducer::begin_step(const Tensor& flat) {
   flat_ = flat;
-  slabs_missing_ = slabs_of_bucket_;
+  parameters_missing_ = parameters_of_bucket_;
   kernels_.fill(flat, 0.0F);
 }
 
 void GradientReducer::completed(const model::Place& place) {
-  for (std::size_t slab = 0; slab < stage_.slabs().size(); ++slab) {
-    if (stage_.slabs()[slab].place != place || stage_.slabs()[slab].late) continue;
-    const auto buckets = stage_.flat().buckets_of_tensor(slab);
-    for (auto bucket = buckets.begin; bucket < buckets.end; ++bucket) {
-      const auto index = static_cast<std::size_t>(bucket);
-      if (--slabs_missing_[index] == 0) start(index);
+  for (std::size_t index = 0; index < stage_.fused_parameters().size(); ++index) {
+    const auto& fused = stage_.fused_parameters()[index];
+    if (fused.place != place || fused.deferred) continue;
+    const auto buckets = stage_.flat().buckets_of_tensor(index);
+    for (auto each = buckets.begin; each < buckets.end; ++each) {
+      const auto bucket = static_cast<std::size_t>(each);
+      if (--parameters_missing_[bucket] == 0) start(bucket);
     }
   }
 }
@@ -109,15 +110,15 @@ void GradientReducer::wait_on_stream() {
   timed.end();
 }
 
-/// Sums pieces of which each tensor-parallel rank has one term. Ranks that hold different boxes
-/// put theirs at different places of the exchange buffer, zeros elsewhere.
+/// Sums shard pieces of which each tensor-parallel rank has one term. Ranks that hold different
+/// boxes put theirs at different places of the exchange buffer, zeros elsewhere.
 void GradientReducer::add_partial_terms() {
   if (!exchange_) return;
   kernels_.fill(exchange_, 0.0F);
   const auto each_partial = [this](const auto& act) {
     std::int64_t begin = 0;
-    for (const auto& slab : stage_.slabs()) {
-      for (const auto& piece : slab.pieces) {
+    for (const auto& fused : stage_.fused_parameters()) {
+      for (const auto& piece : fused.pieces) {
         if (!piece.partial) continue;
         const auto size = piece.flat.size();
         act(flat_.slice(0, piece.flat.begin, size),
@@ -131,8 +132,8 @@ void GradientReducer::add_partial_terms() {
   each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(place, own); });
 }
 
-/// After the sums over data-parallel ranks: both stages then add the same two terms, and have the
-/// same bits, whatever the order in which a library added the others on each of them.
+/// Runs after the sums over data-parallel ranks: both stages then add the same two terms, and have
+/// the same bits, whatever the order in which a library added the others on each of them.
 void GradientReducer::add_tied_terms() {
   if (groups_.embedding == nullptr || groups_.embedding->size() == 1) return;
   const auto& flat = stage_.flat();
@@ -150,7 +151,8 @@ void GradientReducer::finish() {
   Timed timed(exposed_.get());
   add_partial_terms();
   timed.end();
-  for (auto bucket = stage_.first_late_bucket(); bucket < stage_.flat().buckets.size(); ++bucket) {
+  for (auto bucket = stage_.first_deferred_bucket(); bucket < stage_.flat().buckets.size();
+       ++bucket) {
     start(bucket);
   }
   wait_on_stream();
@@ -166,8 +168,8 @@ double GradientReducer::global_norm() {
   std::vector<std::size_t> parameters;
   for (std::size_t bucket = 0; bucket < stage_.flat().buckets.size(); ++bucket) {
     const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
-    for (const auto& slab : stage_.slabs()) {
-      for (const auto& piece : slab.pieces) {
+    for (const auto& fused : stage_.fused_parameters()) {
+      for (const auto& piece : fused.pieces) {
         const auto from = std::max(shard.begin, piece.flat.begin);
         const auto to = std::min(shard.end, piece.flat.end);
         if (from >= to || !piece.primary) continue;
@@ -183,7 +185,7 @@ double GradientReducer::global_norm() {
   }
   double sum = 0;
   for (const double square : squares) sum += square;
-  // Where shards begin shows in the last bits of a double; a float does not see them, so the norm
+  // The begin of shards shows in the last bits of a double; a float does not see them, so the norm
   // and the clipping that follows from it are the same in every layout of the same sums.
   return static_cast<double>(static_cast<float>(std::sqrt(sum)));
 }

@@ -10,8 +10,8 @@
 namespace trireme::engine {
 
 /// Sums gradients over the ranks that share parameters: buckets over the data-parallel ranks as
-/// soon as backward has completed them, late slabs (whose gradient tensor-parallel ranks or two
-/// stages share) at the end.
+/// soon as backward has completed them, deferred ones (whose gradients tensor-parallel ranks or
+/// two stages share) at the end.
 class GradientReducer {
  public:
   GradientReducer(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
@@ -24,13 +24,13 @@ class GradientReducer {
   void completed(const model::Place& place);
   /// Progress without waiting.
   void poll();
-  /// What comes next on the device finds what has been started done.
+  /// The device's next kernel finds all reductions done that were started; the host need not wait.
   void wait_on_stream();
-  /// Reduces what is late and joins everything.
+  /// Reduces the deferred buckets and joins everything.
   void finish();
-  /// Since the last call: what the computing thread gave to reductions, be it to start them, to
-  /// move them along or to wait. On CPUs that is all of their work. A device moves data by itself:
-  /// how long it stood still, which is what computation did not hide.
+  /// Time since the last call that the computing thread gave to reductions, be it to start them, to
+  /// move them along or to wait: on CPUs that is all of their work. A device moves data by itself:
+  /// the time that it stood still, which computation did not hide.
   double take_exposed_seconds() { return exposed_->take(); }
 
   /// Global norm of the reduced gradients. Collective over all ranks; each distinct parameter
@@ -47,9 +47,9 @@ class GradientReducer {
   device::Kernels& kernels_;
   const model::StageParameters& stage_;
   device::Tensor flat_;
-  device::Tensor exchange_;         // f32: partial pieces, all parts of each
-  std::vector<int> slabs_missing_;  // [bucket]
-  std::vector<int> slabs_of_bucket_;
+  device::Tensor exchange_;              // f32: partial shard pieces, all parts of each
+  std::vector<int> parameters_missing_;  // [bucket]
+  std::vector<int> parameters_of_bucket_;
   std::vector<comm::Work> under_way_;
   std::unique_ptr<device::Stopwatch> exposed_;
   /// Null where a device moves data: the host's time costs none of its own.

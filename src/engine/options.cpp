@@ -12,7 +12,7 @@ layout::ParallelArrangement arrangement_of(const config::Config& config,
                                            const model::ModelConfig& model) {
   auto arrangement = config::arrangement(config.options());
   model::describe(model, arrangement);
-  // What `auto` means for the global batch: one micro-batch on each replica.
+  // `auto` means one micro-batch on each replica.
   if (!arrangement.global_batch) arrangement.micro_batches = 1;
   return arrangement;
 }
@@ -30,7 +30,7 @@ base::Status check(const config::Config& config, const layout::ParallelArrangeme
   return base::usage_failure(layout::text(found.front(), config::citation(config, arrangement)));
 }
 
-/// Where a step reads weights more than once, copies of them are worth their memory.
+/// Copies of weights are worth their memory where a step reads weights more than once.
 model::WeightCopies weight_copies_of(const EngineOptions& options) {
   const bool once = options.micro_batches == 1 && options.recompute != model::Recompute::full;
   return once ? model::WeightCopies::for_each_use : model::WeightCopies::kept;

@@ -37,7 +37,8 @@ class ChunkMessages {
   /// Posts the receive that an action needs, unless it is posted or there is none.
   void expect_input(int micro_batch);
   void expect_output_gradient(int micro_batch);
-  /// What comes next on the device finds it there. Empty where the model begins or ends.
+  /// The device's next kernel finds the tensor there; the host need not wait. Empty where the model
+  /// begins or ends.
   device::Tensor input(int micro_batch, device::Stopwatch& waiting);
   device::Tensor output_gradient(int micro_batch, device::Stopwatch& waiting);
   /// The input again, for backward.

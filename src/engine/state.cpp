@@ -14,11 +14,11 @@ using device::Tensor;
 
 namespace {
 
-/// Calls act(piece, flat range inside it) for every piece that meets the range.
+/// Calls act(piece, flat range inside it) for every shard piece that meets the range.
 template <typename Act>
 void each_piece(const model::StageParameters& stage, layout::FlatRange range, const Act& act) {
-  for (const auto& slab : stage.slabs()) {
-    for (const auto& piece : slab.pieces) {
+  for (const auto& fused : stage.fused_parameters()) {
+    for (const auto& piece : fused.pieces) {
       const auto begin = std::max(range.begin, piece.flat.begin);
       const auto end = std::min(range.end, piece.flat.end);
       if (begin < end) act(piece, layout::FlatRange{begin, end});
@@ -26,10 +26,10 @@ void each_piece(const model::StageParameters& stage, layout::FlatRange range, co
   }
 }
 
-/// `values` holds the elements of `segment`; names what of it belongs to which tensor.
+/// Adds the boxes of tensors that `segment` lies in; `values` holds its elements.
 void append_parts(const model::StageParameters& stage, const optim::Segment& segment,
                   const std::string& prefix, const Tensor& values, std::vector<StatePart>& parts) {
-  each_piece(stage, segment.flat, [&](const model::Piece& piece, layout::FlatRange range) {
+  each_piece(stage, segment.flat, [&](const model::ShardPiece& piece, layout::FlatRange range) {
     const auto& tensor = stage.parameters()[piece.parameter].tensor;
     auto begin = range.begin - segment.flat.begin;
     for (const auto& box : layout::boxes_of_flat_range(piece.box, range.begin - piece.flat.begin,
@@ -42,9 +42,9 @@ void append_parts(const model::StageParameters& stage, const optim::Segment& seg
   });
 }
 
-/// Where elements from `begin` of the flat buffer on lie in the piece's tensor.
+/// Place, in the tensor of a shard piece, of the elements from `begin` of the flat buffer on.
 device::StochasticRounding place_in_tensor(const model::StageParameters& stage,
-                                           const model::Piece& piece, std::int64_t begin) {
+                                           const model::ShardPiece& piece, std::int64_t begin) {
   const auto& tensor = stage.parameters()[piece.parameter].tensor;
   const auto& [offset, length] = piece.box;
   TRIREME_EXPECT(length.size() == 1 || length.size() == 2, "parameters are vectors and matrices");
@@ -63,14 +63,14 @@ class Collector {
       : stage_(stage), rounding_(rounding) {}
 
   void add(layout::FlatRange owned) {
-    for (const auto& slab : stage_.slabs()) {
+    for (const auto& fused : stage_.fused_parameters()) {
       switch (rounding_) {
         case optim::ParameterRounding::nearest:
-          add_run(owned, {slab.pieces.front().flat.begin, slab.pieces.back().flat.end}, slab);
+          add_run(owned, {fused.pieces.front().flat.begin, fused.pieces.back().flat.end}, fused);
           break;
         case optim::ParameterRounding::stochastic:
           // A run of one tensor each.
-          for (const auto& piece : slab.pieces) add_piece(owned, piece, slab);
+          for (const auto& piece : fused.pieces) add_piece(owned, piece, fused);
           break;
       }
     }
@@ -79,17 +79,18 @@ class Collector {
   Ownership take() { return std::move(ownership_); }
 
  private:
-  /// Whether there is a run in both; the last segment is it then.
-  bool add_run(layout::FlatRange owned, layout::FlatRange run, const model::Slab& slab) {
+  /// True when the ranges share a run, which is the last segment then.
+  bool add_run(layout::FlatRange owned, layout::FlatRange run, const model::FusedParameter& fused) {
     const auto begin = std::max(owned.begin, run.begin);
     const auto end = std::min(owned.end, run.end);
     if (begin >= end) return false;
     const auto state_begin = ownership_.state_size + begin - owned.begin;
-    ownership_.segments.push_back({{begin, end}, state_begin, slab.decays});
+    ownership_.segments.push_back({{begin, end}, state_begin, fused.decays});
     return true;
   }
-  void add_piece(layout::FlatRange owned, const model::Piece& piece, const model::Slab& slab) {
-    if (!add_run(owned, piece.flat, slab)) return;
+  void add_piece(layout::FlatRange owned, const model::ShardPiece& piece,
+                 const model::FusedParameter& fused) {
+    if (!add_run(owned, piece.flat, fused)) return;
     auto& segment = ownership_.segments.back();
     segment.place = place_in_tensor(stage_, piece, segment.flat.begin);
   }
@@ -130,8 +131,8 @@ std::vector<StatePart> Engine::state_parts() {
 std::vector<ParameterPart> parameter_parts(const model::StageParameters& stage,
                                            const Tensor& parameters, const Tensor& gradients) {
   std::vector<ParameterPart> parts;
-  for (const auto& slab : stage.slabs()) {
-    for (const auto& piece : slab.pieces) {
+  for (const auto& fused : stage.fused_parameters()) {
+    for (const auto& piece : fused.pieces) {
       const auto& tensor = stage.parameters()[piece.parameter].tensor;
       const auto size = piece.flat.size();
       parts.push_back(

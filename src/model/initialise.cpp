@@ -22,8 +22,8 @@ float initial_value(const Parameter& parameter, std::uint64_t seed, std::uint64_
   return 0.0F;
 }
 
-/// Elements [begin, end) of a piece, counted row-major inside it.
-void initialise_part(const Parameter& parameter, const Piece& piece, std::uint64_t seed,
+/// Elements [begin, end) of a shard piece, counted row-major inside it.
+void initialise_part(const Parameter& parameter, const ShardPiece& piece, std::uint64_t seed,
                      layout::FlatRange part, float* out) {
   const auto stream = base::stream_of(parameter.tensor.name);
   const bool matrix = piece.box.length.size() == 2;
@@ -39,7 +39,7 @@ void initialise_part(const Parameter& parameter, const Piece& piece, std::uint64
 
 /// The same by all CPUs that this thread may use: a normal number takes some 40 ns, a minute for a
 /// model of 1.5 billion. Each element's number depends on its place alone, not on who computes it.
-void initialise_piece(const Parameter& parameter, const Piece& piece, std::uint64_t seed,
+void initialise_piece(const Parameter& parameter, const ShardPiece& piece, std::uint64_t seed,
                       layout::FlatRange part, float* out) {
   constexpr std::int64_t worth_a_thread = std::int64_t{1} << 18;
   const auto cpus = std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
@@ -59,8 +59,8 @@ void initialise_piece(const Parameter& parameter, const Piece& piece, std::uint6
 
 void initialise(const StageParameters& stage, std::uint64_t seed, layout::FlatRange range,
                 const device::Tensor& out) {
-  for (const auto& slab : stage.slabs()) {
-    for (const auto& piece : slab.pieces) {
+  for (const auto& fused : stage.fused_parameters()) {
+    for (const auto& piece : fused.pieces) {
       const auto begin = std::max(range.begin, piece.flat.begin);
       const auto end = std::min(range.end, piece.flat.end);
       if (begin >= end) continue;

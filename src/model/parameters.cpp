@@ -22,7 +22,7 @@ class ListBuilder {
     parameter.tensor = {name, std::move(shape), std::move(cuts)};
     parameter.place = place;
     parameter.deviation = config_.initializer_range;
-    parameter.slab = name;
+    parameter.fused_name = name;
     list_.push_back(std::move(parameter));
     return list_.back();
   }
@@ -60,7 +60,7 @@ void add_projection(ListBuilder& list, const ModelConfig& config, int layer, con
   const std::int64_t rows = heads * config.head_dim;
   const bool key_or_value = *letter != 'q';
   auto& weight = list.matrix(prefix + letter + ".weight", place, {rows, config.hidden_size}, cuts);
-  weight.slab = prefix + "qkv.weight";
+  weight.fused_name = prefix + "qkv.weight";
   if (key_or_value) weight.gradient = TensorGradient::partial_in_replicas;
 }
 
@@ -70,7 +70,7 @@ void add_projection_bias(ListBuilder& list, const ModelConfig& config, int layer
   auto& bias =
       list.vector(prefix + letter + ".bias", {Place::Kind::layer, layer}, heads * config.head_dim,
                   Initialisation::zeros, {{Axis::tensor, 0, config.head_dim, heads}});
-  bias.slab = prefix + "qkv.bias";
+  bias.fused_name = prefix + "qkv.bias";
   if (*letter != 'q') bias.gradient = TensorGradient::partial_in_replicas;
 }
 
@@ -115,8 +115,8 @@ void add_mlp(ListBuilder& list, const ModelConfig& config, int layer) {
   const layout::Shape wide{config.intermediate_size, config.hidden_size};
   list.norm(prefix + "_norm", place);
   if (config.has_gated_mlp()) {
-    list.matrix(prefix + ".gate.weight", place, wide, rows).slab = prefix + ".gate_up.weight";
-    list.matrix(prefix + ".up.weight", place, wide, rows).slab = prefix + ".gate_up.weight";
+    list.matrix(prefix + ".gate.weight", place, wide, rows).fused_name = prefix + ".gate_up.weight";
+    list.matrix(prefix + ".up.weight", place, wide, rows).fused_name = prefix + ".gate_up.weight";
   } else {
     list.matrix(prefix + ".up.weight", place, wide, rows);
   }

@@ -9,8 +9,8 @@ namespace {
 
 using layout::Axis;
 
-/// Slabs begin at multiples of this many elements: one cache line of bf16, four of f32.
-constexpr std::int64_t slab_alignment = 64;
+/// Fused parameters begin at multiples of this many elements: one cache line of bf16, four of f32.
+constexpr std::int64_t parameter_alignment = 64;
 
 /// Coordinates of a rank along tp that see different boxes of this parameter.
 int distinct_parts(const Parameter& parameter, const layout::Mesh& mesh) {
@@ -32,10 +32,11 @@ bool gradient_is_partial(const Parameter& parameter, const StagePlace& place) {
   return false;
 }
 
-Piece make_piece(const Parameter& parameter, std::size_t index, const StagePlace& place) {
+ShardPiece make_shard_piece(const Parameter& parameter, std::size_t index,
+                            const StagePlace& place) {
   const int replicas = layout::replica_count(parameter.tensor, place.mesh, Axis::tensor);
   const int coordinate = place.mesh.coordinate(Axis::tensor, place.rank);
-  Piece piece;
+  ShardPiece piece;
   piece.parameter = index;
   piece.box = layout::shard_box(parameter.tensor, place.mesh, place.rank);
   piece.partial = gradient_is_partial(parameter, place);
@@ -82,70 +83,74 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
   order_and_place(place.mesh.degree(Axis::data), bucket_elements);
   if (shared && stage == last_stage) {
     // The first stage counts the tied table.
-    for (auto& piece : slabs_[index_.find("embedding.weight")->second].pieces) {
+    for (auto& piece : fused_parameters_[index_.find("embedding.weight")->second].pieces) {
       piece.primary = false;
     }
   }
 }
 
-/// Adds the slabs of one part of the model. The last stage takes of a tied embedding the token
-/// table alone.
+/// Adds the fused parameters of one part of the model. The last stage takes of a tied embedding the
+/// token table alone.
 void StageParameters::collect(const StagePlace& place, const Place& part, bool tied) {
   const bool last_stage_copy = tied && place.mesh.coordinate(Axis::pipeline, place.rank) != 0;
-  const auto first = slabs_.size();
+  const auto first = fused_parameters_.size();
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const auto& parameter = parameters_[index];
     if (parameter.place != part) continue;
     const bool is_table = parameter.tensor.name == "embedding.weight";
     if (last_stage_copy && !is_table) continue;
-    auto piece = make_piece(parameter, index, place);
-    if (slabs_.size() == first || slabs_.back().name != parameter.slab) {
-      Slab slab;
-      slab.name = parameter.slab;
-      slab.place = part;
-      slab.decays = parameter.decays;
-      slab.tied = tied && is_table;
-      slab.late = slab.tied;
-      slabs_.push_back(std::move(slab));
+    auto piece = make_shard_piece(parameter, index, place);
+    if (fused_parameters_.size() == first ||
+        fused_parameters_.back().name != parameter.fused_name) {
+      FusedParameter fused;
+      fused.name = parameter.fused_name;
+      fused.place = part;
+      fused.decays = parameter.decays;
+      fused.tied = tied && is_table;
+      fused.deferred = fused.tied;
+      fused_parameters_.push_back(std::move(fused));
     }
-    auto& slab = slabs_.back();
-    slab.rows += piece.box.length[0];
-    slab.columns = piece.box.length.size() == 2 ? piece.box.length[1] : 0;
-    slab.late = slab.late || piece.partial;
-    slab.pieces.push_back(std::move(piece));
+    auto& fused = fused_parameters_.back();
+    fused.rows += piece.box.length[0];
+    fused.columns = piece.box.length.size() == 2 ? piece.box.length[1] : 0;
+    fused.deferred = fused.deferred || piece.partial;
+    fused.pieces.push_back(std::move(piece));
   }
 }
 
 void StageParameters::order_and_place(int shards, std::int64_t bucket_elements) {
-  const auto turn = [](const Slab& slab) { return slab.tied ? 2 : slab.late ? 1 : 0; };
-  std::stable_sort(slabs_.begin(), slabs_.end(),
-                   [&](const Slab& a, const Slab& b) { return turn(a) < turn(b); });
+  const auto turn = [](const FusedParameter& fused) {
+    return fused.tied ? 2 : fused.deferred ? 1 : 0;
+  };
+  std::stable_sort(
+      fused_parameters_.begin(), fused_parameters_.end(),
+      [&](const FusedParameter& a, const FusedParameter& b) { return turn(a) < turn(b); });
   std::vector<std::int64_t> sizes[3];
-  for (const auto& slab : slabs_) sizes[turn(slab)].push_back(slab.element_count());
+  for (const auto& fused : fused_parameters_) sizes[turn(fused)].push_back(fused.element_count());
   const auto laid_out = [&](const std::vector<std::int64_t>& of) {
-    return layout::flat_layout(of, shards, bucket_elements, slab_alignment);
+    return layout::flat_layout(of, shards, bucket_elements, parameter_alignment);
   };
   flat_ = laid_out(sizes[0]);
-  first_late_bucket_ = flat_.buckets.size();
+  first_deferred_bucket_ = flat_.buckets.size();
   flat_ = concatenated(flat_, laid_out(sizes[1]));
   first_tied_bucket_ = flat_.buckets.size();
   // Alone, so that its bucket has the same shards on both stages that hold it.
   flat_ = concatenated(flat_, laid_out(sizes[2]));
-  for (std::size_t index = 0; index < slabs_.size(); ++index) {
-    auto& slab = slabs_[index];
+  for (std::size_t index = 0; index < fused_parameters_.size(); ++index) {
+    auto& fused = fused_parameters_[index];
     auto begin = flat_.tensors[index].begin;
-    for (auto& piece : slab.pieces) {
+    for (auto& piece : fused.pieces) {
       piece.flat = {begin, begin + layout::element_count(piece.box)};
       begin = piece.flat.end;
     }
-    const bool unique = index_.emplace(slab.name, index).second;
-    TRIREME_ENSURE(unique, "two slabs are called " + slab.name);
+    const bool unique = index_.emplace(fused.name, index).second;
+    TRIREME_ENSURE(unique, "two fused parameters are called " + fused.name);
   }
 }
 
 std::int64_t StageParameters::element_count() const {
   std::int64_t count = 0;
-  for (const auto& slab : slabs_) count += slab.element_count();
+  for (const auto& fused : fused_parameters_) count += fused.element_count();
   return count;
 }
 
@@ -154,24 +159,24 @@ void StageParameters::bind(const device::Tensor& parameters, const device::Tenso
   flat_gradients_ = gradients;
 }
 
-bool StageParameters::holds(std::string_view slab) const {
-  return index_.find(slab) != index_.end();
+bool StageParameters::holds(std::string_view name) const {
+  return index_.find(name) != index_.end();
 }
 
-device::Tensor StageParameters::view(const device::Tensor& flat, std::string_view slab) const {
-  const auto found = index_.find(slab);
+device::Tensor StageParameters::view(const device::Tensor& flat, std::string_view name) const {
+  const auto found = index_.find(name);
   if (found == index_.end() || !flat) return {};
-  const auto& held = slabs_[found->second];
+  const auto& held = fused_parameters_[found->second];
   const auto part = flat.slice(0, flat_.tensors[found->second].begin, held.element_count());
   return held.columns == 0 ? part : part.reshape({held.rows, held.columns});
 }
 
-device::Tensor StageParameters::parameter(std::string_view slab) const {
-  return view(flat_parameters_, slab);
+device::Tensor StageParameters::parameter(std::string_view name) const {
+  return view(flat_parameters_, name);
 }
 
-device::Tensor StageParameters::gradient(std::string_view slab) const {
-  return view(flat_gradients_, slab);
+device::Tensor StageParameters::gradient(std::string_view name) const {
+  return view(flat_gradients_, name);
 }
 
 }  // namespace trireme::model

@@ -7,9 +7,9 @@
 namespace trireme::model {
 
 /// First token of this rank's rows of a vocabulary-parallel table.
-inline std::int64_t first_token(const StageParameters& stage, const char* slab) {
-  for (const auto& held : stage.slabs()) {
-    if (held.name == slab) return held.pieces.front().box.offset[0];
+inline std::int64_t first_token(const StageParameters& stage, const char* name) {
+  for (const auto& held : stage.fused_parameters()) {
+    if (held.name == name) return held.pieces.front().box.offset[0];
   }
   return 0;
 }

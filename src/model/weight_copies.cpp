@@ -10,12 +10,12 @@
 namespace trireme::model {
 
 KeptCopies::KeptCopies(const StageParameters& stage, device::Arena& arena) {
-  for (const auto& slab : stage.slabs()) {
+  for (const auto& fused : stage.fused_parameters()) {
     // All matrices of layers are factors of products.
-    if (slab.place.kind != Place::Kind::layer || slab.columns == 0) continue;
-    copies_[slab.name] = {stage.parameter(slab.name),
-                          {arena.allocate(device::DType::e4m3, {slab.rows, slab.columns}),
-                           arena.allocate(device::DType::f32, {1})}};
+    if (fused.place.kind != Place::Kind::layer || fused.columns == 0) continue;
+    copies_[fused.name] = {stage.parameter(fused.name),
+                           {arena.allocate(device::DType::e4m3, {fused.rows, fused.columns}),
+                            arena.allocate(device::DType::f32, {1})}};
   }
 }
 
@@ -37,9 +37,9 @@ void KeptCopies::renew(const StageContext& context) const {
   }
 }
 
-const device::Quantised& KeptCopies::of(std::string_view slab) const {
-  const auto found = copies_.find(slab);
-  TRIREME_EXPECT(found != copies_.end(), "no copy is kept of " + std::string(slab));
+const device::Quantised& KeptCopies::of(std::string_view name) const {
+  const auto found = copies_.find(name);
+  TRIREME_EXPECT(found != copies_.end(), "no copy is kept of " + std::string(name));
   return found->second.copy;
 }
 

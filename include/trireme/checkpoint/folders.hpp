@@ -72,7 +72,7 @@ std::vector<std::filesystem::path> prune(const std::filesystem::path& checkpoint
 std::vector<std::filesystem::path> collect_garbage(const std::filesystem::path& checkpoints,
                                                    std::chrono::seconds idle);
 
-/// What a step holds, for people and for programs.
+/// Content of a step, for people and for programs.
 base::Json inspect_json(const Manifest& manifest);
 std::string inspect_text(const Manifest& manifest);
 

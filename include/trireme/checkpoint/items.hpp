@@ -8,23 +8,23 @@
 
 namespace trireme::checkpoint {
 
-/// What this rank holds of a logical tensor and can write. Every rank names all that it holds,
-/// replicas too: save() finds them and writes each element once.
+/// A box of a logical tensor that this rank holds and can write. Every rank names all that it
+/// holds, replicas too: save() finds them and writes each element once.
 ///
 /// Parameters have their names alone ("layers.0.mlp.up.weight"); what belongs to one has a purpose
 /// before it ("adamw.first_moment/layers.0.mlp.up.weight"). Allowed: letters, digits and "._-/:+".
 struct SaveItem {
   std::string name;
-  /// Of the whole tensor; one to four dimensions.
+  /// Shape of the whole tensor; one to four dimensions.
   layout::Shape shape;
-  /// Which part this rank holds; an item whose box is empty is passed over.
+  /// Part that this rank holds; an item whose box is empty is passed over.
   layout::Box box;
   /// The box's elements: as many dimensions as the box (strided is welcome), or a contiguous
   /// run of the same element count in row-major order. Its type is the type on disk.
   device::Tensor data;
 };
 
-/// What this rank wants of a logical tensor, and where to.
+/// A box of a logical tensor that this rank wants, and where to.
 struct LoadItem {
   std::string name;
   /// Must be the stored shape.
@@ -41,7 +41,7 @@ struct Assignment {
   layout::Box box;       ///< inside the item's box
 };
 
-/// What a rank holds, without the data: what ranks tell each other before a save.
+/// A box without its data: what ranks tell each other before a save.
 struct HeldBox {
   std::string name;
   layout::Shape shape;
@@ -49,11 +49,11 @@ struct HeldBox {
   layout::Box box;
 };
 
-/// Who writes what, as a pure function of what all ranks hold: result[rank]. Each element of
-/// each tensor is written by exactly one rank. Replicas of one box are cut into slabs spread over
-/// the ranks that hold it, such that all ranks write about the same number of bytes.
-/// Throws Error (internal) when ranks disagree about a tensor's shape or type, when boxes overlap
-/// without being equal, or when a tensor is not covered: naming tensor, ranks and boxes.
+/// Boxes that each rank writes, as a pure function of what all ranks hold: result[rank]. Each
+/// element of each tensor is written by exactly one rank. Replicas of one box are cut into shard
+/// pieces spread over the ranks that hold it, such that all ranks write about the same number of
+/// bytes. Throws Error (internal) when ranks disagree about a tensor's shape or type, when boxes
+/// overlap without being equal, or when a tensor is not covered: naming tensor, ranks and boxes.
 std::vector<std::vector<Assignment>> assign_writers(const std::vector<std::vector<HeldBox>>& held);
 
 }  // namespace trireme::checkpoint

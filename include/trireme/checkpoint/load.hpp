@@ -16,15 +16,15 @@
 
 namespace trireme::checkpoint {
 
-/// How files of a step are read.
+/// Access to the files of a step.
 struct ReadAccess {
   FileSystem* files = &FileSystem::system();
-  /// How long a read that the storage refuses for a while (EIO, ESTALE, …) is tried again.
+  /// Time for which a read that the storage refuses (EIO, ESTALE, …) is tried again.
   std::chrono::milliseconds patience{15'000};
 };
 
 struct LoadOptions {
-  /// Of this rank; 0 is one per core, at most four.
+  /// Reader threads of this rank; 0: one per core, at most four.
   int threads = 0;
   ReadAccess access = {};
 };
@@ -52,7 +52,7 @@ LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadIt
 std::uint64_t load_alone(const std::filesystem::path& step_folder, const Manifest& manifest,
                          std::span<const LoadItem> items, const LoadOptions& options = {});
 
-/// What a rank wants of the checkpoint whose manifest this is.
+/// Items that a rank wants of the checkpoint whose manifest this is.
 using ChooseItems = std::function<std::vector<LoadItem>(const Manifest&)>;
 
 /// Collective over the group. Host-blocking: yes. load() of what people type (find_step): rank 0

@@ -39,14 +39,14 @@ struct StoredFile {
 /// every box inside its tensor, every byte range inside its file, no overlap, no gap.
 struct Manifest {
   static constexpr std::int64_t format_version = 1;
-  /// Of manifest.json: readers refuse longer ones, and writers do not commit them.
+  /// Length of manifest.json: readers refuse longer ones, and writers do not commit them.
   static constexpr std::uint64_t max_text_bytes = std::uint64_t{256} << 20;
   static constexpr std::uint64_t default_block_bytes = std::uint64_t{1} << 20;
 
   std::int64_t step = 0;
   std::uint64_t tokens = 0;
   std::string tool_version;
-  /// Whatever the trainer needs beside tensors: configuration with origins, mesh, random-stream
+  /// State that the trainer needs beside tensors: configuration with origins, mesh, random-stream
   /// counters, data cursor.
   base::Json state;
   std::uint64_t block_bytes = default_block_bytes;
@@ -55,7 +55,7 @@ struct Manifest {
 
   /// Null when there is none of this name.
   const StoredTensor* find(std::string_view name) const;
-  /// Of all tensors together.
+  /// Bytes of all tensors together.
   std::uint64_t payload_bytes() const;
 };
 

@@ -9,17 +9,17 @@
 
 namespace trireme::checkpoint {
 
-/// How bytes reach the disk: through the system's cache, as checkpoints are written, or past it.
+/// Way of bytes to the disk: through the system's cache, as checkpoints are written, or past it.
 enum class DiskAccess { buffered, direct };
 /// "buffered", "direct".
 const char* name(DiskAccess access);
 
 struct DiskOptions {
   std::filesystem::path folder;
-  /// Of all ranks together; each writes a file with its share, in whole blocks of 1 MiB.
+  /// Bytes of all ranks together; each writes a file with its share, in whole blocks of 1 MiB.
   std::uint64_t bytes = std::uint64_t{1} << 30;
   std::vector<DiskAccess> accesses{DiskAccess::buffered, DiskAccess::direct};
-  /// Of each rank; 0: as many as a checkpoint's writer takes.
+  /// Threads of each rank; 0: as many as a checkpoint's writer takes.
   int threads = 0;
   int repeats = 3;
 };

@@ -26,7 +26,7 @@ struct SaveRequest {
 };
 
 struct SaveOptions {
-  /// Of this rank, for checksums and writing; 0 is one per core, at most four.
+  /// Threads of this rank, for checksums and writing; 0: one per core, at most four.
   int threads = 0;
   FileSystem& files = FileSystem::system();
 };

@@ -11,7 +11,7 @@
 
 namespace trireme::engine {
 
-/// What a rank decodes with.
+/// Everything that decides how a rank decodes.
 struct DecoderOptions {
   model::ModelConfig model;
   layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
@@ -19,7 +19,7 @@ struct DecoderOptions {
   /// Layers of each position of the pipeline; empty for an even assignment.
   std::vector<int> stage_layers;
   device::DType dtype = device::DType::f32;
-  /// How cards compute attention; nothing on CPUs.
+  /// Attention kernels of cards; nothing on CPUs.
   std::optional<device::AttentionChoice> card_attention;
   /// Sequences at once, and positions that each may reach.
   model::DecoderStage::Capacity capacity;
@@ -27,7 +27,7 @@ struct DecoderOptions {
   std::int64_t rows_at_once = 1;
 };
 
-/// What does not fit together, with key, value and rule.
+/// Refuses options that do not fit together, with key, value and rule.
 base::Status check(const DecoderOptions& options);
 
 /// Runs new tokens of several sequences through all stages of one data-parallel replica, with the
@@ -35,14 +35,14 @@ base::Status check(const DecoderOptions& options);
 /// Why steps are ragged: docs/decisions/0024.
 class Decoder {
  public:
-  /// Of the groups, tensor and pipeline are used.
+  /// Groups `tensor` and `pipeline` are used.
   Decoder(const DecoderOptions& options, const Groups& groups, device::Kernels& kernels,
           Memory& memory);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// What this rank has of the parameters, on its device: for the caller to fill.
+  /// Parts of parameters that this rank has, on its device: for the caller to fill.
   std::vector<ParameterPart> parameter_parts();
 
   /// Collective over the replica. tokens: those of all parts, row after row. On the last stage:

@@ -42,7 +42,7 @@ struct EngineOptions {
   device::DType dtype = device::DType::f32;
   /// e4m3: with bf16 as the compute type.
   model::LinearForward linear_forward = model::LinearForward::plain;
-  /// Of e4m3 alone.
+  /// Copies of weights, with e4m3 alone.
   model::WeightCopies weight_copies = model::WeightCopies::for_each_use;
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
   model::Recompute recompute = model::Recompute::none;
@@ -55,13 +55,13 @@ struct EngineOptions {
   /// Largest global gradient norm; 0: gradients are not clipped.
   double clip_norm = 0.0;
   std::uint64_t seed = 0;
-  /// How cards compute attention; nothing on CPUs.
+  /// Attention kernels of cards; nothing on CPUs.
   std::optional<device::AttentionChoice> card_attention;
   /// Training steps only; collectives stand between recordings (docs/decisions/0026).
   RecordSteps record = RecordSteps::no;
 };
 
-/// What does not fit together, with key, value and rule.
+/// Refuses options that do not fit together, with key, value and rule.
 base::Status check(const EngineOptions& options);
 
 /// Attention of one micro-batch with a rank's part of the heads.
@@ -98,12 +98,12 @@ struct ScheduleOutcome {
 struct ReduceOutcome {
   /// Over all distinct parameters once; the same bits on every rank.
   double gradient_norm = 0;
-  /// What the computing thread gave to reductions: starting them, moving them along, waiting. Of a
-  /// device, how long it stood still for them.
+  /// Time that the computing thread gave to reductions: starting them, moving them along, waiting.
+  /// On a device, the time that it stood still for them.
   double exposed_seconds = 0;
 };
 
-/// What an update goes by.
+/// Numbers that an update goes by.
 struct Update {
   /// From 1.
   std::int64_t step = 1;
@@ -131,7 +131,7 @@ struct StatePart {
   bool primary = true;
 };
 
-/// What a rank has of one parameter, and of its gradient when it trains: a whole box.
+/// Part of one parameter that a rank has, and of its gradient when it trains: a whole box.
 struct ParameterPart {
   std::string name;
   layout::Shape shape;
@@ -156,8 +156,8 @@ class Engine {
 
   /// Initial values from the seed.
   void initialise();
-  /// Where the caller puts the tokens of micro-batch `index` before a step or an evaluation; once
-  /// this returns, former tokens are no longer needed.
+  /// Buffers for the tokens of micro-batch `index`, for the caller to fill before a step or an
+  /// evaluation; once this returns, former tokens are no longer needed.
   TokenBuffers& batch(int index);
 
   // A training step is these three, in this order; each is collective over all ranks.
@@ -174,7 +174,7 @@ class Engine {
   /// targets. On the last stage `seen` is told each micro-batch that is through, in order.
   EvaluationOutcome evaluate(const std::function<void(int)>& seen = {});
 
-  // Of the last stage alone.
+  // These are of the last stage alone.
 
   /// Logits of the last micro-batch that evaluate() has seen: [rows, local vocabulary] in the
   /// compute type. Collective over the tensor-parallel ranks. Needs KeepLogits::yes.
@@ -183,7 +183,7 @@ class Engine {
   std::int64_t first_token() const;
   bool is_last_stage() const;
 
-  /// What this rank has of the training state (masters and moments), as boxes.
+  /// Training state of this rank (masters and moments), as boxes.
   std::vector<StatePart> state_parts();
   /// After the values of state_parts() were overwritten with those of after `step` (0: before the
   /// first): parameters follow. Collective.
@@ -207,7 +207,7 @@ class Engine {
 
   const layout::Schedule& schedule() const;
   const EngineOptions& options() const;
-  /// Where its tensors lie.
+  /// The device of its tensors.
   device::Device& device() const;
 
  private:

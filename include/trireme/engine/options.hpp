@@ -13,21 +13,21 @@ namespace trireme::engine {
 base::Result<layout::Mesh> mesh_from(const config::Config& config, const model::ModelConfig& model,
                                      int world_size);
 
-/// What the rules of a parallel arrangement ask of this configuration and model.
+/// Parallel arrangement that this configuration and model ask for, as far as it is known.
 layout::ParallelArrangement arrangement_of(const config::Config& config,
                                            const model::ModelConfig& model);
 
 /// The type of parameters and activations that `numerics.precision` means.
 device::DType compute_type(const config::NumericsOptions& numerics);
 
-/// How cards compute attention; nothing where CPUs do.
+/// Attention kernels of cards; nothing where CPUs compute.
 std::optional<device::AttentionChoice> card_attention(const config::NumericsOptions& numerics);
 
 /// Whether cards have kernels for the heads of this model, which options_from() checks too: here
 /// before there is a mesh.
 base::Status check_attention(const config::Options& keys, const model::ModelConfig& model);
 
-/// What the configuration means for one rank, checked: every failure names key, value and rule.
+/// Options of one rank by the configuration, checked: every failure names key, value and rule.
 base::Result<EngineOptions> options_from(const config::Config& config,
                                          const model::ModelConfig& model, const layout::Mesh& mesh,
                                          base::Rank rank);

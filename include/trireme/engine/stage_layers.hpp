@@ -7,7 +7,7 @@
 
 namespace trireme::engine {
 
-/// How the layers lie on the positions of a pipeline.
+/// Layers at each position of a pipeline.
 struct StageLayers {
   /// One count a position, in the model's order.
   std::vector<int> counts;

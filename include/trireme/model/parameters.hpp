@@ -11,7 +11,7 @@ namespace trireme::model {
 
 enum class Initialisation { normal, ones, zeros };
 
-/// Which part of a model a parameter belongs to: the embedding, one of the layers, or the head.
+/// Part of a model that a parameter belongs to: the embedding, one of the layers, or the head.
 struct Place {
   enum class Kind { embedding, layer, head };
   Kind kind = Kind::layer;
@@ -19,7 +19,7 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-/// What tensor-parallel ranks know of a parameter's gradient after backward.
+/// Knowledge that tensor-parallel ranks have of a parameter's gradient after backward.
 enum class TensorGradient {
   complete,             ///< each rank has the gradient of what it holds
   partial_in_sequence,  ///< partial when sequence-parallel ranks see different rows (norms)
@@ -38,16 +38,16 @@ struct Parameter {
   /// Matrices decay, vectors do not.
   bool decays = true;
   TensorGradient gradient = TensorGradient::complete;
-  /// Consecutive parameters of one slab lie row after row in memory and enter one product:
-  /// q, k, v; gate, up.
-  std::string slab;
+  /// Name of the fused parameter that it is part of. Consecutive parameters of one lie row after
+  /// row in memory and enter one product: q, k, v; gate, up.
+  std::string fused_name;
 };
 
 /// The one list of parameters, in model order. With tied embeddings the head has no matrix of
 /// its own.
 std::vector<Parameter> parameters(const ModelConfig& config);
 
-/// Where a parameter lives in Hugging Face's files.
+/// Place of a parameter in Hugging Face's files.
 struct HuggingFaceTensor {
   std::string name;
   /// Shape as stored there.

@@ -15,33 +15,35 @@ namespace trireme::model {
 
 enum class SequenceParallel { off, on };
 
-/// What a rank holds of one logical parameter.
-struct Piece {
+/// The part of one logical parameter that a rank holds.
+struct ShardPiece {
   /// Index into parameters().
   std::size_t parameter = 0;
   layout::Box box;
-  /// Where the box lies, row-major, in the rank's flat buffers.
+  /// Range of the box, row-major, in the rank's flat buffers.
   layout::FlatRange flat{};
   /// Exactly one rank of a data-parallel replica is primary for a box: global norms count it.
   bool primary = true;
   /// The gradient is one of several terms until tensor-parallel ranks have added theirs.
   bool partial = false;
-  /// Among how many boxes of the parameter along tp, and which is this.
+  /// Number of different boxes of the parameter along tp, and the index of this one.
   int parts = 1;
   int part = 0;
 };
 
-/// Pieces that lie row after row and act as one matrix or vector.
-struct Slab {
+/// Shard pieces that lie row after row and act as one matrix or vector: q, k and v, say, or one
+/// parameter alone.
+struct FusedParameter {
   std::string name;
   Place place;
   std::int64_t rows = 0;
   /// 0 for a vector.
   std::int64_t columns = 0;
-  std::vector<Piece> pieces;
+  std::vector<ShardPiece> pieces;
   bool decays = true;
-  /// The gradient needs more than data-parallel reduction (see engine), so it is reduced last.
-  bool late = false;
+  /// The gradient needs more than data-parallel reduction (see engine), so it is reduced last, in a
+  /// deferred bucket.
+  bool deferred = false;
   /// Also held by another stage: tied embeddings.
   bool tied = false;
 
@@ -56,19 +58,19 @@ struct StagePlace {
   SequenceParallel sequence_parallel = SequenceParallel::off;
 };
 
-/// Which slabs a rank holds and where they lie in its flat buffers: in the order in which
-/// backward completes their gradients, so that early buckets can be reduced while later layers
-/// still compute; late slabs are in buckets of their own at the end, and a tied table behind them
-/// in one of its own (docs/decisions/0023).
+/// Fused parameters of a rank and their places in its flat buffers: in the order in which backward
+/// completes their gradients, so that early buckets can be reduced while later layers still
+/// compute; deferred ones are in buckets of their own at the end, and a tied table behind them in
+/// one of its own (docs/decisions/0023).
 class StageParameters {
  public:
   StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  const std::vector<Slab>& slabs() const { return slabs_; }
+  const std::vector<FusedParameter>& fused_parameters() const { return fused_parameters_; }
   const layout::FlatLayout& flat() const { return flat_; }
-  /// Buckets from this one on hold late slabs only.
-  std::size_t first_late_bucket() const { return first_late_bucket_; }
+  /// Buckets from this one on are deferred.
+  std::size_t first_deferred_bucket() const { return first_deferred_bucket_; }
   /// Buckets from this one on hold the tied table only: none, or one.
   std::size_t first_tied_bucket() const { return first_tied_bucket_; }
   /// Elements that are parameters, padding left out.
@@ -76,20 +78,20 @@ class StageParameters {
 
   /// Gives the views below something to look at; either may be empty.
   void bind(const device::Tensor& parameters, const device::Tensor& gradients);
-  bool holds(std::string_view slab) const;
-  /// [rows, columns], or [rows] for a vector. Empty for a slab that this model does not have.
-  device::Tensor parameter(std::string_view slab) const;
-  device::Tensor gradient(std::string_view slab) const;
+  bool holds(std::string_view name) const;
+  /// [rows, columns], or [rows] for a vector. Empty for a name that this model does not have.
+  device::Tensor parameter(std::string_view name) const;
+  device::Tensor gradient(std::string_view name) const;
 
  private:
   void collect(const StagePlace& place, const Place& part, bool tied);
   void order_and_place(int shards, std::int64_t bucket_elements);
-  device::Tensor view(const device::Tensor& flat, std::string_view slab) const;
+  device::Tensor view(const device::Tensor& flat, std::string_view name) const;
 
   std::vector<Parameter> parameters_;
-  std::vector<Slab> slabs_;
+  std::vector<FusedParameter> fused_parameters_;
   layout::FlatLayout flat_;
-  std::size_t first_late_bucket_ = 0;
+  std::size_t first_deferred_bucket_ = 0;
   std::size_t first_tied_bucket_ = 0;
   std::map<std::string, std::size_t, std::less<>> index_;
   device::Tensor flat_parameters_;

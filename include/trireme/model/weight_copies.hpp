@@ -26,8 +26,8 @@ class KeptCopies {
   /// Collective over the tensor-parallel group, joined: the device's next kernel finds copies of
   /// what the weights are now, and the host has not waited.
   void renew(const StageContext& context) const;
-  /// Of the slab with this name.
-  const device::Quantised& of(std::string_view slab) const;
+  /// The copy of the fused parameter with this name.
+  const device::Quantised& of(std::string_view name) const;
 
  private:
   struct Copy {

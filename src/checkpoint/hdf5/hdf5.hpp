@@ -55,7 +55,7 @@ Type element_type(device::DType dtype);
 bool same_type(const Type& a, const Type& b);
 
 Space simple_space(const layout::Shape& shape);
-/// What of `space` the next use of it means.
+/// Selects the box of `space` that its next use means.
 void select(const Space& space, const layout::Box& box);
 
 /// Contiguous, its storage allocated now and never filled; groups on the way are made.
@@ -64,7 +64,7 @@ Dataset create_contiguous(const File& file, const std::string& path, const Type&
 Dataset open_dataset(const File& file, const std::string& path);
 Type type_of(const Dataset& dataset);
 std::uint64_t storage_bytes(const Dataset& dataset);
-/// Where the elements begin, in bytes from the file's start.
+/// Byte of the file at which the elements begin.
 std::uint64_t storage_offset(const Dataset& dataset);
 
 /// A dataset made of boxes of datasets in other files, which are found beside this one.

@@ -12,7 +12,7 @@
 
 namespace trireme::checkpoint {
 
-/// What one stored box gives to one destination.
+/// Elements that one stored box gives to one destination.
 struct Transfer {
   const StoredTensor* tensor = nullptr;
   const StoredBox* stored = nullptr;
@@ -29,7 +29,7 @@ struct Transfer {
   }
 };
 
-/// What a rank reads of one file.
+/// Transfers from one file to a rank, and the blocks to read for them.
 struct FileReads {
   std::size_t file = 0;
   std::vector<Transfer> transfers;    ///< ascending by stored byte
@@ -40,7 +40,8 @@ struct FileReads {
 base::Result<std::vector<FileReads>> plan_reads(const Manifest& manifest,
                                                 std::span<const LoadItem> items);
 
-/// Copies what the transfer wants of file bytes [begin, begin + block.size()) to its destination.
+/// Copies the elements that the transfer wants of file bytes [begin, begin + block.size()) to its
+/// destination.
 void deliver(const Transfer& transfer, std::uint64_t begin, std::span<const std::byte> block);
 
 }  // namespace trireme::checkpoint

@@ -12,10 +12,10 @@
 namespace trireme::checkpoint {
 namespace {
 
-/// Replicated boxes are cut into slabs of a sixteenth of what a rank will write, so that ranks
-/// differ by no more than that; but none below 1 MiB, because each becomes a dataset.
-constexpr std::int64_t slabs_per_rank = 16;
-constexpr std::int64_t min_slab_bytes = std::int64_t{1} << 20;
+/// Replicated boxes are cut into shard pieces of a sixteenth of what a rank will write, so that
+/// ranks differ by no more than that; but none below 1 MiB, because each becomes a dataset.
+constexpr std::int64_t pieces_per_rank = 16;
+constexpr std::int64_t min_piece_bytes = std::int64_t{1} << 20;
 
 struct Holder {
   std::size_t rank;
@@ -30,7 +30,7 @@ struct Tensor {
   std::map<BoxKey, std::vector<Holder>> boxes;
 };
 
-/// Something that exactly one of the holders writes.
+/// A box that exactly one of the holders writes.
 struct Task {
   std::int64_t bytes;
   layout::Box box;
@@ -73,7 +73,7 @@ void check(const std::map<std::string_view, Tensor>& tensors) {
     std::vector<layout::Box> boxes;
     for (const auto& [key, holders] : tensor.boxes) boxes.push_back({key.first, key.second});
     defect(check_tiling(name, tensor.first->shape, boxes));
-    // In master.h5, one would have to be a dataset and a folder at once.
+    // In master.h5, the shorter name would have to be a dataset and a folder at once.
     for (auto at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
       if (!tensors.contains(name.substr(0, at))) continue;
       throw base::Error(base::ExitCode::internal,
@@ -88,29 +88,29 @@ std::int64_t bytes_of(const Tensor& tensor, const layout::Box& box) {
          static_cast<std::int64_t>(device::size_of(tensor.first->dtype));
 }
 
-std::int64_t slab_bytes(const std::map<std::string_view, Tensor>& tensors, std::size_t ranks) {
+std::int64_t piece_bytes(const std::map<std::string_view, Tensor>& tensors, std::size_t ranks) {
   std::int64_t bytes = 0;
   for (const auto& [name, tensor] : tensors) {
     bytes += bytes_of(tensor, layout::whole(tensor.first->shape));
   }
-  return std::max(min_slab_bytes, bytes / static_cast<std::int64_t>(ranks) / slabs_per_rank);
+  return std::max(min_piece_bytes, bytes / static_cast<std::int64_t>(ranks) / pieces_per_rank);
 }
 
-void add_tasks(const Tensor& tensor, std::int64_t slab_bytes, std::vector<Task>& tasks) {
+void add_tasks(const Tensor& tensor, std::int64_t piece_bytes, std::vector<Task>& tasks) {
   for (const auto& [key, holders] : tensor.boxes) {
     const layout::Box box{key.first, key.second};
-    // Along the first dimension that has a length, a slab stays contiguous in the box.
+    // Along the first dimension that has a length, a piece stays contiguous in the box.
     std::size_t along = 0;
     while (along + 1 < box.length.size() && box.length[along] == 1) ++along;
     const auto length = box.length[along];
-    const auto slabs = holders.size() == 1 ? 1
-                                           : std::clamp<std::int64_t>(
-                                                 bytes_of(tensor, box) / slab_bytes, 1, length);
-    for (std::int64_t slab = 0; slab < slabs; ++slab) {
+    const auto pieces = holders.size() == 1 ? 1
+                                            : std::clamp<std::int64_t>(
+                                                  bytes_of(tensor, box) / piece_bytes, 1, length);
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
       auto part = box;
-      const auto begin = slab * length / slabs;
+      const auto begin = piece * length / pieces;
       part.offset[along] += begin;
-      part.length[along] = (slab + 1) * length / slabs - begin;
+      part.length[along] = (piece + 1) * length / pieces - begin;
       tasks.push_back({bytes_of(tensor, part), part, &holders});
     }
   }
@@ -122,9 +122,9 @@ std::vector<std::vector<Assignment>> assign_writers(const std::vector<std::vecto
   const auto tensors = collect(held);
   check(tensors);
   std::vector<Task> tasks;
-  const auto slab = slab_bytes(tensors, held.size());
-  for (const auto& [name, tensor] : tensors) add_tasks(tensor, slab, tasks);
-  // What only one rank can write comes first; then the largest, to the holder that has least
+  const auto bytes = piece_bytes(tensors, held.size());
+  for (const auto& [name, tensor] : tensors) add_tasks(tensor, bytes, tasks);
+  // Boxes that only one rank can write come first; then the largest, to the holder that has least
   // (longest processing time first). Stable, so that equal ranks compute equal assignments.
   std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) {
     return std::tuple(a.holders->size() > 1, -a.bytes) <

@@ -29,16 +29,16 @@ TEST_CASE("FLOPs per token are 6 N + 12 L h s, N what enters products") {
   CHECK(model::flops_per_token(llama, 100) == Approx(6.0 * products + 12.0 * 32 * 4096 * 100));
 }
 
-TEST_CASE("parameters have unique names, and slabs are neighbours") {
+TEST_CASE("parameters have unique names, and those of a fused one are neighbours") {
   for (const auto& config : {gpt2_124m(), llama3_8b(), qwen3_06b()}) {
     std::set<std::string> names;
     std::set<std::string> finished;
     std::string current;
     for (const auto& parameter : model::parameters(config)) {
       CHECK(names.insert(parameter.tensor.name).second);
-      if (parameter.slab == current) continue;
-      CHECK(finished.insert(parameter.slab).second);
-      current = parameter.slab;
+      if (parameter.fused_name == current) continue;
+      CHECK(finished.insert(parameter.fused_name).second);
+      current = parameter.fused_name;
     }
   }
 }

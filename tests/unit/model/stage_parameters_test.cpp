@@ -38,8 +38,8 @@ void collect(const model::StageParameters& stage, std::map<std::string, float>& 
   std::vector<float> flat(static_cast<std::size_t>(stage.flat().size), -7.0F);
   model::initialise(stage, 5, {0, stage.flat().size},
                     device::Tensor(flat.data(), device::DType::f32, {stage.flat().size}));
-  for (const auto& slab : stage.slabs()) {
-    for (const auto& piece : slab.pieces) {
+  for (const auto& fused : stage.fused_parameters()) {
+    for (const auto& piece : fused.pieces) {
       const auto& tensor = stage.parameters()[piece.parameter].tensor;
       const std::int64_t width = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
       const std::int64_t columns = tensor.shape.size() == 2 ? piece.box.length[1] : 1;
@@ -80,23 +80,24 @@ TEST_CASE("exactly one rank of a replica is primary for every element") {
     std::int64_t primary = 0;
     for (int rank = 0; rank < mesh.world_size(); ++rank) {
       const auto stage = stage_of(config, mesh, rank);
-      for (const auto& slab : stage.slabs()) {
-        for (const auto& piece : slab.pieces) primary += piece.primary ? piece.flat.size() : 0;
+      for (const auto& fused : stage.fused_parameters()) {
+        for (const auto& piece : fused.pieces) primary += piece.primary ? piece.flat.size() : 0;
       }
     }
     CHECK(primary == model::parameter_count(config));
   }
 }
 
-TEST_CASE("late slabs lie in buckets of their own at the end") {
+TEST_CASE("deferred parameters lie in buckets of their own at the end") {
   const auto stage = stage_of(small(true), layout::Mesh::of(2, 2, 4), 0);
   bool seen = false;
-  for (std::size_t slab = 0; slab < stage.slabs().size(); ++slab) {
-    const auto buckets = stage.flat().buckets_of_tensor(slab);
-    const auto first_late = static_cast<std::int64_t>(stage.first_late_bucket());
-    if (stage.slabs()[slab].late) CHECK(buckets.begin >= first_late);
-    if (!stage.slabs()[slab].late) CHECK(buckets.end <= first_late);
-    seen = seen || stage.slabs()[slab].late;
+  for (std::size_t index = 0; index < stage.fused_parameters().size(); ++index) {
+    const bool deferred = stage.fused_parameters()[index].deferred;
+    const auto buckets = stage.flat().buckets_of_tensor(index);
+    const auto first_deferred = static_cast<std::int64_t>(stage.first_deferred_bucket());
+    if (deferred) CHECK(buckets.begin >= first_deferred);
+    if (!deferred) CHECK(buckets.end <= first_deferred);
+    seen = seen || deferred;
   }
   CHECK(seen);
 }
