@@ -1,6 +1,6 @@
 #pragma once
 
-#include "device/cudnn/reason.hpp"
+#include "device/cuda/attention/cudnn/reason.hpp"
 
 #include <optional>
 #include <string>

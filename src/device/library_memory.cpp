@@ -1,6 +1,6 @@
 #include "trireme/device/library_memory.hpp"
 
-#include "device/cudnn/attention.hpp"
+#include "device/cuda/attention/cudnn/attention.hpp"
 
 namespace trireme::device {
 

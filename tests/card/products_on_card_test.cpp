@@ -4,8 +4,8 @@
 #include "trireme/base/json.hpp"
 #include "trireme/device/arena.hpp"
 
-#include "device/cuda/product_choices.hpp"
-#include "device/cuda/product_work.hpp"
+#include "device/cuda/gemm/operands.hpp"
+#include "device/cuda/gemm/tuning_cache.hpp"
 #include "gpu/mirrored_kernels.hpp"
 #include "support/fake_cublaslt/opened.hpp"
 #include "unit/device/cublaslt_gemm.hpp"

@@ -3,7 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/device/kernels.hpp"
 
-#include "device/cuda/stream.hpp"
+#include "device/cuda/runtime/stream.hpp"
 
 #include <catch2/catch.hpp>
 

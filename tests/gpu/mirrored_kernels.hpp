@@ -1,6 +1,6 @@
 #pragma once
 
-#include "device/cuda/stream.hpp"
+#include "device/cuda/runtime/stream.hpp"
 #include "support/device/operand_kernels.hpp"
 
 #include <memory>

@@ -2,7 +2,7 @@
 #include "trireme/device/device.hpp"
 #include "trireme/device/kernels.hpp"
 
-#include "device/cuda/stream.hpp"
+#include "device/cuda/runtime/stream.hpp"
 #include "unit/device/compare.hpp"
 
 #include <catch2/catch.hpp>

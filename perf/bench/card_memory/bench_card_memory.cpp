@@ -6,8 +6,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 
-#include "device/cuda/call.hpp"
-#include "device/cuda/cuda_device.hpp"
+#include "device/cuda/runtime/call.hpp"
+#include "device/cuda/runtime/cuda_device.hpp"
 
 #include <poll.h>
 #include <unistd.h>

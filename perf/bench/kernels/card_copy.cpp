@@ -1,6 +1,6 @@
 #include "card_copy.hpp"
 
-#include "device/cuda/stream.hpp"
+#include "device/cuda/runtime/stream.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,13 +2,13 @@
 #include "trireme/device/data_sheet.hpp"
 #include "trireme/device/kernels.hpp"
 
-#include "device/cuda/blas.hpp"
-#include "device/cuda/card_attention.hpp"
-#include "device/cuda/cuda_device.hpp"
-#include "device/cuda/launcher.hpp"
-#include "device/cuda/own_kernels.hpp"
-#include "device/cuda/products.hpp"
-#include "device/cuda/stream.hpp"
+#include "device/cuda/attention/gpu_attention.hpp"
+#include "device/cuda/gemm/cublaslt.hpp"
+#include "device/cuda/gemm/cublaslt_gemm.hpp"
+#include "device/cuda/kernels/own_kernels.hpp"
+#include "device/cuda/runtime/cuda_device.hpp"
+#include "device/cuda/runtime/launcher.hpp"
+#include "device/cuda/runtime/stream.hpp"
 
 namespace trireme::device {
 namespace {

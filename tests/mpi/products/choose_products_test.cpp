@@ -4,8 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/comm/bytes.hpp"
 
-#include "device/cuda/product_choices.hpp"
-#include "device/cuda/product_work.hpp"
+#include "device/cuda/gemm/operands.hpp"
+#include "device/cuda/gemm/tuning_cache.hpp"
 #include "mpi/training/training.hpp"
 #include "support/mpi/world.hpp"
 #include "support/temporary_folder.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "device/cudnn/abi.hpp"
+#include "device/cuda/attention/cudnn/abi.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,8 +7,8 @@
 #include "device/cuda/kernels/embedding.cuh"
 #include "device/cuda/kernels/norm.cuh"
 #include "device/cuda/kernels/optimizer.cuh"
+#include "device/cuda/kernels/own_kernels.hpp"
 #include "device/cuda/kernels/quantise.cuh"
-#include "device/cuda/own_kernels.hpp"
 #include "support/simt/launcher.hpp"
 
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "device/cuda/blas.hpp"
+#include "device/cuda/gemm/cublaslt.hpp"
 
 #include <cstdint>
 #include <vector>

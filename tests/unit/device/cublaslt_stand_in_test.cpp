@@ -2,7 +2,7 @@
 // loops, its rules against descriptions that break them. Its work runs at once.
 #include "trireme/base/error.hpp"
 
-#include "device/cuda/blas.hpp"
+#include "device/cuda/gemm/cublaslt.hpp"
 #include "support/fake_cublaslt/opened.hpp"
 #include "unit/device/cublaslt_gemm.hpp"
 

@@ -1,5 +1,5 @@
-#include "device/cudnn/abi.hpp"
-#include "device/cudnn/descriptor.hpp"
+#include "device/cuda/attention/cudnn/abi.hpp"
+#include "device/cuda/attention/cudnn/descriptor.hpp"
 
 #include <catch2/catch.hpp>
 #include <cudnn.h>

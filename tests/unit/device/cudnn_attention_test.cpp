@@ -1,7 +1,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
-#include "device/cudnn/attention.hpp"
+#include "device/cuda/attention/cudnn/attention.hpp"
 #include "support/fake_cudnn/fake_cudnn.hpp"
 #include "unit/device/test_tensor.hpp"
 

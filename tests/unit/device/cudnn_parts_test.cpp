@@ -1,7 +1,7 @@
 // How the backward of cuDNN's attention is cut, and what it takes.
 #include "trireme/device/library_memory.hpp"
 
-#include "device/cudnn/attention.hpp"
+#include "device/cuda/attention/cudnn/attention.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -6,8 +6,8 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 
-#include "device/cudnn/attention.hpp"
-#include "device/cudnn/library.hpp"
+#include "device/cuda/attention/cudnn/attention.hpp"
+#include "device/cuda/attention/cudnn/library.hpp"
 #include "support/program.hpp"
 #include "support/temporary_folder.hpp"
 

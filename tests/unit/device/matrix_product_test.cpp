@@ -1,4 +1,4 @@
-#include "device/cuda/matrix_product.hpp"
+#include "device/cuda/gemm/descriptor.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,10 +1,9 @@
-#include "device/cuda/product_choices.hpp"
-
 #include "trireme/base/error.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 
-#include "device/cuda/product_work.hpp"
+#include "device/cuda/gemm/operands.hpp"
+#include "device/cuda/gemm/tuning_cache.hpp"
 
 #include <catch2/catch.hpp>
 

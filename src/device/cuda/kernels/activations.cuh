@@ -3,7 +3,7 @@
 #include "device/cuda/kernels/functions.cuh"
 #include "device/cuda/kernels/launch.hpp"
 #include "device/cuda/kernels/mask.cuh"
-#include "device/cuda/operations.hpp"
+#include "device/cuda/kernels/operations.hpp"
 
 #include <array>
 #include <cmath>

@@ -2,8 +2,8 @@
 
 #include "device/cuda/kernels/launch.hpp"
 #include "device/cuda/kernels/mask.cuh"
+#include "device/cuda/kernels/operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
-#include "device/cuda/operations.hpp"
 
 /// What the own attention kernels share. A block of four warps keeps some rows (queries, or keys
 /// in the gradient of keys) and passes over the others in tiles of 32, one for each lane: a lane

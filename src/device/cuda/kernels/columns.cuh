@@ -1,8 +1,8 @@
 #pragma once
 
 #include "device/cuda/kernels/launch.hpp"
+#include "device/cuda/kernels/operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
-#include "device/cuda/operations.hpp"
 
 /// Sums over the rows of a matrix, one for each column: gradients of biases and of norms' weights.
 /// Rows are cut into chunks by their number alone; chunks are added in a fixed order.

@@ -2,8 +2,8 @@
 
 #include "device/cuda/kernels/functions.cuh"
 #include "device/cuda/kernels/launch.hpp"
+#include "device/cuda/kernels/operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
-#include "device/cuda/operations.hpp"
 
 #include <cmath>
 

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "device/cuda/grid.hpp"
 #include "device/cuda/kernels/views.cuh"
+#include "device/cuda/runtime/grid.hpp"
 #include "device/elements.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
 /// How operations cut their work into grids. A `Launcher` starts kernels: on a stream of a card
-/// (device/cuda/launcher.hpp), or on the tests' executor.
+/// (device/cuda/runtime/launcher.hpp), or on the tests' executor.
 namespace trireme::device::cuda {
 
 constexpr std::int64_t ceil_div(std::int64_t count, std::int64_t part) {

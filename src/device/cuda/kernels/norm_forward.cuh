@@ -1,8 +1,8 @@
 #pragma once
 
 #include "device/cuda/kernels/norm_plan.hpp"
+#include "device/cuda/kernels/operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
-#include "device/cuda/operations.hpp"
 
 #include <cmath>
 

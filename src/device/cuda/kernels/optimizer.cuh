@@ -1,7 +1,7 @@
 #pragma once
 
 #include "device/cuda/kernels/launch.hpp"
-#include "device/cuda/operations.hpp"
+#include "device/cuda/kernels/operations.hpp"
 #include "device/stochastic_rounding.hpp"
 
 #include <cmath>

@@ -3,8 +3,8 @@
 #include "trireme/device/float8.hpp"
 
 #include "device/cuda/kernels/launch.hpp"
+#include "device/cuda/kernels/operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
-#include "device/cuda/operations.hpp"
 
 #include <bit>
 

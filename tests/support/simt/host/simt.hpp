@@ -19,7 +19,7 @@
 #define __shared__ static
 #define __launch_bounds__(...)
 
-/// The words of src/device/cuda/card/simt.hpp, with every access and every meeting checked.
+/// The words of src/device/cuda/kernels/gpu/simt.hpp, with every access and every meeting checked.
 namespace trireme::device::simt {
 
 constexpr int warp_size = 32;

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "device/cuda/attention/cudnn/attention_graph.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace trireme::device::cudnn {
+
+/// Bytes of what a run of a backward keeps in the workspace, in this order, each a multiple of 256.
+struct BackwardBytes {
+  /// Of dk and of dv over several runs, f32; zero where a run has all of their terms.
+  std::size_t key_sums = 0;
+  /// One run's terms of dk and of dv.
+  std::size_t key_terms = 0;
+  /// The run's part of the log-sum-exps, where it does not lie together.
+  std::size_t lse = 0;
+  std::size_t row_sums = 0;
+  /// With `fastest` alone.
+  std::size_t dq_sums = 0;
+  /// What the library may ask for.
+  std::size_t library = 0;
+
+  std::size_t before_library() const {
+    return 2 * (key_sums + key_terms) + lse + row_sums + dq_sums;
+  }
+  std::size_t total() const { return before_library() + library; }
+};
+
+/// What one run of a backward takes.
+struct BackwardPart {
+  std::int64_t first_sequence = 0;
+  std::int64_t sequences = 0;
+  std::int64_t first_kv_head = 0;
+  std::int64_t kv_heads = 0;
+  /// Of the query heads that share each key head.
+  std::int64_t first_of_group = 0;
+  std::int64_t of_group = 0;
+  std::int64_t first_query = 0;
+  std::int64_t queries = 0;
+  /// All that its queries see: [0, keys).
+  std::int64_t keys = 0;
+  /// Whether these are all terms of dk and dv of its key heads, or parts that follow one another
+  /// have the rest.
+  enum class Terms { all, some };
+  Terms terms = Terms::all;
+
+  bool operator==(const BackwardPart&) const = default;
+};
+
+/// How a backward is done in runs whose workspace has a bound.
+class BackwardParts {
+ public:
+  /// Runs of sequences, then of the heads of one sequence; what one key head needs is cut into its
+  /// query heads and blocks of their queries, 128 at least.
+  BackwardParts(const AttentionExtents& whole, AttentionBits bits, std::size_t most_bytes);
+
+  const std::vector<BackwardPart>& list() const { return list_; }
+  /// What every run is given.
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  void cut_heads(std::int64_t sequences);
+  void cut_queries();
+  /// As many queries of one head as there is room for.
+  BackwardPart largest_block() const;
+  std::int64_t group() const { return whole_.heads() / whole_.kv_heads(); }
+  BackwardBytes bytes(const BackwardPart& part) const;
+
+  AttentionExtents whole_;
+  AttentionBits bits_;
+  std::size_t most_bytes_;
+  std::vector<BackwardPart> list_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+BackwardBytes backward_bytes(const AttentionExtents& whole, const BackwardPart& part,
+                             AttentionBits bits);
+
+}  // namespace trireme::device::cudnn

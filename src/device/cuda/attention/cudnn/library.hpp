@@ -1,0 +1,22 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+
+#include "device/cuda/attention/cudnn/abi.hpp"
+
+#include <string>
+
+namespace trireme::device::cudnn {
+
+struct Library {
+  Api api;
+  /// "9.19.1".
+  std::string version;
+  /// The file that was found.
+  std::string path;
+};
+
+/// cuDNN, once for the process; a failure says where it was looked for.
+base::Result<const Library*> load_library();
+
+}  // namespace trireme::device::cudnn

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/device/kernels.hpp"
+
+#include "device/cuda/attention/cudnn/attention.hpp"
+#include "device/cuda/runtime/stream.hpp"
+
+#include <optional>
+#include <string>
+
+namespace trireme::device::cuda {
+
+/// cuDNN's attention on one stream of the current card, if it is to be had.
+class CardAttention {
+ public:
+  struct Place {
+    StreamView stream;
+    /// 90 is compute capability 9.0.
+    int capability = 0;
+  };
+  /// `kernels` issue to the same stream, and outlive this. The failure is that of a cuDNN that was
+  /// asked for.
+  static base::Result<std::unique_ptr<CardAttention>> make(const AttentionChoice& choice,
+                                                           const Place& place, Kernels& kernels);
+
+  /// Null: own kernels compute all.
+  cudnn::FusedAttention* fused() { return fused_ ? &*fused_ : nullptr; }
+  /// "cuDNN 9.19.1"; empty where there is none or it is not wanted.
+  const std::string& library() const { return library_; }
+  base::Result<AttentionText> text(const AttentionSize& size) const;
+  std::size_t workspace_bytes() const { return workspace_size_; }
+
+ private:
+  CardAttention(const AttentionChoice& choice, const Place& place)
+      : choice_(choice), place_(place) {}
+  base::Status open(Kernels& kernels);
+  void* workspace(std::size_t bytes);
+
+  AttentionChoice choice_;
+  Place place_;
+  DeviceMemory workspace_;
+  std::size_t workspace_size_ = 0;
+  std::optional<cudnn::FusedAttention> fused_;
+  std::string library_;
+  /// Why there is no library that was wanted.
+  std::string missing_;
+};
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,176 @@
+#include "device/cuda/runtime/cuda_device.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <deque>
+
+namespace trireme::device::cuda {
+namespace {
+
+class Point final : public device::Event::Point {
+ public:
+  Point(Device& device, StreamView stream) : device_(device), event_(Event::make()) {
+    stream.record(event_.view());
+  }
+  bool passed() override { return event_.view().passed(); }
+  void block() override { event_.view().wait(); }
+  void* handle() override { return event_.view().raw(); }
+  Device& device() override { return device_; }
+
+ private:
+  Device& device_;
+  Event event_;
+};
+
+/// Events of a card have nothing but such points.
+void let_follow(StreamView stream, const device::Event& event) {
+  auto* const point = event.point();
+  if (point != nullptr) stream.wait_for(EventView(static_cast<cudaEvent_t>(point->handle())));
+}
+
+class CudaSideStream final : public device::SideStream {
+ public:
+  CudaSideStream(CudaDevice& device, Priority priority)
+      : device_(device), stream_(Stream::make_before_others(priority)) {}
+  void* handle() override {
+    // Whoever takes it is about to call a library that looks at the thread's card.
+    device_.use();
+    return stream_.view().raw();
+  }
+  void follow(const device::Event& event) override {
+    device_.use();
+    let_follow(stream_.view(), event);
+  }
+  device::Event record() override {
+    device_.use();
+    return device::Event(std::make_unique<Point>(device_, stream_.view()));
+  }
+
+ private:
+  CudaDevice& device_;
+  Stream stream_;
+};
+
+class CudaStopwatch final : public device::Stopwatch {
+ public:
+  explicit CudaStopwatch(const CudaDevice& device) : device_(device) {}
+  void start() override { pairs_.push_back({mark(), Event()}); }
+  void stop() override { pairs_.back().end = mark(); }
+  double take() override {
+    double seconds = 0;
+    while (!pairs_.empty() && pairs_.front().end.view().passed()) {
+      const auto& pair = pairs_.front();
+      seconds += seconds_between(pair.begin.view(), pair.end.view());
+      pairs_.pop_front();
+    }
+    return seconds;
+  }
+
+ private:
+  struct Pair {
+    Event begin;
+    Event end;
+  };
+  Event mark() const {
+    device_.use();
+    auto event = Event::make_timed();
+    device_.stream().record(event.view());
+    return event;
+  }
+
+  const CudaDevice& device_;
+  std::deque<Pair> pairs_;
+};
+
+/// From and to host memory of any kind; from memory that is not pinned the runtime copies it first.
+void move_bytes(void* to, const void* from, std::size_t bytes, cudaMemcpyKind direction,
+                const CudaDevice& device) {
+  if (bytes == 0) return;
+  device.use();
+  check(cudaMemcpyAsync(to, from, bytes, direction, device.stream().raw()), "cudaMemcpyAsync");
+}
+
+Stream stream_on(int card) {
+  check(cudaSetDevice(card), "cudaSetDevice");
+  return Stream::make();
+}
+
+}  // namespace
+
+std::string bus_id_of(int card) {
+  std::array<char, 32> text{};
+  check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), card),
+        "cudaDeviceGetPCIBusId");
+  std::string bus_id(text.data());
+  std::transform(bus_id.begin(), bus_id.end(), bus_id.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return bus_id;
+}
+
+CudaDevice::CudaDevice(int card)
+    : card_(card), name_("card " + bus_id_of(card)), stream_(stream_on(card)) {}
+
+void CudaDevice::use() const {
+  check(cudaSetDevice(card_), "cudaSetDevice");
+}
+
+Arena CudaDevice::arena(Purpose purpose, std::size_t capacity_bytes) {
+  use();
+  return Arena::cuda(purpose, capacity_bytes);
+}
+
+Arena CudaDevice::staging(Purpose purpose, std::size_t capacity_bytes) {
+  use();
+  return Arena::pinned(purpose, capacity_bytes);
+}
+
+void CudaDevice::copy(const Tensor& from, const Tensor& to) {
+  expect_alike(from, to);
+  move_bytes(to.raw(), from.raw(), from.byte_count(), cudaMemcpyDeviceToDevice, *this);
+}
+
+void CudaDevice::copy_in(const void* from, const Tensor& to) {
+  expect_no_recording("a copy from the host");
+  expect_contiguous(to);
+  move_bytes(to.raw(), from, to.byte_count(), cudaMemcpyHostToDevice, *this);
+}
+
+void CudaDevice::copy_out(const Tensor& from, void* to) {
+  expect_no_recording("a copy to the host");
+  expect_contiguous(from);
+  move_bytes(to, from.raw(), from.byte_count(), cudaMemcpyDeviceToHost, *this);
+}
+
+device::Event CudaDevice::record() {
+  expect_no_recording("an event");
+  use();
+  return device::Event(std::make_unique<Point>(*this, stream()));
+}
+
+void CudaDevice::follow(const device::Event& event) {
+  expect_no_recording("an event");
+  use();
+  let_follow(stream(), event);
+}
+
+std::size_t CudaDevice::taken_bytes() {
+  use();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return total - free;
+}
+
+std::unique_ptr<device::SideStream> CudaDevice::side_stream(Priority priority) {
+  use();
+  return std::make_unique<CudaSideStream>(*this, priority);
+}
+
+std::unique_ptr<device::Stopwatch> CudaDevice::stopwatch() {
+  return std::make_unique<CudaStopwatch>(*this);
+}
+
+}  // namespace trireme::device::cuda
