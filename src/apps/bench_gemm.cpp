@@ -19,7 +19,7 @@ namespace {
 
 using base::format;
 using device::DType;
-using device::ProductShape;
+using device::GemmShape;
 
 /// The linear layers and the head of GPT-2 124M, at a micro-batch of 256 and of 1024 tokens.
 const std::vector<std::string> gpt2_shapes{
@@ -36,9 +36,9 @@ struct GemmOptions {
 };
 
 /// "ROWSxINxOUT".
-base::Result<ProductShape> shape_of(const std::string& text) {
+base::Result<GemmShape> shape_of(const std::string& text) {
   constexpr std::int64_t largest = 1 << 24;
-  ProductShape shape;
+  GemmShape shape;
   const char* at = text.data();
   const char* const end = at + text.size();
   for (auto* length : {&shape.rows, &shape.in, &shape.out}) {
@@ -77,7 +77,7 @@ device::PeakRate peak_of(device::Kernels& kernels, DType dtype, const GemmOption
   if (kernels.device().is_host()) return device::measured_peak(dtype, options.threads);
   constexpr std::int64_t side = 8192;
   device::PeakRate best{0, "its products of 8192x8192x8192"};
-  for (const auto& time : device::measure_products(kernels, dtype, {side, side, side}, 3)) {
+  for (const auto& time : device::measure_gemms(kernels, dtype, {side, side, side}, 3)) {
     best.flops = std::max(best.flops, time.operations() / time.fastest_seconds);
   }
   return best;
@@ -105,10 +105,10 @@ void raise_peak(device::PeakRate& peak, const device::PeakRate& again, bool say,
   peak = again;
 }
 
-void write_json(Context& context, const GemmOptions& options, const device::ProductTime& time,
+void write_json(Context& context, const GemmOptions& options, const device::GemmTime& time,
                 const device::PeakRate& peak) {
   const double rate = time.operations() / time.median_seconds;
-  const base::Json line{{"product", device::name(time.product)},
+  const base::Json line{{"product", device::name(time.pass)},
                         {"backend", options.backend},
                         {"precision", time.dtype == DType::bf16 ? "bf16" : "fp32"},
                         {"rows", time.shape.rows},
@@ -123,7 +123,7 @@ void write_json(Context& context, const GemmOptions& options, const device::Prod
   context.out.write(line.dump() + "\n");
 }
 
-void write_table(Context& context, const std::vector<device::ProductTime>& times,
+void write_table(Context& context, const std::vector<device::GemmTime>& times,
                  const device::PeakRate& peak) {
   const auto& shape = times.front().shape;
   auto line =
@@ -138,7 +138,7 @@ void write_table(Context& context, const std::vector<device::ProductTime>& times
 }
 
 base::ExitCode run_gemm(const GemmOptions& options, Context& context) {
-  std::vector<ProductShape> shapes;
+  std::vector<GemmShape> shapes;
   for (const auto& text : options.shapes) shapes.push_back(base::value_or_throw(shape_of(text)));
   const auto kernels = base::value_or_throw(kernels_of(options));
   for (const auto dtype : types_of(options.precision)) {
@@ -151,7 +151,7 @@ base::ExitCode run_gemm(const GemmOptions& options, Context& context) {
           "type    rows     in    out   GFLOP/s forward    backward input   backward weight\n");
     }
     for (const auto& shape : shapes) {
-      const auto times = device::measure_products(*kernels, dtype, shape, options.repeats);
+      const auto times = device::measure_gemms(*kernels, dtype, shape, options.repeats);
       raise_peak(peak, peak_of(*kernels, dtype, options), !options.json, context);
       if (!options.json) {
         write_table(context, times, peak);

@@ -71,22 +71,22 @@ void Event::wait() {
   point_.reset();
 }
 
-void Device::begin_recording() {
-  throw RecordingRefused(std::string(name()) + " records no work");
+void Device::begin_capture() {
+  throw CaptureRefused(std::string(name()) + " records no work");
 }
 
-std::unique_ptr<Recording> Device::end_recording() {
-  throw RecordingRefused(std::string(name()) + " records no work");
+std::unique_ptr<CapturedGraph> Device::end_capture() {
+  throw CaptureRefused(std::string(name()) + " records no work");
 }
 
-void Device::abandon_recording() {}
+void Device::abandon_capture() {}
 
-void Device::expect_no_recording(const char* what) const {
-  if (recording()) throw RecordingRefused(std::string(what) + " cannot be recorded");
+void Device::expect_no_capture(const char* what) const {
+  if (capturing()) throw CaptureRefused(std::string(what) + " cannot be recorded");
 }
 
 void Device::await(Event::Point& point) {
-  expect_no_recording("a wait of the host");
+  expect_no_capture("a wait of the host");
   ++waits_;
   if (watchers_.empty()) {
     point.block();

@@ -6,7 +6,7 @@ namespace trireme::device {
 
 std::vector<LibraryMemory> planned_library_memory(const AttentionSize& size,
                                                   const AttentionChoice& choice) {
-  std::vector<LibraryMemory> list{{"cuBLASLt", product_workspace_bytes}};
+  std::vector<LibraryMemory> list{{"cuBLASLt", gemm_workspace_bytes}};
   if (choice.by == AttentionBy::own) return list;
   if (cudnn::reason_against(size, cudnn::supposed_support)) return list;
   cudnn::AttentionExtents extents;

@@ -11,12 +11,12 @@
 namespace trireme::device {
 namespace {
 
-constexpr std::array all_products{Product::forward, Product::backward_input,
-                                  Product::backward_weight};
+constexpr std::array all_passes{LinearPass::forward, LinearPass::backward_input,
+                                LinearPass::backward_weight};
 
-/// The operands of all three products.
+/// The operands of all three GEMMs.
 struct Operands {
-  Operands(Arena& arena, DType dtype, const ProductShape& shape)
+  Operands(Arena& arena, DType dtype, const GemmShape& shape)
       : x(arena.allocate(dtype, {shape.rows, shape.in})),
         w(arena.allocate(dtype, {shape.out, shape.in})),
         y(arena.allocate(dtype, {shape.rows, shape.out})),
@@ -28,26 +28,26 @@ struct Operands {
   Tensor dw;
 };
 
-void multiply(Kernels& kernels, Product product, const Operands& operands) {
-  switch (product) {
-    case Product::forward:
+void multiply(Kernels& kernels, LinearPass pass, const Operands& operands) {
+  switch (pass) {
+    case LinearPass::forward:
       return kernels.linear_forward(operands.x, operands.w, {}, operands.y);
-    case Product::backward_input:
+    case LinearPass::backward_input:
       return kernels.linear_backward_input(operands.y, operands.w, operands.x, false);
-    case Product::backward_weight:
+    case LinearPass::backward_weight:
       return kernels.linear_backward_weight(operands.y, operands.x, operands.dw, {});
   }
 }
 
 }  // namespace
 
-const char* name(Product product) {
-  switch (product) {
-    case Product::forward:
+const char* name(LinearPass pass) {
+  switch (pass) {
+    case LinearPass::forward:
       return "forward";
-    case Product::backward_input:
+    case LinearPass::backward_input:
       return "backward_input";
-    case Product::backward_weight:
+    case LinearPass::backward_weight:
       return "backward_weight";
   }
   return "?";
@@ -78,8 +78,8 @@ void fill_random(Kernels& kernels, const Tensor& tensor, std::uint64_t stream, f
   kernels.device().synchronize();
 }
 
-std::vector<ProductTime> measure_products(Kernels& kernels, DType dtype, const ProductShape& shape,
-                                          int repeats) {
+std::vector<GemmTime> measure_gemms(Kernels& kernels, DType dtype, const GemmShape& shape,
+                                    int repeats) {
   TRIREME_EXPECT(repeats > 0, "a measurement needs a repeat");
   auto measuring = Arena::measuring(Purpose::workspace);
   const Operands measured(measuring, dtype, shape);
@@ -88,22 +88,22 @@ std::vector<ProductTime> measure_products(Kernels& kernels, DType dtype, const P
   kernels.fill(operands.dw, 0);
   constexpr float scale = 0.1F;
   fill_random(kernels, operands.w, 1, scale);
-  std::vector<ProductTime> results;
-  for (const auto product : all_products) {
+  std::vector<GemmTime> results;
+  for (const auto pass : all_passes) {
     std::vector<double> seconds;
     fill_random(kernels, operands.x, 2, scale);
-    if (product != Product::forward) fill_random(kernels, operands.y, 3, scale);
+    if (pass != LinearPass::forward) fill_random(kernels, operands.y, 3, scale);
     // The first call prepares and is not counted.
     for (int repeat = -1; repeat < repeats; ++repeat) {
       kernels.synchronize();
       const auto begin = std::chrono::steady_clock::now();
-      multiply(kernels, product, operands);
+      multiply(kernels, pass, operands);
       kernels.synchronize();
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
       if (repeat >= 0) seconds.push_back(took.count());
     }
     std::sort(seconds.begin(), seconds.end());
-    results.push_back({product, dtype, shape, seconds[seconds.size() / 2], seconds.front()});
+    results.push_back({pass, dtype, shape, seconds[seconds.size() / 2], seconds.front()});
   }
   return results;
 }

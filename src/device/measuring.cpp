@@ -47,10 +47,10 @@ class MeasuringKernels : public Kernels {
   void synchronize() override {}
 };
 
-/// Its products' operands lie in measuring arenas, as aligned as in real ones.
+/// Operands of its GEMMs lie in measuring arenas, as aligned as in real ones.
 class RecordingKernels final : public MeasuringKernels {
  public:
-  explicit RecordingKernels(std::vector<ProductCall>& calls) : calls_(calls) {}
+  explicit RecordingKernels(std::vector<GemmCall>& calls) : calls_(calls) {}
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Tensor& y) override {
     calls_.push_back({Kind::forward, x, w, bias, {}, y});
@@ -79,13 +79,13 @@ class RecordingKernels final : public MeasuringKernels {
   }
 
  private:
-  using Kind = ProductCall::Kind;
-  std::vector<ProductCall>& calls_;
+  using Kind = GemmCall::Kind;
+  std::vector<GemmCall>& calls_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernels> make_recording_kernels(std::vector<ProductCall>& calls) {
+std::unique_ptr<Kernels> make_recording_kernels(std::vector<GemmCall>& calls) {
   return std::make_unique<RecordingKernels>(calls);
 }
 

@@ -100,7 +100,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
   if (trains()) register_flat(groups, flat_parameters, flat_gradients, registrations);
   make_executor();
   context.progress = [this] {
-    if (kernels.device().recording()) return;
+    if (kernels.device().capturing()) return;
     pipeline().poll();
     if (reducer) reducer->poll();
   };
@@ -294,8 +294,8 @@ bool Engine::is_last_stage() const {
   return parts_->messages.back().is_last();
 }
 
-Engine::Recorded Engine::recorded() const {
-  return parts_->graphs.recorded();
+Engine::GraphUse Engine::graph_use() const {
+  return parts_->graphs.graph_use();
 }
 
 const layout::Schedule& Engine::schedule() const {

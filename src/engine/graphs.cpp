@@ -1,18 +1,18 @@
 #include "graphs.hpp"
 
-#include "outside_recordings.hpp"
+#include "graph_breaks.hpp"
 
 namespace trireme::engine {
 
 Graphs::Graphs(const EngineOptions& options, comm::ProcessGroup& tensor, device::Device& device)
-    : wanted_(options.use == Use::training && options.record == RecordSteps::yes),
+    : wanted_(options.use == Use::training && options.cuda_graphs == CudaGraphs::yes),
       tensor_(tensor),
-      cache_(wanted_ && device.can_record() ? std::make_unique<RecordedSections>(device) : nullptr),
-      breaks_(cache_ ? outside_recordings(tensor, *cache_) : nullptr) {}
+      cache_(wanted_ && device.can_capture() ? std::make_unique<CudaGraphCache>(device) : nullptr),
+      breaks_(cache_ ? graph_breaks(tensor, *cache_) : nullptr) {}
 
-Engine::Recorded Graphs::recorded() const {
+Engine::GraphUse Graphs::graph_use() const {
   if (!cache_) return {};
-  return {cache_->recorded(), cache_->pieces(), cache_->issued(), cache_->bytes()};
+  return {cache_->captured(), cache_->graphs(), cache_->launched(), cache_->bytes()};
 }
 
 }  // namespace trireme::engine

@@ -2,7 +2,7 @@
 
 #include "trireme/engine/engine.hpp"
 
-#include "recorded_sections.hpp"
+#include "cuda_graph_cache.hpp"
 
 #include <memory>
 
@@ -24,7 +24,7 @@ class Graphs {
 
   /// Issues the work of `body`: as a graph once it has been seen with this key, else as it is.
   template <typename Body>
-  void run(const RecordedSections::Key& key, const Body& body) {
+  void run(const CudaGraphCache::Key& key, const Body& body) {
     if (cache_) {
       cache_->run(key, body);
     } else {
@@ -32,12 +32,12 @@ class Graphs {
     }
   }
 
-  Engine::Recorded recorded() const;
+  Engine::GraphUse graph_use() const;
 
  private:
   bool wanted_;
   comm::ProcessGroup& tensor_;
-  std::unique_ptr<RecordedSections> cache_;
+  std::unique_ptr<CudaGraphCache> cache_;
   std::unique_ptr<comm::ProcessGroup> breaks_;
 };
 

@@ -68,8 +68,8 @@ MemoryUse measure(const EngineOptions& options) {
   return pretend(options, *device::make_measuring_kernels());
 }
 
-std::vector<device::ProductCall> products_of(const EngineOptions& options) {
-  std::vector<device::ProductCall> calls;
+std::vector<device::GemmCall> gemm_calls_of(const EngineOptions& options) {
+  std::vector<device::GemmCall> calls;
   pretend(options, *device::make_recording_kernels(calls));
   return calls;
 }

@@ -113,7 +113,7 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.clip_norm = keys.optimizer.clip_norm;
   options.seed = static_cast<std::uint64_t>(train.seed);
   options.card_attention = card_attention(numerics);
-  options.record = numerics.cuda_graphs ? RecordSteps::yes : RecordSteps::no;
+  options.cuda_graphs = numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;
 }

@@ -12,10 +12,10 @@ using layout::ActionKind;
 
 namespace {
 
-int forward_section(std::size_t chunk) {
+int forward_part(std::size_t chunk) {
   return static_cast<int>(2 * chunk);
 }
-int backward_section(std::size_t chunk) {
+int backward_part(std::size_t chunk) {
   return static_cast<int>(2 * chunk + 1);
 }
 
@@ -46,7 +46,7 @@ std::size_t PipelineExecutor::slot_of(const Action& action) const {
 }
 
 template <typename Body>
-void PipelineExecutor::run_section(RecordedSections::Key key, const model::MicroBatch& batch,
+void PipelineExecutor::run_part(CudaGraphCache::Key key, const model::MicroBatch& batch,
                                    const Body& body) {
   key.addresses.push_back(batch.tokens.raw());
   key.number = batch.loss_scale;
@@ -62,7 +62,7 @@ void PipelineExecutor::forward(const Action& action, const model::MicroBatch& ba
   const auto output = messages.output_buffer(action.micro_batch);
   const auto slot = slot_of(action);
   const auto given = stage_.batches.load_static_input(chunk, slot, batch);
-  run_section({forward_section(chunk), {input.raw(), output.raw()}}, given,
+  run_part({forward_part(chunk), {input.raw(), output.raw()}}, given,
               [&] { stage_.chunks[chunk].forward(given, static_cast<int>(slot), input, output); });
   messages.send_output(action.micro_batch);
   if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
@@ -88,8 +88,7 @@ void PipelineExecutor::backward(const Action& action, const model::MicroBatch& b
     // Reductions begin between its layers.
     body();
   } else {
-    run_section({backward_section(chunk), {input.raw(), d_output.raw(), d_input.raw()}}, given,
-                body);
+    run_part({backward_part(chunk), {input.raw(), d_output.raw(), d_input.raw()}}, given, body);
   }
   messages.send_input_gradient(action.micro_batch);
 }

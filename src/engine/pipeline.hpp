@@ -119,7 +119,7 @@ class PipelineExecutor {
   void expect(const layout::Action& action);
   std::size_t slot_of(const layout::Action& action) const;
   template <typename Body>
-  void run_section(RecordedSections::Key key, const model::MicroBatch& batch, const Body& body);
+  void run_part(CudaGraphCache::Key key, const model::MicroBatch& batch, const Body& body);
   void forward(const layout::Action& action, const model::MicroBatch& batch);
   void backward(const layout::Action& action, const model::MicroBatch& batch, bool last,
                 const Completed& completed);

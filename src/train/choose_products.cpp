@@ -29,8 +29,7 @@ std::string read_choices(const std::filesystem::path& path) {
 }
 
 /// Takes the list of one file; all ranks have the same text.
-void adopt(device::ProductTuning& tuning, const std::string& text,
-           const std::filesystem::path& path) {
+void adopt(device::GemmTuning& tuning, const std::string& text, const std::filesystem::path& path) {
   if (text.empty()) return;
   const auto status = tuning.adopt({&text, 1});
   if (status.ok()) return;
@@ -38,7 +37,7 @@ void adopt(device::ProductTuning& tuning, const std::string& text,
                      path.string(), status.failure().text);
 }
 
-void keep(const device::ProductTuning& tuning, const std::filesystem::path& path) {
+void keep(const device::GemmTuning& tuning, const std::filesystem::path& path) {
   if (path.empty() || tuning.size() == 0) return;
   try {
     std::filesystem::create_directories(path.parent_path());
@@ -77,7 +76,7 @@ std::vector<int> reporters(comm::ProcessGroup& world, std::uint64_t timed) {
 
 }  // namespace
 
-void choose_products(device::ProductTuning& tuning, std::span<const device::ProductCall> calls,
+void choose_products(device::GemmTuning& tuning, std::span<const device::GemmCall> calls,
                      const ProductFiles& files, comm::ProcessGroup& world) {
   const auto begin = std::chrono::steady_clock::now();
   const auto cache = files.cache.empty() ? files.cache : files.cache / tuning.file_name();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
-#include "trireme/device/product_tuning.hpp"
+#include "trireme/device/gemm_tuning.hpp"
 
 #include <filesystem>
 #include <span>
@@ -22,7 +22,7 @@ struct ProductFiles {
 /// on all. The first rank keeps the list in use in the run's file, and what is new in the user's.
 /// Only what is new travels, from one rank of those that timed the same. A file that cannot be read
 /// or is damaged is as good as none, with a warning.
-void choose_products(device::ProductTuning& tuning, std::span<const device::ProductCall> calls,
+void choose_products(device::GemmTuning& tuning, std::span<const device::GemmCall> calls,
                      const ProductFiles& files, comm::ProcessGroup& world);
 
 }  // namespace trireme::train

@@ -88,8 +88,8 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   open_run(session, model);
   cluster_.start_up.reached("run directory");
   // Before arenas: timing takes memory of its own, and gives it back.
-  if (auto* tuning = kernels.product_tuning(); tuning && !keys_.numerics.deterministic) {
-    choose_products(*tuning, engine::products_of(options),
+  if (auto* tuning = kernels.gemm_tuning(); tuning && !keys_.numerics.deterministic) {
+    choose_products(*tuning, engine::gemm_calls_of(options),
                     {directory_ / "products.json", cluster.cache_folder}, world);
     cluster_.start_up.reached("products");
   }

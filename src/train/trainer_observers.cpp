@@ -15,7 +15,7 @@ void Trainer::say_memory() const {
   report_->memory(progress_.step, {.device = device.name(),
                                    .arenas = engine::total_bytes(memory_->peak_bytes()),
                                    .libraries = kernels_.library_memory(),
-                                   .graphs = engine_->recorded().bytes,
+                                   .graphs = engine_->graph_use().bytes,
                                    .taken = device.taken_bytes()});
 }
 
@@ -43,12 +43,13 @@ void Trainer::observe_start_up(const StepRecord& record) {
 }
 
 void Trainer::observe_memory() {
-  // Micro-batches are recorded in the first steps: what they took is known when none are any more.
-  const auto made = engine_->recorded().made;
-  if (made != recordings_seen_) {
-    recordings_seen_ = made;
-  } else if (made != recordings_told_) {
-    recordings_told_ = made;
+  // Micro-batches are captured in the first steps: what their graphs took is known when none are
+  // any more.
+  const auto captured = engine_->graph_use().captured;
+  if (captured != graphs_seen_) {
+    graphs_seen_ = captured;
+  } else if (captured != graphs_told_) {
+    graphs_told_ = captured;
     say_memory();
   }
 }

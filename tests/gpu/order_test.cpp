@@ -119,14 +119,14 @@ TEST_CASE("what a card has recorded it does again, with what is in memory then")
   card.kernels->fill(card.z, 0.0F);
   card.kernels->fill(card.x, 1.0F);
   body();
-  card.device.begin_recording();
-  CHECK(card.device.recording());
+  card.device.begin_capture();
+  CHECK(card.device.capturing());
   body();
-  const auto recording = card.device.end_recording();
-  CHECK(!card.device.recording());
+  const auto graph = card.device.end_capture();
+  CHECK(!card.device.capturing());
   for (const float value : {2.0F, 3.0F}) {
     card.kernels->fill(card.x, value);
-    recording->issue();
+    graph->launch();
   }
   CHECK(card.kernels->sum(card.z) == 6.0 * static_cast<double>(card.count));
 }
@@ -134,8 +134,8 @@ TEST_CASE("what a card has recorded it does again, with what is in memory then")
 TEST_CASE("a card refuses to record waits, and goes on") {
   Card card;
   card.kernels->fill(card.x, 1.0F);
-  card.device.begin_recording();
+  card.device.begin_capture();
   CHECK_THROWS_AS(card.kernels->sum(card.x), base::Error);
-  card.device.abandon_recording();
+  card.device.abandon_capture();
   CHECK(card.kernels->sum(card.x) == static_cast<double>(card.count));
 }

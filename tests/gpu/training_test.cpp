@@ -156,13 +156,13 @@ TEST_CASE("micro-batches from CUDA graphs have the bits of kernels one by one", 
       auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
       options.model.dropout = dropout;
       const auto plain = train(options, groups.views(), *card, steps, learning_rate);
-      options.record = engine::RecordSteps::yes;
+      options.cuda_graphs = engine::CudaGraphs::yes;
       const auto run = run_training(options, groups.views(), *card, steps, learning_rate);
       print(options, dropout > 0 ? "no graphs, dp" : "no graphs", distance(run.observed, plain));
       CHECK(run.observed == plain);
       // A card that refuses to record goes on without, and would say nothing here.
-      CHECK(run.recorded.made >= 2);
-      CHECK(run.recorded.issued > run.recorded.made);
+      CHECK(run.graphs.captured >= 2);
+      CHECK(run.graphs.launched > run.graphs.captured);
     }
   }
 }

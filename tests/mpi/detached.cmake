@@ -1,7 +1,7 @@
 # Training on a device whose memory the host cannot reach.
 if(TARGET trireme_engine)
   trireme_add_mpi_test(detached RANKS 1 2 4 8 TIMEOUT 600
-    SOURCES detached/training_test.cpp detached/recording_test.cpp training/training.cpp
+    SOURCES detached/training_test.cpp detached/cuda_graphs_test.cpp training/training.cpp
     LINK trireme::engine trireme_detached)
   # The whole table of layouts, in groups that go through the host.
   trireme_add_mpi_test(detached_layouts RANKS 2 TIMEOUT 600

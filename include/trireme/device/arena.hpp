@@ -11,7 +11,7 @@ namespace trireme::device {
 
 /// What memory is for: the lines of a memory plan.
 enum class Purpose {
-  parameters,     ///< in the type that products use
+  parameters,     ///< in the type that GEMMs use
   gradients,      ///< fp32, flat
   optimizer,      ///< fp32 master copies and moments
   activations,    ///< saved from forward for backward

@@ -91,19 +91,20 @@ class Stopwatch {
   virtual double take() = 0;
 };
 
-/// Work that was recorded instead of done: the same kernels on the same tensors with the same
-/// numbers, whenever it is issued. Ends before its tensors and its device do.
-class Recording {
+/// CUDA graph, or what stands in for one: work that was captured instead of done. It runs the same
+/// kernels on the same tensors with the same numbers whenever it is launched. Ends before its
+/// tensors and its device do.
+class CapturedGraph {
  public:
-  virtual ~Recording() = default;
-  virtual void issue() = 0;
+  virtual ~CapturedGraph() = default;
+  virtual void launch() = 0;
 };
 
-/// A device cannot record what it was told to (ExitCode::topology).
-class RecordingRefused : public base::Error {
+/// A device cannot capture what it was told to (ExitCode::topology).
+class CaptureRefused : public base::Error {
  public:
-  explicit RecordingRefused(const std::string& text,
-                            std::source_location where = std::source_location::current())
+  explicit CaptureRefused(const std::string& text,
+                          std::source_location where = std::source_location::current())
       : Error(base::ExitCode::topology, text, where) {}
 };
 
@@ -146,16 +147,16 @@ class Device {
   virtual std::unique_ptr<SideStream> side_stream(Priority priority) = 0;
   virtual std::unique_ptr<Stopwatch> stopwatch() = 0;
 
-  virtual bool can_record() const { return false; }
-  virtual bool recording() const { return false; }
-  /// Until end_recording(), or abandon_recording() after an error, what is issued is recorded and
+  virtual bool can_capture() const { return false; }
+  virtual bool capturing() const { return false; }
+  /// Until end_capture(), or abandon_capture() after an error, what is issued is captured and
   /// not done. Kernels and copies between tensors can be; waits, events, sums for the host, copies
-  /// from and to it, and new memory cannot: RecordingRefused.
-  virtual void begin_recording();
-  virtual std::unique_ptr<Recording> end_recording();
-  virtual void abandon_recording();
-  /// For what cannot be recorded.
-  void expect_no_recording(const char* what) const;
+  /// from and to it, and new memory cannot: CaptureRefused.
+  virtual void begin_capture();
+  virtual std::unique_ptr<CapturedGraph> end_capture();
+  virtual void abandon_capture();
+  /// Throws CaptureRefused during a capture, for operations that a graph cannot hold.
+  void expect_no_capture(const char* what) const;
 
   /// Blocks the host until the event has passed; watchers go on meanwhile.
   void await(Event::Point& point);

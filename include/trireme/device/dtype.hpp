@@ -8,7 +8,7 @@
 
 namespace trireme::device {
 
-/// e4m3 holds copies that products read (float8.hpp), nothing else.
+/// e4m3 holds copies that GEMMs read (float8.hpp), nothing else.
 enum class DType { f32, bf16, i32, e4m3 };
 
 constexpr std::size_t size_of(DType dtype) {

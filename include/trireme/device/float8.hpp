@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-/// Numbers of eight bits for copies that products read (Micikevicius et al. 2022, "FP8 formats for
+/// Numbers of eight bits for copies that GEMMs read (Micikevicius et al. 2022, "FP8 formats for
 /// deep learning").
 namespace trireme::device {
 

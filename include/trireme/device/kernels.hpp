@@ -3,8 +3,8 @@
 #include "trireme/base/result.hpp"
 #include "trireme/device/attention_choice.hpp"
 #include "trireme/device/device.hpp"
+#include "trireme/device/gemm_tuning.hpp"
 #include "trireme/device/library_memory.hpp"
-#include "trireme/device/product_tuning.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Dropout {
   std::int64_t first_column = 0;
   std::int64_t width = 0;
   /// i32 [2]: the low and the high word of a number that first_row counts from, read when the
-  /// kernel runs; empty: 0. What is recorded once is issued with other numbers later.
+  /// kernel runs; empty: 0. A CUDA graph that is captured once runs with other numbers later.
   Tensor row_base{};
 };
 
@@ -155,10 +155,10 @@ class Kernels {
   }
   /// What those hold of the device's memory at this moment.
   virtual std::vector<LibraryMemory> library_memory() const { return {}; }
-  /// Null where how a product is computed is not chosen by timing.
-  virtual ProductTuning* product_tuning() { return nullptr; }
+  /// Autotuning of GEMMs; null where there is none.
+  virtual GemmTuning* gemm_tuning() { return nullptr; }
 
-  // Products. Weights are [out, in], as Hugging Face's linear layers are.
+  // GEMMs. Weights are [out, in], as Hugging Face's linear layers are.
 
   /// y = x * transpose(w) + bias. y may be f32 when x and w are bf16.
   virtual void linear_forward(const Tensor& x,       // [rows, in]
@@ -187,7 +187,7 @@ class Kernels {
                                     const Tensor& wide,     // [rows, in]
                                     const Tensor& d_wide);  // [rows, in]
 
-  // Products in FP8, with one scale a tensor, that of the numbers at hand. Sums are in fp32. What
+  // GEMMs in FP8, with one scale a tensor, that of the numbers at hand. Sums are in fp32. What
   // is not finite becomes NaN, and so does all that is multiplied by it.
 
   /// magnitude = the largest |x|; NaN or infinite if an element is.
@@ -308,12 +308,12 @@ class Kernels {
 
 /// Plain loops: the oracle of every other backend.
 std::unique_ptr<Kernels> make_reference_kernels();
-/// How products are cut for threads (`numerics.deterministic`).
+/// How GEMMs are cut for threads (`numerics.deterministic`).
 enum class Tiling {
   for_threads,  ///< as many tiles as keep the threads busy: the fastest
   by_shape,     ///< the same tiles for any number of threads, which so changes no bit
 };
-/// OpenMP threads, oneDNN products, AVX2 or AVX-512 chosen at run time.
+/// OpenMP threads, oneDNN GEMMs, AVX2 or AVX-512 chosen at run time.
 std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling = Tiling::for_threads);
 /// A card of this node, by its number as CUDA counts; own kernels, cuBLASLt and cuDNN on one
 /// stream. Tensors lie in arenas of its device(). A failure (ExitCode::topology) says what this
@@ -325,7 +325,7 @@ base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card,
 base::Result<std::vector<std::string>> card_bus_ids();
 /// Does nothing: with measuring arenas, a whole step costs microseconds and touches no memory.
 std::unique_ptr<Kernels> make_measuring_kernels();
-/// Likewise, and writes down each product that is asked for.
-std::unique_ptr<Kernels> make_recording_kernels(std::vector<ProductCall>& calls);
+/// Likewise, and writes down each GEMM that is asked for.
+std::unique_ptr<Kernels> make_recording_kernels(std::vector<GemmCall>& calls);
 
 }  // namespace trireme::device

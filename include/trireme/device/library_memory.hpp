@@ -15,10 +15,10 @@ struct LibraryMemory {
   std::size_t bytes = 0;
 };
 
-/// What cuBLASLt asks for on Hopper; taken when a card is set up.
-inline constexpr std::size_t product_workspace_bytes = std::size_t{32} << 20;
+/// Workspace that cuBLASLt asks for on Hopper; taken when a GPU is set up.
+inline constexpr std::size_t gemm_workspace_bytes = std::size_t{32} << 20;
 
-/// What libraries take at most on a card in a run whose attention is of this size: of cuDNN's
+/// Memory that libraries take at most on a GPU in a run whose attention is of this size: of cuDNN's
 /// nothing where it does not serve (docs/performance.md).
 std::vector<LibraryMemory> planned_library_memory(const AttentionSize& size,
                                                   const AttentionChoice& choice);

@@ -9,7 +9,7 @@
 namespace trireme::device {
 
 /// What this machine could do at most: multiplications and additions a second of `threads`
-/// threads at once, with all operands in registers. bf16 products add in fp32.
+/// threads at once, with all operands in registers. bf16 GEMMs add in fp32.
 struct PeakRate {
   double flops = 0;
   /// By which instructions: "AVX-512 FMA", "AVX512-BF16", "AMX-BF16"…
@@ -24,21 +24,21 @@ PeakRate measured_peak(DType dtype, int threads);
 /// for measurements, because a processor's clock depends on the bits that change.
 void fill_random(Kernels& kernels, const Tensor& tensor, std::uint64_t stream, float scale);
 
-/// The three products of a linear layer.
-enum class Product { forward, backward_input, backward_weight };
+/// The three GEMMs of a linear layer.
+enum class LinearPass { forward, backward_input, backward_weight };
 /// "forward", "backward_input", "backward_weight".
-const char* name(Product product);
+const char* name(LinearPass pass);
 
-struct ProductShape {
+struct GemmShape {
   std::int64_t rows = 0;
   std::int64_t in = 0;
   std::int64_t out = 0;
 };
 
-struct ProductTime {
-  Product product = Product::forward;
+struct GemmTime {
+  LinearPass pass = LinearPass::forward;
   DType dtype = DType::f32;
-  ProductShape shape;
+  GemmShape shape;
   double median_seconds = 0;
   double fastest_seconds = 0;
 
@@ -48,8 +48,8 @@ struct ProductTime {
   }
 };
 
-/// Times the three products of one shape in turn, on operands that are not zero.
-std::vector<ProductTime> measure_products(Kernels& kernels, DType dtype, const ProductShape& shape,
-                                          int repeats);
+/// Times the three GEMMs of one shape in turn, on operands that are not zero.
+std::vector<GemmTime> measure_gemms(Kernels& kernels, DType dtype, const GemmShape& shape,
+                                    int repeats);
 
 }  // namespace trireme::device

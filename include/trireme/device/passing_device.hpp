@@ -31,11 +31,11 @@ class PassingDevice : public Device {
     return inner_.side_stream(priority);
   }
   std::unique_ptr<Stopwatch> stopwatch() override { return inner_.stopwatch(); }
-  bool can_record() const override { return inner_.can_record(); }
-  bool recording() const override { return inner_.recording(); }
-  void begin_recording() override { inner_.begin_recording(); }
-  std::unique_ptr<Recording> end_recording() override { return inner_.end_recording(); }
-  void abandon_recording() override { inner_.abandon_recording(); }
+  bool can_capture() const override { return inner_.can_capture(); }
+  bool capturing() const override { return inner_.capturing(); }
+  void begin_capture() override { inner_.begin_capture(); }
+  std::unique_ptr<CapturedGraph> end_capture() override { return inner_.end_capture(); }
+  void abandon_capture() override { inner_.abandon_capture(); }
 
  protected:
   Device& inner() { return inner_; }

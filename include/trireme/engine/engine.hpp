@@ -21,8 +21,8 @@ enum class Use { training, evaluation };
 /// Whether there is room for the logits of a whole micro-batch (loss and gradients need none).
 enum class KeepLogits { no, yes };
 
-/// Whether micro-batches are recorded once and issued as one, where the device can.
-enum class RecordSteps { no, yes };
+/// Whether micro-batches are captured once and launched as CUDA graphs, where the device can.
+enum class CudaGraphs { no, yes };
 
 /// Everything that decides what a rank computes and holds.
 struct EngineOptions {
@@ -57,8 +57,8 @@ struct EngineOptions {
   std::uint64_t seed = 0;
   /// Attention kernels of cards; nothing on CPUs.
   std::optional<device::AttentionChoice> card_attention;
-  /// Training steps only; collectives stand between recordings (docs/decisions/0026).
-  RecordSteps record = RecordSteps::no;
+  /// Training steps only; collectives are graph breaks (docs/decisions/0026).
+  CudaGraphs cuda_graphs = CudaGraphs::no;
 };
 
 /// Refuses options that do not fit together, with key, value and rule.
@@ -194,16 +194,16 @@ class Engine {
   /// never should.
   bool tied_copies_differ();
 
-  /// How many parts of steps were recorded so far, in how many pieces (with tensor parallelism one
-  /// between any two collectives), how often one of them was issued, and what they took of the
-  /// device's memory, beside all arenas.
-  struct Recorded {
-    std::size_t made = 0;
-    std::size_t pieces = 0;
-    std::size_t issued = 0;
+  /// Parts of steps that were captured so far, their graphs (with tensor parallelism one between
+  /// any two collectives), launches of a part, and device memory that graphs took, beside all
+  /// arenas.
+  struct GraphUse {
+    std::size_t captured = 0;
+    std::size_t graphs = 0;
+    std::size_t launched = 0;
     std::size_t bytes = 0;
   };
-  Recorded recorded() const;
+  GraphUse graph_use() const;
 
   const layout::Schedule& schedule() const;
   const EngineOptions& options() const;
@@ -218,8 +218,8 @@ class Engine {
 /// Bytes that this rank needs: the engine, run over measuring memory for one step.
 MemoryUse measure(const EngineOptions& options);
 
-/// The products of linear layers that a rank's kernels are asked for in a step, by the same way:
+/// GEMMs of linear layers that a rank's kernels are asked for in a step, by the same way:
 /// with repeats, in order, their operands as aligned as in real arenas.
-std::vector<device::ProductCall> products_of(const EngineOptions& options);
+std::vector<device::GemmCall> gemm_calls_of(const EngineOptions& options);
 
 }  // namespace trireme::engine

@@ -39,7 +39,7 @@ struct MemoryRecord {
   /// As planned.
   std::size_t arenas = 0;
   std::vector<device::LibraryMemory> libraries;
-  /// What recorded micro-batches took.
+  /// CUDA graphs of micro-batches.
   std::size_t graphs = 0;
   /// Of all programs there, contexts among it.
   std::size_t taken = 0;

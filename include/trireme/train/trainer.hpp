@@ -125,9 +125,9 @@ class Trainer {
   std::unique_ptr<runtime::JobComment> comment_;
   /// The first step of this start is done.
   bool started_ = false;
-  /// Parts of steps that were recorded, as of the last step and as of the last word on memory.
-  std::size_t recordings_seen_ = 0;
-  std::size_t recordings_told_ = 0;
+  /// Parts of steps that were captured, as of the last step and as of the last word on memory.
+  std::size_t graphs_seen_ = 0;
+  std::size_t graphs_told_ = 0;
   /// Between two looks at what is asked: a step, or a batch of an evaluation.
   double longest_batch_seconds_ = 0;
   double longest_save_seconds_ = 0;

@@ -3,7 +3,7 @@
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 
-#include "device/cpu/block_product.hpp"
+#include "device/cpu/block_gemm.hpp"
 #include "device/cpu/context.hpp"
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace trireme::device::cpu {
 
 /// Attention by tiles (Dao et al. 2022, "FlashAttention"): a block of queries meets one block of
-/// keys after the other, so that scores live in a core's own cache and nowhere else. Products of
+/// keys after the other, so that scores live in a core's own cache and nowhere else. GEMMs of
 /// tiles go through oneDNN, softmax through the vectors of the context's instruction set.
 /// Threads take whole parts of the work in turn; a sum is always made by one thread, in order.
 class FlashAttention {
@@ -29,7 +29,7 @@ class FlashAttention {
 
   /// What a thread works with.
   struct Worker {
-    BlockProducts products;
+    BlockGemm gemm;
     Arena arena;
   };
 

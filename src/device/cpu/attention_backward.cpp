@@ -66,8 +66,7 @@ class BackwardHead {
     std::fill_n(tiles.dv, sizes_.keys * width, 0.0F);
     for (auto head = kv_head_ * sizes_.group(); head < (kv_head_ + 1) * sizes_.group(); ++head) {
       for (std::int64_t begin = 0; begin < sizes_.queries; begin += query_tile) {
-        run_tile(worker.products, tiles, head,
-                 {begin, std::min(sizes_.queries, begin + query_tile)});
+        run_tile(worker.gemm, tiles, head, {begin, std::min(sizes_.queries, begin + query_tile)});
       }
     }
     const HeadView<T> dk(backward_.dk, sequence_, kv_head_);
@@ -80,7 +79,7 @@ class BackwardHead {
 
  private:
   /// One block of queries of one head with all keys that it sees.
-  void run_tile(BlockProducts& products, const BackwardTiles<T>& tiles, std::int64_t head,
+  void run_tile(BlockGemm& gemm, const BackwardTiles<T>& tiles, std::int64_t head,
                 Range queries) const {
     const auto width = sizes_.head_dim;
     const auto rows = queries.count();
@@ -96,15 +95,15 @@ class BackwardHead {
     const auto keys = sizes_.visible(queries.end - 1);
     for (std::int64_t key = 0; key < keys; key += key_tile) {
       const Range block{key, std::min(keys, key + key_tile)};
-      const auto scores = scores_product<T>(rows, block.count(), width);
-      products.run(scores, {tiles.q, tiles.k + key * width, tiles.scores});
-      products.run(scores, {tiles.d_out, tiles.v + key * width, tiles.d_weights});
+      const auto scores = scores_gemm<T>(rows, block.count(), width);
+      gemm.run(scores, {tiles.q, tiles.k + key * width, tiles.scores});
+      gemm.run(scores, {tiles.d_out, tiles.v + key * width, tiles.d_weights});
       differentiate(tiles, head, queries, block, deltas);
-      const auto of_keys = transposed_adding_product<T>(block.count(), width, rows);
-      products.run(of_keys, {tiles.weights, tiles.d_out, tiles.dv + key * width});
-      products.run(of_keys, {tiles.d_scores, tiles.q, tiles.dk + key * width});
-      products.run(adding_product<T>(rows, width, block.count()),
-                   {tiles.d_scores, tiles.k + key * width, tiles.dq});
+      const auto of_keys = transposed_adding_gemm<T>(block.count(), width, rows);
+      gemm.run(of_keys, {tiles.weights, tiles.d_out, tiles.dv + key * width});
+      gemm.run(of_keys, {tiles.d_scores, tiles.q, tiles.dk + key * width});
+      gemm.run(adding_gemm<T>(rows, width, block.count()),
+               {tiles.d_scores, tiles.k + key * width, tiles.dq});
     }
     const HeadView<T> dq(backward_.dq, sequence_, head);
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -145,7 +144,7 @@ void run_backward(Team& team, std::vector<FlashAttention::Worker>& workers, Isa 
                   const AttentionBackward& backward) {
   const AttentionSizes sizes(backward.forward);
   for (auto& worker : workers) {
-    worker.products.trim();
+    worker.gemm.trim();
     arena_of(worker, BackwardTiles<T>::bytes(sizes));
   }
   for_parts(

@@ -8,7 +8,7 @@ namespace {
 
 /// Queries that one part of the work takes: enough to be worth copying the keys.
 constexpr std::int64_t part_queries = 512;
-/// Fewer queries than this make products that are not worth packing keys for.
+/// Fewer queries than this make GEMMs that are not worth packing keys for.
 constexpr std::int64_t few_queries = 4;
 
 /// Memory of one part.
@@ -61,7 +61,7 @@ class ForwardHead {
     k_.gather({0, keys}, sizes_.head_dim, tiles.k);
     v_.gather({0, keys}, sizes_.head_dim, tiles.v);
     for (auto begin = queries.begin; begin < queries.end; begin += query_tile) {
-      run_tile(worker.products, tiles, {begin, std::min(queries.end, begin + query_tile)});
+      run_tile(worker.gemm, tiles, {begin, std::min(queries.end, begin + query_tile)});
     }
   }
 
@@ -95,7 +95,7 @@ class ForwardHead {
   }
 
  private:
-  void run_tile(BlockProducts& products, const ForwardTiles<T>& tiles, Range queries) const {
+  void run_tile(BlockGemm& gemm, const ForwardTiles<T>& tiles, Range queries) const {
     const auto width = sizes_.head_dim;
     SoftmaxState states[query_tile];
     q_.gather(queries, width, tiles.q);
@@ -103,11 +103,11 @@ class ForwardHead {
     const auto keys = sizes_.visible(queries.end - 1);
     for (std::int64_t key = 0; key < keys; key += key_tile) {
       const Range block{key, std::min(keys, key + key_tile)};
-      products.run(scores_product<T>(queries.count(), block.count(), width),
-                   {tiles.q, tiles.k + key * width, tiles.scores});
+      gemm.run(scores_gemm<T>(queries.count(), block.count(), width),
+               {tiles.q, tiles.k + key * width, tiles.scores});
       weigh(tiles, queries, block, states);
-      products.run(adding_product<T>(queries.count(), width, block.count()),
-                   {tiles.weights, tiles.v + key * width, tiles.out});
+      gemm.run(adding_gemm<T>(queries.count(), width, block.count()),
+               {tiles.weights, tiles.v + key * width, tiles.out});
     }
     for (auto query = queries.begin; query < queries.end; ++query) {
       const auto row = query - queries.begin;
@@ -166,7 +166,7 @@ void run_forward(Team& team, std::vector<FlashAttention::Worker>& workers, Isa i
   const auto parts = few ? 1 : (sizes.queries + part_queries - 1) / part_queries;
   const auto bytes = few ? ForwardHead<T>::few_bytes(sizes) : ForwardTiles<T>::bytes(sizes);
   for (auto& worker : workers) {
-    worker.products.trim();
+    worker.gemm.trim();
     arena_of(worker, bytes);
   }
   const auto heads = sizes.batch * sizes.heads;
@@ -189,7 +189,7 @@ void run_forward(Team& team, std::vector<FlashAttention::Worker>& workers, Isa i
 
 FlashAttention::FlashAttention(const Context& context) : team_(context.team), isa_(context.isa) {
   for (int thread = 0; thread < team_->size(); ++thread) {
-    workers_.push_back({BlockProducts(bf16_products_of(isa_)), Arena::host(Purpose::workspace, 0)});
+    workers_.push_back({BlockGemm(bf16_gemm_of(isa_)), Arena::host(Purpose::workspace, 0)});
   }
 }
 
@@ -216,7 +216,7 @@ void FlashAttention::forward(const Attention& attention) {
 std::size_t FlashAttention::workspace_bytes() const {
   std::size_t total = 0;
   for (const auto& worker : workers_) {
-    total += worker.products.workspace_bytes() + worker.arena.capacity_bytes();
+    total += worker.gemm.workspace_bytes() + worker.arena.capacity_bytes();
   }
   return total;
 }

@@ -32,7 +32,7 @@ struct AttentionSizes {
         causal(attention.causal) {}
 
   std::int64_t group() const { return heads / kv_heads; }
-  /// Multiplications and additions of one product of queries and keys, causal or not.
+  /// Multiplications and additions of one GEMM of queries and keys, causal or not.
   std::int64_t operations() const { return 2 * batch * heads * queries * keys * head_dim; }
   /// Keys [0, n) that a query sees.
   std::int64_t visible(std::int64_t query) const {
@@ -89,39 +89,40 @@ constexpr DType dtype_of() {
 
 /// c [rows, columns] = a [rows, inner] * b, all contiguous but a, whose rows are `a_stride` apart.
 template <typename T>
-BlockForm tile_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
-  BlockForm form{.rows = rows, .columns = columns, .inner = inner};
-  form.a_stride = inner;
-  form.b_stride = columns;
-  form.c_stride = columns;
-  form.in = dtype_of<T>();
-  return form;
+BlockDescriptor tile_gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
+  BlockDescriptor descriptor{.rows = rows, .columns = columns, .inner = inner};
+  descriptor.a_stride = inner;
+  descriptor.b_stride = columns;
+  descriptor.c_stride = columns;
+  descriptor.in = dtype_of<T>();
+  return descriptor;
 }
 
 /// a [rows, inner] * transpose(b [columns, inner]).
 template <typename T>
-BlockForm scores_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
-  auto form = tile_product<T>(rows, columns, inner);
-  form.b_stride = inner;
-  form.b_transposed = true;
-  return form;
+BlockDescriptor scores_gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
+  auto descriptor = tile_gemm<T>(rows, columns, inner);
+  descriptor.b_stride = inner;
+  descriptor.b_transposed = true;
+  return descriptor;
 }
 
 /// c += a [rows, inner] * b [inner, columns].
 template <typename T>
-BlockForm adding_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
-  auto form = tile_product<T>(rows, columns, inner);
-  form.accumulate = true;
-  return form;
+BlockDescriptor adding_gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
+  auto descriptor = tile_gemm<T>(rows, columns, inner);
+  descriptor.accumulate = true;
+  return descriptor;
 }
 
 /// c += transpose(a [inner, rows]) * b [inner, columns].
 template <typename T>
-BlockForm transposed_adding_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
-  auto form = adding_product<T>(rows, columns, inner);
-  form.a_stride = rows;
-  form.a_transposed = true;
-  return form;
+BlockDescriptor transposed_adding_gemm(std::int64_t rows, std::int64_t columns,
+                                       std::int64_t inner) {
+  auto descriptor = adding_gemm<T>(rows, columns, inner);
+  descriptor.a_stride = rows;
+  descriptor.a_transposed = true;
+  return descriptor;
 }
 
 /// Dropout factors of a run of keys of one query, or null without dropout.

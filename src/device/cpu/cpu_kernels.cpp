@@ -8,9 +8,9 @@
 #include "device/cpu/context.hpp"
 #include "device/cpu/cross_entropy.hpp"
 #include "device/cpu/embedding.hpp"
+#include "device/cpu/linear_gemm.hpp"
 #include "device/cpu/norm.hpp"
 #include "device/cpu/optimizer.hpp"
-#include "device/cpu/products.hpp"
 #include "device/cpu/quantise.hpp"
 #include "device/denormals.hpp"
 #include "device/reference/reference.hpp"
@@ -22,7 +22,7 @@ class CpuKernels final : public Kernels {
  public:
   explicit CpuKernels(const cpu::Context& context)
       : context_(context),
-        products_(context.team, cpu::bf16_products_of(context.isa), context.tiling),
+        gemm_(context.team, cpu::bf16_gemm_of(context.isa), context.tiling),
         attention_(context) {
     flush_denormals();
   }
@@ -30,15 +30,15 @@ class CpuKernels final : public Kernels {
 
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Tensor& y) override {
-    products_.linear_forward(x, w, bias, y);
+    gemm_.linear_forward(x, w, bias, y);
   }
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                              bool accumulate) override {
-    products_.linear_backward_input(dy, w, dx, accumulate);
+    gemm_.linear_backward_input(dy, w, dx, accumulate);
   }
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override {
-    products_.linear_backward_weight(dy, x, dw);
+    gemm_.linear_backward_weight(dy, x, dw);
     if (d_bias) cpu::add_column_sums(context_, dy, d_bias);
   }
 
@@ -50,8 +50,8 @@ class CpuKernels final : public Kernels {
   }
   void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
                                 const Tensor& y) override {
-    products_.linear_forward(quantised_.values(context_, x, 0), quantised_.values(context_, w, 1),
-                             bias, y);
+    gemm_.linear_forward(quantised_.values(context_, x, 0), quantised_.values(context_, w, 1), bias,
+                         y);
   }
 
   void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
@@ -141,7 +141,7 @@ class CpuKernels final : public Kernels {
 
  private:
   cpu::Context context_;
-  cpu::Products products_;
+  cpu::LinearGemm gemm_;
   cpu::FlashAttention attention_;
   cpu::QuantisedValues quantised_;
 };

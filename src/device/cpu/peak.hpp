@@ -3,7 +3,7 @@
 #include <cstdint>
 
 /// Loops that multiply and add in registers alone, one file for each set of instructions: what no
-/// product can be faster than. Each makes `rounds` rounds and returns its operations.
+/// GEMM can be faster than. Each makes `rounds` rounds and returns its operations.
 namespace trireme::device::cpu {
 
 std::int64_t fma_rounds_avx2(std::int64_t rounds);

@@ -4,7 +4,7 @@
 
 #include "device/cuda/attention/gpu_attention.hpp"
 #include "device/cuda/gemm/cublaslt.hpp"
-#include "device/cuda/gemm/cublaslt_gemm.hpp"
+#include "device/cuda/gemm/linear_gemm.hpp"
 #include "device/cuda/kernels/own_kernels.hpp"
 #include "device/cuda/runtime/cuda_device.hpp"
 #include "device/cuda/runtime/launcher.hpp"
@@ -15,13 +15,13 @@ namespace {
 
 class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
  public:
-  CudaKernels(int card, const cuda::Blas& blas, const std::string& card_name)
-      : device_(card),
-        blas_(blas),
+  CudaKernels(int gpu, const cuda::CublasLt& cublaslt, const std::string& gpu_name)
+      : device_(gpu),
+        cublaslt_(cublaslt),
         launcher_(device_),
-        products_(blas, device_.stream(), card_name) {}
+        gemm_(cublaslt, device_.stream(), gpu_name) {}
   base::Status set_attention(const AttentionChoice& choice, int capability) {
-    auto attention = cuda::CardAttention::make(choice, {device_.stream(), capability}, *this);
+    auto attention = cuda::GpuAttention::make(choice, {device_.stream(), capability}, *this);
     if (!attention.ok()) return attention.failure();
     attention_ = std::move(attention).value();
     return {};
@@ -31,7 +31,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
   Device& device() override { return device_; }
   std::string libraries() const override {
     // 130002 is 13.0.2.
-    const auto version = blas_.version();
+    const auto version = cublaslt_.version();
     const auto& attention = attention_->library();
     return base::format("products by cuBLASLt {}.{}.{}{}{}", version / 10000, version / 100 % 100,
                         version % 100, attention.empty() ? "" : ", ", attention);
@@ -40,108 +40,107 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     return attention_->text(size);
   }
   std::vector<LibraryMemory> library_memory() const override {
-    return {{"cuBLASLt", product_workspace_bytes},
+    return {{"cuBLASLt", gemm_workspace_bytes},
             {"cuDNN", attention_->workspace_bytes()},
             {"own kernels", launcher_.workspace_bytes()}};
   }
-  ProductTuning* product_tuning() override {
-    // Whoever asks is about to use the card.
-    use_card();
-    return &products_;
+  GemmTuning* gemm_tuning() override {
+    // Whoever asks is about to use the GPU.
+    use_gpu();
+    return &gemm_;
   }
 
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
                              bool accumulate) override {
-    use_card();
-    products_.backward_input(dy, w, dx, accumulate);
+    use_gpu();
+    gemm_.backward_input(dy, w, dx, accumulate);
   }
   void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
                                 const Tensor& y) override {
-    use_card();
-    if (bias && products_.forward_quantised_and_bias(x, w, bias, y)) return;
-    products_.forward_quantised(x, w, y);
+    use_gpu();
+    if (bias && gemm_.forward_quantised_and_bias(x, w, bias, y)) return;
+    gemm_.forward_quantised(x, w, y);
     if (bias) cuda::add_bias(start(), bias, y);
   }
   void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
                            const Tensor& y) override {
-    use_card();
-    if (products_.gelu_forward({ProductCall::Kind::gelu_forward, x, w, bias, wide, y})) return;
+    use_gpu();
+    if (gemm_.gelu_forward({GemmCall::Kind::gelu_forward, x, w, bias, wide, y})) return;
     OwnKernels::linear_gelu_forward(x, w, bias, wide, y);
   }
   void linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
                             const Tensor& d_wide) override {
-    use_card();
-    if (products_.backward_gelu({ProductCall::Kind::backward_gelu, dy, w, {}, wide, d_wide}))
-      return;
+    use_gpu();
+    if (gemm_.backward_gelu({GemmCall::Kind::backward_gelu, dy, w, {}, wide, d_wide})) return;
     OwnKernels::linear_backward_gelu(dy, w, wide, d_wide);
   }
   void attention_forward(const Attention& attention) override {
-    use_card();
+    use_gpu();
     auto* const fused = attention_->fused();
     if (fused != nullptr && fused->forward(attention)) return;
     OwnKernels::attention_forward(attention);
   }
   void attention_backward(const AttentionBackward& backward) override {
-    use_card();
+    use_gpu();
     auto* const fused = attention_->fused();
     if (fused != nullptr && fused->backward(backward)) return;
     OwnKernels::attention_backward(backward);
   }
-  // Each of these has a place of its own for its result, which a recording would write again.
+  // Each sum has a place of its own for its result, which a CUDA graph would write again.
   void start_sum_of_squares(const Tensor& x) override {
-    device_.expect_no_recording("a sum for the host");
+    device_.expect_no_capture("a sum for the host");
     cuda::start_sum_of_squares(start(), x);
   }
   void start_sum(const Tensor& x) override {
-    device_.expect_no_recording("a sum for the host");
+    device_.expect_no_capture("a sum for the host");
     cuda::start_sum(start(), x);
   }
   std::vector<double> finish_sums() override {
-    use_card();
+    use_gpu();
     return launcher_.read_answers();
   }
   void synchronize() override { device_.synchronize(); }
 
  private:
-  void use_card() const { device_.use(); }
+  void use_gpu() const { device_.use(); }
   cuda::Launcher& start() override {
-    use_card();
+    use_gpu();
     launcher_.reset();
     return launcher_;
   }
   void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
-    use_card();
-    products_.forward(x, w, y);
+    use_gpu();
+    gemm_.forward(x, w, y);
   }
   bool multiply_forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
                                  const Tensor& y) override {
-    use_card();
-    return products_.forward_and_bias(x, w, bias, y);
+    use_gpu();
+    return gemm_.forward_and_bias(x, w, bias, y);
   }
   void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
-    use_card();
-    products_.backward_weight(dy, x, dw);
+    use_gpu();
+    gemm_.backward_weight(dy, x, dw);
   }
   bool multiply_backward_weight_and_bias(const Tensor& dy, const Tensor& x, const Tensor& dw,
                                          const Tensor& d_bias) override {
-    use_card();
+    use_gpu();
     launcher_.reset();
     // The library overwrites; gradients are added to.
     const Tensor sums(launcher_.take(d_bias.byte_count()), DType::f32, {d_bias.dim(0)});
-    const ProductCall call{ProductCall::Kind::backward_weight, dy, x, sums, {}, dw};
-    if (!products_.backward_weight_and_bias(call)) return false;
+    const GemmCall call{GemmCall::Kind::backward_weight, dy, x, sums, {}, dw};
+    if (!gemm_.backward_weight_and_bias(call)) return false;
     cuda::accumulate(launcher_, sums, d_bias);
     return true;
   }
 
   cuda::CudaDevice device_;
-  const cuda::Blas& blas_;
+  const cuda::CublasLt& cublaslt_;
   cuda::Launcher launcher_;
-  cuda::Products products_;
-  std::unique_ptr<cuda::CardAttention> attention_;
+  cuda::LinearGemm gemm_;
+  std::unique_ptr<cuda::GpuAttention> attention_;
 };
 
-/// Why the runtime sees no card. One error of its stands for a driver that is too old and for none.
+/// Why the runtime sees no GPU. One error of its stands for a driver that is too old and for none.
 std::string reason_of(cudaError_t code) {
   int driver = 0;
   int runtime = 0;
@@ -172,7 +171,7 @@ base::Result<std::vector<std::string>> card_bus_ids() {
     return no_card(reason_of(code));
   }
   std::vector<std::string> ids;
-  for (int card = 0; card < count; ++card) ids.push_back(cuda::bus_id_of(card));
+  for (int gpu = 0; gpu < count; ++gpu) ids.push_back(cuda::bus_id_of(gpu));
   return ids;
 }
 
@@ -187,27 +186,27 @@ base::Result<std::string> gpu_name(std::string_view bus_id) {
   return std::string(properties.name);
 }
 
-base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card,
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int gpu,
                                                          const AttentionChoice& attention) {
   int count = 0;
   if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
     return no_card(reason_of(code));
   }
-  if (card < 0 || card >= count) {
-    return no_card(base::format("number {} is asked for and there are {}", card, count));
+  if (gpu < 0 || gpu >= count) {
+    return no_card(base::format("number {} is asked for and there are {}", gpu, count));
   }
   cudaDeviceProp properties{};
-  cuda::check(cudaGetDeviceProperties(&properties, card), "cudaGetDeviceProperties");
+  cuda::check(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");
   if (properties.major < 8) {
     return no_card(
         base::format("card {}, {}, has compute capability {}.{}, and 8.0 is the oldest "
                      "that can multiply bf16",
-                     card, properties.name, properties.major, properties.minor));
+                     gpu, properties.name, properties.major, properties.minor));
   }
-  const auto blas = cuda::load_blas();
-  if (!blas.ok()) return blas.failure();
-  cuda::check(cudaSetDevice(card), "cudaSetDevice");
-  auto kernels = std::make_unique<CudaKernels>(card, **blas, properties.name);
+  const auto cublaslt = cuda::load_cublaslt();
+  if (!cublaslt.ok()) return cublaslt.failure();
+  cuda::check(cudaSetDevice(gpu), "cudaSetDevice");
+  auto kernels = std::make_unique<CudaKernels>(gpu, **cublaslt, properties.name);
   const int capability = 10 * properties.major + properties.minor;
   auto status = kernels->set_attention(attention, capability);
   if (!status.ok()) return status.failure();

@@ -93,7 +93,7 @@ TEST_CASE("recordings between NCCL's collectives change no bit, and none of its 
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto expected = train_over_nccl(*nccl, options);
   const auto plain = std::exchange(nccl->collectives, {});
-  options.record = engine::RecordSteps::yes;
+  options.cuda_graphs = engine::CudaGraphs::yes;
   CHECK(train_over_nccl(*nccl, options) == expected);
   CHECK(plain.in_known_memory > 0);
   CHECK(nccl->collectives.in_known_memory == plain.in_known_memory);

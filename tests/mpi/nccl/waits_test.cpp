@@ -182,9 +182,9 @@ TEST_CASE("FP8 over NCCL has the bits of any order that events allow, and of cop
   auto options = fp8_options();
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto expected = train_over_nccl(*nccl, options);
-  options.record = engine::RecordSteps::yes;
+  options.cuda_graphs = engine::CudaGraphs::yes;
   CHECK(train_over_nccl(*nccl, options) == expected);
-  options.record = engine::RecordSteps::no;
+  options.cuda_graphs = engine::CudaGraphs::no;
   options.weight_copies = model::WeightCopies::kept;
   const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
   for (const auto& haste :
@@ -193,7 +193,7 @@ TEST_CASE("FP8 over NCCL has the bits of any order that events allow, and of cop
     CHECK(train_over_nccl(*nccl, options, haste) == expected);
   }
   // Recordings read copies that are made again between them.
-  options.record = engine::RecordSteps::yes;
+  options.cuda_graphs = engine::CudaGraphs::yes;
   CHECK(train_over_nccl(*nccl, options) == expected);
   CHECK(nccl->collectives.elsewhere == 0);
 }

@@ -20,22 +20,22 @@
 using namespace trireme;
 using namespace trireme::testing;
 using device::cuda::Algorithm;
-using device::cuda::ProductChoices;
-using device::cuda::work_of;
+using device::cuda::gemm_of;
+using device::cuda::TuningCache;
 using trireme::tests::TemporaryFolder;
 
 namespace {
 
 /// Timing whose winner depends on the rank, and on the run: as on cards of one kind, where ways are
 /// nearly as fast.
-class PretendedTuning final : public device::ProductTuning {
+class PretendedTuning final : public device::GemmTuning {
  public:
   explicit PretendedTuning(std::uint64_t mine) : mine_(mine), choices_("pretended card") {}
 
-  int choose(std::span<const device::ProductCall> calls) override {
+  int choose(std::span<const device::GemmCall> calls) override {
     int made = 0;
     for (const auto& call : calls) {
-      const auto name = work_of(call).product.text();
+      const auto name = gemm_of(call).descriptor.text();
       if (choices_.find(name) != nullptr) continue;
       choices_.add(name, Algorithm{mine_});
       ++made;
@@ -50,15 +50,15 @@ class PretendedTuning final : public device::ProductTuning {
 
  private:
   std::uint64_t mine_;
-  ProductChoices choices_;
+  TuningCache choices_;
 };
 
 /// Calls of different shapes, those from `first` on.
-std::vector<device::ProductCall> some_calls(device::Arena& arena, int first, int count) {
-  std::vector<device::ProductCall> calls;
+std::vector<device::GemmCall> some_calls(device::Arena& arena, int first, int count) {
+  std::vector<device::GemmCall> calls;
   for (int index = first; index < first + count; ++index) {
     const std::int64_t width = 64 * (index + 1);
-    calls.push_back({device::ProductCall::Kind::forward,
+    calls.push_back({device::GemmCall::Kind::forward,
                      arena.allocate(device::DType::bf16, {32, width}),
                      arena.allocate(device::DType::bf16, {128, width}),
                      {},
@@ -105,11 +105,11 @@ TEST_CASE("all ranks compute a product in one way, and the next run does as this
   PretendedTuning first(100 + static_cast<std::uint64_t>(world.rank()));
   train::choose_products(first, calls, {{}, folder.path() / "cache"}, world);
   CHECK(same_everywhere(world, first.text()));
-  ProductChoices choices("pretended card");
-  REQUIRE(choices.merge(first.text()).ok());
-  CHECK(choices.size() == static_cast<std::size_t>(2 + 2 * world.size()));
+  TuningCache cache("pretended card");
+  REQUIRE(cache.merge(first.text()).ok());
+  CHECK(cache.size() == static_cast<std::size_t>(2 + 2 * world.size()));
   // Of what all ranks timed, the first rank's choice counts.
-  const auto* const shared = choices.find(work_of(calls.front()).product.text());
+  const auto* const shared = cache.find(gemm_of(calls.front()).descriptor.text());
   REQUIRE(shared != nullptr);
   CHECK(shared->front() == 100);
 
@@ -174,12 +174,12 @@ TEST_CASE("a run computes as it began, whatever has become of the user's list") 
   train::choose_products(other, more, {{}, folder.path() / "two"}, world);
   PretendedTuning resumed(3);
   train::choose_products(resumed, more, {run, folder.path() / "two"}, world);
-  ProductChoices choices("pretended card");
-  REQUIRE(choices.merge(resumed.text()).ok());
+  TuningCache cache("pretended card");
+  REQUIRE(cache.merge(resumed.text()).ok());
   for (const auto& call : calls) {
-    CHECK(choices.find(work_of(call).product.text())->front() == 1);
+    CHECK(cache.find(gemm_of(call).descriptor.text())->front() == 1);
   }
-  CHECK(choices.find(work_of(more.back()).product.text())->front() == 2);
+  CHECK(cache.find(gemm_of(more.back()).descriptor.text())->front() == 2);
   world.barrier();  // The first rank has written.
   CHECK(base::value_or_throw(base::read_text_file(run)) == resumed.text());
 }
@@ -211,9 +211,9 @@ TEST_CASE("without a cache folder products are timed in every run") {
   const auto calls = some_calls(arena, 0, 1);
   PretendedTuning tuning(7);
   train::choose_products(tuning, calls, {}, world);
-  ProductChoices choices("pretended card");
-  REQUIRE(choices.merge(tuning.text()).ok());
-  CHECK(choices.size() == 1);
+  TuningCache cache("pretended card");
+  REQUIRE(cache.merge(tuning.text()).ok());
+  CHECK(cache.size() == 1);
 }
 
 TEST_CASE("a step's products are known before it runs") {
@@ -221,8 +221,8 @@ TEST_CASE("a step's products are known before it runs") {
   options.model = tiny(model::Architecture::gpt2);
   options.micro_batch = 2;
   options.sequence_length = 8;
-  const auto calls = engine::products_of(options);
-  using Kind = device::ProductCall::Kind;
+  const auto calls = engine::gemm_calls_of(options);
+  using Kind = device::GemmCall::Kind;
   const auto count = [&](Kind kind) {
     return std::count_if(calls.begin(), calls.end(),
                          [&](const auto& call) { return call.kind == kind; });
@@ -233,7 +233,7 @@ TEST_CASE("a step's products are known before it runs") {
   CHECK(count(Kind::backward_gelu) == layers);
   // qkv, attention's output, both of the mlp, and the head.
   CHECK(count(Kind::backward_weight) == 4 * layers + 1);
-  for (const auto& call : calls) CHECK(work_of(call).product.k > 0);
+  for (const auto& call : calls) CHECK(gemm_of(call).descriptor.k > 0);
 }
 
 TEST_CASE("what a layer computes again for backward is only what backward needs") {
@@ -243,9 +243,9 @@ TEST_CASE("what a layer computes again for backward is only what backward needs"
   options.sequence_length = 8;
   const auto forwards = [&](model::Recompute recompute) {
     options.recompute = recompute;
-    const auto calls = engine::products_of(options);
+    const auto calls = engine::gemm_calls_of(options);
     return std::count_if(calls.begin(), calls.end(), [](const auto& call) {
-      return call.kind == device::ProductCall::Kind::forward;
+      return call.kind == device::GemmCall::Kind::forward;
     });
   };
   // Queries, keys and values; attention's output; gate and up. Not down.
@@ -265,12 +265,12 @@ TEST_CASE("products in FP8 are among a step's products") {
   options.sequence_length = 8;
   options.dtype = device::DType::bf16;
   options.linear_forward = model::LinearForward::e4m3;
-  const auto calls = engine::products_of(options);
+  const auto calls = engine::gemm_calls_of(options);
   int quantised = 0;
   for (const auto& call : calls) {
-    if (call.kind != device::ProductCall::Kind::quantised_forward) continue;
+    if (call.kind != device::GemmCall::Kind::quantised_forward) continue;
     ++quantised;
-    CHECK(device::cuda::work_of(call).product.in == device::DType::e4m3);
+    CHECK(device::cuda::gemm_of(call).descriptor.in == device::DType::e4m3);
   }
   // Of a step and of an evaluation.
   CHECK(quantised == 2 * 4 * options.model.num_hidden_layers);

@@ -173,7 +173,7 @@ TrainedRun run_training(const engine::EngineOptions& options, const engine::Grou
     CAPTURE(device::name(purpose), measured[index], memory.peak_bytes()[index]);
     CHECK(measured[index] == memory.peak_bytes()[index]);
   }
-  return {observed, engine.recorded(), masters_of(engine)};
+  return {observed, engine.graph_use(), masters_of(engine)};
 }
 
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,

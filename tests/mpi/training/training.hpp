@@ -57,7 +57,7 @@ struct ParameterCopy {
 /// A whole run, what of it was recorded and issued again, and what it made of the parameters.
 struct TrainedRun {
   std::vector<Observed> observed;
-  engine::Engine::Recorded recorded;
+  engine::Engine::GraphUse graphs;
   std::vector<ParameterCopy> parameters;
 };
 

@@ -35,11 +35,11 @@ class DetachedStopwatch final : public device::Stopwatch {
   std::shared_ptr<Reading> reading_ = std::make_shared<Reading>();
 };
 
-class DetachedRecording final : public device::Recording {
+class DetachedGraph final : public device::CapturedGraph {
  public:
-  DetachedRecording(DetachedStream& stream, std::vector<DetachedStream::Work> work)
+  DetachedGraph(DetachedStream& stream, std::vector<DetachedStream::Work> work)
       : stream_(stream), work_(std::move(work)) {}
-  void issue() override {
+  void launch() override {
     for (const auto& piece : work_) stream_.issue_until(piece);
   }
 
@@ -62,7 +62,7 @@ void copy_bytes(const void* from, void* to, std::size_t bytes) {
 }  // namespace
 
 device::Arena DetachedDevice::arena(device::Purpose purpose, std::size_t capacity_bytes) {
-  expect_no_recording("new memory");
+  expect_no_capture("new memory");
   return detached::take(purpose, capacity_bytes, [stream = stream_] { stream->run_all(); });
 }
 
@@ -76,7 +76,7 @@ device::Arena DetachedDevice::staging(device::Purpose purpose, std::size_t capac
 }
 
 void DetachedDevice::copy_in(const void* from, const device::Tensor& to) {
-  expect_no_recording("a copy from the host");
+  expect_no_capture("a copy from the host");
   device::expect_contiguous(to);
   expect_of_host(from, "copy_in");
   const auto reach = detached::behind(to, "copy_in", "to");
@@ -84,7 +84,7 @@ void DetachedDevice::copy_in(const void* from, const device::Tensor& to) {
 }
 
 void DetachedDevice::copy_out(const device::Tensor& from, void* to) {
-  expect_no_recording("a copy to the host");
+  expect_no_capture("a copy to the host");
   device::expect_contiguous(from);
   expect_of_host(to, "copy_out");
   const auto reach = detached::behind(from, "copy_out", "from");
@@ -98,23 +98,22 @@ void DetachedDevice::copy(const device::Tensor& from, const device::Tensor& to) 
   stream_->issue([=] { copy_bytes(source.raw(), target.raw(), source.byte_count()); });
 }
 
-void DetachedDevice::begin_recording() {
-  if (recordings_left_-- <= 0)
-    throw device::RecordingRefused("the stand-in of a card has had enough");
+void DetachedDevice::begin_capture() {
+  if (captures_left_-- <= 0) throw device::CaptureRefused("the stand-in of a card has had enough");
   stream_->keep();
 }
 
-std::unique_ptr<device::Recording> DetachedDevice::end_recording() {
-  return std::make_unique<DetachedRecording>(*stream_, stream_->take_kept());
+std::unique_ptr<device::CapturedGraph> DetachedDevice::end_capture() {
+  return std::make_unique<DetachedGraph>(*stream_, stream_->take_kept());
 }
 
 device::Event DetachedDevice::record() {
-  expect_no_recording("an event");
+  expect_no_capture("an event");
   return event_of(*this, stream_);
 }
 
 void DetachedDevice::follow(const device::Event& event) {
-  expect_no_recording("an event");
+  expect_no_capture("an event");
   let_follow(*stream_, event);
 }
 
@@ -148,7 +147,7 @@ double DetachedKernels::sum(const device::Tensor& x) {
 }
 
 void DetachedKernels::start(Sum kind, const char* operation, const device::Tensor& x) {
-  device_.expect_no_recording("a sum for the host");
+  device_.expect_no_capture("a sum for the host");
   const auto reach = detached::behind(x, operation, "x");
   auto& answer = answers_.emplace_back(std::nan(""));
   device_.stream().issue([this, kind, reach, &answer] { answer = (inner_.get()->*kind)(reach); });

@@ -36,13 +36,13 @@ class DetachedDevice final : public device::Device {
   void follow(const device::Event& event) override;
   std::unique_ptr<device::SideStream> side_stream(device::Priority priority) override;
   std::unique_ptr<device::Stopwatch> stopwatch() override;
-  bool can_record() const override { return true; }
-  bool recording() const override { return stream_->keeps(); }
-  /// Throws RecordingRefused from the given beginning on, which counts from 0.
-  void refuse_recordings_from(int beginning) { recordings_left_ = beginning; }
-  void begin_recording() override;
-  std::unique_ptr<device::Recording> end_recording() override;
-  void abandon_recording() override { stream_->take_kept(); }
+  bool can_capture() const override { return true; }
+  bool capturing() const override { return stream_->keeps(); }
+  /// Throws CaptureRefused from the given beginning on, which counts from 0.
+  void refuse_captures_from(int beginning) { captures_left_ = beginning; }
+  void begin_capture() override;
+  std::unique_ptr<device::CapturedGraph> end_capture() override;
+  void abandon_capture() override { stream_->take_kept(); }
 
   DetachedStream& stream() { return *stream_; }
 
@@ -50,7 +50,7 @@ class DetachedDevice final : public device::Device {
   std::string name_;
   std::shared_ptr<DetachedOrder> order_;
   std::shared_ptr<DetachedStream> stream_;
-  int recordings_left_ = std::numeric_limits<int>::max();
+  int captures_left_ = std::numeric_limits<int>::max();
 };
 
 /// Kernels of a detached device: those of a host backend on the memory behind it, in the order of

@@ -21,20 +21,20 @@ class CublasltGemm {
     cudaDataType_t out = CUDA_R_32F;
   };
 
-  CublasltGemm(const cuda::Blas& blas, const Shape& shape);
+  CublasltGemm(const cuda::CublasLt& library, const Shape& shape);
   ~CublasltGemm();
   CublasltGemm(const CublasltGemm&) = delete;
   CublasltGemm& operator=(const CublasltGemm&) = delete;
 
   template <typename T>
   CublasltGemm& set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    last_ = blas_.set_operation(&operation_, attribute, static_cast<const void*>(&value),
-                                sizeof(value));
+    last_ = library_.set_operation(&operation_, attribute, static_cast<const void*>(&value),
+                                   sizeof(value));
     return *this;
   }
   template <typename T>
   CublasltGemm& prefer(cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
-    last_ = blas_.set_preference(&preference_, attribute, &value, sizeof(value));
+    last_ = library_.set_preference(&preference_, attribute, &value, sizeof(value));
     return *this;
   }
   /// Of the last setting.
@@ -59,7 +59,7 @@ class CublasltGemm {
   std::size_t workspace_bytes = 0;
 
  private:
-  const cuda::Blas& blas_;
+  const cuda::CublasLt& library_;
   cublasLtHandle_t handle_ = nullptr;
   cublasLtMatmulDescOpaque_t operation_{};
   cublasLtMatmulPreferenceOpaque_t preference_{};

@@ -30,8 +30,8 @@ constexpr auto invalid = CUBLAS_STATUS_INVALID_VALUE;
 constexpr auto unsupported = CUBLAS_STATUS_NOT_SUPPORTED;
 const float not_written = std::numeric_limits<float>::quiet_NaN();
 
-const device::cuda::Blas& blas() {
-  return *base::value_or_throw(device::cuda::load_blas());
+const device::cuda::CublasLt& library() {
+  return *base::value_or_throw(device::cuda::load_cublaslt());
 }
 testing::CublasltControls& controls() {
   static const testing::OpenedCublaslt opened(TRIREME_FAKE_CUBLASLT);
@@ -61,7 +61,7 @@ const cublasLtMatmulAlgo_t& plain_way(CublasltGemm& gemm) {
 
 TEST_CASE("the stand-in is what the product finds where the environment says so") {
   const auto before = controls().plain;
-  CublasltGemm gemm(blas(), {1, 1, 1});
+  CublasltGemm gemm(library(), {1, 1, 1});
   alignas(256) float numbers[3]{3, 4, not_written};
   gemm.a_at = &numbers[0];
   gemm.b_at = &numbers[1];
@@ -84,7 +84,7 @@ TEST_CASE("columns are columns, and a transposition is one") {
   for (const auto transpose_a : {CUBLAS_OP_N, CUBLAS_OP_T}) {
     for (const auto transpose_b : {CUBLAS_OP_N, CUBLAS_OP_T}) {
       alignas(256) float d[]{not_written, 1};
-      CublasltGemm gemm(blas(), {2, 1, 3, transpose_a, transpose_b});
+      CublasltGemm gemm(library(), {2, 1, 3, transpose_a, transpose_b});
       gemm.a_at = transpose_a == CUBLAS_OP_N ? a_plain : a_transposed;
       gemm.b_at = b;
       gemm.d_at = d;
@@ -104,7 +104,7 @@ TEST_CASE("each epilogue does what the header says of it") {
   std::vector<std::uint16_t> d(6);
   std::vector<std::uint16_t> aux(24, 0);
   std::vector<std::uint16_t> bias(8);
-  CublasltGemm gemm(blas(), {2, 3, 1, CUBLAS_OP_N, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
+  CublasltGemm gemm(library(), {2, 3, 1, CUBLAS_OP_N, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
   gemm.a_at = a.data();
   gemm.b_at = b.data();
   gemm.d_at = d.data();
@@ -181,7 +181,7 @@ TEST_CASE("FP8 is scaled, and refused as the documents say") {
   a[1] = 0x7E;  // 448
   b[0] = 0x3C;  // 1.5
   b[1] = 0x01;  // 2^-9
-  CublasltGemm gemm(blas(), {16, 1, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_8F_E4M3, CUDA_R_32F});
+  CublasltGemm gemm(library(), {16, 1, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_8F_E4M3, CUDA_R_32F});
   const void* const scale_a = &scales[0];
   const void* const scale_b = &scales[1];
   gemm.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scale_a)
@@ -194,11 +194,12 @@ TEST_CASE("FP8 is scaled, and refused as the documents say") {
   CHECK(d[1] == 0.0F);
 
   CHECK(gemm.set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N).ask() == unsupported);
-  CublasltGemm narrow(blas(), {16, 1, 8, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_8F_E4M3, CUDA_R_32F});
+  CublasltGemm narrow(library(), {16, 1, 8, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_8F_E4M3, CUDA_R_32F});
   CHECK(narrow.ask() == unsupported);
-  CublasltGemm scaled(blas(), {16, 1, 16});
+  CublasltGemm scaled(library(), {16, 1, 16});
   CHECK(scaled.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scale_a).ask() == invalid);
-  CublasltGemm crooked(blas(), {16, 1, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_8F_E4M3, CUDA_R_32F});
+  CublasltGemm crooked(library(),
+                       {16, 1, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_8F_E4M3, CUDA_R_32F});
   CHECK(crooked.prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{4}).ask() == fine);
   CHECK(crooked.ways.empty());
 }
@@ -211,21 +212,21 @@ TEST_CASE("descriptions that the documents do not allow are refused") {
   };
   CublasltGemm::Shape bf16_shape{8, 4, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF};
   SECTION("fp32 that becomes bf16") {
-    CublasltGemm gemm(blas(), {8, 4, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_32F, CUDA_R_16BF});
+    CublasltGemm gemm(library(), {8, 4, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_32F, CUDA_R_16BF});
     is_refused(gemm, unsupported);
   }
   SECTION("columns that overlap") {
-    CublasltGemm gemm(blas(), bf16_shape);
-    REQUIRE(blas().init_layout(&gemm.d, sizeof(gemm.d), CUDA_R_16BF, 8, 4, 7) == fine);
+    CublasltGemm gemm(library(), bf16_shape);
+    REQUIRE(library().init_layout(&gemm.d, sizeof(gemm.d), CUDA_R_16BF, 8, 4, 7) == fine);
     is_refused(gemm, invalid);
   }
   SECTION("shapes that do not fit") {
-    CublasltGemm gemm(blas(), bf16_shape);
+    CublasltGemm gemm(library(), bf16_shape);
     gemm.set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N);
     is_refused(gemm, invalid);
   }
   SECTION("aux without a leading dimension, or with an odd one") {
-    CublasltGemm gemm(blas(), bf16_shape);
+    CublasltGemm gemm(library(), bf16_shape);
     gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DGELU);
     is_refused(gemm, invalid);
     gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{12});
@@ -234,16 +235,16 @@ TEST_CASE("descriptions that the documents do not allow are refused") {
     is_refused(gemm, fine);
   }
   SECTION("a bias of another type") {
-    CublasltGemm gemm(blas(), bf16_shape);
+    CublasltGemm gemm(library(), bf16_shape);
     gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS)
         .set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
     is_refused(gemm, unsupported);
   }
   SECTION("an epilogue that is none, and a transposition that is none") {
-    CublasltGemm gemm(blas(), bf16_shape);
+    CublasltGemm gemm(library(), bf16_shape);
     gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{3});
     is_refused(gemm, unsupported);
-    CublasltGemm other(blas(), bf16_shape);
+    CublasltGemm other(library(), bf16_shape);
     other.set(CUBLASLT_MATMUL_DESC_TRANSB, std::int32_t{7});
     is_refused(other, invalid);
   }
@@ -253,7 +254,7 @@ TEST_CASE("several ways are named, of which one is marked, one breaks and one ta
   alignas(256) float numbers[64]{};
   alignas(256) float workspace[64]{};
   for (int at = 0; at < 8; ++at) numbers[at] = static_cast<float>(at + 1);
-  CublasltGemm gemm(blas(), {4, 4, 4});
+  CublasltGemm gemm(library(), {4, 4, 4});
   gemm.a_at = gemm.b_at = numbers;
   gemm.d_at = numbers + 16;
   gemm.prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{64})
@@ -307,7 +308,7 @@ TEST_CASE("parts of a sum are rounded to the result's type unless that is not wa
   const auto b = bf16({1, 1, 1, 1});
   alignas(256) std::uint16_t d[1]{};
   alignas(256) float workspace[64]{};
-  CublasltGemm gemm(blas(), {1, 1, 4, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
+  CublasltGemm gemm(library(), {1, 1, 4, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
   gemm.a_at = a.data();
   gemm.b_at = b.data();
   gemm.d_at = d;
@@ -335,8 +336,8 @@ TEST_CASE("parts of a sum are rounded to the result's type unless that is not wa
 }
 
 TEST_CASE("an algorithm serves the product that it was named for, unchanged") {
-  CublasltGemm one(blas(), {4, 4, 4});
-  CublasltGemm other(blas(), {4, 4, 8});
+  CublasltGemm one(library(), {4, 4, 4});
+  CublasltGemm other(library(), {4, 4, 8});
   auto algorithm = plain_way(one);
   CHECK(one.check(algorithm) == fine);
   CHECK(other.check(algorithm) == invalid);
@@ -350,7 +351,7 @@ TEST_CASE("an algorithm serves the product that it was named for, unchanged") {
 
 TEST_CASE("matrices of one product lie apart, but for C and D") {
   alignas(256) float numbers[64]{};
-  CublasltGemm gemm(blas(), {4, 4, 4});
+  CublasltGemm gemm(library(), {4, 4, 4});
   for (const auto each :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -366,7 +367,7 @@ TEST_CASE("matrices of one product lie apart, but for C and D") {
   CHECK(gemm.multiply(way) == invalid);
   // Columns of one matrix between those of another.
   for (auto* layout : {&gemm.a, &gemm.b, &gemm.d}) {
-    REQUIRE(blas().init_layout(layout, sizeof(*layout), CUDA_R_32F, 4, 4, 8) == fine);
+    REQUIRE(library().init_layout(layout, sizeof(*layout), CUDA_R_32F, 4, 4, 8) == fine);
   }
   const auto wide = plain_way(gemm);
   gemm.d_at = numbers + 4;
@@ -376,7 +377,7 @@ TEST_CASE("matrices of one product lie apart, but for C and D") {
 }
 
 TEST_CASE("a test may refuse an epilogue, or have it fail") {
-  CublasltGemm gemm(blas(), {8, 4, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
+  CublasltGemm gemm(library(), {8, 4, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
   gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   CHECK(gemm.ask() == fine);
   controls().refused_epilogue = CUBLASLT_EPILOGUE_BIAS;

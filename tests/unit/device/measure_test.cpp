@@ -43,11 +43,11 @@ TEST_CASE("random operands differ from row to row and repeat from call to call")
 
 TEST_CASE("measuring products times each of the three and counts their operations") {
   const auto kernels = make_cpu_kernels(1);
-  const auto times = measure_products(*kernels, DType::bf16, {8, 16, 24}, 3);
+  const auto times = measure_gemms(*kernels, DType::bf16, {8, 16, 24}, 3);
   REQUIRE(times.size() == 3);
-  CHECK(times[0].product == Product::forward);
-  CHECK(times[1].product == Product::backward_input);
-  CHECK(times[2].product == Product::backward_weight);
+  CHECK(times[0].pass == LinearPass::forward);
+  CHECK(times[1].pass == LinearPass::backward_input);
+  CHECK(times[2].pass == LinearPass::backward_weight);
   for (const auto& time : times) {
     CHECK(time.operations() == 2.0 * 8 * 16 * 24);
     CHECK(time.fastest_seconds > 0);

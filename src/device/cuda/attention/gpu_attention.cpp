@@ -8,10 +8,10 @@
 
 namespace trireme::device::cuda {
 
-base::Result<std::unique_ptr<CardAttention>> CardAttention::make(const AttentionChoice& choice,
-                                                                 const Place& place,
-                                                                 Kernels& kernels) {
-  std::unique_ptr<CardAttention> attention(new CardAttention(choice, place));
+base::Result<std::unique_ptr<GpuAttention>> GpuAttention::make(const AttentionChoice& choice,
+                                                               const Place& place,
+                                                               Kernels& kernels) {
+  std::unique_ptr<GpuAttention> attention(new GpuAttention(choice, place));
   if (choice.by == AttentionBy::own) return attention;
   const auto status = attention->open(kernels);
   if (!status.ok() && choice.by == AttentionBy::cudnn) return status.failure();
@@ -19,7 +19,7 @@ base::Result<std::unique_ptr<CardAttention>> CardAttention::make(const Attention
   return attention;
 }
 
-base::Status CardAttention::open(Kernels& kernels) {
+base::Status GpuAttention::open(Kernels& kernels) {
   const auto library = cudnn::load_library();
   if (!library.ok()) return library.failure();
   try {
@@ -35,7 +35,7 @@ base::Status CardAttention::open(Kernels& kernels) {
   return {};
 }
 
-base::Result<AttentionText> CardAttention::text(const AttentionSize& size) const {
+base::Result<AttentionText> GpuAttention::text(const AttentionSize& size) const {
   auto reason = missing_.empty() ? std::optional<cudnn::Reason>{}
                                  : cudnn::Reason{missing_, "install cuDNN 9.16 or newer"};
   if (fused_) reason = cudnn::reason_against(size, fused_->support());
@@ -46,9 +46,9 @@ base::Result<AttentionText> CardAttention::text(const AttentionSize& size) const
   return text_of_attention(choice_, library_, reason);
 }
 
-/// Exactly what is asked for, so that what a run takes is what its plan says. A larger one is rare:
-/// it waits for the card.
-void* CardAttention::workspace(std::size_t bytes) {
+/// Workspace of exactly the bytes asked for, so that a run takes what its plan says. A larger one
+/// is rare: it waits for the GPU.
+void* GpuAttention::workspace(std::size_t bytes) {
   if (bytes > workspace_size_) {
     place_.stream.synchronize();
     workspace_ = {};

@@ -11,8 +11,8 @@
 
 namespace trireme::device::cuda {
 
-/// cuDNN's attention on one stream of the current card, if it is to be had.
-class CardAttention {
+/// cuDNN's attention on one stream of the current GPU, if it is to be had.
+class GpuAttention {
  public:
   struct Place {
     StreamView stream;
@@ -21,8 +21,8 @@ class CardAttention {
   };
   /// `kernels` issue to the same stream, and outlive this. The failure is that of a cuDNN that was
   /// asked for.
-  static base::Result<std::unique_ptr<CardAttention>> make(const AttentionChoice& choice,
-                                                           const Place& place, Kernels& kernels);
+  static base::Result<std::unique_ptr<GpuAttention>> make(const AttentionChoice& choice,
+                                                          const Place& place, Kernels& kernels);
 
   /// Null: own kernels compute all.
   cudnn::FusedAttention* fused() { return fused_ ? &*fused_ : nullptr; }
@@ -32,7 +32,7 @@ class CardAttention {
   std::size_t workspace_bytes() const { return workspace_size_; }
 
  private:
-  CardAttention(const AttentionChoice& choice, const Place& place)
+  GpuAttention(const AttentionChoice& choice, const Place& place)
       : choice_(choice), place_(place) {}
   base::Status open(Kernels& kernels);
   void* workspace(std::size_t bytes);

@@ -1,4 +1,4 @@
-// Which of the library's algorithms computes a product: the fastest that a card has shown.
+// Autotuning: the algorithm of a GEMM is the fastest candidate that the GPU has shown.
 #include "device/cuda/gemm/plan.hpp"
 #include "device/cuda/gemm/scratch.hpp"
 
@@ -12,73 +12,73 @@ constexpr int rounds = 5;
 
 }  // namespace
 
-int Products::choose(std::span<const ProductCall> calls) {
+int LinearGemm::choose(std::span<const GemmCall> calls) {
   int made = 0;
   for (const auto& call : calls) {
     if (call.x.element_count() == 0 || call.result.element_count() == 0) continue;
-    if (choose_form(forms_of(call)) == Choice::made) ++made;
+    if (choose_epilogue(epilogue_variants(call)) == Choice::made) ++made;
   }
   return made;
 }
 
-std::optional<Products::Timed> Products::timed(const MatrixProduct& product) {
+std::optional<LinearGemm::Timed> LinearGemm::fastest_candidate(const GemmDescriptor& descriptor) {
   Plan plan;
-  describe(product, plan);
-  const auto all = ways(product, plan);
+  describe(descriptor, plan);
+  const auto all = candidates(descriptor, plan);
   if (all.empty()) return std::nullopt;
-  ProductScratch scratch(product, stream_);
-  const ProductWork work{product, scratch.operands()};
+  GemmScratch scratch(descriptor, stream_);
+  const Gemm gemm{descriptor, scratch.operands()};
   std::vector<double> best(all.size(), std::numeric_limits<double>::infinity());
   const auto seconds_of = [&](std::size_t index) {
     const double seconds =
-        scratch.seconds_of([&] { check(issue(plan, all[index], work), "cublasLtMatmul"); });
+        scratch.seconds_of([&] { check(issue(plan, all[index], gemm), "cublasLtMatmul"); });
     best[index] = std::min(best[index], seconds);
     return seconds;
   };
-  const auto way = fastest(all.size(), seconds_of, rounds);
-  if (way < 0) return std::nullopt;
-  const auto index = static_cast<std::size_t>(way);
+  const auto candidate = fastest(all.size(), seconds_of, rounds);
+  if (candidate < 0) return std::nullopt;
+  const auto index = static_cast<std::size_t>(candidate);
   return Timed{all[index], best[index]};
 }
 
-Products::Choice Products::choose(const MatrixProduct& product) {
-  if (choices_.find(product.text()) != nullptr) return Choice::known;
-  const auto way = timed(product);
-  if (!way) return Choice::not_offered;
-  choices_.add(product.text(), way->algorithm);
-  plans_.erase(product);
+LinearGemm::Choice LinearGemm::choose(const GemmDescriptor& descriptor) {
+  if (cache_.find(descriptor.text()) != nullptr) return Choice::known;
+  const auto candidate = fastest_candidate(descriptor);
+  if (!candidate) return Choice::not_offered;
+  cache_.add(descriptor.text(), candidate->algorithm);
+  plans_.erase(descriptor);
   return Choice::made;
 }
 
-Products::Choice Products::choose_form(std::span<const ProductCall> forms) {
-  const auto product = work_of(forms.front()).product;
-  const auto rest = forms.subspan(1);
-  if (const auto* const known = choices_.find(product.text())) {
-    return *known == declined && !rest.empty() ? choose_form(rest) : Choice::known;
+LinearGemm::Choice LinearGemm::choose_epilogue(std::span<const GemmCall> variants) {
+  const auto descriptor = gemm_of(variants.front()).descriptor;
+  const auto rest = variants.subspan(1);
+  if (const auto* const known = cache_.find(descriptor.text())) {
+    return *known == fallback && !rest.empty() ? choose_epilogue(rest) : Choice::known;
   }
-  if (rest.empty()) return choose(product);
-  if (!can_go_without(product.epilogue)) {
-    const auto outcome = choose(product);
-    return outcome == Choice::not_offered ? choose_form(rest) : outcome;
+  if (rest.empty()) return choose(descriptor);
+  if (!can_go_without(descriptor.epilogue)) {
+    const auto outcome = choose(descriptor);
+    return outcome == Choice::not_offered ? choose_epilogue(rest) : outcome;
   }
-  const auto whole = timed(product);
-  if (!whole) return choose_form(rest);
-  const auto apart = work_of(rest.front()).product;
-  const auto alone = timed(apart);
-  plans_.erase(product);
-  if (!alone || epilogue_pays(product, whole->seconds, alone->seconds)) {
-    choices_.add(product.text(), whole->algorithm);
+  const auto whole = fastest_candidate(descriptor);
+  if (!whole) return choose_epilogue(rest);
+  const auto apart = gemm_of(rest.front()).descriptor;
+  const auto alone = fastest_candidate(apart);
+  plans_.erase(descriptor);
+  if (!alone || epilogue_pays(descriptor, whole->seconds, alone->seconds)) {
+    cache_.add(descriptor.text(), whole->algorithm);
     return Choice::made;
   }
-  choices_.add(product.text(), declined);
-  choices_.add(apart.text(), alone->algorithm);
+  cache_.add(descriptor.text(), fallback);
+  cache_.add(apart.text(), alone->algorithm);
   plans_.erase(apart);
   return Choice::made;
 }
 
-base::Status Products::adopt(std::span<const std::string> texts) {
+base::Status LinearGemm::adopt(std::span<const std::string> texts) {
   plans_.clear();
-  return choices_.adopt(texts);
+  return cache_.adopt(texts);
 }
 
 }  // namespace trireme::device::cuda

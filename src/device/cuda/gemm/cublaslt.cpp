@@ -16,7 +16,7 @@ std::vector<std::string> places() {
   return places;
 }
 
-base::Result<Blas> load() {
+base::Result<CublasLt> load() {
   auto opened = base::OpenedLibrary::open(
       places(), "cuBLASLt (it multiplies matrices on cards)",
       base::format("install CUDA {}'s libraries, set CUDA_HOME, or add their folder to "
@@ -24,32 +24,32 @@ base::Result<Blas> load() {
                    CUBLAS_VER_MAJOR));
   if (!opened.ok()) return opened.failure();
   auto& library = *opened;
-  Blas blas;
-  library.find("cublasLtCreate", blas.create);
-  library.find("cublasLtDestroy", blas.destroy);
-  library.find("cublasLtGetVersion", blas.version);
-  library.find("cublasLtGetStatusString", blas.status_text);
-  library.find("cublasLtMatmul", blas.matmul);
-  library.find("cublasLtMatmulDescInit_internal", blas.init_operation);
-  library.find("cublasLtMatmulDescSetAttribute", blas.set_operation);
-  library.find("cublasLtMatrixLayoutInit_internal", blas.init_layout);
-  library.find("cublasLtMatmulPreferenceInit_internal", blas.init_preference);
-  library.find("cublasLtMatmulPreferenceSetAttribute", blas.set_preference);
-  library.find("cublasLtMatmulAlgoGetHeuristic", blas.heuristic);
-  library.find("cublasLtMatmulAlgoCheck", blas.check_algorithm);
+  CublasLt functions;
+  library.find("cublasLtCreate", functions.create);
+  library.find("cublasLtDestroy", functions.destroy);
+  library.find("cublasLtGetVersion", functions.version);
+  library.find("cublasLtGetStatusString", functions.status_text);
+  library.find("cublasLtMatmul", functions.matmul);
+  library.find("cublasLtMatmulDescInit_internal", functions.init_operation);
+  library.find("cublasLtMatmulDescSetAttribute", functions.set_operation);
+  library.find("cublasLtMatrixLayoutInit_internal", functions.init_layout);
+  library.find("cublasLtMatmulPreferenceInit_internal", functions.init_preference);
+  library.find("cublasLtMatmulPreferenceSetAttribute", functions.set_preference);
+  library.find("cublasLtMatmulAlgoGetHeuristic", functions.heuristic);
+  library.find("cublasLtMatmulAlgoCheck", functions.check_algorithm);
   if (!library.missing().empty()) {
     return base::Failure{base::ExitCode::topology,
                          base::format("cuBLASLt lacks {} (another version than {}?); install the "
                                       "one that this program was built with",
                                       base::join(library.missing(), ", "), CUBLAS_VER_MAJOR)};
   }
-  return blas;
+  return functions;
 }
 
 }  // namespace
 
-base::Result<const Blas*> load_blas() {
-  static const base::Result<Blas> loaded = load();
+base::Result<const CublasLt*> load_cublaslt() {
+  static const base::Result<CublasLt> loaded = load();
   if (!loaded.ok()) return loaded.failure();
   return &loaded.value();
 }

@@ -9,10 +9,10 @@
 
 namespace trireme::device::cuda {
 
-/// The functions of cuBLASLt that products use. The library is opened when a card is set up, not
+/// Functions of cuBLASLt that GEMMs use. The library is opened when a GPU is set up, not
 /// linked: it is half a gigabyte that no other run should load, and may lie beside other
 /// programs' libraries.
-struct Blas {
+struct CublasLt {
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtDestroy) destroy = nullptr;
   decltype(&cublasLtGetVersion) version = nullptr;
@@ -28,6 +28,6 @@ struct Blas {
 };
 
 /// The library, once for the process; a failure says where it was looked for.
-base::Result<const Blas*> load_blas();
+base::Result<const CublasLt*> load_cublaslt();
 
 }  // namespace trireme::device::cuda

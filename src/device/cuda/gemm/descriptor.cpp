@@ -45,11 +45,11 @@ bool can_go_without(Epilogue epilogue) {
 
 namespace {
 
-/// What a kernel would move that did the epilogue's work after the product.
-double bytes_of_own_pass(const MatrixProduct& product) {
-  const auto size = static_cast<double>(size_of(product.in));
-  const auto results = static_cast<double>(product.m) * static_cast<double>(product.n);
-  switch (product.epilogue) {
+/// Bytes that a kernel of ours would move to do the epilogue's work after the GEMM.
+double bytes_of_own_pass(const GemmDescriptor& descriptor) {
+  const auto size = static_cast<double>(size_of(descriptor.in));
+  const auto results = static_cast<double>(descriptor.m) * static_cast<double>(descriptor.n);
+  switch (descriptor.epilogue) {
     case Epilogue::none:
     case Epilogue::bias:
       return 0;
@@ -59,24 +59,24 @@ double bytes_of_own_pass(const MatrixProduct& product) {
     case Epilogue::gelu_gradient:
       return 3 * size * results;
     case Epilogue::bias_gradient:
-      return size * static_cast<double>(product.n) * static_cast<double>(product.k);
+      return size * static_cast<double>(descriptor.n) * static_cast<double>(descriptor.k);
   }
   return 0;
 }
 
 }  // namespace
 
-bool epilogue_pays(const MatrixProduct& product, double seconds, double seconds_apart) {
-  // Operations that a card (H200) does in the time in which it moves a byte.
+bool epilogue_pays(const GemmDescriptor& descriptor, double seconds, double seconds_apart) {
+  // Operations that a GPU (H200) does in the time in which it moves a byte.
   constexpr double operations_of_a_byte = 200;
-  const double operations = 2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) *
-                            static_cast<double>(product.k);
-  const double own_pass =
-      seconds_apart * bytes_of_own_pass(product) * operations_of_a_byte / std::max(operations, 1.0);
+  const double operations = 2.0 * static_cast<double>(descriptor.m) *
+                            static_cast<double>(descriptor.n) * static_cast<double>(descriptor.k);
+  const double own_pass = seconds_apart * bytes_of_own_pass(descriptor) * operations_of_a_byte /
+                          std::max(operations, 1.0);
   return seconds <= seconds_apart + own_pass;
 }
 
-std::string MatrixProduct::text() const {
+std::string GemmDescriptor::text() const {
   return base::format("{}x{}x{} {}{} {},{},{} {}>{} {},{} +{} @{},{},{},{}", m, n, k,
                       transpose_a ? 't' : 'n', transpose_b ? 't' : 'n', stride_a, stride_b,
                       stride_d, device::name(in), device::name(out), name(epilogue), stride_aux,

@@ -10,7 +10,7 @@
 namespace trireme::device::cuda {
 namespace {
 
-using Kind = ProductCall::Kind;
+using Kind = GemmCall::Kind;
 
 std::int64_t row_stride(const Tensor& tensor) {
   const Rows rows(tensor);
@@ -25,26 +25,26 @@ void expect_rows(const Tensor& tensor, std::int64_t rows, std::int64_t width) {
 }
 
 /// y = x * transpose(w): d is y, [out, rows] to the library.
-MatrixProduct forward_product(const Tensor& x, const Tensor& w, const Tensor& y) {
+GemmDescriptor forward_gemm(const Tensor& x, const Tensor& w, const Tensor& y) {
   const auto rows = Rows(x).count();
   expect_rows(x, rows, w.dim(1));
   expect_rows(y, rows, w.dim(0));
-  MatrixProduct product;
-  product.m = w.dim(0);
-  product.n = rows;
-  product.k = w.dim(1);
-  product.transpose_a = true;
-  product.stride_a = row_stride(w);
-  product.stride_b = row_stride(x);
-  product.stride_d = row_stride(y);
-  product.in = x.dtype();
-  product.out = y.dtype();
-  return product;
+  GemmDescriptor descriptor;
+  descriptor.m = w.dim(0);
+  descriptor.n = rows;
+  descriptor.k = w.dim(1);
+  descriptor.transpose_a = true;
+  descriptor.stride_a = row_stride(w);
+  descriptor.stride_b = row_stride(x);
+  descriptor.stride_d = row_stride(y);
+  descriptor.in = x.dtype();
+  descriptor.out = y.dtype();
+  return descriptor;
 }
 
-/// The same of codes, which Hopper multiplies where both operands have the inner dimension in one
-/// run and so many of them lie together.
-MatrixProduct quantised_product(const ProductCall& call) {
+/// GEMM of FP8 codes, which Hopper multiplies where both operands have the inner dimension in one
+/// run and `codes_together` of them lie together.
+GemmDescriptor quantised_gemm(const GemmCall& call) {
   constexpr std::uint32_t codes_together = 16;
   const auto& [x, w, y] = std::tie(call.x, call.w, call.result);
   TRIREME_EXPECT(x.contiguous() && w.contiguous() && w.dim(1) % codes_together == 0 &&
@@ -56,84 +56,84 @@ MatrixProduct quantised_product(const ProductCall& call) {
   constexpr std::int64_t bf16_together = 8;
   TRIREME_EXPECT(alignment_of(y.raw()) >= codes_together && row_stride(y) % bf16_together == 0,
                  "FP8 product: y's rows begin at multiples of 16 bytes");
-  return forward_product(x, w, y);
+  return forward_gemm(x, w, y);
 }
 
 /// dx = dy * w.
-MatrixProduct input_product(const Tensor& dy, const Tensor& w, const Tensor& dx) {
+GemmDescriptor input_gemm(const Tensor& dy, const Tensor& w, const Tensor& dx) {
   const auto rows = Rows(dy).count();
   expect_rows(dy, rows, w.dim(0));
   expect_rows(dx, rows, w.dim(1));
-  MatrixProduct product;
-  product.m = w.dim(1);
-  product.n = rows;
-  product.k = w.dim(0);
-  product.stride_a = row_stride(w);
-  product.stride_b = row_stride(dy);
-  product.stride_d = row_stride(dx);
-  product.in = dy.dtype();
-  product.out = dx.dtype();
-  return product;
+  GemmDescriptor descriptor;
+  descriptor.m = w.dim(1);
+  descriptor.n = rows;
+  descriptor.k = w.dim(0);
+  descriptor.stride_a = row_stride(w);
+  descriptor.stride_b = row_stride(dy);
+  descriptor.stride_d = row_stride(dx);
+  descriptor.in = dy.dtype();
+  descriptor.out = dx.dtype();
+  return descriptor;
 }
 
 /// dw += transpose(dy) * x.
-MatrixProduct weight_product(const Tensor& dy, const Tensor& x, const Tensor& dw) {
+GemmDescriptor weight_gemm(const Tensor& dy, const Tensor& x, const Tensor& dw) {
   const auto rows = Rows(x).count();
   expect_rows(dy, rows, dw.dim(0));
   expect_rows(x, rows, dw.dim(1));
-  MatrixProduct product;
-  product.m = dw.dim(1);
-  product.n = dw.dim(0);
-  product.k = rows;
-  product.transpose_b = true;
-  product.stride_a = row_stride(x);
-  product.stride_b = row_stride(dy);
-  product.stride_d = row_stride(dw);
-  product.in = dy.dtype();
-  product.out = dw.dtype();
-  product.accumulate = true;
-  return product;
+  GemmDescriptor descriptor;
+  descriptor.m = dw.dim(1);
+  descriptor.n = dw.dim(0);
+  descriptor.k = rows;
+  descriptor.transpose_b = true;
+  descriptor.stride_a = row_stride(x);
+  descriptor.stride_b = row_stride(dy);
+  descriptor.stride_d = row_stride(dw);
+  descriptor.in = dy.dtype();
+  descriptor.out = dw.dtype();
+  descriptor.accumulate = true;
+  return descriptor;
 }
 
-ProductWork with_epilogue(const ProductCall& call, Epilogue epilogue) {
-  ProductWork work;
-  auto& product = work.product;
-  auto& operands = work.operands;
+Gemm with_epilogue(const GemmCall& call, Epilogue epilogue) {
+  Gemm gemm;
+  auto& descriptor = gemm.descriptor;
+  auto& operands = gemm.operands;
   operands.a = call.w.raw();
   operands.b = call.x.raw();
   operands.d = call.result.raw();
   switch (call.kind) {
     case Kind::forward:
     case Kind::gelu_forward:
-      product = forward_product(call.x, call.w, call.result);
+      descriptor = forward_gemm(call.x, call.w, call.result);
       break;
     case Kind::quantised_forward:
-      product = quantised_product(call);
+      descriptor = quantised_gemm(call);
       operands.scale_a = call.w_unscale.raw();
       operands.scale_b = call.x_unscale.raw();
       break;
     case Kind::backward_input:
     case Kind::accumulate_input:
     case Kind::backward_gelu:
-      product = input_product(call.x, call.w, call.result);
-      product.accumulate = call.kind == Kind::accumulate_input;
+      descriptor = input_gemm(call.x, call.w, call.result);
+      descriptor.accumulate = call.kind == Kind::accumulate_input;
       break;
     case Kind::backward_weight:
-      product = weight_product(call.x, call.w, call.result);
+      descriptor = weight_gemm(call.x, call.w, call.result);
       break;
   }
-  product.epilogue = epilogue;
-  product.alignment_a = alignment_of(operands.a);
-  product.alignment_b = alignment_of(operands.b);
-  product.alignment_d = alignment_of(operands.d);
+  descriptor.epilogue = epilogue;
+  descriptor.alignment_a = alignment_of(operands.a);
+  descriptor.alignment_b = alignment_of(operands.b);
+  descriptor.alignment_d = alignment_of(operands.d);
   if (has_bias(epilogue)) operands.bias = call.bias.raw();
   if (call.wide && epilogue != Epilogue::none) {
     expect_rows(call.wide, Rows(call.result).count(), Rows(call.result).width());
-    product.stride_aux = row_stride(call.wide);
-    product.alignment_aux = alignment_of(call.wide.raw());
+    descriptor.stride_aux = row_stride(call.wide);
+    descriptor.alignment_aux = alignment_of(call.wide.raw());
     operands.aux = call.wide.raw();
   }
-  return work;
+  return gemm;
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ std::uint32_t alignment_of(const void* address) {
   return alignment;
 }
 
-ProductWork work_of(const ProductCall& call) {
+Gemm gemm_of(const GemmCall& call) {
   switch (call.kind) {
     case Kind::forward:
     case Kind::quantised_forward:
@@ -167,7 +167,7 @@ bool fuses_bias(const Tensor& bias) {
   return alignment_of(bias.raw()) >= bias_alignment;
 }
 
-bool fuses(const ProductCall& call) {
+bool fuses(const GemmCall& call) {
   constexpr std::int64_t pack = 8;
   const bool empty = call.x.element_count() == 0 || call.result.element_count() == 0;
   if (call.x.dtype() != DType::bf16 || empty) return false;
@@ -178,7 +178,7 @@ bool fuses(const ProductCall& call) {
   return of_one_type && row_stride(call.wide) % pack == 0 && alignment_of(call.wide.raw()) >= 16;
 }
 
-ProductCall unfused(const ProductCall& call) {
+GemmCall unfused(const GemmCall& call) {
   auto plain = call;
   if (call.kind == Kind::gelu_forward) {
     plain.kind = Kind::forward;
@@ -192,16 +192,16 @@ ProductCall unfused(const ProductCall& call) {
   return plain;
 }
 
-std::vector<ProductCall> forms_of(const ProductCall& call) {
+std::vector<GemmCall> epilogue_variants(const GemmCall& call) {
   const bool does_more = call.wide || (call.kind == Kind::backward_weight && call.bias);
-  std::vector<ProductCall> forms;
-  if (does_more && fuses(call)) forms.push_back(call);
-  forms.push_back(unfused(call));
-  if (forms.back().bias) {
-    forms.push_back(forms.back());
-    forms.back().bias = {};
+  std::vector<GemmCall> variants;
+  if (does_more && fuses(call)) variants.push_back(call);
+  variants.push_back(unfused(call));
+  if (variants.back().bias) {
+    variants.push_back(variants.back());
+    variants.back().bias = {};
   }
-  return forms;
+  return variants;
 }
 
 }  // namespace trireme::device::cuda

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/device/product_tuning.hpp"
+#include "trireme/device/gemm_tuning.hpp"
 
 #include "device/cuda/gemm/descriptor.hpp"
 
@@ -8,41 +8,41 @@
 
 namespace trireme::device::cuda {
 
-/// Of a bias that the library reads or writes.
+/// Alignment of a bias that the library reads or writes.
 inline constexpr std::uint32_t bias_alignment = 16;
 
-/// Addresses of a matrix product; those of an epilogue may be null.
-struct ProductOperands {
+/// Addresses of a GEMM; those of an epilogue may be null.
+struct GemmOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   void* d = nullptr;
   void* aux = nullptr;
   const void* bias = nullptr;
-  /// f32 [1] each, of codes.
+  /// Scales of FP8 operands, f32 [1] each.
   const void* scale_a = nullptr;
   const void* scale_b = nullptr;
 };
 
-struct ProductWork {
-  MatrixProduct product;
-  ProductOperands operands;
+struct Gemm {
+  GemmDescriptor descriptor;
+  GemmOperands operands;
 };
 
-/// A product of a linear layer as the library sees it, with all that is done on the way.
-ProductWork work_of(const ProductCall& call);
-/// Whether that may be asked of the library: its epilogues are for bf16, and its gelu for rows of
-/// whole packs.
-bool fuses(const ProductCall& call);
-/// Whether the library may add it: its kernels read 16 bytes of a bias at once, and its heuristics
-/// have not always asked where a bias lies.
+/// GEMM of a linear layer as the library sees it, with its epilogue.
+Gemm gemm_of(const GemmCall& call);
+/// Whether the library may be asked for the epilogue: its epilogues are for bf16, and its gelu for
+/// rows of whole packs.
+bool fuses(const GemmCall& call);
+/// Whether the library may add the bias: its kernels read 16 bytes of a bias at once, and its
+/// heuristics have not always asked where a bias lies.
 bool fuses_bias(const Tensor& bias);
-/// The product that is left when own kernels do the rest, but for a bias that is added to it.
-ProductCall unfused(const ProductCall& call);
-/// What may be asked of the library for a call, one after another until it offers something: the
-/// first leaves the least to own kernels.
-std::vector<ProductCall> forms_of(const ProductCall& call);
+/// GEMM that is left when own kernels do the rest, but for a bias that is added to it.
+GemmCall unfused(const GemmCall& call);
+/// Variants of a call with less and less epilogue, to be asked of the library one after another
+/// until it offers one: the first leaves the least to own kernels.
+std::vector<GemmCall> epilogue_variants(const GemmCall& call);
 
-/// Of an address, up to the 256 bytes that the library assumes unless told.
+/// Alignment of an address, up to the 256 bytes that the library assumes unless told.
 std::uint32_t alignment_of(const void* address);
 
 }  // namespace trireme::device::cuda

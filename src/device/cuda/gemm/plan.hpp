@@ -1,11 +1,11 @@
 #pragma once
 
-#include "device/cuda/gemm/cublaslt_gemm.hpp"
+#include "device/cuda/gemm/linear_gemm.hpp"
 
 namespace trireme::device::cuda {
 
-/// A product as the library is told of it, and what computes it.
-struct Products::Plan {
+/// GEMM as the library is told of it, and the algorithm that computes it.
+struct LinearGemm::Plan {
   cublasLtMatmulDescOpaque_t operation{};
   cublasLtMatrixLayoutOpaque_t a{};
   cublasLtMatrixLayoutOpaque_t b{};

@@ -32,30 +32,33 @@ std::size_t elements_of(std::int64_t stride, std::int64_t columns) {
 
 }  // namespace
 
-ProductScratch::ProductScratch(const MatrixProduct& product, StreamView stream)
+GemmScratch::GemmScratch(const GemmDescriptor& descriptor, StreamView stream)
     : stream_(stream), begin_(Event::make_timed()), end_(Event::make_timed()) {
-  const auto columns_a = product.transpose_a ? product.m : product.k;
-  const auto columns_b = product.transpose_b ? product.k : product.n;
-  operands_.a = take(elements_of(product.stride_a, columns_a), product.in, product.alignment_a);
-  operands_.b = take(elements_of(product.stride_b, columns_b), product.in, product.alignment_b);
-  operands_.d = take(elements_of(product.stride_d, product.n), product.out, product.alignment_d);
-  if (product.stride_aux > 0) {
-    operands_.aux =
-        take(elements_of(product.stride_aux, product.n), product.out, product.alignment_aux);
+  const auto columns_a = descriptor.transpose_a ? descriptor.m : descriptor.k;
+  const auto columns_b = descriptor.transpose_b ? descriptor.k : descriptor.n;
+  operands_.a =
+      take(elements_of(descriptor.stride_a, columns_a), descriptor.in, descriptor.alignment_a);
+  operands_.b =
+      take(elements_of(descriptor.stride_b, columns_b), descriptor.in, descriptor.alignment_b);
+  operands_.d =
+      take(elements_of(descriptor.stride_d, descriptor.n), descriptor.out, descriptor.alignment_d);
+  if (descriptor.stride_aux > 0) {
+    operands_.aux = take(elements_of(descriptor.stride_aux, descriptor.n), descriptor.out,
+                         descriptor.alignment_aux);
   }
   constexpr std::uint32_t any = 256;
-  if (product.in == DType::e4m3) {
+  if (descriptor.in == DType::e4m3) {
     operands_.scale_a = take(1, DType::f32, any);
     operands_.scale_b = take(1, DType::f32, any);
   }
-  if (has_bias(product.epilogue)) {
-    const auto length = std::max(product.m, product.n);
-    operands_.bias = take(static_cast<std::size_t>(length), product.out, bias_alignment);
+  if (has_bias(descriptor.epilogue)) {
+    const auto length = std::max(descriptor.m, descriptor.n);
+    operands_.bias = take(static_cast<std::size_t>(length), descriptor.out, bias_alignment);
   }
   stream_.synchronize();
 }
 
-void* ProductScratch::take(std::size_t elements, DType dtype, std::uint32_t alignment) {
+void* GemmScratch::take(std::size_t elements, DType dtype, std::uint32_t alignment) {
   constexpr std::size_t allocated = 256;
   const auto offset = alignment >= allocated ? 0 : std::size_t{alignment};
   const auto bytes = std::max<std::size_t>(elements, 1) * size_of(dtype);
@@ -65,8 +68,8 @@ void* ProductScratch::take(std::size_t elements, DType dtype, std::uint32_t alig
   return place;
 }
 
-void ProductScratch::fill(void* memory, std::size_t bytes, DType dtype) {
-  // Made once: a start times tens of products, and a block takes tens of milliseconds.
+void GemmScratch::fill(void* memory, std::size_t bytes, DType dtype) {
+  // Made once: a start times tens of GEMMs, and a block takes tens of milliseconds.
   static const auto f32_block = random_block(DType::f32);
   static const auto bf16_block = random_block(DType::bf16);
   static const auto e4m3_block = random_block(DType::e4m3);
@@ -82,7 +85,7 @@ void ProductScratch::fill(void* memory, std::size_t bytes, DType dtype) {
   stream_.synchronize();
 }
 
-double ProductScratch::seconds_of(const std::function<void()>& call) {
+double GemmScratch::seconds_of(const std::function<void()>& call) {
   constexpr int calls = 3;
   stream_.record(begin_.view());
   for (int index = 0; index < calls; ++index) call();

@@ -8,13 +8,13 @@
 
 namespace trireme::device::cuda {
 
-/// Operands of one product for timing it: memory of their own, aligned as the product says, full of
-/// random numbers (a card's clock depends on the bits that change).
-class ProductScratch {
+/// Operands of one GEMM for timing it: memory of their own, aligned as the descriptor says, full of
+/// random numbers (a GPU's clock depends on the bits that change).
+class GemmScratch {
  public:
-  ProductScratch(const MatrixProduct& product, StreamView stream);
-  ProductOperands operands() const { return operands_; }
-  /// Of one call, by the card's own clock; the host waits.
+  GemmScratch(const GemmDescriptor& descriptor, StreamView stream);
+  GemmOperands operands() const { return operands_; }
+  /// Seconds of one call, by the GPU's own clock; the host waits.
   double seconds_of(const std::function<void()>& call);
 
  private:
@@ -23,7 +23,7 @@ class ProductScratch {
 
   StreamView stream_;
   std::vector<DeviceMemory> memory_;
-  ProductOperands operands_;
+  GemmOperands operands_;
   Event begin_;
   Event end_;
 };

@@ -15,7 +15,7 @@ namespace trireme::device::cuda {
 namespace {
 
 constexpr const char* format_name = "trireme products 1";
-/// A model has some tens of products; nobody has that many models.
+/// Entries of a file at most: a model has some tens of GEMMs.
 constexpr std::size_t most_entries = 20000;
 constexpr std::size_t longest_name = 400;
 constexpr std::size_t word_digits = 16;
@@ -40,34 +40,35 @@ std::optional<Algorithm> algorithm_of(const base::Json& value) {
 }
 
 /// Digest of names and values: a file that was cut or changed is seen.
-std::string digest_of(const base::Json& products) {
+std::string digest_of(const base::Json& gemms) {
   base::Fnv1a digest;
-  for (const auto& [product, value] : products.items()) {
-    digest.add(product);
+  for (const auto& [gemm, value] : gemms.items()) {
+    digest.add(gemm);
     if (value.is_string()) digest.add(value.get_ref<const std::string&>());
   }
   return base::format("{:016x}", digest.value());
 }
 
-base::Failure no_choices(const std::string& problem) {
+base::Failure not_a_cache(const std::string& problem) {
   return {base::ExitCode::usage, base::format("it is no list of products ({})", problem)};
 }
 
 }  // namespace
 
-int fastest(std::size_t ways, const std::function<double(std::size_t way)>& seconds, int rounds) {
+int fastest(std::size_t candidates, const std::function<double(std::size_t candidate)>& seconds,
+            int rounds) {
   constexpr double out = std::numeric_limits<double>::infinity();
   constexpr double noise = 1.02;
-  std::vector<double> best(ways, out);
-  std::vector<bool> fails(ways, false);
+  std::vector<double> best(candidates, out);
+  std::vector<bool> fails(candidates, false);
   for (int round = 0; round < rounds; ++round) {
-    for (std::size_t way = 0; way < ways; ++way) {
-      if (fails[way]) continue;
+    for (std::size_t candidate = 0; candidate < candidates; ++candidate) {
+      if (fails[candidate]) continue;
       try {
-        best[way] = std::min(best[way], seconds(way));
+        best[candidate] = std::min(best[candidate], seconds(candidate));
       } catch (const base::Error&) {
-        fails[way] = true;
-        best[way] = out;
+        fails[candidate] = true;
+        best[candidate] = out;
       }
     }
   }
@@ -78,22 +79,22 @@ int fastest(std::size_t ways, const std::function<double(std::size_t way)>& seco
   return static_cast<int>(first - best.begin());
 }
 
-const Algorithm* ProductChoices::find(const std::string& product) const {
-  const auto found = chosen_.find(product);
+const Algorithm* TuningCache::find(const std::string& gemm) const {
+  const auto found = chosen_.find(gemm);
   return found == chosen_.end() ? nullptr : &found->second;
 }
 
-void ProductChoices::add(const std::string& product, const Algorithm& algorithm) {
-  if (chosen_.try_emplace(product, algorithm).second) added_.emplace(product, algorithm);
+void TuningCache::add(const std::string& gemm, const Algorithm& algorithm) {
+  if (chosen_.try_emplace(gemm, algorithm).second) added_.emplace(gemm, algorithm);
 }
 
-void ProductChoices::clear() {
+void TuningCache::clear() {
   chosen_.clear();
   added_.clear();
 }
 
-base::Status ProductChoices::adopt(std::span<const std::string> texts) {
-  for (const auto& [product, algorithm] : added_) chosen_.erase(product);
+base::Status TuningCache::adopt(std::span<const std::string> texts) {
+  for (const auto& [gemm, algorithm] : added_) chosen_.erase(gemm);
   added_.clear();
   base::Status result;
   for (const auto& text : texts) {
@@ -102,37 +103,37 @@ base::Status ProductChoices::adopt(std::span<const std::string> texts) {
   return result;
 }
 
-std::string ProductChoices::text_of(const Chosen& chosen) const {
-  base::Json products = base::Json::object();
-  for (const auto& [product, algorithm] : chosen) products[product] = digits_of(algorithm);
+std::string TuningCache::text_of(const Chosen& chosen) const {
+  base::Json gemms = base::Json::object();
+  for (const auto& [gemm, algorithm] : chosen) gemms[gemm] = digits_of(algorithm);
   const base::Json json{{"format", format_name},
                         {"target", target_},
-                        {"digest", digest_of(products)},
-                        {"products", products}};
+                        {"digest", digest_of(gemms)},
+                        {"products", gemms}};
   return json.dump(1) + "\n";
 }
 
-base::Status ProductChoices::merge(std::string_view text) {
+base::Status TuningCache::merge(std::string_view text) {
   const auto parsed = base::parse_json(text, "choices of products");
-  if (!parsed.ok()) return no_choices(parsed.failure().text);
+  if (!parsed.ok()) return not_a_cache(parsed.failure().text);
   const auto& json = *parsed;
   const bool known = json.is_object() && json.contains("format") && json["format"] == format_name &&
                      json.contains("target") && json.contains("products") &&
                      json["products"].is_object();
-  if (!known) return no_choices("its format is not known");
+  if (!known) return not_a_cache("its format is not known");
   if (json["target"] != target_) return {};
-  if (json["products"].size() > most_entries) return no_choices("it is too long");
+  if (json["products"].size() > most_entries) return not_a_cache("it is too long");
   if (!json.contains("digest") || json["digest"] != digest_of(json["products"])) {
-    return no_choices("its digest is another");
+    return not_a_cache("its digest is another");
   }
   std::map<std::string, Algorithm> taken;
-  for (const auto& [product, value] : json["products"].items()) {
+  for (const auto& [gemm, value] : json["products"].items()) {
     const auto algorithm = algorithm_of(value);
-    if (!algorithm || product.size() > longest_name) {
-      return no_choices(
-          base::format("what stands for '{}' is no algorithm", product.substr(0, longest_name)));
+    if (!algorithm || gemm.size() > longest_name) {
+      return not_a_cache(
+          base::format("what stands for '{}' is no algorithm", gemm.substr(0, longest_name)));
     }
-    taken.emplace(product, *algorithm);
+    taken.emplace(gemm, *algorithm);
   }
   chosen_.merge(taken);
   return {};

@@ -13,32 +13,33 @@
 
 namespace trireme::device::cuda {
 
-/// What cuBLASLt calls cublasLtMatmulAlgo_t, opaque.
+/// Opaque copy of a cublasLtMatmulAlgo_t.
 using Algorithm = std::array<std::uint64_t, 8>;
 
-/// The place of the fastest of several ways. Each is run `rounds` times, in turns, so that a clock
-/// that changes meets all alike, and its fastest run counts. Ways that throw base::Error are out.
+/// Index of the fastest candidate. Each is run `rounds` times, in turns, so that a clock that
+/// changes meets all alike, and its fastest run counts. Candidates that throw base::Error are out.
 /// Among those within a fiftieth of the fastest the first wins: timing noise should not decide.
 /// -1: all are out.
-int fastest(std::size_t ways, const std::function<double(std::size_t way)>& seconds, int rounds);
+int fastest(std::size_t candidates, const std::function<double(std::size_t candidate)>& seconds,
+            int rounds);
 
-/// Which algorithm computes which product on one kind of card.
-class ProductChoices {
+/// Algorithms that autotuning has chosen, by GEMM, for one kind of GPU.
+class TuningCache {
  public:
-  /// `target` names all that an algorithm depends on but the product: card, library, workspace.
-  explicit ProductChoices(std::string target) : target_(std::move(target)) {}
+  /// `target` names all that an algorithm depends on but the GEMM: GPU, library, workspace.
+  explicit TuningCache(std::string target) : target_(std::move(target)) {}
 
-  /// Null: nothing is chosen.
-  const Algorithm* find(const std::string& product) const;
-  /// Unless something is chosen.
-  void add(const std::string& product, const Algorithm& algorithm);
+  /// Algorithm of a GEMM; null: nothing is chosen.
+  const Algorithm* find(const std::string& gemm) const;
+  /// Adds an algorithm, unless one is chosen.
+  void add(const std::string& gemm, const Algorithm& algorithm);
   void clear();
   std::size_t size() const { return chosen_.size(); }
 
-  /// {"format": "trireme products 1", "target": .., "digest": "..",
+  /// Cache as JSON: {"format": "trireme products 1", "target": .., "digest": "..",
   /// "products": {"..": "128 hexadecimal digits"}}.
   std::string text() const { return text_of(chosen_); }
-  /// The same list of what add() has added, since the last adopt().
+  /// List of what add() has added, since the last adopt().
   std::string news() const { return text_of(added_); }
   /// Forgets what news() would tell, then takes all texts; a failure of one does not keep it from
   /// taking the others.
@@ -53,7 +54,7 @@ class ProductChoices {
 
   std::string target_;
   Chosen chosen_;
-  /// Those of chosen_ that add() has put there.
+  /// Entries of chosen_ that add() has put there.
   Chosen added_;
 };
 

@@ -54,7 +54,7 @@ struct SwigluBackward {
 constexpr float gelu_slope = 0.7978845608F;  // sqrt(2 / pi)
 constexpr float gelu_cubic = 0.044715F;
 
-/// GELU's tanh form by way of (1 + tanh(u)) / 2 = sigmoid(2 u), for which a card has instructions.
+/// GELU's tanh form by way of (1 + tanh(u)) / 2 = sigmoid(2 u), for which a GPU has instructions.
 __device__ inline float gelu_gate(float x) {
   return sigmoid(2.0F * gelu_slope * x * (1.0F + gelu_cubic * x * x));
 }

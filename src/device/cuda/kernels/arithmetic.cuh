@@ -63,7 +63,7 @@ struct ScaleRows {
   }
 };
 
-/// Elements of one partial sum, whatever the card.
+/// Elements of one partial sum, whatever the GPU.
 constexpr std::int64_t sum_chunk = 16384;
 
 /// partials[block] = sum over the block's chunk of x, or of its squares. A thread takes four

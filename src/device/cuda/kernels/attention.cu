@@ -1,4 +1,4 @@
-// The own attention kernels, for the card.
+// The own attention kernels, for the GPU.
 #include "device/cuda/kernels/attention_backward.cuh"
 #include "device/cuda/kernels/attention_forward.cuh"
 #include "device/cuda/runtime/launcher.hpp"

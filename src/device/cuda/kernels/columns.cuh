@@ -8,7 +8,7 @@
 /// Rows are cut into chunks by their number alone; chunks are added in a fixed order.
 namespace trireme::device::cuda {
 
-/// The chunks of a sum over rows: at most two for each multiprocessor of the largest card that
+/// The chunks of a sum over rows: at most two for each multiprocessor of the largest GPU that
 /// this was tuned for, of at least 16 rows.
 struct RowChunks {
   explicit RowChunks(std::int64_t rows) {
@@ -59,7 +59,7 @@ struct PartialSums {
 
 /// target[column] += sum over chunks of partials[chunk][which][column]. A block takes 32 columns;
 /// each of its 32 warps every thirty-second chunk, so that a few hundred of them are read at once:
-/// after a norm's backward there is nothing else for the card to do.
+/// after a norm's backward there is nothing else for the GPU to do.
 template <int threads>
 __global__ void __launch_bounds__(threads)
     add_partials(simt::Global<const float> partials, PartialSums of, std::int64_t which,

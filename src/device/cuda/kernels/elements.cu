@@ -1,4 +1,4 @@
-// Kernels that work element by element, and sums of whole tensors, for the card.
+// Kernels that work element by element, and sums of whole tensors, for the GPU.
 #include "device/cuda/kernels/arithmetic.cuh"
 #include "device/cuda/kernels/embedding.cuh"
 #include "device/cuda/kernels/optimizer.cuh"

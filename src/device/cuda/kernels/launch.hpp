@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-/// How operations cut their work into grids. A `Launcher` starts kernels: on a stream of a card
+/// How operations cut their work into grids. A `Launcher` starts kernels: on a stream of a GPU
 /// (device/cuda/runtime/launcher.hpp), or on the tests' executor.
 namespace trireme::device::cuda {
 
@@ -15,7 +15,7 @@ constexpr std::int64_t ceil_div(std::int64_t count, std::int64_t part) {
   return (count + part - 1) / part;
 }
 
-/// Enough blocks for `items`, of which a block takes `per_block`, but no more than the card holds
+/// Enough blocks for `items`, of which a block takes `per_block`, but no more than the GPU holds
 /// at once a few times over: kernels step through what is left.
 template <typename Launcher>
 Grid grid_for(const Launcher& launcher, std::int64_t items, std::int64_t per_block, int threads) {

@@ -132,7 +132,7 @@ struct HeldGradient {
   __device__ float normalised(int p, int i) const { return (simt::widen(x[p], i) - mean) * rstd; }
 };
 
-/// The rows of a block: `of_block` of them from block() * of_block on, whatever the card.
+/// The rows of a block: `of_block` of them from block() * of_block on, whatever the GPU.
 struct BlockRows {
   std::int64_t of_block = 0;
 };
@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs
 }
 
 /// Blocks of a fused backward and the rows of each: by shape alone, so that sums repeat on any
-/// card. Enough to fill the card that this was tuned for (132 multiprocessors), few enough that
+/// GPU. Enough to fill the GPU that this was tuned for (132 multiprocessors), few enough that
 /// partial sums are a few percent of what moves.
 inline BlockRows rows_of_blocks(const HeldRows& plan, std::int64_t rows) {
   const std::int64_t most = plan.lanes == 0 && plan.packs == 1 ? 396 : 264;

@@ -6,7 +6,7 @@
 
 namespace trireme::device::cuda {
 
-/// Kernels whose operations run by own code on a launcher `L`: on a card's, or on the executor of
+/// Kernels whose operations run by own code on a launcher `L`: on a GPU's, or on the executor of
 /// the tests. Products are left to a library.
 template <typename L>
 class OwnKernels : public Kernels {

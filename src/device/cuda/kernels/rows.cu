@@ -1,4 +1,4 @@
-// Kernels that reduce over rows or columns, for the card.
+// Kernels that reduce over rows or columns, for the GPU.
 #include "device/cuda/kernels/cross_entropy.cuh"
 #include "device/cuda/kernels/norm.cuh"
 #include "device/cuda/runtime/launcher.hpp"

@@ -16,7 +16,7 @@ std::string failure_text(const char* call, cudaError_t code);
 void check(cudaError_t code, const char* call,
            std::source_location where = std::source_location::current());
 
-/// What base::UniqueHandle asks of a close.
+/// Result of a close, as base::UniqueHandle asks for it.
 std::optional<std::string> close_result(cudaError_t code, const char* call);
 
 }  // namespace trireme::device::cuda

@@ -25,7 +25,7 @@ class Point final : public device::Event::Point {
   Event event_;
 };
 
-/// Events of a card have nothing but such points.
+/// Events of a GPU have nothing but such points.
 void let_follow(StreamView stream, const device::Event& event) {
   auto* const point = event.point();
   if (point != nullptr) stream.wait_for(EventView(static_cast<cudaEvent_t>(point->handle())));
@@ -36,7 +36,7 @@ class CudaSideStream final : public device::SideStream {
   CudaSideStream(CudaDevice& device, Priority priority)
       : device_(device), stream_(Stream::make_before_others(priority)) {}
   void* handle() override {
-    // Whoever takes it is about to call a library that looks at the thread's card.
+    // Whoever takes it is about to call a library that looks at the thread's GPU.
     device_.use();
     return stream_.view().raw();
   }
@@ -85,7 +85,7 @@ class CudaStopwatch final : public device::Stopwatch {
   std::deque<Pair> pairs_;
 };
 
-/// From and to host memory of any kind; from memory that is not pinned the runtime copies it first.
+/// Copies from and to host memory of any kind; the runtime stages memory that is not pinned.
 void move_bytes(void* to, const void* from, std::size_t bytes, cudaMemcpyKind direction,
                 const CudaDevice& device) {
   if (bytes == 0) return;
@@ -93,16 +93,16 @@ void move_bytes(void* to, const void* from, std::size_t bytes, cudaMemcpyKind di
   check(cudaMemcpyAsync(to, from, bytes, direction, device.stream().raw()), "cudaMemcpyAsync");
 }
 
-Stream stream_on(int card) {
-  check(cudaSetDevice(card), "cudaSetDevice");
+Stream stream_on(int gpu) {
+  check(cudaSetDevice(gpu), "cudaSetDevice");
   return Stream::make();
 }
 
 }  // namespace
 
-std::string bus_id_of(int card) {
+std::string bus_id_of(int gpu) {
   std::array<char, 32> text{};
-  check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), card),
+  check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), gpu),
         "cudaDeviceGetPCIBusId");
   std::string bus_id(text.data());
   std::transform(bus_id.begin(), bus_id.end(), bus_id.begin(),
@@ -110,11 +110,11 @@ std::string bus_id_of(int card) {
   return bus_id;
 }
 
-CudaDevice::CudaDevice(int card)
-    : card_(card), name_("card " + bus_id_of(card)), stream_(stream_on(card)) {}
+CudaDevice::CudaDevice(int gpu)
+    : gpu_(gpu), name_("card " + bus_id_of(gpu)), stream_(stream_on(gpu)) {}
 
 void CudaDevice::use() const {
-  check(cudaSetDevice(card_), "cudaSetDevice");
+  check(cudaSetDevice(gpu_), "cudaSetDevice");
 }
 
 Arena CudaDevice::arena(Purpose purpose, std::size_t capacity_bytes) {
@@ -133,25 +133,25 @@ void CudaDevice::copy(const Tensor& from, const Tensor& to) {
 }
 
 void CudaDevice::copy_in(const void* from, const Tensor& to) {
-  expect_no_recording("a copy from the host");
+  expect_no_capture("a copy from the host");
   expect_contiguous(to);
   move_bytes(to.raw(), from, to.byte_count(), cudaMemcpyHostToDevice, *this);
 }
 
 void CudaDevice::copy_out(const Tensor& from, void* to) {
-  expect_no_recording("a copy to the host");
+  expect_no_capture("a copy to the host");
   expect_contiguous(from);
   move_bytes(to, from.raw(), from.byte_count(), cudaMemcpyDeviceToHost, *this);
 }
 
 device::Event CudaDevice::record() {
-  expect_no_recording("an event");
+  expect_no_capture("an event");
   use();
   return device::Event(std::make_unique<Point>(*this, stream()));
 }
 
 void CudaDevice::follow(const device::Event& event) {
-  expect_no_recording("an event");
+  expect_no_capture("an event");
   use();
   let_follow(stream(), event);
 }

@@ -8,11 +8,11 @@
 
 namespace trireme::device::cuda {
 
-/// A card, and the stream on which everything of a rank runs.
+/// A GPU, and the stream on which everything of a rank runs.
 class CudaDevice final : public Device {
  public:
-  /// `card` counts as CUDA does.
-  explicit CudaDevice(int card);
+  /// `gpu` counts as CUDA does.
+  explicit CudaDevice(int gpu);
 
   const char* name() const override { return name_.c_str(); }
   bool is_host() const override { return false; }
@@ -25,25 +25,25 @@ class CudaDevice final : public Device {
   void follow(const device::Event& event) override;
   std::unique_ptr<device::SideStream> side_stream(Priority priority) override;
   std::unique_ptr<device::Stopwatch> stopwatch() override;
-  bool can_record() const override { return true; }
-  bool recording() const override { return recording_; }
-  void begin_recording() override;
-  std::unique_ptr<device::Recording> end_recording() override;
-  void abandon_recording() override;
+  bool can_capture() const override { return true; }
+  bool capturing() const override { return capturing_; }
+  void begin_capture() override;
+  std::unique_ptr<device::CapturedGraph> end_capture() override;
+  void abandon_capture() override;
   std::size_t taken_bytes() override;
 
   StreamView stream() const { return stream_.view(); }
-  /// Whatever card the calling thread used before.
+  /// Selects the GPU for the calling thread.
   void use() const;
 
  private:
-  int card_;
+  int gpu_;
   std::string name_;
   Stream stream_;
-  bool recording_ = false;
+  bool capturing_ = false;
 };
 
 /// "0000:1b:00.0", as topology writes it.
-std::string bus_id_of(int card);
+std::string bus_id_of(int gpu);
 
 }  // namespace trireme::device::cuda

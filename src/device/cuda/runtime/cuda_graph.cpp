@@ -1,4 +1,4 @@
-// CUDA graphs: what the device's stream is told is captured, and issued again as one.
+// CUDA graphs: work issued to the device's stream is captured, and launched again as one.
 #include "device/cuda/runtime/cuda_device.hpp"
 
 namespace trireme::device::cuda {
@@ -22,14 +22,14 @@ struct GraphExecTraits {
   }
 };
 
-using Graph = base::UniqueHandle<GraphTraits>;
+using GraphHandle = base::UniqueHandle<GraphTraits>;
 using GraphExec = base::UniqueHandle<GraphExecTraits>;
 
-class CudaRecording final : public Recording {
+class CudaGraph final : public CapturedGraph {
  public:
-  CudaRecording(const CudaDevice& device, GraphExec graph)
+  CudaGraph(const CudaDevice& device, GraphExec graph)
       : device_(device), graph_(std::move(graph)) {}
-  void issue() override {
+  void launch() override {
     device_.use();
     check(cudaGraphLaunch(graph_.get(), device_.stream().raw()), "cudaGraphLaunch");
   }
@@ -41,31 +41,31 @@ class CudaRecording final : public Recording {
 
 }  // namespace
 
-void CudaDevice::begin_recording() {
+void CudaDevice::begin_capture() {
   use();
-  // Of this thread alone: NCCL's own threads allocate whenever they like.
+  // Capture of this thread alone: NCCL's own threads allocate whenever they like.
   check(cudaStreamBeginCapture(stream().raw(), cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
-  recording_ = true;
+  capturing_ = true;
 }
 
-std::unique_ptr<device::Recording> CudaDevice::end_recording() {
-  recording_ = false;
+std::unique_ptr<device::CapturedGraph> CudaDevice::end_capture() {
+  capturing_ = false;
   cudaGraph_t raw = nullptr;
   check(cudaStreamEndCapture(stream().raw(), &raw), "cudaStreamEndCapture");
-  const auto graph = Graph::adopt(raw);
+  const auto graph = GraphHandle::adopt(raw);
   cudaGraphExec_t executable = nullptr;
   check(cudaGraphInstantiate(&executable, graph.get(), 0), "cudaGraphInstantiate");
-  return std::make_unique<CudaRecording>(*this, GraphExec::adopt(executable));
+  return std::make_unique<CudaGraph>(*this, GraphExec::adopt(executable));
 }
 
-void CudaDevice::abandon_recording() {
-  if (!recording_) return;
-  recording_ = false;
+void CudaDevice::abandon_capture() {
+  if (!capturing_) return;
+  capturing_ = false;
   cudaGraph_t raw = nullptr;
   // A capture that was spoilt ends in an error, which the caller knows already.
   if (cudaStreamEndCapture(stream().raw(), &raw) == cudaSuccess && raw != nullptr) {
-    const auto graph = Graph::adopt(raw);
+    const auto graph = GraphHandle::adopt(raw);
   }
   static_cast<void>(cudaGetLastError());
 }

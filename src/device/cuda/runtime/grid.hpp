@@ -6,7 +6,7 @@ namespace trireme::device::simt {
 
 template <typename T>
 class Global;
-/// What stands for a kernel where only an address can be told.
+/// Address that stands for a kernel where no type can be told.
 template <typename... Parameters>
 const void* kernel_address(void (*kernel)(Parameters...));
 

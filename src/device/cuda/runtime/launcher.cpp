@@ -50,7 +50,7 @@ class Workspace {
   std::size_t used_bytes_ = 0;
 };
 
-/// Numbers that stay on the card until the host asks for them.
+/// Numbers that stay on the GPU until the host asks for them.
 class Answers {
  public:
   double* next() {
@@ -59,7 +59,7 @@ class Answers {
     return first + used_++ % block;
   }
   bool empty() const { return used_ == 0; }
-  /// Of a stream that is done.
+  /// Numbers left so far; the stream is done.
   std::vector<double> take() {
     std::vector<double> answers(used_);
     for (std::size_t begin = 0; begin < used_; begin += block) {
@@ -90,9 +90,9 @@ struct Launcher::Parts {
 };
 
 Launcher::Launcher(CudaDevice& device) : parts_(std::make_unique<Parts>(device)) {
-  int card = 0;
-  check(cudaGetDevice(&card), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, card),
+  int gpu = 0;
+  check(cudaGetDevice(&gpu), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, gpu),
         "cudaDeviceGetAttribute");
 }
 

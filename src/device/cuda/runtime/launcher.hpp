@@ -11,7 +11,7 @@ namespace trireme::device::cuda {
 
 class CudaDevice;
 
-/// Starts kernels on one stream of the current card, and lends them memory. What it is made of
+/// Starts kernels on one stream of the current GPU, and lends them memory. What it is made of
 /// is hidden: CUDA's compiler, which reads this, cannot read everything that the host's does.
 class Launcher {
  public:

@@ -5,7 +5,7 @@
 
 #include "device/cuda/runtime/call.hpp"
 
-/// Streams, events and memory of a card: owners, and views of them.
+/// Streams, events and memory of a GPU: owners, and views of them.
 namespace trireme::device::cuda {
 
 struct StreamTraits {

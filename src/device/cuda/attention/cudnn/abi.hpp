@@ -3,9 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What is used of cuDNN's backend interface, as it has been since version 9.0 (device properties
-/// since 9.8). Written down here because the library is opened when it is wanted, not linked: this
-/// is built with and without it. Where a build finds cudnn.h, tests/unit/device compares the two.
+/// Part of cuDNN's backend interface that is used, as it has been since version 9.0 (device
+/// properties since 9.8). Written down here because the library is opened when it is wanted, not
+/// linked: this is built with and without it. Where a build finds cudnn.h, tests/unit/device
+/// compares the two.
 namespace trireme::device::cudnn {
 
 /// cudnnStatus_t: zero, or a reason that the library tells in words.
@@ -125,7 +126,7 @@ inline constexpr std::int64_t most_notes = 64;
 using RawDescriptor = void*;
 using Handle = void*;
 
-/// Of the library that is in use: 9 * 10000 + 19 * 100 + 1 is 9.19.1.
+/// Version of the library that is in use: 9 * 10000 + 19 * 100 + 1 is 9.19.1.
 inline constexpr std::size_t oldest_version = 90000;
 inline constexpr std::size_t newer_than_known = 100000;
 
@@ -133,7 +134,7 @@ inline constexpr std::size_t newer_than_known = 100000;
 struct Api {
   std::size_t (*version)() = nullptr;
   const char* (*status_text)(Status status) = nullptr;
-  /// Of this thread; empties it.
+  /// Last error of this thread; empties it.
   void (*last_message)(char* text, std::size_t size) = nullptr;
   Status (*create)(Handle* handle) = nullptr;
   Status (*destroy)(Handle handle) = nullptr;

@@ -13,7 +13,7 @@
 
 namespace trireme::device::cudnn {
 
-/// Owner of a library's context for one stream of the current card.
+/// Owner of a library's context for one stream of the current GPU.
 class Context {
  public:
   Context(const Api& api, void* stream);
@@ -39,12 +39,12 @@ class FusedAttention {
     /// A backward is done in runs that need no more (see BackwardParts).
     std::size_t most_workspace_bytes = std::size_t{1} << 30;
   };
-  /// What the library's runs need beside it, in the order of the same stream.
+  /// Stream, workspace and kernels that the library's runs need, in the order of the same stream.
   struct Surroundings {
     void* stream = nullptr;
     /// Device memory of so many bytes at least, at a multiple of 256, until the next call.
     std::function<void*(std::size_t bytes)> workspace;
-    /// Whose fill, copy and accumulate are used.
+    /// Kernels whose fill, copy and accumulate are used.
     Kernels& kernels;
   };
 
@@ -59,7 +59,7 @@ class FusedAttention {
   static std::size_t workspace_bytes(const AttentionExtents& extents, const Settings& settings);
 
  private:
-  /// Of a part: its tensors, those of dk and dv in the workspace where they are terms.
+  /// Tensors of a part, those of dk and dv in the workspace where they are terms.
   struct Run;
   Run run_of(const AttentionBackward& whole, const BackwardPart& part, std::byte* workspace) const;
   void run(const Run& run);

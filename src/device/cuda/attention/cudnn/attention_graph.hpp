@@ -47,9 +47,9 @@ struct AttentionExtents {
   std::int64_t queries() const { return q.dims[2]; }
   std::int64_t keys() const { return k.dims[2]; }
   std::int64_t head_dim() const { return q.dims[3]; }
-  /// Of scores and their gradient.
+  /// Extents of scores and their gradient.
   Extents scores() const { return dense(batch(), heads(), queries(), keys()); }
-  /// Of a number for each query: log-sum-exps, row sums.
+  /// Extents of one number for each query: log-sum-exps, row sums.
   Extents rows() const { return dense(batch(), heads(), queries(), 1); }
 
   auto operator<=>(const AttentionExtents&) const = default;
@@ -62,7 +62,7 @@ struct AttentionBackwardExtents {
   Extents dq;
   Extents dk;
   Extents dv;
-  /// Of dk and dv: f32 where they are terms of sums.
+  /// Type of dk and dv: f32 where they are terms of sums.
   DataType key_gradients = DataType::bf16;
 
   static AttentionBackwardExtents of(const AttentionBackward& backward, AttentionBits bits);
@@ -83,7 +83,7 @@ Graph backward_graph(const Api& api, const AttentionBackwardExtents& extents);
 /// (NVIDIA's cudnn-frontend 1.9).
 bool wants_zeros(const Api& api);
 
-/// What a masked score is: minus infinity, which versions before 9.10 do not take.
+/// Value of a masked score: minus infinity, which versions before 9.10 do not take.
 float masked_score(const Api& api);
 
 }  // namespace trireme::device::cudnn

@@ -79,7 +79,7 @@ BackwardParts::BackwardParts(const AttentionExtents& whole, AttentionBits bits,
                          .keys = whole.keys()};
   const auto most = std::clamp<std::int64_t>(
       static_cast<std::int64_t>(most_bytes / bytes(one).total()), 1, whole.batch());
-  // As even as can be: of a short last part a card would be half empty.
+  // As even as can be: of a short last part a GPU would be half empty.
   const auto runs = (whole.batch() + most - 1) / most;
   cut_heads((whole.batch() + runs - 1) / runs);
   for (const auto& part : list_) {

@@ -10,7 +10,7 @@ namespace trireme::device::cudnn {
 
 /// Bytes of what a run of a backward keeps in the workspace, in this order, each a multiple of 256.
 struct BackwardBytes {
-  /// Of dk and of dv over several runs, f32; zero where a run has all of their terms.
+  /// Sums of dk and of dv over several runs, f32; zero where a run has all of their terms.
   std::size_t key_sums = 0;
   /// One run's terms of dk and of dv.
   std::size_t key_terms = 0;
@@ -19,7 +19,7 @@ struct BackwardBytes {
   std::size_t row_sums = 0;
   /// With `fastest` alone.
   std::size_t dq_sums = 0;
-  /// What the library may ask for.
+  /// Bytes of workspace that the library may ask for.
   std::size_t library = 0;
 
   std::size_t before_library() const {
@@ -28,7 +28,7 @@ struct BackwardBytes {
   std::size_t total() const { return before_library() + library; }
 };
 
-/// What one run of a backward takes.
+/// Part of a backward that one run takes.
 struct BackwardPart {
   std::int64_t first_sequence = 0;
   std::int64_t sequences = 0;
@@ -57,7 +57,7 @@ class BackwardParts {
   BackwardParts(const AttentionExtents& whole, AttentionBits bits, std::size_t most_bytes);
 
   const std::vector<BackwardPart>& list() const { return list_; }
-  /// What every run is given.
+  /// Workspace of every run.
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
  private:

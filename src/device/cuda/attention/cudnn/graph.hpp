@@ -47,7 +47,7 @@ class Graph {
   void convert_into(Node x, Node y);
   /// Each element's place along a dimension.
   Node index(Node x, std::int64_t dimension, const Extents& result);
-  /// Of integers.
+  /// Pointwise operation on integers.
   Node integers(PointwiseMode mode, Node x, Node b, const Extents& result);
   Node is_greater_or_equal(Node x, Node b, const Extents& result);
   /// predicate ? x : otherwise.
@@ -57,7 +57,7 @@ class Graph {
   void reduce_into(ReductionMode mode, Node x, Node y);
   Node multiply(Node a, Node b, const Extents& result, DataType type = DataType::f32);
   void multiply_into(Node a, Node b, Node c);
-  /// The same memory seen as other extents.
+  /// Reshape: the same memory seen as other extents.
   Node reshape(Node x, const Extents& result, DataType type);
 
   /// Finalized. The library does not say whether it keeps what it was made of: the graph outlives
@@ -74,7 +74,7 @@ class Graph {
   std::vector<Descriptor> tensors_;
   std::vector<Descriptor> settings_;
   std::vector<Descriptor> operations_;
-  /// Of tensors between operations; those in memory are numbered by whoever knows them.
+  /// Ids of tensors between operations; those in memory are numbered by whoever knows them.
   std::int64_t next_id_ = 1000;
 };
 

@@ -11,14 +11,14 @@
 
 namespace trireme::device::cudnn {
 
-/// Whom plans are made for: the card of a handle, or one that is only described, which can be done
+/// GPU that plans are made for: that of a handle, or one that is only described, which can be done
 /// without any (cuDNN 9.8 and newer), but not run.
 struct Target {
   Handle handle = nullptr;
   const Descriptor* described = nullptr;
 };
 
-/// A graph made ready to run on one kind of card.
+/// A graph made ready to run on one kind of GPU.
 class Plan {
  public:
   struct Limits {
@@ -26,13 +26,13 @@ class Plan {
     AttentionBits bits = AttentionBits::repeatable;
     std::size_t most_workspace_bytes = 0;
   };
-  /// Of the engines that the library names, fastest first, the first within the limits that it can
-  /// make ready. The failure says what was wrong with each.
+  /// Plan by the first engine, of those that the library names, fastest first, within the limits
+  /// that it can make ready. The failure says what was wrong with each.
   static base::Result<Plan> make(const Api& api, Graph graph, const Target& target,
                                  const Limits& limits);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  /// Issues to the handle's stream. Addresses of tensors are the card's, those of scalars the
+  /// Issues to the handle's stream. Addresses of tensors are the GPU's, those of scalars the
   /// host's, read before this returns.
   void run(Handle handle, const std::map<Operand, void*>& addresses, void* workspace) const;
 

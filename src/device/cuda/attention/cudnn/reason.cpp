@@ -7,7 +7,7 @@
 namespace trireme::device::cudnn {
 namespace {
 
-/// What of a call can be known before its tensors lie anywhere.
+/// Facts of a call that are known before its tensors lie anywhere.
 struct CallKind {
   DType dtype = DType::bf16;
   std::int64_t head_dim = 0;
@@ -47,7 +47,7 @@ std::optional<Reason> against_forward(const CallKind& call, const Support& suppo
   return std::nullopt;
 }
 
-/// What is known to be wrong in backwards of some versions, as NVIDIA's cudnn-frontend 1.23 works
+/// Known defects in backwards of some versions, as NVIDIA's cudnn-frontend 1.23 works
 /// around it or refuses it, and its issues 160 and 628 tell.
 std::optional<Reason> against_backward(const CallKind& call, const Support& support) {
   constexpr std::int64_t tile_keys = 128;

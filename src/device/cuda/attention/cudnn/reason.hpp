@@ -10,14 +10,14 @@
 
 namespace trireme::device::cudnn {
 
-/// On what cuDNN would compute.
+/// Version and GPU on which cuDNN would compute.
 struct Support {
   /// As Api::version tells it.
   std::size_t version = 0;
   /// 90 is compute capability 9.0.
   int capability = 0;
 };
-/// What a plan supposes where no card is at hand: Hopper, and a version without exceptions.
+/// Support that a plan supposes where no GPU is at hand: Hopper, and a version without exceptions.
 inline constexpr Support supposed_support{91600, 90};
 
 /// Why cuDNN does not compute a call, and what a user could set instead.
@@ -37,7 +37,7 @@ bool takes_head_dim(std::int64_t head_dim, const Support& support);
 /// rows whose addresses and distances are multiples of 16 bytes.
 std::optional<Reason> reason_against(const Attention& attention, const Support& support);
 std::optional<Reason> reason_against(const AttentionBackward& backward, const Support& support);
-/// The same rules for the calls of a training run, before there are tensors.
+/// Rules for the calls of a training run, before there are tensors.
 std::optional<Reason> reason_against(const AttentionSize& size, const Support& support);
 
 }  // namespace trireme::device::cudnn

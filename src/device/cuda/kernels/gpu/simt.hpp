@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The words that kernels are written in, on a card: each is an instruction or two. The tests'
+/// The words that kernels are written in, on a GPU: each is an instruction or two. The tests'
 /// executor (tests/support/simt/host/simt.hpp) defines the same words with checks; which of the
 /// two a kernel sees is a matter of the include path.
 namespace trireme::device::simt {
@@ -108,7 +108,7 @@ const void* kernel_address(void (*kernel)(Parameters...)) {
   return reinterpret_cast<const void*>(kernel);
 }
 
-/// Memory of the card, from some element on.
+/// Memory of the GPU, from some element on.
 template <typename T>
 class Global {
  public:

@@ -1,5 +1,5 @@
-// Parts of a step that are recorded once and issued again, on a device that does what it kept.
-#include "engine/recorded_sections.hpp"
+// Parts of a step that are captured once and launched again, on a device that does what it kept.
+#include "engine/cuda_graph_cache.hpp"
 
 #include "support/detached/device.hpp"
 
@@ -11,14 +11,14 @@ using namespace trireme;
 using namespace trireme::testing;
 using device::DType;
 using device::Tensor;
-using engine::RecordedSections;
+using engine::CudaGraphCache;
 
 namespace {
 
 struct Place {
   DetachedKernels kernels{device::make_reference_kernels()};
   device::Arena arena = kernels.device().arena(device::Purpose::activations, 4096);
-  RecordedSections sections{kernels.device()};
+  CudaGraphCache cache{kernels.device()};
 
   Tensor make(float value) {
     const auto x = arena.allocate(DType::f32, {4});
@@ -30,32 +30,33 @@ struct Place {
 
 }  // namespace
 
-TEST_CASE("a part runs as it is, then is recorded, then is issued, and reads what is there then") {
+TEST_CASE(
+    "a part runs as it is, then is captured, then is launched, and reads what is there then") {
   Place place;
   const auto x = place.make(1);
   const auto y = place.make(0);
   int bodies = 0;
   for (int round = 1; round <= 5; ++round) {
     place.kernels.fill(x, static_cast<float>(round));
-    place.sections.run({0, {x.raw(), y.raw()}}, [&] {
+    place.cache.run({0, {x.raw(), y.raw()}}, [&] {
       ++bodies;
       place.kernels.add(x, y, y);
     });
   }
   CHECK(bodies == 2);
-  CHECK(place.sections.recorded() == 1);
-  CHECK(place.sections.issued() == 4);
+  CHECK(place.cache.captured() == 1);
+  CHECK(place.cache.launched() == 4);
   CHECK(place.sum(y) == 4 * (1 + 2 + 3 + 4 + 5));
 }
 
-TEST_CASE("other addresses, numbers and parts have recordings of their own") {
+TEST_CASE("other addresses, numbers and parts have graphs of their own") {
   Place place;
   const Tensor tensors[] = {place.make(1), place.make(2)};
   const auto y = place.make(0);
   for (int round = 0; round < 6; ++round) {
     const auto& x = tensors[round % 2];
     const float factor = round < 4 ? 1.0F : 2.0F;
-    place.sections.run({0, {x.raw(), y.raw()}, factor}, [&] {
+    place.cache.run({0, {x.raw(), y.raw()}, factor}, [&] {
       place.kernels.add(x, y, y);
       place.kernels.scale(y, factor);
     });
@@ -66,33 +67,33 @@ TEST_CASE("other addresses, numbers and parts have recordings of their own") {
     expected = (expected + (round % 2 == 0 ? 1 : 2)) * (round < 4 ? 1 : 2);
   }
   CHECK(place.sum(y) == 4 * expected);
-  CHECK(place.sections.recorded() == 2);
+  CHECK(place.cache.captured() == 2);
 }
 
-TEST_CASE("a key that leaves out an address is found out: the recording has the old one") {
+TEST_CASE("a key that leaves out an address is found out: the graph has the old one") {
   Place place;
   const Tensor tensors[] = {place.make(1), place.make(10)};
   const auto y = place.make(0);
   for (int round = 0; round < 4; ++round) {
     const auto& x = tensors[round / 2];
-    place.sections.run({0, {y.raw()}}, [&] { place.kernels.add(x, y, y); });
+    place.cache.run({0, {y.raw()}}, [&] { place.kernels.add(x, y, y); });
   }
   CHECK(place.sum(y) != 4 * (1 + 1 + 10 + 10));
 }
 
-TEST_CASE("what cannot be recorded runs as it is, and a reason stays") {
+TEST_CASE("what cannot be captured runs as it is, and a reason stays") {
   Place place;
   const auto x = place.make(1);
   float host = 3;
   std::vector<double> seen;
   const auto side = place.kernels.device().side_stream(device::Priority::awaited);
   const auto refuses = [&](const auto& body, const char* reason) {
-    RecordedSections sections(place.kernels.device());
-    for (int round = 0; round < 3; ++round) sections.run({0, {x.raw()}}, body);
-    CHECK(sections.recorded() == 0);
-    CHECK(sections.issued() == 0);
-    CHECK(sections.reason() == reason);
-    CHECK(!place.kernels.device().recording());
+    CudaGraphCache cache(place.kernels.device());
+    for (int round = 0; round < 3; ++round) cache.run({0, {x.raw()}}, body);
+    CHECK(cache.captured() == 0);
+    CHECK(cache.launched() == 0);
+    CHECK(cache.reason() == reason);
+    CHECK(!place.kernels.device().capturing());
   };
   refuses([&] { seen.push_back(place.kernels.sum(x)); }, "an event cannot be recorded");
   refuses([&] { place.kernels.start_sum(x); }, "a sum for the host cannot be recorded");
@@ -107,20 +108,19 @@ TEST_CASE("what cannot be recorded runs as it is, and a reason stays") {
   CHECK(place.kernels.finish_sums().size() == 3);
 }
 
-TEST_CASE("parts that never repeat are not recorded for ever") {
+TEST_CASE("parts that never repeat are not captured for ever") {
   Place place;
   const auto y = place.make(0);
-  for (std::size_t round = 0; round < RecordedSections::most_keys + 5; ++round) {
-    place.sections.run({0, {y.raw()}, static_cast<float>(round)},
-                       [&] { place.kernels.add(y, y, y); });
+  for (std::size_t round = 0; round < CudaGraphCache::most_keys + 5; ++round) {
+    place.cache.run({0, {y.raw()}, static_cast<float>(round)}, [&] { place.kernels.add(y, y, y); });
   }
-  CHECK_THAT(place.sections.reason(), Catch::Contains("more than 128 different parts"));
+  CHECK_THAT(place.cache.reason(), Catch::Contains("more than 128 different parts"));
 }
 
-TEST_CASE("a device that records nothing says so") {
-  RecordedSections sections(device::host_device());
+TEST_CASE("a device that captures nothing says so") {
+  CudaGraphCache cache(device::host_device());
   int bodies = 0;
-  for (int round = 0; round < 3; ++round) sections.run({0, {}}, [&] { ++bodies; });
+  for (int round = 0; round < 3; ++round) cache.run({0, {}}, [&] { ++bodies; });
   CHECK(bodies == 3);
-  CHECK(sections.reason() == "host records no work");
+  CHECK(cache.reason() == "host records no work");
 }

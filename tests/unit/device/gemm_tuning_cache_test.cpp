@@ -24,19 +24,19 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-ProductChoices two_choices() {
-  ProductChoices choices("card A");
-  choices.add("first", one_way);
-  choices.add("second", other_way);
-  return choices;
+TuningCache filled_cache() {
+  TuningCache cache("card A");
+  cache.add("first", one_way);
+  cache.add("second", other_way);
+  return cache;
 }
 
 }  // namespace
 
-TEST_CASE("the fastest way wins, and of ways as fast the first") {
+TEST_CASE("the fastest candidate wins, and of candidates as fast the first") {
   const auto pick = [](std::vector<double> seconds) {
     return fastest(
-        seconds.size(), [&](std::size_t way) { return seconds[way]; }, 3);
+        seconds.size(), [&](std::size_t candidate) { return seconds[candidate]; }, 3);
   };
   CHECK(pick({3.0, 1.0, 2.0}) == 1);
   CHECK(pick({1.01, 1.0, 1.005}) == 0);
@@ -45,14 +45,14 @@ TEST_CASE("the fastest way wins, and of ways as fast the first") {
   CHECK(pick({}) == -1);
 }
 
-TEST_CASE("ways are timed in turns, and one slow run of one does not count") {
+TEST_CASE("candidates are timed in turns, and one slow run of one does not count") {
   std::vector<std::size_t> order;
   const auto found = fastest(
       2,
-      [&](std::size_t way) {
-        order.push_back(way);
-        // The first way is the faster one, but for its first run.
-        if (way == 0) return order.size() == 1 ? 100.0 : 1.0;
+      [&](std::size_t candidate) {
+        order.push_back(candidate);
+        // The first candidate is the faster one, but for its first run.
+        if (candidate == 0) return order.size() == 1 ? 100.0 : 1.0;
         return 2.0;
       },
       3);
@@ -60,10 +60,10 @@ TEST_CASE("ways are timed in turns, and one slow run of one does not count") {
   CHECK(order == std::vector<std::size_t>{0, 1, 0, 1, 0, 1});
 }
 
-TEST_CASE("a way that fails is out, and is not tried again") {
+TEST_CASE("a candidate that fails is out, and is not tried again") {
   int tries = 0;
-  const auto failing = [&](std::size_t way) -> double {
-    if (way == 0) return 5.0;
+  const auto failing = [&](std::size_t candidate) -> double {
+    if (candidate == 0) return 5.0;
     ++tries;
     throw base::Error(base::ExitCode::topology, "no");
   };
@@ -76,8 +76,8 @@ TEST_CASE("a way that fails is out, and is not tried again") {
 }
 
 TEST_CASE("choices survive being written and read") {
-  const auto text = two_choices().text();
-  ProductChoices read("card A");
+  const auto text = filled_cache().text();
+  TuningCache read("card A");
   REQUIRE(read.merge(text).ok());
   REQUIRE(read.find("first") != nullptr);
   CHECK(*read.find("first") == one_way);
@@ -87,42 +87,42 @@ TEST_CASE("choices survive being written and read") {
 }
 
 TEST_CASE("what is chosen first stays") {
-  auto choices = two_choices();
-  choices.add("first", other_way);
-  CHECK(*choices.find("first") == one_way);
-  ProductChoices others("card A");
+  auto cache = filled_cache();
+  cache.add("first", other_way);
+  CHECK(*cache.find("first") == one_way);
+  TuningCache others("card A");
   others.add("first", other_way);
   others.add("third", other_way);
-  REQUIRE(choices.merge(others.text()).ok());
-  CHECK(*choices.find("first") == one_way);
-  CHECK(*choices.find("third") == other_way);
+  REQUIRE(cache.merge(others.text()).ok());
+  CHECK(*cache.find("first") == one_way);
+  CHECK(*cache.find("third") == other_way);
 }
 
 TEST_CASE("what was just chosen gives way to what ranks agree on, what was adopted does not") {
-  ProductChoices choices("card A");
-  REQUIRE(choices.adopt(std::vector<std::string>{two_choices().text()}).ok());
-  CHECK(choices.news() == ProductChoices("card A").text());
-  choices.add("third", one_way);
-  ProductChoices agreed("card A");
+  TuningCache cache("card A");
+  REQUIRE(cache.adopt(std::vector<std::string>{filled_cache().text()}).ok());
+  CHECK(cache.news() == TuningCache("card A").text());
+  cache.add("third", one_way);
+  TuningCache agreed("card A");
   agreed.add("first", other_way);
   agreed.add("third", other_way);
-  CHECK(choices.news() != agreed.text());
+  CHECK(cache.news() != agreed.text());
   // A text that is no list keeps no other from being taken, and takes nothing away.
-  CHECK_FALSE(choices.adopt(std::vector<std::string>{"{", agreed.text()}).ok());
-  CHECK(choices.size() == 3);
-  CHECK(*choices.find("first") == one_way);
-  CHECK(*choices.find("third") == other_way);
-  CHECK(choices.news() == ProductChoices("card A").text());
+  CHECK_FALSE(cache.adopt(std::vector<std::string>{"{", agreed.text()}).ok());
+  CHECK(cache.size() == 3);
+  CHECK(*cache.find("first") == one_way);
+  CHECK(*cache.find("third") == other_way);
+  CHECK(cache.news() == TuningCache("card A").text());
 }
 
 TEST_CASE("choices of another card are passed over") {
-  ProductChoices choices("card B");
-  CHECK(choices.merge(two_choices().text()).ok());
-  CHECK(choices.size() == 0);
+  TuningCache cache("card B");
+  CHECK(cache.merge(filled_cache().text()).ok());
+  CHECK(cache.size() == 0);
 }
 
 TEST_CASE("damaged or foreign lists of choices are refused whole") {
-  const auto good = two_choices().text();
+  const auto good = filled_cache().text();
   const std::vector<std::string> bad{
       "",
       "{",
@@ -138,9 +138,9 @@ TEST_CASE("damaged or foreign lists of choices are refused whole") {
   };
   for (const auto& text : bad) {
     INFO(text);
-    ProductChoices choices("card A");
-    CHECK_FALSE(choices.merge(text).ok());
-    CHECK(choices.size() == 0);
+    TuningCache cache("card A");
+    CHECK_FALSE(cache.merge(text).ok());
+    CHECK(cache.size() == 0);
   }
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("a layer's products have names of their own, whatever they are done wi
   const auto y = arena.allocate(DType::bf16, {128, 512});
   const auto dw = arena.allocate(DType::f32, {512, 256});
   const auto d_bias = arena.allocate(DType::f32, {512});
-  std::vector<ProductCall> calls;
+  std::vector<GemmCall> calls;
   const auto kernels = make_recording_kernels(calls);
   kernels->linear_forward(x, w, bias, y);
   kernels->linear_forward(x, w, {}, y);
@@ -165,24 +165,24 @@ TEST_CASE("a layer's products have names of their own, whatever they are done wi
   kernels->linear_backward_weight(y, x, dw, {});
   kernels->linear_backward_weight(y, x, dw, d_bias);
   std::set<std::string> names;
-  for (const auto& call : calls) names.insert(work_of(call).product.text());
+  for (const auto& call : calls) names.insert(gemm_of(call).descriptor.text());
   CHECK(names.size() == calls.size());
 
-  const auto gelu = work_of(calls[2]).product;
+  const auto gelu = gemm_of(calls[2]).descriptor;
   CHECK(gelu.epilogue == Epilogue::gelu_bias);
   CHECK(gelu.m == 512);
   CHECK(gelu.n == 128);
   CHECK(gelu.k == 256);
   CHECK(gelu.stride_aux == 512);
   CHECK(fuses(calls[2]));
-  const auto plain = work_of(unfused(calls[2]));
-  CHECK(plain.product.epilogue == Epilogue::bias);
+  const auto plain = gemm_of(unfused(calls[2]));
+  CHECK(plain.descriptor.epilogue == Epilogue::bias);
   CHECK(plain.operands.d == wide.raw());
-  const auto gradient = work_of(calls[8]);
-  CHECK(gradient.product.epilogue == Epilogue::bias_gradient);
-  CHECK(gradient.product.accumulate);
+  const auto gradient = gemm_of(calls[8]);
+  CHECK(gradient.descriptor.epilogue == Epilogue::bias_gradient);
+  CHECK(gradient.descriptor.accumulate);
   CHECK(gradient.operands.bias == d_bias.raw());
-  CHECK(work_of(unfused(calls[8])).product == work_of(calls[7]).product);
+  CHECK(gemm_of(unfused(calls[8])).descriptor == gemm_of(calls[7]).descriptor);
 }
 
 TEST_CASE("a product of codes is timed and chosen as any other, with the scales of both") {
@@ -191,39 +191,39 @@ TEST_CASE("a product of codes is timed and chosen as any other, with the scales 
   const Quantised w{arena.allocate(DType::e4m3, {512, 256}), arena.allocate(DType::f32, {1})};
   const auto bias = arena.allocate(DType::bf16, {512});
   const auto y = arena.allocate(DType::bf16, {48, 512});
-  std::vector<ProductCall> calls;
+  std::vector<GemmCall> calls;
   const auto kernels = make_recording_kernels(calls);
   kernels->linear_forward_quantised(x, w, bias, y);
   kernels->linear_forward_quantised(x, w, {}, y);
   REQUIRE(calls.size() == 2);
-  const auto work = work_of(calls[0]);
-  CHECK(work.product.m == 512);
-  CHECK(work.product.n == 48);
-  CHECK(work.product.k == 256);
-  CHECK(work.product.transpose_a);
-  CHECK_FALSE(work.product.transpose_b);
-  CHECK(work.product.in == DType::e4m3);
-  CHECK(work.product.out == DType::bf16);
-  CHECK(work.product.epilogue == Epilogue::bias);
-  CHECK(work.operands.a == w.codes.raw());
-  CHECK(work.operands.b == x.codes.raw());
-  CHECK(work.operands.scale_a == w.unscale.raw());
-  CHECK(work.operands.scale_b == x.unscale.raw());
-  CHECK(work.operands.bias == bias.raw());
-  CHECK(work_of(calls[1]).product.text() != work.product.text());
-  CHECK(work_of(unfused(calls[0])).product == work.product);
+  const auto gemm = gemm_of(calls[0]);
+  CHECK(gemm.descriptor.m == 512);
+  CHECK(gemm.descriptor.n == 48);
+  CHECK(gemm.descriptor.k == 256);
+  CHECK(gemm.descriptor.transpose_a);
+  CHECK_FALSE(gemm.descriptor.transpose_b);
+  CHECK(gemm.descriptor.in == DType::e4m3);
+  CHECK(gemm.descriptor.out == DType::bf16);
+  CHECK(gemm.descriptor.epilogue == Epilogue::bias);
+  CHECK(gemm.operands.a == w.codes.raw());
+  CHECK(gemm.operands.b == x.codes.raw());
+  CHECK(gemm.operands.scale_a == w.unscale.raw());
+  CHECK(gemm.operands.scale_b == x.unscale.raw());
+  CHECK(gemm.operands.bias == bias.raw());
+  CHECK(gemm_of(calls[1]).descriptor.text() != gemm.descriptor.text());
+  CHECK(gemm_of(unfused(calls[0])).descriptor == gemm.descriptor);
   const auto plain = arena.allocate(DType::bf16, {48, 256});
   kernels->linear_forward(plain, arena.allocate(DType::bf16, {512, 256}), {}, y);
-  CHECK(work_of(calls[2]).product.text() != work_of(calls[1]).product.text());
-  CHECK(work_of(calls[2]).operands.scale_a == nullptr);
+  CHECK(gemm_of(calls[2]).descriptor.text() != gemm_of(calls[1]).descriptor.text());
+  CHECK(gemm_of(calls[2]).operands.scale_a == nullptr);
 }
 
 TEST_CASE("epilogues are asked of the library only for what it does") {
   auto arena = Arena::measuring(Purpose::activations);
   const auto call = [&](DType dtype, std::int64_t out) {
-    return ProductCall{ProductCall::Kind::gelu_forward,  arena.allocate(dtype, {4, 64}),
-                       arena.allocate(dtype, {out, 64}), {},
-                       arena.allocate(dtype, {4, out}),  arena.allocate(dtype, {4, out})};
+    return GemmCall{GemmCall::Kind::gelu_forward,     arena.allocate(dtype, {4, 64}),
+                    arena.allocate(dtype, {out, 64}), {},
+                    arena.allocate(dtype, {4, out}),  arena.allocate(dtype, {4, out})};
   };
   CHECK(fuses(call(DType::bf16, 64)));
   CHECK_FALSE(fuses(call(DType::f32, 64)));
@@ -238,14 +238,14 @@ TEST_CASE("a bias that does not begin at a multiple of 16 bytes is left to own k
   const auto wide = arena.allocate(DType::bf16, {4, 32});
   const auto y = arena.allocate(DType::bf16, {4, 32});
   const auto gelu = [&](std::int64_t begin) {
-    return ProductCall{ProductCall::Kind::gelu_forward, x, w, biases.slice(0, begin, 32), wide, y};
+    return GemmCall{GemmCall::Kind::gelu_forward, x, w, biases.slice(0, begin, 32), wide, y};
   };
   CHECK(fuses(gelu(8)));
   CHECK_FALSE(fuses(gelu(4)));
   CHECK(unfused(gelu(8)).bias);
   CHECK_FALSE(unfused(gelu(4)).bias);
-  // The product with all, with a bias and without, and the product alone.
-  CHECK(forms_of(gelu(8)).size() == 3);
-  CHECK_FALSE(forms_of(gelu(8)).back().bias);
-  CHECK(forms_of(gelu(4)).size() == 1);
+  // The GEMM with all, with a bias and without, and the GEMM alone.
+  CHECK(epilogue_variants(gelu(8)).size() == 3);
+  CHECK_FALSE(epilogue_variants(gelu(8)).back().bias);
+  CHECK(epilogue_variants(gelu(4)).size() == 1);
 }

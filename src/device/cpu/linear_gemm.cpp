@@ -1,4 +1,4 @@
-#include "device/cpu/products.hpp"
+#include "device/cpu/linear_gemm.hpp"
 
 #include "device/cpu/parallel.hpp"
 #include "device/rows.hpp"
@@ -51,7 +51,7 @@ std::int64_t tiles_together(int threads, Tiling tiling) {
   return threads > 1 && threads < few ? 2 * threads : threads;
 }
 
-Tiles tiles_of(const BlockForm& whole, std::int64_t together) {
+Tiles tiles_of(const BlockDescriptor& whole, std::int64_t together) {
   // The rows of a transposed operand lie apart: longer pieces of them are worth more.
   const std::int64_t most_rows = whole.a_transposed ? 1024 : 512;
   // oneDNN is 3 % slower where rows of the result lie apart; threads that share a cache are better
@@ -60,7 +60,7 @@ Tiles tiles_of(const BlockForm& whole, std::int64_t together) {
   constexpr std::int64_t enough_rows = 128;
   constexpr std::int64_t row_grain = 32;
   constexpr std::int64_t column_grain = 64;
-  /// From here on the last tiles of a product cost little time to wait for.
+  /// From here on the last tiles of a GEMM cost little time to wait for.
   const auto plenty = 4 * together;
   /// About 10 us: what a tile should at least be worth.
   constexpr std::int64_t least_operations = 2'000'000;
@@ -90,21 +90,22 @@ Tiles tiles_of(const BlockForm& whole, std::int64_t together) {
   return tiles;
 }
 
-/// The form of a tile with fewer rows or columns at the lower and right edges.
-BlockForm tile_form(const BlockForm& whole, const Tiles& tiles, bool last_row, bool last_column) {
-  BlockForm form = whole;
-  form.rows = last_row ? whole.rows - (tiles.row_count - 1) * tiles.rows : tiles.rows;
-  form.columns =
+/// The descriptor of a tile with fewer rows or columns at the lower and right edges.
+BlockDescriptor tile_descriptor(const BlockDescriptor& whole, const Tiles& tiles, bool last_row,
+                                bool last_column) {
+  BlockDescriptor descriptor = whole;
+  descriptor.rows = last_row ? whole.rows - (tiles.row_count - 1) * tiles.rows : tiles.rows;
+  descriptor.columns =
       last_column ? whole.columns - (tiles.column_count - 1) * tiles.columns : tiles.columns;
-  return form;
+  return descriptor;
 }
 
 const void* advanced(const void* data, std::int64_t elements, DType dtype) {
   return static_cast<const std::byte*>(data) + elements * static_cast<std::int64_t>(size_of(dtype));
 }
 
-BlockOperands tile_operands(const BlockForm& whole, const BlockOperands& operands, std::int64_t row,
-                            std::int64_t column) {
+BlockOperands tile_operands(const BlockDescriptor& whole, const BlockOperands& operands,
+                            std::int64_t row, std::int64_t column) {
   BlockOperands tile;
   tile.a = advanced(operands.a, whole.a_transposed ? row : row * whole.a_stride, whole.in);
   tile.b = advanced(operands.b, whole.b_transposed ? column * whole.b_stride : column, whole.in);
@@ -116,62 +117,62 @@ BlockOperands tile_operands(const BlockForm& whole, const BlockOperands& operand
 
 }  // namespace
 
-Products::Products(std::shared_ptr<Team> team, Bf16Products bf16, Tiling tiling)
+LinearGemm::LinearGemm(std::shared_ptr<Team> team, Bf16Gemm bf16, Tiling tiling)
     : team_(std::move(team)), together_(tiles_together(team_->size(), tiling)) {
   for (int thread = 0; thread < team_->size(); ++thread) threads_.emplace_back(bf16);
 }
 
-void Products::linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
-                              const Tensor& y) {
+void LinearGemm::linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                const Tensor& y) {
   const MatrixView a(x), b(w), c(y);
   TRIREME_EXPECT(
       a.columns == b.columns && c.rows == a.rows && c.columns == b.rows && a.dtype == b.dtype,
       "linear: x " + x.text() + ", w " + w.text() + ", y " + y.text());
   TRIREME_EXPECT(!bias || (bias.dtype() == x.dtype() && bias.element_count() == c.columns),
                  "linear: bias " + bias.text() + ", w " + w.text());
-  BlockForm form{.rows = a.rows, .columns = b.rows, .inner = a.columns};
-  form.a_stride = a.stride;
-  form.b_stride = b.stride;
-  form.c_stride = c.stride;
-  form.in = a.dtype;
-  form.out = c.dtype;
-  form.b_transposed = true;
-  form.with_bias = static_cast<bool>(bias);
-  multiply(form, {a.data, b.data, c.data, bias.raw()});
+  BlockDescriptor descriptor{.rows = a.rows, .columns = b.rows, .inner = a.columns};
+  descriptor.a_stride = a.stride;
+  descriptor.b_stride = b.stride;
+  descriptor.c_stride = c.stride;
+  descriptor.in = a.dtype;
+  descriptor.out = c.dtype;
+  descriptor.b_transposed = true;
+  descriptor.with_bias = static_cast<bool>(bias);
+  multiply(descriptor, {a.data, b.data, c.data, bias.raw()});
 }
 
-void Products::linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                                     bool accumulate) {
+void LinearGemm::linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
+                                       bool accumulate) {
   const MatrixView a(dy), b(w), c(dx);
   TRIREME_EXPECT(
       a.columns == b.rows && c.rows == a.rows && c.columns == b.columns && a.dtype == b.dtype,
       "linear: dy " + dy.text() + ", w " + w.text() + ", dx " + dx.text());
-  BlockForm form{.rows = a.rows, .columns = b.columns, .inner = a.columns};
-  form.a_stride = a.stride;
-  form.b_stride = b.stride;
-  form.c_stride = c.stride;
-  form.in = a.dtype;
-  form.out = c.dtype;
-  form.accumulate = accumulate;
-  multiply(form, {a.data, b.data, c.data, nullptr});
+  BlockDescriptor descriptor{.rows = a.rows, .columns = b.columns, .inner = a.columns};
+  descriptor.a_stride = a.stride;
+  descriptor.b_stride = b.stride;
+  descriptor.c_stride = c.stride;
+  descriptor.in = a.dtype;
+  descriptor.out = c.dtype;
+  descriptor.accumulate = accumulate;
+  multiply(descriptor, {a.data, b.data, c.data, nullptr});
 }
 
-void Products::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
+void LinearGemm::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
   const MatrixView a(dy), b(x), c(dw);
   TRIREME_EXPECT(a.rows == b.rows && c.rows == a.columns && c.columns == b.columns &&
                      a.dtype == b.dtype && c.dtype == DType::f32,
                  "linear: dy " + dy.text() + ", x " + x.text() + ", dw " + dw.text());
-  BlockForm form{.rows = a.columns, .columns = b.columns, .inner = a.rows};
-  form.a_stride = a.stride;
-  form.b_stride = b.stride;
-  form.c_stride = c.stride;
-  form.in = a.dtype;
-  form.a_transposed = true;
-  form.accumulate = true;
-  multiply(form, {a.data, b.data, c.data, nullptr});
+  BlockDescriptor descriptor{.rows = a.columns, .columns = b.columns, .inner = a.rows};
+  descriptor.a_stride = a.stride;
+  descriptor.b_stride = b.stride;
+  descriptor.c_stride = c.stride;
+  descriptor.in = a.dtype;
+  descriptor.a_transposed = true;
+  descriptor.accumulate = true;
+  multiply(descriptor, {a.data, b.data, c.data, nullptr});
 }
 
-void Products::multiply(const BlockForm& whole, const BlockOperands& operands) {
+void LinearGemm::multiply(const BlockDescriptor& whole, const BlockOperands& operands) {
   if (whole.rows == 0 || whole.columns == 0 || (whole.inner == 0 && whole.accumulate)) return;
   TRIREME_EXPECT(whole.inner > 0, "a product over nothing");
   const auto tiles = tiles_of(whole, together_);
@@ -182,25 +183,25 @@ void Products::multiply(const BlockForm& whole, const BlockOperands& operands) {
     threads_[thread].trim();
     for (const bool last_row : {false, true}) {
       for (const bool last_column : {false, true}) {
-        threads_[thread].prepare(tile_form(whole, tiles, last_row, last_column));
+        threads_[thread].prepare(tile_descriptor(whole, tiles, last_row, last_column));
       }
     }
   }
   std::atomic<std::int64_t> next{0};
   parallel(*team_, static_cast<int>(threads), [&](int thread) {
     const SerialScope serial;
-    auto& products = threads_[static_cast<std::size_t>(thread)];
+    auto& gemm = threads_[static_cast<std::size_t>(thread)];
     for (auto tile = next++; tile < tiles.count(); tile = next++) {
       const auto row = tile % tiles.row_count;
       const auto column = tile / tiles.row_count;
-      products.run(
-          tile_form(whole, tiles, row + 1 == tiles.row_count, column + 1 == tiles.column_count),
-          tile_operands(whole, operands, row * tiles.rows, column * tiles.columns));
+      gemm.run(tile_descriptor(whole, tiles, row + 1 == tiles.row_count,
+                               column + 1 == tiles.column_count),
+               tile_operands(whole, operands, row * tiles.rows, column * tiles.columns));
     }
   });
 }
 
-std::size_t Products::workspace_bytes() const {
+std::size_t LinearGemm::workspace_bytes() const {
   std::size_t total = 0;
   for (const auto& thread : threads_) total += thread.workspace_bytes();
   return total;

@@ -1,4 +1,4 @@
-#include "device/cpu/block_product.hpp"
+#include "device/cpu/block_gemm.hpp"
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
@@ -17,7 +17,7 @@ namespace trireme::device::cpu {
 namespace {
 
 /// More than any model's training step has; a few kilobytes of compiled code each.
-constexpr std::size_t forms_kept = 1024;
+constexpr std::size_t descriptors_kept = 1024;
 
 const dnnl::engine& engine() {
   static const dnnl::engine one(dnnl::engine::kind::cpu, 0);
@@ -36,28 +36,31 @@ dnnl::memory::desc description(std::int64_t rows, std::int64_t columns, DType dt
   return {Dims{rows, columns}, type_of(dtype), transposed ? Dims{1, stride} : Dims{stride, 1}};
 }
 
-dnnl::matmul::primitive_desc compile(const BlockForm& form) {
-  const auto a = description(form.rows, form.inner, form.in, form.a_stride, form.a_transposed);
-  const auto b = description(form.inner, form.columns, form.in, form.b_stride, form.b_transposed);
-  const auto c = description(form.rows, form.columns, form.out, form.c_stride, false);
+dnnl::matmul::primitive_desc compile(const BlockDescriptor& descriptor) {
+  const auto a = description(descriptor.rows, descriptor.inner, descriptor.in, descriptor.a_stride,
+                             descriptor.a_transposed);
+  const auto b = description(descriptor.inner, descriptor.columns, descriptor.in,
+                             descriptor.b_stride, descriptor.b_transposed);
+  const auto c =
+      description(descriptor.rows, descriptor.columns, descriptor.out, descriptor.c_stride, false);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (form.accumulate) {
+  if (descriptor.accumulate) {
     dnnl::post_ops sum;
     sum.append_sum(1.0F);
     attributes.set_post_ops(sum);
   }
-  if (!form.with_bias) return {dnnl::matmul::desc(a, b, c), attributes, engine()};
-  const auto bias = description(1, form.columns, form.in, form.columns, false);
+  if (!descriptor.with_bias) return {dnnl::matmul::desc(a, b, c), attributes, engine()};
+  const auto bias = description(1, descriptor.columns, descriptor.in, descriptor.columns, false);
   return {dnnl::matmul::desc(a, b, bias, c), attributes, engine()};
 }
 
-[[noreturn]] void throw_failure(const BlockForm& form, const std::string& text) {
-  throw base::Error(
-      base::ExitCode::topology,
-      base::format("oneDNN cannot multiply {} blocks [{}, {}] and [{}, {}] ({}); set "
-                   "numerics.backend = reference",
-                   name(form.in), form.rows, form.inner, form.inner, form.columns, text));
+[[noreturn]] void throw_failure(const BlockDescriptor& descriptor, const std::string& text) {
+  throw base::Error(base::ExitCode::topology,
+                    base::format("oneDNN cannot multiply {} blocks [{}, {}] and [{}, {}] ({}); set "
+                                 "numerics.backend = reference",
+                                 name(descriptor.in), descriptor.rows, descriptor.inner,
+                                 descriptor.inner, descriptor.columns, text));
 }
 
 /// Rows of bf16 as they lie in memory, made f32 and contiguous.
@@ -79,23 +82,23 @@ void narrow(const float* from, std::int64_t rows, std::int64_t columns, std::int
 
 }  // namespace
 
-Bf16Products bf16_products_of(Isa isa) {
+Bf16Gemm bf16_gemm_of(Isa isa) {
   static const bool native = [] {
     try {
-      BlockForm form{.rows = 1, .columns = 1, .inner = 1};
-      form.a_stride = form.b_stride = form.c_stride = 1;
-      form.in = DType::bf16;
-      compile(form);
+      BlockDescriptor descriptor{.rows = 1, .columns = 1, .inner = 1};
+      descriptor.a_stride = descriptor.b_stride = descriptor.c_stride = 1;
+      descriptor.in = DType::bf16;
+      compile(descriptor);
       return true;
     } catch (const dnnl::error&) {
       return false;
     }
   }();
-  return native && isa != Isa::avx2 ? Bf16Products::native : Bf16Products::widened;
+  return native && isa != Isa::avx2 ? Bf16Gemm::native : Bf16Gemm::widened;
 }
 
-/// Memory that all products of an object use in turn.
-struct BlockProducts::Workspace {
+/// Memory that all GEMMs of an object use in turn.
+struct BlockGemm::Workspace {
   struct Free {
     void operator()(std::byte* block) const { std::free(block); }
   };
@@ -120,17 +123,17 @@ struct BlockProducts::Workspace {
   std::array<Block, 4> widened;
 };
 
-class BlockProducts::Prepared {
+class BlockGemm::Prepared {
  public:
-  explicit Prepared(const BlockForm& wanted) : form(wanted) {
-    const auto described = compile(form);
-    product_ = dnnl::matmul(described);
+  explicit Prepared(const BlockDescriptor& wanted) : descriptor(wanted) {
+    const auto described = compile(descriptor);
+    matmul_ = dnnl::matmul(described);
     scratchpad_bytes_ = described.scratchpad_desc().get_size();
     add(DNNL_ARG_SRC, described.src_desc());
     add(DNNL_ARG_WEIGHTS, described.weights_desc());
     add(DNNL_ARG_DST, described.dst_desc());
     add(DNNL_ARG_SCRATCHPAD, described.scratchpad_desc());
-    if (form.with_bias) add(DNNL_ARG_BIAS, described.bias_desc());
+    if (descriptor.with_bias) add(DNNL_ARG_BIAS, described.bias_desc());
   }
 
   void run(Workspace& workspace, const BlockOperands& operands) {
@@ -138,17 +141,17 @@ class BlockProducts::Prepared {
     set(1, const_cast<void*>(operands.b));
     set(2, operands.c);
     set(3, workspace.scratchpad.at_least(scratchpad_bytes_));
-    if (form.with_bias) set(4, const_cast<void*>(operands.bias));
+    if (descriptor.with_bias) set(4, const_cast<void*>(operands.bias));
     const auto status =
-        dnnl_primitive_execute(product_.get(), workspace.stream.get(),
+        dnnl_primitive_execute(matmul_.get(), workspace.stream.get(),
                                static_cast<int>(arguments_.size()), arguments_.data());
-    if (status != dnnl_success) throw_failure(form, dnnl_status2str(status));
+    if (status != dnnl_success) throw_failure(descriptor, dnnl_status2str(status));
   }
 
-  /// Of what oneDNN computes: f32 throughout where products are widened.
-  BlockForm form;
+  /// Of what oneDNN computes: f32 throughout where bf16 is widened.
+  BlockDescriptor descriptor;
   /// Of the operands as the caller gives them.
-  BlockForm given;
+  BlockDescriptor given;
 
  private:
   void add(int argument, const dnnl::memory::desc& description) {
@@ -157,81 +160,83 @@ class BlockProducts::Prepared {
   }
   void set(std::size_t index, void* address) { memories_[index].set_data_handle(address); }
 
-  dnnl::matmul product_;
+  dnnl::matmul matmul_;
   std::size_t scratchpad_bytes_ = 0;
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-BlockProducts::BlockProducts(Bf16Products bf16)
-    : bf16_(bf16), workspace_(std::make_unique<Workspace>()) {}
-BlockProducts::BlockProducts(BlockProducts&&) noexcept = default;
-BlockProducts& BlockProducts::operator=(BlockProducts&&) noexcept = default;
-BlockProducts::~BlockProducts() = default;
+BlockGemm::BlockGemm(Bf16Gemm bf16) : bf16_(bf16), workspace_(std::make_unique<Workspace>()) {}
+BlockGemm::BlockGemm(BlockGemm&&) noexcept = default;
+BlockGemm& BlockGemm::operator=(BlockGemm&&) noexcept = default;
+BlockGemm::~BlockGemm() = default;
 
-BlockProducts::Prepared& BlockProducts::prepare(const BlockForm& form) {
-  auto& place = products_[form];
+BlockGemm::Prepared& BlockGemm::prepare(const BlockDescriptor& descriptor) {
+  auto& place = prepared_[descriptor];
   if (place) return *place;
-  BlockForm computed = form;
-  if (form.in == DType::bf16 && bf16_ == Bf16Products::widened) {
+  BlockDescriptor computed = descriptor;
+  if (descriptor.in == DType::bf16 && bf16_ == Bf16Gemm::widened) {
     computed.in = computed.out = DType::f32;
-    computed.a_stride = form.a_transposed ? form.rows : form.inner;
-    computed.b_stride = form.b_transposed ? form.inner : form.columns;
-    if (form.out == DType::bf16) computed.c_stride = form.columns;
+    computed.a_stride = descriptor.a_transposed ? descriptor.rows : descriptor.inner;
+    computed.b_stride = descriptor.b_transposed ? descriptor.inner : descriptor.columns;
+    if (descriptor.out == DType::bf16) computed.c_stride = descriptor.columns;
   }
   try {
     const SerialScope serial;
     place = std::make_unique<Prepared>(computed);
   } catch (const dnnl::error& error) {
-    products_.erase(form);
-    throw_failure(form, error.what());
+    prepared_.erase(descriptor);
+    throw_failure(descriptor, error.what());
   }
-  place->given = form;
+  place->given = descriptor;
   return *place;
 }
 
-void BlockProducts::run(Prepared& product, const BlockOperands& operands) {
-  const auto& form = product.given;
-  if (form.in == product.form.in) {
-    product.run(*workspace_, operands);
+void BlockGemm::run(Prepared& prepared, const BlockOperands& operands) {
+  const auto& descriptor = prepared.given;
+  if (descriptor.in == prepared.descriptor.in) {
+    prepared.run(*workspace_, operands);
     return;
   }
   const auto room = [&](std::size_t index, std::int64_t elements) {
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
     return static_cast<float*>(workspace_->widened[index].at_least(bytes));
   };
-  auto* a = room(0, form.rows * form.inner);
-  auto* b = room(1, form.inner * form.columns);
+  auto* a = room(0, descriptor.rows * descriptor.inner);
+  auto* b = room(1, descriptor.inner * descriptor.columns);
   const auto lines = [](bool transposed, std::int64_t rows, std::int64_t columns) {
     return transposed ? std::pair{columns, rows} : std::pair{rows, columns};
   };
-  const auto [a_rows, a_columns] = lines(form.a_transposed, form.rows, form.inner);
-  const auto [b_rows, b_columns] = lines(form.b_transposed, form.inner, form.columns);
-  widen(static_cast<const Bf16*>(operands.a), a_rows, a_columns, form.a_stride, a);
-  widen(static_cast<const Bf16*>(operands.b), b_rows, b_columns, form.b_stride, b);
+  const auto [a_rows, a_columns] =
+      lines(descriptor.a_transposed, descriptor.rows, descriptor.inner);
+  const auto [b_rows, b_columns] =
+      lines(descriptor.b_transposed, descriptor.inner, descriptor.columns);
+  widen(static_cast<const Bf16*>(operands.a), a_rows, a_columns, descriptor.a_stride, a);
+  widen(static_cast<const Bf16*>(operands.b), b_rows, b_columns, descriptor.b_stride, b);
   BlockOperands wide{a, b, operands.c, nullptr};
-  if (form.with_bias) {
-    auto* bias = room(2, form.columns);
-    widen(static_cast<const Bf16*>(operands.bias), 1, form.columns, form.columns, bias);
+  if (descriptor.with_bias) {
+    auto* bias = room(2, descriptor.columns);
+    widen(static_cast<const Bf16*>(operands.bias), 1, descriptor.columns, descriptor.columns, bias);
     wide.bias = bias;
   }
-  if (form.out == DType::f32) {
-    product.run(*workspace_, wide);
+  if (descriptor.out == DType::f32) {
+    prepared.run(*workspace_, wide);
     return;
   }
-  auto* c = room(3, form.rows * form.columns);
+  auto* c = room(3, descriptor.rows * descriptor.columns);
   wide.c = c;
   auto* out = static_cast<Bf16*>(operands.c);
-  if (form.accumulate) widen(out, form.rows, form.columns, form.c_stride, c);
-  product.run(*workspace_, wide);
-  narrow(c, form.rows, form.columns, form.c_stride, out);
+  if (descriptor.accumulate)
+    widen(out, descriptor.rows, descriptor.columns, descriptor.c_stride, c);
+  prepared.run(*workspace_, wide);
+  narrow(c, descriptor.rows, descriptor.columns, descriptor.c_stride, out);
 }
 
-void BlockProducts::trim() {
-  if (products_.size() > forms_kept) products_.clear();
+void BlockGemm::trim() {
+  if (prepared_.size() > descriptors_kept) prepared_.clear();
 }
 
-std::size_t BlockProducts::workspace_bytes() const {
+std::size_t BlockGemm::workspace_bytes() const {
   auto total = workspace_->scratchpad.size;
   for (const auto& block : workspace_->widened) total += block.size;
   return total;

@@ -31,7 +31,7 @@ struct Operand {
   TestTensor unscale{DType::f32, {1}};
 };
 
-struct ProductShape {
+struct GemmShape {
   std::int64_t rows;
   std::int64_t in;
   std::int64_t out;
@@ -41,9 +41,8 @@ struct ProductShape {
 
 TEST_CASE("a product of FP8 copies is the sum of the products of what their codes stand for") {
   // Inner dimensions and results of multiples of 16, as cards want them; any number of rows.
-  const auto shape =
-      GENERATE(ProductShape{1, 16, 16}, ProductShape{7, 48, 80}, ProductShape{33, 256, 32},
-               ProductShape{64, 128, 144}, ProductShape{3, 1040, 16});
+  const auto shape = GENERATE(GemmShape{1, 16, 16}, GemmShape{7, 48, 80}, GemmShape{33, 256, 32},
+                              GemmShape{64, 128, 144}, GemmShape{3, 1040, 16});
   CAPTURE(shape.rows, shape.in, shape.out);
   for_each_backend([&](Kernels& kernels) {
     const Operand x(kernels, shape.rows, shape.in, 1);

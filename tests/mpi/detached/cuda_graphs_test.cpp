@@ -1,9 +1,9 @@
-// Micro-batches that are recorded once and issued as one, on a device that keeps the work it is
-// told while it records and does it again on the same memory: the bits are those of a device that
-// is told each kernel.
+// Micro-batches that are captured once and launched as CUDA graphs, on a device that keeps the work
+// it is told while it records and does it again on the same memory: the bits are those of a device
+// that is told each kernel.
 #include "trireme/device/passing_device.hpp"
 
-#include "engine/recorded_sections.hpp"
+#include "engine/cuda_graph_cache.hpp"
 #include "mpi/training/training.hpp"
 #include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
@@ -14,7 +14,7 @@
 
 using namespace trireme;
 using namespace trireme::testing;
-using engine::RecordSteps;
+using engine::CudaGraphs;
 using layout::Axis;
 using model::Architecture;
 
@@ -24,15 +24,15 @@ constexpr int steps = 4;
 
 struct Run {
   std::vector<Observed> observed;
-  engine::Engine::Recorded recorded;
+  engine::Engine::GraphUse graphs;
 };
 
-/// `recordings`: how many the device begins at most.
-Run run_on_device(engine::EngineOptions options, RecordSteps record, int recordings = 1 << 20) {
-  options.record = record;
+/// `captures`: how many the device begins at most.
+Run run_on_device(engine::EngineOptions options, CudaGraphs cuda_graphs, int captures = 1 << 20) {
+  options.cuda_graphs = cuda_graphs;
   DetachedKernels kernels(device::make_cpu_kernels(1),
                           {Haste::Kind::mixed, static_cast<std::uint64_t>(options.rank.value())});
-  kernels.device().refuse_recordings_from(recordings);
+  kernels.device().refuse_captures_from(captures);
   const auto groups = staged(mpi_groups(options.mesh), kernels.device());
   const auto measured = engine::measure(options);
   auto memory = engine::Memory::on(kernels.device(), measured);
@@ -47,7 +47,7 @@ Run run_on_device(engine::EngineOptions options, RecordSteps record, int recordi
     run.observed.push_back({outcome.loss, reduced.gradient_norm});
   }
   CHECK(memory.peak_bytes() == measured);
-  run.recorded = engine.recorded();
+  run.graphs = engine.graph_use();
   return run;
 }
 
@@ -80,7 +80,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
 
 }  // namespace
 
-TEST_CASE("training from recordings has the bits of training kernel by kernel") {
+TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel") {
   if (mpi().world_size() > 4) return;
   const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama, Architecture::qwen3);
   const auto dropout = GENERATE(0.0F, 0.1F);
@@ -94,53 +94,53 @@ TEST_CASE("training from recordings has the bits of training kernel by kernel") 
     options.model.dropout = dropout;
     options.recompute = recompute;
     options.zero_level = zero_level;
-    const auto plain = run_on_device(options, RecordSteps::no);
-    const auto recorded = run_on_device(options, RecordSteps::yes);
-    CHECK(recorded.observed == plain.observed);
-    CHECK(plain.recorded.made == 0);
+    const auto plain = run_on_device(options, CudaGraphs::no);
+    const auto captured_run = run_on_device(options, CudaGraphs::yes);
+    CHECK(captured_run.observed == plain.observed);
+    CHECK(plain.graphs.captured == 0);
     // This device tells nothing of what it takes.
-    CHECK(recorded.recorded.bytes == 0);
+    CHECK(captured_run.graphs.bytes == 0);
     // All but the first steps' parts, and the backwards whose gradients are reduced meanwhile.
     const auto parts =
         2 * static_cast<std::size_t>(steps) * static_cast<std::size_t>(options.micro_batches);
-    CHECK(recorded.recorded.made >= 2);
-    CHECK(recorded.recorded.issued >= parts / 2);
-    CHECK(recorded.recorded.issued + recorded.recorded.made <= parts);
+    CHECK(captured_run.graphs.captured >= 2);
+    CHECK(captured_run.graphs.launched >= parts / 2);
+    CHECK(captured_run.graphs.launched + captured_run.graphs.captured <= parts);
   }
 }
 
 namespace {
 
-/// A card on which each recording takes as much, and the first issue of one as much again; and
+/// A GPU on which each graph takes as much, and the first launch of one as much again; and
 /// where another program gives memory back from time to time.
 class Growing final : public device::PassingDevice {
  public:
   static constexpr std::size_t for_each = 3 << 20;
-  static constexpr std::size_t for_first_issue = 1 << 20;
+  static constexpr std::size_t for_first_launch = 1 << 20;
   static constexpr std::size_t of_context = 500 << 20;
 
   using PassingDevice::PassingDevice;
   std::size_t taken_bytes() override { return taken_; }
-  std::unique_ptr<device::Recording> end_recording() override {
+  std::unique_ptr<device::CapturedGraph> end_capture() override {
     taken_ += for_each;
-    return std::make_unique<Issued>(*this, inner().end_recording());
+    return std::make_unique<Launched>(*this, inner().end_capture());
   }
   void shrink(std::size_t bytes) { taken_ -= bytes; }
 
  private:
-  class Issued final : public device::Recording {
+  class Launched final : public device::CapturedGraph {
    public:
-    Issued(Growing& device, std::unique_ptr<device::Recording> inner)
+    Launched(Growing& device, std::unique_ptr<device::CapturedGraph> inner)
         : device_(device), inner_(std::move(inner)) {}
-    void issue() override {
-      if (!std::exchange(issued_, true)) device_.taken_ += for_first_issue;
-      inner_->issue();
+    void launch() override {
+      if (!std::exchange(launched_, true)) device_.taken_ += for_first_launch;
+      inner_->launch();
     }
 
    private:
     Growing& device_;
-    std::unique_ptr<device::Recording> inner_;
-    bool issued_ = false;
+    std::unique_ptr<device::CapturedGraph> inner_;
+    bool launched_ = false;
   };
 
   std::size_t taken_ = of_context;
@@ -148,27 +148,27 @@ class Growing final : public device::PassingDevice {
 
 }  // namespace
 
-TEST_CASE("what recordings take of a device is counted, and nothing else that changes there") {
+TEST_CASE("what CUDA graphs take of a device is counted, and nothing else that changes there") {
   if (mpi().world_size() > 1) return;
   DetachedKernels kernels(device::make_cpu_kernels(1));
   Growing device(kernels.device());
   auto arena = kernels.device().arena(device::Purpose::workspace, 256);
   const auto x = arena.allocate(device::DType::f32, {16});
-  engine::RecordedSections sections(device);
-  const auto run = [&](int section) {
-    sections.run({section, {x.raw()}, 1.0F}, [&] { kernels.fill(x, 1.0F); });
+  engine::CudaGraphCache cache(device);
+  const auto run = [&](int part) {
+    cache.run({part, {x.raw()}, 1.0F}, [&] { kernels.fill(x, 1.0F); });
   };
   run(0);
-  CHECK(sections.bytes() == 0);
+  CHECK(cache.bytes() == 0);
   run(0);
-  CHECK(sections.bytes() == Growing::for_each + Growing::for_first_issue);
+  CHECK(cache.bytes() == Growing::for_each + Growing::for_first_launch);
   device.shrink(100 << 20);
   run(0);
   run(1);
-  CHECK(sections.bytes() == Growing::for_each + Growing::for_first_issue);
+  CHECK(cache.bytes() == Growing::for_each + Growing::for_first_launch);
   run(1);
-  CHECK(sections.bytes() == 2 * (Growing::for_each + Growing::for_first_issue));
-  CHECK(sections.recorded() == 2);
+  CHECK(cache.bytes() == 2 * (Growing::for_each + Growing::for_first_launch));
+  CHECK(cache.captured() == 2);
   kernels.synchronize();
 }
 
@@ -210,7 +210,7 @@ Meetings meetings_of(const engine::EngineOptions& options) {
 
 }  // namespace
 
-TEST_CASE("with tensor-parallel ranks recordings go from collective to collective") {
+TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collective") {
   const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama);
   const auto sequence = GENERATE(model::SequenceParallel::off, model::SequenceParallel::on);
   const auto recompute = GENERATE(model::Recompute::none, model::Recompute::full);
@@ -222,33 +222,33 @@ TEST_CASE("with tensor-parallel ranks recordings go from collective to collectiv
     options.sequence_parallel = sequence;
     options.recompute = recompute;
     options.zero_level = 1;
-    const auto plain = run_on_device(options, RecordSteps::no);
-    const auto recorded = run_on_device(options, RecordSteps::yes);
-    CHECK(recorded.observed == plain.observed);
-    CHECK(recorded.recorded.made >= 2);
-    CHECK(recorded.recorded.issued > recorded.recorded.made);
+    const auto plain = run_on_device(options, CudaGraphs::no);
+    const auto captured_run = run_on_device(options, CudaGraphs::yes);
+    CHECK(captured_run.observed == plain.observed);
+    CHECK(captured_run.graphs.captured >= 2);
+    CHECK(captured_run.graphs.launched > captured_run.graphs.captured);
     if (recompute == model::Recompute::full) continue;
     // As many forwards as backwards, one by one or, where replicas' reductions come between the
     // layers of the last backward, with more of the former.
     const auto each = meetings_of(options);
-    const auto [made, pieces, issued, bytes] = recorded.recorded;
+    const auto [captured, graphs, launched, bytes] = captured_run.graphs;
     bool found = false;
-    for (std::size_t forwards = 0; forwards <= made; ++forwards) {
+    for (std::size_t forwards = 0; forwards <= captured; ++forwards) {
       found = found ||
-              pieces == forwards * (each.forward + 1) + (made - forwards) * (each.backward + 1);
+              graphs == forwards * (each.forward + 1) + (captured - forwards) * (each.backward + 1);
     }
-    CAPTURE(made, pieces, each.forward, each.backward);
+    CAPTURE(captured, graphs, each.forward, each.backward);
     CHECK(found);
   }
 }
 
-TEST_CASE("a tensor-parallel rank that cannot record meets others that can") {
+TEST_CASE("a tensor-parallel rank that cannot capture meets others that can") {
   if (mpi().world_size() != 2) return;
   auto options = options_for(Architecture::llama, layout::Mesh::of(1, 1, 2));
-  const auto plain = run_on_device(options, RecordSteps::no);
-  // In the middle of its first part, when others have recorded theirs.
+  const auto plain = run_on_device(options, CudaGraphs::no);
+  // In the middle of its first part, when others have captured theirs.
   const bool refuses = mpi().world_rank().value() == 1;
-  const auto recorded = run_on_device(options, RecordSteps::yes, refuses ? 3 : 1 << 20);
-  CHECK(recorded.observed == plain.observed);
-  CHECK((recorded.recorded.made == 0) == refuses);
+  const auto captured_run = run_on_device(options, CudaGraphs::yes, refuses ? 3 : 1 << 20);
+  CHECK(captured_run.observed == plain.observed);
+  CHECK((captured_run.graphs.captured == 0) == refuses);
 }

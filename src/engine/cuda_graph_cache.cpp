@@ -1,4 +1,4 @@
-#include "recorded_sections.hpp"
+#include "cuda_graph_cache.hpp"
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
@@ -6,7 +6,7 @@
 
 namespace trireme::engine {
 
-RecordedSections::Entry* RecordedSections::entry_of(const Key& key) {
+CudaGraphCache::Entry* CudaGraphCache::entry_of(const Key& key) {
   if (!reason_.empty()) return nullptr;
   if (const auto found = entries_.find(key); found != entries_.end()) return &found->second;
   if (entries_.size() < most_keys) return &entries_[key];
@@ -15,49 +15,49 @@ RecordedSections::Entry* RecordedSections::entry_of(const Key& key) {
   return nullptr;
 }
 
-bool RecordedSections::record(Entry& entry, const Act& body) {
-  std::vector<Piece> pieces;
-  recorded_now_ = &pieces;
+bool CudaGraphCache::capture(Entry& entry, const Act& body) {
+  std::vector<Segment> segments;
+  capturing_ = &segments;
   try {
-    device_.begin_recording();
+    device_.begin_capture();
     body();
-    pieces.push_back({device_.end_recording(), {}});
-    recorded_now_ = nullptr;
+    segments.push_back({device_.end_capture(), {}});
+    capturing_ = nullptr;
   } catch (const base::Error& error) {
-    recorded_now_ = nullptr;
-    device_.abandon_recording();
+    capturing_ = nullptr;
+    device_.abandon_capture();
     refuse(error.what());
     return false;
   }
-  ++recorded_;
-  pieces_ += pieces.size();
-  entry.pieces = std::move(pieces);
+  ++captured_;
+  graphs_ += segments.size();
+  entry.segments = std::move(segments);
   return true;
 }
 
-void RecordedSections::outside(Act act) {
-  TRIREME_EXPECT(recording(), "only recordings have an outside");
-  recorded_now_->push_back({device_.end_recording(), std::move(act)});
-  device_.begin_recording();
+void CudaGraphCache::break_graph(Act act) {
+  TRIREME_EXPECT(capturing(), "only captures have graph breaks");
+  capturing_->push_back({device_.end_capture(), std::move(act)});
+  device_.begin_capture();
 }
 
-void RecordedSections::issue(const Entry& entry) {
-  for (const auto& piece : entry.pieces) {
-    piece.recording->issue();
-    if (piece.act) piece.act();
+void CudaGraphCache::launch(const Entry& entry) {
+  for (const auto& segment : entry.segments) {
+    segment.graph->launch();
+    if (segment.act) segment.act();
   }
-  ++issued_;
+  ++launched_;
 }
 
-void RecordedSections::note_growth(std::size_t taken_before) {
+void CudaGraphCache::note_growth(std::size_t taken_before) {
   // Other programs may give memory back meanwhile.
   const auto taken = device_.taken_bytes();
   if (taken > taken_before) bytes_ += taken - taken_before;
 }
 
-void RecordedSections::refuse(const std::string& reason) {
+void CudaGraphCache::refuse(const std::string& reason) {
   reason_ = reason;
-  // What the device still has to do may come from a recording: they end with this object.
+  // Work under way on the device may come from a graph: graphs end with this object.
   base::log::local::warning("engine",
                             "micro-batches are issued kernel by kernel, not as CUDA graphs ({}); "
                             "numerics.cuda_graphs = false silences this",

@@ -1,5 +1,5 @@
-// How the cuda backend's products are chosen, kept and done without: its own code, over a stand-in
-// of cuBLASLt that offers ways of which some are slow, some fail and some are refused.
+// How the cuda backend's GEMMs are chosen, kept and done without: its own code, over a stand-in
+// of cuBLASLt that offers candidates of which some are slow, some fail and some are refused.
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/device/arena.hpp"
@@ -63,16 +63,16 @@ class Card {
  public:
   Card() {
     auto inner = base::value_or_throw(make_cuda_kernels(0, {.by = AttentionBy::own}));
-    tuning_ = inner->product_tuning();
+    tuning_ = inner->gemm_tuning();
     device_ = &inner->device();
     mirrored_ = std::make_unique<MirroredKernels>(std::move(inner));
   }
   Kernels& kernels() { return *mirrored_; }
-  ProductTuning& tuning() { return *tuning_; }
+  GemmTuning& tuning() { return *tuning_; }
   Device& device() { return *device_; }
 
  private:
-  ProductTuning* tuning_ = nullptr;
+  GemmTuning* tuning_ = nullptr;
   Device* device_ = nullptr;
   std::unique_ptr<MirroredKernels> mirrored_;
 };
@@ -81,7 +81,7 @@ constexpr std::int64_t rows = 24;
 constexpr std::int64_t in = 32;
 constexpr std::int64_t out = 48;
 
-/// The operands of a layer's products, from one block: addresses are multiples of 128,
+/// The operands of a layer's GEMMs, from one block: addresses are multiples of 128,
 /// but for the bias, which lies `shift` elements further.
 class Layer {
  public:
@@ -97,7 +97,7 @@ class Layer {
         dw_(add(DType::f32, {out, in})),
         d_bias_(add(DType::f32, {out})) {}
 
-  /// Every product of the layer: of each epilogue one, and some without.
+  /// Every GEMM of the layer: of each epilogue one, and some without.
   void run(Kernels& kernels) const {
     kernels.linear_forward(x_, w_, bias_, y_);
     kernels.linear_gelu_forward(x_, w_, {}, wide_, y_);
@@ -107,8 +107,8 @@ class Layer {
     kernels.linear_backward_input(y_, w_, x_, true);
     kernels.linear_forward(x_, w_, {}, y_);
   }
-  std::vector<ProductCall> calls() const {
-    std::vector<ProductCall> all;
+  std::vector<GemmCall> calls() const {
+    std::vector<GemmCall> all;
     run(*make_recording_kernels(all));
     return all;
   }
@@ -120,7 +120,7 @@ class Layer {
     make_reference_kernels()->copy(tensor.reshape({tensor.element_count()}), copy);
     return copy.values();
   }
-  /// Of all that products write, one after another.
+  /// Results of all GEMMs, one after another.
   std::vector<std::vector<float>> results() const {
     std::vector<std::vector<float>> all;
     for (const auto& each : {x_, wide_, y_, d_wide_, dw_, d_bias_}) all.push_back(values(each));
@@ -154,20 +154,20 @@ void check_results(const Layer& layer, std::int64_t shift = 0) {
   }
 }
 
-std::string target_of(const ProductTuning& tuning) {
+std::string target_of(const GemmTuning& tuning) {
   return base::parse_json(tuning.text(), "choices")->at("target").get<std::string>();
 }
 
 /// The name of y = x * transpose(w).
-std::string plain_product(const Layer& layer) {
-  return cuda::work_of({ProductCall::Kind::forward, layer.x(), layer.w(), {}, {}, layer.y()})
-      .product.text();
+std::string plain_gemm(const Layer& layer) {
+  return cuda::gemm_of({GemmCall::Kind::forward, layer.x(), layer.w(), {}, {}, layer.y()})
+      .descriptor.text();
 }
 
 /// What the stand-in offers for it to who promises much workspace.
-std::vector<cublasLtMatmulHeuristicResult_t> ways_of_plain_product() {
-  const auto* const blas = base::value_or_throw(cuda::load_blas());
-  CublasltGemm gemm(*blas, {out, rows, in, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
+std::vector<cublasLtMatmulHeuristicResult_t> candidates_of_plain_gemm() {
+  const auto* const library = base::value_or_throw(cuda::load_cublaslt());
+  CublasltGemm gemm(*library, {out, rows, in, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
   gemm.prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{1} << 40)
       .prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{16})
       .prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{16});
@@ -183,7 +183,7 @@ TEST_CASE("products of a layer on a card are those of the reference, with nothin
   const Layer layer;
   layer.run(card.kernels());
   check_results(layer);
-  // Each of the five epilogues was computed on the way, and as the library ranks its ways.
+  // Each of the five epilogues was computed on the way, and as the library ranks its candidates.
   CHECK(watch.with_epilogue() == 5);
   CHECK(watch.all() == 7);
   CHECK(watch.slow() == 7);
@@ -232,30 +232,32 @@ TEST_CASE("a choice that the library does not take is passed over") {
   const Layer layer;
   const auto run_with = [&](const cuda::Algorithm& algorithm) {
     Card card;
-    cuda::ProductChoices choices(target_of(card.tuning()));
-    choices.add(plain_product(layer), algorithm);
-    REQUIRE(card.tuning().adopt(std::vector<std::string>{choices.text()}).ok());
-    CHECK(card.tuning().text() == choices.text());
+    cuda::TuningCache cache(target_of(card.tuning()));
+    cache.add(plain_gemm(layer), algorithm);
+    REQUIRE(card.tuning().adopt(std::vector<std::string>{cache.text()}).ok());
+    CHECK(card.tuning().text() == cache.text());
     const auto slow_before = watch.slow();
     card.kernels().linear_forward(layer.x(), layer.w(), {}, layer.y());
     return watch.slow() - slow_before;
   };
-  const auto as_kept = [](const cublasLtMatmulHeuristicResult_t& way) {
-    return std::bit_cast<cuda::Algorithm>(way.algo);
+  const auto as_kept = [](const cublasLtMatmulHeuristicResult_t& candidate) {
+    return std::bit_cast<cuda::Algorithm>(candidate.algo);
   };
-  const auto ways = ways_of_plain_product();
+  const auto candidates = candidates_of_plain_gemm();
   std::uint64_t most_workspace = 0;
-  for (const auto& way : ways) most_workspace = std::max(most_workspace, way.workspaceSize);
-  for (const auto& way : ways) {
-    const bool usable = way.state == CUBLAS_STATUS_SUCCESS && way.workspaceSize < most_workspace;
+  for (const auto& candidate : candidates)
+    most_workspace = std::max(most_workspace, candidate.workspaceSize);
+  for (const auto& candidate : candidates) {
+    const bool usable =
+        candidate.state == CUBLAS_STATUS_SUCCESS && candidate.workspaceSize < most_workspace;
     if (usable) continue;
-    CAPTURE(way.workspaceSize);
+    CAPTURE(candidate.workspaceSize);
     // The heuristics' first instead, which is slow.
-    CHECK(run_with(as_kept(way)) == 1);
+    CHECK(run_with(as_kept(candidate)) == 1);
   }
   // The last that fits: taken.
-  CHECK(run_with(as_kept(ways[ways.size() - 2])) == 0);
-  auto damaged = as_kept(ways[ways.size() - 2]);
+  CHECK(run_with(as_kept(candidates[candidates.size() - 2])) == 0);
+  auto damaged = as_kept(candidates[candidates.size() - 2]);
   damaged[2] ^= 1U;
   CHECK(run_with(damaged) == 1);
   CHECK(run_with({}) == 1);
@@ -298,7 +300,7 @@ TEST_CASE("a bias that the library's kernels cannot read in packs is added by ow
 
 namespace {
 
-/// Operands of a product of FP8 copies, and what it should be.
+/// Operands of a GEMM of FP8 copies, and what it should be.
 class Fp8Layer {
  public:
   Quantised quantised(std::int64_t height, std::uint64_t stream) {
@@ -355,7 +357,7 @@ TEST_CASE("products are timed on numbers such as training has, in every type") {
   // finite.
   Card card;
   Fp8Layer layer;
-  std::vector<ProductCall> quantised;
+  std::vector<GemmCall> quantised;
   make_recording_kernels(quantised)->linear_forward_quantised(layer.x, layer.w, {}, layer.y);
   for (const auto& calls : {Layer().calls(), quantised}) {
     controls().smallest_operand = std::numeric_limits<double>::infinity();
@@ -369,7 +371,7 @@ TEST_CASE("products are timed on numbers such as training has, in every type") {
 TEST_CASE("FP8 products are timed, and the fastest way is kept and taken") {
   Fp8Layer layer;
   const auto bias = layer.random(1, out, 3).reshape({out});
-  std::vector<ProductCall> calls;
+  std::vector<GemmCall> calls;
   const auto recording = make_recording_kernels(calls);
   recording->linear_forward_quantised(layer.x, layer.w, bias, layer.y);
   recording->linear_forward_quantised(layer.x, layer.w, {}, layer.y);
@@ -386,7 +388,7 @@ TEST_CASE("FP8 products are timed, and the fastest way is kept and taken") {
   CHECK(chosen.slow() == 0);
   CHECK(chosen.all() == 2);
   all.check_use();
-  // Another run that adopts the list takes the same ways.
+  // Another run that adopts the list takes the same candidates.
   Card other;
   const std::vector<std::string> texts{card.tuning().text()};
   REQUIRE(other.tuning().adopt(texts).ok());

@@ -1,4 +1,4 @@
-#include "outside_recordings.hpp"
+#include "graph_breaks.hpp"
 
 namespace trireme::engine {
 namespace {
@@ -7,12 +7,10 @@ using comm::ReduceOp;
 using comm::Work;
 using device::Tensor;
 
-class OutsideRecordings final : public comm::ProcessGroup {
+class GraphBreaks final : public comm::ProcessGroup {
  public:
-  OutsideRecordings(comm::ProcessGroup& inner, RecordedSections& sections)
-      : ProcessGroup(inner.name(), inner.ranks(), inner.rank()),
-        inner_(inner),
-        sections_(sections) {}
+  GraphBreaks(comm::ProcessGroup& inner, CudaGraphCache& cache)
+      : ProcessGroup(inner.name(), inner.ranks(), inner.rank()), inner_(inner), cache_(cache) {}
 
   const char* backend() const override { return inner_.backend(); }
   ProcessGroup& host_group() override { return inner_.host_group(); }
@@ -50,20 +48,19 @@ class OutsideRecordings final : public comm::ProcessGroup {
  private:
   template <typename Start>
   Work start(const Start& start) {
-    if (!sections_.recording()) return start();
-    sections_.outside([start] { start().wait_on_stream(); });
+    if (!cache_.capturing()) return start();
+    cache_.break_graph([start] { start().wait_on_stream(); });
     return {};
   }
 
   comm::ProcessGroup& inner_;
-  RecordedSections& sections_;
+  CudaGraphCache& cache_;
 };
 
 }  // namespace
 
-std::unique_ptr<comm::ProcessGroup> outside_recordings(comm::ProcessGroup& inner,
-                                                       RecordedSections& sections) {
-  return std::make_unique<OutsideRecordings>(inner, sections);
+std::unique_ptr<comm::ProcessGroup> graph_breaks(comm::ProcessGroup& inner, CudaGraphCache& cache) {
+  return std::make_unique<GraphBreaks>(inner, cache);
 }
 
 }  // namespace trireme::engine

@@ -3,7 +3,7 @@
 #include "trireme/device/kernels.hpp"
 #include "trireme/device/tensor.hpp"
 
-#include "device/cpu/block_product.hpp"
+#include "device/cpu/block_gemm.hpp"
 #include "device/cpu/team.hpp"
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace trireme::device::cpu {
 
-/// The three products of a linear layer. The result is cut into tiles, which threads take in turn.
+/// The three GEMMs of a linear layer. The result is cut into tiles, which threads take in turn.
 /// The bits of a result depend on the tiles: two runs on as many threads are equal, and with
 /// Tiling::by_shape any two. Arguments are those of `Kernels`, the gradient of the bias apart; rows
 /// of any operand may lie in wider matrices.
-class Products {
+class LinearGemm {
  public:
-  Products(std::shared_ptr<Team> team, Bf16Products bf16, Tiling tiling);
+  LinearGemm(std::shared_ptr<Team> team, Bf16Gemm bf16, Tiling tiling);
 
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
   void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
@@ -28,11 +28,11 @@ class Products {
   std::size_t workspace_bytes() const;
 
  private:
-  void multiply(const BlockForm& whole, const BlockOperands& operands);
+  void multiply(const BlockDescriptor& whole, const BlockOperands& operands);
 
   std::shared_ptr<Team> team_;
-  std::vector<BlockProducts> threads_;
-  /// Tiles of a product come in multiples of it.
+  std::vector<BlockGemm> threads_;
+  /// Tiles of a GEMM come in multiples of it.
   std::int64_t together_;
 };
 

@@ -12,9 +12,9 @@
 
 namespace trireme::device::cpu {
 
-/// A product of two blocks of row-major matrices, c = a * b, in everything but the addresses.
+/// GEMM of two blocks of row-major matrices, c = a * b, in everything but the addresses.
 /// A transposed operand lies in memory as [columns, rows]. Sums are in fp32.
-struct BlockForm {
+struct BlockDescriptor {
   std::int64_t rows = 0;     // of a and c
   std::int64_t columns = 0;  // of b and c
   std::int64_t inner = 0;    // columns of a, rows of b
@@ -29,10 +29,10 @@ struct BlockForm {
   bool with_bias = false;   ///< c = a * b + bias
   bool accumulate = false;  ///< c += instead of c =
 
-  auto operator<=>(const BlockForm&) const = default;
+  auto operator<=>(const BlockDescriptor&) const = default;
 };
 
-/// The addresses of one product.
+/// The addresses of one GEMM.
 struct BlockOperands {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -40,33 +40,37 @@ struct BlockOperands {
   const void* bias = nullptr;  // [columns]
 };
 
-/// How products of bf16 are made.
-enum class Bf16Products {
+/// How GEMMs of bf16 are computed.
+enum class Bf16Gemm {
   native,   ///< by instructions for bf16 (AVX512-BF16, AMX) or what stands in for them
   widened,  ///< operands become f32 first: where the CPU has no AVX-512
 };
 /// The best that this CPU can do; code for AVX2 never uses more than that has.
-Bf16Products bf16_products_of(Isa isa);
+Bf16Gemm bf16_gemm_of(Isa isa);
 
-/// Products of blocks on the calling thread alone, through oneDNN. A form is compiled once and
-/// kept. An object belongs to one thread at a time. The bits of a result depend on the form, not
-/// on how many threads a caller has.
-class BlockProducts {
+/// GEMMs of blocks on the calling thread alone, through oneDNN. A descriptor is compiled once and
+/// kept. An object belongs to one thread at a time. The bits of a result depend on the descriptor,
+/// not on how many threads a caller has.
+class BlockGemm {
  public:
-  explicit BlockProducts(Bf16Products bf16);
-  BlockProducts(const BlockProducts&) = delete;
-  BlockProducts& operator=(const BlockProducts&) = delete;
-  BlockProducts(BlockProducts&&) noexcept;
-  BlockProducts& operator=(BlockProducts&&) noexcept;
-  ~BlockProducts();
+  explicit BlockGemm(Bf16Gemm bf16);
+  BlockGemm(const BlockGemm&) = delete;
+  BlockGemm& operator=(const BlockGemm&) = delete;
+  BlockGemm(BlockGemm&&) noexcept;
+  BlockGemm& operator=(BlockGemm&&) noexcept;
+  ~BlockGemm();
 
   class Prepared;
-  /// Compiles the form, or finds it. Valid until `trim` or the end of this object.
-  Prepared& prepare(const BlockForm& form);
-  void run(Prepared& product, const BlockOperands& operands);
-  void run(const BlockForm& form, const BlockOperands& operands) { run(prepare(form), operands); }
+  /// Compiles the descriptor, or finds what was compiled. Valid until `trim` or the end of this
+  /// object.
+  Prepared& prepare(const BlockDescriptor& descriptor);
+  void run(Prepared& prepared, const BlockOperands& operands);
+  void run(const BlockDescriptor& descriptor, const BlockOperands& operands) {
+    run(prepare(descriptor), operands);
+  }
 
-  /// Forgets all forms when there are too many, as a program meets that sees ever new lengths.
+  /// Forgets all descriptors when there are too many, as a program meets that sees ever new
+  /// lengths.
   void trim();
   /// Memory for packed operands, outside of any arena.
   std::size_t workspace_bytes() const;
@@ -74,9 +78,9 @@ class BlockProducts {
  private:
   struct Workspace;
 
-  Bf16Products bf16_;
+  Bf16Gemm bf16_;
   std::unique_ptr<Workspace> workspace_;
-  std::map<BlockForm, std::unique_ptr<Prepared>> products_;
+  std::map<BlockDescriptor, std::unique_ptr<Prepared>> prepared_;
 };
 
 /// While it lives, oneDNN starts no threads of its own on this thread.
