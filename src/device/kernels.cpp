@@ -10,7 +10,7 @@ void Kernels::linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor
 
 void Kernels::linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
                                    const Tensor& d_wide) {
-  linear_backward_input(dy, w, d_wide, false);
+  linear_backward_input(dy, w, d_wide);
   gelu_backward(d_wide, wide, d_wide);
 }
 

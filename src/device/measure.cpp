@@ -33,7 +33,7 @@ void multiply(Kernels& kernels, LinearPass pass, const Operands& operands) {
     case LinearPass::forward:
       return kernels.linear_forward(operands.x, operands.w, {}, operands.y);
     case LinearPass::backward_input:
-      return kernels.linear_backward_input(operands.y, operands.w, operands.x, false);
+      return kernels.linear_backward_input(operands.y, operands.w, operands.x);
     case LinearPass::backward_weight:
       return kernels.linear_backward_weight(operands.y, operands.x, operands.dw, {});
   }

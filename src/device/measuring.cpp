@@ -7,7 +7,7 @@ class MeasuringKernels : public Kernels {
  public:
   const char* name() const override { return "measuring"; }
   void linear_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
-  void linear_backward_input(const Tensor&, const Tensor&, const Tensor&, bool) override {}
+  void linear_backward_input(const Tensor&, const Tensor&, const Tensor&) override {}
   void linear_backward_weight(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {
   }
   void largest_magnitude(const Tensor&, const Tensor&) override {}
@@ -37,7 +37,6 @@ class MeasuringKernels : public Kernels {
   void copy(const Tensor&, const Tensor&) override {}
   void add(const Tensor&, const Tensor&, const Tensor&) override {}
   void accumulate(const Tensor&, const Tensor&) override {}
-  void scale(const Tensor&, float) override {}
   double sum_of_squares(const Tensor&) override { return 0.0; }
   double sum(const Tensor&) override { return 0.0; }
   void adamw(const AdamW&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -64,10 +63,8 @@ class RecordingKernels final : public MeasuringKernels {
                            const Tensor& y) override {
     calls_.push_back({Kind::gelu_forward, x, w, bias, wide, y});
   }
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                             bool accumulate) override {
-    const auto kind = accumulate ? Kind::accumulate_input : Kind::backward_input;
-    calls_.push_back({kind, dy, w, {}, {}, dx});
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    calls_.push_back({Kind::backward_input, dy, w, {}, {}, dx});
   }
   void linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
                             const Tensor& d_wide) override {

@@ -177,7 +177,7 @@ AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
   const device::ArenaScope scope(arena);
   const auto d_heads_flat =
       arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
-  kernels.linear_backward_input(gradients.d_out, output_.weight, d_heads_flat, false);
+  kernels.linear_backward_input(gradients.d_out, output_.weight, d_heads_flat);
   const auto d_heads = heads_of(gradients.d_qkv);
   Tensor dq = d_heads.q;
   Tensor dk = d_heads.k;
@@ -194,7 +194,7 @@ AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
   }
   if (kept.q) backward_through_head_norms(kept, dq, dk, d_heads);
   const auto terms = terms_of(context_, d_input);
-  kernels.linear_backward_input(gradients.d_qkv, qkv_.weight, terms, false);
+  kernels.linear_backward_input(gradients.d_qkv, qkv_.weight, terms);
   sum_rows(context_, terms, d_input);
   return gradients;
 }

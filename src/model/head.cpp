@@ -75,7 +75,7 @@ void Head::loss_of_rows(const MicroBatch& batch, const Tensor& y, const Tensor& 
   kernels.cross_entropy_combine(all_stats, batch.targets, lse, losses);
   if (!d_y) return;
   kernels.cross_entropy_gradient(logits, batch.targets, first_token_, lse, batch.loss_scale);
-  kernels.linear_backward_input(logits, table_, d_y, false);
+  kernels.linear_backward_input(logits, table_, d_y);
   kernels.linear_backward_weight(logits, y, d_table_, {});
 }
 

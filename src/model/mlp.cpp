@@ -50,7 +50,7 @@ void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
     return;
   }
   const auto d_activated = context_.workspace.allocate(context_.dtype, {context_.rows(), width_});
-  kernels.linear_backward_input(d_out, down_.weight, d_activated, false);
+  kernels.linear_backward_input(d_out, down_.weight, d_activated);
   kernels.swiglu_backward(d_activated, kept.wide.slice(1, 0, width_),
                           kept.wide.slice(1, width_, width_), d_wide.slice(1, 0, width_),
                           d_wide.slice(1, width_, width_));
@@ -74,7 +74,7 @@ MlpGradients MlpBlock::backward_input(const MlpActivations& kept, const Tensor& 
   const device::ArenaScope scope(arena);
   backward_to_wide(kept, gradients.d_out, gradients.d_wide);
   const auto terms = terms_of(context_, d_input);
-  kernels.linear_backward_input(gradients.d_wide, wide_.weight, terms, false);
+  kernels.linear_backward_input(gradients.d_wide, wide_.weight, terms);
   sum_rows(context_, terms, d_input);
   return gradients;
 }

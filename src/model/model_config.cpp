@@ -181,15 +181,6 @@ void describe(const ModelConfig& config, layout::ParallelArrangement& arrangemen
   arrangement.intermediate = config.intermediate_size;
 }
 
-base::Status check_on(const ModelConfig& config, const layout::Mesh& mesh) {
-  layout::ParallelArrangement arrangement{.tensor = mesh.degree(layout::Axis::tensor),
-                                          .pipeline = mesh.degree(layout::Axis::pipeline),
-                                          .virtual_stages = 1,
-                                          .stage_layers = std::vector<std::int64_t>{}};
-  describe(config, arrangement);
-  return layout::check(arrangement);
-}
-
 std::int64_t parameter_count(const ModelConfig& config) {
   std::int64_t count = 0;
   for (const auto& parameter : parameters(config)) {

@@ -104,7 +104,7 @@ class Layer {
     kernels.linear_gelu_forward(x_, w_, bias_, wide_, y_);
     kernels.linear_backward_gelu(x_, down_, wide_, d_wide_);
     kernels.linear_backward_weight(d_wide_, x_, dw_, d_bias_);
-    kernels.linear_backward_input(y_, w_, x_, true);
+    kernels.linear_backward_input(y_, w_, x_);
     kernels.linear_forward(x_, w_, {}, y_);
   }
   std::vector<GemmCall> calls() const {

@@ -16,8 +16,7 @@ struct GemmCall {
     forward,            ///< linear_forward(x, w, bias, result)
     quantised_forward,  ///< linear_forward_quantised({x, x_unscale}, {w, w_unscale}, bias, result)
     gelu_forward,       ///< linear_gelu_forward(x, w, bias, wide, result)
-    backward_input,     ///< linear_backward_input(x = dy, w, result, false)
-    accumulate_input,   ///< linear_backward_input(x = dy, w, result, true)
+    backward_input,     ///< linear_backward_input(x = dy, w, result)
     backward_gelu,      ///< linear_backward_gelu(x = dy, w, wide, result)
     backward_weight,    ///< linear_backward_weight(x = dy, w = x, result, bias = d_bias)
   };

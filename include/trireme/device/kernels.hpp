@@ -165,11 +165,10 @@ class Kernels {
                               const Tensor& w,       // [out, in]
                               const Tensor& bias,    // [out], or empty
                               const Tensor& y) = 0;  // [rows, out]
-  /// dx = dy * w, or dx += when `accumulate`.
-  virtual void linear_backward_input(const Tensor& dy,  // [rows, out]
-                                     const Tensor& w,   // [out, in]
-                                     const Tensor& dx,  // [rows, in]
-                                     bool accumulate) = 0;
+  /// dx = dy * w.
+  virtual void linear_backward_input(const Tensor& dy,       // [rows, out]
+                                     const Tensor& w,        // [out, in]
+                                     const Tensor& dx) = 0;  // [rows, in]
   /// dw += transpose(dy) * x; d_bias += column sums of dy.
   virtual void linear_backward_weight(const Tensor& dy,           // [rows, out]
                                       const Tensor& x,            // [rows, in]
@@ -274,7 +273,6 @@ class Kernels {
   virtual void add(const Tensor& x, const Tensor& y, const Tensor& z) = 0;
   /// sum (f32) += x.
   virtual void accumulate(const Tensor& x, const Tensor& sum) = 0;
-  virtual void scale(const Tensor& x, float factor) = 0;
   /// f32 only. A fixed tree over fixed chunks, in double; the host waits for it.
   virtual double sum_of_squares(const Tensor& x) = 0;
   /// Likewise for the plain sum.

@@ -3,7 +3,6 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/config/config.hpp"
-#include "trireme/layout/mesh.hpp"
 #include "trireme/layout/parallel_rules.hpp"
 
 #include <cstdint>
@@ -64,9 +63,6 @@ base::Result<ModelConfig> read_huggingface(const std::filesystem::path& folder);
 
 /// Shapes that make a model at all, each with its key, value and rule.
 base::Status check(const ModelConfig& config);
-/// Whether the mesh can hold it, by layout::violations(): whole heads per tensor-parallel rank, a
-/// layer per stage.
-base::Status check_on(const ModelConfig& config, const layout::Mesh& mesh);
 /// Adds what the rules of a parallel arrangement ask of a model.
 void describe(const ModelConfig& config, layout::ParallelArrangement& arrangement);
 

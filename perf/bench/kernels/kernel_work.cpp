@@ -137,8 +137,6 @@ void add_elementwise(std::vector<KernelWork>& list, Kernels& kernels, DType dtyp
   list.push_back({"add", dtype, 3 * one, [=, &kernels](auto call) {
                     kernels.add(ring.at(3 * call), ring.at(3 * call + 1), ring.at(3 * call + 2));
                   }});
-  list.push_back({"scale", dtype, 2 * one,
-                  [=, &kernels](auto call) { kernels.scale(ring.at(call), 0.999F); }});
   list.push_back(
       {"fill", dtype, one, [=, &kernels](auto call) { kernels.fill(ring.at(call), 1.0F); }});
   list.push_back({"copy to the other type", dtype, one + other.bytes(),

@@ -66,10 +66,10 @@ class Layer {
     kernels_->gelu_forward(wide_, wider_);
     kernels_->linear_forward(wider_, down_, {}, y_);
     kernels_->add(x_, y_, y_);
-    kernels_->linear_backward_input(y_, down_, wider_, false);
+    kernels_->linear_backward_input(y_, down_, wider_);
     kernels_->gelu_backward(wider_, wide_, wide_);
     kernels_->linear_backward_weight(wide_, x_, d_up_, {});
-    kernels_->linear_backward_input(wide_, up_, y_, false);
+    kernels_->linear_backward_input(wide_, up_, y_);
   }
 
  private:

@@ -64,7 +64,7 @@ class StepCalls {
     add("products", name + " forward", times, operations,
         [=, &kernels] { kernels.linear_forward(x, w, bias, y); });
     add("products", name + " backward input", times, operations,
-        [=, &kernels] { kernels.linear_backward_input(y, w, x, false); });
+        [=, &kernels] { kernels.linear_backward_input(y, w, x); });
     add("products", name + " backward weight", times, operations,
         [=, &kernels] { kernels.linear_backward_weight(y, x, dw, {}); });
   }

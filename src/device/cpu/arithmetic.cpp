@@ -92,16 +92,6 @@ void accumulate(const Context& context, const Tensor& x, const Tensor& sum) {
   });
 }
 
-void scale(const Context& context, const Tensor& x, float factor) {
-  with_type(x.dtype(), [&](auto element) {
-    using T = decltype(element);
-    const auto& functions = tables_of(context.isa).arithmetic.of(element);
-    for_runs<1>(context, {x}, [&](const auto& offset, std::int64_t count) {
-      functions.scale(data_of<T>(x) + offset[0], count, factor);
-    });
-  });
-}
-
 double sum_of_squares(const Context& context, const Tensor& x) {
   const auto* numbers = data_of<float>(x);
   const Rows rows = x.contiguous() && x ? Rows(x.reshape({x.element_count()})) : Rows(x);

@@ -11,7 +11,6 @@ void fill(const Context& context, const Tensor& x, float value);
 void copy(const Context& context, const Tensor& from, const Tensor& to);
 void add(const Context& context, const Tensor& x, const Tensor& y, const Tensor& z);
 void accumulate(const Context& context, const Tensor& x, const Tensor& sum);
-void scale(const Context& context, const Tensor& x, float factor);
 double sum_of_squares(const Context& context, const Tensor& x);
 
 /// sums += the sum of each column of x: the gradient of a bias. Rows are added in chunks whose

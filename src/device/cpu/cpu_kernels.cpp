@@ -32,9 +32,8 @@ class CpuKernels final : public Kernels {
                       const Tensor& y) override {
     gemm_.linear_forward(x, w, bias, y);
   }
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                             bool accumulate) override {
-    gemm_.linear_backward_input(dy, w, dx, accumulate);
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    gemm_.linear_backward_input(dy, w, dx);
   }
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override {
@@ -119,7 +118,6 @@ class CpuKernels final : public Kernels {
   void accumulate(const Tensor& x, const Tensor& sum) override {
     cpu::accumulate(context_, x, sum);
   }
-  void scale(const Tensor& x, float factor) override { cpu::scale(context_, x, factor); }
   double sum_of_squares(const Tensor& x) override { return cpu::sum_of_squares(context_, x); }
   double sum(const Tensor& x) override { return reference::sum(x); }
 

@@ -141,8 +141,7 @@ void LinearGemm::linear_forward(const Tensor& x, const Tensor& w, const Tensor& 
   multiply(descriptor, {a.data, b.data, c.data, bias.raw()});
 }
 
-void LinearGemm::linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                                       bool accumulate) {
+void LinearGemm::linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) {
   const MatrixView a(dy), b(w), c(dx);
   TRIREME_EXPECT(
       a.columns == b.rows && c.rows == a.rows && c.columns == b.columns && a.dtype == b.dtype,
@@ -153,7 +152,6 @@ void LinearGemm::linear_backward_input(const Tensor& dy, const Tensor& w, const 
   descriptor.c_stride = c.stride;
   descriptor.in = a.dtype;
   descriptor.out = c.dtype;
-  descriptor.accumulate = accumulate;
   multiply(descriptor, {a.data, b.data, c.data, nullptr});
 }
 

@@ -21,7 +21,7 @@ class LinearGemm {
   LinearGemm(std::shared_ptr<Team> team, Bf16Gemm bf16, Tiling tiling);
 
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx);
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw);
 
   /// Memory for packed operands, outside of any arena.

@@ -50,10 +50,9 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     return &gemm_;
   }
 
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                             bool accumulate) override {
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
     use_gpu();
-    gemm_.backward_input(dy, w, dx, accumulate);
+    gemm_.backward_input(dy, w, dx);
   }
   void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
                                 const Tensor& y) override {

@@ -69,17 +69,6 @@ void accumulate(const Tensor& x, const Tensor& sum) {
   });
 }
 
-void scale(const Tensor& x, float factor) {
-  const Rows rows(x);
-  with_type(x.dtype(), [&](auto element) {
-    using T = decltype(element);
-    for (std::int64_t row = 0; row < rows.count(); ++row) {
-      auto* place = data_of<T>(x) + rows.offset(row);
-      for (std::int64_t c = 0; c < rows.width(); ++c) assign(place[c], to_float(place[c]) * factor);
-    }
-  });
-}
-
 double sum_of_squares(const Tensor& x) {
   const Rows rows(x);
   double sum = 0;

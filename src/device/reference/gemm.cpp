@@ -111,7 +111,7 @@ void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
   });
 }
 
-void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate) {
+void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) {
   const Extent extent{Rows(dy).count(), w.dim(1), w.dim(0)};
   TRIREME_EXPECT(Rows(dy).width() == extent.inner && Rows(dx).width() == extent.columns &&
                      Rows(dx).count() == extent.rows,
@@ -122,8 +122,7 @@ void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, 
     const auto stride = matrix_of<T>(dx).row_stride;
     multiply(extent, matrix_of<T>(dy), matrix_of<T>(w),
              [&](std::int64_t row, std::int64_t column, float sum) {
-               auto& place = to[row * stride + column];
-               assign(place, accumulate ? to_float(place) + sum : sum);
+               assign(to[row * stride + column], sum);
              });
   });
 }

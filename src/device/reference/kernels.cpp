@@ -15,9 +15,8 @@ class ReferenceKernels final : public Kernels {
                       const Tensor& y) override {
     reference::linear_forward(x, w, bias, y);
   }
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                             bool accumulate) override {
-    reference::linear_backward_input(dy, w, dx, accumulate);
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    reference::linear_backward_input(dy, w, dx);
   }
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override {
@@ -96,7 +95,6 @@ class ReferenceKernels final : public Kernels {
   void copy(const Tensor& from, const Tensor& to) override { reference::copy(from, to); }
   void add(const Tensor& x, const Tensor& y, const Tensor& z) override { reference::add(x, y, z); }
   void accumulate(const Tensor& x, const Tensor& sum) override { reference::accumulate(x, sum); }
-  void scale(const Tensor& x, float factor) override { reference::scale(x, factor); }
   double sum_of_squares(const Tensor& x) override { return reference::sum_of_squares(x); }
   double sum(const Tensor& x) override { return reference::sum(x); }
 

@@ -10,7 +10,7 @@
 namespace trireme::device::reference {
 
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
-void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
+void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx);
 void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                             const Tensor& d_bias);
 
@@ -53,7 +53,6 @@ void fill(const Tensor& x, float value);
 void copy(const Tensor& from, const Tensor& to);
 void add(const Tensor& x, const Tensor& y, const Tensor& z);
 void accumulate(const Tensor& x, const Tensor& sum);
-void scale(const Tensor& x, float factor);
 double sum_of_squares(const Tensor& x);
 double sum(const Tensor& x);
 

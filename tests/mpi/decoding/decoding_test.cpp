@@ -4,6 +4,7 @@
 
 #include "mpi/training/training.hpp"
 #include "support/detached/device.hpp"
+#include "support/model_on_mesh.hpp"
 #include "support/mpi/world.hpp"
 #include "train/replica_decoding.hpp"
 
@@ -199,7 +200,7 @@ std::vector<layout::Mesh> meshes_for(const model::ModelConfig& model) {
     for (const int pipeline : {1, 2, 4}) {
       if (world % (tensor * pipeline) != 0) continue;
       const auto mesh = layout::Mesh::of(pipeline, world / (tensor * pipeline), tensor);
-      if (model::check_on(model, mesh).ok()) meshes.push_back(mesh);
+      if (check_on(model, mesh).ok()) meshes.push_back(mesh);
     }
   }
   return meshes;

@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 
 #include "mpi/training/training.hpp"
+#include "support/model_on_mesh.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -74,7 +75,7 @@ std::vector<layout::Mesh> meshes_of(int world_size, Architecture architecture) {
     for (int tensor = 1; tensor * pipeline <= world_size; ++tensor) {
       if (world_size % (pipeline * tensor) != 0) continue;
       const auto mesh = layout::Mesh::of(pipeline, world_size / (pipeline * tensor), tensor);
-      if (model::check_on(tiny(architecture), mesh).ok()) meshes.push_back(mesh);
+      if (check_on(tiny(architecture), mesh).ok()) meshes.push_back(mesh);
     }
   }
   return meshes;

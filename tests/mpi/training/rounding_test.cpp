@@ -4,6 +4,7 @@
 #include "trireme/base/philox.hpp"
 
 #include "mpi/training/training.hpp"
+#include "support/model_on_mesh.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -51,8 +52,7 @@ std::vector<layout::Mesh> meshes(Architecture architecture) {
     for (int tensor = 1; tensor * pipeline <= world_size; ++tensor) {
       if (world_size % (pipeline * tensor) != 0) continue;
       const auto mesh = layout::Mesh::of(pipeline, world_size / (pipeline * tensor), tensor);
-      const bool fits =
-          model::check_on(tiny(architecture), mesh).ok() && 6 % mesh.degree(Axis::data) == 0;
+      const bool fits = check_on(tiny(architecture), mesh).ok() && 6 % mesh.degree(Axis::data) == 0;
       if (fits) list.push_back(mesh);
     }
   }

@@ -26,13 +26,9 @@ void OperandKernels::linear_forward(const Tensor& x, const Tensor& w, const Tens
       [=](Kernels& k, const Placement& at) { k.linear_forward(at(x), at(w), at(bias), at(y)); });
 }
 
-void OperandKernels::linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                                           bool accumulate) {
-  run("linear_backward_input",
-      {{"dy", dy, input}, {"w", w, input}, {"dx", dx, accumulate ? in_out : output}},
-      [=](Kernels& k, const Placement& at) {
-        k.linear_backward_input(at(dy), at(w), at(dx), accumulate);
-      });
+void OperandKernels::linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  run("linear_backward_input", {{"dy", dy, input}, {"w", w, input}, {"dx", dx, output}},
+      [=](Kernels& k, const Placement& at) { k.linear_backward_input(at(dy), at(w), at(dx)); });
 }
 
 void OperandKernels::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
@@ -307,11 +303,6 @@ void OperandKernels::add(const Tensor& x, const Tensor& y, const Tensor& z) {
 void OperandKernels::accumulate(const Tensor& x, const Tensor& sum) {
   run("accumulate", {{"x", x, input}, {"sum", sum, in_out}},
       [=](Kernels& k, const Placement& at) { k.accumulate(at(x), at(sum)); });
-}
-
-void OperandKernels::scale(const Tensor& x, float factor) {
-  run("scale", {{"x", x, in_out}},
-      [=](Kernels& k, const Placement& at) { k.scale(at(x), factor); });
 }
 
 double OperandKernels::sum_of_squares(const Tensor& x) {

@@ -28,8 +28,7 @@ class OperandKernels : public Kernels {
 
   void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Tensor& y) override;
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                             bool accumulate) override;
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) override;
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
                               const Tensor& d_bias) override;
   void largest_magnitude(const Tensor& x, const Tensor& magnitude) override;
@@ -69,7 +68,6 @@ class OperandKernels : public Kernels {
   void copy(const Tensor& from, const Tensor& to) override;
   void add(const Tensor& x, const Tensor& y, const Tensor& z) override;
   void accumulate(const Tensor& x, const Tensor& sum) override;
-  void scale(const Tensor& x, float factor) override;
   double sum_of_squares(const Tensor& x) override;
   double sum(const Tensor& x) override;
   void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,

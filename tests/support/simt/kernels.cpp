@@ -23,9 +23,8 @@ class HostKernels final : public cuda::OwnKernels<HostLauncher> {
       : launcher_(launcher), products_(make_reference_kernels()) {}
   const char* name() const override { return "simt"; }
 
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                             bool accumulate) override {
-    products_->linear_backward_input(dy, w, dx, accumulate);
+  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    products_->linear_backward_input(dy, w, dx);
   }
   void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
                                 const Tensor& y) override {

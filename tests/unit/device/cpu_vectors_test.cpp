@@ -124,8 +124,10 @@ TEST_CASE("cpu dropout draws the reference's mask bit by bit") {
 TEST_CASE("every compute thread flushes denormals") {
   const auto kernels = make_cpu_kernels(3);
   TestTensor x(DType::f32, {3 * 8192});
-  x.set(std::vector<float>(3 * 8192, 1e-30F));
-  kernels->scale(x, 1e-9F);  // 1e-39 has no normal float
+  TestTensor y(DType::f32, {3 * 8192});
+  x.set(std::vector<float>(3 * 8192, 2e-38F));
+  y.set(std::vector<float>(3 * 8192, -1.5e-38F));
+  kernels->add(x, y, x);  // 5e-39 has no normal float
   for (const auto value : x.values()) {
     if (value != 0.0F) FAIL("a denormal was kept");
   }

@@ -53,18 +53,19 @@ TEST_CASE("other addresses, numbers and parts have graphs of their own") {
   Place place;
   const Tensor tensors[] = {place.make(1), place.make(2)};
   const auto y = place.make(0);
+  const auto z = place.make(0);
   for (int round = 0; round < 6; ++round) {
     const auto& x = tensors[round % 2];
-    const float factor = round < 4 ? 1.0F : 2.0F;
-    place.cache.run({0, {x.raw(), y.raw()}, factor}, [&] {
+    const float number = round < 4 ? 1.0F : 2.0F;
+    place.cache.run({0, {x.raw(), y.raw()}, number}, [&] {
       place.kernels.add(x, y, y);
-      place.kernels.scale(y, factor);
+      place.kernels.fill(z, number);
+      place.kernels.add(y, z, y);
     });
   }
-  // (0+1+2+1+2 = 6; +1) * 2 = ... in this order.
   double expected = 0;
   for (int round = 0; round < 6; ++round) {
-    expected = (expected + (round % 2 == 0 ? 1 : 2)) * (round < 4 ? 1 : 2);
+    expected += (round % 2 == 0 ? 1 : 2) + (round < 4 ? 1 : 2);
   }
   CHECK(place.sum(y) == 4 * expected);
   CHECK(place.cache.captured() == 2);

@@ -1,5 +1,6 @@
 #include "trireme/model/parameters.hpp"
 
+#include "support/model_on_mesh.hpp"
 #include "unit/model/published.hpp"
 
 #include <catch2/catch.hpp>
@@ -73,7 +74,7 @@ TEST_CASE("the shards of all ranks cover every parameter of every model") {
   for (const auto& config : {gpt2_124m(), llama3_8b(), qwen3_06b()}) {
     for (const int tensor_parallel : {1, 2, 4, 12, 16}) {
       const auto mesh = layout::Mesh::of(1, 1, tensor_parallel);
-      if (!model::check_on(config, mesh).ok()) continue;
+      if (!testing::check_on(config, mesh).ok()) continue;
       for (const auto& parameter : model::parameters(config)) {
         std::int64_t covered = 0;
         for (int rank = 0; rank < tensor_parallel; ++rank) {
@@ -88,10 +89,10 @@ TEST_CASE("the shards of all ranks cover every parameter of every model") {
 }
 
 TEST_CASE("meshes that would split a head are refused with the choices that do not") {
-  const auto status = model::check_on(gpt2_124m(), layout::Mesh::of(1, 1, 8));
+  const auto status = testing::check_on(gpt2_124m(), layout::Mesh::of(1, 1, 8));
   REQUIRE_FALSE(status.ok());
   CHECK(status.failure().text ==
         "parallel.tensor = 8 does not divide model.num_attention_heads = 12 (each rank holds "
         "whole heads); try 1, 2, 3, 4, 6, 12");
-  CHECK_FALSE(model::check_on(gpt2_124m(), layout::Mesh::of(13, 1, 1)).ok());
+  CHECK_FALSE(testing::check_on(gpt2_124m(), layout::Mesh::of(13, 1, 1)).ok());
 }

@@ -14,7 +14,6 @@ struct ArithmeticFunctions {
   void (*add)(const T* x, const T* y, T* z, std::int64_t count);
   /// sum += x.
   void (*accumulate)(const T* x, float* sum, std::int64_t count);
-  void (*scale)(T* x, std::int64_t count, float factor);
 };
 
 struct ArithmeticTable : PerType<ArithmeticFunctions> {
@@ -47,14 +46,6 @@ void accumulate_run(const T* x, float* sum, std::int64_t count) {
   });
 }
 
-template <typename Vec, typename T>
-void scale_run(T* x, std::int64_t count, float factor) {
-  const Vec factors = Vec::of(factor);
-  for_lanes<Vec>(count, [&](std::int64_t i, auto extent) {
-    store(x + i, load<Vec>(x + i, extent) * factors, extent);
-  });
-}
-
 template <typename Instructions>
 double square_sum_of_run(const float* x, std::int64_t count) {
   using Vec = typename Instructions::Vec;
@@ -71,8 +62,8 @@ double square_sum_of_run(const float* x, std::int64_t count) {
 
 template <typename Vec, typename T>
 constexpr ArithmeticFunctions<T> arithmetic_functions() {
-  return {fill_run<Vec, T>, convert_run<Vec, T, float>, convert_run<Vec, T, Bf16>,
-          add_run<Vec, T>,  accumulate_run<Vec, T>,     scale_run<Vec, T>};
+  return {fill_run<Vec, T>, convert_run<Vec, T, float>, convert_run<Vec, T, Bf16>, add_run<Vec, T>,
+          accumulate_run<Vec, T>};
 }
 
 template <typename Instructions>

@@ -293,10 +293,8 @@ bool LinearGemm::forward_quantised_and_bias(const Quantised& x, const Quantised&
                                                    w.unscale}));
 }
 
-void LinearGemm::backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                                bool accumulate) {
-  const auto kind = accumulate ? GemmCall::Kind::accumulate_input : GemmCall::Kind::backward_input;
-  multiply(gemm_of({kind, dy, w, {}, {}, dx}));
+void LinearGemm::backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  multiply(gemm_of({GemmCall::Kind::backward_input, dy, w, {}, {}, dx}));
 }
 
 void LinearGemm::backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {

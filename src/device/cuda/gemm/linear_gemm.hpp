@@ -31,7 +31,7 @@ class LinearGemm final : public GemmTuning {
   void forward(const Tensor& x, const Tensor& w, const Tensor& y);
   /// y = (x * transpose(w)) * both unscales, in bf16.
   void forward_quantised(const Quantised& x, const Quantised& w, const Tensor& y);
-  void backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, bool accumulate);
+  void backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx);
   /// dw += transpose(dy) * x.
   void backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw);
 

@@ -113,10 +113,8 @@ Gemm with_epilogue(const GemmCall& call, Epilogue epilogue) {
       operands.scale_b = call.x_unscale.raw();
       break;
     case Kind::backward_input:
-    case Kind::accumulate_input:
     case Kind::backward_gelu:
       descriptor = input_gemm(call.x, call.w, call.result);
-      descriptor.accumulate = call.kind == Kind::accumulate_input;
       break;
     case Kind::backward_weight:
       descriptor = weight_gemm(call.x, call.w, call.result);
@@ -157,7 +155,6 @@ Gemm gemm_of(const GemmCall& call) {
     case Kind::backward_weight:
       return with_epilogue(call, call.bias ? Epilogue::bias_gradient : Epilogue::none);
     case Kind::backward_input:
-    case Kind::accumulate_input:
       break;
   }
   return with_epilogue(call, Epilogue::none);

@@ -50,19 +50,6 @@ struct AddRows {
   }
 };
 
-template <typename T>
-struct ScaleRows {
-  Matrix<T> x;
-  float factor;
-
-  template <int N>
-  __device__ void run(std::int64_t row, std::int64_t column) const {
-    auto v = load_floats<N>(x.row(row), column);
-    for (int i = 0; i < N; ++i) v[i] *= factor;
-    store_floats<N>(x.row(row), column, v);
-  }
-};
-
 /// Elements of one partial sum, whatever the GPU.
 constexpr std::int64_t sum_chunk = 16384;
 
@@ -211,16 +198,6 @@ void accumulate(L& launcher, const Tensor& x, const Tensor& sum) {
         launcher, "accumulate", elements_of(pack_size<T>, from, to),
         AddRows<T, float>{matrix_of<const T>(launcher, from), matrix_of<const float>(launcher, to),
                           matrix_of<float>(launcher, to)});
-  });
-}
-
-template <typename L>
-void scale(L& launcher, const Tensor& x, float factor) {
-  const Tensor to = as_run(x, all_contiguous(x));
-  with_type(x.dtype(), [&](auto element) {
-    using T = decltype(element);
-    run_elements<pack_size<T>>(launcher, "scale", elements_of(pack_size<T>, to),
-                               ScaleRows<T>{matrix_of<T>(launcher, to), factor});
   });
 }
 

@@ -24,7 +24,6 @@ template void fill(Launcher&, const Tensor&, float);
 template void copy(Launcher&, const Tensor&, const Tensor&);
 template void add(Launcher&, const Tensor&, const Tensor&, const Tensor&);
 template void accumulate(Launcher&, const Tensor&, const Tensor&);
-template void scale(Launcher&, const Tensor&, float);
 template double sum_of_squares(Launcher&, const Tensor&);
 template double sum(Launcher&, const Tensor&);
 template void largest_magnitude(Launcher&, const Tensor&, const Tensor&);

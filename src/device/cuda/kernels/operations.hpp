@@ -2,7 +2,7 @@
 
 #include "trireme/device/kernels.hpp"
 
-/// What own kernels compute, with the contracts of `device::Kernels`. Defined in
+/// Operations of own kernels, with the contracts of `device::Kernels`. Defined in
 /// device/cuda/kernels/*.cuh, which one file for each launcher instantiates.
 namespace trireme::device::cuda {
 
@@ -79,12 +79,10 @@ void add(L& launcher, const Tensor& x, const Tensor& y, const Tensor& z);
 template <typename L>
 void accumulate(L& launcher, const Tensor& x, const Tensor& sum);
 template <typename L>
-void scale(L& launcher, const Tensor& x, float factor);
-template <typename L>
 double sum_of_squares(L& launcher, const Tensor& x);
 template <typename L>
 double sum(L& launcher, const Tensor& x);
-/// The same numbers, left with the launcher.
+/// Sums that are left with the launcher.
 template <typename L>
 void start_sum_of_squares(L& launcher, const Tensor& x);
 template <typename L>

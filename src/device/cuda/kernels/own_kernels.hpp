@@ -98,7 +98,6 @@ class OwnKernels : public Kernels {
   void accumulate(const Tensor& x, const Tensor& sum) override {
     cuda::accumulate(start(), x, sum);
   }
-  void scale(const Tensor& x, float factor) override { cuda::scale(start(), x, factor); }
   double sum_of_squares(const Tensor& x) override { return cuda::sum_of_squares(start(), x); }
   double sum(const Tensor& x) override { return cuda::sum(start(), x); }
 
