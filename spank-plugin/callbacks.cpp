@@ -3,6 +3,8 @@
 #include "trireme/base/environment.hpp"
 #include "trireme/base/format.hpp"
 
+#include "submit_command.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,9 +73,9 @@ std::optional<std::string> job_variable(spank_t spank, std::string_view name) {
 int Callbacks::init(spank_t spank, int count, char** arguments, spank_opt_cb_f note) {
   const auto context = spank_context();
   if (!submits(context) && context != S_CTX_REMOTE) return ESPANK_SUCCESS;
-  settings_ = read_settings({arguments, arguments + count});
+  options_ = read_plugstack_options({arguments, arguments + count});
   register_options(spank, note);
-  if (context == S_CTX_LOCAL) submission_.remember_inherited(base::Environment::capture(environ));
+  if (context == S_CTX_LOCAL) submit_side_.remember_inherited(base::Environment::capture(environ));
   return ESPANK_SUCCESS;
 }
 
@@ -82,7 +84,7 @@ int Callbacks::option(int option_index, const char* argument, bool remote) {
   const auto index = static_cast<std::size_t>(option_index);
   if (index >= all.size() || argument == nullptr) return ESPANK_SUCCESS;
   if (!remote) {
-    submission_.note_option(all[index], argument);
+    submit_side_.note_option(all[index], argument);
     return ESPANK_SUCCESS;
   }
   // Only needed where the variable of the contract did not arrive. A list arrives as its last
@@ -96,8 +98,9 @@ int Callbacks::option(int option_index, const char* argument, bool remote) {
 
 int Callbacks::options_done(spank_t spank) {
   if (submits(spank_context())) {
-    const auto command = spank_context() == S_CTX_LOCAL ? launch::Command::srun : allocator();
-    if (!submission_.validate(command)) leave();
+    const auto command =
+        spank_context() == S_CTX_LOCAL ? launch::Command::srun : allocating_command();
+    if (!submit_side_.validate(command)) leave();
     return ESPANK_SUCCESS;
   }
   if (spank_context() != S_CTX_REMOTE) return ESPANK_SUCCESS;
@@ -110,34 +113,34 @@ int Callbacks::options_done(spank_t spank) {
     }
     contract = *std::move(decoded);
   }
-  if (!contract.settings().empty()) node_.emplace(settings_, std::move(contract), spank);
+  if (!contract.settings().empty()) slurmstepd_side_.emplace(options_, std::move(contract), spank);
   return ESPANK_SUCCESS;
 }
 
 int Callbacks::raise_limits() {
-  if (node_) node_->raise_hard_limits();
+  if (slurmstepd_side_) slurmstepd_side_->raise_hard_limits();
   return ESPANK_SUCCESS;
 }
 
 int Callbacks::prepare_task(spank_t spank) {
-  if (node_) node_->prepare_task(spank);
+  if (slurmstepd_side_) slurmstepd_side_->prepare_task(spank);
   return ESPANK_SUCCESS;
 }
 
 int Callbacks::record_task(spank_t spank) {
-  if (node_) node_->record_task(spank);
+  if (slurmstepd_side_) slurmstepd_side_->record_task(spank);
   return ESPANK_SUCCESS;
 }
 
 int Callbacks::end() {
-  node_.reset();
+  slurmstepd_side_.reset();
   return ESPANK_SUCCESS;
 }
 
 int Callbacks::job_ended(spank_t spank, int count, char** arguments) {
   std::uint32_t job = 0;
   if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return ESPANK_SUCCESS;
-  remove_job_folder(read_settings({arguments, arguments + count}), job);
+  remove_job_folder(read_plugstack_options({arguments, arguments + count}), job);
   return ESPANK_SUCCESS;
 }
 

@@ -1,16 +1,16 @@
 #pragma once
 
-#include "node.hpp"
-#include "site.hpp"
+#include "plugstack_options.hpp"
+#include "slurmstepd_side.hpp"
 #include "spank.hpp"
-#include "submission.hpp"
+#include "submit_side.hpp"
 
 #include <optional>
 
 namespace trireme::spank {
 
-/// What happens in one process of Slurm: srun, sbatch and salloc (the submitting side), slurmstepd
-/// (the node's side), slurmd and its epilog. Each loads the plugin for itself.
+/// State of the plugin in one process of Slurm: srun, sbatch and salloc (SubmitSide), slurmstepd
+/// (SlurmstepdSide), slurmd and its epilog. Each loads the plugin for itself.
 class Callbacks {
  public:
   int init(spank_t spank, int count, char** arguments, spank_opt_cb_f note);
@@ -28,10 +28,10 @@ class Callbacks {
   int job_ended(spank_t spank, int count, char** arguments);
 
  private:
-  Settings settings_;
-  Submission submission_;
+  PlugstackOptions options_;
+  SubmitSide submit_side_;
   /// Only where the job asks for Trireme: all else is a quick return.
-  std::optional<Node> node_;
+  std::optional<SlurmstepdSide> slurmstepd_side_;
   launch::Contract remote_options_;
 };
 

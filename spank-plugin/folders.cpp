@@ -2,9 +2,9 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/launch/system_text.hpp"
-#include "trireme/launch/vocabulary.hpp"
+#include "trireme/launch/task_variables.hpp"
 
-#include "node.hpp"
+#include "spank.hpp"
 
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -194,8 +194,8 @@ base::Status remove_job_folder_in(const File& base, const std::string& name) {
   return detached;
 }
 
-void remove_job_folder(const Settings& settings, std::uint32_t job) {
-  const auto base = File::adopt(::open(settings.base.c_str(), folder_flags));
+void remove_job_folder(const PlugstackOptions& options, std::uint32_t job) {
+  const auto base = File::adopt(::open(options.base.c_str(), folder_flags));
   if (!base) return;
   if (const auto status = remove_job_folder_in(base, format("{}", job)); !status) {
     slurm_error("trireme: jobs/%u: %s", job, status.failure().text.c_str());

@@ -2,10 +2,13 @@
 
 #include "trireme/base/file.hpp"
 
+#include "plugstack_options.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 /// Folders that root makes for jobs. No path that a user could have changed is ever followed:
@@ -31,5 +34,8 @@ base::Result<base::File> open_record(const base::File& base, const std::string& 
 /// Detaches and removes BASE/jobs/NAME. Nothing in it is opened or walked through, and no process
 /// of its owner is waited for longer than some seconds. What one still uses goes with that process.
 base::Status remove_job_folder_in(const base::File& base, const std::string& name);
+
+/// The same for a job of this site, in the epilog, as root. Failures are logged.
+void remove_job_folder(const PlugstackOptions& options, std::uint32_t job);
 
 }  // namespace trireme::spank

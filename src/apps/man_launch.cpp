@@ -2,7 +2,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/launch/contract.hpp"
 #include "trireme/launch/options.hpp"
-#include "trireme/launch/vocabulary.hpp"
+#include "trireme/launch/plugstack_arguments.hpp"
+#include "trireme/launch/task_variables.hpp"
 
 #include "apps/man_pages.hpp"
 #include "build_info.hpp"
@@ -47,7 +48,7 @@ std::string variable_items() {
 
 std::string argument_items() {
   std::string text;
-  for (const auto& argument : launch::site_arguments()) {
+  for (const auto& argument : launch::plugstack_arguments()) {
     text += item(launch::permitted_text(argument),
                  format("{}. Default: {}.", argument.meaning, argument.standard));
   }
@@ -96,7 +97,8 @@ std::string launch_page() {
                   "variable, which needs neither plugin nor Slurm.");
   text += paragraph(
       "What cannot be is refused where it is typed, before a job exists, with the key, the value, "
-      "the rule and the nearest choices, and exit code 2. What is not known there is judged by the "
+      "the rule and the nearest choices, and exit code 2. What is not known there is checked by "
+      "the "
       "ranks when they start (exit code 3).");
   text += ".SH OPTIONS\n" + option_items();
   text += section("PRECEDENCE",
@@ -116,7 +118,7 @@ std::string plugin_page() {
   auto text = heading("SPANK_TRIREME", 8, "System Administration");
   text += ".SH NAME\nspank_trireme \\- options of Trireme for srun, sbatch and salloc\n";
   text += ".SH SYNOPSIS\n.B optional spank_trireme\\-VERSION.so\n";
-  for (const auto& argument : launch::site_arguments()) {
+  for (const auto& argument : launch::plugstack_arguments()) {
     text += format("[{}]\n", roff(launch::permitted_text(argument)));
   }
   text +=

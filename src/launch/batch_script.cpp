@@ -1,5 +1,5 @@
 // The #SBATCH lines of a batch script.
-#include "trireme/launch/geometry.hpp"
+#include "trireme/launch/resource_request.hpp"
 
 #include "text.hpp"
 

@@ -82,14 +82,14 @@ base::Result<Contract> read_variable(const Option& option, const std::string& te
 }  // namespace
 
 base::Result<Contract> read_contract(const base::Environment& environment, Inherit inherit) {
-  Contract carried;
+  Contract encoded;
   if (const auto text = environment.get(encoded_variable)) {
     auto decoded = decode(*text);
     if (!decoded) return decoded.failure();
-    carried = *std::move(decoded);
+    encoded = *std::move(decoded);
   }
-  const auto inherited = variables(carried);
-  Contract contract = inherit == Inherit::yes ? carried : Contract{};
+  const auto inherited = variables(encoded);
+  Contract contract = inherit == Inherit::yes ? encoded : Contract{};
   for (const auto& option : options()) {
     const auto text = environment.get(option.variable);
     if (!text || text->empty()) continue;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/launch/geometry.hpp"
+#include "trireme/launch/resource_request.hpp"
 
 #include <optional>
 #include <span>

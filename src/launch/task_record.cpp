@@ -160,7 +160,8 @@ std::optional<std::int64_t> memory_kills_in(std::string_view text) {
   return std::nullopt;
 }
 
-OutOfMemory judge_memory(int wait_status, const MemoryKills& before, const MemoryKills& after) {
+OutOfMemory detect_out_of_memory(int wait_status, const MemoryKills& before,
+                                 const MemoryKills& after) {
   const auto rose = [](std::optional<std::int64_t> old, std::optional<std::int64_t> now) {
     return old && now && *now > *old;
   };

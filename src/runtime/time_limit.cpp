@@ -2,7 +2,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/launch/geometry.hpp"
+#include "trireme/launch/resource_request.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/slurm_command.hpp"
 

@@ -12,11 +12,12 @@
 
 namespace trireme::launch {
 
-/// What the submitting side hands on: one variable that holds the whole contract. Its name begins
+/// The variable in which the submitting side encodes the whole contract. Its name begins
 /// with SLURM_ because Slurm passes such variables on even under --export=NONE
 /// (docs/decisions/0005).
 inline constexpr std::string_view encoded_variable = "SLURM_TRIREME";
-/// Set by the plugin on each node to that node's name; what it leaves for the tasks beside.
+/// Set by the plugin on each node for the tasks: the node's name, the contract's version, the job's
+/// folder, the node's record.
 inline constexpr std::string_view node_variable = "TRIREME_LAUNCH_NODE";
 inline constexpr std::string_view version_variable = "TRIREME_LAUNCH_VERSION";
 inline constexpr std::string_view directory_variable = "TRIREME_LAUNCH_DIRECTORY";

@@ -59,6 +59,7 @@ struct MemoryKills {
 std::optional<std::int64_t> memory_kills_in(std::string_view text);
 /// A task ended by SIGKILL while the step's counter rose was killed for memory; while only the
 /// node's rose, it likely was.
-OutOfMemory judge_memory(int wait_status, const MemoryKills& before, const MemoryKills& after);
+OutOfMemory detect_out_of_memory(int wait_status, const MemoryKills& before,
+                                 const MemoryKills& after);
 
 }  // namespace trireme::launch

@@ -32,7 +32,7 @@ CONDITIONALS_ALLOWED = {
 }
 ENVIRONMENT_ALLOWED = {
     "spank-plugin/callbacks.cpp": "a plugin's entry points: Slurm's commands have no other way in",
-    "spank-plugin/submission.cpp": "likewise; what tasks inherit is set where the command runs",
+    "spank-plugin/submit_side.cpp": "likewise; what tasks inherit is set where the command runs",
     "src/base/cuda_libraries.cpp": "adds to the loader's search, which reads the process's own",
     "src/comm/nccl/log.cpp": "NCCL reads where its log goes from the process's environment",
     "src/nccl-net-plugin/plugin.cpp": "likewise: NCCL loads the plugin into any program",

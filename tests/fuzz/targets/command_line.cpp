@@ -1,7 +1,7 @@
 // A command line of Slurm with its environment, batch script and contract, and the judgement of it.
 // Parts are divided by lines "--": environment, script, words of the command, encoded.
-#include "trireme/launch/check.hpp"
-#include "trireme/launch/geometry.hpp"
+#include "trireme/launch/resource_request.hpp"
+#include "trireme/launch/validation.hpp"
 
 #include "input.hpp"
 
@@ -9,9 +9,9 @@ using namespace trireme;
 
 namespace {
 
-void check_counts(const launch::Geometry& geometry) {
-  for (const auto count : {launch::task_count(geometry), launch::tasks_on_a_node(geometry),
-                           launch::gpus_on_a_node(geometry)}) {
+void check_counts(const launch::ResourceRequest& request) {
+  for (const auto count : {launch::task_count(request), launch::tasks_on_a_node(request),
+                           launch::gpus_on_a_node(request)}) {
     fuzz::must(!count || *count >= 0, "a count is not negative");
   }
 }
@@ -26,13 +26,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto contract = launch::decode(text);
   for (const auto command :
        {launch::Command::srun, launch::Command::sbatch, launch::Command::salloc}) {
-    const auto geometry = launch::read_geometry(command, environment, script, arguments);
-    check_counts(geometry);
+    const auto request = launch::read_resource_request(command, environment, script, arguments);
+    check_counts(request);
     if (!contract) continue;
-    for (const auto& mistake : launch::impossibilities(*contract, geometry)) {
+    for (const auto& mistake : launch::validate(*contract, request)) {
       fuzz::must(mistake.find("; ") != std::string::npos, "a refusal says what to do");
     }
-    launch::advice(*contract, geometry, {"none", "4"});
+    launch::advice(*contract, request, {"none", "4"});
   }
   for (const auto& word : arguments) launch::parse_slurm_time(word);
   return 0;

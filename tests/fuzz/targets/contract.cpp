@@ -1,7 +1,7 @@
 // SLURM_TRIREME: one text for one contract.
 #include "trireme/launch/contract.hpp"
 
-#include "trireme/launch/check.hpp"
+#include "trireme/launch/validation.hpp"
 
 #include "input.hpp"
 
@@ -16,6 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::must(again.ok() && *again == *contract, "what is written is read as the same contract");
   fuzz::must(launch::encode(*again) == written, "and written as the same text");
   launch::variables(*contract);
-  launch::impossibilities(*contract, {});
+  launch::validate(*contract, {});
   return 0;
 }

@@ -1,7 +1,7 @@
 // slurm.conf, /proc/self/cgroup, counters of the kernel, Slurm's times.
 #include "trireme/launch/system_text.hpp"
 
-#include "trireme/launch/geometry.hpp"
+#include "trireme/launch/resource_request.hpp"
 #include "trireme/launch/task_record.hpp"
 
 #include "input.hpp"

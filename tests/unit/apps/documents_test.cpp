@@ -1,6 +1,7 @@
 // The completion script and the manual page are read by the programs that they are made for.
 #include "trireme/launch/options.hpp"
-#include "trireme/launch/vocabulary.hpp"
+#include "trireme/launch/plugstack_arguments.hpp"
+#include "trireme/launch/task_variables.hpp"
 #include "trireme/schema/schema.hpp"
 
 #include "support/temporary_folder.hpp"
@@ -101,7 +102,7 @@ TEST_CASE("the pages of the launch have every option, variable and argument") {
     CHECK(contains(launch_page, "\n.B " + std::string(each.variable) + "\n"));
   }
   const auto plugin_page = run_trireme({"man", "spank_trireme"}).out;
-  for (const auto& argument : trireme::launch::site_arguments()) {
+  for (const auto& argument : trireme::launch::plugstack_arguments()) {
     CHECK(contains(plugin_page, "\n.B " + trireme::launch::permitted_text(argument) + "\n"));
   }
 }

@@ -4,7 +4,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/launch/check.hpp"
+#include "trireme/launch/validation.hpp"
 #include "trireme/plan/memory_plan.hpp"
 
 #include <catch2/catch.hpp>
@@ -142,8 +142,8 @@ bool plugin_takes(const Request& request) {
   if (request.data > 0) put("data-parallel", format("{}", request.data));
   for (const auto& setting : request.settings()) put("trireme-set", setting);
   const std::vector<std::string> words{format("-n{}", request.world)};
-  const auto geometry = launch::read_geometry(launch::Command::sbatch, {}, {}, words);
-  return launch::impossibilities(contract, geometry).empty();
+  const auto resources = launch::read_resource_request(launch::Command::sbatch, {}, {}, words);
+  return launch::validate(contract, resources).empty();
 }
 
 bool engine_takes(const config::Config& config, const model::ModelConfig& model, int world) {

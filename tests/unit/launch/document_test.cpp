@@ -1,7 +1,8 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/launch/contract.hpp"
-#include "trireme/launch/vocabulary.hpp"
+#include "trireme/launch/plugstack_arguments.hpp"
+#include "trireme/launch/task_variables.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -54,7 +55,7 @@ TEST_CASE("docs/install-slurm.md has the arguments of plugstack.conf that the co
   const auto page = base::read_text_file(TRIREME_SOURCE_DIR "/docs/install-slurm.md");
   REQUIRE(page.ok());
   std::string expected = "| argument | default | meaning |\n|---|---|---|\n";
-  for (const auto& argument : launch::site_arguments()) {
+  for (const auto& argument : launch::plugstack_arguments()) {
     expected += base::format("| `{}` | `{}` | {} |\n", cell(launch::permitted_text(argument)),
                              argument.standard, argument.meaning);
   }
@@ -64,12 +65,12 @@ TEST_CASE("docs/install-slurm.md has the arguments of plugstack.conf that the co
 }
 
 TEST_CASE("arguments of plugstack.conf are known words or paths from the root") {
-  CHECK(launch::is_site_argument("base=/run/trireme-%h"));
-  CHECK(launch::is_site_argument("memlock=none"));
-  CHECK(launch::is_site_argument("core=keep"));
+  CHECK(launch::is_plugstack_argument("base=/run/trireme-%h"));
+  CHECK(launch::is_plugstack_argument("memlock=none"));
+  CHECK(launch::is_plugstack_argument("core=keep"));
   for (const char* wrong : {"", "=", "base", "base=", "base=run", "memlock=", "memlock=Unlimited",
                             "core=keep ", "core", "cores=keep", "=keep"}) {
     INFO(wrong);
-    CHECK_FALSE(launch::is_site_argument(wrong));
+    CHECK_FALSE(launch::is_plugstack_argument(wrong));
   }
 }

@@ -70,11 +70,11 @@ TEST_CASE("out of memory is told from an ordinary kill") {
   CHECK(launch::memory_kills_in("oom_kill_disable 0\nunder_oom 0\noom_kill 7\n") == 7);
   CHECK_FALSE(launch::memory_kills_in("pgfault 12\n"));
   CHECK_FALSE(launch::memory_kills_in("oom_kill x\n"));
-  CHECK(launch::judge_memory(SIGKILL, {0, 5}, {1, 6}) == OutOfMemory::yes);
-  CHECK(launch::judge_memory(SIGKILL, {{}, 5}, {{}, 6}) == OutOfMemory::likely);
-  CHECK(launch::judge_memory(SIGKILL, {{}, 5}, {1, 6}) == OutOfMemory::yes);
-  CHECK(launch::judge_memory(SIGKILL, {{}, 5}, {0, 6}) == OutOfMemory::likely);
-  CHECK(launch::judge_memory(SIGKILL, {0, 5}, {0, 5}) == OutOfMemory::no);
-  CHECK(launch::judge_memory(SIGTERM, {0, 5}, {1, 6}) == OutOfMemory::no);
-  CHECK(launch::judge_memory(9 << 8, {0, 5}, {1, 6}) == OutOfMemory::no);
+  CHECK(launch::detect_out_of_memory(SIGKILL, {0, 5}, {1, 6}) == OutOfMemory::yes);
+  CHECK(launch::detect_out_of_memory(SIGKILL, {{}, 5}, {{}, 6}) == OutOfMemory::likely);
+  CHECK(launch::detect_out_of_memory(SIGKILL, {{}, 5}, {1, 6}) == OutOfMemory::yes);
+  CHECK(launch::detect_out_of_memory(SIGKILL, {{}, 5}, {0, 6}) == OutOfMemory::likely);
+  CHECK(launch::detect_out_of_memory(SIGKILL, {0, 5}, {0, 5}) == OutOfMemory::no);
+  CHECK(launch::detect_out_of_memory(SIGTERM, {0, 5}, {1, 6}) == OutOfMemory::no);
+  CHECK(launch::detect_out_of_memory(9 << 8, {0, 5}, {1, 6}) == OutOfMemory::no);
 }

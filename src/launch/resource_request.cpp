@@ -1,4 +1,4 @@
-#include "trireme/launch/geometry.hpp"
+#include "trireme/launch/resource_request.hpp"
 
 #include "slurm_options.hpp"
 #include "text.hpp"
@@ -42,44 +42,44 @@ std::optional<int> gres_gpus(std::string_view text) {
   return sum;
 }
 
-void apply_memory(Geometry& geometry, std::string_view option, std::string_view value) {
+void apply_memory(ResourceRequest& request, std::string_view option, std::string_view value) {
   if (option != "mem" && option != "mem-per-cpu" && option != "mem-per-gpu") return;
   auto size = parse_slurm_memory(value);
   if (size == 0) size.reset();
-  geometry.node_memory = option == "mem" ? size : std::nullopt;
-  geometry.cpu_memory = option == "mem-per-cpu" ? size : std::nullopt;
-  geometry.gpu_memory = option == "mem-per-gpu" ? size : std::nullopt;
+  request.node_memory = option == "mem" ? size : std::nullopt;
+  request.cpu_memory = option == "mem-per-cpu" ? size : std::nullopt;
+  request.gpu_memory = option == "mem-per-gpu" ? size : std::nullopt;
 }
 
-void apply(Geometry& geometry, std::string_view option, const std::string& value) {
-  apply_memory(geometry, option, value);
-  if (option == "nodes") geometry.nodes = exact_count(value);
-  if (option == "ntasks") geometry.tasks = parse_number(value);
-  if (option == "ntasks-per-node") geometry.tasks_per_node = parse_number(value);
-  if (option == "ntasks-per-gpu") geometry.tasks_per_gpu = parse_number(value);
-  if (option == "gpus") geometry.gpus = gpu_count(value);
-  if (option == "gpus-per-node") geometry.gpus_per_node = gpu_count(value);
-  if (option == "gpus-per-task") geometry.gpus_per_task = gpu_count(value);
+void apply(ResourceRequest& request, std::string_view option, const std::string& value) {
+  apply_memory(request, option, value);
+  if (option == "nodes") request.nodes = exact_count(value);
+  if (option == "ntasks") request.tasks = parse_number(value);
+  if (option == "ntasks-per-node") request.tasks_per_node = parse_number(value);
+  if (option == "ntasks-per-gpu") request.tasks_per_gpu = parse_number(value);
+  if (option == "gpus") request.gpus = gpu_count(value);
+  if (option == "gpus-per-node") request.gpus_per_node = gpu_count(value);
+  if (option == "gpus-per-task") request.gpus_per_task = gpu_count(value);
   if (option == "gres" || option == "tres-per-node") {
-    if (const auto count = gres_gpus(value)) geometry.gpus_per_node = count;
+    if (const auto count = gres_gpus(value)) request.gpus_per_node = count;
   }
-  if (option == "cpus-per-task") geometry.cpus_per_task = parse_number(value);
-  if (option == "time") geometry.time_limit_seconds = parse_slurm_time(value);
-  if (option == "mpi") geometry.mpi = value;
-  if (option == "distribution") geometry.distribution = value;
-  if (option == "gpu-bind" || option == "tres-bind") geometry.gpu_bind = value;
-  if (option == "no-kill") geometry.no_kill = value != "off";
-  if (option == "kill-on-bad-exit") geometry.kill_on_bad_exit = value != "0";
-  if (option == "wait") geometry.waits = parse_number(value).value_or(0) > 0;
-  if (option == "quiet") geometry.quiet = true;
-  if (option == "overlap") geometry.overlap = true;
-  if (option == "jobid") geometry.in_allocation = true;
+  if (option == "cpus-per-task") request.cpus_per_task = parse_number(value);
+  if (option == "time") request.time_limit_seconds = parse_slurm_time(value);
+  if (option == "mpi") request.mpi = value;
+  if (option == "distribution") request.distribution = value;
+  if (option == "gpu-bind" || option == "tres-bind") request.gpu_bind = value;
+  if (option == "no-kill") request.no_kill = value != "off";
+  if (option == "kill-on-bad-exit") request.kill_on_bad_exit = value != "0";
+  if (option == "wait") request.waits = parse_number(value).value_or(0) > 0;
+  if (option == "quiet") request.quiet = true;
+  if (option == "overlap") request.overlap = true;
+  if (option == "jobid") request.in_allocation = true;
 }
 
-void apply_all(Geometry& geometry, const OptionWords& words) {
-  for (const auto& [name, value] : words.options) apply(geometry, name, value);
-  geometry.complete = geometry.complete && words.complete;
-  geometry.heterogeneous = geometry.heterogeneous || words.heterogeneous;
+void apply_all(ResourceRequest& request, const OptionWords& words) {
+  for (const auto& [name, value] : words.options) apply(request, name, value);
+  request.complete = request.complete && words.complete;
+  request.heterogeneous = request.heterogeneous || words.heterogeneous;
 }
 
 struct Variable {
@@ -168,77 +168,75 @@ const char* name(Command command) {
   return "?";
 }
 
-Geometry read_geometry(Command command, const base::Environment& environment,
-                       std::span<const std::string> script_words,
-                       std::span<const std::string> arguments) {
-  Geometry geometry;
-  geometry.command = command;
+ResourceRequest read_resource_request(Command command, const base::Environment& environment,
+                                      std::span<const std::string> script_words,
+                                      std::span<const std::string> arguments) {
+  ResourceRequest request;
+  request.command = command;
   for (const auto& [variable, option] : variables_of(command)) {
-    if (const auto value = environment.get(variable)) apply(geometry, option, *value);
+    if (const auto value = environment.get(variable)) apply(request, option, *value);
   }
-  geometry.in_allocation = command == Command::srun && environment.has("SLURM_JOB_ID");
-  const Geometry job = geometry;
-  apply_all(geometry, read_options(command, script_words));
+  request.in_allocation = command == Command::srun && environment.has("SLURM_JOB_ID");
+  const ResourceRequest job = request;
+  apply_all(request, read_options(command, script_words));
   const auto words = read_options(command, arguments);
   const auto says = [&](std::string_view option) {
     return std::any_of(words.options.begin(), words.options.end(),
                        [&](const OptionWord& word) { return word.name == option; });
   };
   // A step of its own size does not keep the job's number of tasks, and the reverse.
-  if (job.in_allocation && says("ntasks-per-node") && !says("ntasks")) geometry.tasks.reset();
+  if (job.in_allocation && says("ntasks-per-node") && !says("ntasks")) request.tasks.reset();
   if (job.in_allocation && says("ntasks") && !says("ntasks-per-node")) {
-    geometry.tasks_per_node.reset();
+    request.tasks_per_node.reset();
   }
-  apply_all(geometry, words);
-  geometry.program = words.program;
-  if (environment.has("SLURM_HET_SIZE") && geometry.in_allocation) geometry.heterogeneous = true;
-  return geometry;
+  apply_all(request, words);
+  request.program = words.program;
+  if (environment.has("SLURM_HET_SIZE") && request.in_allocation) request.heterogeneous = true;
+  return request;
 }
 
-std::optional<int> task_count(const Geometry& geometry) {
-  if (geometry.heterogeneous || !geometry.complete) return std::nullopt;
-  if (geometry.tasks) return geometry.tasks;
-  if (geometry.tasks_per_node) {
-    return product(geometry.nodes ? geometry.nodes : std::optional<int>(1),
-                   geometry.tasks_per_node);
+std::optional<int> task_count(const ResourceRequest& request) {
+  if (request.heterogeneous || !request.complete) return std::nullopt;
+  if (request.tasks) return request.tasks;
+  if (request.tasks_per_node) {
+    return product(request.nodes ? request.nodes : std::optional<int>(1), request.tasks_per_node);
   }
-  if (geometry.tasks_per_gpu) {
-    const auto gpus =
-        geometry.gpus ? geometry.gpus : product(geometry.nodes, geometry.gpus_per_node);
-    return product(gpus, geometry.tasks_per_gpu);
+  if (request.tasks_per_gpu) {
+    const auto gpus = request.gpus ? request.gpus : product(request.nodes, request.gpus_per_node);
+    return product(gpus, request.tasks_per_gpu);
   }
-  if (geometry.gpus_per_task && geometry.gpus) {
-    return even_share(geometry.gpus, geometry.gpus_per_task);
+  if (request.gpus_per_task && request.gpus) {
+    return even_share(request.gpus, request.gpus_per_task);
   }
   // srun starts one task a node. The scripts of sbatch and salloc may still say it.
-  if (geometry.command == Command::srun) return geometry.nodes.value_or(1);
+  if (request.command == Command::srun) return request.nodes.value_or(1);
   return std::nullopt;
 }
 
-std::optional<int> tasks_on_a_node(const Geometry& geometry) {
-  if (geometry.heterogeneous || !geometry.complete) return std::nullopt;
-  const auto tasks = task_count(geometry);
-  if (geometry.tasks_per_node) {
-    return tasks ? std::min(*geometry.tasks_per_node, *tasks) : *geometry.tasks_per_node;
+std::optional<int> tasks_on_a_node(const ResourceRequest& request) {
+  if (request.heterogeneous || !request.complete) return std::nullopt;
+  const auto tasks = task_count(request);
+  if (request.tasks_per_node) {
+    return tasks ? std::min(*request.tasks_per_node, *tasks) : *request.tasks_per_node;
   }
-  return even_share(tasks, geometry.nodes);
+  return even_share(tasks, request.nodes);
 }
 
-std::optional<int> gpus_on_a_node(const Geometry& geometry) {
-  if (geometry.heterogeneous || !geometry.complete) return std::nullopt;
-  if (geometry.gpus_per_node) return geometry.gpus_per_node;
-  if (const auto share = even_share(geometry.gpus, geometry.nodes)) return share;
-  return product(tasks_on_a_node(geometry), geometry.gpus_per_task);
+std::optional<int> gpus_on_a_node(const ResourceRequest& request) {
+  if (request.heterogeneous || !request.complete) return std::nullopt;
+  if (request.gpus_per_node) return request.gpus_per_node;
+  if (const auto share = even_share(request.gpus, request.nodes)) return share;
+  return product(tasks_on_a_node(request), request.gpus_per_task);
 }
 
-std::optional<std::int64_t> memory_of_a_task(const Geometry& geometry) {
-  const auto tasks = tasks_on_a_node(geometry);
-  if (geometry.cpu_memory) return *geometry.cpu_memory * geometry.cpus_per_task.value_or(1);
+std::optional<std::int64_t> memory_of_a_task(const ResourceRequest& request) {
+  const auto tasks = tasks_on_a_node(request);
+  if (request.cpu_memory) return *request.cpu_memory * request.cpus_per_task.value_or(1);
   if (!tasks || *tasks < 1) return std::nullopt;
-  if (geometry.node_memory) return *geometry.node_memory / *tasks;
-  const auto gpus = gpus_on_a_node(geometry);
-  if (!geometry.gpu_memory || !gpus) return std::nullopt;
-  return *geometry.gpu_memory * *gpus / *tasks;
+  if (request.node_memory) return *request.node_memory / *tasks;
+  const auto gpus = gpus_on_a_node(request);
+  if (!request.gpu_memory || !gpus) return std::nullopt;
+  return *request.gpu_memory * *gpus / *tasks;
 }
 
 std::optional<int> parse_slurm_time(std::string_view text) {

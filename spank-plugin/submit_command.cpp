@@ -1,19 +1,14 @@
-#include "site.hpp"
+#include "submit_command.hpp"
 
 #include "trireme/base/file.hpp"
-#include "trireme/base/format.hpp"
 #include "trireme/launch/system_text.hpp"
-#include "trireme/launch/vocabulary.hpp"
-
-#include "spank.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-#include <cstdlib>
+#include <cerrno>
 
 namespace trireme::spank {
 namespace {
@@ -45,52 +40,15 @@ std::string contents_of(const std::string& path) {
   return contents(file);
 }
 
-Settings::Limit limit_of(std::string_view word) {
-  if (word == "unlimited") return Settings::Limit::unlimited;
-  return word == "none" ? Settings::Limit::none : Settings::Limit::keep;
-}
-
-/// Of an argument that the table of launch knows.
-bool set_argument(Settings& settings, std::string_view argument) {
-  if (!launch::is_site_argument(argument)) return false;
-  const auto equals = argument.find('=');
-  const auto name = argument.substr(0, equals);
-  const auto value = argument.substr(equals + 1);
-  if (name == "memlock") settings.memlock = limit_of(value);
-  if (name == "core") settings.core = limit_of(value);
-  if (name != "base") return true;
-  settings.base = value;
-  const auto mark = settings.base.find("%h");
-  if (mark == std::string::npos) return true;
-  char host[HOST_NAME_MAX + 1] = {};
-  if (::gethostname(host, sizeof host - 1) != 0) return false;
-  settings.base.replace(mark, 2, host);
-  return true;
-}
-
 }  // namespace
 
-Settings read_settings(const std::vector<std::string>& arguments) {
-  Settings settings;
-  for (const auto& argument : arguments) {
-    if (set_argument(settings, argument)) continue;
-    std::vector<std::string> permitted;
-    for (const auto& known : launch::site_arguments()) {
-      permitted.push_back(launch::permitted_text(known));
-    }
-    slurm_error("trireme: plugstack.conf: '%s' is none of %s (it is left out)", argument.c_str(),
-                base::format("{}", base::join(permitted, ", ")).c_str());
-  }
-  return settings;
-}
-
-launch::Command allocator() {
+launch::Command allocating_command() {
   return std::string_view(program_invocation_short_name).find("salloc") != std::string_view::npos
              ? launch::Command::salloc
              : launch::Command::sbatch;
 }
 
-std::vector<std::string> own_arguments() {
+std::vector<std::string> command_arguments() {
   const auto text = contents_of("/proc/self/cmdline");
   std::vector<std::string> words;
   std::string_view rest = text;

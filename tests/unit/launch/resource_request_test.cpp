@@ -1,4 +1,4 @@
-#include "trireme/launch/geometry.hpp"
+#include "trireme/launch/resource_request.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,15 +8,16 @@
 using namespace trireme;
 using launch::batch_words;
 using launch::Command;
-using launch::Geometry;
+using launch::ResourceRequest;
 
 namespace {
 
 using Words = std::vector<std::string>;
 
-Geometry from(Command command, const Words& arguments, const Words& script = {},
-              std::map<std::string, std::string, std::less<>> variables = {}) {
-  return launch::read_geometry(command, base::Environment(std::move(variables)), script, arguments);
+ResourceRequest from(Command command, const Words& arguments, const Words& script = {},
+                     std::map<std::string, std::string, std::less<>> variables = {}) {
+  return launch::read_resource_request(command, base::Environment(std::move(variables)), script,
+                                       arguments);
 }
 
 }  // namespace
@@ -31,19 +32,19 @@ TEST_CASE("options are read in all the ways that getopt_long takes them") {
         Words{"--container-image=x.sqsh", "-N4", "-n8", "prog"},
         Words{"-n8", "-N4", "--tensor-parallel", "2", "prog"}}) {
     CAPTURE(words);
-    const auto geometry = from(Command::srun, words);
-    CHECK(geometry.nodes == 4);
-    CHECK(task_count(geometry) == 8);
-    CHECK(tasks_on_a_node(geometry) == 2);
-    CHECK(geometry.program == "prog");
-    CHECK(geometry.complete);
+    const auto request = from(Command::srun, words);
+    CHECK(request.nodes == 4);
+    CHECK(task_count(request) == 8);
+    CHECK(tasks_on_a_node(request) == 2);
+    CHECK(request.program == "prog");
+    CHECK(request.complete);
   }
 }
 
 TEST_CASE("an option that nobody knows leaves open what follows") {
-  const auto geometry = from(Command::srun, {"--unheard-of", "x", "-n8", "prog"});
-  CHECK_FALSE(geometry.complete);
-  CHECK_FALSE(task_count(geometry));
+  const auto request = from(Command::srun, {"--unheard-of", "x", "-n8", "prog"});
+  CHECK_FALSE(request.complete);
+  CHECK_FALSE(task_count(request));
   CHECK(from(Command::srun, {"--unheard-of", "-n8", "prog"}).complete);
 }
 
@@ -88,12 +89,12 @@ TEST_CASE("a batch script speaks until its first command") {
 }
 
 TEST_CASE("the command line wins over the script, and the script over the environment") {
-  const auto geometry =
+  const auto request =
       from(Command::sbatch, {"-n8", "job.sh"}, {"-N", "2", "-n4"}, {{"SBATCH_GPUS_PER_NODE", "4"}});
-  CHECK(geometry.tasks == 8);
-  CHECK(geometry.nodes == 2);
-  CHECK(geometry.gpus_per_node == 4);
-  CHECK(geometry.program == "job.sh");
+  CHECK(request.tasks == 8);
+  CHECK(request.nodes == 2);
+  CHECK(request.gpus_per_node == 4);
+  CHECK(request.program == "job.sh");
   CHECK_FALSE(task_count(from(Command::sbatch, {"job.sh"}, {"-n4", ":", "-n2"})));
 }
 

@@ -1,4 +1,4 @@
-#include "trireme/launch/check.hpp"
+#include "trireme/launch/validation.hpp"
 
 #include "trireme/base/format.hpp"
 
@@ -30,14 +30,15 @@ launch::Contract contract_of(const Words& words) {
 }
 
 std::string refusals(Command command, const Words& words) {
-  const auto geometry = launch::read_geometry(command, {}, {}, words);
-  return base::format("{}",
-                      base::join(launch::impossibilities(contract_of(words), geometry), "\n"));
+  const auto request = launch::read_resource_request(command, {}, {}, words);
+  return base::format("{}", base::join(launch::validate(contract_of(words), request), "\n"));
 }
 
-std::string advices(Command command, const Words& words, const launch::Site& site = {}) {
-  const auto geometry = launch::read_geometry(command, {}, {}, words);
-  return base::format("{}", base::join(launch::advice(contract_of(words), geometry, site), "\n"));
+std::string advices(Command command, const Words& words,
+                    const launch::StepDefaults& defaults = {}) {
+  const auto request = launch::read_resource_request(command, {}, {}, words);
+  return base::format("{}",
+                      base::join(launch::advice(contract_of(words), request, defaults), "\n"));
 }
 
 bool holds(const std::string& text, std::string_view part) {

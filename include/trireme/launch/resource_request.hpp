@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-/// How many tasks, nodes and GPUs a command line of Slurm asks for. SPANK does not tell a plugin
+/// Tasks, nodes and GPUs that a command line of Slurm asks for. SPANK does not tell a plugin
 /// before the job exists, so the options are read as srun, sbatch and salloc read them.
 namespace trireme::launch {
 
@@ -18,7 +18,7 @@ const char* name(Command command);
 
 /// What was asked for; none where nothing was said, or where what was said leaves it open
 /// (--nodes=2-4).
-struct Geometry {
+struct ResourceRequest {
   Command command = Command::srun;
   std::optional<int> nodes;
   std::optional<int> tasks;
@@ -56,21 +56,21 @@ struct Geometry {
 };
 
 /// Tasks that will start: as asked for, or as Slurm derives it; none where neither says.
-std::optional<int> task_count(const Geometry& geometry);
+std::optional<int> task_count(const ResourceRequest& request);
 /// The same on one node, where all nodes have as many.
-std::optional<int> tasks_on_a_node(const Geometry& geometry);
-std::optional<int> gpus_on_a_node(const Geometry& geometry);
+std::optional<int> tasks_on_a_node(const ResourceRequest& request);
+std::optional<int> gpus_on_a_node(const ResourceRequest& request);
 /// MiB of memory that one task has before Slurm kills its step, on the average of its node.
-std::optional<std::int64_t> memory_of_a_task(const Geometry& geometry);
+std::optional<std::int64_t> memory_of_a_task(const ResourceRequest& request);
 
 /// Words of the batch script that stand in its #SBATCH lines, before its first command.
 std::vector<std::string> batch_words(std::string_view script);
 
 /// The environment first, then the words of the script's #SBATCH lines, then the command line
 /// (without the command's own name): the later wins.
-Geometry read_geometry(Command command, const base::Environment& environment,
-                       std::span<const std::string> script_words,
-                       std::span<const std::string> arguments);
+ResourceRequest read_resource_request(Command command, const base::Environment& environment,
+                                      std::span<const std::string> script_words,
+                                      std::span<const std::string> arguments);
 
 /// Seconds of Slurm's times: "90", "1:30", "1:30:00", "2-12", "2-12:30", "2-12:30:00" (the first
 /// is minutes); none for UNLIMITED and for what is no time.

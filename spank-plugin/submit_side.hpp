@@ -2,7 +2,7 @@
 
 #include "trireme/base/environment.hpp"
 #include "trireme/launch/contract.hpp"
-#include "trireme/launch/geometry.hpp"
+#include "trireme/launch/resource_request.hpp"
 
 #include <map>
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace trireme::spank {
 
-/// The submitting side: gathers what is asked for, refuses the impossible before a job exists, and
-/// hands the contract on in the environment.
-class Submission {
+/// Contexts S_CTX_LOCAL and S_CTX_ALLOCATOR (srun, sbatch, salloc): gathers the options, refuses
+/// an impossible request before a job exists, and exports the contract to the job.
+class SubmitSide {
  public:
   /// Options that an enclosing job was submitted with, which Slurm gives to each nested srun as if
   /// they stood on its command line.

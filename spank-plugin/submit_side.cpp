@@ -1,10 +1,10 @@
-#include "submission.hpp"
+#include "submit_side.hpp"
 
 #include "trireme/base/format.hpp"
-#include "trireme/launch/check.hpp"
+#include "trireme/launch/validation.hpp"
 
-#include "site.hpp"
 #include "spank.hpp"
+#include "submit_command.hpp"
 
 #include <unistd.h>
 
@@ -18,15 +18,15 @@ using base::format;
 using launch::Command;
 using launch::Contract;
 
-/// What is in force from outside of this command line.
-struct Surroundings {
+/// Environment of this command, and the contract that it holds.
+struct SubmitEnvironment {
   base::Environment environment;
   Contract contract;
   std::vector<std::string> mistakes;
 };
 
-Surroundings surroundings(Command command) {
-  Surroundings found{base::Environment::capture(environ), {}, {}};
+SubmitEnvironment submit_environment(Command command) {
+  SubmitEnvironment found{base::Environment::capture(environ), {}, {}};
   // sbatch and salloc start a job of its own, which inherits nothing from the one around it.
   const auto inherit = command == Command::srun ? launch::Inherit::yes : launch::Inherit::no;
   auto contract = launch::read_contract(found.environment, inherit);
@@ -38,12 +38,13 @@ Surroundings surroundings(Command command) {
   return found;
 }
 
-launch::Geometry geometry_of(Command command, const base::Environment& environment) {
-  const auto arguments = own_arguments();
-  auto geometry = launch::read_geometry(command, environment, {}, arguments);
-  if (command != Command::sbatch) return geometry;
-  const auto script = batch_script(geometry.program, arguments);
-  return launch::read_geometry(command, environment, launch::batch_words(script), arguments);
+launch::ResourceRequest resource_request_of(Command command, const base::Environment& environment) {
+  const auto arguments = command_arguments();
+  auto request = launch::read_resource_request(command, environment, {}, arguments);
+  if (command != Command::sbatch) return request;
+  const auto script = batch_script(request.program, arguments);
+  return launch::read_resource_request(command, environment, launch::batch_words(script),
+                                       arguments);
 }
 
 /// Tasks find the contract here even on nodes without the plugin.
@@ -72,7 +73,7 @@ bool refuse(const std::vector<std::string>& mistakes) {
 
 }  // namespace
 
-void Submission::remember_inherited(const base::Environment& environment) {
+void SubmitSide::remember_inherited(const base::Environment& environment) {
   for (const auto& option : launch::options()) {
     auto suffix = format("_SLURM_SPANK_OPTION_trireme_{}", option.name);
     std::replace(suffix.begin(), suffix.end(), '-', '_');
@@ -82,7 +83,7 @@ void Submission::remember_inherited(const base::Environment& environment) {
   }
 }
 
-void Submission::note_option(const launch::Option& option, std::string_view text) {
+void SubmitSide::note_option(const launch::Option& option, std::string_view text) {
   const auto inherited = inherited_.find(&option);
   if (inherited != inherited_.end()) {
     const bool same = inherited->second == text;
@@ -92,8 +93,8 @@ void Submission::note_option(const launch::Option& option, std::string_view text
   noted_.push_back({&option, std::string(text)});
 }
 
-bool Submission::validate(Command command) {
-  auto [environment, contract, mistakes] = surroundings(command);
+bool SubmitSide::validate(Command command) {
+  auto [environment, contract, mistakes] = submit_environment(command);
   Contract explicitly;
   for (const auto& [option, text] : noted_) {
     auto value = launch::parse_value(*option, text, format("--{}", option->name));
@@ -108,19 +109,17 @@ bool Submission::validate(Command command) {
   // Off takes away what is in force around this command, and contradicts what it says beside it.
   if (explicitly.off()) contract = {};
   contract.put_all(explicitly);
-  // What an enclosing job handed on must not reach another job.
+  // The contract of an enclosing job must not reach another job.
   const bool stale = environment.has(launch::encoded_variable);
   if (contract.settings().empty() && !stale) return true;
   if (!contract.settings().empty()) {
-    const auto geometry = geometry_of(command, environment);
+    const auto request = resource_request_of(command, environment);
     // A step of any size may run inside a job: only what is asked of this step must fit it.
-    const bool judged = !geometry.in_allocation || !explicitly.settings().empty();
-    if (judged) {
-      if (!refuse(launch::impossibilities(contract, geometry))) return false;
-    }
-    const launch::Site site{default_mpi(environment.get("SLURM_CONF").value_or("")),
-                            environment.get("SLURM_CPUS_PER_TASK").value_or("")};
-    for (const auto& text : launch::advice(contract, geometry, site)) {
+    const bool validated = !request.in_allocation || !explicitly.settings().empty();
+    if (validated && !refuse(launch::validate(contract, request))) return false;
+    const launch::StepDefaults defaults{default_mpi(environment.get("SLURM_CONF").value_or("")),
+                                        environment.get("SLURM_CPUS_PER_TASK").value_or("")};
+    for (const auto& text : launch::advice(contract, request, defaults)) {
       slurm_info("trireme: %s", text.c_str());
     }
   }

@@ -5,7 +5,7 @@
 #include "trireme/launch/task_record.hpp"
 
 #include "folders.hpp"
-#include "site.hpp"
+#include "plugstack_options.hpp"
 #include "spank.hpp"
 #include "user_copy.hpp"
 
@@ -13,12 +13,12 @@
 
 namespace trireme::spank {
 
-/// The node's side of one step: folders of the job, limits and environment of its tasks, and the
-/// record of how they end.
-class Node {
+/// Context S_CTX_REMOTE (slurmstepd) of one step: folders of the job, limits and environment of its
+/// tasks, and the record of how they end.
+class SlurmstepdSide {
  public:
   /// As root, in slurmstepd. What cannot be made is reported and left out.
-  Node(const Settings& settings, launch::Contract contract, spank_t spank);
+  SlurmstepdSide(const PlugstackOptions& options, launch::Contract contract, spank_t spank);
 
   void raise_hard_limits() const;
   void prepare_task(spank_t spank) const;
@@ -28,7 +28,7 @@ class Node {
   void open_folders(spank_t spank);
   launch::MemoryKills memory_kills() const;
 
-  Settings settings_;
+  PlugstackOptions options_;
   launch::Contract contract_;
   launch::TaskRecord step_;
   User user_;
@@ -37,8 +37,5 @@ class Node {
   base::File record_;
   launch::MemoryKills kills_at_start_;
 };
-
-/// In the epilog, as root: takes the job's folder off this node.
-void remove_job_folder(const Settings& settings, std::uint32_t job);
 
 }  // namespace trireme::spank

@@ -1,4 +1,4 @@
-#include "trireme/launch/check.hpp"
+#include "trireme/launch/validation.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
@@ -92,27 +92,27 @@ layout::ParallelArrangement arrangement_of(const Contract& contract, std::option
   return arrangement;
 }
 
-/// Looks at one request from all sides and gathers what cannot be.
+/// Checks one request by every rule and gathers the mistakes.
 class Validator {
  public:
-  Validator(const Contract& contract, const Geometry& geometry)
+  Validator(const Contract& contract, const ResourceRequest& request)
       : contract_(contract),
-        geometry_(geometry),
-        tasks_(task_count(geometry)),
-        node_tasks_(tasks_on_a_node(geometry)),
-        node_gpus_(gpus_on_a_node(geometry)),
+        request_(request),
+        tasks_(task_count(request)),
+        node_tasks_(tasks_on_a_node(request)),
+        node_gpus_(gpus_on_a_node(request)),
         arrangement_(arrangement_of(contract, tasks_)) {}
 
   std::vector<std::string> validate() {
-    against_off();
+    check_off();
     if (!mistakes_.empty()) return mistakes_;
-    against_schema();
-    against_settings();
-    against_rules();
-    against_node();
-    against_gpus();
-    against_distribution();
-    against_time();
+    check_schema();
+    check_settings();
+    check_rules();
+    check_node();
+    check_gpus();
+    check_distribution();
+    check_time();
     return std::move(mistakes_);
   }
 
@@ -143,7 +143,7 @@ class Validator {
     mistakes_.push_back(format(text, std::forward<Arguments>(arguments)...));
   }
 
-  void against_off() {
+  void check_off() {
     if (!contract_.off()) return;
     for (const auto& setting : contract_.settings()) {
       if (setting.option->name == "trireme") continue;
@@ -154,7 +154,7 @@ class Validator {
     }
   }
 
-  void against_schema() {
+  void check_schema() {
     for (const auto& setting : contract_.settings()) {
       if (!setting.option->sets_any_key) continue;
       const std::string_view value = setting.value;
@@ -164,7 +164,7 @@ class Validator {
     }
   }
 
-  void against_settings() {
+  void check_settings() {
     for (const auto& setting : contract_.settings()) {
       if (setting.option->key.empty()) continue;
       const auto* const other = last_of_any_key(contract_, setting.option->key);
@@ -174,15 +174,15 @@ class Validator {
     }
   }
 
-  void against_rules();
+  void check_rules();
   std::string world_text() const;
-  void against_node();
-  void against_gpus();
-  void against_distribution();
-  void against_time();
+  void check_node();
+  void check_gpus();
+  void check_distribution();
+  void check_time();
 
   const Contract& contract_;
-  const Geometry& geometry_;
+  const ResourceRequest& request_;
   const std::optional<int> tasks_;
   const std::optional<int> node_tasks_;
   const std::optional<int> node_gpus_;
@@ -223,7 +223,7 @@ std::string Validator::world_text() const {
       divisors_text(choices));
 }
 
-void Validator::against_rules() {
+void Validator::check_rules() {
   const auto cited_quantity = [&](layout::Quantity quantity) {
     return cited_key(contract_, layout::key_of(quantity));
   };
@@ -241,7 +241,7 @@ void Validator::against_rules() {
   }
 }
 
-void Validator::against_node() {
+void Validator::check_node() {
   const auto* setting = contract_.find("tensor-parallel");
   if (setting == nullptr || !node_tasks_ || *node_tasks_ % tensor() == 0) return;
   refuse(
@@ -250,7 +250,7 @@ void Validator::against_node() {
       cited(*setting), tasks_text(*node_tasks_), divisors_text(*node_tasks_), setting->value);
 }
 
-void Validator::against_gpus() {
+void Validator::check_gpus() {
   if (!node_gpus_ || *node_gpus_ < 1) return;
   const auto backend = value_of(setting_of(contract_, "comm.backend"));
   const auto numerics = value_of(setting_of(contract_, "numerics.backend"));
@@ -274,33 +274,33 @@ void Validator::against_gpus() {
         cited(*given), gpus, divisors_text(gpus));
     return;
   }
-  if (tasks_ || !geometry_.nodes) return;
-  const std::int64_t all = std::int64_t{gpus} * *geometry_.nodes;
+  if (tasks_ || !request_.nodes) return;
+  const std::int64_t all = std::int64_t{gpus} * *request_.nodes;
   const auto mesh = known_ranks();
   if (arrangement_.data ? mesh <= all : all % mesh == 0) return;
   refuse(
       "{} does not fit {} GPUs on {} nodes (one rank computes on each GPU); try a product that "
       "is one of {}",
-      degrees(), gpus, *geometry_.nodes, divisors_text(all));
+      degrees(), gpus, *request_.nodes, divisors_text(all));
 }
 
-void Validator::against_distribution() {
-  const auto& order = geometry_.distribution;
+void Validator::check_distribution() {
+  const auto& order = request_.distribution;
   const bool spreads = order.starts_with("cyclic") || order.starts_with("plane=1,") ||
                        order == "plane=1" || order.starts_with("arbitrary");
   const auto* setting = contract_.find("tensor-parallel");
   if (!spreads || setting == nullptr || tensor() == 1) return;
   const auto* ordered = contract_.find("trireme-order");
-  if (geometry_.nodes == 1 || (ordered != nullptr && ordered->value != "auto")) return;
+  if (request_.nodes == 1 || (ordered != nullptr && ordered->value != "auto")) return;
   refuse(
       "{} does not go with --distribution = {} (neighbouring ranks, which share every matrix, "
       "would lie on different nodes); use --distribution=block, or --trireme-order=topology",
       cited(*setting), shown(order));
 }
 
-void Validator::against_time() {
+void Validator::check_time() {
   const auto lead = contract_.number("trireme-signal-lead");
-  const auto limit = geometry_.time_limit_seconds;
+  const auto limit = request_.time_limit_seconds;
   if (!lead || !limit || *lead < *limit) return;
   refuse(
       "{} is not shorter than the time limit of {} (the job would stop before it has begun); "
@@ -312,73 +312,73 @@ void Validator::against_time() {
 constexpr std::int64_t little_memory_mib = 1024;
 
 /// Where memory_of_a_task() has it from.
-std::string memory_option(const Geometry& geometry) {
-  if (geometry.cpu_memory) return format("--mem-per-cpu={}M", *geometry.cpu_memory);
-  if (geometry.node_memory) return format("--mem={}M", *geometry.node_memory);
-  return format("--mem-per-gpu={}M", geometry.gpu_memory.value_or(0));
+std::string memory_option(const ResourceRequest& request) {
+  if (request.cpu_memory) return format("--mem-per-cpu={}M", *request.cpu_memory);
+  if (request.node_memory) return format("--mem={}M", *request.node_memory);
+  return format("--mem-per-gpu={}M", request.gpu_memory.value_or(0));
 }
 
 /// Slurm's default memory is often that of one core, and the step is killed only once it computes.
-std::optional<std::string> memory_advice(const Geometry& geometry) {
-  const auto memory = memory_of_a_task(geometry);
+std::optional<std::string> memory_advice(const ResourceRequest& request) {
+  const auto memory = memory_of_a_task(request);
   if (!memory || *memory >= little_memory_mib) return std::nullopt;
   return format(
       "{} leaves {} MiB for each rank (Slurm kills the step when it takes more); ask for more, for "
       "example --mem=0 for all of a node: trireme plan CONFIG --world N tells what a rank needs",
-      memory_option(geometry), *memory);
+      memory_option(request), *memory);
 }
 
 }  // namespace
 
-std::vector<std::string> impossibilities(const Contract& contract, const Geometry& geometry) {
-  return Validator(contract, geometry).validate();
+std::vector<std::string> validate(const Contract& contract, const ResourceRequest& request) {
+  return Validator(contract, request).validate();
 }
 
-std::vector<std::string> advice(const Contract& contract, const Geometry& geometry,
-                                const Site& site) {
+std::vector<std::string> advice(const Contract& contract, const ResourceRequest& request,
+                                const StepDefaults& defaults) {
   std::vector<std::string> texts;
-  if (!contract.active() || geometry.quiet) return texts;
-  const auto tasks = task_count(geometry);
+  if (!contract.active() || request.quiet) return texts;
+  const auto tasks = task_count(request);
   const bool many = !tasks || *tasks > 1;
-  if (geometry.command == Command::srun && many) {
-    const auto& mpi = geometry.mpi.empty() ? site.default_mpi : geometry.mpi;
+  if (request.command == Command::srun && many) {
+    const auto& mpi = request.mpi.empty() ? defaults.default_mpi : request.mpi;
     if (!mpi.empty() && !mpi.starts_with("pmix")) {
       texts.push_back(format("{} (every task would see a world of one); use --mpi=pmix",
-                             geometry.mpi.empty() ? "srun starts without a PMIx, which is not this "
-                                                    "site's default"
-                                                  : "--mpi=" + shown(mpi) + " is no PMIx"));
+                             request.mpi.empty() ? "srun starts without a PMIx, which is not this "
+                                                   "site's default"
+                                                 : "--mpi=" + shown(mpi) + " is no PMIx"));
     }
-    if (!geometry.kill_on_bad_exit && !geometry.waits) {
+    if (!request.kill_on_bad_exit && !request.waits) {
       texts.emplace_back(
           "without --wait=10 a rank that dies while MPI starts leaves the others waiting (srun "
           "does "
           "not end them); add it, or export SLURM_WAIT=10");
     }
   }
-  if (geometry.command == Command::srun && !site.job_cpus_per_task.empty() &&
-      !geometry.cpus_per_task) {
+  if (request.command == Command::srun && !defaults.job_cpus_per_task.empty() &&
+      !request.cpus_per_task) {
     texts.emplace_back(
         format("the job's --cpus-per-task={0} does not reach this step (srun ignores "
                "SLURM_CPUS_PER_TASK since Slurm 22.05); add --cpus-per-task={0}, or "
                "export SRUN_CPUS_PER_TASK={0}",
-               shown(site.job_cpus_per_task)));
+               shown(defaults.job_cpus_per_task)));
   }
-  if (contract.number("tensor-parallel").value_or(1) > 1 && geometry.nodes.value_or(1) > 1 &&
-      geometry.tasks && !geometry.tasks_per_node) {
+  if (contract.number("tensor-parallel").value_or(1) > 1 && request.nodes.value_or(1) > 1 &&
+      request.tasks && !request.tasks_per_node) {
     texts.emplace_back(
         "Slurm may put unequal numbers of tasks on the nodes (tensor-parallel ranks would lie on "
         "two of them); add --ntasks-per-node");
   }
-  const bool bound_gpus = geometry.gpu_bind.find("single") != std::string::npos ||
-                          geometry.gpu_bind.find("per_task") != std::string::npos ||
-                          geometry.gpu_bind.find("map_gpu") != std::string::npos;
-  if (geometry.gpus_per_task || geometry.tasks_per_gpu || bound_gpus) {
+  const bool bound_gpus = request.gpu_bind.find("single") != std::string::npos ||
+                          request.gpu_bind.find("per_task") != std::string::npos ||
+                          request.gpu_bind.find("map_gpu") != std::string::npos;
+  if (request.gpus_per_task || request.tasks_per_gpu || bound_gpus) {
     texts.emplace_back(
         "GPUs are given to single tasks (ranks of a node then cannot reach each other's memory); "
         "use --gpus-per-node alone, each rank takes its own");
   }
-  if (auto text = memory_advice(geometry)) texts.push_back(*std::move(text));
-  if (!geometry.in_allocation && !geometry.no_kill && geometry.nodes.value_or(1) > 1) {
+  if (auto text = memory_advice(request)) texts.push_back(*std::move(text));
+  if (!request.in_allocation && !request.no_kill && request.nodes.value_or(1) > 1) {
     texts.emplace_back(
         "without --no-kill the loss of one node ends the whole job (nothing is left to say why, or "
         "to requeue it); add --no-kill");

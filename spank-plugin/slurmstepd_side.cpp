@@ -1,4 +1,4 @@
-#include "node.hpp"
+#include "slurmstepd_side.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/launch/system_text.hpp"
@@ -65,9 +65,9 @@ std::optional<std::int64_t> kills_of_step() {
   return kills;
 }
 
-void set_limit(int resource, Settings::Limit wanted, const char* name) {
-  if (wanted == Settings::Limit::keep) return;
-  const rlim_t value = wanted == Settings::Limit::none ? 0 : RLIM_INFINITY;
+void set_limit(int resource, PlugstackOptions::Limit wanted, const char* name) {
+  if (wanted == PlugstackOptions::Limit::keep) return;
+  const rlim_t value = wanted == PlugstackOptions::Limit::none ? 0 : RLIM_INFINITY;
   const rlimit limit{value, value};
   if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
     // Not the user's business; the site sees it with SlurmdDebug=verbose.
@@ -77,8 +77,9 @@ void set_limit(int resource, Settings::Limit wanted, const char* name) {
 
 /// Raises the soft limit to the hard one. Slurm would lay the submitting shell's soft limit over it
 /// after the last callback; it knows that limit from a variable of the task.
-void raise_soft_limit(spank_t spank, int resource, Settings::Limit wanted, const char* variable) {
-  if (wanted == Settings::Limit::keep) return;
+void raise_soft_limit(spank_t spank, int resource, PlugstackOptions::Limit wanted,
+                      const char* variable) {
+  if (wanted == PlugstackOptions::Limit::keep) return;
   spank_unsetenv(spank, variable);
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
@@ -88,8 +89,9 @@ void raise_soft_limit(spank_t spank, int resource, Settings::Limit wanted, const
 
 }  // namespace
 
-Node::Node(const Settings& settings, launch::Contract contract, spank_t spank)
-    : settings_(settings), contract_(std::move(contract)) {
+SlurmstepdSide::SlurmstepdSide(const PlugstackOptions& options, launch::Contract contract,
+                               spank_t spank)
+    : options_(options), contract_(std::move(contract)) {
   if (!contract_.active()) return;
   step_.job = item<std::uint32_t>(spank, S_JOB_ID);
   step_.step = item<std::uint32_t>(spank, S_JOB_STEPID);
@@ -100,7 +102,7 @@ Node::Node(const Settings& settings, launch::Contract contract, spank_t spank)
   kills_at_start_ = memory_kills();
 }
 
-void Node::open_folders(spank_t spank) {
+void SlurmstepdSide::open_folders(spank_t spank) {
   const Owner owner{item<uid_t>(spank, S_JOB_UID), item<gid_t>(spank, S_JOB_GID)};
   user_ = {owner, {}};
   gid_t* groups = nullptr;
@@ -108,14 +110,14 @@ void Node::open_folders(spank_t spank) {
   if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) == ESPANK_SUCCESS) {
     user_.groups.assign(groups, groups + count);
   }
-  const auto base = open_base(settings_.base);
+  const auto base = open_base(options_.base);
   if (!base) {
     slurm_error("trireme: %s", base.failure().text.c_str());
     return;
   }
   const auto name = format("{}", step_.job);
   if (const auto made = make_job_folder(*base, name, owner)) {
-    folder_ = format("{}/jobs/{}", settings_.base, name);
+    folder_ = format("{}/jobs/{}", options_.base, name);
   } else {
     slurm_error("trireme: %s", made.failure().text.c_str());
   }
@@ -125,20 +127,20 @@ void Node::open_folders(spank_t spank) {
     return;
   }
   record_ = *std::move(record);
-  record_path_ = format("{}/records/{}.jsonl", settings_.base, name);
+  record_path_ = format("{}/records/{}.jsonl", options_.base, name);
 }
 
-launch::MemoryKills Node::memory_kills() const {
+launch::MemoryKills SlurmstepdSide::memory_kills() const {
   return {kills_of_step(), launch::memory_kills_in(system_text("/proc/vmstat"))};
 }
 
-void Node::raise_hard_limits() const {
+void SlurmstepdSide::raise_hard_limits() const {
   if (!contract_.active()) return;
-  set_limit(RLIMIT_MEMLOCK, settings_.memlock, "memlock");
-  set_limit(RLIMIT_CORE, settings_.core, "core");
+  set_limit(RLIMIT_MEMLOCK, options_.memlock, "memlock");
+  set_limit(RLIMIT_CORE, options_.core, "core");
 }
 
-void Node::prepare_task(spank_t spank) const {
+void SlurmstepdSide::prepare_task(spank_t spank) const {
   const auto set = [&](std::string_view name, const std::string& value) {
     const std::string variable(name);
     if (value.empty()) {
@@ -151,8 +153,8 @@ void Node::prepare_task(spank_t spank) const {
   for (const auto& option : launch::options())
     set(option.variable, variables[std::string(option.variable)]);
   if (!contract_.active()) return;
-  raise_soft_limit(spank, RLIMIT_MEMLOCK, settings_.memlock, "SLURM_RLIMIT_MEMLOCK");
-  raise_soft_limit(spank, RLIMIT_CORE, settings_.core, "SLURM_RLIMIT_CORE");
+  raise_soft_limit(spank, RLIMIT_MEMLOCK, options_.memlock, "SLURM_RLIMIT_MEMLOCK");
+  raise_soft_limit(spank, RLIMIT_CORE, options_.core, "SLURM_RLIMIT_CORE");
   char node[HOST_NAME_MAX + 1] = {};
   const bool named = spank_getenv(spank, "SLURMD_NODENAME", node, sizeof node) == ESPANK_SUCCESS;
   set(launch::node_variable, named ? node : step_.node);
@@ -162,7 +164,7 @@ void Node::prepare_task(spank_t spank) const {
   set(launch::record_variable, record_path_);
 }
 
-void Node::record_task(spank_t spank) const {
+void SlurmstepdSide::record_task(spank_t spank) const {
   struct stat facts {};
   if (!record_ || ::fstat(record_.get(), &facts) != 0 || facts.st_size > largest_record) return;
   auto record = step_;
@@ -173,7 +175,8 @@ void Node::record_task(spank_t spank) const {
   record.local_rank = static_cast<std::uint32_t>(item<int>(spank, S_TASK_ID));
   record.process = item<pid_t>(spank, S_TASK_PID);
   record.wait_status = item<int>(spank, S_TASK_EXIT_STATUS) & 0xFFFF;
-  record.out_of_memory = launch::judge_memory(record.wait_status, kills_at_start_, memory_kills());
+  record.out_of_memory =
+      launch::detect_out_of_memory(record.wait_status, kills_at_start_, memory_kills());
   const auto line = launch::record_line(record) + "\n";
   // One write in append mode: lines of several steps do not mix.
   if (::write(record_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+/// Variables that the launch leaves in a task's environment beside those of its options. Manual
+/// pages and documents are made from this table.
+namespace trireme::launch {
+
+/// Options of tmpfs for a job's folder on a node. It is for links and notes; what is larger belongs
+/// where the site counts it.
+inline constexpr std::string_view job_folder_limits = "size=1m,nr_inodes=256,mode=0700";
+
+/// A variable that is not asked for but found.
+struct TaskVariable {
+  std::string_view variable;
+  std::string_view set_by;
+  std::string_view says;
+};
+std::span<const TaskVariable> task_variables();
+
+}  // namespace trireme::launch
