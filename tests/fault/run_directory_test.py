@@ -137,8 +137,8 @@ def check_refusals(place, check):
     place.train("finished", 2, code=6, train__steps=8, data__train=place.folder / "no-such")
     after = sorted((str(path), path.stat().st_mtime_ns) for path in run.rglob("*"))
     check(before == after, f"refused starts have changed {set(before) ^ set(after)}")
-    story = json.loads(place.trireme("why", run, "--no-slurm", "--json"))
-    check(story["ending"] == "finished", f"the story's ending: {story}")
+    postmortem = json.loads(place.trireme("why", run, "--no-slurm", "--json"))
+    check(postmortem["ending"] == "finished", f"the postmortem's ending: {postmortem}")
     place.trireme("train", code=USAGE)
     check(not (place.folder / "runs").exists(), "a start without a configuration made a run")
 

@@ -148,7 +148,7 @@ def check_report(check, arguments, folder):
         check(victim in collective["missing_ranks"], f"the victim is not missing: {report}")
 
 
-def check_story(check, arguments, folder):
+def check_postmortem(check, arguments, folder):
     """What `trireme why` makes of the run that the fault left behind."""
     victim, number, words, _ = FAULTS[arguments.fault]
     answer = subprocess.run([arguments.trireme, "why", folder / "run", "--no-slurm", "--json"],
@@ -156,15 +156,15 @@ def check_story(check, arguments, folder):
     check(answer.returncode == 0, f"trireme why ends with {answer.returncode}: {answer.stderr}")
     if answer.returncode != 0:
         return
-    story = json.loads(answer.stdout)
-    check(story["ending"] == "failed", f"the story's ending: {story}")
-    check(story["cause"]["rank"] == victim, f"the story names another rank: {story}")
-    check(bool(story["advice"]), f"the story has no advice: {story}")
+    postmortem = json.loads(answer.stdout)
+    check(postmortem["ending"] == "failed", f"the postmortem's ending: {postmortem}")
+    check(postmortem["cause"]["rank"] == victim, f"the postmortem names another rank: {postmortem}")
+    check(bool(postmortem["advice"]), f"the postmortem has no advice: {postmortem}")
     if number is None:
         return
-    others = {event["who"].split(" on ")[0] for event in story["events"]}
+    others = {event["who"].split(" on ")[0] for event in postmortem["events"]}
     wanted = {f"rank {rank}" for rank in range(RANKS) if rank != victim}
-    check(wanted <= others, f"the story is silent of {wanted - others}: {story}")
+    check(wanted <= others, f"the postmortem is silent of {wanted - others}: {postmortem}")
 
 
 def main():
@@ -192,7 +192,7 @@ def main():
         check(not processes_with(name), f"still running: {processes_with(name)}")
         check_ranks(check, arguments, folder, fault_time)
         check_report(check, arguments, folder)
-        check_story(check, arguments, folder)
+        check_postmortem(check, arguments, folder)
         print(f"{arguments.fault}: mpirun ended {ended - fault_time:.1f} s after the fault")
         if check.failures:
             print(said)

@@ -44,21 +44,21 @@ gone_within() {
   awk -v b="$begin" -v e="$EPOCHREALTIME" 'BEGIN {printf "gone after %.1f s\n", e - b}' >>gone.log
 }
 
-# blames NAME RANK NODE WORDS: what ranks said, failure.json and the story agree.
+# blames NAME RANK NODE WORDS: what ranks said, failure.json and the postmortem agree.
 blames() {
   local said
   grep -v " train: step " "$1.out"
   said=$(sed -n 's/^trireme: failed with exit code 5: .*; first failing \(rank .*\); log: .*/\1/p' \
     "$1.out" | sort -u)
   equal "rank $2 on $3" "$said"
-  run "$program" why "$1" --json >story.json
-  cat story.json
+  run "$program" why "$1" --json >postmortem.json
+  cat postmortem.json
   python3 - "$@" <<'END'
 import json, sys
 name, rank, node, words = sys.argv[1:]
-for story in [json.load(open("story.json"))["cause"]]:
-    assert (story["rank"], story["host"]) == (int(rank), node), story
-    assert words in story["text"], story
+for postmortem in [json.load(open("postmortem.json"))["cause"]]:
+    assert (postmortem["rank"], postmortem["host"]) == (int(rank), node), postmortem
+    assert words in postmortem["text"], postmortem
 report = json.load(open(f"{name}/failure.json"))
 assert (report["first_failing_rank"], report["host"]) == (int(rank), node), report
 END

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-/// How a task ended, as the node saw it: one JSON object a line, appended by the plugin to a record
-/// of the job on that node, and read by whoever tells the story of a failure.
+/// Record of how a task ended, as the node saw it: one JSON object a line, appended by the plugin
+/// to a file of the job on that node, and read by the postmortem.
 namespace trireme::launch {
 
 enum class OutOfMemory { no, likely, yes };

@@ -51,7 +51,8 @@ layout::NetworkPath switches_above(const base::Environment& environment);
 
 /// Slurm's job number, digits alone; none outside of a job.
 std::optional<std::string> job_number(const base::Environment& environment);
-/// The number of srun's step; none outside of one, and for batch and interactive steps.
+/// Number of srun's step, in an interactive step the one that Slurm reserves for it
+/// (SLURM_INTERACTIVE_STEP); none outside of steps, and in batch scripts.
 std::optional<std::uint32_t> step_number(const base::Environment& environment);
 
 /// When the job's time limit ends, in seconds since 1970, as Slurm said at its start; none where it
