@@ -26,7 +26,7 @@ Every setting of a run is a key with a type, a default and an origin. Sources, w
 A key that does not exist is an error, wherever it is set.
 
 ## Files
-```
+```ini
 include = base.conf        # reads that file here; relative to the folder of this one
 train.steps = 100          # full name, outside of a section
 

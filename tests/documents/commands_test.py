@@ -1,11 +1,11 @@
-"""Runs every command that README.md and docs show, on a model of seconds.
+"""Runs every command that README.md and the pages of docs and slurm show, on a model of seconds.
 
 usage: commands_test.py BUILD
 
-A command is a line of a fenced block, without a language or of a shell, that begins with a program. Each
-runs as it stands, in a folder where `trireme`, RUN and the other names of the documents mean
-something small (STAND_INS), or is named in EXCEPTIONS with the reason; an exception that nothing
-needs any more fails, too.
+Each command (blocks.py) runs as it stands, in a folder where `trireme`, RUN and the other names of the
+documents mean something small (STAND_INS), or is named in EXCEPTIONS with the reason; an exception
+that nothing needs any more fails, too. Names that docs/checkpoint-format.md shows are looked for in
+the checkpoint that is made here (checkpoint_names.py).
 """
 
 import os
@@ -16,26 +16,25 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+
+import blocks  # noqa: E402
+import checkpoint_names  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# That page is a story, whose commands need one another: mpi.first_model tells it whole.
-STORY = ROOT / "docs/first-model.md"
-PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page != STORY),
-         *sorted((ROOT / "slurm").glob("*.md"))]
-PROGRAMS = re.compile(
-    r"^(?:[A-Z_]+=\S+ )*(?:\$ )?(?:sudo )?"
-    r"(?:trireme|mpirun|srun|sbatch|salloc|scontrol|h5dump|python3|cmake|cpack|ctest|dpkg|tar|git|man|"
-    r"cp|cd|scripts/\S+|build/\S+|perf/\S+|tests/\S+|/tmp/\S+|trireme-[0-9.]+-x86_64/\S+)(?: |$)")
-# A line of a block that begins so is a table or an answer, whatever word it begins with.
-NO_COMMAND = re.compile("[─►│▼]")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "slurm").rglob("*.md"))]
+# Commands of these pages need one another; the test named runs the page from top to bottom.
+RUN_ELSEWHERE = {"docs/first-model.md": "mpi.first_model"}
 
 BUILDS = "builds or installs: it is how this test's program came to be"
 TESTS = "starts tests, of which this is one"
 LONG = "takes minutes"
-CLUSTER = "starts a cluster: slurm.cluster does all of it"
-PACKAGE = "installs packages: package.deb does it in a layer of its own"
-CARD = "needs a card or the archive made for one: package.bundle"
-PEER = "needs the other project, from the network"
-BENCH = "a benchmark of the whole machine: unit.apps runs the like small"
+CLUSTER = "needs root, starts a Slurm cluster: slurm.cluster does all of it"
+PACKAGE = "needs root, installs packages: package.deb does it in a layer of its own"
+GPU = "needs a GPU or the archive made for one: package.bundle"
+PEER = "needs the other project, from the internet"
+BENCH = "a benchmark of the whole machine, minutes: unit.apps runs the like small"
 EXCEPTIONS = {
     r"^scripts/(quickstart|setup|build)\b": BUILDS,
     r"^scripts/(test|lint)\b": TESTS,
@@ -43,14 +42,14 @@ EXCEPTIONS = {
     r"^cpack ": PACKAGE,
     r"^dpkg ": PACKAGE,
     r"^srun --help": PACKAGE,
-    r"^\$ sudo scripts/cluster ": CLUSTER,
+    r"^sudo scripts/cluster ": CLUSTER,
     r"^scripts/bundle\b": LONG,
-    r"^tar ": CARD,
-    r"gpu-check\b": CARD,
-    r"cuda": CARD,
+    r"^tar -xf trireme-": GPU,
+    r"/bin/gpu-check\b": GPU,
+    r"backend[ =]cuda\b": GPU,
     r"^perf/compare/(pytorch|picotron)/": PEER,
     r"perf/compare/(collectives|net_plugin)/run": LONG,
-    r"bench gemm": BENCH,
+    r"^trireme bench gemm\b(?!.*backend)": BENCH,
     r"^build/perf/bench/": BENCH,
     r"^ctest ": TESTS,
 }
@@ -80,20 +79,9 @@ checkpoint.every_steps = 2
 """
 
 
-def shown_commands():
-    """Page, line number and text of every command that is shown."""
-    for page in PAGES:
-        fenced, language = False, ""
-        for number, line in enumerate(page.read_text().splitlines(), 1):
-            if line.startswith("```"):
-                fenced, language = not fenced, line[3:].strip()
-            elif fenced and language in ("", "sh", "bash") and PROGRAMS.match(line) and not NO_COMMAND.search(line):
-                yield page, number, line
-
-
 def command_of(line):
-    """Without the remark behind it, which stands after two blanks or `#`."""
-    return re.sub(r"( {3,}| +# ).*$", "", line).removeprefix("$ ")
+    """Without the remark behind it."""
+    return re.sub(r"\s+# .*$", "", line)
 
 
 class Place:
@@ -142,10 +130,12 @@ class Place:
                   "--set parallel.pipeline=1 --set run.directory=runs/by-hand")
         self.must("trireme checkpoint export runs/by-hand --to HF_DIR")
 
+    def step(self):
+        return max((self.folder / "runs/by-hand/checkpoints").glob("step-*"))
+
     def meant(self, command):
         for pattern, text in STAND_INS:
-            step = max((self.folder / "runs/by-hand/checkpoints").glob("step-*"))
-            command = re.sub(pattern, text.format(step=step), command)
+            command = re.sub(pattern, text.format(step=self.step()), command)
         if "export" in command:
             shutil.rmtree(self.folder / "HF_DIR")
         if " train " in command:
@@ -175,36 +165,59 @@ def reason_to_skip(command):
     return None, None
 
 
+class Tally:
+    """What was done, and what did not go well."""
+
+    def __init__(self):
+        self.used, self.failures, self.done = set(), 0, 0
+
+    def fail(self, text):
+        self.failures += 1
+        print(f"FAILED  {text}", flush=True)
+
+    def run(self, place, where, line):
+        pattern, reason = reason_to_skip(line)
+        if reason:
+            self.used.add(pattern)
+            print(f"not run {where}: {command_of(line)} ({reason})")
+            return
+        command = place.meant(command_of(line))
+        code, text = place.run(command)
+        self.done += 1
+        if code == 0:
+            print(f"ok      {where}: {command}", flush=True)
+        else:
+            self.fail(f"{where}: {command}\nexit code {code}\n{text}")
+
+
+def look_at(page, name, place, build, tally):
+    read = blocks.read_page(page.read_text())
+    for number, text in read.findings:
+        tally.fail(f"{name}:{number}: {text}")
+    if name in RUN_ELSEWHERE:
+        print(f"not run {name}: its {len(read.commands)} commands ({RUN_ELSEWHERE[name]} does)")
+        return
+    for number, line in read.commands:
+        for word in lacking(line, build):
+            tally.fail(f"{name}:{number}: there is no {word}, and no target makes it")
+        tally.run(place, f"{name}:{number}", line)
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    place = Place(build)
-    used, failures, done = set(), 0, 0
+    tally, place = Tally(), Place(build)
     try:
         place.prepare()
-        for page, number, line in shown_commands():
-            where = f"{page.relative_to(ROOT)}:{number}"
-            for word in lacking(line, build):
-                failures += 1
-                print(f"FAILED  {where}: there is no {word}, and no target makes it")
-            pattern, reason = reason_to_skip(line)
-            if reason:
-                used.add(pattern)
-                print(f"not run {where}: {command_of(line)} ({reason})")
-                continue
-            command = place.meant(command_of(line))
-            code, text = place.run(command)
-            done += 1
-            print(f"{'ok     ' if code == 0 else 'FAILED '} {where}: {command}", flush=True)
-            if code != 0:
-                failures += 1
-                print(f"exit code {code}\n{text}")
+        for finding in checkpoint_names.findings((ROOT / "docs/checkpoint-format.md").read_text(), place.step()):
+            tally.fail(f"docs/checkpoint-format.md: {finding}")
+        for page in PAGES:
+            look_at(page, str(page.relative_to(ROOT)), place, build, tally)
     finally:
         shutil.rmtree(place.folder)
-    for pattern in EXCEPTIONS.keys() - used:
-        failures += 1
-        print(f"FAILED  nothing shown needs the exception {pattern}; take it out")
-    print(f"{done} commands done, {failures} failures")
-    return 1 if failures or done < 15 else 0
+    for pattern in EXCEPTIONS.keys() - tally.used:
+        tally.fail(f"nothing shown needs the exception {pattern}; take it out")
+    print(f"{tally.done} commands done, {tally.failures} failures")
+    return 1 if tally.failures or tally.done < 15 else 0
 
 
 if __name__ == "__main__":
