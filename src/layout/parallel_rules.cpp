@@ -32,10 +32,14 @@ std::vector<int> divisors(std::int64_t number) {
   return base::divisors(static_cast<int>(std::clamp<std::int64_t>(number, 1, most)));
 }
 
-/// The next multiples of `unit` around `number`: "8 or 12".
+/// The next multiples of `unit` around `number`: "8 or 12". The upper one is left out where it is
+/// beyond all numbers.
 std::string nearest_multiples(std::int64_t number, std::int64_t unit) {
   const auto below = number / unit * unit;
-  return below == 0 ? format("{}", unit) : format("{} or {}", below, below + unit);
+  if (below == 0) return format("{}", unit);
+  std::int64_t above = 0;
+  if (__builtin_add_overflow(below, unit, &above)) return format("{}", below);
+  return format("{} or {}", below, above);
 }
 
 class Rules {
