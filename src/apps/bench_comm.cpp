@@ -132,7 +132,7 @@ base::ExitCode run_comm(const CommOptions& options, Context& context) {
   check_memory(all, 1);
   const bool on_gpus = std::any_of(options.backends.begin(), options.backends.end(), is_of_gpus);
   const auto gpus = on_gpus ? topology::GpuUse::one_each : topology::GpuUse::none;
-  return runtime::start_ranks(
+  return runtime::run_on_ranks(
       context.environment, gpus, [&](comm::MpiRuntime& mpi, const comm::NcclLog* log) {
         check_memory(all, mpi.local_size());
         if (mpi.world_rank().value() == 0 && !options.json) {

@@ -69,7 +69,7 @@ void write_result(Context& context, const checkpoint::DiskMeasurement& result, b
 
 base::ExitCode run_io(const IoOptions& options, Context& context) {
   const auto disk = disk_options(options);
-  return runtime::start_ranks(
+  return runtime::run_on_ranks(
       context.environment, topology::GpuUse::none,
       [&](comm::MpiRuntime& mpi, const comm::NcclLog*) {
         const auto world = mpi.make_world();

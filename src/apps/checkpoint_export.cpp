@@ -1,7 +1,7 @@
 // trireme checkpoint export
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/train/weights.hpp"
+#include "trireme/huggingface/export.hpp"
 
 #include "apps/commands.hpp"
 
@@ -18,7 +18,7 @@ device::DType dtype_named(const std::string& name) {
 }
 
 Action prepare_export(CLI::App& app) {
-  auto options = std::make_shared<train::ExportRequest>();
+  auto options = std::make_shared<huggingface::ExportRequest>();
   app.add_option("DIR", options->step, "Step folder, or a run folder: its newest good step")
       ->required();
   app.add_option("--to", options->folder, "Folder to write")->type_name("HF_DIR")->required();
@@ -27,7 +27,7 @@ Action prepare_export(CLI::App& app) {
       ->type_name("FILE");
   app.add_flag_callback(
       "--without-tokenizer",
-      [options] { options->with_tokenizer = train::ExportTokenizer::left_out; },
+      [options] { options->with_tokenizer = huggingface::ExportTokenizer::left_out; },
       "Writes weights and configuration alone");
   app.add_option_function<std::string>(
          "--dtype", [options](const std::string& name) { options->dtype = dtype_named(name); },
@@ -35,7 +35,7 @@ Action prepare_export(CLI::App& app) {
       ->type_name("fp32|bf16")
       ->default_str("fp32");
   return [options](Context& context) {
-    train::export_huggingface(*options);
+    huggingface::export_folder(*options);
     context.out.write(base::format("wrote {}\n", options->folder.string()));
     return base::ExitCode::done;
   };

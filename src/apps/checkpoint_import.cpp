@@ -1,8 +1,8 @@
 // trireme checkpoint import
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/huggingface/import.hpp"
 #include "trireme/runtime/session.hpp"
-#include "trireme/train/weights.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/session_options.hpp"
@@ -31,11 +31,11 @@ Action prepare_import(CLI::App& app) {
         config::Config::resolve({.files = {}, .environment = context.environment, .settings = {}}));
     return runtime::Session::start(
         session_options(config), context.environment, [&](runtime::Session& session) {
-          const auto step = train::import_huggingface({.folder = options->folder,
-                                                       .run = options->run,
-                                                       .tool_version = tool_version(),
-                                                       .job = session.cluster.identity.job},
-                                                      *session.cluster.world);
+          const auto step = huggingface::import_folder({.folder = options->folder,
+                                                        .run = options->run,
+                                                        .tool_version = tool_version(),
+                                                        .job = session.cluster.identity.job},
+                                                       *session.cluster.world);
           if (session.cluster.rank.value() == 0) {
             context.out.write(base::format("wrote {}\n", step.string()));
             context.out.flush();

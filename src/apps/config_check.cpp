@@ -3,7 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/model/model_config.hpp"
+#include "trireme/huggingface/config.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ base::Result<std::vector<std::string>> check_run(const config::Config& config) {
   if (tokenizer_is_missing) {
     unknown.push_back(format("the size of the vocabulary (there is no '{}' here)", tokenizer));
   }
-  const auto model = tokenizer_is_missing ? model::from_config(config, some_vocabulary)
+  const auto model = tokenizer_is_missing ? huggingface::configured_model(config, some_vocabulary)
                                           : train::model_from(config);
   if (!model.ok()) return model.failure();
   const auto mesh = engine::mesh_from(config, *model, fewest_ranks(keys.parallel));

@@ -1,7 +1,8 @@
 // trireme eval
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/train/evaluate.hpp"
+#include "trireme/inference/evaluate.hpp"
+#include "trireme/runtime/session.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
@@ -40,10 +41,10 @@ Action prepare_eval(CLI::App& app) {
     const auto config = base::value_or_throw(resolved.resolve(context.environment));
     return runtime::Session::start(
         session_options(config), context.environment, [&](runtime::Session& session) {
-          const auto evaluation = train::evaluate_weights(options->weights, config, session);
+          const auto evaluation = inference::evaluate_weights(options->weights, config, session);
           if (session.cluster.rank.value() == 0) {
-            context.out.write(options->json ? train::to_json(evaluation).dump() + "\n"
-                                            : train::text(evaluation));
+            context.out.write(options->json ? inference::to_json(evaluation).dump() + "\n"
+                                            : inference::text(evaluation));
             context.out.flush();
           }
           return base::ExitCode::done;

@@ -1,10 +1,11 @@
 // trireme generate
-#include "trireme/train/generate.hpp"
+#include "trireme/inference/generate.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/runtime/session.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
@@ -18,7 +19,7 @@ namespace trireme::apps {
 namespace {
 
 struct GenerateOptions {
-  train::GenerateRequest request;
+  inference::GenerateRequest request;
   std::string prompts_file;
   bool json = false;
 };
@@ -71,21 +72,23 @@ void check_prompts(const GenerateOptions& options) {
   }
 }
 
-std::string json_line(const train::GenerateRequest& request, const train::Answer& answer) {
+std::string json_line(const inference::GenerateRequest& request, const inference::Answer& answer) {
   const base::Json json{{"prompt", request.prompts[answer.prompt]},
                         {"text", answer.text},
                         {"tokens", answer.tokens},
                         {"prompt_tokens", answer.prompt_tokens},
-                        {"ending", answer.ending == train::Ending::length ? "length" : "stop"}};
+                        {"ending", answer.ending == inference::Ending::length ? "length" : "stop"}};
   return json.dump() + "\n";
 }
 
 /// One prompt is answered while a reader watches; several come one after the other.
-train::AnswerListener listener_of(const GenerateOptions& options, Output& out) {
+inference::AnswerListener listener_of(const GenerateOptions& options, Output& out) {
   const auto& request = options.request;
-  train::AnswerListener listener;
+  inference::AnswerListener listener;
   if (options.json) {
-    listener.answer = [&](const train::Answer& answer) { out.write(json_line(request, answer)); };
+    listener.answer = [&](const inference::Answer& answer) {
+      out.write(json_line(request, answer));
+    };
     return listener;
   }
   if (request.prompts.size() == 1) {
@@ -96,13 +99,13 @@ train::AnswerListener listener_of(const GenerateOptions& options, Output& out) {
       out.flush();
     };
     // What the log says next begins a line of its own.
-    listener.answer = [&](const train::Answer&) {
+    listener.answer = [&](const inference::Answer&) {
       out.write("\n");
       out.flush();
     };
     return listener;
   }
-  listener.answer = [&](const train::Answer& answer) {
+  listener.answer = [&](const inference::Answer& answer) {
     const auto& prompt = request.prompts[answer.prompt];
     out.write(base::format("--- {}\n{}{}\n", answer.prompt + 1, prompt, answer.text));
     out.flush();
@@ -177,12 +180,13 @@ Action prepare_generate(CLI::App& app) {
     return runtime::Session::start(
         session_options(config), context.environment, [&](runtime::Session& session) {
           if (come_from_input(*options)) {
-            add_prompts(*options, train::prompts_from_input(session, [] {
+            add_prompts(*options, inference::prompts_from_input(session, [] {
               return prompts_in(read_standard_input(), "standard input");
             }));
             check_prompts(*options);
           }
-          train::generate(options->request, config, session, listener_of(*options, context.out));
+          inference::generate(options->request, config, session,
+                              listener_of(*options, context.out));
           return base::ExitCode::done;
         });
   };

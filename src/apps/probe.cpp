@@ -1,7 +1,8 @@
 // trireme probe
-#include "trireme/train/probe.hpp"
+#include "trireme/inference/probe.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/runtime/session.hpp"
 
 #include "apps/commands.hpp"
 #include "apps/config_arguments.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 Action prepare_probe(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
-  auto request = std::make_shared<train::ProbeRequest>();
+  auto request = std::make_shared<inference::ProbeRequest>();
   app.add_option("--weights", request->weights,
                  "Checkpoint step, run directory (its newest step) or Hugging Face folder")
       ->type_name("PATH")
@@ -32,7 +33,7 @@ Action prepare_probe(CLI::App& app) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
     return runtime::Session::start(session_options(config), context.environment,
                                    [&](runtime::Session& session) {
-                                     train::probe(*request, config, session);
+                                     inference::probe(*request, config, session);
                                      return base::ExitCode::done;
                                    });
   };

@@ -1,4 +1,4 @@
-// trireme train: argv to Trainer. Next: src/train/launch.cpp, src/train/trainer.cpp.
+// trireme train: argv to Trainer. Next: src/runtime/session.cpp, src/train/trainer.cpp.
 #include "trireme/base/error.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"

@@ -25,6 +25,10 @@ std::string number_text(double value) {
   return shortest(value);
 }
 
+std::string fixed_text(double value, int digits) {
+  return std::isnan(value) ? "nan" : format("{:.{}f}", value, digits);
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   constexpr std::array<const char*, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double amount = static_cast<double>(bytes);

@@ -1,4 +1,4 @@
-#include "checkpoint/box_runs.hpp"
+#include "trireme/checkpoint/box_runs.hpp"
 
 namespace trireme::checkpoint {
 namespace {

@@ -1,10 +1,10 @@
 #include "checkpoint/folder_names.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/random_id.hpp"
 #include "trireme/checkpoint/folders.hpp"
 
 #include <charconv>
-#include <random>
 
 namespace trireme::checkpoint {
 namespace {
@@ -42,19 +42,12 @@ std::optional<FolderName> parse_folder_name(std::string_view name) {
   return parsed;
 }
 
-std::string random_id() {
-  std::random_device source;
-  std::string text;
-  for (int word = 0; word < 4; ++word) text += base::format("{:08x}", source());
-  return text;
-}
-
 std::string temporary_name(std::int64_t step) {
-  return base::format("{}{}{}", step_folder_name(step), temporary_mark, random_id());
+  return base::format("{}{}{}", step_folder_name(step), temporary_mark, base::random_id());
 }
 
 std::string replaced_name(std::int64_t step) {
-  return base::format("{}{}{}", step_folder_name(step), replaced_mark, random_id());
+  return base::format("{}{}{}", step_folder_name(step), replaced_mark, base::random_id());
 }
 
 }  // namespace trireme::checkpoint

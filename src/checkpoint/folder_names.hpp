@@ -20,8 +20,6 @@ struct FolderName {
 };
 std::optional<FolderName> parse_folder_name(std::string_view name);
 
-/// 32 hexadecimal digits that nobody else has.
-std::string random_id();
 std::string temporary_name(std::int64_t step);
 std::string replaced_name(std::int64_t step);
 

@@ -1,4 +1,4 @@
-#include "checkpoint/output_file.hpp"
+#include "trireme/checkpoint/output_file.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/folder_sync.hpp"

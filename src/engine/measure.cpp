@@ -1,7 +1,5 @@
-#include "trireme/engine/decoder.hpp"
 #include "trireme/engine/engine.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -11,8 +9,8 @@ using layout::Axis;
 
 namespace {
 
-template <typename Options>
-std::unique_ptr<comm::ProcessGroup> pretended(const char* name, const Options& options, Axis axis) {
+std::unique_ptr<comm::ProcessGroup> pretended(const char* name, const EngineOptions& options,
+                                              Axis axis) {
   return comm::make_dry_run_group(name, options.mesh.group(axis, options.rank),
                                   options.mesh.coordinate(axis, options.rank),
                                   comm::DryRunData::untouched);
@@ -47,21 +45,6 @@ MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels) {
   return memory.peak_bytes();
 }
 
-/// The step that needs the most: every slot up to its last position, and the rows with as few of
-/// the slots as can hold them.
-std::vector<model::SequencePart> largest_step(const DecoderOptions& options) {
-  std::vector<model::SequencePart> parts;
-  std::int64_t first_row = 0;
-  for (int slot = 0; slot < options.capacity.slots; ++slot) {
-    const std::int64_t others = options.capacity.slots - slot - 1;
-    const auto count =
-        std::min(options.capacity.positions, options.rows_at_once - first_row - others);
-    parts.push_back({slot, options.capacity.positions - count, first_row, count});
-    first_row += count;
-  }
-  return parts;
-}
-
 }  // namespace
 
 MemoryUse measure(const EngineOptions& options) {
@@ -72,17 +55,6 @@ std::vector<device::GemmCall> gemm_calls_of(const EngineOptions& options) {
   std::vector<device::GemmCall> calls;
   pretend(options, *device::make_recording_kernels(calls));
   return calls;
-}
-
-MemoryUse measure(const DecoderOptions& options) {
-  const auto tensor = pretended("tp", options, Axis::tensor);
-  const auto pipeline = pretended("pp", options, Axis::pipeline);
-  auto memory = Memory::measuring();
-  const auto kernels = device::make_measuring_kernels();
-  Decoder decoder(options, {tensor.get(), pipeline.get(), nullptr, nullptr}, *kernels, memory);
-  decoder.run(largest_step(options),
-              std::vector<std::int32_t>(static_cast<std::size_t>(options.rows_at_once)));
-  return memory.peak_bytes();
 }
 
 }  // namespace trireme::engine

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trireme/engine/engine.hpp"
+#include "trireme/engine/registrations.hpp"
 #include "trireme/model/stage.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
@@ -8,7 +9,6 @@
 #include "gradients.hpp"
 #include "graphs.hpp"
 #include "pipeline.hpp"
-#include "registrations.hpp"
 
 #include <memory>
 #include <optional>

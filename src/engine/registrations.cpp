@@ -1,4 +1,4 @@
-#include "registrations.hpp"
+#include "trireme/engine/registrations.hpp"
 
 namespace trireme::engine {
 

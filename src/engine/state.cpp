@@ -3,6 +3,7 @@
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/philox.hpp"
+#include "trireme/engine/parameter_parts.hpp"
 
 #include "parts.hpp"
 

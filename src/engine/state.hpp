@@ -17,10 +17,4 @@ struct Ownership {
 Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
                        int data_rank);
 
-/// The shard pieces of a rank's flat buffers, as boxes of logical tensors. `gradients` may be
-/// empty.
-std::vector<ParameterPart> parameter_parts(const model::StageParameters& stage,
-                                           const device::Tensor& parameters,
-                                           const device::Tensor& gradients);
-
 }  // namespace trireme::engine

@@ -1,5 +1,6 @@
 #include "trireme/model/model_config.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/model/parameters.hpp"
@@ -90,31 +91,22 @@ base::Result<Architecture> architecture(std::string_view wanted) {
       base::format("model.architecture = {} is not built in; use gpt2, llama or qwen3", wanted));
 }
 
-base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t vocabulary) {
-  ModelConfig model;
+base::Result<ModelConfig> from_config(const config::Config& config,
+                                      const std::optional<ModelConfig>& from,
+                                      std::int64_t vocabulary) {
+  auto model = from.value_or(ModelConfig{});
   const auto& keys = config.options().model;
-  const auto& folder = keys.from;
-  if (!folder.empty()) {
-    if (!std::filesystem::exists(std::filesystem::path(folder) / "config.json")) {
-      return mistake(
-          base::format("{}: there is no '{}/config.json' (it says what the model is); name a "
-                       "Hugging Face folder",
-                       config.cited("model.from"), folder));
-    }
-    auto read = read_huggingface(folder);
-    if (!read) return read.failure();
-    model = *read;
-  }
+  TRIREME_EXPECT(from.has_value() == !keys.from.empty(), "model.from was read where it is given");
   if (const auto given = keys.architecture) {
-    if (!folder.empty() && *given != model.architecture) {
+    if (from && *given != model.architecture) {
       return mistake(
           base::format("{} but {} holds a {} (a model has one family); drop one of "
                        "the two keys",
-                       config.cited("model.architecture"), folder, name(model.architecture)));
+                       config.cited("model.architecture"), keys.from, name(model.architecture)));
     }
-    if (folder.empty()) model.tie_word_embeddings = *given == Architecture::gpt2;
+    if (!from) model.tie_word_embeddings = *given == Architecture::gpt2;
     model.architecture = *given;
-  } else if (folder.empty()) {
+  } else if (!from) {
     return mistake(
         "model.architecture is not given (there is nothing to train); set it to gpt2, llama or "
         "qwen3, set model.from to a folder with a Hugging Face config.json, or name a run that has "

@@ -201,7 +201,7 @@ base::ExitCode Session::start(const SessionOptions& options, const base::Environ
   });
 }
 
-base::ExitCode start_ranks(
+base::ExitCode run_on_ranks(
     const base::Environment& environment, topology::GpuUse gpus,
     const std::function<base::ExitCode(comm::MpiRuntime&, const comm::NcclLog*)>& body) {
   const Process process(environment, gpus);

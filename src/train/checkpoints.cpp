@@ -6,9 +6,9 @@
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/save.hpp"
+#include "trireme/checkpoint/state_names.hpp"
 #include "trireme/comm/agree.hpp"
-
-#include "state_names.hpp"
+#include "trireme/huggingface/config.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -25,7 +25,7 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   state["planned_steps"] = config.options().train.steps;
   state["zero_level"] = options.zero_level;
   state["seed"] = options.seed;
-  state["model"] = model::to_huggingface(options.model);
+  state["model"] = huggingface::config_json(options.model);
   if (progress.evaluation_is_due) state["evaluation_is_due"] = true;
   // Whether the run has one is asked by those who read it.
   state["tokenizer"] = std::filesystem::absolute(run / "tokenizer.json").string();
@@ -38,11 +38,11 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
 std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
                                          const checkpoint::Manifest& manifest,
                                          device::HostMirror& mirror) {
-  const bool fresh = has_fresh_optimizer(manifest);
+  const bool fresh = checkpoint::has_fresh_optimizer(manifest);
   std::vector<checkpoint::LoadItem> items;
   for (const auto& part : engine.state_parts()) {
     const auto values = mirror.of(part.values);
-    if (fresh && is_moment(part.name)) {
+    if (fresh && checkpoint::is_moment(part.name)) {
       std::fill_n(values.f32(), layout::element_count(part.box), 0.0F);
       continue;
     }

@@ -18,8 +18,4 @@ std::string number_text(double value) {
   return std::isnan(value) ? "nan" : base::format("{}", value);
 }
 
-std::string number_text(double value, int digits) {
-  return std::isnan(value) ? "nan" : base::format("{:.{}f}", value, digits);
-}
-
 }  // namespace trireme::train

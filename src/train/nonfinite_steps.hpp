@@ -28,7 +28,5 @@ class NonfiniteSteps {
 
 /// The number; "nan" whatever its sign, which says nothing.
 std::string number_text(double value);
-/// The same with so many digits behind the point.
-std::string number_text(double value, int digits);
 
 }  // namespace trireme::train

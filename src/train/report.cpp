@@ -129,7 +129,7 @@ void Report::finished(const FinishRecord& record) {
     return;
   }
   const auto held_out =
-      held_out_loss_ ? ", held-out loss " + number_text(*held_out_loss_, 4) : std::string{};
+      held_out_loss_ ? ", held-out loss " + base::fixed_text(*held_out_loss_, 4) : std::string{};
   base::log::info("train",
                   "done: {} steps ({} in this start, {}), {} tokens{}; next: trireme generate "
                   "--weights {} --prompt TEXT, or trireme eval --weights {}",
@@ -224,8 +224,8 @@ void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, doub
           {"tokens", tokens},
           {"seconds", seconds}});
   base::log::info("train", "step {:>6}/{}  held-out loss {}  perplexity {}  ({} tokens, {})", step,
-                  settings_.steps, number_text(loss, 4), number_text(std::exp(loss), 2), tokens,
-                  base::duration_text(seconds));
+                  settings_.steps, base::fixed_text(loss, 4), base::fixed_text(std::exp(loss), 2),
+                  tokens, base::duration_text(seconds));
 }
 
 void Report::saved(const SaveRecord& record) {

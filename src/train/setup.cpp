@@ -6,12 +6,13 @@
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
+#include "trireme/huggingface/config.hpp"
+#include "trireme/huggingface/run_files.hpp"
+#include "trireme/huggingface/weights.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/session.hpp"
-#include "trireme/train/weights.hpp"
 
 #include "resolved_values.hpp"
-#include "run_files.hpp"
 
 #include <algorithm>
 
@@ -21,9 +22,9 @@ namespace fs = std::filesystem;
 
 base::Result<model::ModelConfig> model_from(const config::Config& config) {
   std::int64_t vocabulary = 0;
-  const auto known = known_model(config);
+  const auto known = huggingface::known_model(config);
   if (!known) return known.failure();
-  const auto tokenizer = tokenizer_of_run(config);
+  const auto tokenizer = huggingface::tokenizer_of_run(config);
   const bool unnamed =
       !*known && !config.options().model.vocab_size && config.options().model.from.empty();
   if (unnamed && !tokenizer.empty()) {
@@ -31,38 +32,7 @@ base::Result<model::ModelConfig> model_from(const config::Config& config) {
     if (!loaded) return loaded.failure();
     vocabulary = loaded->vocab_size();
   }
-  return model::from_config(*known ? with_model(config, **known) : config, vocabulary);
-}
-
-base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Options& keys,
-                                                               Split split,
-                                                               const model::ModelConfig& model) {
-  const bool trains = split == Split::train;
-  const auto& given = trains ? keys.data.train : keys.data.validation;
-  std::vector<std::string> sources;
-  for (const auto& source : given) {
-    // A weight of 1 is what a source without one has; datasets want all or none.
-    sources.push_back(source.text);
-  }
-  const bool weighted = std::any_of(given.begin(), given.end(),
-                                    [](const auto& source) { return source.weight != 1.0; });
-  for (std::size_t index = 0; weighted && index < given.size(); ++index) {
-    sources[index] = base::format("{}:{}", sources[index], given[index].weight);
-  }
-  if (sources.empty()) {
-    return base::usage_failure(base::format(
-        "data.{} is empty (there is nothing to read); name the prefix of files that `trireme data "
-        "prepare` wrote",
-        trains ? "train" : "validation"));
-  }
-  data::DatasetOptions options;
-  options.sequence_length = static_cast<std::int32_t>(keys.train.sequence_length);
-  options.seed = static_cast<std::uint64_t>(keys.data_seed());
-  options.shuffle = trains && keys.data.shuffle;
-  options.vocab_size = static_cast<std::int32_t>(model.vocab_size);
-  auto dataset = data::TokenDataset::open(sources, options);
-  if (!dataset) return dataset.failure();
-  return std::make_unique<data::TokenDataset>(std::move(dataset).value());
+  return huggingface::configured_model(*known ? with_model(config, **known) : config, vocabulary);
 }
 
 namespace {
@@ -81,11 +51,12 @@ bool is_unused(const fs::path& directory) {
 void write_run_files(const config::Config& config, const model::ModelConfig& model,
                      const fs::path& directory) {
   base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
-  keep_model(model, directory);
-  auto tokenizer = tokenizer_of_run(config);
+  huggingface::keep_model(model, directory);
+  auto tokenizer = huggingface::tokenizer_of_run(config);
   const auto load = config.options().checkpoint.load.value_or("none");
-  if (tokenizer.empty() && load != "none" && !load.empty()) tokenizer = tokenizer_of_weights(load);
-  if (!tokenizer.empty()) keep_tokenizer(tokenizer, directory);
+  if (tokenizer.empty() && load != "none" && !load.empty())
+    tokenizer = huggingface::tokenizer_of_weights(load);
+  if (!tokenizer.empty()) huggingface::keep_tokenizer(tokenizer, directory);
 }
 
 base::Status refuse_used(const fs::path& directory) {
@@ -141,8 +112,8 @@ base::Status enter_run(const fs::path& directory, base::Rank rank) {
 }
 
 Progress start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
-  if (is_huggingface(path)) {
-    load_parameters(path, engine, world);
+  if (huggingface::is_model_folder(path)) {
+    huggingface::load_parameters(path, engine, world);
     return {};
   }
   return resume_from(path, engine, world);

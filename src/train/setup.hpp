@@ -1,19 +1,9 @@
 #pragma once
 
-#include "trireme/data/dataset.hpp"
 #include "trireme/runtime/run_lock.hpp"
 #include "trireme/train/trainer.hpp"
 
-#include <memory>
-
 namespace trireme::train {
-
-enum class Split { train, validation };
-
-/// The token files of data.train or data.validation.
-base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Options& keys,
-                                                               Split split,
-                                                               const model::ModelConfig& model);
 
 /// Makes the run directory this start's own, with what is known at the start: the configuration as
 /// resolved, the model, and the tokenizer. For the first rank alone. Nothing of a run that is

@@ -5,12 +5,13 @@
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/comm/agree.hpp"
+#include "trireme/engine/batch_loader.hpp"
+#include "trireme/engine/dataset.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/train/batch_loader.hpp"
-#include "trireme/train/evaluate.hpp"
+#include "trireme/inference/evaluate.hpp"
+#include "trireme/inference/groups.hpp"
 
 #include "choose_products.hpp"
-#include "groups.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
 #include "requests.hpp"
@@ -79,9 +80,10 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   const auto options =
       comm::agree(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
   say_attention(kernels, options, world);
-  training_data_ = comm::agree(world, open_dataset(keys_, Split::train, model));
+  training_data_ = comm::agree(world, engine::open_dataset(keys_, engine::Split::train, model));
   if (!keys_.data.validation.empty()) {
-    validation_data_ = comm::agree(world, open_dataset(keys_, Split::validation, model));
+    validation_data_ =
+        comm::agree(world, engine::open_dataset(keys_, engine::Split::validation, model));
   }
   cluster_.start_up.reached("data");
   resolved_ = with_values(config, options);
@@ -95,7 +97,8 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   }
   auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
   memory_ = std::make_unique<engine::Memory>(engine::Memory::on(arenas, engine::measure(options)));
-  engine_ = std::make_unique<engine::Engine>(options, groups_of(cluster), kernels, *memory_);
+  engine_ =
+      std::make_unique<engine::Engine>(options, inference::groups_of(cluster), kernels, *memory_);
   cluster_.start_up.reached("arenas");
   const auto peak = find_peak(config, kernels, options.dtype, cluster.binding.gpu_bus_id, world);
   base::log::info("train", "{}", peak.text());
@@ -141,7 +144,7 @@ void Trainer::say_start(const model::ModelConfig& model) {
   const auto& options = engine_->options();
   report_->started({.model = model::name(model.architecture),
                     .parameters = model::parameter_count(model),
-                    .sequences_per_step = global_batch(options),
+                    .sequences_per_step = engine::global_batch(options),
                     .sequence_length = options.sequence_length,
                     .data = config_.shown("data.train"),
                     .first_step = progress_.step + 1,
@@ -216,11 +219,11 @@ void Trainer::step() {
   StepRecord record;
   record.step = ++progress_.step;
   record.learning_rate = curve_.at(record.step);
-  BatchLoader(*training_data_).fill(*engine_, progress_.next_sample);
+  engine::BatchLoader(*training_data_).fill(*engine_, progress_.next_sample);
   record.take(engine_->run_schedule());
   record.take(engine_->reduce_gradients());
   record.updated = update(record);
-  record.tokens = progress_.advance(global_batch(engine_->options()), record.step_tokens);
+  record.tokens = progress_.advance(engine::global_batch(engine_->options()), record.step_tokens);
   record.seconds = seconds_since(begin);
   observe(record);
 }
@@ -238,7 +241,7 @@ void Trainer::evaluate() {
   // 0 means all that is held out.
   const auto batches = keys_.train.eval_batches;
   auto batch_begin = begin;
-  const auto total = train::evaluate_while(
+  const auto total = inference::evaluate_while(
       *validation_data_, *engine_,
       batches == 0 ? std::numeric_limits<std::int64_t>::max() : batches, [&] {
         longest_batch_seconds_ = std::max(longest_batch_seconds_, seconds_since(batch_begin));

@@ -30,7 +30,7 @@ void Trainer::observe(const StepRecord& record) {
   }
   if (comment_) {
     comment_->offer(base::format("step {}/{}, loss {}", record.step, keys_.train.steps,
-                                 number_text(record.loss, 4)));
+                                 base::fixed_text(record.loss, 4)));
   }
 }
 

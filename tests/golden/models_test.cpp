@@ -2,7 +2,7 @@
 // gradient of every parameter, at several layouts and with both host backends.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/checkpoint/safetensors.hpp"
+#include "trireme/huggingface/safetensors.hpp"
 
 #include "support/program.hpp"
 #include "support/temporary_folder.hpp"
@@ -29,8 +29,8 @@ struct Layout {
   bool sequence_parallel = false;
 };
 
-std::vector<float> values(const checkpoint::SafetensorsFolder& file,
-                          const checkpoint::SafetensorsEntry& entry) {
+std::vector<float> values(const huggingface::SafetensorsFolder& file,
+                          const huggingface::SafetensorsEntry& entry) {
   std::vector<float> values(static_cast<std::size_t>(layout::element_count(entry.shape)));
   const device::Tensor flat(values.data(), device::DType::f32,
                             {static_cast<std::int64_t>(values.size())});
@@ -71,8 +71,8 @@ void compare(const std::string& model, const Layout& layout) {
   const TemporaryFolder folder;
   const auto out = folder.path() / "probe.safetensors";
   run_probe(model, layout, out);
-  const auto found = base::value_or_throw(checkpoint::SafetensorsFolder::open(out));
-  const auto expected = base::value_or_throw(checkpoint::SafetensorsFolder::open(
+  const auto found = base::value_or_throw(huggingface::SafetensorsFolder::open(out));
+  const auto expected = base::value_or_throw(huggingface::SafetensorsFolder::open(
       base::format("{}/tests/golden/models/{}/expected.safetensors", TRIREME_SOURCE_DIR, model)));
   REQUIRE(found.tensors().size() == expected.tensors().size());
   REQUIRE(expected.tensors().size() > 12);
@@ -80,7 +80,7 @@ void compare(const std::string& model, const Layout& layout) {
     CAPTURE(entry.name);
     const auto* mine = found.find(entry.name);
     REQUIRE(mine != nullptr);
-    CHECK(mine->dtype == checkpoint::SafetensorsType::f32);
+    CHECK(mine->dtype == huggingface::SafetensorsType::f32);
     REQUIRE(mine->shape == entry.shape);
     CHECK(distance(values(found, *mine), values(expected, entry)) <= tolerance);
   }

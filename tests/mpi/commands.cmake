@@ -8,7 +8,7 @@ if(TARGET trireme AND TRIREME_MPIEXEC)
     "${PROJECT_SOURCE_DIR}/tests/support/program.cpp")
   target_include_directories(mpi_commands PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(mpi_commands PRIVATE
-    trireme::checkpoint trireme::config trireme::data trireme_test_main trireme_options)
+    trireme::config trireme::data trireme::huggingface trireme_test_main trireme_options)
   target_precompile_headers(mpi_commands REUSE_FROM trireme_test_pch)
   target_compile_definitions(mpi_commands PRIVATE
     TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_EXECUTABLE="$<TARGET_FILE:trireme>")

@@ -1,5 +1,5 @@
-if(TARGET trireme_train)
+if(TARGET trireme_inference)
   trireme_add_mpi_test(decoding RANKS 1 2 4
     SOURCES decoding/decoding_test.cpp training/training.cpp
-    LINK trireme::train trireme_detached)
+    LINK trireme::inference trireme_detached)
 endif()

@@ -18,6 +18,9 @@ using fmt::join;
 std::string number_text(float value);
 std::string number_text(double value);
 
+/// The number with so many digits behind the point; "nan" whatever its sign, which says nothing.
+std::string fixed_text(double value, int digits);
+
 /// "1.50 GiB", "12 B": a size for people.
 std::string bytes_text(std::uint64_t bytes);
 

@@ -1,12 +1,11 @@
 #pragma once
 
-#include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/layout/parallel_rules.hpp"
 
 #include <cstdint>
-#include <filesystem>
+#include <optional>
 #include <string_view>
 
 namespace trireme::model {
@@ -50,16 +49,12 @@ struct ModelConfig {
   bool has_head_norms() const { return architecture == Architecture::qwen3; }
 };
 
-/// From the keys of section `model`; `model.from` is read first and other keys given must agree
-/// with what they mean: they override it.
+/// From the keys of section `model`. `from` is the model that the folder of `model.from` holds,
+/// where that key is given; other keys given override it, and the architecture must be its own.
 /// `vocabulary` is the size of the tokenizer at hand, for a model that names none (0: unknown).
-base::Result<ModelConfig> from_config(const config::Config& config, std::int64_t vocabulary = 0);
-
-/// From and to a config.json that transformers 4.x and 5.x read. Refuses what the layers here do
-/// not compute (other activations, biases, sliding windows, rope scalings) by name.
-base::Result<ModelConfig> from_huggingface(const base::Json& json);
-base::Json to_huggingface(const ModelConfig& config);
-base::Result<ModelConfig> read_huggingface(const std::filesystem::path& folder);
+base::Result<ModelConfig> from_config(const config::Config& config,
+                                      const std::optional<ModelConfig>& from,
+                                      std::int64_t vocabulary = 0);
 
 /// Shapes that make a model at all, each with its key, value and rule.
 base::Status check(const ModelConfig& config);

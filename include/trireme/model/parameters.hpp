@@ -47,16 +47,4 @@ struct Parameter {
 /// its own.
 std::vector<Parameter> parameters(const ModelConfig& config);
 
-/// Place of a parameter in Hugging Face's files.
-struct HuggingFaceTensor {
-  std::string name;
-  /// Shape as stored there.
-  layout::Shape shape;
-  /// Stored [in, out] (GPT-2's Conv1D) while ours is [out, in].
-  bool transposed = false;
-  /// First row (of ours) inside the stored tensor, when several parameters share one.
-  std::int64_t first_row = 0;
-};
-HuggingFaceTensor huggingface_tensor(const ModelConfig& config, const Parameter& parameter);
-
 }  // namespace trireme::model

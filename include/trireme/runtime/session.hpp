@@ -69,7 +69,7 @@ struct Session {
 
 /// The first half of it, for commands that measure what a mesh stands on: starts MPI, refuses
 /// silent singletons, and runs `body`, with NCCL's log where ranks use GPUs (null elsewhere).
-base::ExitCode start_ranks(
+base::ExitCode run_on_ranks(
     const base::Environment& environment, topology::GpuUse gpus,
     const std::function<base::ExitCode(comm::MpiRuntime&, const comm::NcclLog*)>& body);
 

@@ -1,10 +1,9 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
+#include "trireme/checkpoint/box_runs.hpp"
 #include "trireme/checkpoint/items.hpp"
 #include "trireme/checkpoint/manifest.hpp"
-
-#include "checkpoint/box_runs.hpp"
 
 #include <cstdint>
 #include <span>

@@ -4,16 +4,16 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/checkpoint/box_runs.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/output_file.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/peer_error.hpp"
 
-#include "checkpoint/box_runs.hpp"
 #include "checkpoint/folder_names.hpp"
 #include "checkpoint/manifest/check.hpp"
 #include "checkpoint/manifest/manifest_text.hpp"
-#include "checkpoint/output_file.hpp"
 #include "checkpoint/save/records.hpp"
 #include "checkpoint/save/step_files.hpp"
 

@@ -2,11 +2,11 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/checkpoint/box_runs.hpp"
+#include "trireme/checkpoint/output_file.hpp"
 
-#include "checkpoint/box_runs.hpp"
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/hdf5/structure.hpp"
-#include "checkpoint/output_file.hpp"
 #include "checkpoint/parallel.hpp"
 
 #include <algorithm>

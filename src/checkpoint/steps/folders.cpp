@@ -3,9 +3,9 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/checkpoint/output_file.hpp"
 
 #include "checkpoint/folder_names.hpp"
-#include "checkpoint/output_file.hpp"
 
 #include <algorithm>
 #include <cerrno>

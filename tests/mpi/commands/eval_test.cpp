@@ -3,7 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/checkpoint/safetensors.hpp"
+#include "trireme/huggingface/safetensors.hpp"
 
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"
@@ -32,7 +32,7 @@ double number(const base::Json& json, const char* key) {
 
 float golden_loss(const fs::path& model) {
   const auto file =
-      base::value_or_throw(checkpoint::SafetensorsFolder::open(model / "expected.safetensors"));
+      base::value_or_throw(huggingface::SafetensorsFolder::open(model / "expected.safetensors"));
   float loss = 0;
   base::success_or_throw(
       file.read_box("loss", layout::whole({1}), device::Tensor(&loss, device::DType::f32, {1})));

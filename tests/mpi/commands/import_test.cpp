@@ -3,7 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/checkpoint/safetensors.hpp"
+#include "trireme/huggingface/safetensors.hpp"
 
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"
@@ -17,12 +17,12 @@
 using namespace trireme;
 using namespace trireme::tests;
 namespace fs = std::filesystem;
-using checkpoint::SafetensorsFolder;
+using huggingface::SafetensorsFolder;
 
 namespace {
 
 std::vector<float> values(const SafetensorsFolder& folder,
-                          const checkpoint::SafetensorsEntry& entry) {
+                          const huggingface::SafetensorsEntry& entry) {
   std::vector<float> values(static_cast<std::size_t>(layout::element_count(entry.shape)));
   const device::Tensor flat(values.data(), device::DType::f32,
                             {static_cast<std::int64_t>(values.size())});
@@ -56,7 +56,7 @@ struct Rewrite {
 
 void rewrite(const fs::path& model, const fs::path& to, const Rewrite& how) {
   const auto source = base::value_or_throw(SafetensorsFolder::open(model));
-  std::vector<checkpoint::SafetensorsOutput> outputs;
+  std::vector<huggingface::SafetensorsOutput> outputs;
   for (const auto& entry : source.tensors()) {
     if (entry.name == how.left_out) continue;
     auto shape = entry.shape;
@@ -75,7 +75,7 @@ void rewrite(const fs::path& model, const fs::path& to, const Rewrite& how) {
          }});
   }
   fs::create_directories(to);
-  checkpoint::write_safetensors(to, outputs, {.max_shard_bytes = how.max_shard_bytes});
+  huggingface::write_safetensors(to, outputs, {.max_shard_bytes = how.max_shard_bytes});
   fs::copy_file(model / "config.json", to / "config.json");
 }
 

@@ -2,8 +2,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/checkpoint/safetensors.hpp"
 #include "trireme/config/config.hpp"
+#include "trireme/huggingface/safetensors.hpp"
 
 #include "mpi/commands/ranks.hpp"
 #include "mpi/commands/text_model.hpp"
@@ -87,9 +87,9 @@ TEST_CASE("a run that was trained with a tokenizer keeps it") {
   CHECK(json_of(exported / "generation_config.json")["eos_token_id"] == 0);
   CHECK(json_of(exported / "config.json")["dtype"] == "bfloat16");
   CHECK(json_of(exported / "config.json")["eos_token_id"] == 0);
-  const auto weights = base::value_or_throw(checkpoint::SafetensorsFolder::open(exported));
+  const auto weights = base::value_or_throw(huggingface::SafetensorsFolder::open(exported));
   for (const auto& entry : weights.tensors()) {
-    CHECK(entry.dtype == checkpoint::SafetensorsType::bf16);
+    CHECK(entry.dtype == huggingface::SafetensorsType::bf16);
   }
 
   // Another tokenizer is taken with a warning, and the run's former one is not lost.

@@ -1,7 +1,7 @@
 // `trireme probe` on the shortest sequences that there are.
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
-#include "trireme/checkpoint/safetensors.hpp"
+#include "trireme/huggingface/safetensors.hpp"
 
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"
@@ -18,17 +18,17 @@ namespace {
 
 struct Probed {
   TemporaryFolder folder;
-  checkpoint::SafetensorsFolder file;
+  huggingface::SafetensorsFolder file;
 
-  static checkpoint::SafetensorsFolder run(const TemporaryFolder& folder, const char* backend,
-                                           const std::string& tokens) {
+  static huggingface::SafetensorsFolder run(const TemporaryFolder& folder, const char* backend,
+                                            const std::string& tokens) {
     const auto in = folder.path() / "tokens.json";
     const auto out = folder.path() / "out.safetensors";
     base::write_file_durably(in, tokens);
     done_on_ranks(2, {"-q", "probe", "--weights", golden_model("llama-grouped-scaled").string(),
                       "--tokens", in.string(), "--out", out.string(), "--gradients", "--backend",
                       backend, "--tensor-parallel", "2"});
-    return base::value_or_throw(checkpoint::SafetensorsFolder::open(out));
+    return base::value_or_throw(huggingface::SafetensorsFolder::open(out));
   }
   Probed(const char* backend, const std::string& tokens) : file(run(folder, backend, tokens)) {}
 

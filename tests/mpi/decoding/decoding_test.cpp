@@ -1,12 +1,12 @@
 // Decoding with cached keys and values, against the whole sequence computed anew for each token.
 #include "trireme/base/philox.hpp"
-#include "trireme/engine/decoder.hpp"
+#include "trireme/inference/decoder.hpp"
 
+#include "inference/replica_decoding.hpp"
 #include "mpi/training/training.hpp"
 #include "support/detached/device.hpp"
 #include "support/model_on_mesh.hpp"
 #include "support/mpi/world.hpp"
-#include "train/replica_decoding.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -16,8 +16,8 @@
 namespace trireme::testing {
 namespace {
 
+using inference::DecodedSequence;
 using layout::Axis;
-using train::DecodedSequence;
 
 constexpr std::int64_t new_tokens = 7;
 constexpr std::int64_t positions = 24;
@@ -111,8 +111,9 @@ std::vector<DecodedSequence> made_up_prompts(std::int64_t vocabulary) {
   return prompts_of({3, 1, 11, 6, 16}, vocabulary);
 }
 
-engine::DecoderOptions decoder_options(const model::ModelConfig& model, const layout::Mesh& mesh) {
-  engine::DecoderOptions options;
+inference::DecoderOptions decoder_options(const model::ModelConfig& model,
+                                          const layout::Mesh& mesh) {
+  inference::DecoderOptions options;
   options.model = model;
   options.mesh = mesh;
   options.rank = mpi().world_rank();
@@ -122,8 +123,8 @@ engine::DecoderOptions decoder_options(const model::ModelConfig& model, const la
   return options;
 }
 
-void check_memory(const engine::DecoderOptions& options, engine::Memory& memory) {
-  const auto measured = engine::measure(options);
+void check_memory(const inference::DecoderOptions& options, engine::Memory& memory) {
+  const auto measured = inference::measure(options);
   for (std::size_t index = 0; index < measured.size(); ++index) {
     CAPTURE(device::name(engine::all_purposes[index]));
     CHECK(measured[index] == memory.peak_bytes()[index]);
@@ -134,18 +135,18 @@ void check_layout(const model::ModelConfig& model, const layout::Mesh& mesh, Ora
                   device::Kernels& kernels) {
   const auto groups = staged(mpi_groups(mesh), kernels.device());
   const auto options = decoder_options(model, mesh);
-  auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
-  engine::Decoder decoder(options, groups.views(), kernels, memory);
+  auto memory = engine::Memory::on(kernels.device(), inference::measure(options));
+  inference::Decoder decoder(options, groups.views(), kernels, memory);
   for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part, kernels.device());
-  const train::DecodingLimits limits{2, options.rows_at_once, new_tokens, model.vocab_size, {}};
-  train::ReplicaDecoding decoding(decoder, limits, {}, made_up_prompts(model.vocab_size),
-                                  [](const DecodedSequence&, std::int32_t) {});
+  const inference::DecodingLimits limits{2, options.rows_at_once, new_tokens, model.vocab_size, {}};
+  inference::ReplicaDecoding decoding(decoder, limits, {}, made_up_prompts(model.vocab_size),
+                                      [](const DecodedSequence&, std::int32_t) {});
   decoding.run();
   auto prompts = made_up_prompts(model.vocab_size);
   for (std::size_t index = 0; index < prompts.size(); ++index) {
     CAPTURE(index, mesh.text());
     CHECK(decoding.sequences()[index].ids == oracle.greedy(prompts[index].ids));
-    CHECK(decoding.sequences()[index].ending == train::Ending::length);
+    CHECK(decoding.sequences()[index].ending == inference::Ending::length);
   }
   check_memory(options, memory);
 }
@@ -175,15 +176,15 @@ void check_question(const Question& question, const model::ModelConfig& model,
   const auto groups = mpi_groups(mesh);
   const auto prompts = prompts_of(question.lengths, model.vocab_size);
   auto options = decoder_options(model, mesh);
-  train::fit_to_prompts(options, prompts, question.batch, question.max_tokens);
-  REQUIRE(engine::check(options).ok());
-  auto memory = engine::Memory::host(engine::measure(options));
-  engine::Decoder decoder(options, groups.views(), kernels, memory);
+  inference::fit_to_prompts(options, prompts, question.batch, question.max_tokens);
+  REQUIRE(inference::check(options).ok());
+  auto memory = engine::Memory::host(inference::measure(options));
+  inference::Decoder decoder(options, groups.views(), kernels, memory);
   for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part);
-  const train::DecodingLimits limits{
+  const inference::DecodingLimits limits{
       options.capacity.slots, options.rows_at_once, question.max_tokens, model.vocab_size, {}};
-  train::ReplicaDecoding decoding(decoder, limits, {}, prompts,
-                                  [](const DecodedSequence&, std::int32_t) {});
+  inference::ReplicaDecoding decoding(decoder, limits, {}, prompts,
+                                      [](const DecodedSequence&, std::int32_t) {});
   decoding.run();
   for (std::size_t index = 0; index < prompts.size(); ++index) {
     CAPTURE(index, prompts[index].prompt_size);
@@ -251,8 +252,8 @@ TEST_CASE("logits of a step are those of the whole sequence") {
   for (const auto& mesh : meshes_for(model)) {
     const auto groups = mpi_groups(mesh);
     const auto options = decoder_options(model, mesh);
-    auto memory = engine::Memory::host(engine::measure(options));
-    engine::Decoder decoder(options, groups.views(), *kernels, memory);
+    auto memory = engine::Memory::host(inference::measure(options));
+    inference::Decoder decoder(options, groups.views(), *kernels, memory);
     for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part);
     const std::vector<std::int32_t> ids{8, 1, 90, 33, 5};
     const std::vector<model::SequencePart> parts{{1, 0, 0, 5}};
@@ -277,19 +278,19 @@ TEST_CASE("a stop token ends a sequence and gives its slot to the next") {
   const auto mesh = layout::Mesh::of(1, mpi().world_size(), 1);
   const auto groups = mpi_groups(mesh);
   const auto options = decoder_options(model, mesh);
-  auto memory = engine::Memory::host(engine::measure(options));
-  engine::Decoder decoder(options, groups.views(), *kernels, memory);
+  auto memory = engine::Memory::host(inference::measure(options));
+  inference::Decoder decoder(options, groups.views(), *kernels, memory);
   for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part);
   auto prompts = made_up_prompts(model.vocab_size);
   const auto first = oracle.greedy(prompts[0].ids);
   const auto stop = first[prompts[0].prompt_size + 2];
-  const train::DecodingLimits limits{2, 5, new_tokens, model.vocab_size, {stop}};
+  const inference::DecodingLimits limits{2, 5, new_tokens, model.vocab_size, {stop}};
   std::size_t chosen = 0;
-  train::ReplicaDecoding decoding(decoder, limits, {}, prompts,
-                                  [&](const DecodedSequence&, std::int32_t token) {
-                                    CHECK(token != stop);
-                                    ++chosen;
-                                  });
+  inference::ReplicaDecoding decoding(decoder, limits, {}, prompts,
+                                      [&](const DecodedSequence&, std::int32_t token) {
+                                        CHECK(token != stop);
+                                        ++chosen;
+                                      });
   decoding.run();
   std::size_t made = 0;
   for (std::size_t index = 0; index < prompts.size(); ++index) {
@@ -301,10 +302,10 @@ TEST_CASE("a stop token ends a sequence and gives its slot to the next") {
     CAPTURE(index);
     CHECK(decoding.sequences()[index].ids == expected);
     CHECK(decoding.sequences()[index].ending ==
-          (stopped ? train::Ending::stop_token : train::Ending::length));
+          (stopped ? inference::Ending::stop_token : inference::Ending::length));
     made += expected.size() - prompts[index].prompt_size;
   }
-  CHECK(decoding.sequences()[0].ending == train::Ending::stop_token);
+  CHECK(decoding.sequences()[0].ending == inference::Ending::stop_token);
   CHECK(chosen == made);
 }
 

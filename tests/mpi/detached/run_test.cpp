@@ -7,8 +7,8 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/data/indexed_tokens.hpp"
-#include "trireme/train/evaluate.hpp"
-#include "trireme/train/probe.hpp"
+#include "trireme/inference/evaluate.hpp"
+#include "trireme/inference/probe.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "support/detached/device.hpp"
@@ -161,9 +161,9 @@ double whole_life(const SharedFolder& folder, const std::string& name, const Mak
   const auto config = config_for(folder, run, second, 6);
   CHECK(train::Trainer(config, session).run() == base::ExitCode::done);
   still_going(name + " is looked at");
-  const auto evaluation = train::evaluate_weights(run, config, session);
-  train::probe({run, folder / "probe.json", folder / (name + ".safetensors"), true}, config,
-               session);
+  const auto evaluation = inference::evaluate_weights(run, config, session);
+  inference::probe({run, folder / "probe.json", folder / (name + ".safetensors"), true}, config,
+                   session);
   return evaluation.loss;
 }
 

@@ -4,6 +4,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/engine/options.hpp"
+#include "trireme/huggingface/config.hpp"
 #include "trireme/launch/validation.hpp"
 #include "trireme/plan/memory_plan.hpp"
 
@@ -196,7 +197,7 @@ TEST_CASE("the plugin, the configuration, the engine and the plan have one verdi
     auto wide = request;
     wide.world = request.tensor * request.pipeline * std::max(1, request.data);
     if (request.data > 0) CHECK(is_legal(wide));
-    const auto model = base::value_or_throw(model::from_config(*config));
+    const auto model = base::value_or_throw(huggingface::configured_model(*config));
     CHECK(engine_takes(*config, model, request.world) == expected);
     CHECK(engine_checks(request, model) == expected);
     CHECK(plan::plan_memory(*config, model, request.world, {.only = base::Rank{0}}).ok() ==

@@ -1,7 +1,7 @@
 #include "trireme/base/error.hpp"
+#include "trireme/checkpoint/box_runs.hpp"
 #include "trireme/checkpoint/items.hpp"
 
-#include "checkpoint/box_runs.hpp"
 #include "unit/checkpoint/toy_model.hpp"
 
 #include <catch2/catch.hpp>

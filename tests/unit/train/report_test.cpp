@@ -3,7 +3,6 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/train/evaluate.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -182,15 +181,4 @@ TEST_CASE("people read nan, whatever sign the machine gave it") {
   base::log::configure(before);
   const auto said = base::value_or_throw(base::read_text_file(log.file));
   CHECK(said.find("held-out loss nan  perplexity nan  (100 tokens") != std::string::npos);
-
-  train::Evaluation evaluation;
-  evaluation.tokens = 100;
-  evaluation.loss = minus_nan;
-  evaluation.bytes = 9;
-  evaluation.seconds = 1.0;
-  const auto answer = train::text(evaluation);
-  CHECK(answer.find("loss           nan nats") != std::string::npos);
-  CHECK(answer.find("perplexity     nan\n") != std::string::npos);
-  CHECK(answer.find("bits per byte  nan (9 bytes") != std::string::npos);
-  CHECK(answer.find("-nan") == std::string::npos);
 }

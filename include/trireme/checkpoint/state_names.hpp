@@ -1,0 +1,22 @@
+#pragma once
+
+#include "trireme/checkpoint/manifest.hpp"
+
+#include <string_view>
+
+namespace trireme::checkpoint {
+
+/// Moments have a purpose before their name ("adamw.first_moment/..."); masters do not.
+inline bool is_moment(std::string_view name) {
+  return name.find('/') != std::string_view::npos;
+}
+
+/// What `state.optimizer` of a manifest says when there are parameters alone.
+inline constexpr const char* fresh_optimizer = "fresh";
+
+inline bool has_fresh_optimizer(const Manifest& manifest) {
+  const auto& state = manifest.state;
+  return state.is_object() && state.contains("optimizer") && state["optimizer"] == fresh_optimizer;
+}
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "trireme/data/dataset.hpp"
+#include "trireme/engine/engine.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace trireme::engine {
+
+/// Puts samples of a dataset into the micro-batches of an engine. Sample `cursor + i` of a step
+/// goes to the same place of the global batch whatever the layout.
+class BatchLoader {
+ public:
+  explicit BatchLoader(const data::TokenDataset& dataset) : dataset_(dataset) {}
+
+  /// Fills every micro-batch of this rank; `cursor` is the global index of the step's first
+  /// sample. Samples beyond `end` are left out of the loss (targets below zero).
+  void fill(Engine& engine, std::uint64_t cursor, std::uint64_t end = UINT64_MAX) const;
+
+ private:
+  const data::TokenDataset& dataset_;
+};
+
+/// Samples of a step, over all data-parallel ranks.
+std::int64_t global_batch(const EngineOptions& options);
+
+}  // namespace trireme::engine

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "trireme/device/tensor.hpp"
+
+#include <filesystem>
+
+namespace trireme::huggingface {
+
+enum class ExportTokenizer { required, left_out };
+
+struct ExportRequest {
+  /// A step, or a run: its newest.
+  std::filesystem::path step;
+  std::filesystem::path folder;
+  /// tokenizer.json; empty: the one that belongs to the step.
+  std::filesystem::path tokenizer;
+  ExportTokenizer with_tokenizer = ExportTokenizer::required;
+  /// f32 or bf16.
+  device::DType dtype = device::DType::f32;
+};
+
+/// Writes a step as a Hugging Face folder: config.json, generation_config.json, safetensors,
+/// tokenizer.json and tokenizer_config.json. What the run has kept of the folder that it was
+/// imported from is written as it was. Throws Error (checkpoint); a tokenizer that is required and
+/// not there is told before anything is written.
+void export_folder(const ExportRequest& request);
+
+}  // namespace trireme::huggingface

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "trireme/engine/engine.hpp"
+#include "trireme/model/decoder_stage.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace trireme::inference {
+
+/// Everything that decides how a rank decodes.
+struct DecoderOptions {
+  model::ModelConfig model;
+  layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
+  base::Rank rank{0};
+  /// Layers of each position of the pipeline; empty for an even assignment.
+  std::vector<int> stage_layers;
+  device::DType dtype = device::DType::f32;
+  /// Attention kernels of cards; nothing on CPUs.
+  std::optional<device::AttentionChoice> card_attention;
+  /// Sequences at once, and positions that each may reach.
+  model::DecoderStage::Capacity capacity;
+  /// New tokens of one step at most: from one a slot to as many as the caches have places.
+  std::int64_t rows_at_once = 1;
+};
+
+/// Refuses options that do not fit together, with key, value and rule.
+base::Status check(const DecoderOptions& options);
+
+/// Runs new tokens of several sequences through all stages of one data-parallel replica, with the
+/// keys and values of all earlier ones at hand. Data-parallel replicas do not know each other.
+/// Why steps are ragged: docs/decisions/0024.
+class Decoder {
+ public:
+  /// Groups `tensor` and `pipeline` are used.
+  Decoder(const DecoderOptions& options, const engine::Groups& groups, device::Kernels& kernels,
+          engine::Memory& memory);
+  ~Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  /// Parts of parameters that this rank has, on its device: for the caller to fill.
+  std::vector<engine::ParameterPart> parameter_parts();
+
+  /// Collective over the replica. tokens: those of all parts, row after row. On the last stage:
+  /// f32 [1, parts, vocabulary] in host memory, the logits after the last token of each part, the
+  /// same bits on every tensor-parallel rank; valid until the next call. Empty on other stages.
+  device::Tensor run(std::span<const model::SequencePart> parts,
+                     std::span<const std::int32_t> tokens);
+  bool is_last_stage() const;
+  /// Collective over the pipeline: what the last stage has chosen becomes known to all stages.
+  void share(std::span<std::int32_t> chosen);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Bytes that this rank needs: the decoder, run over measuring memory for its largest step.
+engine::MemoryUse measure(const DecoderOptions& options);
+
+}  // namespace trireme::inference

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/config/config.hpp"
+#include "trireme/data/dataset.hpp"
+#include "trireme/engine/engine.hpp"
+#include "trireme/runtime/session.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace trireme::inference {
+
+/// Collective over all ranks. Losses of the first `batches` global batches of a dataset, each
+/// sample once: what does not fill the last batch is left out of the sum.
+engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
+                                   std::int64_t batches = std::numeric_limits<std::int64_t>::max());
+
+/// The same, as long as `goes_on` (asked between batches, and alike on all ranks) says so; nothing
+/// when it said no.
+std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset& dataset,
+                                                        engine::Engine& engine,
+                                                        std::int64_t batches,
+                                                        const std::function<bool()>& goes_on);
+
+/// How well weights foretell held-out tokens.
+struct Evaluation {
+  std::filesystem::path weights;
+  /// Of the checkpoint; nothing for a Hugging Face folder.
+  std::optional<std::int64_t> step;
+  std::int64_t sequences = 0;
+  std::int64_t sequence_length = 0;
+  /// Tokens that were predicted, each from those before it in its sequence.
+  std::int64_t tokens = 0;
+  /// Mean cross-entropy of a token, in nats.
+  double loss = 0;
+  /// Bytes of text of those tokens; nothing without a tokenizer. Ends of documents have none,
+  /// though their bits are counted.
+  std::optional<std::int64_t> bytes;
+  double seconds = 0;
+
+  double perplexity() const;
+  std::optional<double> bits_per_byte() const;
+};
+base::Json to_json(const Evaluation& evaluation);
+std::string text(const Evaluation& evaluation);
+
+/// Collective over all ranks. Evaluates `weights` (a checkpoint step, a run, a Hugging Face folder;
+/// empty: the newest step of run.directory, else what checkpoint.load names) on all samples of
+/// data.validation, in sequences of train.sequence_length; what the configuration does not give of
+/// these, and of micro-batch and precision, is as the run had it. The numbers depend on the layout
+/// only by rounding. Throws AgreedError (checkpoint) when there are no weights or no such data.
+Evaluation evaluate_weights(const std::filesystem::path& weights, const config::Config& config,
+                            runtime::Session& session);
+
+}  // namespace trireme::inference

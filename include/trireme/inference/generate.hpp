@@ -1,0 +1,66 @@
+#pragma once
+
+#include "trireme/config/config.hpp"
+#include "trireme/inference/sampling.hpp"
+#include "trireme/runtime/session.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::inference {
+
+struct GenerateRequest {
+  /// Checkpoint step, run folder (its newest step) or Hugging Face folder.
+  std::filesystem::path weights;
+  /// tokenizer.json; empty: data.tokenizer, else the one that belongs to the weights.
+  std::filesystem::path tokenizer;
+  std::vector<std::string> prompts;
+  /// Texts that end an answer before it is as long as it may be; they are left out of it.
+  std::vector<std::string> stops;
+  /// New tokens for each prompt at most. Nothing: 128, or as many as the model has positions for.
+  std::optional<std::int64_t> max_tokens;
+  /// Sequences that one data-parallel replica decodes side by side.
+  std::int64_t batch = 8;
+  Sampling sampling;
+};
+
+enum class Ending { stop_token, length, stop_text };
+
+/// What the model made of one prompt.
+struct Answer {
+  std::size_t prompt = 0;
+  std::int64_t prompt_tokens = 0;
+  /// Without the stop token; with those that a stop text is made of.
+  std::vector<std::int32_t> tokens;
+  /// Without the stop token, or the stop text and what follows it; bytes that are not UTF-8 come
+  /// out as U+FFFD.
+  std::string text;
+  Ending ending = Ending::length;
+};
+
+/// Who wants to hear; called on rank 0 alone.
+struct AnswerListener {
+  /// Each piece of the first prompt's answer as it comes; a piece may end inside a character.
+  std::function<void(std::string_view bytes)> piece = [](std::string_view) {};
+  /// Every answer, in the order of the prompts, when all are there.
+  std::function<void(const Answer&)> answer = [](const Answer&) {};
+};
+
+/// Collective over all ranks. What the process says that the launcher gave standard input to, on
+/// all: `read` is called there alone. What it throws ends all ranks.
+std::vector<std::string> prompts_from_input(runtime::Session& session,
+                                            const std::function<std::vector<std::string>()>& read);
+
+/// Collective over all ranks. Continues each prompt token by token, with cached keys and values,
+/// until a stop token, a stop text or the limit. Prompts are shared among data-parallel replicas;
+/// greedy answers in fp32 are the same for every layout. Users' mistakes end on all ranks with one
+/// text.
+void generate(const GenerateRequest& request, const config::Config& config,
+              runtime::Session& session, const AnswerListener& listener);
+
+}  // namespace trireme::inference

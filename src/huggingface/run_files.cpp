@@ -1,0 +1,98 @@
+#include "trireme/huggingface/run_files.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/huggingface/config.hpp"
+#include "trireme/huggingface/weights.hpp"
+
+namespace trireme::huggingface {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+std::string text_of(const fs::path& path) {
+  return base::value_or_throw(base::read_text_file(path, base::ExitCode::checkpoint));
+}
+
+/// Writes what is not there yet: a run that is started again on a full disk needs no room for it.
+void keep(const fs::path& path, const std::string& text) {
+  if (!is_file(path) || text_of(path) != text) base::write_file_durably(path, text);
+}
+
+}  // namespace
+
+fs::path run_of(const fs::path& weights) {
+  if (!is_file(weights / "manifest.json")) return weights;
+  auto step = fs::absolute(weights).lexically_normal();
+  if (!step.has_filename()) step = step.parent_path();
+  const auto run = step.parent_path().parent_path();
+  return checkpoint::checkpoints_of_run(run) == step.parent_path() ? run : weights;
+}
+
+base::Result<std::optional<model::ModelConfig>> known_model(const config::Config& config) {
+  using Known = std::optional<model::ModelConfig>;
+  const auto& keys = config.options().model;
+  if (keys.architecture || !keys.from.empty()) return Known{};
+  const auto as_known = [](base::Result<model::ModelConfig> model) -> base::Result<Known> {
+    if (!model) return model.failure();
+    return Known{*std::move(model)};
+  };
+  const auto run = config::run_directory(config);
+  if (is_file(run / "model.json")) {
+    const auto json = base::read_json_file(run / "model.json", base::ExitCode::checkpoint);
+    if (!json) return json.failure();
+    return as_known(parse_config(*json));
+  }
+  if (!checkpoint::list(checkpoint::checkpoints_of_run(run)).empty()) {
+    return as_known(model_of_weights(run));
+  }
+  const auto load = config.options().checkpoint.load.value_or("none");
+  if (load == "none" || load.empty()) return Known{};
+  return as_known(model_of_weights(load));
+}
+
+void keep_model(const model::ModelConfig& model, const fs::path& run) {
+  keep(run / "model.json", config_json(model).dump(2) + "\n");
+}
+
+void keep_companions(const fs::path& folder, const fs::path& run) {
+  for (const auto name : companions) {
+    if (is_file(folder / name)) keep(run / name, text_of(folder / name));
+  }
+}
+
+void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
+  const auto own = run / "tokenizer.json";
+  const auto text = text_of(tokenizer);
+  if (is_file(own) && text_of(own) == text) return;
+  if (is_file(own)) {
+    const auto before = run / "tokenizer.previous.json";
+    fs::rename(own, before);
+    base::log::warning("train",
+                       "the tokenizer '{}' is not the one that this run had (its tokens may mean "
+                       "something else); the former is '{}' from now on",
+                       tokenizer.string(), before.string());
+  }
+  keep_companions(tokenizer.parent_path(), run);
+  // Last: a start that is cut off before copies all again.
+  base::write_file_durably(own, text);
+}
+
+fs::path tokenizer_of_run(const config::Config& config) {
+  fs::path named = config.options().data.tokenizer;
+  if (named.empty() || is_file(named)) return named;
+  const auto own = config::run_directory(config) / "tokenizer.json";
+  return is_file(own) ? own : named;
+}
+
+}  // namespace trireme::huggingface

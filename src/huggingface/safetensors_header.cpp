@@ -1,0 +1,150 @@
+#include "huggingface/safetensors_header.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace trireme::huggingface {
+namespace {
+
+using base::Json;
+
+constexpr std::size_t max_dimensions_read = 16;
+
+struct TypeSize {
+  std::string_view text;
+  std::uint64_t bytes;
+};
+constexpr std::array<TypeSize, 15> type_sizes{{{"F64", 8},
+                                               {"I64", 8},
+                                               {"U64", 8},
+                                               {"F32", 4},
+                                               {"I32", 4},
+                                               {"U32", 4},
+                                               {"F16", 2},
+                                               {"BF16", 2},
+                                               {"I16", 2},
+                                               {"U16", 2},
+                                               {"F8_E5M2", 1},
+                                               {"F8_E4M3", 1},
+                                               {"I8", 1},
+                                               {"U8", 1},
+                                               {"BOOL", 1}}};
+
+SafetensorsType type_of(std::string_view text) {
+  if (text == "F32") return SafetensorsType::f32;
+  if (text == "F16") return SafetensorsType::f16;
+  if (text == "BF16") return SafetensorsType::bf16;
+  return SafetensorsType::other;
+}
+
+base::Failure failure(std::string_view source, const std::string& text) {
+  return {base::ExitCode::checkpoint,
+          base::format("'{}' is not a sound safetensors file: {}; fetch it again", source, text)};
+}
+
+bool is_size(const Json& json) {
+  return json.is_number_unsigned() && json.get<std::uint64_t>() <= INT64_MAX;
+}
+
+bool is_size_list(const Json& json, std::size_t most) {
+  return json.is_array() && json.size() <= most && std::all_of(json.begin(), json.end(), is_size);
+}
+
+/// Elements of the shape times bytes of one; nothing when that overflows.
+std::optional<std::uint64_t> byte_count(const layout::Shape& shape, std::uint64_t element_bytes) {
+  std::uint64_t bytes = element_bytes;
+  for (const auto length : shape) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(length), &bytes)) return {};
+  }
+  return bytes;
+}
+
+base::Result<SafetensorsPlace> place_of(const std::string& name, const Json& json,
+                                        std::uint64_t data_bytes, std::string_view source) {
+  const auto wrong = [&](const std::string& text) {
+    return failure(source, base::format("tensor '{}' {}", name, text));
+  };
+  if (!json.is_object() || !json.contains("dtype") || !json["dtype"].is_string() ||
+      !json.contains("shape") || !is_size_list(json["shape"], max_dimensions_read) ||
+      !json.contains("data_offsets") || !is_size_list(json["data_offsets"], 2) ||
+      json["data_offsets"].size() != 2) {
+    return wrong("lacks a dtype, a shape or two data_offsets");
+  }
+  SafetensorsPlace place{{name, SafetensorsType::other, json["dtype"].get<std::string>(),
+                          json["shape"].get<layout::Shape>()},
+                         json["data_offsets"][0].get<std::uint64_t>(),
+                         json["data_offsets"][1].get<std::uint64_t>()};
+  place.entry.dtype = type_of(place.entry.dtype_text);
+  const auto element_bytes = safetensors_type_bytes(place.entry.dtype_text);
+  if (element_bytes == 0) {
+    return wrong(base::format("has the unknown type '{}'", place.entry.dtype_text));
+  }
+  if (place.begin > place.end || place.end > data_bytes) {
+    return wrong(base::format("lies in bytes {} to {} of {}", place.begin, place.end, data_bytes));
+  }
+  if (byte_count(place.entry.shape, element_bytes) != place.end - place.begin) {
+    return wrong(base::format("has {} bytes, which is not what shape [{}] of {} needs",
+                              place.end - place.begin, base::join(place.entry.shape, ", "),
+                              place.entry.dtype_text));
+  }
+  return place;
+}
+
+/// As in the reference implementation, tensors follow one another without gap and fill the file.
+base::Status check_cover(std::vector<SafetensorsPlace>& places, std::uint64_t data_bytes,
+                         std::string_view source) {
+  std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
+  std::uint64_t next = 0;
+  for (const auto& place : places) {
+    if (place.begin != next) {
+      return failure(source, base::format("tensor '{}' begins at byte {} where {} is expected ({})",
+                                          place.entry.name, place.begin, next,
+                                          place.begin < next ? "overlap" : "gap"));
+    }
+    next = place.end;
+  }
+  if (next == data_bytes) return {};
+  return failure(source, base::format("its tensors end at byte {} of {}", next, data_bytes));
+}
+
+}  // namespace
+
+std::uint64_t safetensors_type_bytes(std::string_view dtype_text) {
+  for (const auto& [text, bytes] : type_sizes) {
+    if (text == dtype_text) return bytes;
+  }
+  return 0;
+}
+
+base::Result<SafetensorsHeader> parse_safetensors_header(std::string_view json,
+                                                         std::uint64_t data_bytes,
+                                                         std::string_view source) {
+  const auto parsed = base::parse_json(json, source, base::ExitCode::checkpoint);
+  if (!parsed) return parsed.failure();
+  if (!parsed->is_object()) return failure(source, "its header is not a JSON object");
+  SafetensorsHeader header;
+  for (const auto& [name, value] : parsed->items()) {
+    if (name == "__metadata__") {
+      if (!value.is_object()) return failure(source, "__metadata__ is not an object");
+      for (const auto& [key, text] : value.items()) {
+        if (!text.is_string()) return failure(source, "__metadata__ holds more than texts");
+        header.metadata[key] = text.get<std::string>();
+      }
+      continue;
+    }
+    auto place = place_of(name, value, data_bytes, source);
+    if (!place) return place.failure();
+    header.places.push_back(std::move(*place));
+  }
+  if (auto status = check_cover(header.places, data_bytes, source); !status) {
+    return status.failure();
+  }
+  return header;
+}
+
+}  // namespace trireme::huggingface

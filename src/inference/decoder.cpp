@@ -1,0 +1,278 @@
+#include "trireme/inference/decoder.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/engine/parameter_parts.hpp"
+#include "trireme/engine/registrations.hpp"
+#include "trireme/model/positions.hpp"
+#include "trireme/model/stage_parameters.hpp"
+
+#include <algorithm>
+
+namespace trireme::inference {
+
+using device::Purpose;
+using device::Tensor;
+using engine::Groups;
+using engine::Memory;
+using engine::ParameterPart;
+using layout::Axis;
+
+namespace {
+
+constexpr int hidden_tag = 0;
+
+model::StagePlace place_of(const DecoderOptions& options) {
+  const auto ranges = base::value_or_throw(
+      layout::assign_layers(options.model.num_hidden_layers, options.mesh.degree(Axis::pipeline), 1,
+                            options.stage_layers));
+  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+  return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)]};
+}
+
+/// Tokens that each tensor-parallel rank has logits of.
+std::vector<layout::Box> vocabulary_parts(const DecoderOptions& options) {
+  const char* name = options.model.tie_word_embeddings ? "embedding.weight" : "head.weight";
+  std::vector<layout::Box> parts;
+  for (const auto& parameter : model::parameters(options.model)) {
+    if (parameter.tensor.name != name) continue;
+    for (const auto rank : options.mesh.group(Axis::tensor, options.rank)) {
+      parts.push_back(layout::shard_box(parameter.tensor, options.mesh, rank));
+    }
+  }
+  return parts;
+}
+
+/// The step that needs the most: every slot up to its last position, and the rows with as few of
+/// the slots as can hold them.
+std::vector<model::SequencePart> largest_step(const DecoderOptions& options) {
+  std::vector<model::SequencePart> parts;
+  std::int64_t first_row = 0;
+  for (int slot = 0; slot < options.capacity.slots; ++slot) {
+    const std::int64_t others = options.capacity.slots - slot - 1;
+    const auto count =
+        std::min(options.capacity.positions, options.rows_at_once - first_row - others);
+    parts.push_back({slot, options.capacity.positions - count, first_row, count});
+    first_row += count;
+  }
+  return parts;
+}
+
+}  // namespace
+
+base::Status check(const DecoderOptions& options) {
+  if (auto status = model::check(options.model); !status.ok()) return status;
+  layout::ParallelArrangement arrangement{
+      .tensor = options.mesh.degree(Axis::tensor),
+      .pipeline = options.mesh.degree(Axis::pipeline),
+      .virtual_stages = 1,
+      .stage_layers =
+          std::vector<std::int64_t>(options.stage_layers.begin(), options.stage_layers.end())};
+  model::describe(options.model, arrangement);
+  if (auto status = layout::check(arrangement); !status.ok()) return status;
+  if (auto status = model::check_positions(
+          options.model,
+          base::format("the longest prompt with --max-tokens, {} tokens in all,",
+                       options.capacity.positions),
+          options.capacity.positions);
+      !status.ok()) {
+    return status;
+  }
+  if (options.card_attention && options.model.head_dim > device::widest_own_head) {
+    return base::usage_failure(base::format(
+        "model.head_dim = {} but numerics.backend = cuda (decoding is own kernels' alone, which "
+        "take heads of up to {} on cards); use numerics.backend = auto",
+        options.model.head_dim, device::widest_own_head));
+  }
+  return {};
+}
+
+struct Decoder::Parts {
+  DecoderOptions options;
+  Groups groups;
+  device::Kernels& kernels;
+  Memory& memory;
+  model::StageParameters parameters;
+  model::StageContext context;
+  model::Chunk::Role role;
+  std::vector<layout::Box> vocabulary;
+  Tensor flat_parameters;
+  Tensor tokens;  // i32 [rows_at_once]
+  Tensor hidden;  // [rows_at_once, hidden]
+  // Tensors of the last stage alone.
+  Tensor ends;        // [slots, hidden]: the last row of each part
+  Tensor logits;      // f32 [slots * vocabulary]
+  Tensor own_logits;  // f32 [slots * widest part], tensor parallel
+  Tensor all_logits;  // f32 [tp * slots * widest part], tensor parallel
+  /// The logits of a step where the host finds them.
+  std::vector<float> host_logits;
+  /// Made last, over what stands above.
+  std::optional<model::DecoderStage> made_stage;
+  /// Memory that collectives and messages work in; ends before memory and groups do.
+  engine::Registrations registrations;
+
+  Parts(const DecoderOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
+        Memory& their_memory);
+  model::DecoderStage& stage();
+  void make_buffers();
+  std::int64_t widest() const;
+  Tensor whole_logits(std::int64_t count);
+  Tensor on_host(const Tensor& values);
+};
+
+Decoder::Parts::Parts(const DecoderOptions& given, const Groups& their_groups,
+                      device::Kernels& their_kernels, Memory& their_memory)
+    : options(given),
+      groups(their_groups),
+      kernels(their_kernels),
+      memory(their_memory),
+      parameters(options.model, place_of(options), 1),
+      context{options.model, kernels, *groups.tensor, memory.of(Purpose::workspace), options.dtype},
+      vocabulary(vocabulary_parts(options)) {
+  TRIREME_EXPECT(options.rows_at_once >= options.capacity.slots &&
+                     options.rows_at_once <= options.capacity.slots * options.capacity.positions,
+                 "a step has a row of every slot, and places for all its rows");
+  const int stage_index = groups.pipeline->rank();
+  role = {place_of(options).chunks.front(), stage_index == 0,
+          stage_index + 1 == groups.pipeline->size()};
+  flat_parameters =
+      memory.of(Purpose::parameters).allocate(options.dtype, {parameters.flat().size});
+  parameters.bind(flat_parameters, {});
+  make_buffers();
+  made_stage.emplace(context, parameters, role, options.capacity, memory.of(Purpose::activations),
+                     memory.of(Purpose::parameters));
+  engine::register_arenas(options.model, groups, memory, registrations);
+}
+
+model::DecoderStage& Decoder::Parts::stage() {
+  TRIREME_EXPECT(made_stage.has_value(), "the constructor makes it");
+  return *made_stage;
+}
+
+void Decoder::Parts::make_buffers() {
+  const auto width = options.model.hidden_size;
+  tokens = memory.of(Purpose::batch).allocate(device::DType::i32, {options.rows_at_once});
+  hidden = memory.of(Purpose::communication).allocate(options.dtype, {options.rows_at_once, width});
+  if (!role.last) return;
+  auto& arena = memory.of(Purpose::activations);
+  const std::int64_t slots = options.capacity.slots;
+  ends = arena.allocate(options.dtype, {slots, width});
+  logits = arena.allocate(device::DType::f32, {slots * options.model.vocab_size});
+  if (groups.tensor->size() == 1) return;
+  own_logits = memory.of(Purpose::communication).allocate(device::DType::f32, {slots * widest()});
+  all_logits = memory.of(Purpose::communication)
+                   .allocate(device::DType::f32, {groups.tensor->size() * slots * widest()});
+}
+
+std::int64_t Decoder::Parts::widest() const {
+  std::int64_t widest = 0;
+  for (const auto& box : vocabulary) widest = std::max(widest, box.length[0]);
+  return widest;
+}
+
+/// Each rank has the logits of its part of the vocabulary; the parts may differ in size.
+Tensor Decoder::Parts::whole_logits(std::int64_t count) {
+  const auto rows = ends.slice(0, 0, count);
+  const auto vocabulary_size = options.model.vocab_size;
+  const auto whole =
+      logits.slice(0, 0, count * vocabulary_size).reshape({1, count, vocabulary_size});
+  if (groups.tensor->size() == 1) {
+    stage().logits(rows, whole.reshape({count, vocabulary_size}));
+    return whole;
+  }
+  const auto width = widest();
+  const std::int64_t ranks = groups.tensor->size();
+  const auto own = own_logits.slice(0, 0, count * width);
+  const auto all = all_logits.slice(0, 0, ranks * count * width);
+  stage().logits(rows, own.reshape({count, width}).slice(1, 0, stage().local_vocabulary()));
+  groups.tensor->start_all_gather(own, all).wait_on_stream();
+  for (std::int64_t part = 0; part < ranks; ++part) {
+    const auto& box = vocabulary[static_cast<std::size_t>(part)];
+    if (box.length[0] == 0) continue;
+    kernels.copy(all.reshape({ranks, count, width}).slice(0, part, 1).slice(2, 0, box.length[0]),
+                 whole.slice(2, box.offset[0], box.length[0]));
+  }
+  return whole;
+}
+
+Tensor Decoder::Parts::on_host(const Tensor& values) {
+  auto& device = kernels.device();
+  if (device.is_host()) return values;
+  host_logits.resize(static_cast<std::size_t>(values.element_count()));
+  // Kernels must be done before: a copy to memory that is not pinned may block unwatched.
+  device.synchronize();
+  device.copy_out(values, host_logits.data());
+  device.synchronize();
+  return values.moved_to(host_logits.data());
+}
+
+Decoder::Decoder(const DecoderOptions& options, const Groups& groups, device::Kernels& kernels,
+                 Memory& memory)
+    : parts_(new Parts(options, groups, kernels, memory)) {}
+
+Decoder::~Decoder() {
+  device::leave(parts_->kernels.device());
+}
+
+std::vector<ParameterPart> Decoder::parameter_parts() {
+  return engine::parameter_parts(parts_->parameters, parts_->flat_parameters, {});
+}
+
+bool Decoder::is_last_stage() const {
+  return parts_->role.last;
+}
+
+Tensor Decoder::run(std::span<const model::SequencePart> sequences,
+                    std::span<const std::int32_t> tokens) {
+  auto& parts = *parts_;
+  auto& pipeline = *parts.groups.pipeline;
+  const auto rows = static_cast<std::int64_t>(tokens.size());
+  const auto hidden = parts.hidden.slice(0, 0, rows);
+  const auto local_tokens = parts.tokens.slice(0, 0, rows);
+  if (!parts.memory.of(Purpose::batch).is_measuring()) {
+    parts.kernels.device().copy_in(tokens.data(), local_tokens);
+    parts.kernels.device().synchronize();
+  }
+  if (!parts.role.first) {
+    pipeline.start_receive(hidden, pipeline.rank() - 1, hidden_tag).wait_on_stream();
+  }
+  parts.stage().run(sequences, local_tokens, hidden);
+  if (!parts.role.last) {
+    pipeline.start_send(hidden, pipeline.rank() + 1, hidden_tag).wait_on_stream();
+    return {};
+  }
+  std::int64_t index = 0;
+  for (const auto& sequence : sequences) {
+    parts.kernels.copy(hidden.slice(0, sequence.first_row + sequence.count - 1, 1),
+                       parts.ends.slice(0, index++, 1));
+  }
+  const auto logits = parts.whole_logits(index);
+  if (parts.memory.of(Purpose::activations).is_measuring()) return logits;
+  return parts.on_host(logits);
+}
+
+void Decoder::share(std::span<std::int32_t> chosen) {
+  auto& pipeline = *parts_->groups.pipeline;
+  if (pipeline.size() == 1) return;
+  const auto count = static_cast<std::int64_t>(chosen.size());
+  pipeline.host_group().broadcast(device::Tensor(chosen.data(), device::DType::i32, {count}),
+                                  pipeline.size() - 1);
+}
+
+engine::MemoryUse measure(const DecoderOptions& options) {
+  const auto pretended = [&options](const char* name, Axis axis) {
+    return comm::make_dry_run_group(name, options.mesh.group(axis, options.rank),
+                                    options.mesh.coordinate(axis, options.rank),
+                                    comm::DryRunData::untouched);
+  };
+  const auto tensor = pretended("tp", Axis::tensor);
+  const auto pipeline = pretended("pp", Axis::pipeline);
+  auto memory = Memory::measuring();
+  const auto kernels = device::make_measuring_kernels();
+  Decoder decoder(options, {tensor.get(), pipeline.get(), nullptr, nullptr}, *kernels, memory);
+  decoder.run(largest_step(options),
+              std::vector<std::int32_t>(static_cast<std::size_t>(options.rows_at_once)));
+  return memory.peak_bytes();
+}
+
+}  // namespace trireme::inference

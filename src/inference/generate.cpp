@@ -1,0 +1,268 @@
+#include "trireme/inference/generate.hpp"
+
+#include "trireme/base/counted.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/comm/agree.hpp"
+#include "trireme/data/tokenizer.hpp"
+#include "trireme/engine/options.hpp"
+#include "trireme/huggingface/weights.hpp"
+#include "trireme/inference/groups.hpp"
+
+#include "replica_decoding.hpp"
+#include "stop_texts.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace trireme::inference {
+
+using data::Tokenizer;
+namespace fs = std::filesystem;
+
+namespace {
+
+base::Result<Tokenizer> open_tokenizer(const GenerateRequest& request,
+                                       const config::Config& config) {
+  const auto path = request.tokenizer.empty() ? huggingface::tokenizer_for(config, request.weights)
+                                              : request.tokenizer;
+  if (path.empty()) {
+    return base::usage_failure(base::format(
+        "no tokenizer belongs to '{}' (prompts are text, models read tokens); name one with "
+        "--tokenizer FILE",
+        request.weights.string()));
+  }
+  return Tokenizer::load(path);
+}
+
+base::Result<std::vector<DecodedSequence>> read_prompts(const GenerateRequest& request,
+                                                        const Tokenizer& tokenizer,
+                                                        const model::ModelConfig& model) {
+  std::vector<DecodedSequence> sequences;
+  for (const auto& prompt : request.prompts) {
+    DecodedSequence sequence;
+    sequence.index = static_cast<std::int64_t>(sequences.size());
+    sequence.ids = tokenizer.encode(prompt, data::Template::apply);
+    // What stands before any text: the end of another.
+    if (sequence.ids.empty()) {
+      if (const auto end = tokenizer.end_of_text()) sequence.ids.push_back(*end);
+    }
+    if (sequence.ids.empty()) {
+      return base::usage_failure(base::format(
+          "prompt {} is empty and the tokenizer has no token that begins a text; give some text",
+          sequence.index));
+    }
+    const auto largest = *std::max_element(sequence.ids.begin(), sequence.ids.end());
+    if (largest >= model.vocab_size) {
+      return base::usage_failure(base::format(
+          "the tokenizer made token {} of prompt {} but model.vocab_size is {} (they do not belong "
+          "together); name the model's own with --tokenizer FILE",
+          largest, sequence.index, model.vocab_size));
+    }
+    sequence.prompt_size = sequence.ids.size();
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
+/// Every data-parallel replica takes every n-th prompt.
+std::vector<DecodedSequence> share_of(const std::vector<DecodedSequence>& all,
+                                      const comm::ProcessGroup& data) {
+  std::vector<DecodedSequence> mine;
+  for (auto index = static_cast<std::size_t>(data.rank()); index < all.size();
+       index += static_cast<std::size_t>(data.size())) {
+    mine.push_back(all[index]);
+  }
+  return mine;
+}
+
+DecoderOptions decoder_options(const config::Config& config, const model::ModelConfig& model,
+                               const runtime::Cluster& cluster) {
+  DecoderOptions options;
+  options.model = model;
+  options.mesh = cluster.mesh;
+  options.rank = cluster.rank;
+  for (const auto layers : config.options().parallel.stage_layers) {
+    options.stage_layers.push_back(static_cast<int>(layers));
+  }
+  options.dtype = engine::compute_type(config.options().numerics);
+  options.card_attention = engine::card_attention(config.options().numerics);
+  return options;
+}
+
+Answer answer_of(const DecodedSequence& sequence, const Tokenizer& tokenizer,
+                 const StopTexts& stops) {
+  Answer answer;
+  answer.prompt = static_cast<std::size_t>(sequence.index);
+  answer.prompt_tokens = static_cast<std::int64_t>(sequence.prompt_size);
+  answer.tokens.assign(sequence.ids.begin() + static_cast<std::ptrdiff_t>(sequence.prompt_size),
+                       sequence.ids.end());
+  answer.text = tokenizer.decode(answer.tokens);
+  answer.ending = sequence.ending.value_or(Ending::length);
+  if (answer.ending == Ending::stop_text) answer.text.resize(stops.cut(answer.text));
+  return answer;
+}
+
+/// Collective over the data-parallel group: the ends of all sequences, in the order of the prompts.
+std::vector<DecodedSequence> gather(std::vector<DecodedSequence> all,
+                                    const std::vector<DecodedSequence>& mine,
+                                    std::int64_t max_tokens, comm::ProcessGroup& data) {
+  const auto replicas = static_cast<std::size_t>(data.size());
+  const auto share = (all.size() + replicas - 1) / replicas;
+  // Of each sequence: how many tokens, how it ended, the tokens.
+  const auto width = static_cast<std::size_t>(max_tokens) + 2;
+  std::vector<std::int32_t> own(share * width);
+  for (std::size_t index = 0; index < mine.size(); ++index) {
+    auto* record = own.data() + index * width;
+    record[0] = static_cast<std::int32_t>(mine[index].ids.size() - mine[index].prompt_size);
+    record[1] = static_cast<std::int32_t>(mine[index].ending.value_or(Ending::length));
+    std::copy(mine[index].ids.begin() + static_cast<std::ptrdiff_t>(mine[index].prompt_size),
+              mine[index].ids.end(), record + 2);
+  }
+  std::vector<std::int32_t> everybodys(own.size() * replicas);
+  const auto tensor = [](std::vector<std::int32_t>& values) {
+    return device::Tensor(values.data(), device::DType::i32,
+                          {static_cast<std::int64_t>(values.size())});
+  };
+  data.host_group().all_gather(tensor(own), tensor(everybodys));
+  for (std::size_t index = 0; index < all.size(); ++index) {
+    const auto* record = everybodys.data() + (index % replicas * share + index / replicas) * width;
+    all[index].ids.insert(all[index].ids.end(), record + 2, record + 2 + record[0]);
+    all[index].ending = static_cast<Ending>(record[1]);
+  }
+  return all;
+}
+
+/// The first prompt's answer as it comes, but for what may become a stop text.
+class Stream {
+ public:
+  Stream(const AnswerListener& listener, const StopTexts& stops)
+      : listener_(listener), stops_(stops) {}
+
+  void add(std::string_view bytes) {
+    text_ += bytes;
+    show(stops_.settled(text_));
+  }
+  void end() { show(stops_.cut(text_)); }
+
+ private:
+  void show(std::size_t end) {
+    if (end > shown_) listener_.piece(std::string_view(text_).substr(shown_, end - shown_));
+    shown_ = std::max(shown_, end);
+  }
+
+  const AnswerListener& listener_;
+  const StopTexts& stops_;
+  std::string text_;
+  std::size_t shown_ = 0;
+};
+
+/// Collective over the world. The root's texts, on all ranks.
+std::vector<std::string> broadcast_texts(comm::ProcessGroup& world, std::vector<std::string> texts,
+                                         int root) {
+  // How many there are; their sizes; all of their bytes.
+  const auto send = [&](std::vector<std::int32_t>& words) {
+    world.broadcast(
+        device::Tensor(words.data(), device::DType::i32, {static_cast<std::int64_t>(words.size())}),
+        root);
+  };
+  std::vector<std::int32_t> count{static_cast<std::int32_t>(texts.size())};
+  send(count);
+  if (count.front() == 0) return {};
+  texts.resize(static_cast<std::size_t>(count.front()));
+  std::vector<std::int32_t> sizes;
+  for (const auto& text : texts) sizes.push_back(static_cast<std::int32_t>(text.size()));
+  send(sizes);
+  std::string bytes;
+  for (const auto& text : texts) bytes += text;
+  std::size_t total = 0;
+  for (const auto size : sizes) total += static_cast<std::size_t>(size);
+  std::vector<std::int32_t> words(total / sizeof(std::int32_t) + 1);
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(words.data()));
+  send(words);
+  const auto* at = reinterpret_cast<const char*>(words.data());
+  for (std::size_t index = 0; index < texts.size(); ++index) {
+    texts[index].assign(at, static_cast<std::size_t>(sizes[index]));
+    at += sizes[index];
+  }
+  return texts;
+}
+
+void say_speed(const std::vector<DecodedSequence>& sequences, double seconds) {
+  std::size_t prompt_tokens = 0;
+  std::size_t new_tokens = 0;
+  for (const auto& sequence : sequences) {
+    prompt_tokens += sequence.prompt_size;
+    new_tokens += sequence.ids.size() - sequence.prompt_size;
+  }
+  base::log::info("generate", "{} of {}, {} in {:.2f} s: {:.1f} tokens/s",
+                  base::counted(std::ssize(sequences), "prompt"),
+                  base::counted(static_cast<std::int64_t>(prompt_tokens), "token"),
+                  base::counted(static_cast<std::int64_t>(new_tokens), "new token"), seconds,
+                  static_cast<double>(new_tokens) / seconds);
+}
+
+}  // namespace
+
+std::vector<std::string> prompts_from_input(runtime::Session& session,
+                                            const std::function<std::vector<std::string>()>& read) {
+  auto& cluster = session.cluster;
+  auto& world = *cluster.world;
+  // Launchers give standard input to the process that they call the first, whatever its rank.
+  const bool has_input = cluster.identity.announced_rank.value_or(0) == 0;
+  std::int32_t root = has_input ? world.rank() : -1;
+  world.all_reduce(device::Tensor(&root, device::DType::i32, {1}), comm::ReduceOp::max);
+  std::vector<std::string> prompts;
+  comm::agree(world, comm::status_of([&] {
+                if (world.rank() == root) prompts = read();
+              }));
+  return broadcast_texts(world, std::move(prompts), root);
+}
+
+void generate(const GenerateRequest& request, const config::Config& config,
+              runtime::Session& session, const AnswerListener& listener) {
+  auto& cluster = session.cluster;
+  auto& world = *cluster.world;
+  const auto model = comm::agree(world, huggingface::model_of_weights(request.weights, config));
+  const auto tokenizer = comm::agree(world, open_tokenizer(request, config));
+  const auto prompts = comm::agree(world, read_prompts(request, tokenizer, model));
+  const auto max_tokens = most_new_tokens(request, model, prompts);
+  auto options = decoder_options(config, model, cluster);
+  fit_to_prompts(options, prompts, request.batch, max_tokens);
+  comm::agree(world, check(options));
+
+  auto memory = engine::Memory::on(session.kernels->device(), measure(options));
+  Decoder decoder(options, groups_of(cluster), *session.kernels, memory);
+  huggingface::load_parameters(request.weights, model,
+                               {session.kernels->device(), decoder.parameter_parts()}, world);
+
+  const StopTexts stops(request.stops);
+  DecodingLimits limits{options.capacity.slots, options.rows_at_once, max_tokens,
+                        tokenizer.vocab_size(), tokenizer.stop_tokens()};
+  if (!stops.empty()) {
+    limits.ends_with = [&](DecodedSequence& sequence, std::int32_t token) {
+      const auto first_new = sequence.answer.size();
+      sequence.answer += tokenizer.decode_bytes({&token, 1});
+      return stops.found(sequence.answer, first_new);
+    };
+  }
+  const bool speaks = world.rank() == 0;
+  Stream stream(listener, stops);
+  ReplicaDecoding decoding(decoder, limits, request.sampling, share_of(prompts, *cluster.dp),
+                           [&](const DecodedSequence& sequence, std::int32_t token) {
+                             if (!speaks || sequence.index != 0) return;
+                             stream.add(tokenizer.decode_bytes({&token, 1}));
+                           });
+  const auto begin = std::chrono::steady_clock::now();
+  decoding.run();
+  const auto all = gather(prompts, decoding.sequences(), max_tokens, *cluster.dp);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  if (speaks) {
+    stream.end();
+    for (const auto& sequence : all) listener.answer(answer_of(sequence, tokenizer, stops));
+  }
+  say_speed(all, seconds.count());
+}
+
+}  // namespace trireme::inference

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/config/config.hpp"
+#include "trireme/data/dataset.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace trireme::inference {
+
+/// How many bytes of text each token stands for; special tokens stand for none.
+class TextBytes {
+ public:
+  /// By the tokenizer of data.tokenizer, else the one that the weights came with, else nothing.
+  /// Fails when data.tokenizer names something that cannot be read.
+  static base::Result<std::optional<TextBytes>> of_weights(const std::filesystem::path& weights,
+                                                           const config::Config& config,
+                                                           std::int64_t vocab_size);
+
+  /// Of all tokens that an epoch predicts: all of each sample but its first.
+  std::int64_t predicted(const data::TokenDataset& dataset) const;
+
+ private:
+  explicit TextBytes(std::vector<std::int64_t> bytes) : bytes_(std::move(bytes)) {}
+
+  std::vector<std::int64_t> bytes_;  // [vocabulary]
+};
+
+}  // namespace trireme::inference
