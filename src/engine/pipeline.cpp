@@ -47,7 +47,7 @@ std::size_t PipelineExecutor::slot_of(const Action& action) const {
 
 template <typename Body>
 void PipelineExecutor::run_part(CudaGraphCache::Key key, const model::MicroBatch& batch,
-                                   const Body& body) {
+                                const Body& body) {
   key.addresses.push_back(batch.tokens.raw());
   key.number = batch.loss_scale;
   stage_.graphs.run(key, body);
@@ -63,7 +63,7 @@ void PipelineExecutor::forward(const Action& action, const model::MicroBatch& ba
   const auto slot = slot_of(action);
   const auto given = stage_.batches.load_static_input(chunk, slot, batch);
   run_part({forward_part(chunk), {input.raw(), output.raw()}}, given,
-              [&] { stage_.chunks[chunk].forward(given, static_cast<int>(slot), input, output); });
+           [&] { stage_.chunks[chunk].forward(given, static_cast<int>(slot), input, output); });
   messages.send_output(action.micro_batch);
   if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
 }

@@ -131,7 +131,7 @@ std::vector<Key> comm_keys() {
                    .choices = {"auto", "true", "false"},
                    .documentation =
                        "What is refused of NCCL between nodes (exit code 4). `auto`: TCP, where a "
-                       "node has an RDMA card whose port is up. `true`: whatever NCCL does not "
+                       "node has an RDMA NIC whose port is up. `true`: whatever NCCL does not "
                        "show to be RDMA, and groups that are not NCCL's. `false`: nothing; it is "
                        "said and goes on."};
   Key register_buffers{

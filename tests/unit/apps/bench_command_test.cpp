@@ -104,7 +104,7 @@ TEST_CASE("bench comm refuses what it cannot measure before MPI starts") {
       {{"--collective", "all_reduse"},
        "unknown collective 'all_reduse'; did you mean 'all_reduce'?"},
       {{"--backend", "shmem"}, "unknown backend 'shmem'"},
-      {{"--backend", "shmem"}, "on cards nccl, staged"},
+      {{"--backend", "shmem"}, "on GPUs nccl, staged"},
       {{"--group", "rows"}, "rows"},
       {{"--bytes", "16M"}, "write 16MB or 16MiB"},
       {{"--bytes", "0"}, "one number has 4 bytes"},

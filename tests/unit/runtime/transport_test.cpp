@@ -98,7 +98,7 @@ TEST_CASE("the site's plugin and ours are named with what carries their messages
              Catch::Contains("by Trireme (plugin libnccl-net-trireme.so) over rc_mlx5/mlx5_0:1"));
 }
 
-TEST_CASE("TCP is refused where a node has RDMA cards, unless it is asked for") {
+TEST_CASE("TCP is refused where a node has RDMA NICs, unless it is asked for") {
   const std::vector<comm::NcclTransport> tcp{sockets(), own({"tcp/eth0", "cma/memory"})};
   for (const auto& between : tcp) {
     const auto reports = two_nodes(between);
@@ -124,7 +124,7 @@ TEST_CASE("TCP goes on without a word of warning where there is nothing better")
   accepted(RdmaRule::automatic, reports);
   accepted(RdmaRule::optional, reports);
   CHECK_THAT(refused(RdmaRule::required, reports),
-             Catch::Contains("no node has an RDMA card whose port is up"));
+             Catch::Contains("no node has an RDMA NIC whose port is up"));
 }
 
 TEST_CASE("what is not known is said, and refused where RDMA must be shown") {
