@@ -305,7 +305,9 @@ void Rules::rounds(std::int64_t batches, std::int64_t share) {
             : format("<global_batch> gives each replica {} micro-batches, not a multiple of "
                      "<pipeline> (schedule interleaved hands them around in rounds of one a "
                      "stage); try {}",
-                     batches, nearest_multiples(*given_.global_batch, saturated(share, stages))));
+                     batches,
+                     nearest_multiples(given_.global_batch.value_or(batches),
+                                       saturated(share, stages))));
   }
   const auto actions =
       saturated(saturated(saturated(2, stages), batches), given_.virtual_stages.value_or(1));
