@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "callbacks.hpp"
 
 #include "trireme/base/environment.hpp"

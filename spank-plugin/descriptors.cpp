@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "descriptors.hpp"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What Slurm loads: C functions of one guarded line each. Nothing thrown leaves this file, and
 // nothing but a refused request fails a callback: on a node a failure would drain it.
 #include "callbacks.hpp"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Accounting, where asked for: slurmdbd over a MariaDB of the instance's own, so that sacct answers.
 
 accounting_port() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One function per command of scripts/cluster.
 
 # kill_all LISTING ARGUMENT...: kills what the listing names; succeeds once it names nothing

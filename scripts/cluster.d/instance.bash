@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What an instance is: its name, its folder and the facts that `up` wrote down there.
 
 say() { echo "cluster: $*" >&2; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Mode "namespaces": every node is a set of Linux namespaces, joined by a bridge that lives in the
 # controller's network namespace. Nothing appears in the machine's own network.
 

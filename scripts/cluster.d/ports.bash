@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Mode "ports": all daemons on the loopback of this machine, told apart by their ports. Processes
 # are found by a mark in their environment, and by descent from such a process.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The configuration files of an instance.
 
 # In namespaces a node has an address of its own; with ports all are on the loopback.

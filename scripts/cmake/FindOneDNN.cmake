@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # oneDNN as Debian packages it: its own configuration file asks for OpenCL's headers, which no CPU
 # build needs. Makes target OneDNN::dnnl.
 find_path(OneDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

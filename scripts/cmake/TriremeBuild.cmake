@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Language, warnings and options that every target shares.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -14,7 +15,7 @@ option(TRIREME_ENABLE_BENCH "Build the benchmarks in perf/" ON)
 option(TRIREME_WERROR "Treat warnings as errors" OFF)
 set(TRIREME_SANITIZE "" CACHE STRING "Comma-separated sanitizers, such as address,undefined")
 
-# CUDA: the backend of device for NVIDIA cards. Code for A100 and Hopper; cards after those compile
+# CUDA: the backend of device for NVIDIA GPUs. Code for A100 and Hopper; GPUs after those compile
 # the PTX of the older one at their first use.
 find_program(TRIREME_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda
   PATH_SUFFIXES bin)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What is installed beside the programs, and Debian packages of it: `cmake --build BUILD` and
 # `cpack --config BUILD/CPackConfig.cmake -B FOLDER` make FOLDER/trireme_*.deb and, with Slurm's
 # headers, FOLDER/trireme-slurm22.05_*.deb (docs/install-slurm.md).

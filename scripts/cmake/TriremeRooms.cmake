@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Rooms and their layers. A room may use only rooms of a lower layer, and exactly one room may
 # include each foreign API; both rules are checked here, so a breach ends the configuration.
 set(TRIREME_LAYER_base 0)

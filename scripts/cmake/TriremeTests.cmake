@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tests: one executable per room for unit tests, one per behaviour for MPI tests.
 if(BUILD_TESTING)
   find_package(Catch2 2 REQUIRED)

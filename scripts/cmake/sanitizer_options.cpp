@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Part of every sanitised executable: what the sanitizers are told before main, however the
 // program is started. The names are the sanitizers' own.
 

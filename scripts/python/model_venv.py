@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A virtual environment with transformers, for scripts that compare Trireme's models with it.
 
 enter() runs the calling script again inside .cache/models-venv, made when missing.

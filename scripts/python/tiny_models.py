@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tiny random models of the three families, made and computed by transformers; and how far what
 `trireme probe` wrote is from them."""
 import copy

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/environment.hpp"
 
-#include "apps/output.hpp"
+#include "apps/cli/output.hpp"
 #include "apps/program.hpp"
 
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/program.hpp"
 
 #include "trireme/base/error.hpp"
@@ -6,10 +7,10 @@
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/launcher_environment.hpp"
 
-#include "apps/cli_tree.hpp"
-#include "apps/commands.hpp"
+#include "apps/cli/cli_tree.hpp"
+#include "apps/cli/commands.hpp"
+#include "apps/cli/suggestion.hpp"
 #include "apps/exit_codes.hpp"
-#include "apps/suggestion.hpp"
 #include "apps/version.hpp"
 
 #include <unistd.h>

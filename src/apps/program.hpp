@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/environment.hpp"
 #include "trireme/base/exit_code.hpp"
 
-#include "apps/command.hpp"
+#include "apps/cli/command.hpp"
 
 #include <functional>
 #include <memory>

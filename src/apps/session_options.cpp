@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/session_options.hpp"
 
 #include "trireme/base/error.hpp"
@@ -46,7 +47,7 @@ runtime::ComputeOptions compute_options(const config::NumericsOptions& numerics)
   if (numerics.on_gpus()) compute.backend = Backend::cuda;
   compute.threads = numerics.threads;
   if (numerics.deterministic) compute.tiling = device::Tiling::by_shape;
-  compute.attention = engine::card_attention(numerics).value_or(device::AttentionChoice{});
+  compute.attention = engine::gpu_attention(numerics).value_or(device::AttentionChoice{});
   return compute;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/log.hpp"
 
 #include "trireme/base/log_file.hpp"

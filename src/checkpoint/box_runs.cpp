@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/checkpoint/box_runs.hpp"
 
 namespace trireme::checkpoint {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/folder_names.hpp"
 
 #include "trireme/base/format.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/base/text.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/config/resolved_text.hpp"
 
 #include "trireme/base/format.hpp"

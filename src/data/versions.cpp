@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/data/versions.hpp"
 
-#include "data/tokenizer/regex.hpp"
+#include "data/tokenizer/text/regex.hpp"
 
 #include <utf8proc.h>
 #include <zlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/attention_text.hpp"
 
 #include "trireme/base/format.hpp"
@@ -56,7 +57,7 @@ std::string text_of_no_kernel(std::int64_t head_dim, const cudnn::Reason& reason
 AttentionText planned_attention(const AttentionSize& size, const AttentionChoice& choice) {
   const auto reason = cudnn::reason_against(size, cudnn::supposed_support);
   const auto* const library =
-      reason ? "cuDNN" : "cuDNN, where it is 9.16 or newer and the card is Hopper";
+      reason ? "cuDNN" : "cuDNN, where it is 9.16 or newer and the GPU is Hopper";
   return text_of_attention(choice, library, reason);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/error.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/data_sheet.hpp"
@@ -17,7 +18,7 @@ base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int, const AttentionCho
   return base::Failure{base::ExitCode::topology, missing};
 }
 
-base::Result<std::vector<std::string>> card_bus_ids() {
+base::Result<std::vector<std::string>> gpu_bus_ids() {
   return base::Failure{base::ExitCode::topology, missing};
 }
 

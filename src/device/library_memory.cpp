@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/device/library_memory.hpp"
 
 #include "device/cuda/attention/cudnn/attention.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/philox.hpp"
@@ -7,7 +8,7 @@
 #include <bit>
 #include <cstdint>
 
-/// The one definition of rounding at random, for hosts and cards.
+/// The one definition of rounding at random, for hosts and GPUs.
 namespace trireme::device {
 
 /// Neighbours that share a philox counter: each takes 16 bits, the lower half of a word first.
@@ -18,7 +19,7 @@ using RoundingWords = std::array<std::uint32_t, 4>;
 constexpr RoundingWords rounding_words(const StochasticRounding& rounding, std::int64_t group) {
   return base::philox(rounding.seed, rounding.stream, static_cast<std::uint64_t>(group));
 }
-/// Those of one of them. Chosen, not indexed: on a card an index that is no constant would move the
+/// Those of one of them. Chosen, not indexed: on a GPU an index that is no constant would move the
 /// words out of registers.
 constexpr std::uint32_t rounding_bits(const RoundingWords& words, std::int64_t which) {
   const auto low = which < 2 ? words[0] : words[1];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules by which an engine refuses options that do not fit together.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
@@ -44,9 +45,9 @@ layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
   return arrangement;
 }
 
-/// Widths of the model's matrices on this mesh, if they are multiplied in FP8. Cards multiply codes
+/// Widths of the model's matrices on this mesh, if they are multiplied in FP8. GPUs multiply codes
 /// 16 at a time along both dimensions of a weight; the rule is the same everywhere, so that a run
-/// may move to a card.
+/// may move to a GPU.
 base::Status check_fp8(const EngineOptions& options) {
   if (options.linear_forward != model::LinearForward::e4m3) return {};
   constexpr std::int64_t together = 16;
@@ -81,8 +82,8 @@ base::Status check(const EngineOptions& options) {
     return status;
   }
   if (auto status = check_fp8(options); !status.ok()) return status;
-  if (options.card_attention) {
-    auto status = device::check_attention(attention_of(options), *options.card_attention);
+  if (options.gpu_attention) {
+    auto status = device::check_attention(attention_of(options), *options.gpu_attention);
     if (!status.ok()) return status;
   }
   if (options.rule.rounding == optim::ParameterRounding::stochastic &&

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/engine/options.hpp"
 
 #include "trireme/base/error.hpp"
@@ -37,7 +38,7 @@ model::WeightCopies weight_copies_of(const EngineOptions& options) {
 }
 
 /// A chunk of rows reads and writes the whole gradient of the head, 8 bytes an element, for 2 *
-/// rows operations an element. A core does 10 operations in the time of a byte, a card (H200) 200.
+/// rows operations an element. A core does 10 operations in the time of a byte, a GPU (H200) 200.
 std::int64_t loss_rows_of(const config::NumericsOptions& numerics) {
   return numerics.on_gpus() ? 8192 : 1024;
 }
@@ -48,7 +49,7 @@ device::DType compute_type(const config::NumericsOptions& numerics) {
   return numerics.precision == config::Precision::fp32 ? device::DType::f32 : device::DType::bf16;
 }
 
-std::optional<device::AttentionChoice> card_attention(const config::NumericsOptions& numerics) {
+std::optional<device::AttentionChoice> gpu_attention(const config::NumericsOptions& numerics) {
   if (!numerics.on_gpus()) return std::nullopt;
   device::AttentionChoice choice;
   if (numerics.attention == config::AttentionKernels::own) choice.by = device::AttentionBy::own;
@@ -60,7 +61,7 @@ std::optional<device::AttentionChoice> card_attention(const config::NumericsOpti
 }
 
 base::Status check_attention(const config::Options& keys, const model::ModelConfig& model) {
-  const auto choice = card_attention(keys.numerics);
+  const auto choice = gpu_attention(keys.numerics);
   if (!choice) return {};
   EngineOptions options;
   options.model = model;
@@ -112,7 +113,7 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.rule = optim::rule_from(keys);
   options.clip_norm = keys.optimizer.clip_norm;
   options.seed = static_cast<std::uint64_t>(train.seed);
-  options.card_attention = card_attention(numerics);
+  options.gpu_attention = gpu_attention(numerics);
   options.cuda_graphs = numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;

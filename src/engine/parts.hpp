@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/engine/engine.hpp"
@@ -5,9 +6,9 @@
 #include "trireme/model/stage.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
-#include "batches.hpp"
+#include "engine/data/batches.hpp"
+#include "engine/graphs/graphs.hpp"
 #include "gradients.hpp"
-#include "graphs.hpp"
 #include "pipeline.hpp"
 
 #include <memory>

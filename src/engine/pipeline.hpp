@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage.hpp"
 
-#include "batches.hpp"
-#include "graphs.hpp"
+#include "engine/data/batches.hpp"
+#include "engine/graphs/graphs.hpp"
 
 #include <deque>
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State that a rank holds: which elements it updates, and its buffers as boxes of logical tensors.
 #include "state.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table that first and last stage both hold, where embeddings are tied.
 #include "trireme/base/text.hpp"
 #include "trireme/engine/engine.hpp"

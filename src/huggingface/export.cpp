@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A step folder as a Hugging Face folder.
 #include "trireme/huggingface/export.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Hugging Face folder as a step that everything here reads.
 #include "trireme/huggingface/import.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/huggingface/run_files.hpp"
 
 #include "trireme/base/error.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "huggingface/safetensors_header.hpp"
 
 #include "trireme/base/format.hpp"

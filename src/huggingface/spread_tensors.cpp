@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/huggingface/spread_tensors.hpp"
 
 #include "trireme/comm/agree.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names and shapes of Hugging Face's tensors.
 #include "trireme/huggingface/stored_tensor.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "stored_weights.hpp"
 
 #include "trireme/base/counted.hpp"

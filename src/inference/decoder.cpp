@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/inference/decoder.hpp"
 
 #include "trireme/base/error.hpp"
@@ -78,10 +79,10 @@ base::Status check(const DecoderOptions& options) {
       !status.ok()) {
     return status;
   }
-  if (options.card_attention && options.model.head_dim > device::widest_own_head) {
+  if (options.gpu_attention && options.model.head_dim > device::widest_own_head) {
     return base::usage_failure(base::format(
         "model.head_dim = {} but numerics.backend = cuda (decoding is own kernels' alone, which "
-        "take heads of up to {} on cards); use numerics.backend = auto",
+        "take heads of up to {} on GPUs); use numerics.backend = auto",
         options.model.head_dim, device::widest_own_head));
   }
   return {};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/inference/generate.hpp"
 
 #include "trireme/base/counted.hpp"
@@ -87,7 +88,7 @@ DecoderOptions decoder_options(const config::Config& config, const model::ModelC
     options.stage_layers.push_back(static_cast<int>(layers));
   }
   options.dtype = engine::compute_type(config.options().numerics);
-  options.card_attention = engine::card_attention(config.options().numerics);
+  options.gpu_attention = engine::gpu_attention(config.options().numerics);
   return options;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/inference/probe.hpp"
 
 #include "trireme/base/counted.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "replica_decoding.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token ids in JSON, for `trireme probe`.
 #include "trireme/base/format.hpp"
 #include "trireme/inference/probe.hpp"

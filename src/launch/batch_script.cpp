@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The #SBATCH lines of a batch script.
 #include "trireme/launch/resource_request.hpp"
 

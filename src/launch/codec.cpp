@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of a contract in its variable.
 #include "trireme/base/format.hpp"
 #include "trireme/launch/contract.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/launch/plugstack_arguments.hpp"
 
 #include "trireme/base/format.hpp"

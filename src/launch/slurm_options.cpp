@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "slurm_options.hpp"
 
 #include "trireme/launch/options.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/launch/system_text.hpp"
 
 #include "text.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/launch/task_variables.hpp"
 
 #include "trireme/launch/contract.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/layout/rank_order.hpp"
 
 #include "trireme/base/contract.hpp"
@@ -107,7 +108,7 @@ class Packer {
 };
 
 /// Processes of one node are alike: the launcher's order among them is kept, because local ranks,
-/// and with them GPUs and network cards, follow it.
+/// and with them GPUs and NICs, follow it.
 void keep_order_in_nodes(const std::vector<NetworkPath>& paths, std::vector<int>& launched) {
   std::map<NetworkPath, std::vector<std::size_t>> positions;
   for (std::size_t rank = 0; rank < launched.size(); ++rank) {

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/model/stage.hpp"
 
-#include "embedding.hpp"
-#include "head.hpp"
-#include "layer.hpp"
+#include "model/layers/embedding.hpp"
+#include "model/layers/head.hpp"
+#include "model/layers/layer.hpp"
 
 #include <optional>
 #include <vector>

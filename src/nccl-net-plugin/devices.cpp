@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "devices.hpp"
 
 #include "trireme/base/format.hpp"
@@ -51,9 +52,9 @@ std::uint64_t guid_of(std::string text) {
   return leading_number<std::uint64_t>(text, 16).value_or(0);
 }
 
-void add_ports(const fs::path& card, const DeviceChoice& choice, std::vector<Device>& found) {
-  const auto name = card.filename().string();
-  for (const auto& port : entries(card / "ports")) {
+void add_ports(const fs::path& nic, const DeviceChoice& choice, std::vector<Device>& found) {
+  const auto name = nic.filename().string();
+  for (const auto& port : entries(nic / "ports")) {
     // "4: ACTIVE"
     if (first_line(port / "state").find("ACTIVE") == std::string::npos) continue;
     const auto number = port.filename().string();
@@ -61,8 +62,8 @@ void add_ports(const fs::path& card, const DeviceChoice& choice, std::vector<Dev
     device.name = device.ucx_name = base::format("{}:{}", name, number);
     if (!list_takes(choice.ib_hca, name) && !list_takes(choice.ib_hca, device.name)) continue;
     if (!list_takes(choice.net_devices, device.name)) continue;
-    device.pci_path = pci_path_of(card);
-    device.guid = guid_of(first_line(card / "node_guid"));
+    device.pci_path = pci_path_of(nic);
+    device.guid = guid_of(first_line(nic / "node_guid"));
     device.port = leading_number<int>(number).value_or(1);
     // "400 Gb/sec (4X NDR)"
     device.megabits_per_second =
@@ -106,7 +107,7 @@ bool list_takes(std::string_view list, std::string_view name) {
 std::vector<Device> find_devices(const DeviceChoice& choice,
                                  const std::vector<std::string>& interfaces, const fs::path& sys) {
   std::vector<Device> found;
-  for (const auto& card : entries(sys / "class/infiniband")) add_ports(card, choice, found);
+  for (const auto& nic : entries(sys / "class/infiniband")) add_ports(nic, choice, found);
   if (!found.empty()) return found;
   for (const auto& name : interfaces) add_interface(name, choice, sys, found);
   return found;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace trireme::nccl_net {
 
-/// A network card, or several that carry one connection's data together.
+/// A NIC, or several that carry one connection's data together.
 struct Device {
   std::string name;      ///< "mlx5_0:1", "eth0", "mlx5_0:1+mlx5_1:1"
   std::string ucx_name;  ///< the value of UCX_NET_DEVICES that chooses it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/optim/optimizer.hpp"
 
 #include "trireme/base/philox.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/picture.hpp"
@@ -84,7 +85,7 @@ std::string table(const MemoryPlan& plan) {
 
 std::string libraries_text(const MemoryPlan& plan) {
   if (plan.libraries.empty()) return {};
-  std::string text = "\nbeside that on each card: ";
+  std::string text = "\nbeside that on each GPU: ";
   for (const auto& each : plan.libraries) {
     text += format("{} at most {}, ", each.library, base::bytes_text(each.bytes));
   }

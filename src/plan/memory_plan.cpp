@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/plan/memory_plan.hpp"
 
 #include "trireme/base/format.hpp"
@@ -63,10 +64,10 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   plan.tokens_per_step = options->micro_batches * options->micro_batch * mesh->degree(Axis::data) *
                          options->sequence_length;
   plan.bubble_fraction = *bubble;
-  if (options->card_attention) {
+  if (options->gpu_attention) {
     const auto size = engine::attention_of(*options);
-    plan.libraries = device::planned_library_memory(size, *options->card_attention);
-    plan.attention = device::planned_attention(size, *options->card_attention);
+    plan.libraries = device::planned_library_memory(size, *options->gpu_attention);
+    plan.attention = device::planned_attention(size, *options->gpu_attention);
   }
   for (const auto rank : *wanted) {
     options->rank = rank;

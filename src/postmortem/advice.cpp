@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/exit_code.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/postmortem/postmortem.hpp"
@@ -25,7 +26,7 @@ constexpr std::array remedies{
            "from the checkpoint before"},
     Remedy{
         "which is TCP",
-        "NCCL found no way over the InfiniBand or RoCE cards: see `ibv_devinfo` on the nodes, and "
+        "NCCL found no way over the InfiniBand or RoCE NICs: see `ibv_devinfo` on the nodes, and "
         "that NCCL_NET, NCCL_IB_DISABLE, NCCL_IB_HCA and UCX_TLS allow them; "
         "comm.require_rdma = false goes on over TCP"},
     Remedy{"MPI sees",

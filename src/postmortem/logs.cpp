@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/postmortem/postmortem.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 #include "trireme/runtime/slurm_command.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bind.hpp"
 
 #include "trireme/base/format.hpp"
@@ -31,20 +32,20 @@ base::Result<std::vector<topology::CpuSet>> neighbour_masks(comm::ProcessGroup& 
   return masks;
 }
 
-/// The cards that this rank may choose from; none when ranks compute on the CPU.
+/// The GPUs that this rank may choose from; none when ranks compute on the CPU.
 std::vector<std::string> visible_gpus(comm::ProcessGroup& world, const JoinOptions& options) {
   if (options.gpus == topology::GpuUse::none) return {};
   return comm::agree(world, options.visible_gpus);
 }
 
-/// This node with these cards alone. Where its PCI devices cannot be seen (some virtual machines
-/// and containers hide them), it is a node without cards, which are then dealt out by number.
+/// This node with these GPUs alone. Where its PCI devices cannot be seen (some virtual machines
+/// and containers hide them), it is a node without GPUs, which are then dealt out by number.
 base::Result<topology::Machine> machine_with(const std::vector<std::string>& visible) {
   auto machine = topology::discover();
   if (!machine.ok() || visible.empty()) return machine;
   auto narrowed = topology::with_gpus(*machine, visible);
   if (narrowed.ok()) return narrowed;
-  base::log::local::warning("runtime", "{} (cards are dealt out by number, wherever they are)",
+  base::log::local::warning("runtime", "{} (GPUs are dealt out by number, wherever they are)",
                             narrowed.failure().text);
   machine->gpus.clear();
   return machine;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/device_groups.hpp"
 
 #include "trireme/base/format.hpp"
@@ -28,10 +29,10 @@ std::string obstacle(std::span<const NcclOffer> offers) {
           "other",
           comm::nccl_version_text(offers[0].version), rank, comm::nccl_version_text(offer.version));
     }
-    const auto [place, is_new] = owners.emplace(std::pair{offer.node, offer.card}, rank);
+    const auto [place, is_new] = owners.emplace(std::pair{offer.node, offer.gpu}, rank);
     if (!is_new) {
       return base::format("ranks {} and {} share {}, which NCCL refuses", place->second, rank,
-                          offer.card);
+                          offer.gpu);
     }
   }
   return {};
@@ -49,7 +50,7 @@ NcclOffer offer_of(const device::Device& device, const comm::MpiRuntime& mpi,
 }
 
 std::vector<NcclOffer> exchange(comm::ProcessGroup& world, const NcclOffer& mine) {
-  const base::Json text = {mine.node, mine.card, mine.version, mine.reason};
+  const base::Json text = {mine.node, mine.gpu, mine.version, mine.reason};
   std::vector<NcclOffer> offers;
   for (const auto& answer : comm::all_gather_bytes(world, text.dump())) {
     const auto json = base::value_or_throw(base::parse_json(answer, "what a rank has for NCCL"));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/job_comment.hpp"
 
 #include "trireme/base/format.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Apart from what the launcher says, which is read without MPI, too.
 #include "trireme/comm/mpi_runtime.hpp"
 #include "trireme/runtime/identity.hpp"

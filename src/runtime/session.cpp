@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/session.hpp"
 
 #include "trireme/base/contract.hpp"
@@ -150,7 +151,7 @@ base::Result<std::unique_ptr<device::Kernels>> make_kernels(const ComputeOptions
     case ComputeOptions::Backend::cuda:
       break;
   }
-  const auto gpus = device::card_bus_ids();
+  const auto gpus = device::gpu_bus_ids();
   if (!gpus.ok()) return gpus.failure();
   const auto gpu = std::find(gpus->begin(), gpus->end(), binding.gpu_bus_id);
   TRIREME_ENSURE(gpu != gpus->end(), "a rank is bound to a GPU that it may use");
@@ -178,7 +179,7 @@ base::ExitCode Session::start(const SessionOptions& options, const base::Environ
   if (!options.run_directory.empty()) report_failures(mpi, {});
   return mpi.run([&] {
     // Not before MPI: a node that lacks a GPU is not every rank's mistake.
-    if (join.gpus == topology::GpuUse::one_each) join.visible_gpus = device::card_bus_ids();
+    if (join.gpus == topology::GpuUse::one_each) join.visible_gpus = device::gpu_bus_ids();
     Session session{nullptr, runtime::join(mpi, join, environment, std::move(start_up))};
     session.run_is_open = [&] {
       const auto& run = options.run_directory;

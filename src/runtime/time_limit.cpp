@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/time_limit.hpp"
 
 #include "trireme/base/format.hpp"

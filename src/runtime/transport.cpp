@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/transport.hpp"
 
 #include "trireme/base/format.hpp"
@@ -52,7 +53,7 @@ Whole whole_of(std::span<const TransportReport> reports) {
     for (const auto& [name, devices] : report.transport.devices) join(all.devices[name], devices);
     join(all.plugins, report.transport.plugins);
     join(all.ways, report.transport.ways);
-    all.card_channels += report.transport.card_channels;
+    all.gpu_channels += report.transport.gpu_channels;
     all.fabric_channels += report.transport.fabric_channels;
     all.host_channels += report.transport.host_channels;
   }
@@ -135,7 +136,7 @@ std::string direct_text(const NcclTransport::Network& network) {
 
 std::string inside_text(const NcclTransport& transport) {
   std::vector<std::string> ways;
-  if (transport.card_channels > 0) ways.emplace_back("from card to card (P2P)");
+  if (transport.gpu_channels > 0) ways.emplace_back("from GPU to GPU (P2P)");
   if (transport.host_channels > 0) ways.emplace_back("through the host's memory (SHM)");
   return format("{}", base::join(ways, " and "));
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks tell one another what their NCCL has opened.
 #include "trireme/base/json.hpp"
 #include "trireme/comm/agree.hpp"
@@ -16,15 +17,14 @@ Json to_json(const TransportReport& report) {
   for (const auto& [name, network] : transport.networks) {
     networks[name] = {network.channels, network.gpu_direct_channels};
   }
-  return {
-      {"node", report.node},
-      {"rdma_nics", report.rdma_nics},
-      {"unknown", report.unknown},
-      {"networks", networks},
-      {"plugins", transport.plugins},
-      {"devices", transport.devices},
-      {"ways", transport.ways},
-      {"inside", {transport.card_channels, transport.fabric_channels, transport.host_channels}}};
+  return {{"node", report.node},
+          {"rdma_nics", report.rdma_nics},
+          {"unknown", report.unknown},
+          {"networks", networks},
+          {"plugins", transport.plugins},
+          {"devices", transport.devices},
+          {"ways", transport.ways},
+          {"inside", {transport.gpu_channels, transport.fabric_channels, transport.host_channels}}};
 }
 
 TransportReport report_of(const Json& json) {
@@ -42,7 +42,7 @@ TransportReport report_of(const Json& json) {
   }
   transport.ways = json.at("ways").get<Names>();
   const auto& inside = json.at("inside");
-  transport.card_channels = inside.at(0).get<int>();
+  transport.gpu_channels = inside.at(0).get<int>();
   transport.fabric_channels = inside.at(1).get<int>();
   transport.host_channels = inside.at(2).get<int>();
   return report;

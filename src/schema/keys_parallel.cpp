@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "keys.hpp"
 
 namespace trireme::schema {
@@ -121,7 +122,7 @@ std::vector<Key> comm_keys() {
               .choices = {"auto", "mpi", "shared", "nccl", "staged"},
               .documentation =
                   "What carries collectives. On CPUs `auto` is shared memory inside a node and MPI "
-                  "between nodes. On GPUs it is NCCL where every rank has a card and the same "
+                  "between nodes. On GPUs it is NCCL where every rank has a GPU and the same "
                   "NCCL, else `staged`: through the host and MPI, which the start says. `nccl` "
                   "refuses to go on without."};
   Key require_rdma{.section = "comm",
@@ -142,7 +143,7 @@ std::vector<Key> comm_keys() {
       .choices = {"none", "buffers", "windows"},
       .documentation =
           "What NCCL is told of memory that collectives and messages work in. "
-          "`buffers`: its place, so that cards and network reach it without a "
+          "`buffers`: its place, so that GPUs and network reach it without a "
           "copy (2.19). `windows`: NCCL allocates what collectives work in itself, "
           "and ranks of a node see each other's (2.27). `none`: nothing."};
   keys.insert(keys.end(), {backend, require_rdma, register_buffers});

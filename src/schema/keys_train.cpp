@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "keys.hpp"
 
 namespace trireme::schema {
@@ -143,7 +144,7 @@ Key cuda_graphs_key() {
       .concern = Concern::layout,
       .default_text = "false",
       .documentation =
-          "Whether forward and backward of a micro-batch are issued to a card as CUDA graphs, "
+          "Whether forward and backward of a micro-batch are issued to a GPU as CUDA graphs, "
           "which "
           "are recorded in the first steps, instead of kernel by kernel: as one, or with tensor "
           "parallelism as one between any two collectives. Changes no number. Without effect "
@@ -158,7 +159,7 @@ Key attention_key() {
           .default_text = "auto",
           .choices = {"auto", "own", "cudnn"},
           .documentation =
-              "What computes attention on cards. `auto` is cuDNN where a node has it and it "
+              "What computes attention on GPUs. `auto` is cuDNN where a node has it and it "
               "takes the call (bf16, no dropout, heads whose width is a multiple of 8, up to 128 "
               "or on Hopper 256), else own kernels, several times slower, for heads of up to 128; "
               "`cudnn` refuses to start without it."};
@@ -172,7 +173,7 @@ Key deterministic_key() {
           .default_text = "false",
           .documentation =
               "Whether the number of threads, too, may change no bit. On CPUs, two "
-              "runs of one layout on as many threads are equal anyhow. On cards: "
+              "runs of one layout on as many threads are equal anyhow. On GPUs: "
               "products are computed as cuBLASLt's heuristics say, and none is chosen "
               "by timing; cuDNN's attention adds in one order, without which the last bits of "
               "two runs differ."};
@@ -210,8 +211,8 @@ std::vector<Key> numerics_keys() {
               .default_text = "auto",
               .choices = {"auto", "reference", "cpu", "cuda"},
               .documentation =
-                  "What runs the kernels. `auto` is `cpu`. `cuda` computes on one card a rank, the "
-                  "nearest to its cores; ranks share cards where there are fewer. `reference` is "
+                  "What runs the kernels. `auto` is `cpu`. `cuda` computes on one GPU a rank, the "
+                  "nearest to its cores; ranks share GPUs where there are fewer. `reference` is "
                   "plain loops, the oracle of the others."};
   Key threads{.section = "numerics",
               .name = "threads",

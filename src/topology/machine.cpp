@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/topology/machine.hpp"
 
 namespace trireme::topology {

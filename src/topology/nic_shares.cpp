@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "nic_shares.hpp"
 
 #include "trireme/base/format.hpp"
@@ -58,7 +59,7 @@ std::string reason_of(const Machine& machine, const PlacementSlot& slot, int sha
   return text;
 }
 
-/// Slots by how near their nearest card is: whoever has one near takes it first, and those to whom
+/// Slots by how near their nearest NIC is: whoever has one near takes it first, and those to whom
 /// all are equally far take what is left.
 std::vector<PlacementSlot*> nearest_first(const Machine& machine, const std::vector<int>& fabric,
                                           std::vector<PlacementSlot>& slots) {
@@ -75,7 +76,7 @@ std::vector<PlacementSlot*> nearest_first(const Machine& machine, const std::vec
   return result;
 }
 
-/// The nearest card for each slot, the least used among equals.
+/// The nearest NIC for each slot, the least used among equals.
 std::vector<int> take_one_each(const Machine& machine, const std::vector<int>& fabric,
                                std::vector<PlacementSlot>& slots) {
   std::vector<int> uses(machine.nics.size(), 0);

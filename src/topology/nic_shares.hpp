@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/topology/placement.hpp"
@@ -7,7 +8,7 @@
 namespace trireme::topology {
 
 /// Gives each slot the nearest of fabric_nics(): near its GPU, or its CPUs where it has none. Among
-/// equally near cards the least used is taken, and cards that nobody took go to the ranks to which
+/// equally near NICs the least used is taken, and NICs that nobody took go to the ranks to which
 /// they are as near as what those have.
 void share_nics(const Machine& machine, std::vector<PlacementSlot>& slots);
 

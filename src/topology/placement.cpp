@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/topology/placement.hpp"
 
 #include "trireme/base/format.hpp"
@@ -224,7 +225,7 @@ base::Result<Machine> with_gpus(Machine machine, std::span<const std::string> bu
     return base::Failure{
         base::ExitCode::topology,
         base::format(
-            "there is no GPU at PCI bus id {} (its place among CPUs and network cards is "
+            "there is no GPU at PCI bus id {} (its place among CPUs and NICs is "
             "not known); this machine has {}",
             id,
             present.empty() ? std::string("none") : base::format("{}", base::join(present, ", ")))};

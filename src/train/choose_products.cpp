@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "choose_products.hpp"
 
 #include "trireme/base/error.hpp"

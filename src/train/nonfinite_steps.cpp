@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "nonfinite_steps.hpp"
 
 #include "trireme/base/format.hpp"

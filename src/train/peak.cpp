@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "peak.hpp"
 
 #include "trireme/base/format.hpp"
@@ -12,10 +13,10 @@ namespace trireme::train {
 namespace {
 
 /// How the fastest product is looked for. A side is large enough to leave the caches' edge effects
-/// behind (on a card, to fill it), and small enough for tens of milliseconds in all.
+/// behind (on a GPU, to fill it), and small enough for tens of milliseconds in all.
 struct Search {
   std::int64_t side;
-  /// Timed together: a card's launches count for little then.
+  /// Timed together: a GPU's launches count for little then.
   int products_together;
   /// Of these, the first warms up. More than `least` are measured while they are quick: where ranks
   /// share cores they are not, and every start waits for the slowest rank.
@@ -23,8 +24,8 @@ struct Search {
   int most;
 };
 constexpr Search on_host{768, 1, 3, 8};
-/// A card that has just left its idle clocks takes some milliseconds to reach the others.
-constexpr Search on_card{4096, 4, 3, 8};
+/// A GPU that has just left its idle clocks takes some milliseconds to reach the others.
+constexpr Search on_gpu{4096, 4, 3, 8};
 constexpr std::chrono::milliseconds patience{40};
 
 std::string rate_text(double flops) {
@@ -45,14 +46,14 @@ double promised(const std::string& gpu, device::DType dtype) {
 }  // namespace
 
 double fastest_product(device::Kernels& kernels, device::DType dtype) {
-  const auto& search = kernels.device().is_host() ? on_host : on_card;
+  const auto& search = kernels.device().is_host() ? on_host : on_gpu;
   const auto side = search.side;
   auto arena = kernels.device().arena(device::Purpose::workspace,
                                       3 * static_cast<std::size_t>(side * side) * sizeof(float));
   const auto x = arena.allocate(dtype, {side, side});
   const auto w = arena.allocate(dtype, {side, side});
   const auto y = arena.allocate(dtype, {side, side});
-  // Numbers as training has them: on zeros or constants a card keeps a clock that it has nowhere
+  // Numbers as training has them: on zeros or constants a GPU keeps a clock that it has nowhere
   // else.
   device::fill_random(kernels, x, 1, 1.0F);
   device::fill_random(kernels, w, 2, 0.02F);

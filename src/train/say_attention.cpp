@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "say_attention.hpp"
 
 #include "trireme/base/log.hpp"

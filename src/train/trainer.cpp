@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/train/trainer.hpp"
 
 #include "trireme/base/error.hpp"
@@ -229,7 +230,7 @@ void Trainer::step() {
 }
 
 void Trainer::measure_peak_again() {
-  // A card's memory is full by now, and what a step reached is known.
+  // A GPU's memory is full by now, and what a step reached is known.
   const bool measures = kernels_.device().is_host();
   const double flops =
       measures ? fastest_products(kernels_, engine_->options().dtype, *cluster_.world) : 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What follows from a finished step and changes nothing of the training: start-up phases, memory,
 // the report and the job's comment.
 #include "trireme/base/format.hpp"

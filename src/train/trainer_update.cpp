@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a step's numbers make of it: an update, a step that is skipped, or the end of the run.
 #include "trireme/base/format.hpp"
 #include "trireme/comm/peer_error.hpp"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that a page shows, and lines of which nobody can say whether they are commands.
 
 Every fenced block names its language. In blocks of a shell every line is a command, but for blanks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No command of a page is overlooked: faults planted in pages are found."""
 
 import pathlib

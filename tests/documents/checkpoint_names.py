@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that docs/checkpoint-format.md shows, looked for in the files of a checkpoint."""
 
 import json

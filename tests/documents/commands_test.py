@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs every command that README.md and the pages of docs and slurm show, on a model of seconds.
 
 usage: commands_test.py BUILD

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // usage: mpirun -n RANKS fault_rank FAULT VICTIM BACKEND TIMEOUT_SECONDS RUN_DIRECTORY
 // Ranks reduce for ever; at step 20 one of them fails in the way asked for.
 #include "trireme/base/file.hpp"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts ranks of which one fails, and checks how the others end: each with the right exit code
 and error within the deadline + 5 s, with nothing left behind.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a rank and records how it ends, even when the launcher kills all that it started.
 
 usage: RECORD=FOLDER mpirun -n N record_exit.py PROGRAM ARGUMENT...

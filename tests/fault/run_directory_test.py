@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a start does to a run directory that is not its own: one that another start holds, one that
 is finished, one that killed saves and damaged steps have been left in.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`trireme train` on four ranks that are told to stop at the worst moments: while they start, in the
 middle of a save, in the middle of an evaluation. Each start must save what it has, end with the code
 that asks for another one, and all starts together must have the numbers of a run without any stop.

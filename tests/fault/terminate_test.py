@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """eval, generate and probe on two ranks that are asked to end (SIGTERM to each, as a launcher sends it)
 while they compute: they have nothing to save, and end with the code of the signal, at once and all.
 

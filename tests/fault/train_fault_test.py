@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`trireme train` on four ranks (tensor 2 x pipeline 2) of which one fails: how the others end,
 what failure.json says, and that nothing is left behind.
 

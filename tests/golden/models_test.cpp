@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `trireme probe` against what transformers computed (scripts/golden-models): logits, loss and the
 // gradient of every parameter, at several layouts and with both host backends.
 #include "trireme/base/error.hpp"

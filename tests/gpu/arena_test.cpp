@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/device/arena.hpp"
 
 #include "trireme/base/error.hpp"
@@ -21,7 +22,7 @@ float first_of(const Tensor& tensor) {
 
 }  // namespace
 
-TEST_CASE("an arena of a card holds what a measuring arena counted") {
+TEST_CASE("an arena of a GPU holds what a measuring arena counted") {
   const auto fill = [](Arena& arena) {
     arena.allocate(DType::bf16, {3, 5});
     return arena.allocate(DType::f32, {1000, 7});

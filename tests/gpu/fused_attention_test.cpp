@@ -1,4 +1,5 @@
-// cuDNN's attention on a card beside own kernels and the reference, where cuDNN is installed.
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN's attention on a GPU beside own kernels and the reference, where cuDNN is installed.
 #include "trireme/base/error.hpp"
 
 #include "gpu/mirrored_kernels.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "gpu/mirrored_kernels.hpp"
 
 #include "trireme/base/error.hpp"
@@ -9,7 +10,7 @@ namespace trireme::device::test {
 namespace {
 
 /// Host memory from the first to the last element of one tensor or of several that overlap, and
-/// its copy on the card.
+/// its copy on the GPU.
 struct Mirror {
   std::byte* begin = nullptr;
   std::byte* end = nullptr;
@@ -88,7 +89,7 @@ void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, 
   copies_.view().synchronize();
 }
 
-std::shared_ptr<Kernels> mirrored_on_card(const AttentionChoice& attention) {
+std::shared_ptr<Kernels> mirrored_on_gpu(const AttentionChoice& attention) {
   return std::make_shared<MirroredKernels>(base::value_or_throw(make_cuda_kernels(0, attention)));
 }
 

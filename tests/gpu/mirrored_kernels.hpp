@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "device/cuda/runtime/stream.hpp"
@@ -7,8 +8,8 @@
 
 namespace trireme::device::test {
 
-/// Kernels of a card for tests whose tensors lie in host memory: each operation's operands, and the
-/// memory between their rows, are copied to the card before it, and those that it may write back
+/// Kernels of a GPU for tests whose tensors lie in host memory: each operation's operands, and the
+/// memory between their rows, are copied to the GPU before it, and those that it may write back
 /// after it.
 class MirroredKernels final : public OperandKernels {
  public:
@@ -27,7 +28,7 @@ class MirroredKernels final : public OperandKernels {
   cuda::Stream copies_ = cuda::Stream::make();
 };
 
-/// Those of the first card; ends the program's tests where there is none.
-std::shared_ptr<Kernels> mirrored_on_card(const AttentionChoice& attention);
+/// Those of the first GPU; ends the program's tests where there is none.
+std::shared_ptr<Kernels> mirrored_on_gpu(const AttentionChoice& attention);
 
 }  // namespace trireme::device::test

@@ -1,4 +1,5 @@
-// The library itself on a card, with the one rank that a card of its own allows: every call of ours
+// SPDX-License-Identifier: Apache-2.0
+// The library itself on a GPU, with the one rank that a GPU of its own allows: every call of ours
 // that needs no peer. Sums, moves and registered memory are checked; the first rank alone takes
 // part.
 #include "trireme/comm/nccl.hpp"
@@ -31,17 +32,17 @@ std::unique_ptr<ProcessGroup> alone() {
   return mpi().make_group("alone", {mpi().world_rank()}, {comm::Backend::mpi, 30});
 }
 
-/// The card and the library; nothing after the words that mark a test as skipped.
-struct Card {
+/// The GPU and the library; nothing after the words that mark a test as skipped.
+struct Gpu {
   std::unique_ptr<device::Kernels> kernels;
   comm::NcclLibrary library;
 
   device::Device& device() const { return kernels->device(); }
 };
-std::optional<Card> card_with_nccl() {
+std::optional<Gpu> gpu_with_nccl() {
   auto kernels = device::make_cuda_kernels(0);
   const auto library = comm::load_nccl();
-  if (kernels.ok() && library.ok()) return Card{std::move(kernels).value(), *library};
+  if (kernels.ok() && library.ok()) return Gpu{std::move(kernels).value(), *library};
   const auto& reason = kernels.ok() ? library.failure() : kernels.failure();
   std::printf("TRIREME_SKIP: %s\n", reason.text.c_str());
   return std::nullopt;
@@ -61,15 +62,15 @@ void say(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("NCCL's collectives of one rank leave on a card what is due") {
+TEST_CASE("NCCL's collectives of one rank leave on a GPU what is due") {
   const comm::NcclLog log{base::Environment()};
-  const auto card = card_with_nccl();
-  if (!card) return;
+  const auto gpu = gpu_with_nccl();
+  if (!gpu) return;
   const auto world = alone();
-  comm::NcclGroups parent(card->library, mpi(), *world, card->device(),
+  comm::NcclGroups parent(gpu->library, mpi(), *world, gpu->device(),
                           options_with(log, NcclRegistration::buffers));
   parent.try_out();
-  say(base::format("{} of {}", comm::nccl_version_text(card->library.version), card->library.path));
+  say(base::format("{} of {}", comm::nccl_version_text(gpu->library.version), gpu->library.path));
   std::vector<std::unique_ptr<ProcessGroup>> groups;
   groups.push_back(parent.split(alone()));
   comm::MeasureOptions options;
@@ -82,7 +83,7 @@ TEST_CASE("NCCL's collectives of one rank leave on a card what is due") {
         options.collective = collective;
         options.dtype = dtype;
         options.bytes = bytes;
-        const auto result = comm::measure(*world, card->device(), groups, options).front();
+        const auto result = comm::measure(*world, gpu->device(), groups, options).front();
         CHECK(result.backend == "nccl");
         say(base::format("{} {} {} bytes in {}", comm::name(collective),
                          dtype == DType::f32 ? "fp32" : "bf16", result.bytes,
@@ -96,28 +97,28 @@ TEST_CASE("NCCL's collectives of one rank leave on a card what is due") {
   CHECK(comm::read_nccl_log(*log.text()).networks.empty());
 }
 
-TEST_CASE("NCCL takes memory of a card as buffers and as windows, and gives it back") {
+TEST_CASE("NCCL takes memory of a GPU as buffers and as windows, and gives it back") {
   const comm::NcclLog log{base::Environment()};
-  const auto card = card_with_nccl();
-  if (!card) return;
+  const auto gpu = gpu_with_nccl();
+  if (!gpu) return;
   for (const auto registration : {NcclRegistration::buffers, NcclRegistration::windows}) {
     const auto world = alone();
-    comm::NcclGroups parent(card->library, mpi(), *world, card->device(),
+    comm::NcclGroups parent(gpu->library, mpi(), *world, gpu->device(),
                             options_with(log, registration));
     const auto group = parent.split(alone());
     const auto shared =
-        comm::with_nccl_memory(card->device(), card->library, {device::Purpose::gradients});
-    auto& arenas = shared && registration == NcclRegistration::windows ? *shared : card->device();
+        comm::with_nccl_memory(gpu->device(), gpu->library, {device::Purpose::gradients});
+    auto& arenas = shared && registration == NcclRegistration::windows ? *shared : gpu->device();
     for (int round = 0; round < 3; ++round) {
       auto arena = arenas.arena(device::Purpose::gradients, std::size_t{8} << 20);
       const auto values = arena.allocate(DType::f32, {1 << 20});
       const auto known = group->register_memory(values, Offsets::same);
       const std::vector<float> numbers(1 << 20, 3.0F);
-      card->device().copy_in(numbers.data(), values);
+      gpu->device().copy_in(numbers.data(), values);
       group->all_reduce(values);
       std::vector<float> found(numbers.size());
-      card->device().copy_out(values, found.data());
-      card->device().synchronize();
+      gpu->device().copy_out(values, found.data());
+      gpu->device().synchronize();
       CHECK(found == numbers);
     }
     say(registration == NcclRegistration::buffers ? "buffers registered"

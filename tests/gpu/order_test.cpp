@@ -1,4 +1,5 @@
-// The order of a card's streams, what watches a wait, and numbers that the host takes later.
+// SPDX-License-Identifier: Apache-2.0
+// The order of a GPU's streams, what watches a wait, and numbers that the host takes later.
 #include "trireme/device/device.hpp"
 #include "trireme/device/kernels.hpp"
 
@@ -22,8 +23,8 @@ class Looks final : public Watcher {
   int count = 0;
 };
 
-/// A large tensor of a card, so that what is issued takes a while.
-struct Card {
+/// A large tensor of a GPU, so that what is issued takes a while.
+struct Gpu {
   std::unique_ptr<Kernels> kernels = base::value_or_throw(make_cuda_kernels(0));
   Device& device = kernels->device();
   const std::int64_t count = std::int64_t{1} << (take_large_shapes() ? 26 : 10);
@@ -44,98 +45,98 @@ struct Card {
 }  // namespace
 
 TEST_CASE("a side stream follows its device, and the device follows it, without the host") {
-  Card card;
+  Gpu gpu;
   for (const auto priority : {Priority::overlapped, Priority::awaited}) {
-    const auto side = card.device.side_stream(priority);
+    const auto side = gpu.device.side_stream(priority);
     for (int round = 1; round <= 20; ++round) {
       const auto value = static_cast<float>(round);
-      card.kernels->fill(card.y, -1.0F);
-      card.kernels->fill(card.x, value);
-      side->follow(card.device.record());
-      card.copy_on(*side, card.x, card.y);
-      card.device.follow(side->record());
-      card.device.copy(card.y, card.z);
-      card.kernels->fill(card.x, 0.0F);
-      card.kernels->start_sum(card.z);
+      gpu.kernels->fill(gpu.y, -1.0F);
+      gpu.kernels->fill(gpu.x, value);
+      side->follow(gpu.device.record());
+      gpu.copy_on(*side, gpu.x, gpu.y);
+      gpu.device.follow(side->record());
+      gpu.device.copy(gpu.y, gpu.z);
+      gpu.kernels->fill(gpu.x, 0.0F);
+      gpu.kernels->start_sum(gpu.z);
     }
-    const auto sums = card.kernels->finish_sums();
+    const auto sums = gpu.kernels->finish_sums();
     REQUIRE(sums.size() == 20);
     for (std::size_t round = 0; round < sums.size(); ++round) {
-      CHECK(sums[round] == static_cast<double>(card.count) * static_cast<double>(round + 1));
+      CHECK(sums[round] == static_cast<double>(gpu.count) * static_cast<double>(round + 1));
     }
   }
 }
 
 TEST_CASE("sums that are taken later are those that are waited for") {
-  Card card;
-  card.kernels->fill(card.x, 0.375F);
+  Gpu gpu;
+  gpu.kernels->fill(gpu.x, 0.375F);
   std::vector<double> expected;
-  for (std::int64_t size = 1; size <= card.count; size *= 7) {
-    const auto part = card.x.slice(0, 0, size);
-    expected.push_back(card.kernels->sum(part));
-    expected.push_back(card.kernels->sum_of_squares(part));
-    card.kernels->start_sum(part);
-    card.kernels->start_sum_of_squares(part);
+  for (std::int64_t size = 1; size <= gpu.count; size *= 7) {
+    const auto part = gpu.x.slice(0, 0, size);
+    expected.push_back(gpu.kernels->sum(part));
+    expected.push_back(gpu.kernels->sum_of_squares(part));
+    gpu.kernels->start_sum(part);
+    gpu.kernels->start_sum_of_squares(part);
   }
-  CHECK(card.kernels->finish_sums() == expected);
-  CHECK(card.kernels->finish_sums().empty());
+  CHECK(gpu.kernels->finish_sums() == expected);
+  CHECK(gpu.kernels->finish_sums().empty());
 }
 
-TEST_CASE("watchers look while the host waits for a card") {
-  Card card;
+TEST_CASE("watchers look while the host waits for a GPU") {
+  Gpu gpu;
   Looks looks;
-  card.device.add(looks);
-  for (int round = 0; round < 50; ++round) card.kernels->copy(card.x, card.y);
-  const auto waits = card.device.waits();
-  card.device.synchronize();
-  // A card that is made of the host may have done all of it by then.
+  gpu.device.add(looks);
+  for (int round = 0; round < 50; ++round) gpu.kernels->copy(gpu.x, gpu.y);
+  const auto waits = gpu.device.waits();
+  gpu.device.synchronize();
+  // A GPU that is made of the host may have done all of it by then.
   if (take_large_shapes()) CHECK(looks.count > 0);
-  CHECK(card.device.waits() == waits + 1);
-  card.device.remove(looks);
+  CHECK(gpu.device.waits() == waits + 1);
+  gpu.device.remove(looks);
 }
 
-TEST_CASE("a stopwatch of a card tells how long its stream took") {
-  Card card;
-  const auto watch = card.device.stopwatch();
-  card.kernels->fill(card.x, 1.0F);
-  card.device.synchronize();
+TEST_CASE("a stopwatch of a GPU tells how long its stream took") {
+  Gpu gpu;
+  const auto watch = gpu.device.stopwatch();
+  gpu.kernels->fill(gpu.x, 1.0F);
+  gpu.device.synchronize();
   watch->start();
-  for (int round = 0; round < 10; ++round) card.kernels->copy(card.x, card.y);
+  for (int round = 0; round < 10; ++round) gpu.kernels->copy(gpu.x, gpu.y);
   watch->stop();
-  card.device.synchronize();
+  gpu.device.synchronize();
   const auto seconds = watch->take();
-  // Ten times 512 MiB: no card moves that in less.
+  // Ten times 512 MiB: no GPU moves that in less.
   CHECK(seconds > 1e-4);
   CHECK(seconds < 10);
   CHECK(watch->take() == 0.0);
 }
 
-TEST_CASE("what a card has recorded it does again, with what is in memory then") {
-  Card card;
+TEST_CASE("what a GPU has recorded it does again, with what is in memory then") {
+  Gpu gpu;
   const auto body = [&] {
-    card.device.copy(card.x, card.y);
-    card.kernels->add(card.y, card.z, card.z);
+    gpu.device.copy(gpu.x, gpu.y);
+    gpu.kernels->add(gpu.y, gpu.z, gpu.z);
   };
-  card.kernels->fill(card.z, 0.0F);
-  card.kernels->fill(card.x, 1.0F);
+  gpu.kernels->fill(gpu.z, 0.0F);
+  gpu.kernels->fill(gpu.x, 1.0F);
   body();
-  card.device.begin_capture();
-  CHECK(card.device.capturing());
+  gpu.device.begin_capture();
+  CHECK(gpu.device.capturing());
   body();
-  const auto graph = card.device.end_capture();
-  CHECK(!card.device.capturing());
+  const auto graph = gpu.device.end_capture();
+  CHECK(!gpu.device.capturing());
   for (const float value : {2.0F, 3.0F}) {
-    card.kernels->fill(card.x, value);
+    gpu.kernels->fill(gpu.x, value);
     graph->launch();
   }
-  CHECK(card.kernels->sum(card.z) == 6.0 * static_cast<double>(card.count));
+  CHECK(gpu.kernels->sum(gpu.z) == 6.0 * static_cast<double>(gpu.count));
 }
 
-TEST_CASE("a card refuses to record waits, and goes on") {
-  Card card;
-  card.kernels->fill(card.x, 1.0F);
-  card.device.begin_capture();
-  CHECK_THROWS_AS(card.kernels->sum(card.x), base::Error);
-  card.device.abandon_capture();
-  CHECK(card.kernels->sum(card.x) == static_cast<double>(card.count));
+TEST_CASE("a GPU refuses to record waits, and goes on") {
+  Gpu gpu;
+  gpu.kernels->fill(gpu.x, 1.0F);
+  gpu.device.begin_capture();
+  CHECK_THROWS_AS(gpu.kernels->sum(gpu.x), base::Error);
+  gpu.device.abandon_capture();
+  CHECK(gpu.kernels->sum(gpu.x) == static_cast<double>(gpu.count));
 }

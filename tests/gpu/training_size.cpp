@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "gpu/training_size.hpp"
 
 namespace trireme::testing {

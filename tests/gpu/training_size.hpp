@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 
 namespace trireme::testing {
 
-/// How much is trained: what takes a card seconds is hours on one that is made of the host.
+/// How much is trained: what takes a GPU seconds is hours on one that is made of the host.
 struct TrainingSize {
   int steps = 0;
   int layers = 0;

@@ -1,4 +1,5 @@
-// Training on a card, against the CPU. All ranks share one card; their groups go through the host.
+// SPDX-License-Identifier: Apache-2.0
+// Training on a GPU, against the CPU. All ranks share one GPU; their groups go through the host.
 #include "mpi/training/training.hpp"
 
 #include "trireme/base/error.hpp"
@@ -22,7 +23,7 @@ using model::Architecture;
 namespace {
 
 const int steps = training_size().steps;
-/// Ranks that share a card wait for each other's slices of its time at every message.
+/// Ranks that share a GPU wait for each other's slices of its time at every message.
 const int steps_of_eight = std::min(8, training_size().steps);
 /// AdamW's first steps follow signs: at higher rates two backends' roundings in bf16 alone take
 /// losses apart by more than 1 %.
@@ -60,13 +61,13 @@ void print(const engine::EngineOptions& options, const char* against, double awa
 }
 
 /// How far parameters have come otherwise than on the CPU, by how far they have come there: 1 for a
-/// card that never updates, 1/2 for one that goes half as far. Of one rank.
-double movement_distance(const TrainedRun& card, const TrainedRun& cpu, const TrainedRun& begun) {
+/// GPU that never updates, 1/2 for one that goes half as far. Of one rank.
+double movement_distance(const TrainedRun& gpu, const TrainedRun& cpu, const TrainedRun& begun) {
   double away = 0;
   double length = 0;
-  REQUIRE(card.parameters.size() == cpu.parameters.size());
+  REQUIRE(gpu.parameters.size() == cpu.parameters.size());
   for (std::size_t index = 0; index < cpu.parameters.size(); ++index) {
-    const auto& there = card.parameters[index].values;
+    const auto& there = gpu.parameters[index].values;
     const auto& here = cpu.parameters[index].values;
     const auto& before = begun.parameters[index].values;
     REQUIRE(there.size() == here.size());
@@ -82,20 +83,20 @@ double movement_distance(const TrainedRun& card, const TrainedRun& cpu, const Tr
 }
 
 /// Of losses, and of how far parameters have come: few steps move losses by little more than the
-/// backends are apart, so that a card that never updates would pass by them. In bf16 (FP8) 0.06
+/// backends are apart, so that a GPU that never updates would pass by them. In bf16 (FP8) 0.06
 /// (0.1) are seen after three steps: the smallest gradients differ in their signs.
 struct Tolerance {
   double losses;
   double movement;
 };
 
-/// A card's run ends where the CPU's does; what it observed.
+/// A GPU's run ends where the CPU's does; what it observed.
 std::vector<Observed> must_train_as_the_cpu(const engine::EngineOptions& options,
-                                            const engine::Groups& groups, device::Kernels& card,
+                                            const engine::Groups& groups, device::Kernels& gpu,
                                             const char* against, const Tolerance& tolerance) {
   const auto cpu = device::make_cpu_kernels(1);
   const auto on_host = local_groups();
-  const auto found = run_training(options, groups, card, steps, learning_rate);
+  const auto found = run_training(options, groups, gpu, steps, learning_rate);
   const auto wanted = run_training(options, on_host.views(), *cpu, steps, learning_rate);
   // At a rate of zero parameters stay as they are initialised.
   const auto begun = run_training(options, on_host.views(), *cpu, 1, 0.0);
@@ -110,82 +111,82 @@ std::vector<Observed> must_train_as_the_cpu(const engine::EngineOptions& options
 
 }  // namespace
 
-TEST_CASE("a card trains as the CPU does") {
+TEST_CASE("a GPU trains as the CPU does") {
   if (mpi().world_size() != 1) return;
-  const auto card = kernels_under_test();
-  if (!card) return;
-  const auto groups = staged(local_groups(), card->device());
+  const auto gpu = kernels_under_test();
+  if (!gpu) return;
+  const auto groups = staged(local_groups(), gpu->device());
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
     for (const auto dtype : {device::DType::f32, device::DType::bf16}) {
       still_going(model::name(architecture));
       CAPTURE(model::name(architecture), device::name(dtype));
       const auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), dtype);
       const auto found = must_train_as_the_cpu(
-          options, groups.views(), *card, "cpu",
+          options, groups.views(), *gpu, "cpu",
           dtype == device::DType::f32 ? Tolerance{1e-4, 0.02} : Tolerance{1e-2, 0.25});
-      CHECK(train(options, groups.views(), *card, steps, learning_rate) == found);
+      CHECK(train(options, groups.views(), *gpu, steps, learning_rate) == found);
     }
   }
 }
 
-TEST_CASE("a card trains in FP8 as the CPU does") {
+TEST_CASE("a GPU trains in FP8 as the CPU does") {
   if (mpi().world_size() != 1) return;
-  const auto card = kernels_under_test();
-  if (!card) return;
-  const auto groups = staged(local_groups(), card->device());
+  const auto gpu = kernels_under_test();
+  if (!gpu) return;
+  const auto groups = staged(local_groups(), gpu->device());
   for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
     still_going(model::name(architecture));
     CAPTURE(model::name(architecture));
     auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
     options.linear_forward = model::LinearForward::e4m3;
     const auto found =
-        must_train_as_the_cpu(options, groups.views(), *card, "cpu, fp8", {1e-2, 0.3});
-    CHECK(train(options, groups.views(), *card, steps, learning_rate) == found);
+        must_train_as_the_cpu(options, groups.views(), *gpu, "cpu, fp8", {1e-2, 0.3});
+    CHECK(train(options, groups.views(), *gpu, steps, learning_rate) == found);
   }
 }
 
 TEST_CASE("micro-batches from CUDA graphs have the bits of kernels one by one", "[graphs]") {
   if (mpi().world_size() != 1) return;
-  const auto card = kernels_under_test();
-  if (!card) return;
-  const auto groups = staged(local_groups(), card->device());
+  const auto gpu = kernels_under_test();
+  if (!gpu) return;
+  const auto groups = staged(local_groups(), gpu->device());
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
     for (const float dropout : {0.0F, 0.1F}) {
       still_going(model::name(architecture));
       CAPTURE(model::name(architecture), dropout);
       auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
       options.model.dropout = dropout;
-      const auto plain = train(options, groups.views(), *card, steps, learning_rate);
+      const auto plain = train(options, groups.views(), *gpu, steps, learning_rate);
       options.cuda_graphs = engine::CudaGraphs::yes;
-      const auto run = run_training(options, groups.views(), *card, steps, learning_rate);
+      const auto run = run_training(options, groups.views(), *gpu, steps, learning_rate);
       print(options, dropout > 0 ? "no graphs, dp" : "no graphs", distance(run.observed, plain));
       CHECK(run.observed == plain);
-      // A card that refuses to record goes on without, and would say nothing here.
+      // A GPU that refuses to record goes on without, and would say nothing here.
       CHECK(run.graphs.captured >= 2);
       CHECK(run.graphs.launched > run.graphs.captured);
     }
   }
 }
 
-TEST_CASE("eight ranks on one card train as one rank there does") {
+TEST_CASE("eight ranks on one GPU train as one rank there does") {
   if (mpi().world_size() != 8) return;
-  const auto card = kernels_under_test();
-  if (!card) return;
+  const auto gpu = kernels_under_test();
+  if (!gpu) return;
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
     still_going(model::name(architecture));
     CAPTURE(model::name(architecture));
     const auto serial =
-        run_serially(options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::f32),
-                     *card, steps_of_eight, learning_rate);
+        run_serially(options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::f32), *gpu,
+                     steps_of_eight, learning_rate);
     auto options = options_for(architecture, layout::Mesh::of(2, 2, 2), device::DType::f32);
     options.zero_level = 1;
     options.sequence_parallel = model::SequenceParallel::on;
-    const auto groups = staged(mpi_groups(options.mesh), card->device());
-    const auto run = run_training(options, groups.views(), *card, steps_of_eight, learning_rate);
+    const auto groups = staged(mpi_groups(options.mesh), gpu->device());
+    const auto run = run_training(options, groups.views(), *gpu, steps_of_eight, learning_rate);
     const auto away = distance(run.observed, serial.observed);
     print(options, "one rank", away);
     CHECK(away <= 1e-5);
-    // What a checkpoint of the card would hold.
+    // What a checkpoint of the GPU would hold.
     const auto apart = parameter_distance(run, serial);
     print(options, "  parameters", apart);
     CHECK(apart <= 1e-4);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rooms that README.md and docs/architecture.md show are those of the build.
 
 usage: rooms_test.py FILE, which the build has written (trireme_write_rooms)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each rule of scripts/lint finds what it is for, and nothing else."""
 
 import pathlib
@@ -8,14 +9,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "python"))
 sys.dont_write_bytecode = True
 
-from lint import rules, tidy  # noqa: E402
+from lint import license, rules, tidy  # noqa: E402
 
 # So that the rules find no links in this file.
 DECISIONS = "docs/decisions"
 
 
 def found(name, text, exists=lambda target: True):
-    return rules.check_text(pathlib.Path(name), text, exists)
+    """Findings on a text that names its license."""
+    path = pathlib.Path(name)
+    return rules.check_text(path, license.with_license(path, text), exists)
 
 
 class RulesTest(unittest.TestCase):
@@ -31,6 +34,36 @@ class RulesTest(unittest.TestCase):
         self.finds("401 lines", "src/a/b.cpp", "int a;\n" * 401)
         self.passes("src/a/b.cpp", "int a;\n" * 400)
         self.passes("docs/a.md", "word\n" * 401)
+
+    def test_a_source_names_its_license_first(self):
+        slashes, hashes = f"// {license.IDENTIFIER}\n", f"# {license.IDENTIFIER}\n"
+        for name, text, line in [("src/a/b.cpp", "int a;\n", slashes), ("src/a/b.cu", "int a;\n", slashes),
+                                 ("src/a/b.hpp.in", "int a;\n", slashes),
+                                 ("src/a/CMakeLists.txt", "set(a b)\n", hashes),
+                                 ("a/b.cmake", "set(a b)\n", hashes), ("a/b.bash", "b=1\n", hashes),
+                                 ("a/b.py", '"""B."""\n', hashes), ("a/__init__.py", "", hashes)]:
+            path = pathlib.Path(name)
+            findings = rules.check_text(path, text, lambda target: True)
+            self.assertEqual(len([one for one in findings if "license is missing" in one]), 1, name)
+            self.assertEqual(license.with_license(path, text), line + text)
+            self.assertEqual(license.with_license(path, line + text), line + text)
+            self.assertEqual(list(license.names_license(path, (line + text).splitlines())), [])
+
+    def test_the_license_comes_after_the_interpreter(self):
+        path, text = pathlib.Path("scripts/a"), "#!/usr/bin/env bash\n# Does it.\n"
+        self.assertEqual([number for number, _ in license.names_license(path, text.splitlines())], [2])
+        self.assertEqual(license.with_license(path, text),
+                         f"#!/usr/bin/env bash\n# {license.IDENTIFIER}\n# Does it.\n")
+
+    def test_another_license_or_one_further_down_is_a_finding(self):
+        for text in ("// SPDX-License-Identifier: MIT\n", f"\n// {license.IDENTIFIER}\n",
+                     f"# {license.IDENTIFIER}\n"):
+            self.assertEqual(len(list(license.names_license(pathlib.Path("a.cpp"), text.splitlines()))), 1)
+
+    def test_data_and_documents_need_no_license(self):
+        for name in ("docs/a.md", "configs/a.conf", "tests/golden/a.json", "tests/golden/a.env", "LICENSE",
+                     "tests/fuzz/corpus/record/a.txt", "slurm/modulefiles/a", "docs/images/a.svg"):
+            self.assertEqual(license.with_license(pathlib.Path(name), "a\n"), "a\n")
 
     def test_empty_names_are_refused(self):
         for name in ["file_utils.cpp", "memory_manager.cpp", "helpers.cpp", "common.cpp"]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every script answers --help and refuses what it does not know, before it does anything."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One suite over all backends. Never only squares: 6 is 2 x 3 and 3 x 2.
 trireme_add_mpi_test(behaviour RANKS 1 2 3 4 6
   SOURCES behaviour/reductions_test.cpp behaviour/moves_test.cpp behaviour/messages_test.cpp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Commands over real ranks, as people start them.
 if(TARGET trireme AND TRIREME_MPIEXEC)
   add_executable(mpi_commands

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Training on a device whose memory the host cannot reach.
 if(TARGET trireme_engine)
   trireme_add_mpi_test(detached RANKS 1 2 4 8 TIMEOUT 600

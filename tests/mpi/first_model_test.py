@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs docs/first-model.md from its first command to its last, as a reader would.
 
 usage: first_model_test.py --document FILE --trireme FILE --mpirun FILE [--transformers]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Ranks that an order has renumbered.
 add_executable(mpi_numbering numbering/numbering.cpp)
 target_link_libraries(mpi_numbering PRIVATE trireme::comm trireme_options)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains what scripts/quickstart trains, half as wide and on half as long sequences (bf16 is slow on
 CPUs that do not have it), for 200 steps in fp32 and in bf16, from the same seed on the same text:
 the held-out losses must be within 1 % of each other.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 if(TARGET trireme_engine)
   trireme_add_mpi_test(parallel_equals_serial RANKS 1 2 3 4 6 8 12 TIMEOUT 1200
     SOURCES training/parallel_equals_serial_test.cpp training/on_host.cpp training/training.cpp

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "nccl-net-plugin/devices.hpp"
 #include "nccl-net-plugin/lanes.hpp"
 #include "netplugin/plugin_driver.hpp"
@@ -338,10 +339,10 @@ TEST_CASE("active ports are devices with the rate and the chip that the system t
     std::filesystem::create_directories((sys / path).parent_path());
     std::ofstream(sys / path) << text << "\n";
   };
-  for (const char* card : {"mlx5_0", "mlx5_1", "mlx5_2"}) {
-    const auto base = std::string("class/infiniband/") + card;
+  for (const char* nic : {"mlx5_0", "mlx5_1", "mlx5_2"}) {
+    const auto base = std::string("class/infiniband/") + nic;
     write(base + "/node_guid", "a088:c203:00ab:10cd");
-    write(base + "/ports/1/state", std::string(card) == "mlx5_1" ? "1: DOWN" : "4: ACTIVE");
+    write(base + "/ports/1/state", std::string(nic) == "mlx5_1" ? "1: DOWN" : "4: ACTIVE");
     write(base + "/ports/1/rate", "400 Gb/sec (4X NDR)");
   }
   const auto all = find_devices({}, {"eth0"}, sys);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "netplugin/plugin_driver.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/gpu-check over pretended programs: what it makes of what they say, and of their silence."""
 
 import json
@@ -16,9 +17,9 @@ sys.path.insert(0, str(ROOT / "scripts/python"))
 from gpu_check.models import DATA_SHEET, data_sheet_flops
 
 PROGRAMS = {
-    "bench_card_memory": """
+    "bench_gpu_memory": """
         import json, sys
-        print(json.dumps({"card": "NVIDIA H200", "total_bytes": 150 << 30, "multiprocessors": 132,
+        print(json.dumps({"gpu": "NVIDIA H200", "total_bytes": 150 << 30, "multiprocessors": 132,
                           "taken_bytes": 1 << 30}), flush=True)
         sys.stdin.read()
         print(json.dumps({"most_taken_bytes": 5 << 30}))""",
@@ -154,7 +155,7 @@ class GpuCheckTest(unittest.TestCase):
         self.write("gpu_nccl", "print('All tests passed')")
         code, states, _, text = self.check("--only", "NCCL")
         self.assertEqual((code, states["NCCL, one rank"]), (1, "FAIL"), text)
-        self.write("gpu_nccl", "print('TRIREME_SKIP: there is no card')")
+        self.write("gpu_nccl", "print('TRIREME_SKIP: there is no GPU')")
         code, states, _, text = self.check("--only", "NCCL")
         self.assertEqual((code, states["NCCL, one rank"]), (77, "SKIP"), text)
 
@@ -163,7 +164,7 @@ class GpuCheckTest(unittest.TestCase):
         self.write("bench_kernels", "print('not a number')")
         code, states, _, text = self.check("--only", "k", "--only", "c", "--only", "training")
         self.assertEqual(code, 1, text)
-        self.assertEqual(states, {"card": "PASS", "kernels": "FAIL", "training": "PASS",
+        self.assertEqual(states, {"gpu": "PASS", "kernels": "FAIL", "training": "PASS",
                                   "ceilings and kernels": "FAIL"}, text)
         self.assertIn("norm: 3 is not 4", text)
 
@@ -177,7 +178,7 @@ class GpuCheckTest(unittest.TestCase):
             child.wait()""")
         code, states, _, text = self.check("--only", "eight", "--only", "mem", "--seconds", "3")
         self.assertEqual(code, 1, text)
-        self.assertEqual(states["eight ranks, one card"], "FAIL")
+        self.assertEqual(states["eight ranks, one GPU"], "FAIL")
         self.assertEqual(states["memcheck"], "SKIP")
         self.assertIn("waiting", text)
         status = pathlib.Path(f"/proc/{(self.bundle / 'child').read_text()}/status")
@@ -192,7 +193,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual((code, states["racecheck"]), (1, "FAIL"), text)
         self.assertIn("Race reported", text)
 
-    def test_a_sanitizer_that_cannot_watch_the_card_is_no_fault_of_the_kernels(self):
+    def test_a_sanitizer_that_cannot_watch_the_gpu_is_no_fault_of_the_kernels(self):
         self.write("compute-sanitizer", """
             print("========= Error: Device not supported. Please refer to the documentation")
             raise SystemExit(9)""")
@@ -217,10 +218,10 @@ class GpuCheckTest(unittest.TestCase):
             call.kill()
         found = json.loads(next(out.glob("*.json")).read_text())
         self.assertEqual([(stage["stage"], stage["state"]) for stage in found["stages"]],
-                         [("card", "PASS"), ("kernels", "FAIL")])
+                         [("gpu", "PASS"), ("kernels", "FAIL")])
 
-    def test_without_a_card_every_stage_is_skipped_with_the_reason(self):
-        self.write("bench_card_memory", "print('TRIREME_SKIP: no CUDA-capable device'); exit(77)")
+    def test_without_a_gpu_every_stage_is_skipped_with_the_reason(self):
+        self.write("bench_gpu_memory", "print('TRIREME_SKIP: no CUDA-capable device'); exit(77)")
         code, states, found, text = self.check()
         self.assertEqual(code, 77, text)
         self.assertEqual(set(states.values()), {"SKIP"}, text)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simt.hpp"
 #include "support/simt/launcher.hpp"
 #include "unit/device/test_tensor.hpp"

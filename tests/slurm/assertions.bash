@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What tests on a real cluster are written with: sentences that are checked, and reasons to skip.
 # Sourced by checks.bash (a cluster of the test's own) and feature.bash (a cluster that is shared).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A cluster of the test's own, for what would disturb others. Each test is a script that sources this
 # file, names what it checks in sentences, and leaves the machine as it was.
 # shellcheck source=tests/slurm/assertions.bash

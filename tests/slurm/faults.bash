@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Runs that are struck while they train, and what must be left of them. Sourced after training.bash.
 
 newest_checkpoint() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # For tests of single features (tests/slurm/features): the cluster of four nodes with the plugin that
 # one of the tests slurm.cluster_up has started, and a folder of the test's own that all nodes see. Sourced;
 # at the end jobs that are left are cancelled, and every node must be able to take jobs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Says who and where it is after one sum over all ranks. */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What is asked of Slurm in many tests. Sourced where run, cluster and cluster_folder are known.
 
 # The plugin's folder on a node.

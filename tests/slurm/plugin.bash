@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A cluster of four nodes with the plugin loaded, and a folder that all of them see. Each node keeps
 # the plugin's folders in a place of its own, because nodes share /run.
 # shellcheck source=tests/slurm/checks.bash

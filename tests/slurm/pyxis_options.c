@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The options of pyxis that slurm/container.sbatch uses, without containers: a task's values are
  * printed by srun, and tasks start as they would without. For tests where there is no pyxis. */
 #include <slurm/spank.h>

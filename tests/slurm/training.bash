@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Something to train: a tokenizer and tokens from this repository's own pages, and a configuration
 # small enough for many ranks on few cores. Sourced after plugin.bash.
 prepare_training() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/end_of_child.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "machine_parts.hpp"
 
 namespace trireme::tests {
@@ -23,14 +24,13 @@ MachineSpec paired_switches() {
   spec.cores_per_l3 = 56;
   spec.threads_per_core = 2;
   spec.memory_per_numa_bytes = std::uint64_t{1} << 40;
-  // As on the real thing, the numbers of cards follow the bus, storage cards among them.
-  const int first_cards[] = {0, 4, 6, 10};
-  const int second_cards[] = {3, 5, 9, 11};
+  // As on the real thing, the numbers of NICs follow the bus, storage NICs among them.
+  const int first_nics[] = {0, 4, 6, 10};
+  const int second_nics[] = {3, 5, 9, 11};
   for (int index = 0; index < 4; ++index) {
-    spec.host_bridges.push_back(
-        switch_with(index / 2, 0x10 + 0x20 * index,
-                    {nic({}, format("mlx5_{}", first_cards[index]), "4"),
-                     nic({}, format("mlx5_{}", second_cards[index]), "4")}));
+    spec.host_bridges.push_back(switch_with(index / 2, 0x10 + 0x20 * index,
+                                            {nic({}, format("mlx5_{}", first_nics[index]), "4"),
+                                             nic({}, format("mlx5_{}", second_nics[index]), "4")}));
   }
   spec.host_bridges.push_back(
       host(0, "28-2a",
@@ -52,13 +52,13 @@ MachineSpec grace_blackwell() {
   spec.cores_per_l3 = 72;
   spec.memory_per_numa_bytes = std::uint64_t{480} << 30;
   spec.gpu_memories = 4;
-  int card = 0;
+  int number = 0;
   for (const int package : {0, 1}) {
     const int base = 0x10 * package;
     spec.host_bridges.push_back(
-        own_domain(package, base, 3, nic({}, format("mlx5_{}", card++), "4")));
+        own_domain(package, base, 3, nic({}, format("mlx5_{}", number++), "4")));
     spec.host_bridges.push_back(
-        own_domain(package, base + 2, 3, nic({}, format("mlx5_{}", card++), "4")));
+        own_domain(package, base + 2, 3, nic({}, format("mlx5_{}", number++), "4")));
     spec.host_bridges.push_back(own_domain(package, base + 8, 1, gpu({}, blackwell)));
     spec.host_bridges.push_back(own_domain(package, base + 9, 1, gpu({}, blackwell)));
   }
@@ -83,11 +83,11 @@ MachineSpec dies_with_nics() {
     spec.host_bridges.push_back(
         host(node, format("{:02x}-{:02x}", bus, bus + 1),
              {behind_port(bus, 1, bus + 1, gpu(format("0000:{:02x}:00.0", bus + 1), die))}));
-    auto card = nic(format("0000:{:02x}:00.0", bus + 5), format("hsn{}", package));
-    card.ids = cassini;
+    auto slingshot = nic(format("0000:{:02x}:00.0", bus + 5), format("hsn{}", package));
+    slingshot.ids = cassini;
     spec.host_bridges.push_back(
         host(node, format("{:02x}-{:02x}", bus + 4, bus + 6),
-             {behind_port(bus + 4, 1, bus + 5, std::move(card)),
+             {behind_port(bus + 4, 1, bus + 5, std::move(slingshot)),
               behind_port(bus + 4, 2, bus + 6, gpu(format("0000:{:02x}:00.0", bus + 6), die))}));
   }
   return spec;
@@ -111,6 +111,41 @@ MachineSpec four_pcie_gpus() {
                      {nic("0000:31:00.0", "mlx5_0", "4"), nic("0000:31:00.1", "mlx5_1", "1")});
   spec.host_bridges.push_back(host(0, "30-31", {std::move(port)}));
   spec.host_bridges.push_back(host(1, "80-80", {nic("0000:80:1f.6", "eno1")}));
+  return spec;
+}
+
+MachineSpec four_way_smt() {
+  constexpr const char* volta = "10de:1db1";
+  MachineSpec spec;
+  spec.name = "four-way-smt";
+  spec.packages = 2;
+  spec.cores_per_l3 = 22;
+  spec.threads_per_core = 4;
+  spec.numbering = PuNumbering::siblings_together;
+  spec.memory_per_numa_bytes = std::uint64_t{128} << 30;
+  spec.gpu_memories = 4;
+  for (int index = 0; index < 4; ++index) {
+    const int package = index / 2;
+    spec.host_bridges.push_back(own_domain(package, index + 4, 1, gpu({}, volta)));
+    if (index % 2 == 0) {
+      spec.host_bridges.push_back(
+          own_domain(package, 0x30 + package, 1, nic({}, format("mlx5_{}", package), "4")));
+    }
+  }
+  return spec;
+}
+
+MachineSpec sixteen_gpus() {
+  MachineSpec spec;
+  spec.name = "sixteen-gpus";
+  spec.packages = 2;
+  spec.cores_per_l3 = 24;
+  for (int index = 0; index < 16; ++index) {
+    const int bus = 0x10 + 2 * index;
+    spec.host_bridges.push_back(
+        host(index / 8, format("{:02x}-{:02x}", bus, bus + 1),
+             {behind_port(bus, 1, bus + 1, gpu(format("0000:{:02x}:00.0", bus + 1)))}));
+  }
   return spec;
 }
 

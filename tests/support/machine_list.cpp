@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "machine_parts.hpp"
 
 namespace trireme::tests {
@@ -6,11 +7,12 @@ using base::format;
 
 namespace {
 
-/// "mlx5_3", "mlx5_4"...: `count` cards, whose ports say nothing of their state.
-std::vector<PciSpec> cards(int first, int count) {
+/// "mlx5_3", "mlx5_4"...: `count` NICs, whose ports say nothing of their state.
+std::vector<PciSpec> nics(int first, int count) {
   std::vector<PciSpec> all;
-  for (int card = first; card < first + count; ++card)
-    all.push_back(nic({}, format("mlx5_{}", card)));
+  for (int number = first; number < first + count; ++number) {
+    all.push_back(nic({}, format("mlx5_{}", number)));
+  }
   return all;
 }
 
@@ -20,10 +22,10 @@ HostBridgeSpec switch_with(int numa_node, int base, const std::vector<PciSpec>& 
   const int last = base + 2 + 2 * static_cast<int>(nics.size());
   std::vector<PciSpec> ports;
   int slot = 0;
-  for (auto card : nics) {
+  for (auto nic : nics) {
     const int nic_bus = base + 3 + slot;
-    card.bus_id = format("0000:{:02x}:00.0", nic_bus);
-    ports.push_back(behind_port(base + 2, slot, nic_bus, std::move(card)));
+    nic.bus_id = format("0000:{:02x}:00.0", nic_bus);
+    ports.push_back(behind_port(base + 2, slot, nic_bus, std::move(nic)));
     ports.push_back(
         behind_port(base + 2, slot + 1, nic_bus + 1, gpu(format("0000:{:02x}:00.0", nic_bus + 1))));
     slot += 2;
@@ -101,7 +103,7 @@ MachineSpec rails() {
   spec.threads_per_core = 2;
   spec.memory_per_numa_bytes = std::uint64_t{1} << 40;
   for (int index = 0; index < 8; ++index) {
-    spec.host_bridges.push_back(switch_with(index / 4, 0x10 + 0x10 * index, cards(index, 1)));
+    spec.host_bridges.push_back(switch_with(index / 4, 0x10 + 0x10 * index, nics(index, 1)));
   }
   spec.host_bridges.push_back(host(0, "00-01", {nic("0000:00:1f.6", "eth0")}));
   return spec;
@@ -112,7 +114,7 @@ MachineSpec shared_switches() {
   spec.name = "shared-switches";
   spec.host_bridges.clear();
   for (int index = 0; index < 4; ++index) {
-    spec.host_bridges.push_back(switch_with(index / 2, 0x10 + 0x20 * index, cards(2 * index, 2)));
+    spec.host_bridges.push_back(switch_with(index / 2, 0x10 + 0x20 * index, nics(2 * index, 2)));
   }
   return spec;
 }
@@ -127,11 +129,33 @@ MachineSpec small_cgroup() {
   return spec;
 }
 
+MachineSpec memory_kinds() {
+  MachineSpec spec;
+  spec.name = "memory-kinds";
+  spec.numa_per_package = 4;
+  spec.cores_per_l3 = 18;
+  spec.threads_per_core = 4;
+  spec.memory_per_numa_bytes = std::uint64_t{24} << 30;
+  spec.gpu_memories = 4;
+  return spec;
+}
+
+MachineSpec many_numa_nodes() {
+  MachineSpec spec;
+  spec.name = "many-numa-nodes";
+  spec.packages = 24;
+  spec.threads_per_core = 2;
+  spec.memory_per_numa_bytes = std::uint64_t{8} << 30;
+  spec.host_bridges.push_back(host(23, "40-40", {nic("0000:40:00.0", "mlx5_0", "4")}));
+  return spec;
+}
+
 std::vector<MachineSpec> all_machines() {
-  return {laptop(),         two_socket_server(), smt_server(),      sub_numa_clusters(),
-          hybrid(),         no_numa(),           rails(),           shared_switches(),
-          small_cgroup(),   paired_switches(),   grace_blackwell(), dies_with_nics(),
-          four_pcie_gpus(), asymmetric()};
+  return {laptop(),          two_socket_server(), smt_server(),      sub_numa_clusters(),
+          hybrid(),          no_numa(),           rails(),           shared_switches(),
+          small_cgroup(),    paired_switches(),   grace_blackwell(), dies_with_nics(),
+          four_pcie_gpus(),  four_way_smt(),      sixteen_gpus(),    memory_kinds(),
+          many_numa_nodes(), asymmetric()};
 }
 
 }  // namespace trireme::tests

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct MachineSpec {
 std::string machine_xml(const MachineSpec& spec);
 
 MachineSpec laptop();             ///< 4 cores, 2 threads each, integrated graphics, Wi-Fi
-MachineSpec two_socket_server();  ///< 2 x 24 cores, no SMT, one InfiniBand card
+MachineSpec two_socket_server();  ///< 2 x 24 cores, no SMT, one InfiniBand NIC
 MachineSpec smt_server();         ///< 2 x 16 cores, 2 threads each
 MachineSpec sub_numa_clusters();  ///< 2 packages of 4 NUMA nodes with 8 cores each
 MachineSpec hybrid();             ///< 6 performance cores with SMT, 8 efficiency cores
@@ -57,7 +58,7 @@ MachineSpec rails();              ///< 2 x 56 cores, 8 GPUs, each with a NIC on 
 MachineSpec shared_switches();    ///< 8 GPUs and 8 NICs, two of each on one PCIe switch
 MachineSpec small_cgroup();       ///< two_socket_server with all but 5 cores forbidden
 /// Like a DGX H100: 2 x 56 cores, 8 GPUs and 8 NICs in pairs on four switches, numbered across; two
-/// storage cards beside, one of them down, and Ethernet.
+/// storage NICs beside, one of them down, and Ethernet.
 MachineSpec paired_switches();
 /// Like a GB200 NVL node: 2 Grace packages of 72 cores, 4 GPUs whose memories are NUMA nodes, 4
 /// NICs in PCI domains of their own.
@@ -66,7 +67,17 @@ MachineSpec grace_blackwell();
 /// Slingshot NIC behind every second one.
 MachineSpec dies_with_nics();
 MachineSpec
-four_pcie_gpus();          ///< 2 x 32 cores, 2 GPUs on each, one NIC with a port up and one down
+four_pcie_gpus();  ///< 2 x 32 cores, 2 GPUs on each, one NIC with a port up and one down
+/// Like a POWER9 node: 2 x 22 cores of 4 threads each, numbered core by core, 4 GPUs whose memories
+/// are NUMA nodes, one NIC near each package.
+MachineSpec four_way_smt();
+/// Like a node of 16 GPUs, seen from a container: GPUs on two packages, no NIC.
+MachineSpec sixteen_gpus();
+/// Like a Knights Landing in SNC-4 flat mode: 4 NUMA nodes of 18 cores, 4 threads each, and as many
+/// of fast memory alone.
+MachineSpec memory_kinds();
+/// Like a glued SMP: 24 NUMA nodes of 4 cores, 2 threads each, one NIC on the last.
+MachineSpec many_numa_nodes();
 MachineSpec asymmetric();  ///< 2 packages: all 4 GPUs on one, both NICs on the other
 
 std::vector<MachineSpec> all_machines();

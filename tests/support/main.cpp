@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Main of unit tests. Catch2 (version 2) knows no skipped tests: a case that says why it cannot run
 // here (WARN("TRIREME_SKIP: ...")) ends with the exit code of a skip, unless something has failed.
 #define CATCH_CONFIG_RUNNER

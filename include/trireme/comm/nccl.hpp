@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/result.hpp"
@@ -31,7 +32,7 @@ std::string nccl_version_text(int version);
 /// What NCCL is told of memory that collectives use again and again (comm.register_buffers).
 enum class NcclRegistration {
   none,
-  /// Its place (NCCL 2.19): the network and other cards then reach it without a copy.
+  /// Its place (NCCL 2.19): the network and other GPUs then reach it without a copy.
   buffers,
   /// Memory that NCCL has allocated, as windows that all ranks of a node see (NCCL 2.27); other
   /// memory, or an older NCCL, as `buffers`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/environment.hpp"
@@ -40,7 +41,7 @@ class NcclLog {
 struct NcclTransport {
   struct Network {
     int channels = 0;
-    /// Of these, those between the network card and the memory of a GPU, past the host's.
+    /// Of these, those between the NIC and the memory of a GPU, past the host's.
     int gpu_direct_channels = 0;
   };
   /// By name, of networks that have channels: "IB" and "Socket" of NCCL's own, "UCX" or
@@ -52,9 +53,9 @@ struct NcclTransport {
   std::map<std::string, std::vector<std::string>> devices;
   /// Of the plugin of this program: what UCX carries its messages with, "rc_mlx5/mlx5_0:1".
   std::vector<std::string> ways;
-  /// Channels between cards that see each other (NVLink, PCI), those over NVLink between nodes,
+  /// Channels between GPUs that see each other (NVLink, PCI), those over NVLink between nodes,
   /// and those through the host's memory.
-  int card_channels = 0;
+  int gpu_channels = 0;
   int fabric_channels = 0;
   int host_channels = 0;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/id.hpp"
@@ -117,7 +118,7 @@ class ProcessGroup {
   /// Collective over the group. Host-blocking: yes.
   virtual void barrier() = 0;
   /// Collective over the group. Host-blocking: yes. Says that collectives will work in this memory
-  /// again and again, so that cards and network are told of it once; its parts may be used as
+  /// again and again, so that GPUs and network are told of it once; its parts may be used as
   /// before. What one member registers for a collective all do, or none. Null where the group has
   /// nobody to tell.
   virtual std::unique_ptr<Registration> register_memory(const device::Tensor& memory,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/device/tensor.hpp"
@@ -32,10 +33,10 @@ class Arena {
   static Arena measuring(Purpose purpose);
   /// Host memory of exactly this many bytes, zeroed by the system when first touched.
   static Arena host(Purpose purpose, std::size_t capacity_bytes);
-  /// Memory of the current card, by one allocation of exactly this many bytes. Hosts cannot
-  /// follow its tensors. Throws base::Error of ExitCode::topology without a card.
+  /// Memory of the current GPU, by one allocation of exactly this many bytes. Hosts cannot
+  /// follow its tensors. Throws base::Error of ExitCode::topology without a GPU.
   static Arena cuda(Purpose purpose, std::size_t capacity_bytes);
-  /// Host memory that cards copy from and to at full speed. Throws like cuda().
+  /// Host memory that GPUs copy from and to at full speed. Throws like cuda().
   static Arena pinned(Purpose purpose, std::size_t capacity_bytes);
   /// Gives a block back.
   using Release = void (*)(std::byte* block, std::size_t bytes);

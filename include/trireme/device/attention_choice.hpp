@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/result.hpp"
@@ -8,14 +9,14 @@
 
 namespace trireme::device {
 
-/// What computes attention on a card (`numerics.attention`).
+/// What computes attention on a GPU (`numerics.attention`).
 enum class AttentionBy {
   either,  ///< cuDNN where it is installed and takes the call, own kernels else
   own,
   cudnn,  ///< as `either`, but a node without cuDNN is a failure
 };
 
-/// Whether attention on a card gives the same bits each time (`numerics.deterministic`).
+/// Whether attention on a GPU gives the same bits each time (`numerics.deterministic`).
 enum class AttentionBits {
   fastest,     ///< terms of dq are added in any order: its last bits differ from run to run
   repeatable,  ///< every sum in one order
@@ -40,7 +41,7 @@ struct AttentionSize {
   bool dropout = false;
 };
 
-/// The widest head that own kernels of cards take. Those of CPUs take any.
+/// The widest head that own kernels of GPUs take. Those of CPUs take any.
 inline constexpr std::int64_t widest_own_head = 128;
 
 /// What a run is told of its attention.
@@ -51,11 +52,11 @@ struct AttentionText {
   std::string sentence;
 };
 
-/// What a card's start will say, supposed that the card is of the Hopper generation and its node
+/// What a GPU's start will say, supposed that the GPU is of the Hopper generation and its node
 /// has a cuDNN that is not older than 9.16.
 AttentionText planned_attention(const AttentionSize& size, const AttentionChoice& choice);
 
-/// Whether any card has a kernel for heads of this width. The failure is a user's mistake.
+/// Whether any GPU has a kernel for heads of this width. The failure is a user's mistake.
 base::Status check_attention(const AttentionSize& size, const AttentionChoice& choice);
 
 }  // namespace trireme::device

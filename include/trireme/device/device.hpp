@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/error.hpp"
@@ -26,7 +27,7 @@ class Event {
     virtual bool passed() = 0;
     /// Blocks the host, which can do nothing else meanwhile.
     virtual void block() = 0;
-    /// As a library calls it: a card's cudaEvent_t.
+    /// As a library calls it: a GPU's cudaEvent_t.
     virtual void* handle() = 0;
     virtual Device& device() = 0;
   };
@@ -60,7 +61,7 @@ enum class Priority {
 class SideStream {
  public:
   virtual ~SideStream() = default;
-  /// As such a library calls it: a card's cudaStream_t.
+  /// As such a library calls it: a GPU's cudaStream_t.
   virtual void* handle() = 0;
   /// What is issued here from now on begins after the event, of whichever stream.
   virtual void follow(const Event& event) = 0;
@@ -118,7 +119,7 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
-  /// "host", "card 0000:1b:00.0".
+  /// "host", "GPU 0000:1b:00.0".
   virtual const char* name() const = 0;
   /// Whether the host may follow pointers into the device's arenas.
   virtual bool is_host() const = 0;

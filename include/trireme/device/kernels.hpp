@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/result.hpp"
@@ -313,14 +314,14 @@ enum class Tiling {
 };
 /// OpenMP threads, oneDNN GEMMs, AVX2 or AVX-512 chosen at run time.
 std::unique_ptr<Kernels> make_cpu_kernels(int threads, Tiling tiling = Tiling::for_threads);
-/// A card of this node, by its number as CUDA counts; own kernels, cuBLASLt and cuDNN on one
+/// A GPU of this node, by its number as CUDA counts; own kernels, cuBLASLt and cuDNN on one
 /// stream. Tensors lie in arenas of its device(). A failure (ExitCode::topology) says what this
 /// build or node lacks.
-base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int card,
+base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int gpu,
                                                          const AttentionChoice& attention = {});
-/// PCI bus ids of the cards that this process may use, by their numbers: "0000:1b:00.0". Fails like
+/// PCI bus ids of the GPUs that this process may use, by their numbers: "0000:1b:00.0". Fails like
 /// make_cuda_kernels().
-base::Result<std::vector<std::string>> card_bus_ids();
+base::Result<std::vector<std::string>> gpu_bus_ids();
 /// Does nothing: with measuring arenas, a whole step costs microseconds and touches no memory.
 std::unique_ptr<Kernels> make_measuring_kernels();
 /// Likewise, and writes down each GEMM that is asked for.

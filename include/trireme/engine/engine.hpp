@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
@@ -55,8 +56,8 @@ struct EngineOptions {
   /// Largest global gradient norm; 0: gradients are not clipped.
   double clip_norm = 0.0;
   std::uint64_t seed = 0;
-  /// Attention kernels of cards; nothing on CPUs.
-  std::optional<device::AttentionChoice> card_attention;
+  /// Attention kernels of GPUs; nothing on CPUs.
+  std::optional<device::AttentionChoice> gpu_attention;
   /// Training steps only; collectives are graph breaks (docs/decisions/0026).
   CudaGraphs cuda_graphs = CudaGraphs::no;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/config/config.hpp"
@@ -20,10 +21,10 @@ layout::ParallelArrangement arrangement_of(const config::Config& config,
 /// The type of parameters and activations that `numerics.precision` means.
 device::DType compute_type(const config::NumericsOptions& numerics);
 
-/// Attention kernels of cards; nothing where CPUs compute.
-std::optional<device::AttentionChoice> card_attention(const config::NumericsOptions& numerics);
+/// Attention kernels of GPUs; nothing where CPUs compute.
+std::optional<device::AttentionChoice> gpu_attention(const config::NumericsOptions& numerics);
 
-/// Whether cards have kernels for the heads of this model, which options_from() checks too: here
+/// Whether GPUs have kernels for the heads of this model, which options_from() checks too: here
 /// before there is a mesh.
 base::Status check_attention(const config::Options& keys, const model::ModelConfig& model);
 

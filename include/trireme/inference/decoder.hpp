@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/engine/engine.hpp"
@@ -19,8 +20,8 @@ struct DecoderOptions {
   /// Layers of each position of the pipeline; empty for an even assignment.
   std::vector<int> stage_layers;
   device::DType dtype = device::DType::f32;
-  /// Attention kernels of cards; nothing on CPUs.
-  std::optional<device::AttentionChoice> card_attention;
+  /// Attention kernels of GPUs; nothing on CPUs.
+  std::optional<device::AttentionChoice> gpu_attention;
   /// Sequences at once, and positions that each may reach.
   model::DecoderStage::Capacity capacity;
   /// New tokens of one step at most: from one a slot to as many as the caches have places.

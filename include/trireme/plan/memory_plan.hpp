@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/json.hpp"
@@ -32,11 +33,11 @@ struct MemoryPlan {
   double bubble_fraction = 0;
   /// Ascending.
   std::vector<RankMemory> ranks;
-  /// Beside all that, on every rank's card, at most; empty on CPUs. The driver's context comes on
-  /// top: its size is the driver's affair, and known only on a card.
+  /// Beside all that, on every rank's GPU, at most; empty on CPUs. The driver's context comes on
+  /// top: its size is the driver's affair, and known only on a GPU.
   std::vector<device::LibraryMemory> libraries;
 
-  /// What a run's start will say of attention on cards, supposed that they are of the Hopper
+  /// What a run's start will say of attention on GPUs, supposed that they are of the Hopper
   /// generation and have cuDNN; nothing on CPUs.
   std::optional<device::AttentionText> attention;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/environment.hpp"
@@ -55,7 +56,7 @@ struct Binding {
   std::string reason;
   /// PCI bus id of the GPU that this rank computes on; empty without one.
   std::string gpu_bus_id;
-  /// Cards of this node that do RDMA and whose port is up: "mlx5_0:1".
+  /// NICs of this node that do RDMA and whose port is up: "mlx5_0:1".
   std::vector<std::string> rdma_nics;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/result.hpp"
@@ -24,7 +25,7 @@ enum class DeviceGroups {
 struct NcclOffer {
   /// Equal where ranks are on one node.
   int node = 0;
-  std::string card;
+  std::string gpu;
   /// As NCCL tells it; 0 where there is none, for the reason that follows.
   int version = 0;
   std::string reason;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/result.hpp"
@@ -13,7 +14,7 @@ namespace trireme::runtime {
 
 /// comm.require_rdma.
 enum class RdmaRule {
-  automatic,  ///< no TCP where a node has cards with RDMA
+  automatic,  ///< no TCP where a node has NICs with RDMA
   required,   ///< nothing but what is shown to be RDMA
   optional
 };

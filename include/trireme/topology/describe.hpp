@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/json.hpp"
@@ -23,7 +24,7 @@ base::Json to_json(const BindingPlan& plan);
 std::string placement_text(const Machine& machine, const Placement& placement);
 /// The same for programs.
 base::Json to_json(const Machine& machine, const Placement& placement);
-/// A picture (SVG): NUMA nodes with their ranks, below each rank its GPU and network cards, a frame
+/// A picture (SVG): NUMA nodes with their ranks, below each rank its GPU and NICs, a frame
 /// around what shares a PCIe switch, and what nobody uses.
 std::string placement_svg(const Machine& machine, const Placement& placement);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/topology/cpu_set.hpp"
@@ -77,7 +78,7 @@ const char* name_of(NicKind kind);
 /// Whether it moves memory without the CPU, so that a GPU's traffic should use it.
 bool has_rdma(NicKind kind);
 
-/// One port function of a network card.
+/// One port function of a NIC.
 struct Nic {
   PciLocation pci;
   NicKind kind = NicKind::ethernet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/topology/machine.hpp"
@@ -34,9 +35,9 @@ struct NicChoice {
   std::string reason;
 };
 
-/// Network cards that ranks of different nodes can meet on: of one kind, because an InfiniBand card
+/// NICs that ranks of different nodes can meet on: of one kind, because an InfiniBand NIC
 /// does not reach a RoCE one. InfiniBand before Omni-Path, Slingshot, Elastic Fabric, RoCE and
-/// Ethernet; a card whose ports are all down counts only where no card of its kind is up.
+/// Ethernet; a NIC whose ports are all down counts only where no NIC of its kind is up.
 std::vector<int> fabric_nics(const Machine& machine);
 
 /// A NIC of fabric_nics() for each of `gpus`: the nearest, and among equally near ones the least

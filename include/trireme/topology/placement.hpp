@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/result.hpp"
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// Where each local rank of a node belongs: which GPU, which CPUs, which network cards.
+/// Where each local rank of a node belongs: which GPU, which CPUs, which NICs.
 namespace trireme::topology {
 
 /// Whether ranks compute on GPUs; where a machine has none, they never do.
@@ -31,7 +32,7 @@ struct Placement {
 /// The place of each local rank (docs/topology.md). With GPUs: they are put in an order in which
 /// neighbours share package, NUMA node and switch, and dealt out evenly over it; each rank gets
 /// whole cores near its GPU, as many as every other rank. Without: plan_binding(). Either way the
-/// nearest cards of the fabric, shared out so that each is used. Nothing is derived from the
+/// nearest NICs of the fabric, shared out so that each is used. Nothing is derived from the
 /// number of a rank alone: NUMA nodes and GPUs may be numbered in any way.
 /// Fails as plan_binding() does.
 base::Result<Placement> place_ranks(const Machine& machine, int local_ranks, GpuUse use);

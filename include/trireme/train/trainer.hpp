@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/exit_code.hpp"
@@ -90,7 +91,7 @@ class Trainer {
   /// What this start is about to do.
   void say_start(const model::ModelConfig& model);
   void say_where() const;
-  /// What a card's memory holds, arenas and the rest apart; nothing on a host.
+  /// What a GPU's memory holds, arenas and the rest apart; nothing on a host.
   void say_memory() const;
   /// What the arenas of this rank held at most, by purpose, in bytes.
   void say_arenas() const;

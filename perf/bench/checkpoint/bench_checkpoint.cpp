@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // usage: bench_checkpoint [FOLDER [MEBIBYTES [REPEATS [THREADS]]]]
 // Saving and loading, checksums and commit included, against what the storage itself does with as
 // many bytes and threads: pwrite and fsync of one file, pread of it. Turn about in one run.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of the data room on real text: bench_data_speed [TEXT]
 // TEXT (a file or a folder, also gzipped) is Debian's dict-gcide unless given. Prints MB/s (10^6
 // bytes of text a second of wall time) and, where one thread works, of its CPU time: on a shared

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench_kernels: how near each bandwidth-bound kernel of the cpu backend comes to copying; with
-// --backend cuda the same on a card (card_kernels.hpp).
+// --backend cuda the same on a GPU (gpu_kernels.hpp).
 //
 // Every kernel runs in turn with a copy of as many bytes, so that both meet the same neighbours
 // on a shared machine; the best time of each counts. 100 % means: as fast as reading half of the
@@ -7,8 +8,8 @@
 
 #include "trireme/base/format.hpp"
 
-#include "card_kernels.hpp"
 #include "device/cpu/cpu_kernels.hpp"
+#include "gpu_kernels.hpp"
 #include "kernel_work.hpp"
 
 #include <chrono>
@@ -25,7 +26,7 @@ struct Options {
   int calls = 100;
   device::cpu::Isa isa = device::cpu::best_isa();
   std::string only;
-  bool on_card = false;
+  bool on_gpu = false;
 };
 
 constexpr const char* usage =
@@ -40,7 +41,7 @@ Options parse(int argc, char** argv) {
     if (key == "--threads") options.threads = std::stoi(value);
     if (key == "--calls") options.calls = std::stoi(value);
     if (key == "--only") options.only = value;
-    if (key == "--backend") options.on_card = value == "cuda";
+    if (key == "--backend") options.on_gpu = value == "cuda";
     if (key == "--isa") {
       for (const auto isa : device::cpu::all_isas) {
         if (value == device::cpu::name(isa)) options.isa = isa;
@@ -109,7 +110,7 @@ void measure(const bench::KernelWork& work, Copier& copier, const Options& optio
 
 int main(int argc, char** argv) {
   const auto options = parse(argc, argv);
-  if (options.on_card) return bench::measure_on_card(options.only);
+  if (options.on_gpu) return bench::measure_on_gpu(options.only);
   const auto kernels = device::cpu::make_kernels(options.threads, options.isa);
   const bench::Shapes shapes;
   constexpr std::int64_t footprint = std::int64_t{256} << 20;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernel_work.hpp"
 
 #include "trireme/base/philox.hpp"
@@ -22,7 +23,7 @@ class Ring {
     count_ = std::max<std::int64_t>(2, memory.footprint_bytes / one);
     all_ = memory.arena.allocate(dtype, {count_ * rows, width});
     if (!kernels.device().is_host()) {
-      fill_card(kernels);
+      fill_gpu(kernels);
       return;
     }
     // Different numbers in each row, cheaply: results must not be all alike.
@@ -37,7 +38,7 @@ class Ring {
 
  private:
   /// A launch for each row would take seconds.
-  void fill_card(Kernels& kernels) const {
+  void fill_gpu(Kernels& kernels) const {
     set_random(kernels, at(0), 1);
     for (std::int64_t index = 1; index < count_; ++index) kernels.copy(at(0), at(index));
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/device/arena.hpp"
@@ -71,7 +72,7 @@ std::vector<KernelWork> quantise_work(device::Kernels& kernels, Memory& memory, 
 /// A product of such copies, made before: its share is that of the product of bf16.
 KernelWork fp8_product_work(device::Kernels& kernels, Memory& memory, std::int64_t side);
 /// Attention, causal. Operations are those that the mask leaves: 2 products of [seq, seq] / 2 by
-/// head_dim forward, 5 backward. Names begin with `by`. Tensors lie where `memory` is, on the card
+/// head_dim forward, 5 backward. Names begin with `by`. Tensors lie where `memory` is, on the GPU
 /// of `kernels`.
 std::vector<KernelWork> attention_work(device::Kernels& kernels, Memory& memory,
                                        device::DType dtype,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench_neighbour: what a busy neighbour costs. Small kernels, as a small model's step has them, on
 // one thread and on several, on an otherwise idle node and beside processes that this program
 // starts and that do nothing but spin; turn about in one run.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bandwidth of NCCL's network plugin between two processes: messages of one size, several under
 // way. usage: TRIREME_NET_PLUGIN=FILE bench_net_plugin BYTES MESSAGES [WINDOW]
 // UCX_TLS chooses transports; prints gigabytes a second.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a job that asks for nothing pays: every callback of the plugin in a fresh process, as srun,
 // sbatch and slurmstepd call them, with an environment of 200 variables. One line a callback.
 // usage: bench_spank_plugin PLUGIN.so [PROCESSES]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench_step: where the time of a GPT-2 124M training step goes on one core, by phase, and which
 // share of the core's peak the phases reach that arithmetic bounds.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times parallel training of a 34M Llama in Trireme and in picotron (gloo), turn about.
 
 Layouts: one rank with all threads, then two and four ranks with one thread each. Both do the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One rank of picotron training a small Llama on random tokens, under torchrun on CPUs.
 
 Uses picotron's own model, tensor, pipeline and data parallelism and schedules over gloo. Only what

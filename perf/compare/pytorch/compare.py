@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times GPT-2 124M training in Trireme and in PyTorch, turn about on one machine.
 
 In every round each contender trains a few steps while the others wait, so that a busy machine

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GPT-2 in PyTorch, written for speed comparisons: fused attention, tied weights, full vocabulary."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Llama in PyTorch, written for speed comparisons: grouped heads, rotary, SwiGLU, tied embeddings."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains GPT-2 124M (or --model) on random tokens when told to: each line on stdin, or each number
 of --orders, is a number of steps.
 
@@ -53,7 +54,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
-    on_card = args.device == "cuda"
+    on_gpu = args.device == "cuda"
     model, vocabulary = make_model(args.model, args.seq)
     model.to(args.device)
     optimizer = torch.optim.AdamW(
@@ -83,7 +84,7 @@ def main() -> None:
             anonymous = max(anonymous, status_bytes("RssAnon"))
         print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "loss": losses[-1],
                           "peak_rss_bytes": status_bytes("VmHWM"), "torch": torch.__version__,
-                          "peak_card_bytes": torch.cuda.max_memory_allocated() if on_card else 0,
+                          "peak_gpu_bytes": torch.cuda.max_memory_allocated() if on_gpu else 0,
                           "anonymous_bytes_after_step": anonymous}), flush=True)
 
 

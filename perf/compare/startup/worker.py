@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One step of a tiny transformer with PyTorch's DistributedDataParallel over gloo."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stages that prove: kernels against the reference, training against the CPU, sanitizers."""
 
 import re
@@ -12,7 +13,7 @@ FAULT = re.compile(r"^========= (?!COMPUTE-SANITIZER|ERROR SUMMARY: 0|RACECHECK 
                    re.MULTILINE)
 
 
-# What it says of a machine on which it cannot watch a card (some virtual ones).
+# What it says of a machine on which it cannot watch a GPU (some virtual ones).
 REFUSED = re.compile(r"^=+ .*(?:Device not supported|[Uu]nable to find|not support).*$", re.MULTILINE)
 
 

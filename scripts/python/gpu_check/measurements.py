@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stages that measure: ceilings and kernels, whole steps beside the memory plan, PyTorch."""
 
 import contextlib
@@ -26,22 +27,22 @@ def lines_of(text):
 class Measurements:
     def __init__(self, programs, root, folder, backend="cuda"):
         self.programs, self.root, self.folder, self.backend = programs, root, folder, backend
-        self.card = {}
+        self.gpu = {}
         self.ceilings, self.kernels, self.steps, self.torch = [], [], [], []
         write_tokens(folder / "tokens")
 
     @contextlib.contextmanager
     def watch(self):
-        """What the card's memory held before (a context of the watcher's in it) and at most."""
+        """What the GPU's memory held before (a context of the watcher's in it) and at most."""
         seen = {}
-        watcher = subprocess.Popen([str(self.programs.find("bench_card_memory"))], text=True,
+        watcher = subprocess.Popen([str(self.programs.find("bench_gpu_memory"))], text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    start_new_session=True)
         try:
             first = watcher.stdout.readline()
             if not first.startswith("{"):
                 raise Skipped(first.partition("TRIREME_SKIP:")[2].strip() or
-                              f"the card's memory cannot be read: {first.strip()}")
+                              f"the GPU's memory cannot be read: {first.strip()}")
             seen.update(json.loads(first))
             yield seen
             rest, _ = watcher.communicate(timeout=10)
@@ -50,11 +51,11 @@ class Measurements:
             watcher.kill()
             watcher.communicate()
 
-    def look_at_card(self, _limit):
+    def look_at_gpu(self, _limit):
         with self.watch() as seen:
             pass
-        self.card = seen
-        return (f"{seen['card']}, {seen['total_bytes'] / 2**30:.0f} GiB, "
+        self.gpu = seen
+        return (f"{seen['gpu']}, {seen['total_bytes'] / 2**30:.0f} GiB, "
                 f"{seen['multiprocessors']} multiprocessors")
 
     def measure_kernels(self, limit):
@@ -76,13 +77,13 @@ class Measurements:
                      if row["ceiling"] == kind and row.get("type", "bf16") == "bf16"), 0)
 
     def peak_flops(self):
-        sheet = data_sheet_flops(self.card.get("card", ""))
+        sheet = data_sheet_flops(self.gpu.get("gpu", ""))
         if sheet:
             return sheet, "data sheet, dense bf16"
         measured = self.ceiling("product", "flops_per_second")
         if measured:
             return measured, "largest product of random numbers measured here"
-        raise Skipped("no ceiling: this card's data sheet is not known, and kernels were not measured")
+        raise Skipped("no ceiling: this GPU's data sheet is not known, and kernels were not measured")
 
     def step_of(self, model):
         def work(limit):
@@ -131,11 +132,11 @@ class Measurements:
 
     @staticmethod
     def check_taken(row):
-        """What is beside arenas has bounds, by the card's own figure."""
+        """What is beside arenas has bounds, by the GPU's own figure."""
         known = row["planned_bytes"] + row["graph_bytes"]
         most = known + sum(row["planned_library_bytes"].values()) + MOST_CONTEXT_BYTES
         if not known <= row["taken_bytes"] <= most:
-            raise Failed(f"the card's memory grew by {row['taken_bytes'] / 2**30:.2f} GiB; the plan and "
+            raise Failed(f"the GPU's memory grew by {row['taken_bytes'] / 2**30:.2f} GiB; the plan and "
                          f"CUDA graphs say {known / 2**30:.2f} GiB, and with libraries and a context "
                          f"{most / 2**30:.2f} GiB at most")
 
@@ -172,7 +173,7 @@ class Measurements:
                         limit, self.folder)
             left = max(limit - probe.seconds, 1)
             if probe.code != 0:
-                raise Skipped(f"{sys.executable} has no torch with a card: {probe.tail(1)}")
+                raise Skipped(f"{sys.executable} has no torch with a GPU: {probe.tail(1)}")
             shape = {"architecture": model.architecture, "hidden": model.hidden,
                      "layers": model.layers, "heads": model.heads, "kv_heads": model.kv_heads,
                      "intermediate": model.intermediate, "vocabulary": model.vocabulary}
@@ -183,7 +184,7 @@ class Measurements:
             answer = lines_of(result.text)[-1]
             rate = model.tokens / statistics.median(answer["seconds"])
             row = {"model": model.name, "tokens_per_second": rate, "torch": answer["torch"],
-                   "peak_bytes": answer["peak_card_bytes"]}
+                   "peak_bytes": answer["peak_gpu_bytes"]}
             row["ratio"] = ours["tokens_per_second"] / rate if ours else None
             self.torch.append(row)
             against = f"ours is {row['ratio']:.2f} times that" if ours else "ours was not measured"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models whose whole steps are timed, and what divides their speed."""
 
 import array
@@ -10,7 +11,7 @@ import struct
 LARGEST_TOKEN = 50257
 TOKENS = 4_000_000
 
-# Dense bf16 FLOP/s by data sheet, by words of the card's name: the first row all of whose words it
+# Dense bf16 FLOP/s by data sheet, by words of the GPU's name: the first row all of whose words it
 # has. src/device/data_sheet.cpp has the same rows. Others: what was measured.
 DATA_SHEET = (
     ("GB200", 2500e12), ("B200", 2250e12), ("H200 NVL", 835.5e12), ("H200", 989.4e12),
@@ -75,8 +76,8 @@ MODELS = (
 )
 
 
-def data_sheet_flops(card):
-    names = re.split("[ -]", card)
+def data_sheet_flops(GPU):
+    names = re.split("[ -]", GPU)
     return next((flops for words, flops in DATA_SHEET if set(words.split()) <= set(names)), None)
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the programs are: in a bundle, or in a build folder."""
 
 import fcntl
@@ -18,10 +19,10 @@ IN_BUILD = {
     "gpu_training": "tests/gpu/gpu_training",
     "gpu_nccl": "tests/gpu/gpu_nccl",
     "bench_kernels": "perf/bench/kernels/bench_kernels",
-    "bench_card_memory": "perf/bench/card_memory/bench_card_memory",
+    "bench_gpu_memory": "perf/bench/gpu_memory/bench_gpu_memory",
 }
 
-# More ranks than cards, on one machine: as the tests start them (tests/support/mpirun).
+# More ranks than GPUs, on one machine: as the tests start them (tests/support/mpirun).
 LAUNCH = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "vader,self", "OMPI_MCA_mpi_yield_when_idle": "1",

@@ -1,4 +1,5 @@
-"""What a call found, as JSON and Markdown named by date and card."""
+# SPDX-License-Identifier: Apache-2.0
+"""What a call found, as JSON and Markdown named by date and GPU."""
 
 import datetime
 import json
@@ -8,11 +9,11 @@ from .stages import PASS
 
 FORMULAS = """\
 Share of a kernel bound by memory: bytes that must move at least (each tensor once) by time, over the
-card's own copy (bytes read and written). Share of others: multiplications and additions that the mask leaves,
+GPU's own copy (bytes read and written). Share of others: multiplications and additions that the mask leaves,
 over the product of 8192 x 8192 x 8192 random numbers. MFU: tokens a second x (6 N + 12 L h s) over the
 peak that the row names; nothing is taken off for the mask, nothing added for recomputation. Memory
-planned: what the measuring arenas count; taken: the card's own figure, before and at most during the run;
-libraries: what the plan sets aside for their workspaces, at most; CUDA graphs: by how much the card's
+planned: what the measuring arenas count; taken: the GPU's own figure, before and at most during the run;
+libraries: what the plan sets aside for their workspaces, at most; CUDA graphs: by how much the GPU's
 figure grew while they were made; what is left between them is CUDA's context, and negative by what libraries did not take."""
 
 
@@ -44,14 +45,14 @@ def step_rows(steps):
 
 def ceiling_text(row):
     if row["ceiling"] == "copy":
-        return f"- copy inside the card: {row['bytes_per_second'] / 1e9:.0f} GB/s read and written"
+        return f"- copy inside the GPU: {row['bytes_per_second'] / 1e9:.0f} GB/s read and written"
     return (f"- product of {row['side']} x {row['side']} x {row['side']} random numbers, {row['type']}: "
             f"{row['flops_per_second'] / 1e12:.1f} TFLOP/s")
 
 
 def markdown(session, measured, when):
-    card = measured.card.get("card", "no card")
-    parts = [f"# gpu-check, {card}, {when:%Y-%m-%d %H:%M} UTC\n", session.summary() + "\n",
+    gpu = measured.gpu.get("gpu", "no GPU")
+    parts = [f"# gpu-check, {gpu}, {when:%Y-%m-%d %H:%M} UTC\n", session.summary() + "\n",
              table(["stage", "state", "s", "what was found"],
                    [[outcome.stage, outcome.state, f"{outcome.seconds:.0f}",
                      outcome.reason.splitlines()[0] if outcome.reason else ""]
@@ -92,13 +93,13 @@ class Keeper:
         if not any(outcome.state == PASS for outcome in session.outcomes):
             return
         if self.stem is None:
-            name = self.measured.card.get("card", "no card").lower()
-            card = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
+            name = self.measured.gpu.get("gpu", "no GPU").lower()
+            gpu = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.stem = self.folder / f"gpu-check-{self.when:%Y-%m-%d-%H%M}-{card}"
+            self.stem = self.folder / f"gpu-check-{self.when:%Y-%m-%d-%H%M}-{gpu}"
         measured = self.measured
         self.write(".json", json.dumps({
-            "date": self.when.isoformat(timespec="seconds"), "card": measured.card,
+            "date": self.when.isoformat(timespec="seconds"), "gpu": measured.gpu,
             "stages": [vars(outcome) for outcome in session.outcomes],
             "ceilings": measured.ceilings, "kernels": measured.kernels, "steps": measured.steps,
             "torch": measured.torch}, indent=1) + "\n")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stages with time limits: each ends as PASS, FAIL or SKIP with a reason, and the next one starts."""
 
 import contextlib
@@ -54,7 +55,7 @@ def living(session):
 
 def end_session(session, patience=10):
     """Kills whatever belongs to a session (mpirun gives each rank a process group of its own) and
-    waits until it is gone: a card has its memory back no sooner."""
+    waits until it is gone: a GPU has its memory back no sooner."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         found = list(living(session))

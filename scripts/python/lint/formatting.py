@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """clang-format decides how C++ is laid out."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """clang-tidy over the compile database, in parallel, remembering which files were clean."""
 
 import concurrent.futures

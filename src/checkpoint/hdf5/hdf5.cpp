@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/hdf5/hdf5.hpp"
 
 #include "trireme/base/error.hpp"

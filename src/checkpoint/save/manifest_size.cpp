@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/checkpoint/save.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled for AVX-512: includes nothing whose inline functions other files share.
 #include <immintrin.h>
 

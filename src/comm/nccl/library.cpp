@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/cuda_libraries.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/comm/nccl.hpp"
@@ -48,7 +49,7 @@ struct Loaded {
 
 base::Result<Loaded> load() {
   auto opened = base::OpenedLibrary::open(base::places_of_cuda_library(library_name),
-                                          "NCCL (it moves memory between cards)",
+                                          "NCCL (it moves memory between GPUs)",
                                           "install it, or add its folder to LD_LIBRARY_PATH");
   if (!opened.ok()) return opened.failure();
   auto& library = *opened;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arenas that NCCL allocates.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
@@ -62,7 +63,7 @@ class NcclMemoryDevice final : public device::PassingDevice {
     if (result != Result::success || data == nullptr) {
       throw base::Error(
           base::ExitCode::topology,
-          base::format("NCCL {} cannot take {} of the card's memory for {} ({}); use more ranks or "
+          base::format("NCCL {} cannot take {} of the GPU's memory for {} ({}); use more ranks or "
                        "a smaller model, or comm.register_buffers = buffers",
                        nccl_version_text(library_.version), base::bytes_text(capacity_bytes),
                        device::name(purpose), api.get_error_string(result)));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm/nccl/p2p.hpp"
 
 #include "trireme/base/format.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm/nccl/registration.hpp"
 
 #include "trireme/base/log.hpp"
@@ -163,7 +164,7 @@ std::unique_ptr<Registration> register_memory(const Setting& setting, CommStream
     await_init(communicator, label, setting);
     return window;
   }
-  // What NCCL has allocated is multicast memory: cards that add up in the switch address all
+  // What NCCL has allocated is multicast memory: GPUs that add up in the switch address all
   // members' parts by one offset.
   const bool multicast = is_allocated_by_nccl(memory.raw(), memory.byte_count());
   if (!takes_buffers(setting, memory) || (multicast && request.offsets == Offsets::own)) {

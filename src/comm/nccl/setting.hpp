@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/comm/nccl.hpp"
@@ -5,7 +6,7 @@
 
 #include "comm/core/progress_engine.hpp"
 #include "comm/nccl/abi.hpp"
-#include "comm/nccl/diagnostics.hpp"
+#include "comm/nccl/diagnostics/diagnostics.hpp"
 
 #include <memory>
 

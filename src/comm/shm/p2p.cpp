@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm/shm/p2p.hpp"
 
 #include "comm/core/tensor_checks.hpp"

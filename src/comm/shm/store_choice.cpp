@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm/shm/store_choice.hpp"
 
 #include "trireme/device/tensor.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/comm/staged.hpp"
 
 #include "comm/core/tensor_checks.hpp"

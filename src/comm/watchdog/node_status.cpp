@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm/watchdog/node_status.hpp"
 
 #include "comm/shm/futex.hpp"

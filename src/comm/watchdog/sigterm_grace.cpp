@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm/watchdog/sigterm_grace.hpp"
 
 #include <sys/signalfd.h>

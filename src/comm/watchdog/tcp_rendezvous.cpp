@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm/watchdog/tcp_rendezvous.hpp"
 
 #include <poll.h>

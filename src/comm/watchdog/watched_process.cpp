@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm/watchdog/watched_process.hpp"
 
 #include "trireme/base/format.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/documents/document_reader.hpp"
 
 #include "trireme/base/error.hpp"

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/result.hpp"
 #include "trireme/data/documents.hpp"
 
 #include "data/documents/compressed.hpp"
-#include "data/tokenizer/regex.hpp"
+#include "data/tokenizer/text/regex.hpp"
 #include "data/tokens/mapped_file.hpp"
 
 #include <deque>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/documents/json_fields.hpp"
 
 #include "trireme/base/format.hpp"

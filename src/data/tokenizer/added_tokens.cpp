@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/tokenizer/added_tokens.hpp"
 
-#include "data/tokenizer/unicode.hpp"
+#include "data/tokenizer/text/unicode.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/data/tokenizer.hpp"
 
 #include "data/tokenizer/bpe.hpp"
-#include "data/tokenizer/text_walker.hpp"
+#include "data/tokenizer/text/text_walker.hpp"
 
 namespace trireme::data {
 

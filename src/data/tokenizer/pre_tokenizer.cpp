@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/tokenizer/pre_tokenizer.hpp"
 
 #include "trireme/base/format.hpp"
 
 #include "data/documents/json_fields.hpp"
-#include "data/tokenizer/known_patterns.hpp"
+#include "data/tokenizer/text/known_patterns.hpp"
 
 #include <algorithm>
 

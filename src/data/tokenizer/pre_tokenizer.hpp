@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 
-#include "data/tokenizer/regex.hpp"
+#include "data/tokenizer/text/regex.hpp"
 
 #include <optional>
 #include <string>

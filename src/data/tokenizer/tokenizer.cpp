@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/data/tokenizer.hpp"
 
 #include "trireme/base/error.hpp"
@@ -5,9 +6,9 @@
 #include "trireme/base/format.hpp"
 
 #include "data/documents/json_fields.hpp"
-#include "data/tokenizer/normalizer.hpp"
+#include "data/tokenizer/text/normalizer.hpp"
+#include "data/tokenizer/text/unicode.hpp"
 #include "data/tokenizer/tokenizer_content.hpp"
-#include "data/tokenizer/unicode.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/data/indexed_tokens.hpp"
 
 #include "trireme/base/error.hpp"

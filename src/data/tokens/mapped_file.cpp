@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/tokens/mapped_file.hpp"
 
 #include "trireme/base/error.hpp"

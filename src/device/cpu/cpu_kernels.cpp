@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/cpu_kernels.hpp"
 
 #include "trireme/base/format.hpp"
 
-#include "device/cpu/activations.hpp"
-#include "device/cpu/arithmetic.hpp"
-#include "device/cpu/attention.hpp"
-#include "device/cpu/context.hpp"
-#include "device/cpu/cross_entropy.hpp"
-#include "device/cpu/embedding.hpp"
-#include "device/cpu/linear_gemm.hpp"
-#include "device/cpu/norm.hpp"
-#include "device/cpu/optimizer.hpp"
-#include "device/cpu/quantise.hpp"
+#include "device/cpu/attention/attention.hpp"
+#include "device/cpu/gemm/linear_gemm.hpp"
+#include "device/cpu/kernels/activations.hpp"
+#include "device/cpu/kernels/arithmetic.hpp"
+#include "device/cpu/kernels/cross_entropy.hpp"
+#include "device/cpu/kernels/embedding.hpp"
+#include "device/cpu/kernels/norm.hpp"
+#include "device/cpu/kernels/optimizer.hpp"
+#include "device/cpu/kernels/quantise.hpp"
+#include "device/cpu/runtime/context.hpp"
 #include "device/denormals.hpp"
 #include "device/reference/reference.hpp"
 

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/device/compute_threads.hpp"
 
-#include "device/cpu/isa.hpp"
+#include "device/cpu/runtime/isa.hpp"
 
 #include <memory>
 

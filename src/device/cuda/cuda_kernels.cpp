@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
 #include "trireme/device/data_sheet.hpp"
 #include "trireme/device/kernels.hpp"
@@ -155,19 +156,19 @@ std::string reason_of(cudaError_t code) {
       driver / 10 % 100, runtime / 1000, runtime / 10 % 100);
 }
 
-base::Failure no_card(const std::string& reason) {
+base::Failure no_gpu(const std::string& reason) {
   return {base::ExitCode::topology,
-          base::format("numerics.backend = cuda finds no card ({}); run on a node with an NVIDIA "
+          base::format("numerics.backend = cuda finds no GPU ({}); run on a node with an NVIDIA "
                        "GPU and its driver, or use cpu",
                        reason)};
 }
 
 }  // namespace
 
-base::Result<std::vector<std::string>> card_bus_ids() {
+base::Result<std::vector<std::string>> gpu_bus_ids() {
   int count = 0;
   if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
-    return no_card(reason_of(code));
+    return no_gpu(reason_of(code));
   }
   std::vector<std::string> ids;
   for (int gpu = 0; gpu < count; ++gpu) ids.push_back(cuda::bus_id_of(gpu));
@@ -175,10 +176,10 @@ base::Result<std::vector<std::string>> card_bus_ids() {
 }
 
 base::Result<std::string> gpu_name(std::string_view bus_id) {
-  const auto ids = card_bus_ids();
+  const auto ids = gpu_bus_ids();
   if (!ids.ok()) return ids.failure();
   const auto found = std::find(ids->begin(), ids->end(), bus_id);
-  if (found == ids->end()) return no_card(base::format("none is at {}", bus_id));
+  if (found == ids->end()) return no_gpu(base::format("none is at {}", bus_id));
   cudaDeviceProp properties{};
   cuda::check(cudaGetDeviceProperties(&properties, static_cast<int>(found - ids->begin())),
               "cudaGetDeviceProperties");
@@ -189,16 +190,16 @@ base::Result<std::unique_ptr<Kernels>> make_cuda_kernels(int gpu,
                                                          const AttentionChoice& attention) {
   int count = 0;
   if (const auto code = cudaGetDeviceCount(&count); code != cudaSuccess) {
-    return no_card(reason_of(code));
+    return no_gpu(reason_of(code));
   }
   if (gpu < 0 || gpu >= count) {
-    return no_card(base::format("number {} is asked for and there are {}", gpu, count));
+    return no_gpu(base::format("number {} is asked for and there are {}", gpu, count));
   }
   cudaDeviceProp properties{};
   cuda::check(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");
   if (properties.major < 8) {
-    return no_card(
-        base::format("card {}, {}, has compute capability {}.{}, and 8.0 is the oldest "
+    return no_gpu(
+        base::format("GPU {}, {}, has compute capability {}.{}, and 8.0 is the oldest "
                      "that can multiply bf16",
                      gpu, properties.name, properties.major, properties.minor));
   }

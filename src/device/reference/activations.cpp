@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/dropout_mask.hpp"
 #include "device/elements.hpp"
 #include "device/reference/reference.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/device/kernels.hpp"
 
 #include "device/denormals.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A command line of Slurm with its environment, batch script and contract, and the judgement of it.
 // Parts are divided by lines "--": environment, script, words of the command, encoded.
 #include "trireme/launch/resource_request.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SLURM_TRIREME: one text for one contract.
 #include "trireme/launch/contract.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The environment of a task: contract, identity, place on the node, switches above it.
 #include "trireme/launch/contract.hpp"
 #include "trireme/layout/mesh.hpp"

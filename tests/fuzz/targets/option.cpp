@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of the plugin's options: "OPTION VALUE", read as srun hands them to the plugin.
 #include "trireme/launch/options.hpp"
 #include "trireme/launch/plugstack_arguments.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines of ranks' logs and answers of sacct, which trireme why reads.
 #include "trireme/postmortem/postmortem.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines of a node's record of tasks.
 #include "trireme/launch/task_record.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // slurm.conf, /proc/self/cgroup, counters of the kernel, Slurm's times.
 #include "trireme/launch/system_text.hpp"
 

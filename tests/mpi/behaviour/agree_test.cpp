@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/comm/agree.hpp"
 
 #include "trireme/comm/bytes.hpp"

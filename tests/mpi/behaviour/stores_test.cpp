@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How data get into shared memory changes how long they take, and nothing else.
 #include "group_fixture.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints of real engines in six layouts, each loaded in each of the six.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"

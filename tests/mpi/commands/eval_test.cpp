@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `trireme eval`: transformers' own losses, the same numbers at every layout, and what is said
 // when there is nothing to evaluate.
 #include "trireme/base/error.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `numerics.precision = fp8` through a run's life: refusals, and going on from a checkpoint.
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `trireme generate` as people start it: many prompts, stop texts, prompts from standard input.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"

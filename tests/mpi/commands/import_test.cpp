@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `trireme checkpoint import`: the same bits back from an export, training that goes on at other
 // layouts, and folders that are refused by name.
 #include "trireme/base/error.hpp"

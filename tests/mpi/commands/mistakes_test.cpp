@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mistakes as people make them, through `trireme train`: how each ends, and what it says.
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"

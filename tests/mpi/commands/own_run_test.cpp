@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run directory owns: used from any folder, after everything that it was made of is gone.
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `trireme plan` says beforehand is what `trireme train` takes.
 #include "trireme/base/format.hpp"
 

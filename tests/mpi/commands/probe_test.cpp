@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `trireme probe` on the shortest sequences that there are.
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `numerics.stochastic_rounding` through a run's life: refusals, and going on from a checkpoint in
 // another layout.
 #include "mpi/commands/ranks.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run says of its own speed, beside what can be counted from outside.
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"

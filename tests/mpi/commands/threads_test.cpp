@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `numerics.deterministic`: what the number of threads may change.
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `trireme train --ranks N` starts its ranks itself.
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"

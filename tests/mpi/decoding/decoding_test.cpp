@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decoding with cached keys and values, against the whole sequence computed anew for each token.
 #include "trireme/base/philox.hpp"
 #include "trireme/inference/decoder.hpp"

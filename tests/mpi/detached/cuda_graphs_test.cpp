@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Micro-batches that are captured once and launched as CUDA graphs, on a device that keeps the work
 // it is told while it records and does it again on the same memory: the bits are those of a device
 // that is told each kernel.
 #include "trireme/device/passing_device.hpp"
 
-#include "engine/cuda_graph_cache.hpp"
+#include "engine/graphs/cuda_graph_cache.hpp"
 #include "mpi/training/training.hpp"
 #include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"

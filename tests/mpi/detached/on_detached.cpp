@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mpi/training/training.hpp"
 #include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole runs on a device whose memory the host cannot reach: the step loop, evaluation, checkpoints
 // that another layout continues, and what a probe says of them. All numbers are those of the host's
 // own memory, bit by bit.

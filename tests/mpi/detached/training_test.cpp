@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training on a device whose memory the host cannot reach, whose stream does its work as late as it
 // may: the bits are those of the same kernels on host memory at the same layout. A copy or a wait
 // that is missing anywhere ends this test, or changes a number.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that is late, fails, or never ends: each time an error that names what waited, on every
 // rank, and nothing left on the device.
 #include "trireme/comm/peer_error.hpp"

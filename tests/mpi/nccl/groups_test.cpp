@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups that are split from one communicator, and what is left when they end.
 #include "mpi/behaviour/group_fixture.hpp"
 #include "support/detached/device.hpp"

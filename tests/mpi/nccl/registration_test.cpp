@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that NCCL is told of: once for each communicator, and no longer than either lives. The
-// stand-in throws at what a card would punish later.
+// stand-in throws at what a GPU would punish later.
 #include "trireme/comm/nccl_memory.hpp"
 
 #include "mpi/behaviour/group_fixture.hpp"
@@ -75,7 +76,7 @@ TEST_CASE("buffers are known while they are registered, and sums in them stay ri
   }
 }
 
-TEST_CASE("parameters and gradients that NCCL allocates are windows, and other arenas the card's") {
+TEST_CASE("parameters and gradients that NCCL allocates are windows, and other arenas the GPU's") {
   Stage stage(NcclRegistration::windows);
   REQUIRE(stage.shared != nullptr);
   {
@@ -172,7 +173,7 @@ TEST_CASE("memory that ranks fill otherwise, or have more of, is no window") {
   Stage stage(NcclRegistration::windows);
   const bool alone = mpi().world_size() == 1;
   auto even = stage.shared->arena(Purpose::gradients, 1 << 16);
-  // Cards that address all members' memory by one offset would meet strangers' numbers.
+  // GPUs that address all members' memory by one offset would meet strangers' numbers.
   CHECK(stage.group->register_memory(even.whole(), Offsets::own) == nullptr);
   CHECK(stage.nccl->buffers_registered + stage.nccl->windows_registered == 0);
   const auto rank = static_cast<std::size_t>(mpi().world_rank().value());
@@ -182,7 +183,7 @@ TEST_CASE("memory that ranks fill otherwise, or have more of, is no window") {
   CHECK(stage.nccl->windows_registered == (alone ? 1 : 0));
   CHECK(stage.nccl->buffers_registered == (alone ? 0 : 1));
   CHECK(sums_up(stage, values));
-  // Nor is it one where a single member's memory is the card's own.
+  // Nor is it one where a single member's memory is the GPU's own.
   auto own = stage.device.arena(Purpose::gradients, 1 << 16);
   auto& mixed = rank == 0 ? own : even;
   const auto other = stage.group->register_memory(mixed.whole(), Offsets::same);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations that are left to the device: the host does not wait for them, and hears of those that
 // never end all the same.
 #include "trireme/comm/peer_error.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that collectives and messages of training work in, and recordings between them.
 #include "trireme/comm/nccl_memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mpi/nccl/training_over_nccl.hpp"
 
 #include "support/mpi/world.hpp"

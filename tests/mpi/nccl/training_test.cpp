@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training over groups of NCCL, with a stand-in for the library whose sums are in other orders than
 // ours.
 #include "trireme/device/passing_device.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What carries data is shown by the first operation of all ranks, and all ranks judge it together.
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/runtime/device_groups.hpp"
@@ -114,7 +115,7 @@ TEST_CASE("groups are made and told with what NCCL's log says") {
   write_log("n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n");
   const auto nccl = make_fake_nccl(mpi(), everybody());
   {
-    DetachedDevice device(Haste{Haste::Kind::lazy, 0}, "card " + std::to_string(own_rank()));
+    DetachedDevice device(Haste{Haste::Kind::lazy, 0}, "GPU " + std::to_string(own_rank()));
     auto cluster = small_cluster();
     const auto report = runtime::compute_on(device, cluster, mpi(),
                                             {.wish = runtime::DeviceGroups::nccl,
@@ -125,7 +126,7 @@ TEST_CASE("groups are made and told with what NCCL's log says") {
                                              .nccl = {.timeout_seconds = 30, .log = &log},
                                              .rdma = RdmaRule::required});
     CHECK_THAT(report.groups, Catch::Contains("NCCL 2.28.99"));
-    CHECK_THAT(report.transport.sentence, Catch::Contains("from card to card (P2P)"));
+    CHECK_THAT(report.transport.sentence, Catch::Contains("from GPU to GPU (P2P)"));
     CHECK(std::string(cluster.dp->backend()) == "nccl");
   }
   CHECK(nccl->alive() == 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How often the host waits in a step over groups of NCCL, and that FP8 makes it wait no more.
 #include "mpi/nccl/training_over_nccl.hpp"
 #include "support/mpi/world.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // usage: mpirun 4 mpi_numbering   Ranks that an order has renumbered: who is who, and that groups,
 // shared memory and failures speak of the new numbers. MPI starts once in a process, so this is a
 // program of its own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/choose_products.hpp"
 
 #include "trireme/base/file.hpp"
@@ -26,11 +27,11 @@ using trireme::tests::TemporaryFolder;
 
 namespace {
 
-/// Timing whose winner depends on the rank, and on the run: as on cards of one kind, where ways are
+/// Timing whose winner depends on the rank, and on the run: as on GPUs of one kind, where ways are
 /// nearly as fast.
 class PretendedTuning final : public device::GemmTuning {
  public:
-  explicit PretendedTuning(std::uint64_t mine) : mine_(mine), choices_("pretended card") {}
+  explicit PretendedTuning(std::uint64_t mine) : mine_(mine), choices_("pretended GPU") {}
 
   int choose(std::span<const device::GemmCall> calls) override {
     int made = 0;
@@ -105,7 +106,7 @@ TEST_CASE("all ranks compute a product in one way, and the next run does as this
   PretendedTuning first(100 + static_cast<std::uint64_t>(world.rank()));
   train::choose_products(first, calls, {{}, folder.path() / "cache"}, world);
   CHECK(same_everywhere(world, first.text()));
-  TuningCache cache("pretended card");
+  TuningCache cache("pretended GPU");
   REQUIRE(cache.merge(first.text()).ok());
   CHECK(cache.size() == static_cast<std::size_t>(2 + 2 * world.size()));
   // Of what all ranks timed, the first rank's choice counts.
@@ -174,7 +175,7 @@ TEST_CASE("a run computes as it began, whatever has become of the user's list") 
   train::choose_products(other, more, {{}, folder.path() / "two"}, world);
   PretendedTuning resumed(3);
   train::choose_products(resumed, more, {run, folder.path() / "two"}, world);
-  TuningCache cache("pretended card");
+  TuningCache cache("pretended GPU");
   REQUIRE(cache.merge(resumed.text()).ok());
   for (const auto& call : calls) {
     CHECK(cache.find(gemm_of(call).descriptor.text())->front() == 1);
@@ -211,7 +212,7 @@ TEST_CASE("without a cache folder products are timed in every run") {
   const auto calls = some_calls(arena, 0, 1);
   PretendedTuning tuning(7);
   train::choose_products(tuning, calls, {}, world);
-  TuningCache cache("pretended card");
+  TuningCache cache("pretended GPU");
   REQUIRE(cache.merge(tuning.text()).ok());
   CHECK(cache.size() == 1);
 }

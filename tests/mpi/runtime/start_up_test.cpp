@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a start says of its phases, against waits whose length is known.
 #include "trireme/runtime/start_up.hpp"
 

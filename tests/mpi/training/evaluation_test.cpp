@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluation is forward alone: it drops nothing, ends in every schedule, gives the loss of one rank
 // and leaves no trace in training.
 #include "mpi/training/training.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mpi/training/fp8_options.hpp"
 
 #include "support/mpi/world.hpp"

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training whose layers multiply FP8 copies in forward: as bf16 trains, and the same in every
 // layout.
 #include "trireme/base/format.hpp"
 
-#include "model/linear.hpp"
+#include "model/layers/linear.hpp"
 #include "model/magnitudes.hpp"
 #include "mpi/training/fp8_options.hpp"
 #include "support/mpi/world.hpp"

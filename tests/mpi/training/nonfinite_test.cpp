@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps whose numbers are not finite: they change nothing, and a run ends with what was before
 // them.
 #include "trireme/base/format.hpp"
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The cpu backend, of which gradients of heads go wrong in some steps: as by a card's bit flip.
+/// The cpu backend, of which gradients of heads go wrong in some steps: as by a GPU's bit flip.
 class BrokenKernels final : public CpuKernels {
  public:
   /// bad: steps from 1.

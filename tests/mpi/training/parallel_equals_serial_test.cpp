@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every layout is a rearrangement of one computation. One table; what each row must be stands in
 // its last column.
 #include "trireme/base/format.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parameters rounded at random: every rank of every layout takes the bits that the elements'
 // numbers in their tensors have, for the step that wrote them.
 #include "trireme/base/format.hpp"

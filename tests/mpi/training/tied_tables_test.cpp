@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tied table has two copies, on the first and the last pipeline stage, which must never part.
 #include "trireme/comm/bytes.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run does beside training: steps that go and stay, the time that a stop needs, what Slurm
 // is told, a lock that is gone, a peak that was beaten.
 #include "trireme/base/format.hpp"

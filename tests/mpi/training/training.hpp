@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
@@ -28,7 +29,7 @@ OwnedGroups local_groups();
 OwnedGroups staged(OwnedGroups groups, device::Device& device);
 
 /// Whose layouts are compared: the reference (on_host.cpp), the same behind a detached device
-/// (detached/on_detached.cpp), or the first card, which all ranks share (tests/gpu/on_card.cpp).
+/// (detached/on_detached.cpp), or the first GPU, which all ranks share (tests/gpu/on_gpu.cpp).
 /// Null, after the words that mark a test as skipped, where there is none.
 std::unique_ptr<device::Kernels> kernels_under_test();
 

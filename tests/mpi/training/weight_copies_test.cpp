@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FP8 copies of weights that are kept for a step: the bits of copies made for every product, from
 // fewer kernels and with the memory that the plan says.
 #include "trireme/base/format.hpp"

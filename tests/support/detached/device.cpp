@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/detached/device.hpp"
 
 #include "support/detached/memory.hpp"
@@ -99,7 +100,7 @@ void DetachedDevice::copy(const device::Tensor& from, const device::Tensor& to) 
 }
 
 void DetachedDevice::begin_capture() {
-  if (captures_left_-- <= 0) throw device::CaptureRefused("the stand-in of a card has had enough");
+  if (captures_left_-- <= 0) throw device::CaptureRefused("the stand-in of a GPU has had enough");
   stream_->keep();
 }
 
@@ -127,7 +128,7 @@ std::unique_ptr<device::Stopwatch> DetachedDevice::stopwatch() {
 
 void DetachedKernels::run(const char* operation,
                           std::initializer_list<device::test::Operand> operands, const Body& body) {
-  // Refused when it is issued, as a card would refuse it when it runs.
+  // Refused when it is issued, as a GPU would refuse it when it runs.
   for (const auto& operand : operands) detached::behind(operand.tensor, operation, operand.name);
   device_.stream().issue([this, operation, body] {
     body(*inner_, [operation](const device::Tensor& tensor) {

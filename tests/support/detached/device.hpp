@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/device/device.hpp"
@@ -15,7 +16,7 @@
 
 namespace trireme::testing {
 
-/// Stands in for a card: memory that the host cannot follow, and a stream whose work is done when
+/// Stands in for a GPU: memory that the host cannot follow, and a stream whose work is done when
 /// it must be and not before. Whoever forgets a copy dies of it, whoever forgets a wait computes
 /// with NaN or with old numbers.
 class DetachedDevice final : public device::Device {

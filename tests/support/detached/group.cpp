@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/detached/group.hpp"
 
 #include "trireme/comm/staged.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/detached/memory.hpp"
 
 #include "trireme/base/error.hpp"
@@ -55,7 +56,7 @@ bool name_fault(const void* address) {
   faults::say(" of '");
   faults::say(device::name(block->purpose));
   faults::say(
-      "', which lie on a device (a card's memory is out of its reach); copy through "
+      "', which lie on a device (a GPU's memory is out of its reach); copy through "
       "device::Device\n");
   return true;
 }
@@ -113,7 +114,7 @@ device::Tensor behind(const device::Tensor& tensor, const char* operation, const
   const auto* block = block_of(tensor.raw());
   if (block == nullptr) {
     throw DetachedFault(
-        base::format("{}: {} ({}) lies in host memory, which a card's kernels do "
+        base::format("{}: {} ({}) lies in host memory, which a GPU's kernels do "
                      "not reach",
                      operation, operand, tensor.text()));
   }

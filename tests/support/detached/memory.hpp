@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/device/arena.hpp"
@@ -8,14 +9,14 @@
 
 namespace trireme::testing {
 
-/// What was done with memory that a card would not allow; the text names operation and memory.
+/// What was done with memory that a GPU would not allow; the text names operation and memory.
 class DetachedFault : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-/// Memory like a card's: addresses that the host cannot follow, and behind each of them memory for
-/// those who compute in the card's stead. Fresh memory is full of NaN (-1 as whole numbers).
+/// Memory like a GPU's: addresses that the host cannot follow, and behind each of them memory for
+/// those who compute in the GPU's stead. Fresh memory is full of NaN (-1 as whole numbers).
 ///
 /// A host that reads or writes there all the same dies of SIGSEGV at once, after a line on stderr:
 /// "the host touched byte 12 of 4096 of 'gradients', which lie on a device …".

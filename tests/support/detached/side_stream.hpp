@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/device/device.hpp"
@@ -14,7 +15,7 @@ device::Event event_of(device::Device& device, std::shared_ptr<DetachedStream> s
 /// What is issued to the stream from now on begins after the event.
 void let_follow(DetachedStream& stream, const device::Event& event);
 
-/// A stream beside that of a detached device, for a library that stands in for a card's. Its work
+/// A stream beside that of a detached device, for a library that stands in for a GPU's. Its work
 /// may take its time; it moves on when somebody looks at an event that it leads to.
 class DetachedSideStream final : public device::SideStream {
  public:

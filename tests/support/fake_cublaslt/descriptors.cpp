@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/fake_cublaslt/descriptors.hpp"
 
 #include "support/fake_cublaslt/controls.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/fake_cublaslt/launch.hpp"
 
 #include "support/fake_cublaslt/runtime.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of cuBLASLt that products call, on the CPU. Who opens this library instead of the
 // real one must have a CUDA runtime of its own: cudaLaunchHostFunc at least.
 #include "support/fake_cublaslt/launch.hpp"
@@ -145,7 +146,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t raw, cublasLtMatmulDesc_t operati
     return misuse(refuse(CUBLAS_STATUS_NOT_INITIALIZED, "there is no handle"));
   }
   if (current_device() != handle->device) {
-    return misuse(refuse(invalid, "the thread's card is not the handle's"));
+    return misuse(refuse(invalid, "the thread's GPU is not the handle's"));
   }
   if (alpha == nullptr || beta == nullptr) return misuse(refuse(invalid, "no alpha or no beta"));
   auto launch = std::make_unique<Launch>();

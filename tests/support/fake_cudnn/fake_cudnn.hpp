@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "device/cuda/attention/cudnn/abi.hpp"
@@ -55,7 +56,7 @@ struct CudnnDescriptor {
   }
 };
 
-/// Stands in for cuDNN where there is no card: the same functions over descriptors in host memory.
+/// Stands in for cuDNN where there is no GPU: the same functions over descriptors in host memory.
 /// It knows no attention: it computes operation by operation what a graph says, in the extents,
 /// types and from the addresses that descriptors and variant pack give, and fills the workspace
 /// with poison. A product in memory that the graph reads again is added to what lies there, as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stand-in of cuDNN as a library of its name, whose work streams do in their order.
 #include "support/fake_cudnn/fake_cudnn.hpp"
 

@@ -1,5 +1,6 @@
-// Stands in for the CUDA driver (libcuda.so.1) where there is no card, for as much as cuDNN asks of
-// it while it makes plans for a card that is only described: modules "load", so that workspaces and
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the CUDA driver (libcuda.so.1) where there is no GPU, for as much as cuDNN asks of
+// it while it makes plans for a GPU that is only described: modules "load", so that workspaces and
 // kernels of a plan can be looked at. There is no device, and nothing runs.
 #include <cstddef>
 #include <cstdint>

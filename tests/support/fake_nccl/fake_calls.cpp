@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/fake_nccl/fake_comm.hpp"
 #include "support/fake_nccl/fake_slots.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/fake_nccl/fake_nccl.hpp"
 
 #include "support/detached/memory.hpp"

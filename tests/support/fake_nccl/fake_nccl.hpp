@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/comm/mpi_runtime.hpp"
@@ -38,12 +39,12 @@ struct NcclFaults {
 
 class FakeComm;
 
-/// Stands in for NCCL where there is no card: the same functions over MPI messages of the host, on
+/// Stands in for NCCL where there is no GPU: the same functions over MPI messages of the host, on
 /// side streams of detached devices. No call is done before somebody has looked as often as the
 /// faults say, and who does not wait for that is refused. Sums are not in the order of ranks, are
 /// in different orders in an all-reduce and in a reduce-scatter, and bf16 is rounded at every
 /// addition: as it may be in NCCL. Streams hold one piece of work at a time, so that an order of
-/// messages that would hang cards hangs here.
+/// messages that would hang GPUs hangs here.
 ///
 /// Misuse throws std::logic_error. Made and ended by all ranks together.
 class FakeNccl {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that a communicator of FakeNccl is told of, and what its operations owe to that.
 #include "support/detached/memory.hpp"
 #include "support/fake_nccl/fake_comm.hpp"
@@ -30,7 +31,7 @@ device::DType dtype_of(comm::nccl::DataType type) {
 }
 
 void* FakeComm::add_registration(const void* data, std::size_t bytes) {
-  if (!detached::owns(data)) throw std::logic_error("NCCL is told of memory that no card has");
+  if (!detached::owns(data)) throw std::logic_error("NCCL is told of memory that no GPU has");
   const Range range{static_cast<const std::byte*>(data), bytes};
   for (const auto& [handle, known] : registrations_) {
     if (range.begin < known.begin + known.bytes && known.begin < range.begin + bytes) {
@@ -82,7 +83,7 @@ FakeUse FakeComm::note_use(const Part& part) {
                                                                         : bytes);
   FakeUse use;
   use.known = (part.from == nullptr || from.known) && (part.to == nullptr || to.known) ? 1 : 0;
-  // Cards read all members' parts of what is reduced, and write those of what is gathered.
+  // GPUs read all members' parts of what is reduced, and write those of what is gathered.
   if (use.known == 1 && !is_message(part)) {
     if (part.kind != Kind::all_gather) use.from = from.offset;
     if (part.kind != Kind::reduce_scatter) use.to = to.offset;
@@ -113,7 +114,7 @@ void FakeComm::expect_like(const Part& part, const FakeUse& use,
       throw std::logic_error("NCCL knows one member's memory of an operation, and not another's");
     }
     if (other.from != use.from || other.to != use.to) {
-      throw std::logic_error("members work at different offsets of memory that cards address once");
+      throw std::logic_error("members work at different offsets of memory that GPUs address once");
     }
   }
 }

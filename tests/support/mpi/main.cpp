@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Main of every MPI test: each rank runs every test case; the test fails if any rank does.
 #define CATCH_CONFIG_RUNNER
 #include "trireme/base/format.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "support/simt/fiber.hpp"
@@ -17,8 +18,8 @@ namespace trireme::device::simt {
 enum class Meeting { none, block_sync, block_any, warp_sync, shuffle, ballot };
 const char* name(Meeting meeting);
 
-/// Runs kernels on the CPU as a card could: blocks one after another, the threads of a block as
-/// fibers that switch where they meet, in an order that the seed shuffles. Whatever no card
+/// Runs kernels on the CPU as a GPU could: blocks one after another, the threads of a block as
+/// fibers that switch where they meet, in an order that the seed shuffles. Whatever no GPU
 /// promises ends in a Fault.
 class Executor {
  public:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "support/device/operand_kernels.hpp"
@@ -11,7 +12,7 @@ namespace trireme::device::simt {
 
 /// The own kernels of the cuda backend on the executor: device::Kernels whose every access to
 /// memory is checked, and whose every output must be written. Products, which a library computes on
-/// a card, are those of the reference.
+/// a GPU, are those of the reference.
 class ExecutedKernels final : public test::OperandKernels {
  public:
   explicit ExecutedKernels(std::uint64_t seed) : executor_(seed) {}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "device/cuda/kernels/launch.hpp"
@@ -8,7 +9,7 @@
 
 namespace trireme::device::simt {
 
-/// What device::cuda::Launcher is on a card: starts kernels, here on an executor.
+/// What device::cuda::Launcher is on a GPU: starts kernels, here on an executor.
 class HostLauncher {
  public:
   HostLauncher(Executor& executor, Memory& memory) : executor_(executor), memory_(memory) {

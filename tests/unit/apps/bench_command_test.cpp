@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/json.hpp"
 
 #include "support/temporary_folder.hpp"
@@ -159,7 +160,7 @@ TEST_CASE("bench io refuses a folder that is not there and more than the disk ho
   CHECK(contains(large.err, "does not fit into"));
 }
 
-TEST_CASE("bench gemm on a card says so where there is none") {
+TEST_CASE("bench gemm on a GPU says so where there is none") {
   const auto end =
       run_trireme({"bench", "gemm", "--backend", "cuda", "--shape", "8x8x8", "--repeats", "1"});
   INFO(end.err);

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/error.hpp"
 
-#include "apps/cli_tree.hpp"
+#include "apps/cli/cli_tree.hpp"
 #include "apps/program.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/apps/trireme_program.hpp"

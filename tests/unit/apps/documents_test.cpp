@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The completion script and the manual page are read by the programs that they are made for.
 #include "trireme/launch/options.hpp"
 #include "trireme/launch/plugstack_arguments.hpp"

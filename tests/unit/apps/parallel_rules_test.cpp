@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One verdict on an arrangement of ranks, whoever is asked: the Slurm plugin, the configuration,
 // the engine and the plan.
 #include "trireme/layout/parallel_rules.hpp"

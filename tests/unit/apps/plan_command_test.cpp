@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/json.hpp"
 
 #include "support/temporary_folder.hpp"
@@ -40,7 +41,7 @@ Json plan_with(std::vector<std::string> settings) {
 
 }  // namespace
 
-TEST_CASE("the plan of a run on cards lists what libraries take beside the arenas") {
+TEST_CASE("the plan of a run on GPUs lists what libraries take beside the arenas") {
   const std::string cuda = "numerics.backend=cuda";
   const std::string bf16 = "numerics.precision=bf16";
   CHECK_FALSE(plan_with({bf16}).contains("libraries"));
@@ -64,7 +65,7 @@ TEST_CASE("the plan of a run on cards lists what libraries take beside the arena
   CHECK_FALSE(plan_with({cuda, bf16, "model.dropout=0.1"})["libraries"].contains("cuDNN"));
 }
 
-TEST_CASE("the plan of a run on cards says what its start will say of attention") {
+TEST_CASE("the plan of a run on GPUs says what its start will say of attention") {
   const std::string cuda = "numerics.backend=cuda";
   const std::string bf16 = "numerics.precision=bf16";
   CHECK_FALSE(plan_with({bf16}).contains("attention"));
@@ -76,7 +77,7 @@ TEST_CASE("the plan of a run on cards says what its start will say of attention"
              Catch::Contains("own kernels") && Catch::Contains("set model.dropout = 0"));
 }
 
-TEST_CASE("a plan with heads that no kernel of a card takes is refused") {
+TEST_CASE("a plan with heads that no kernel of a GPU takes is refused") {
   const auto end =
       run_plan({"numerics.backend=cuda", "numerics.precision=bf16", "model.head_dim=260"});
   CHECK(end.exit_code == 2);

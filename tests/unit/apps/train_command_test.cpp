@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `trireme train` as a plain process: a world of one.
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
@@ -78,7 +79,7 @@ TEST_CASE("a run writes down what it ran with") {
   CHECK(json.at("run").at("tags") == base::Json::array({"quick", "small"}));
 }
 
-TEST_CASE("without a card, a run on cards says what is missing and computes nothing") {
+TEST_CASE("without a GPU, a run on GPUs says what is missing and computes nothing") {
   if (device::make_cuda_kernels(0).ok()) return;  // Then tests/gpu has more to say.
   const TemporaryFolder folder;
   const std::string run = (folder.path() / "run").string();
@@ -90,7 +91,7 @@ TEST_CASE("without a card, a run on cards says what is missing and computes noth
   CHECK_FALSE(fs::exists(folder.path() / "run" / "metrics.jsonl"));
 }
 
-TEST_CASE("heads that no kernel of a card takes end a run before a card is looked for") {
+TEST_CASE("heads that no kernel of a GPU takes end a run before a GPU is looked for") {
   const TemporaryFolder folder;
   const std::string run = (folder.path() / "run").string();
   const auto end = run_trireme({"train", tiny_configuration, "--set", "run.directory=" + run,
@@ -103,7 +104,7 @@ TEST_CASE("heads that no kernel of a card takes end a run before a card is looke
   CHECK_FALSE(fs::exists(run));
 }
 
-TEST_CASE("staged groups are refused where nothing computes on a card") {
+TEST_CASE("staged groups are refused where nothing computes on a GPU") {
   const auto end = run_trireme({"train", tiny_configuration, "--set", "comm.backend=staged"});
   INFO(end.err);
   CHECK(end.exit_code == 2);

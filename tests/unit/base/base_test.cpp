@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/environment.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"

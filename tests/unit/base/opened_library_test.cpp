@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/cuda_libraries.hpp"
 
 #include "support/temporary_folder.hpp"

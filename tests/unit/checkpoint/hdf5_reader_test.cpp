@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files are read back by a reader that is not ours: h5dump of the package hdf5-tools.
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/manifest.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/checkpoint/manifest.hpp"
 
 #include "trireme/base/philox.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/arena.hpp"
 

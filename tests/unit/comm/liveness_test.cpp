@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a rank knows that another lives: its process, its system, and its own clock.
 #include "comm/core/wait_clock.hpp"
 #include "comm/watchdog/failure_message.hpp"

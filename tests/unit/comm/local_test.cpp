@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/comm/process_group.hpp"
 

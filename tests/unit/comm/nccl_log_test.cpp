@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/comm/nccl_log.hpp"
 
 #include "trireme/comm/nccl.hpp"
@@ -55,7 +56,7 @@ TEST_CASE("NCCL's verbs with GPUDirect are read from the lines of every version"
   const auto found = read_nccl_log(
       info("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.1.0.1<0>") +
       info("Using network IB") +
-      // 2.18 to 2.24, the card of another rank, 2.25 and later.
+      // 2.18 to 2.24, the GPU of another rank, 2.25 and later.
       info("Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0/GDRDMA") +
       info("Channel 01/0 : 1[1] -> 2[0] [send] via NET/IB/1(3)/GDRDMA/Shared") +
       info("Channel 00/0 : 3[1] -> 0[0] [receive] via NET/IB/0/GDRDMA(PCI)") +
@@ -108,7 +109,7 @@ TEST_CASE("our own plugin says what UCX carries messages with") {
   CHECK(found.ways == Names{"rc_mlx5/mlx5_0:1", "cma/memory", "an unknown way"});
 }
 
-TEST_CASE("inside a node there are cards, their fabric and the host's memory") {
+TEST_CASE("inside a node there are GPUs, their fabric and the host's memory") {
   const auto found = read_nccl_log(info("Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read") +
                                    info("Channel 00/0 : 0[0] -> 1[1] via P2P/IPC") +
                                    info("Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer") +
@@ -116,7 +117,7 @@ TEST_CASE("inside a node there are cards, their fabric and the host's memory") {
                                    // The last of 2.30.
                                    info("Channel 00 : 2[2] -> 3[3] via SHM/direct/direct") +
                                    info("Channel 00 : 3[3] -> 2[2] via SHM/direct"));
-  CHECK(found.card_channels == 3);
+  CHECK(found.gpu_channels == 3);
   CHECK(found.fabric_channels == 1);
   CHECK(found.host_channels == 2);
   CHECK(found.networks.empty());
@@ -222,7 +223,7 @@ TEST_CASE("the library itself writes where its log is read") {
     WARN("TRIREME_SKIP: " << library.failure().text);
     return;
   }
-  // Without a card it starts no further than this, which is enough for a line.
+  // Without a GPU it starts no further than this, which is enough for a line.
   comm::nccl::UniqueId id;
   library->api->get_unique_id(&id);
   REQUIRE(log.text().ok());

@@ -1,4 +1,5 @@
-#include "comm/nccl/ras.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/nccl/diagnostics/ras.hpp"
 
 #include "support/ras_server.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/error.hpp"
 
 #include "comm/core/progress_engine.hpp"

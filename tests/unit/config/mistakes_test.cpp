@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the program says to each mistake: the whole text, because the text is the interface.
 #include "trireme/config/checks.hpp"
 #include "trireme/config/config.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/tokenizer/bpe.hpp"
 
-#include "data/tokenizer/bpe_trainer.hpp"
+#include "data/tokenizer/training/bpe_trainer.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/data/blend.hpp"
 #include "trireme/data/permutation.hpp"
 

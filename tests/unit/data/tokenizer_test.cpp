@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/data/tokenizer.hpp"
 
 #include "trireme/base/json.hpp"

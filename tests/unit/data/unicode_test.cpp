@@ -1,7 +1,8 @@
-#include "data/tokenizer/unicode.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include "data/tokenizer/text/unicode.hpp"
 
-#include "data/tokenizer/normalizer.hpp"
-#include "data/tokenizer/regex.hpp"
+#include "data/tokenizer/text/normalizer.hpp"
+#include "data/tokenizer/text/regex.hpp"
 
 #include <catch2/catch.hpp>
 

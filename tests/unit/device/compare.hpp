@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "trireme/device/kernels.hpp"
@@ -12,7 +13,7 @@
 #include <vector>
 
 /// Kernels beside the reference. Suites are written once; each test program says which kernels it
-/// compares: the cpu backend's, those of the cuda backend on the executor (tests/simt) or on a card
+/// compares: the cpu backend's, those of the cuda backend on the executor (tests/simt) or on a GPU
 /// (tests/gpu).
 namespace trireme::device::test {
 

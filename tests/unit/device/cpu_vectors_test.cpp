@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/cpu_kernels.hpp"
-#include "device/cpu/range.hpp"
+#include "device/cpu/runtime/range.hpp"
 #include "device/cpu/simd/tables.hpp"
 #include "device/denormals.hpp"
 #include "device/dropout_mask.hpp"

@@ -1,4 +1,5 @@
-// The device that is not there must catch what a card would not forgive.
+// SPDX-License-Identifier: Apache-2.0
+// The device that is not there must catch what a GPU would not forgive.
 #include "trireme/device/device.hpp"
 #include "trireme/device/kernels.hpp"
 

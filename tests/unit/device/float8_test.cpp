@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The format from its definition, not from its bits: a table of what codes mean, and the nearest of
 // the table by search.
 #include "trireme/device/float8.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies in FP8: every backend makes the codes that the format's own functions make, bit by bit.
 #include "trireme/device/float8.hpp"
 

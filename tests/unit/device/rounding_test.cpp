@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parameters rounded at random: every backend takes the same bits from the same counters, whatever
 // part of a tensor it has, and the mean keeps what is cut off.
 #include "trireme/base/philox.hpp"

@@ -1,4 +1,5 @@
-#include "device/cpu/team.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cpu/runtime/team.hpp"
 
 #include "trireme/base/error.hpp"
 

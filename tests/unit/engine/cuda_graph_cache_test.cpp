@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of a step that are captured once and launched again, on a device that does what it kept.
-#include "engine/cuda_graph_cache.hpp"
+#include "engine/graphs/cuda_graph_cache.hpp"
 
 #include "support/detached/device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/engine/engine.hpp"
 
 #include "unit/model/published.hpp"
@@ -87,11 +88,11 @@ TEST_CASE("rows that sequence parallelism cannot share evenly are refused") {
   CHECK(status.failure().text.find("parallel.sequence") != std::string::npos);
 }
 
-TEST_CASE("heads that no kernel of a card takes are refused where cards compute") {
+TEST_CASE("heads that no kernel of a GPU takes are refused where GPUs compute") {
   auto options = eight_billion(1);
   options.model.head_dim = 260;
   CHECK(engine::check(options).ok());
-  options.card_attention.emplace();
+  options.gpu_attention.emplace();
   const auto status = engine::check(options);
   REQUIRE_FALSE(status.ok());
   CHECK(status.failure().code == base::ExitCode::usage);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a step says of its waits, by a clock that stands still but for what takes time here: each
 // kernel, each message and each reduction as long as the test says.
 #include "trireme/device/passing_device.hpp"

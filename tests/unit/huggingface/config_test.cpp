@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/huggingface/config.hpp"
 
 #include "unit/model/published.hpp"

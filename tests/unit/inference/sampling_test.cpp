@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/inference/sampling.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/launch/options.hpp"
 
 #include "trireme/schema/schema.hpp"

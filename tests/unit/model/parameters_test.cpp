@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/model/parameters.hpp"
 
 #include "support/model_on_mesh.hpp"

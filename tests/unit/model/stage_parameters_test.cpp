@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/model/stage_parameters.hpp"
 
 #include "unit/model/published.hpp"

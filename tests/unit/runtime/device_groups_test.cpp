@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/device_groups.hpp"
 
 #include <catch2/catch.hpp>
@@ -10,9 +11,9 @@ using runtime::NcclOffer;
 namespace {
 
 std::vector<NcclOffer> two_nodes() {
-  return {{0, "card 0000:1b:00.0", 22809, ""},
-          {0, "card 0000:2b:00.0", 22809, ""},
-          {1, "card 0000:1b:00.0", 22809, ""}};
+  return {{0, "GPU 0000:1b:00.0", 22809, ""},
+          {0, "GPU 0000:2b:00.0", 22809, ""},
+          {1, "GPU 0000:1b:00.0", 22809, ""}};
 }
 
 /// With `auto` it is staged and says why, with `nccl` it is refused with the same reason.
@@ -30,7 +31,7 @@ void check_obstacle(const std::vector<NcclOffer>& offers, const std::string& rea
 
 }  // namespace
 
-TEST_CASE("NCCL serves ranks that have a card each, on any nodes") {
+TEST_CASE("NCCL serves ranks that have a GPU each, on any nodes") {
   for (const auto wish : {DeviceGroups::automatic, DeviceGroups::nccl}) {
     const auto choice = choose_device_groups(wish, two_nodes());
     REQUIRE(choice.ok());
@@ -42,12 +43,12 @@ TEST_CASE("NCCL serves ranks that have a card each, on any nodes") {
   CHECK(asked->groups == DeviceGroups::staged);
 }
 
-TEST_CASE("ranks that share a card, have no NCCL or another one go through the host and say why") {
+TEST_CASE("ranks that share a GPU, have no NCCL or another one go through the host and say why") {
   auto shared = two_nodes();
-  shared[1].card = shared[0].card;
-  check_obstacle(shared, "ranks 0 and 1 share card 0000:1b:00.0");
+  shared[1].gpu = shared[0].gpu;
+  check_obstacle(shared, "ranks 0 and 1 share GPU 0000:1b:00.0");
   auto without = two_nodes();
-  without[2] = {1, "card 0000:1b:00.0", 0, "cannot load NCCL"};
+  without[2] = {1, "GPU 0000:1b:00.0", 0, "cannot load NCCL"};
   check_obstacle(without, "rank 2: cannot load NCCL");
   auto older = two_nodes();
   older[1].version = 22005;
@@ -55,7 +56,7 @@ TEST_CASE("ranks that share a card, have no NCCL or another one go through the h
 }
 
 TEST_CASE("one rank uses NCCL only when it is asked to") {
-  const std::vector<NcclOffer> alone{{0, "card 0000:1b:00.0", 22809, ""}};
+  const std::vector<NcclOffer> alone{{0, "GPU 0000:1b:00.0", 22809, ""}};
   CHECK(choose_device_groups(DeviceGroups::automatic, alone)->groups == DeviceGroups::staged);
   CHECK(choose_device_groups(DeviceGroups::nccl, alone)->groups == DeviceGroups::nccl);
 }

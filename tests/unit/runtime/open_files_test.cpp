@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/open_files.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/slurm_command.hpp"
 
 #include "trireme/runtime/job_comment.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/transport.hpp"
 
 #include <catch2/catch.hpp>
@@ -9,7 +10,7 @@ using runtime::TransportReport;
 
 namespace {
 
-/// Two nodes of two cards each; what ranks at the ends have opened between the nodes.
+/// Two nodes of two GPUs each; what ranks at the ends have opened between the nodes.
 std::vector<TransportReport> two_nodes(const comm::NcclTransport& between) {
   std::vector<TransportReport> reports(4);
   for (int rank = 0; rank < 4; ++rank) {
@@ -17,12 +18,12 @@ std::vector<TransportReport> two_nodes(const comm::NcclTransport& between) {
     report.node = rank / 2;
     report.rdma_nics = {"mlx5_0:1", "mlx5_1:1"};
     if (rank == 1 || rank == 2) report.transport = between;
-    report.transport.card_channels = 4;
+    report.transport.gpu_channels = 4;
   }
   return reports;
 }
 
-std::vector<TransportReport> without_cards(std::vector<TransportReport> reports) {
+std::vector<TransportReport> without_gpus(std::vector<TransportReport> reports) {
   for (auto& report : reports) report.rdma_nics.clear();
   return reports;
 }
@@ -75,7 +76,7 @@ TEST_CASE("RDMA between nodes is told with plugin, devices and GPUDirect in one 
   for (const auto rule : all_rules) {
     CHECK(accepted(rule, two_nodes(verbs())) ==
           "NCCL moves data between nodes by IB (NCCL's own verbs) over mlx5_0:1/IB, mlx5_1:1/IB, "
-          "with GPUDirect RDMA; inside nodes from card to card (P2P)");
+          "with GPUDirect RDMA; inside nodes from GPU to GPU (P2P)");
   }
   auto partly = verbs();
   partly.networks["IB"] = {8, 6};
@@ -112,15 +113,15 @@ TEST_CASE("TCP is refused where a node has RDMA NICs, unless it is asked for") {
   }
   CHECK_THAT(accepted(RdmaRule::optional, two_nodes(sockets()), true),
              Catch::Contains("by TCP sockets (Socket, NCCL's own) over eth0,"));
-  // One node with cards is enough, and one rank that fell back.
-  auto mixed = without_cards(two_nodes(verbs()));
+  // One node with GPUs is enough, and one rank that fell back.
+  auto mixed = without_gpus(two_nodes(verbs()));
   mixed[3].rdma_nics = {"mlx5_4:1"};
   mixed[2].transport = sockets();
   CHECK_THAT(refused(RdmaRule::automatic, mixed), Catch::Contains("mlx5_4:1"));
 }
 
 TEST_CASE("TCP goes on without a word of warning where there is nothing better") {
-  const auto reports = without_cards(two_nodes(sockets()));
+  const auto reports = without_gpus(two_nodes(sockets()));
   accepted(RdmaRule::automatic, reports);
   accepted(RdmaRule::optional, reports);
   CHECK_THAT(refused(RdmaRule::required, reports),
@@ -157,7 +158,7 @@ TEST_CASE("one node needs no network, and nothing is refused there") {
   reports[0].transport.host_channels = 2;
   for (const auto rule : all_rules) {
     CHECK(accepted(rule, reports) ==
-          "NCCL moves data inside the node from card to card (P2P) and through the host's memory "
+          "NCCL moves data inside the node from GPU to GPU (P2P) and through the host's memory "
           "(SHM), and needs no network");
   }
   reports[1].unknown = "no log";

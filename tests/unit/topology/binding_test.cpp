@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/topology/describe.hpp"
 
 #include "binding_properties.hpp"

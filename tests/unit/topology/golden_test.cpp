@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "golden.hpp"
 
 #include "support/load_machine.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/topology/placement.hpp"
 
 #include "trireme/base/format.hpp"
@@ -57,7 +58,7 @@ using Nodes = std::vector<std::vector<int>>;
 
 }  // namespace
 
-TEST_CASE("pairs on a switch share out its two cards, and storage cards serve nobody") {
+TEST_CASE("pairs on a switch share out its two NICs, and storage NICs serve nobody") {
   const auto machine = load(paired_switches());
   const auto placement = placed(machine, 8);
   CHECK(gpus_of(placement) == std::vector{0, 1, 2, 3, 4, 5, 6, 7});
@@ -67,7 +68,7 @@ TEST_CASE("pairs on a switch share out its two cards, and storage cards serve no
   for (const auto& slot : placement.slots) CHECK(slot.cpus.compute_pus.size() == 14);
 }
 
-TEST_CASE("fewer ranks than GPUs are spread over packages and get both cards of their switch") {
+TEST_CASE("fewer ranks than GPUs are spread over packages and get both NICs of their switch") {
   const auto machine = load(paired_switches());
   const auto placement = placed(machine, 4);
   CHECK(gpus_of(placement) == std::vector{0, 2, 4, 6});
@@ -97,7 +98,7 @@ TEST_CASE("ranks stay at their GPUs when all of them hang on one package") {
   const auto machine = load(asymmetric());
   const auto placement = placed(machine, 4);
   CHECK(nodes_of(machine, placement) == Nodes{{1}, {1}, {1}, {1}});
-  // The cards are on the other one: equally far from all, so each carries half.
+  // The NICs are on the other one: equally far from all, so each carries half.
   CHECK(nics_of(machine, placement) == Texts{"mlx5_0", "mlx5_1", "mlx5_0", "mlx5_1"});
   for (const auto& slot : placement.slots) CHECK(slot.cpus.compute_pus.size() == 6);
   // Without GPUs the same machine is used whole.
@@ -106,16 +107,16 @@ TEST_CASE("ranks stay at their GPUs when all of them hang on one package") {
   CHECK(gpus_of(cpu_only) == std::vector{-1, -1, -1, -1});
 }
 
-TEST_CASE("a card whose port is down carries nothing") {
+TEST_CASE("a NIC whose port is down carries nothing") {
   const auto machine = load(four_pcie_gpus());
   const auto placement = placed(machine, 4);
   CHECK(nics_of(machine, placement) == Texts{"mlx5_0", "mlx5_0", "mlx5_0", "mlx5_0"});
   CHECK(placement.slots[0].nic_reason.find("4 ranks share it") != std::string::npos);
 }
 
-TEST_CASE("a rank far from all cards leaves the near one to the rank that has it near") {
+TEST_CASE("a rank far from all NICs leaves the near one to the rank that has it near") {
   auto machine = load(four_pcie_gpus());
-  // A second card that is up, on the second package; GPU 0's own package has none left.
+  // A second NIC that is up, on the second package; GPU 0's own package has none left.
   machine.nics[1].pci.numa_nodes = {1};
   machine.nics[1].pci.bridge = machine.gpus[2].pci.bridge;
   machine.nics[1].active_port = 1;
@@ -126,9 +127,9 @@ TEST_CASE("a rank far from all cards leaves the near one to the rank that has it
   CHECK(nics_of(machine, placement) == Texts{"mlx5_0", "mlx5_1"});
 }
 
-TEST_CASE("cards of one kind only are a fabric") {
+TEST_CASE("NICs of one kind only are a fabric") {
   auto machine = load(paired_switches());
-  // A RoCE card on the first GPU's own switch, nearer than any other: InfiniBand cannot reach it.
+  // A RoCE NIC on the first GPU's own switch, nearer than any other: InfiniBand cannot reach it.
   auto roce = machine.nics[1];
   roce.kind = topology::NicKind::roce;
   roce.verbs_name = "mlx5_99";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/peak.hpp"
 
 #include "support/device/operand_kernels.hpp"

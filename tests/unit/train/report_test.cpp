@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/train/report.hpp"
 
 #include "trireme/base/error.hpp"
@@ -134,14 +135,14 @@ TEST_CASE("a peak that somebody has promised stays, and measuring again has an e
   CHECK(lines_of(folder.path()).back().at("mfu") == 1);
 }
 
-TEST_CASE("what a card's memory holds is told part by part, and what is left is nobody's plan") {
-  MemoryRecord record{.device = "card 0000:1b:00.0",
+TEST_CASE("what a GPU's memory holds is told part by part, and what is left is nobody's plan") {
+  MemoryRecord record{.device = "GPU 0000:1b:00.0",
                       .arenas = 6000,
                       .libraries = {{"cuBLASLt", 300}, {"cuDNN", 70}},
                       .graphs = 400,
                       .taken = 7000};
   CHECK(record.rest() == 7000 - 6000 - 300 - 70 - 400);
-  // Another figure than the card's own may be larger.
+  // Another figure than the GPU's own may be larger.
   record.taken = 6500;
   CHECK(record.rest() == 0);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/train/stop_signal.hpp"
 
 #include "trireme/device/arena.hpp"

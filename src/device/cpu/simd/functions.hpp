@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Functions of vectors, for any Vec of this folder. Everything here is a template over Vec, so

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "device/cpu/isa.hpp"
+#include "device/cpu/runtime/isa.hpp"
 #include "device/cpu/simd/activations.hpp"
 #include "device/cpu/simd/arithmetic.hpp"
 #include "device/cpu/simd/attention.hpp"

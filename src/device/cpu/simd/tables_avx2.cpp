@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled for AVX2 and FMA, as CMakeLists.txt says.
 #include "device/cpu/simd/avx2.hpp"
 #include "device/cpu/simd/tables.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled for AVX-512 F, BW, DQ and VL, as CMakeLists.txt says.
 #include "device/cpu/simd/avx512.hpp"
 #include "device/cpu/simd/tables.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Autotuning: the algorithm of a GEMM is the fastest candidate that the GPU has shown.
 #include "device/cuda/gemm/plan.hpp"
 #include "device/cuda/gemm/scratch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/gemm/cublaslt.hpp"
 
 #include "trireme/base/cuda_libraries.hpp"
@@ -18,7 +19,7 @@ std::vector<std::string> places() {
 
 base::Result<CublasLt> load() {
   auto opened = base::OpenedLibrary::open(
-      places(), "cuBLASLt (it multiplies matrices on cards)",
+      places(), "cuBLASLt (it multiplies matrices on GPUs)",
       base::format("install CUDA {}'s libraries, set CUDA_HOME, or add their folder to "
                    "LD_LIBRARY_PATH",
                    CUBLAS_VER_MAJOR));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/gemm/descriptor.hpp"
 
 #include "trireme/base/format.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/gemm/linear_gemm.hpp"
 
 #include "trireme/base/error.hpp"
@@ -259,7 +260,7 @@ void LinearGemm::multiply(const Gemm& gemm) {
       base::ExitCode::topology,
       base::format("cuBLASLt has no way to multiply {} x {} x {} in {}{}", descriptor.m,
                    descriptor.k, descriptor.n, device::name(descriptor.in),
-                   descriptor.in == DType::e4m3 ? " (cards of compute capability 8.9 and newer do "
+                   descriptor.in == DType::e4m3 ? " (GPUs of compute capability 8.9 and newer do "
                                                   "it); use numerics.precision = bf16"
                                                 : ""));
 }

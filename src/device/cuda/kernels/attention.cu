@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The own attention kernels, for the GPU.
 #include "device/cuda/kernels/attention_backward.cuh"
 #include "device/cuda/kernels/attention_forward.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that work element by element, and sums of whole tensors, for the GPU.
 #include "device/cuda/kernels/arithmetic.cuh"
 #include "device/cuda/kernels/embedding.cuh"

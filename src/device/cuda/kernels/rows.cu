@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that reduce over rows or columns, for the GPU.
 #include "device/cuda/kernels/cross_entropy.cuh"
 #include "device/cuda/kernels/norm.cuh"

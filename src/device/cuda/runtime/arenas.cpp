@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
@@ -27,7 +28,7 @@ std::byte* block_for(Purpose purpose, std::size_t bytes, const char* where,
 }  // namespace
 
 Arena Arena::cuda(Purpose purpose, std::size_t capacity_bytes) {
-  return {purpose, block_for(purpose, capacity_bytes, "the card's memory", cuda::allocate_device),
+  return {purpose, block_for(purpose, capacity_bytes, "the GPU's memory", cuda::allocate_device),
           capacity_bytes,
           [](std::byte* block, std::size_t) { auto owner = cuda::DeviceMemory::adopt(block); }};
 }

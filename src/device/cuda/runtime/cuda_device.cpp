@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/runtime/cuda_device.hpp"
 
 #include "trireme/base/format.hpp"
@@ -111,7 +112,7 @@ std::string bus_id_of(int gpu) {
 }
 
 CudaDevice::CudaDevice(int gpu)
-    : gpu_(gpu), name_("card " + bus_id_of(gpu)), stream_(stream_on(gpu)) {}
+    : gpu_(gpu), name_("GPU " + bus_id_of(gpu)), stream_(stream_on(gpu)) {}
 
 void CudaDevice::use() const {
   check(cudaSetDevice(gpu_), "cudaSetDevice");

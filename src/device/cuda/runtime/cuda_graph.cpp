@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA graphs: work issued to the device's stream is captured, and launched again as one.
 #include "device/cuda/runtime/cuda_device.hpp"
 

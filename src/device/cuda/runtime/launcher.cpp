@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/runtime/launcher.hpp"
 
 #include "device/cuda/runtime/cuda_device.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A library that tests open when they want it.
 extern "C" {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/attention/cudnn/descriptor.hpp"
 
 #include "trireme/base/error.hpp"

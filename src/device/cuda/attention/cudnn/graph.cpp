@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/attention/cudnn/graph.hpp"
 
 #include <utility>

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/cli/command.hpp"
+
+#include <vector>
+
+namespace trireme::apps {
+
+Command bench_command();
+Command bench_comm_command();
+Command bench_gemm_command();
+Command bench_io_command();
+Command checkpoint_command();
+Command checkpoint_export_command();
+Command checkpoint_import_command();
+Command completion_command();
+Command config_command();
+Command data_command();
+Command eval_command();
+Command layout_command();
+Command man_command();
+Command plan_command();
+Command generate_command();
+Command probe_command();
+Command tokenizer_command();
+Command topology_command();
+Command train_command();
+Command why_command();
+
+/// All commands, in the order in which help shows them.
+std::vector<Command> commands();
+
+}  // namespace trireme::apps

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/config_arguments.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/config/sources.hpp"
+#include "trireme/launch/contract.hpp"
+
+#include "apps/cli/suggestion.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace trireme::apps {
+namespace {
+
+/// What the launch asks for, as values of keys.
+base::Result<std::vector<config::Launched>> launched_values(const base::Environment& environment) {
+  const auto contract = launch::read_contract(environment);
+  if (!contract) return contract.failure();
+  std::vector<config::Launched> values;
+  if (!contract->active()) return values;
+  for (const auto& setting : contract->settings()) {
+    if (setting.option->sets_any_key) {
+      const auto equals = setting.value.find('=');
+      values.push_back(
+          {setting.value.substr(0, equals), setting.value.substr(equals + 1), setting.origin});
+    } else if (!setting.option->key.empty()) {
+      values.push_back({std::string(setting.option->key), setting.value, setting.origin});
+    }
+  }
+  return values;
+}
+
+/// Other trainers take "train.steps=5" as it is, some with dashes or a plus before it.
+base::Status check_files(const std::vector<std::string>& files) {
+  for (const auto& file : files) {
+    const auto equals = file.find('=');
+    if (equals == std::string::npos || std::filesystem::exists(file)) continue;
+    const auto begin = std::min(file.find_first_not_of("+-"), equals);
+    const auto setting = setting_meant(file.substr(begin, equals - begin), file.substr(equals + 1));
+    if (setting.empty()) continue;
+    return base::usage_failure(base::format(
+        "'{}' is no file (arguments are configuration files; a single key is set by an option); "
+        "write {}",
+        file, setting));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::shared_ptr<ConfigArguments> ConfigArguments::add_to(CLI::App& app) {
+  auto arguments = std::make_shared<ConfigArguments>();
+  app.add_option("CONFIG", arguments->files,
+                 "Configuration files; where two set the same key, the later one wins")
+      ->type_name("FILE");
+  app.add_option("--set", arguments->settings,
+                 "Sets one key over files and environment; may be repeated "
+                 "(keys: trireme config reference)")
+      ->type_name("SECTION.KEY=VALUE")
+      ->allow_extra_args(false)
+      ->group("Configuration");
+  return arguments;
+}
+
+CLI::Option* ConfigArguments::add_shortcut(CLI::App& app, const std::string& option,
+                                           const std::string& key, const std::string& text) {
+  return app.add_option(option, shortcuts[key], text)->group("Configuration");
+}
+
+void ConfigArguments::add_layout_options(CLI::App& app) {
+  add_shortcut(app, "--tensor-parallel", "parallel.tensor",
+               "Ranks that share every matrix (key parallel.tensor)")
+      ->type_name("N");
+  add_shortcut(app, "--pipeline-parallel", "parallel.pipeline",
+               "Stages that share the layers (key parallel.pipeline)")
+      ->type_name("N");
+}
+
+void ConfigArguments::accept_run_directories() {
+  for (auto& file : files) {
+    if (std::filesystem::is_directory(file)) {
+      file = (std::filesystem::path(file) / config::resolved_file_name).string();
+    }
+  }
+}
+
+base::Status ConfigArguments::check(const base::Environment& environment) const {
+  const auto config = resolve(environment);
+  return config.ok() ? base::Status{} : config.failure();
+}
+
+base::Result<config::Sources> ConfigArguments::sources(const base::Environment& environment) const {
+  if (auto status = check_files(files); !status.ok()) return status.failure();
+  auto all_settings = settings;
+  for (const auto& [key, value] : shortcuts) {
+    if (!value.empty()) all_settings.push_back(base::format("{}={}", key, value));
+  }
+  auto launched = launched_values(environment);
+  if (!launched) return launched.failure();
+  return config::Sources{.files = {files.begin(), files.end()},
+                         .environment = environment,
+                         .settings = std::move(all_settings),
+                         .launched = *std::move(launched)};
+}
+
+base::Result<config::Config> ConfigArguments::resolve(const base::Environment& environment) const {
+  const auto given = sources(environment);
+  return given.ok() ? config::Config::resolve(*given) : given.failure();
+}
+
+base::Result<config::Config> ConfigArguments::resolve_as_recorded(
+    const base::Environment& environment) const {
+  const auto given = sources(environment);
+  return given.ok() ? config::resolve_as_recorded(*given) : given.failure();
+}
+
+}  // namespace trireme::apps

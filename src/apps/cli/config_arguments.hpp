@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/base/environment.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/config/config.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trireme::apps {
+
+/// CONFIG... and --set section.key=value, the same for every command that takes a configuration.
+///
+///   auto arguments = ConfigArguments::add_to(app);
+///   return [arguments](Context& context) {
+///     const auto config = base::value_or_throw(arguments->resolve(context.environment));
+struct ConfigArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> settings;
+
+  /// Options that stand for one key each: what was given, by key.
+  std::map<std::string, std::string> shortcuts;
+
+  /// Declares both; the arguments live as long as what the command returns holds them.
+  static std::shared_ptr<ConfigArguments> add_to(CLI::App& app);
+
+  /// --tensor-parallel, --pipeline-parallel: the layout that the launched ranks form.
+  void add_layout_options(CLI::App& app);
+  /// An option that stands for a key.
+  CLI::Option* add_shortcut(CLI::App& app, const std::string& option, const std::string& key,
+                            const std::string& text);
+
+  /// From here on a run directory among the files stands for its resolved configuration.
+  void accept_run_directories();
+
+  base::Result<config::Config> resolve(const base::Environment& environment) const;
+  /// config::resolve_as_recorded() of the same.
+  base::Result<config::Config> resolve_as_recorded(const base::Environment& environment) const;
+  /// Whether resolve() would succeed.
+  base::Status check(const base::Environment& environment) const;
+
+ private:
+  base::Result<config::Sources> sources(const base::Environment& environment) const;
+};
+
+}  // namespace trireme::apps

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/commands/bench_groups.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/agree.hpp"
+#include "trireme/runtime/session.hpp"
+
+#include <array>
+#include <utility>
+
+namespace trireme::apps {
+namespace {
+
+using layout::Axis;
+
+/// Ranks of this one's group.
+std::vector<base::Rank> members(const layout::Mesh& mesh, base::Rank self,
+                                const std::string& group) {
+  constexpr std::array all{Axis::pipeline, Axis::data, Axis::tensor};
+  if (group == "world") return mesh.group(all, self);
+  const auto axis = group == "dp" ? Axis::data : group == "tp" ? Axis::tensor : Axis::pipeline;
+  return mesh.group(std::array{axis}, self);
+}
+
+/// A mesh of all ranks where all talk: its data-parallel group is the world.
+runtime::JoinOptions join_options(const BenchAxis& axis, double timeout_seconds) {
+  runtime::JoinOptions options;
+  if (axis.group != "world") {
+    options.arrangement.tensor = axis.tensor;
+    options.arrangement.pipeline = axis.pipeline;
+  }
+  options.timeout_seconds = timeout_seconds;
+  return options;
+}
+
+std::unique_ptr<comm::ProcessGroup> group_of(runtime::Cluster& cluster, const std::string& group) {
+  if (group == "tp") return std::move(cluster.tp);
+  return std::move(group == "pp" ? cluster.pp : cluster.dp);
+}
+
+/// Every rank computes on the GPU that its binding names.
+std::unique_ptr<device::Kernels> kernels_of(runtime::Cluster& cluster) {
+  return comm::agree_after(*cluster.world, [&] {
+    return base::value_or_throw(runtime::make_kernels(
+        {.backend = runtime::ComputeOptions::Backend::cuda}, cluster.binding));
+  });
+}
+
+BenchGroups groups_of_gpus(comm::MpiRuntime& mpi, const base::Environment& environment,
+                           const std::vector<std::string>& backends, const BenchAxis& axis,
+                           const comm::NcclOptions& nccl) {
+  BenchGroups made;
+  auto join = join_options(axis, nccl.timeout_seconds);
+  join.gpus = topology::GpuUse::one_each;
+  join.visible_gpus = device::gpu_bus_ids();
+  for (const auto& backend : backends) {
+    auto cluster = runtime::join(mpi, join, environment);
+    if (!made.kernels) made.kernels = kernels_of(cluster);
+    made.device = &made.kernels->device();
+    const auto wish =
+        backend == "nccl" ? runtime::DeviceGroups::nccl : runtime::DeviceGroups::staged;
+    auto report =
+        runtime::compute_on(*made.device, cluster, mpi,
+                            {.wish = wish, .nccl = nccl, .rdma = runtime::RdmaRule::optional});
+    if (backend == "nccl") made.transport = std::move(report.transport.sentence);
+    made.groups.push_back(group_of(cluster, axis.group));
+    made.clusters.push_back(std::move(cluster));
+  }
+  return made;
+}
+
+}  // namespace
+
+bool is_of_gpus(const std::string& backend) {
+  return backend == "nccl" || backend == "staged";
+}
+
+BenchGroups make_bench_groups(comm::MpiRuntime& mpi, const base::Environment& environment,
+                              const std::vector<std::string>& backends, const BenchAxis& axis,
+                              const comm::NcclOptions& nccl) {
+  if (is_of_gpus(backends.front())) {
+    return groups_of_gpus(mpi, environment, backends, axis, nccl);
+  }
+  BenchGroups made;
+  made.device = &device::host_device();
+  const auto mesh = base::value_or_throw(
+      layout::arrange(join_options(axis, nccl.timeout_seconds).arrangement, mpi.world_size()));
+  for (const auto& backend : backends) {
+    made.groups.push_back(
+        mpi.make_group(axis.group, members(mesh, mpi.world_rank(), axis.group),
+                       {base::value_or_throw(comm::backend_named(backend)), nccl.timeout_seconds}));
+  }
+  return made;
+}
+
+}  // namespace trireme::apps

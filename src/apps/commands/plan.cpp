@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// trireme plan
+#include "trireme/base/error.hpp"
+#include "trireme/plan/memory_plan.hpp"
+#include "trireme/train/trainer.hpp"
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/config_arguments.hpp"
+#include "apps/cli/option_values.hpp"
+
+#include <memory>
+
+namespace trireme::apps {
+namespace {
+
+constexpr int most_ranks = 1 << 20;
+
+struct PlanOptions {
+  int world = 0;
+  int rank = -1;
+  bool json = false;
+};
+
+Action prepare_plan(CLI::App& app) {
+  auto arguments = ConfigArguments::add_to(app);
+  auto options = std::make_shared<PlanOptions>();
+  app.add_option("--world", options->world, "Ranks in all")
+      ->required()
+      ->type_name("N")
+      ->check(in_range(1, most_ranks).description(""));
+  app.add_option("--rank", options->rank, "Only this rank")->type_name("R")->check(zero_or_more());
+  app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
+  return [arguments, options](Context& context) {
+    const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    const auto model = base::value_or_throw(train::model_from(config));
+    plan::Ranks ranks;
+    if (options->rank >= 0) ranks.only = base::Rank{options->rank};
+    const auto plan = base::value_or_throw(plan::plan_memory(config, model, options->world, ranks));
+    context.out.write(options->json ? plan::to_json(plan).dump(2) + "\n" : plan::text(plan));
+    return base::ExitCode::done;
+  };
+}
+
+}  // namespace
+
+Command plan_command() {
+  return {.name = "plan",
+          .summary = "Says what memory each rank of a run will take, and for what",
+          .group = "Explanations",
+          .details =
+              "Runs the trainer's own code over memory that only counts, so the numbers are "
+              "those of the run's arenas, to the byte; what lies beside them is listed. No rank is "
+              "started, and no data are read.\n"
+              "Example: trireme plan configs/llama3-8b.conf --world 64",
+          .prepare = prepare_plan};
+}
+
+}  // namespace trireme::apps

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// trireme train: argv to Trainer. Next: src/runtime/session.cpp, src/train/trainer.cpp.
+#include "trireme/base/error.hpp"
+#include "trireme/runtime/session.hpp"
+#include "trireme/runtime/time_limit.hpp"
+#include "trireme/train/stop_signal.hpp"
+#include "trireme/train/trainer.hpp"
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/config_arguments.hpp"
+#include "apps/cli/option_values.hpp"
+#include "apps/local_ranks.hpp"
+#include "apps/session_options.hpp"
+#include "apps/version.hpp"
+
+namespace trireme::apps {
+namespace {
+
+constexpr int most_local_ranks = 4096;
+
+Action prepare_train(CLI::App& app) {
+  auto arguments = ConfigArguments::add_to(app);
+  auto fresh = std::make_shared<bool>(false);
+  app.add_flag("--fresh", *fresh, "Start anew; refuses a run directory that is not empty");
+  auto ranks = std::make_shared<int>(0);
+  app.add_option("--ranks", *ranks, "Starts so many ranks on this node by itself, with mpirun")
+      ->type_name("N")
+      ->check(in_range(1, most_local_ranks));
+  return [arguments, fresh, ranks](Context& context) {
+    if (*ranks > 0) {
+      base::success_or_throw(may_start_ranks(*ranks, context.environment));
+      // A mistake is said once, and not by every rank.
+      base::success_or_throw(arguments->check(context.environment));
+      return start_ranks(*ranks, without_ranks_option(context.arguments), context.environment);
+    }
+    // From here on: a signal that lands while MPI starts must not be lost.
+    const train::StopSignal signal;
+    const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    // Before MPI starts: it asks Slurm in a process of its own.
+    const train::StartOptions start{.start = *fresh ? train::Start::fresh : train::Start::resume,
+                                    .limit = runtime::TimeLimit(context.environment),
+                                    .tool_version = tool_version()};
+    auto options = session_options(config);
+    options.run_directory = config::run_directory(config);
+    return runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
+      train::Trainer trainer(config, session, start);
+      if (session.cluster.rank.value() == 0) write_versions(options.run_directory, config);
+      trainer.comment_job(context.environment);
+      return trainer.run();
+    });
+  };
+}
+
+}  // namespace
+
+Command train_command() {
+  return {.name = "train",
+          .summary = "Trains a model; continues by itself from the newest step of its run",
+          .group = "Training",
+          .details =
+              "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
+              "or srun --mpi=pmix; on one node, --ranks 4 starts four by itself. SIGTERM, SIGUSR1 "
+              "and the nearing time limit of a Slurm "
+              "job save and end with exit code 75; a file STOP in the run directory saves and "
+              "ends with 0.",
+          .prepare = prepare_train};
+}
+
+}  // namespace trireme::apps

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace trireme::data {
+
+/// Bytes at the front that are well-formed UTF-8 (Unicode 15, table 3-7).
+std::size_t well_formed_prefix(std::string_view text);
+
+/// The text itself when it is well-formed; else a copy in `storage` whose every maximal ill-formed
+/// part is one U+FFFD, as Python's errors="replace" and Rust's from_utf8_lossy make it.
+std::string_view repair_utf8(std::string_view text, std::string& storage);
+
+/// The code point at byte `at` of well-formed text, and the step past it.
+struct CodePoint {
+  char32_t value;
+  std::size_t bytes;
+};
+CodePoint code_point_at(std::string_view text, std::size_t at);
+/// The code point that ends before byte `end`, end > 0.
+CodePoint code_point_before(std::string_view text, std::size_t end);
+void append_utf8(std::string& text, char32_t code_point);
+
+/// The White_Space property, which is what \s means to Oniguruma and to Rust's regular expressions.
+bool is_white_space(char32_t code_point);
+
+struct CodeRange {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+bool contains(std::span<const CodeRange> ascending, char32_t code_point);
+
+/// Letters and numbers of Unicode 16 that Unicode 14 (PCRE2 10.42) did not have yet.
+std::span<const CodeRange> letters_since_unicode_14();
+std::span<const CodeRange> numbers_since_unicode_14();
+
+/// Code points later than Unicode 9 that reorder or compose in newer tables.
+std::span<const CodeRange> combining_since_unicode_9();
+
+/// What GPT-2's byte-level encoding writes for a byte: itself when it prints, else U+0100 and up.
+char32_t byte_to_character(unsigned char byte);
+/// The text of `bytes` in that encoding.
+std::string byte_level_text(std::string_view bytes);
+/// The bytes behind such text; the text's own UTF-8 when one of its characters stands for no byte.
+std::string byte_level_bytes(std::string_view text);
+/// True when every character stands for a byte.
+bool is_byte_level(std::string_view text);
+
+}  // namespace trireme::data

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/data/tokenizer_training.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+#include "data/documents/piece_reader.hpp"
+#include "data/tokenizer/text/text_walker.hpp"
+#include "data/tokenizer/training/trained_tokenizer.hpp"
+#include "data/tokens/ordered_pipeline.hpp"
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <set>
+
+namespace trireme::data {
+namespace {
+
+using base::format;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int32_t byte_count = 256;
+constexpr std::int32_t most_vocab_size = 1 << 22;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+base::Status check(const TrainingOptions& options) {
+  TRIREME_EXPECT(options.threads >= 1, "at least one thread");
+  const auto specials = static_cast<std::int32_t>(options.special_tokens.size());
+  const auto least = specials + byte_count;
+  if (options.vocab_size < least || options.vocab_size > most_vocab_size) {
+    return base::usage_failure(
+        format("a vocabulary of {} is out of range ({} special tokens and 256 bytes have an id "
+               "each, and no model holds more than {}); choose {} to {}",
+               options.vocab_size, specials, most_vocab_size, least, most_vocab_size));
+  }
+  std::set<std::string> seen;
+  for (const auto& token : options.special_tokens) {
+    // Shorter ones could be the text of a byte.
+    const bool valid = token.size() >= 3 && well_formed_prefix(token) == token.size();
+    if (!valid || !seen.insert(token).second) {
+      return base::usage_failure(
+          format("special token '{}' cannot be one (it must be UTF-8 of at least three bytes, and "
+                 "stand once); write for example '<|endoftext|>'",
+                 token));
+    }
+  }
+  return {};
+}
+
+/// What was read of the text.
+struct Read {
+  std::uint64_t text_bytes = 0;
+  std::uint64_t documents = 0;
+};
+
+/// One thread's counting, in a table of its own.
+class BatchCounter {
+ public:
+  BatchCounter(const Tokenizer& tokenizer, const std::string& text_field, WordCounts& counts)
+      : walker_(tokenizer), text_field_(text_field), counts_(counts) {}
+
+  Read operator()(const DocumentBatch& batch) {
+    Read read;
+    for (const auto& document : batch.documents) {
+      const auto text = document_text(batch, document, text_field_, storage_);
+      walker_.walk(
+          text, [](std::int32_t /*token*/) {}, [&](std::string_view word) { counts_.add(word); });
+      read.text_bytes += text.size();
+      read.documents += document.ends_document ? 1 : 0;
+    }
+    return read;
+  }
+
+ private:
+  TextWalker walker_;
+  const std::string& text_field_;
+  WordCounts& counts_;
+  std::string storage_;
+};
+
+/// Counts the words of all documents; each thread has a table of its own until the end.
+class Counting {
+ public:
+  Counting(const Tokenizer& tokenizer, const std::string& text_field)
+      : tokenizer_(tokenizer), text_field_(text_field) {}
+
+  WordCounts run(PieceReader& reader, int threads, const ReadProgressCallback& progress) {
+    const auto pull = [&] {
+      auto batch = reader.next();
+      if (progress) progress(reader.progress());
+      return batch;
+    };
+    OrderedPipeline<DocumentBatch, Read> pipeline;
+    pipeline.run(
+        threads, pull, [&] { return BatchCounter(tokenizer_, text_field_, add_table()); },
+        [&](const Read& part) {
+          read_.text_bytes += part.text_bytes;
+          read_.documents += part.documents;
+        });
+    auto counts = std::move(*tables_.front());
+    for (std::size_t i = 1; i < tables_.size(); ++i) {
+      for (const auto& entry : tables_[i]->entries()) counts.add(entry.word, entry.count);
+    }
+    return counts;
+  }
+
+  const Read& read() const { return read_; }
+
+ private:
+  WordCounts& add_table() {
+    const std::lock_guard lock(mutex_);
+    return *tables_.emplace_back(std::make_unique<WordCounts>());
+  }
+
+  const Tokenizer& tokenizer_;
+  const std::string& text_field_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<WordCounts>> tables_;
+  Read read_;
+};
+
+}  // namespace
+
+base::Result<TrainedTokenizer> train_tokenizer(const DocumentSources& sources,
+                                               const TrainingOptions& options,
+                                               const ReadProgressCallback& progress) {
+  if (auto status = check(options); !status) return status.failure();
+  auto documents = DocumentReader::open(sources);
+  if (!documents) return documents.failure();
+  const auto first_id = static_cast<std::int32_t>(options.special_tokens.size());
+  // Knows bytes and special tokens only: it finds the words to count.
+  const auto bare = make_tokenizer(options, BpeTrainer(WordCounts(), first_id));
+
+  auto start = Clock::now();
+  PieceReader reader(std::move(documents).value(), bare);
+  Counting counting(bare, sources.text_field);
+  const auto counts = counting.run(reader, options.threads, progress);
+  TrainingReport report;
+  report.text_bytes = counting.read().text_bytes;
+  report.documents = counting.read().documents;
+  report.distinct_words = counts.entries().size();
+  report.counting_seconds = seconds_since(start);
+
+  start = Clock::now();
+  BpeTrainer trainer(counts, first_id);
+  trainer.train(options.vocab_size, options.min_frequency);
+  report.merging_seconds = seconds_since(start);
+  return TrainedTokenizer{make_tokenizer(options, trainer), report};
+}
+
+}  // namespace trireme::data

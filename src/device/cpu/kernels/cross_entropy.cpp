@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cpu/kernels/cross_entropy.hpp"
+
+#include "device/cpu/runtime/runs.hpp"
+#include "device/cpu/simd/tables.hpp"
+
+#include <cmath>
+
+namespace trireme::device::cpu {
+namespace {
+
+/// The column of a row's target, or -1 when it lives elsewhere or is to be ignored.
+std::int64_t local_target(std::int32_t target, std::int64_t first_token, std::int64_t columns) {
+  const auto local = target - first_token;
+  return target < 0 || local < 0 || local >= columns ? -1 : local;
+}
+
+}  // namespace
+
+void cross_entropy_stats(const Context& context, const Tensor& logits, const Tensor& targets,
+                         std::int64_t first_token, const Tensor& stats) {
+  const Rows rows(logits);
+  TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
+                     stats.dim(0) == 3 && stats.dim(1) == rows.count(),
+                 "cross-entropy: logits " + logits.text() + ", stats " + stats.text());
+  const auto* ids = targets.i32();
+  auto* largest = stats.f32();
+  auto* sum = largest + stats.stride(0);
+  auto* target_logit = sum + stats.stride(0);
+  with_type(logits.dtype(), [&](auto element) {
+    const auto* data = data_of<decltype(element)>(logits);
+    const auto& functions = tables_of(context.isa).cross_entropy.of(element);
+    parallel_for(*context.team, rows.count(), row_grain(rows.width()), [&](Range range) {
+      for (auto row = range.begin; row < range.end; ++row) {
+        const auto* logit = data + rows.offset(row);
+        const auto statistics = functions.stats(logit, rows.width());
+        const auto target = local_target(ids[row], first_token, rows.width());
+        largest[row] = statistics.largest;
+        sum[row] = statistics.sum;
+        target_logit[row] = target < 0 ? 0.0F : to_float(logit[target]);
+      }
+    });
+  });
+}
+
+void cross_entropy_gradient(const Context& context, const Tensor& logits, const Tensor& targets,
+                            std::int64_t first_token, const Tensor& lse, float scale) {
+  const Rows rows(logits);
+  TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
+                     lse.contiguous() && lse.element_count() == rows.count(),
+                 "cross-entropy: logits " + logits.text() + ", lse " + lse.text());
+  const auto* ids = targets.i32();
+  const auto* sums = lse.f32();
+  with_type(logits.dtype(), [&](auto element) {
+    using T = decltype(element);
+    auto* data = data_of<T>(logits);
+    const auto& functions = tables_of(context.isa).cross_entropy.of(element);
+    parallel_for(*context.team, rows.count(), row_grain(rows.width()), [&](Range range) {
+      for (auto row = range.begin; row < range.end; ++row) {
+        auto* logit = data + rows.offset(row);
+        if (ids[row] < 0) {
+          std::fill_n(logit, rows.width(), T{});
+          continue;
+        }
+        const auto target = local_target(ids[row], first_token, rows.width());
+        const float at_target = target < 0 ? 0.0F : to_float(logit[target]);
+        functions.probabilities(logit, rows.width(), sums[row], scale);
+        if (target < 0) continue;
+        // From the logit again: in bf16 the stored probability is already rounded.
+        assign(logit[target], (std::exp(at_target - sums[row]) - 1.0F) * scale);
+      }
+    });
+  });
+}
+
+}  // namespace trireme::device::cpu

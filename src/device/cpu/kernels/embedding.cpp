@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cpu/kernels/embedding.hpp"
+
+#include "device/cpu/runtime/runs.hpp"
+#include "device/cpu/simd/tables.hpp"
+
+#include <algorithm>
+
+namespace trireme::device::cpu {
+namespace {
+
+/// A multiple of a cache line, so that no two threads write the same one.
+constexpr std::int64_t column_grain = 64;
+
+}  // namespace
+
+void embedding_forward(const Context& context, const Tensor& tokens, const Tensor& table,
+                       std::int64_t first_token, const Tensor& out) {
+  const Rows from(table);
+  const Rows to(out);
+  TRIREME_EXPECT(
+      tokens.contiguous() && tokens.element_count() == to.count() && from.width() == to.width(),
+      "embedding: tokens " + tokens.text() + ", table " + table.text() + ", out " + out.text());
+  const auto* ids = tokens.i32();
+  with_type(table.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const auto* rows = data_of<T>(table);
+    auto* places = data_of<T>(out);
+    parallel_for(*context.team, to.count(), row_grain(to.width()), [&](Range range) {
+      for (auto row = range.begin; row < range.end; ++row) {
+        const auto local = ids[row] - first_token;
+        auto* place = places + to.offset(row);
+        if (local < 0 || local >= from.count()) {
+          std::fill_n(place, to.width(), T{});
+        } else {
+          std::copy_n(rows + from.offset(local), to.width(), place);
+        }
+      }
+    });
+  });
+}
+
+void embedding_backward(const Context& context, const Tensor& tokens, const Tensor& d_out,
+                        std::int64_t first_token, const Tensor& d_table) {
+  const Rows from(d_out);
+  const Rows to(d_table);
+  TRIREME_EXPECT(
+      tokens.contiguous() && tokens.element_count() == from.count() && from.width() == to.width(),
+      "embedding: tokens " + tokens.text() + ", d_out " + d_out.text() + ", d_table " +
+          d_table.text());
+  const auto* ids = tokens.i32();
+  auto* sums = d_table.f32();
+  with_type(d_out.dtype(), [&](auto element) {
+    const auto* gradients = data_of<decltype(element)>(d_out);
+    const auto& functions = tables_of(context.isa).arithmetic.of(element);
+    // Threads share the columns, not the rows: each adds every token in the order of the batch.
+    parallel_for(*context.team, to.width(), column_grain, [&](Range columns) {
+      for (std::int64_t row = 0; row < from.count(); ++row) {
+        const auto local = ids[row] - first_token;
+        if (local < 0 || local >= to.count()) continue;
+        functions.accumulate(gradients + from.offset(row) + columns.begin,
+                             sums + to.offset(local) + columns.begin, columns.count());
+      }
+    });
+  });
+}
+
+void add_positions(const Context& context, const Tensor& x, const Tensor& table, std::int64_t seq,
+                   std::int64_t first_position) {
+  const Rows rows(x);
+  const Rows positions(table);
+  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && first_position >= 0 &&
+                     first_position + seq <= positions.count(),
+                 "positions: x " + x.text() + ", table " + table.text());
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const auto& functions = tables_of(context.isa).arithmetic.of(element);
+    auto* places = data_of<T>(x);
+    const auto* added = data_of<T>(table);
+    parallel_for(*context.team, rows.count(), row_grain(rows.width()), [&](Range range) {
+      for (auto row = range.begin; row < range.end; ++row) {
+        auto* place = places + rows.offset(row);
+        functions.add(place, added + positions.offset(first_position + row % seq), place,
+                      rows.width());
+      }
+    });
+  });
+}
+
+void add_positions_backward(const Context& context, const Tensor& dx, std::int64_t seq,
+                            const Tensor& d_table) {
+  const Rows rows(dx);
+  const Rows positions(d_table);
+  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && seq <= positions.count(),
+                 "positions: dx " + dx.text() + ", d_table " + d_table.text());
+  auto* sums = d_table.f32();
+  with_type(dx.dtype(), [&](auto element) {
+    const auto* gradients = data_of<decltype(element)>(dx);
+    const auto& functions = tables_of(context.isa).arithmetic.of(element);
+    // Each position belongs to one thread, which adds the sequences in order.
+    parallel_for(*context.team, seq, row_grain(rows.width()), [&](Range range) {
+      for (auto position = range.begin; position < range.end; ++position) {
+        for (auto row = position; row < rows.count(); row += seq) {
+          functions.accumulate(gradients + rows.offset(row), sums + positions.offset(position),
+                               rows.width());
+        }
+      }
+    });
+  });
+}
+
+}  // namespace trireme::device::cpu

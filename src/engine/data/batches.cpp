@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batches.hpp"
+
+#include "engine/host_sum.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace trireme::engine {
+
+using device::Purpose;
+using device::Tensor;
+
+namespace {
+
+Tensor allocate_tokens(device::Arena& arena, std::int64_t rows) {
+  return arena.allocate(device::DType::i32, {rows});
+}
+
+/// model::MicroBatch::places.
+Tensor allocate_places(device::Arena& arena) {
+  return arena.allocate(device::DType::i32, {4});
+}
+
+}  // namespace
+
+Batches::Batches(const EngineOptions& options, const Graphs& graphs, const std::vector<int>& slots,
+                 device::Device& device, Memory& memory)
+    : graphs_(graphs),
+      device_(device),
+      memory_(memory),
+      rows_(options.micro_batch * options.sequence_length),
+      sequence_length_(options.sequence_length),
+      dropout_(options.model.dropout),
+      batches_(static_cast<std::size_t>(options.micro_batches)) {
+  auto& arena = memory.of(Purpose::batch);
+  auto* const staging = memory.batch_staging();
+  for (auto& batch : batches_) {
+    batch.device.tokens = allocate_tokens(arena, rows_);
+    batch.device.targets = allocate_tokens(arena, rows_);
+    batch.host = {batch.device.tokens, batch.device.targets};
+    if (staging == nullptr) continue;
+    batch.host.tokens = allocate_tokens(*staging, rows_);
+    batch.host.targets = allocate_tokens(*staging, rows_);
+  }
+  if (graphs.wanted()) make_static_inputs(slots);
+}
+
+void Batches::make_static_inputs(const std::vector<int>& slots) {
+  auto& arena = memory_.of(Purpose::batch);
+  auto* const staging = memory_.batch_staging();
+  for (auto& batch : batches_) {
+    batch.device.places = allocate_places(arena);
+    batch.host_places = staging != nullptr ? allocate_places(*staging) : batch.device.places;
+  }
+  for (const int count : slots) {
+    auto& of_chunk = static_inputs_.emplace_back();
+    for (int slot = 0; slot < count; ++slot) {
+      auto& input = of_chunk.emplace_back();
+      input.tokens = allocate_tokens(arena, rows_);
+      input.targets = allocate_tokens(arena, rows_);
+      input.places = allocate_places(arena);
+    }
+  }
+}
+
+TokenBuffers& Batches::host(int index) {
+  uploaded_.wait();
+  return batches_[static_cast<std::size_t>(index)].host;
+}
+
+void Batches::upload() {
+  if (memory_.batch_staging() == nullptr) return;
+  uploaded_.wait();
+  for (const auto& batch : batches_) {
+    if (graphs_.made()) {
+      const auto sequence = batch.host.first_sequence;
+      const std::array<std::int64_t, 2> numbers{sequence, sequence * sequence_length_};
+      std::memcpy(batch.host_places.i32(), numbers.data(), sizeof numbers);
+      device_.copy_in(batch.host_places.raw(), batch.device.places);
+    }
+    device_.copy_in(batch.host.tokens.raw(), batch.device.tokens);
+    device_.copy_in(batch.host.targets.raw(), batch.device.targets);
+  }
+  uploaded_ = device_.record();
+}
+
+model::MicroBatch Batches::evaluation(int index) const {
+  const auto& batch = batches_[static_cast<std::size_t>(index)];
+  auto given = batch.device;
+  if (!graphs_.made()) {
+    given.first_sequence = batch.host.first_sequence;
+    given.places = {};
+  }
+  return given;
+}
+
+model::MicroBatch Batches::training(int index, float loss_scale) const {
+  auto given = evaluation(index);
+  given.loss_scale = loss_scale;
+  given.dropout = dropout_;
+  return given;
+}
+
+model::MicroBatch Batches::static_input(std::size_t chunk, std::size_t slot,
+                                        const model::MicroBatch& batch) const {
+  if (!graphs_.made()) return batch;
+  auto given = static_inputs_[chunk][slot];
+  given.loss_scale = batch.loss_scale;
+  given.dropout = batch.dropout;
+  return given;
+}
+
+model::MicroBatch Batches::load_static_input(std::size_t chunk, std::size_t slot,
+                                             const model::MicroBatch& batch) const {
+  if (!graphs_.made()) return batch;
+  const auto given = static_input(chunk, slot, batch);
+  device_.copy(batch.tokens, given.tokens);
+  device_.copy(batch.targets, given.targets);
+  device_.copy(batch.places, given.places);
+  return given;
+}
+
+std::int64_t Batches::counted_tokens(comm::ProcessGroup& data) const {
+  if (memory_.of(Purpose::batch).is_measuring()) return 1;
+  double count = 0;
+  for (const auto& batch : batches_) {
+    const auto* targets = batch.host.targets.i32();
+    count += static_cast<double>(
+        std::count_if(targets, targets + rows_, [](std::int32_t target) { return target >= 0; }));
+  }
+  ordered_sum(data, {&count, 1});
+  return static_cast<std::int64_t>(count);
+}
+
+}  // namespace trireme::engine

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/engine/engine.hpp"
+#include "trireme/model/stage_context.hpp"
+
+#include "engine/graphs/graphs.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace trireme::engine {
+
+/// Micro-batches of a step: tokens in host memory for the caller to fill, the same tokens where
+/// kernels find them, and, where CUDA graphs are made, static inputs that take turns with them.
+class Batches {
+ public:
+  /// `slots`: activation slots of each chunk. `graphs` and `memory` outlive this.
+  Batches(const EngineOptions& options, const Graphs& graphs, const std::vector<int>& slots,
+          device::Device& device, Memory& memory);
+
+  int count() const { return static_cast<int>(batches_.size()); }
+  /// Tokens of micro-batch `index` in host memory; once this returns, former ones have been
+  /// uploaded.
+  TokenBuffers& host(int index);
+  /// Copies all tokens to the device, where the host's memory is not the device's.
+  void upload();
+
+  /// Micro-batch `index` as kernels read it.
+  model::MicroBatch evaluation(int index) const;
+  /// Likewise, with dropout and the scale of its gradients.
+  model::MicroBatch training(int index, float loss_scale) const;
+
+  /// The static input of a slot, which stands for `batch` in CUDA graphs: a graph knows one
+  /// address. Without graphs `batch` itself.
+  model::MicroBatch static_input(std::size_t chunk, std::size_t slot,
+                                 const model::MicroBatch& batch) const;
+  /// Likewise, after `batch` was copied there.
+  model::MicroBatch load_static_input(std::size_t chunk, std::size_t slot,
+                                      const model::MicroBatch& batch) const;
+
+  /// Collective over the data-parallel group. Targets of all its ranks that are not left out; 1
+  /// over measuring memory.
+  std::int64_t counted_tokens(comm::ProcessGroup& data) const;
+
+ private:
+  struct Batch {
+    TokenBuffers host;
+    /// i32 [4] in host memory, from which device.places is uploaded.
+    device::Tensor host_places;
+    model::MicroBatch device;
+  };
+  void make_static_inputs(const std::vector<int>& slots);
+
+  const Graphs& graphs_;
+  device::Device& device_;
+  Memory& memory_;
+  std::int64_t rows_;  // of a micro-batch
+  std::int64_t sequence_length_;
+  float dropout_;
+  std::vector<Batch> batches_;
+  std::vector<std::vector<model::MicroBatch>> static_inputs_;  // [chunk][slot]
+  /// When the host may write new tokens.
+  device::Event uploaded_;
+};
+
+}  // namespace trireme::engine

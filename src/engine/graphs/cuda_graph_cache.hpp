@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/device/device.hpp"
+
+#include <compare>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace trireme::engine {
+
+/// Cache of CUDA graphs for parts of a step that issue the same work again and again. A part runs
+/// kernel by kernel at first, which also lets libraries prepare themselves, is captured the second
+/// time, and launched as graphs from then on.
+///
+/// A key names everything that such a part depends on: which part it is, and the addresses of its
+/// static inputs. What else may differ between two runs of one key lies in those tensors. So a
+/// graph never meets other tensors than its own; a part whose addresses keep changing has many
+/// keys.
+///
+/// Operations that no graph can hold, such as a collective, are graph breaks: break_graph()
+/// (docs/decisions/0026).
+class CudaGraphCache {
+ public:
+  struct Key {
+    int part = 0;
+    std::vector<const void*> addresses;
+    /// A number that kernels are given by value.
+    float number = 0;
+
+    auto operator<=>(const Key&) const = default;
+  };
+  using Act = std::function<void()>;
+
+  /// Keys at most: more graphs would cost memory, and are a sign that nothing repeats.
+  static constexpr std::size_t most_keys = 128;
+
+  explicit CudaGraphCache(device::Device& device) : device_(device) {}
+  CudaGraphCache(const CudaGraphCache&) = delete;
+  CudaGraphCache& operator=(const CudaGraphCache&) = delete;
+  ~CudaGraphCache() = default;
+
+  /// `body` issues the part's work and does nothing else that would have to be repeated. When the
+  /// device cannot capture it, all parts run kernel by kernel from then on, and a line says why.
+  template <typename Body>
+  void run(const Key& key, const Body& body) {
+    auto* const entry = entry_of(key);
+    if (entry == nullptr || !entry->seen) {
+      body();
+      if (entry != nullptr) entry->seen = true;
+      return;
+    }
+    const bool fresh = entry->segments.empty();
+    const auto taken = fresh ? device_.taken_bytes() : 0;
+    if (fresh && !capture(*entry, body)) {
+      // Nothing of it has been done: neither here nor, where it meets others, by them.
+      body();
+      return;
+    }
+    launch(*entry);
+    if (fresh) note_growth(taken);
+  }
+
+  /// Graph break, for the body of a part that is being captured: `act` is done neither now nor by a
+  /// graph, but between the graph of what has been issued so far and that of what is issued next,
+  /// whenever the part runs.
+  void break_graph(Act act);
+  /// Whether a part is being captured.
+  bool capturing() const { return capturing_ != nullptr; }
+
+  /// Number of parts that were captured, of their graphs, and of launches of a part.
+  std::size_t captured() const { return captured_; }
+  std::size_t graphs() const { return graphs_; }
+  std::size_t launched() const { return launched_; }
+  /// Device memory that graphs took, as the device says itself: beside all arenas, and with
+  /// whatever other programs took in those moments.
+  std::size_t bytes() const { return bytes_; }
+  /// Reason why nothing is captured any more; empty while all is well.
+  const std::string& reason() const { return reason_; }
+
+ private:
+  struct Segment {
+    std::unique_ptr<device::CapturedGraph> graph;
+    /// Graph break that follows the graph; may be empty.
+    Act act;
+  };
+  struct Entry {
+    bool seen = false;
+    /// Empty until the part has been captured.
+    std::vector<Segment> segments;
+  };
+  /// Entry of a key; null when nothing is captured.
+  Entry* entry_of(const Key& key);
+  bool capture(Entry& entry, const Act& body);
+  void launch(const Entry& entry);
+  void refuse(const std::string& reason);
+  void note_growth(std::size_t taken_before);
+
+  device::Device& device_;
+  std::map<Key, Entry> entries_;
+  /// Segments of the part that is being captured.
+  std::vector<Segment>* capturing_ = nullptr;
+  std::size_t captured_ = 0;
+  std::size_t graphs_ = 0;
+  std::size_t launched_ = 0;
+  std::size_t bytes_ = 0;
+  std::string reason_;
+};
+
+}  // namespace trireme::engine

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/model/decoder_stage.hpp"
+
+namespace trireme::model {
+
+/// Keys (rotated) and values of one layer: [slots, positions, kv_heads, head_dim] each.
+struct KeyValueCache {
+  device::Tensor keys;
+  device::Tensor values;
+};
+
+/// What attention looks at in a step of decoding.
+struct CachedRows {
+  std::span<const SequencePart> parts;
+  const KeyValueCache& cache;
+};
+
+}  // namespace trireme::model

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cpu/cpu_kernels.hpp"
+#include "unit/device/compare.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme::device;
+using namespace trireme::device::test;
+
+namespace {
+
+struct Lengths {
+  std::int64_t rows;
+  std::int64_t in;
+  std::int64_t out;
+};
+const Lengths shapes[] = {
+    {530, 40, 520},  // several tiles each way, with rests
+    {259, 67, 301},  // nothing divides anything
+    {2048, 16, 24},  // one tile, a long sum for the weights
+    {1, 300, 1000},  // one new token
+    {37, 2050, 96},  // a long sum forward
+};
+
+}  // namespace
+
+TEST_CASE("cpu products equal the reference and no number of threads changes a bit") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto spread = GENERATE(Spread::contiguous, Spread::strided);
+  for (const auto& [rows, in, out] : shapes) {
+    INFO("rows " << rows << " in " << in << " out " << out);
+    compare(dtype, [&](Kernels& kernels) {
+      TestTensor x(dtype, {rows, in}, spread);
+      TestTensor w(dtype, {out, in}, spread);
+      TestTensor bias(dtype, {out});
+      TestTensor y(dtype, {rows, out}, spread);
+      TestTensor wide(DType::f32, {rows, out}, spread);
+      TestTensor dy(dtype, {rows, out}, spread);
+      TestTensor dx(dtype, {rows, in}, spread);
+      TestTensor dw(DType::f32, {out, in}, spread);
+      x.randomise(1);
+      w.randomise(2);
+      bias.randomise(3);
+      dy.randomise(4);
+      dw.randomise(6);
+      kernels.linear_forward(x, w, bias, y);
+      kernels.linear_forward(x, w, {}, wide);
+      kernels.linear_backward_input(dy, w, dx);
+      kernels.linear_backward_weight(dy, x, dw, {});
+      return all({y, wide, dx, dw});
+    });
+  }
+}
+
+TEST_CASE("a product over no rows writes nothing and one over ever new shapes keeps working") {
+  const auto kernels = cpu::make_kernels(2, cpu::best_isa());
+  TestTensor w(DType::f32, {3, 5});
+  w.randomise(1);
+  TestTensor none(DType::f32, {0, 5});
+  TestTensor out(DType::f32, {0, 3});
+  kernels->linear_forward(none, w, {}, out);
+  CHECK(out.untouched_outside());
+  TestTensor dw(DType::f32, {3, 5});
+  dw.randomise(2);
+  const auto before = dw.values();
+  kernels->linear_backward_weight(out, none, dw, {});
+  CHECK(dw.values() == before);
+  // More forms than are kept.
+  const auto reference = make_reference_kernels();
+  for (std::int64_t rows = 1; rows < 1100; ++rows) {
+    TestTensor x(DType::f32, {rows, 5});
+    TestTensor y(DType::f32, {rows, 3});
+    x.randomise(static_cast<std::uint64_t>(rows));
+    kernels->linear_forward(x, w, {}, y);
+    if (rows % 100 != 0) continue;
+    TestTensor expected(DType::f32, {rows, 3});
+    reference->linear_forward(x, w, {}, expected);
+    REQUIRE(relative_error(y.values(), expected.values()) < 1e-5);
+  }
+}
+
+TEST_CASE("operands of the wrong shape are a broken contract") {
+  const auto kernels = cpu::make_kernels(1, cpu::best_isa());
+  TestTensor x(DType::f32, {4, 5});
+  TestTensor w(DType::f32, {3, 6});
+  TestTensor y(DType::f32, {4, 3});
+  CHECK_THROWS(kernels->linear_forward(x, w, {}, y));
+  TestTensor half(DType::bf16, {3, 5});
+  CHECK_THROWS(kernels->linear_forward(x, half, {}, y));
+}
