@@ -16,7 +16,7 @@ class Callbacks {
  public:
   int init(spank_t spank, int count, char** arguments, spank_opt_cb_f note);
   /// Called for inherited options, too, and on nodes twice a step.
-  int option(int term_index, const char* argument, bool remote);
+  int option(int option_index, const char* argument, bool remote);
   /// The only callback that may refuse, and on the submitting side only.
   int options_done(spank_t spank);
 

@@ -32,11 +32,11 @@ struct Operands {
 void multiply(Kernels& kernels, LinearPass pass, const Operands& operands) {
   switch (pass) {
     case LinearPass::forward:
-      return kernels.linear_forward(operands.x, operands.w, {}, operands.y);
+      return kernels.issue(LinearForward{operands.x, operands.w, {}, operands.y});
     case LinearPass::backward_input:
-      return kernels.linear_backward_input(operands.y, operands.w, operands.x);
+      return kernels.issue(LinearBackwardInput{operands.y, operands.w, operands.x});
     case LinearPass::backward_weight:
-      return kernels.linear_backward_weight(operands.y, operands.x, operands.dw, {});
+      return kernels.issue(LinearBackwardWeight{operands.y, operands.x, operands.dw, {}});
   }
 }
 
@@ -86,7 +86,7 @@ std::vector<GemmTime> measure_gemms(Kernels& kernels, DType dtype, const GemmSha
   const Operands measured(measuring, dtype, shape);
   auto arena = kernels.device().arena(Purpose::workspace, measuring.used_bytes());
   const Operands operands(arena, dtype, shape);
-  kernels.fill(operands.dw, 0);
+  kernels.issue(Fill{operands.dw, 0});
   constexpr float scale = 0.1F;
   fill_random(kernels, operands.w, 1, scale);
   std::vector<GemmTime> results;

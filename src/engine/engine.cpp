@@ -93,7 +93,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
                       flat_parameters, arena);
     // Zero on the host as it comes; on a device it may be anything.
     if (!kernels.device().is_host()) {
-      for (const auto& state : optimizer->states()) kernels.fill(state.values, 0.0F);
+      for (const auto& state : optimizer->states()) kernels.issue(device::Fill{state.values, 0.0F});
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
   }

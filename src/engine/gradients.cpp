@@ -65,7 +65,7 @@ GradientReducer::GradientReducer(const EngineOptions& options, const Groups& gro
 void GradientReducer::begin_step(const Tensor& flat) {
   flat_ = flat;
   parameters_missing_ = parameters_of_bucket_;
-  kernels_.fill(flat, 0.0F);
+  kernels_.issue(device::Fill{flat, 0.0F});
 }
 
 void GradientReducer::completed(const model::Place& place) {
@@ -115,7 +115,7 @@ void GradientReducer::wait_on_stream() {
 /// boxes put theirs at different places of the exchange buffer, zeros elsewhere.
 void GradientReducer::add_partial_terms() {
   if (!exchange_) return;
-  kernels_.fill(exchange_, 0.0F);
+  kernels_.issue(device::Fill{exchange_, 0.0F});
   const auto each_partial = [this](const auto& act) {
     std::int64_t begin = 0;
     for (const auto& fused : stage_.fused_parameters()) {
@@ -128,9 +128,13 @@ void GradientReducer::add_partial_terms() {
       }
     }
   };
-  each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(own, place); });
+  each_partial([this](const Tensor& own, const Tensor& place) {
+    kernels_.issue(device::Copy{own, place});
+  });
   groups_.tensor->start_all_reduce(exchange_, comm::ReduceOp::sum).wait_on_stream();
-  each_partial([this](const Tensor& own, const Tensor& place) { kernels_.copy(place, own); });
+  each_partial([this](const Tensor& own, const Tensor& place) {
+    kernels_.issue(device::Copy{place, own});
+  });
 }
 
 /// Runs after the sums over data-parallel ranks: both stages then add the same two terms, and have

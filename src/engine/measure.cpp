@@ -54,7 +54,7 @@ MemoryUse measure(const EngineOptions& options) {
 
 std::vector<device::GemmCall> gemm_calls_of(const EngineOptions& options) {
   std::vector<device::GemmCall> calls;
-  pretend(options, *device::make_recording_kernels(calls));
+  pretend(options, *device::make_gemm_collecting_kernels(calls));
   return calls;
 }
 

@@ -190,8 +190,9 @@ Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   for (std::int64_t part = 0; part < ranks; ++part) {
     const auto& box = vocabulary[static_cast<std::size_t>(part)];
     if (box.length[0] == 0) continue;
-    kernels.copy(all.reshape({ranks, count, width}).slice(0, part, 1).slice(2, 0, box.length[0]),
-                 whole.slice(2, box.offset[0], box.length[0]));
+    kernels.issue(device::Copy{
+        all.reshape({ranks, count, width}).slice(0, part, 1).slice(2, 0, box.length[0]),
+        whole.slice(2, box.offset[0], box.length[0])});
   }
   return whole;
 }
@@ -244,8 +245,8 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
   }
   std::int64_t index = 0;
   for (const auto& sequence : sequences) {
-    parts.kernels.copy(hidden.slice(0, sequence.first_row + sequence.count - 1, 1),
-                       parts.ends.slice(0, index++, 1));
+    parts.kernels.issue(device::Copy{hidden.slice(0, sequence.first_row + sequence.count - 1, 1),
+                                     parts.ends.slice(0, index++, 1)});
   }
   const auto logits = parts.whole_logits(index);
   if (parts.memory.of(Purpose::activations).is_measuring()) return logits;

@@ -55,7 +55,7 @@ struct Chunk::Parts {
     if (embedding) {
       embedding->forward(batch, output);
     } else {
-      context.kernels.copy(input, output);
+      context.kernels.issue(device::Copy{input, output});
     }
   }
 
@@ -137,7 +137,7 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, con
     parts_->context.progress();
     d_out = d_x;
   }
-  if (count == 0 && d_input) parts_->context.kernels.copy(d_out, d_input);
+  if (count == 0 && d_input) parts_->context.kernels.issue(device::Copy{d_out, d_input});
   if (parts_->embedding) {
     parts_->embedding->backward(batch, d_out);
     completed({Place::Kind::embedding, 0});

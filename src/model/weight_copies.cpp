@@ -28,13 +28,13 @@ void KeptCopies::renew(const StageContext& context) const {
       context.workspace.allocate(device::DType::f32, {static_cast<std::int64_t>(copies_.size())});
   std::int64_t index = 0;
   for (const auto& [name, kept] : copies_) {
-    kernels.largest_magnitude(kept.weight, magnitudes.slice(0, index++, 1));
+    kernels.issue(device::LargestMagnitude{kept.weight, magnitudes.slice(0, index++, 1)});
   }
   // Ranks that hold parts of the same matrices: all magnitudes in one message.
   join_magnitudes(context.tensor, magnitudes);
   index = 0;
   for (const auto& [name, kept] : copies_) {
-    kernels.quantise(kept.weight, magnitudes.slice(0, index++, 1), kept.copy);
+    kernels.issue(device::Quantise{kept.weight, magnitudes.slice(0, index++, 1), kept.copy});
   }
 }
 

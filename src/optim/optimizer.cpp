@@ -70,23 +70,30 @@ void Optimizer::update(device::Kernels& kernels, const Tensor& gradients, float 
     const float decay = segment.decays ? rule_.weight_decay : 0.0F;
     switch (rule_.kind) {
       case RuleKind::adamw:
-        kernels.adamw({.learning_rate = learning_rate,
-                       .beta1 = rule_.beta1,
-                       .beta2 = rule_.beta2,
-                       .eps = rule_.eps,
-                       .weight_decay = decay,
-                       .gradient_scale = gradient_scale,
-                       .step = step,
-                       .rounding = rounding_of(segment, step)},
-                      gradient, master(segment), state(0), state(1), parameter);
+        kernels.issue(device::AdamWUpdate{{.learning_rate = learning_rate,
+                                           .beta1 = rule_.beta1,
+                                           .beta2 = rule_.beta2,
+                                           .eps = rule_.eps,
+                                           .weight_decay = decay,
+                                           .gradient_scale = gradient_scale,
+                                           .step = step,
+                                           .rounding = rounding_of(segment, step)},
+                                          gradient,
+                                          master(segment),
+                                          state(0),
+                                          state(1),
+                                          parameter});
         break;
       case RuleKind::sgd:
-        kernels.sgd({.learning_rate = learning_rate,
-                     .momentum = rule_.momentum,
-                     .weight_decay = decay,
-                     .gradient_scale = gradient_scale,
-                     .rounding = rounding_of(segment, step)},
-                    gradient, master(segment), state(0), parameter);
+        kernels.issue(device::SgdUpdate{{.learning_rate = learning_rate,
+                                         .momentum = rule_.momentum,
+                                         .weight_decay = decay,
+                                         .gradient_scale = gradient_scale,
+                                         .rounding = rounding_of(segment, step)},
+                                        gradient,
+                                        master(segment),
+                                        state(0),
+                                        parameter});
         break;
     }
   }
@@ -98,9 +105,9 @@ void Optimizer::give_parameters(device::Kernels& kernels, std::int64_t step) {
     const auto parameter = parameters_.slice(0, segment.flat.begin, segment.flat.size());
     const auto rounding = rounding_of(segment, step);
     if (rounding.active()) {
-      kernels.round_stochastically(master(segment), rounding, parameter);
+      kernels.issue(device::RoundStochastically{master(segment), rounding, parameter});
     } else {
-      kernels.copy(master(segment), parameter);
+      kernels.issue(device::Copy{master(segment), parameter});
     }
   }
 }

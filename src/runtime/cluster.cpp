@@ -89,7 +89,7 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
   return cluster;
 }
 
-void compute_on(device::Device& device, Cluster& cluster) {
+void use_staged_groups(device::Device& device, Cluster& cluster) {
   if (device.is_host()) return;
   for (auto* group : {&cluster.tp, &cluster.pp, &cluster.dp, &cluster.embedding}) {
     if (*group) *group = comm::make_staged_group(std::move(*group), device);

@@ -135,8 +135,8 @@ std::vector<device::Purpose> windows_of(const Cluster& cluster) {
 
 }  // namespace
 
-DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
-                              const DeviceGroupsOptions& options) {
+DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster,
+                                     comm::MpiRuntime& mpi, const DeviceGroupsOptions& options) {
   auto& world = *cluster.world;
   if (device.is_host()) {
     comm::agree(world, check_other_groups(options.rdma, mpi.node_count(), "MPI's"));
@@ -148,7 +148,7 @@ DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::Mp
   if (choice.groups == DeviceGroups::staged) {
     comm::agree(world,
                 check_other_groups(options.rdma, mpi.node_count(), "staged through the host"));
-    compute_on(device, cluster);
+    use_staged_groups(device, cluster);
     return {choice.sentence, {}};
   }
   comm::NcclGroups groups(*library, mpi, world, device, options.nccl);

@@ -119,7 +119,7 @@ void prepare_kernels(const SessionOptions& options, comm::MpiRuntime& mpi, Sessi
   auto& cluster = session.cluster;
   session.kernels = comm::agree(*cluster.world, make_kernels(options.compute, cluster.binding));
   auto& device = session.kernels->device();
-  const auto serves = compute_on(
+  const auto serves = use_device_groups(
       device, cluster, mpi, {.wish = options.device_groups, .nccl = nccl, .rdma = options.rdma});
   if (device.is_host()) {
     base::log::info(

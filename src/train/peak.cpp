@@ -66,7 +66,7 @@ double fastest_product(device::Kernels& kernels, device::DType dtype) {
     if (round >= search.least && std::chrono::steady_clock::now() - start > patience) break;
     watch->start();
     for (int each = 0; each < search.products_together; ++each) {
-      kernels.linear_forward(x, w, {}, y);
+      kernels.issue(device::LinearForward{x, w, {}, y});
     }
     watch->stop();
     kernels.synchronize();

@@ -33,7 +33,7 @@ TEST_CASE("an arena of a GPU holds what a measuring arena counted") {
   const auto tensor = fill(arena);
   CHECK(arena.used_bytes() == arena.capacity_bytes());
   const auto kernels = base::value_or_throw(make_cuda_kernels(0));
-  kernels->fill(tensor, 2.5F);
+  kernels->issue(Fill{tensor, 2.5F});
   CHECK(kernels->sum(tensor) == 17500.0);
   CHECK(first_of(tensor) == 2.5F);
 }

@@ -64,8 +64,8 @@ Results run(Kernels& kernels, const Heads& s, bool causal) {
   call.dq = part(d_qkv, 0, s.heads);
   call.dk = part(d_qkv, s.heads, s.kv_heads);
   call.dv = part(d_qkv, s.heads + s.kv_heads, s.kv_heads);
-  kernels.attention_forward(call.forward);
-  kernels.attention_backward(call);
+  kernels.issue(call.forward);
+  kernels.issue(call);
   CHECK(out.written_exactly());
   CHECK(d_qkv.written_exactly());
   return {out.values(), lse.values(), d_qkv.values()};

@@ -28,7 +28,7 @@ std::byte* end_of(const Tensor& tensor) {
          (last + 1) * static_cast<std::int64_t>(size_of(tensor.dtype()));
 }
 
-std::vector<Mirror> mirrors_of(std::initializer_list<Operand> operands) {
+std::vector<Mirror> mirrors_of(std::span<const Operand> operands) {
   std::vector<Mirror> parts;
   for (const auto& operand : operands) {
     if (!operand.tensor || operand.tensor.element_count() == 0) continue;
@@ -58,7 +58,7 @@ void MirroredKernels::transfer(void* to, const void* from, std::size_t bytes, cu
   cuda::check(cudaMemcpyAsync(to, from, bytes, kind, copies_.view().raw()), "cudaMemcpyAsync");
 }
 
-void MirroredKernels::run(const char*, std::initializer_list<Operand> operands, const Body& body) {
+void MirroredKernels::run(const char*, std::span<const Operand> operands, const Body& body) {
   // As far from a multiple as on the host: whether packs can be moved depends on it.
   constexpr std::size_t multiple = 256;
   auto mirrors = mirrors_of(operands);

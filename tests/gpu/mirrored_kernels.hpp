@@ -19,8 +19,7 @@ class MirroredKernels final : public OperandKernels {
   void synchronize() override { inner_->synchronize(); }
 
  private:
-  void run(const char* operation, std::initializer_list<Operand> operands,
-           const Body& body) override;
+  void run(const char* operation, std::span<const Operand> operands, const Body& body) override;
 
   void transfer(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 

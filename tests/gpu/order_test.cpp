@@ -50,13 +50,13 @@ TEST_CASE("a side stream follows its device, and the device follows it, without 
     const auto side = gpu.device.side_stream(priority);
     for (int round = 1; round <= 20; ++round) {
       const auto value = static_cast<float>(round);
-      gpu.kernels->fill(gpu.y, -1.0F);
-      gpu.kernels->fill(gpu.x, value);
+      gpu.kernels->issue(Fill{gpu.y, -1.0F});
+      gpu.kernels->issue(Fill{gpu.x, value});
       side->follow(gpu.device.record());
       gpu.copy_on(*side, gpu.x, gpu.y);
       gpu.device.follow(side->record());
       gpu.device.copy(gpu.y, gpu.z);
-      gpu.kernels->fill(gpu.x, 0.0F);
+      gpu.kernels->issue(Fill{gpu.x, 0.0F});
       gpu.kernels->start_sum(gpu.z);
     }
     const auto sums = gpu.kernels->finish_sums();
@@ -69,7 +69,7 @@ TEST_CASE("a side stream follows its device, and the device follows it, without 
 
 TEST_CASE("sums that are taken later are those that are waited for") {
   Gpu gpu;
-  gpu.kernels->fill(gpu.x, 0.375F);
+  gpu.kernels->issue(Fill{gpu.x, 0.375F});
   std::vector<double> expected;
   for (std::int64_t size = 1; size <= gpu.count; size *= 7) {
     const auto part = gpu.x.slice(0, 0, size);
@@ -86,7 +86,7 @@ TEST_CASE("watchers look while the host waits for a GPU") {
   Gpu gpu;
   Looks looks;
   gpu.device.add(looks);
-  for (int round = 0; round < 50; ++round) gpu.kernels->copy(gpu.x, gpu.y);
+  for (int round = 0; round < 50; ++round) gpu.kernels->issue(Copy{gpu.x, gpu.y});
   const auto waits = gpu.device.waits();
   gpu.device.synchronize();
   // A GPU that is made of the host may have done all of it by then.
@@ -98,10 +98,10 @@ TEST_CASE("watchers look while the host waits for a GPU") {
 TEST_CASE("a stopwatch of a GPU tells how long its stream took") {
   Gpu gpu;
   const auto watch = gpu.device.stopwatch();
-  gpu.kernels->fill(gpu.x, 1.0F);
+  gpu.kernels->issue(Fill{gpu.x, 1.0F});
   gpu.device.synchronize();
   watch->start();
-  for (int round = 0; round < 10; ++round) gpu.kernels->copy(gpu.x, gpu.y);
+  for (int round = 0; round < 10; ++round) gpu.kernels->issue(Copy{gpu.x, gpu.y});
   watch->stop();
   gpu.device.synchronize();
   const auto seconds = watch->take();
@@ -115,10 +115,10 @@ TEST_CASE("what a GPU has recorded it does again, with what is in memory then") 
   Gpu gpu;
   const auto body = [&] {
     gpu.device.copy(gpu.x, gpu.y);
-    gpu.kernels->add(gpu.y, gpu.z, gpu.z);
+    gpu.kernels->issue(Add{gpu.y, gpu.z, gpu.z});
   };
-  gpu.kernels->fill(gpu.z, 0.0F);
-  gpu.kernels->fill(gpu.x, 1.0F);
+  gpu.kernels->issue(Fill{gpu.z, 0.0F});
+  gpu.kernels->issue(Fill{gpu.x, 1.0F});
   body();
   gpu.device.begin_capture();
   CHECK(gpu.device.capturing());
@@ -126,7 +126,7 @@ TEST_CASE("what a GPU has recorded it does again, with what is in memory then") 
   const auto graph = gpu.device.end_capture();
   CHECK(!gpu.device.capturing());
   for (const float value : {2.0F, 3.0F}) {
-    gpu.kernels->fill(gpu.x, value);
+    gpu.kernels->issue(Fill{gpu.x, value});
     graph->launch();
   }
   CHECK(gpu.kernels->sum(gpu.z) == 6.0 * static_cast<double>(gpu.count));
@@ -134,7 +134,7 @@ TEST_CASE("what a GPU has recorded it does again, with what is in memory then") 
 
 TEST_CASE("a GPU refuses to record waits, and goes on") {
   Gpu gpu;
-  gpu.kernels->fill(gpu.x, 1.0F);
+  gpu.kernels->issue(Fill{gpu.x, 1.0F});
   gpu.device.begin_capture();
   CHECK_THROWS_AS(gpu.kernels->sum(gpu.x), base::Error);
   gpu.device.abandon_capture();

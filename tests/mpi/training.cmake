@@ -15,16 +15,13 @@ if(TARGET trireme_engine)
     LINK trireme::engine)
   trireme_add_mpi_test(weight_copies RANKS 1 2 4
     SOURCES training/weight_copies_test.cpp training/fp8_options.cpp training/training.cpp
-            ../support/device/operand_kernels.cpp
     LINK trireme::engine)
   if(TARGET trireme_train)
     trireme_add_mpi_test(nonfinite RANKS 1 2
       SOURCES training/nonfinite_test.cpp training/small_run.cpp
-              ../support/device/operand_kernels.cpp
       LINK trireme::train)
     trireme_add_mpi_test(trainer RANKS 1
       SOURCES training/trainer_test.cpp training/small_run.cpp
-              ../support/device/operand_kernels.cpp
       LINK trireme::train)
   endif()
   trireme_add_mpi_test(tied_tables RANKS 6 8

@@ -104,8 +104,8 @@ TEST_CASE("norms' forward reads and writes every row once at the usual widths") 
   for (const std::int64_t width : {64, 128, 768, 2048, 4096, 8192}) {
     NormCase test(dtype, width);
     const auto once = test.bytes();
-    kernels.norm_forward({NormKind::layer, test.x, test.residual, test.sum, test.weight, test.bias,
-                          test.y, test.mean, test.rstd, 1e-5F});
+    kernels.issue(NormForward{NormKind::layer, test.x, test.residual, test.sum, test.weight,
+                              test.bias, test.y, test.mean, test.rstd, 1e-5F});
     // A row reads weight and bias, from a cache: half of what the row itself moves.
     check_traffic(
         kernels.traffic(),
@@ -113,8 +113,8 @@ TEST_CASE("norms' forward reads and writes every row once at the usual widths") 
          once / test.size(),
          {{"x", once, 1, 0}, {"residual", once, 1, 0}, {"sum", once, 0, 1}, {"y", once, 0, 1}},
          0.55});
-    kernels.norm_forward(
-        {NormKind::rms, test.x, {}, {}, test.weight, {}, test.y, {}, test.rstd, 1e-5F});
+    kernels.issue(
+        NormForward{NormKind::rms, test.x, {}, {}, test.weight, {}, test.y, {}, test.rstd, 1e-5F});
     check_traffic(kernels.traffic(), {of("rms norm forward", dtype, width),
                                       once / test.size(),
                                       {{"x", once, 1, 0}, {"y", once, 0, 1}},
@@ -128,8 +128,8 @@ TEST_CASE("norms' backward reads and writes every row once at the usual widths")
   for (const std::int64_t width : {64, 128, 768, 2048, 4096, 8192}) {
     NormCase test(dtype, width);
     const auto once = test.bytes();
-    kernels.norm_backward({NormKind::layer, test.dy, test.x, test.weight, test.mean, test.rstd,
-                           test.residual, test.dx, test.d_weight, test.d_bias});
+    kernels.issue(NormBackward{NormKind::layer, test.dy, test.x, test.weight, test.mean, test.rstd,
+                               test.residual, test.dx, test.d_weight, test.d_bias});
     // Rows of a block are at least 16, and a warp's or more of them: two partial sums and the
     // weight for every 16 rows, written and read again. In training they are hundreds of rows.
     check_traffic(
@@ -138,16 +138,16 @@ TEST_CASE("norms' backward reads and writes every row once at the usual widths")
          once / test.size(),
          {{"dy", once, 1, 0}, {"x", once, 1, 0}, {"d_residual", once, 1, 0}, {"dx", once, 0, 1}},
          0.55});
-    kernels.norm_backward({NormKind::rms,
-                           test.dy,
-                           test.x,
-                           test.weight,
-                           {},
-                           test.rstd,
-                           {},
-                           test.dx,
-                           test.d_weight,
-                           {}});
+    kernels.issue(NormBackward{NormKind::rms,
+                               test.dy,
+                               test.x,
+                               test.weight,
+                               {},
+                               test.rstd,
+                               {},
+                               test.dx,
+                               test.d_weight,
+                               {}});
     check_traffic(kernels.traffic(), {of("rms norm backward", dtype, width),
                                       once / test.size(),
                                       {{"dy", once, 1, 0}, {"x", once, 1, 0}, {"dx", once, 0, 1}},
@@ -172,29 +172,29 @@ TEST_CASE("kernels between products read and write every element once, 16 bytes 
     check_traffic(kernels.traffic(), {std::string(kernel) + ", " + name(dtype), rows * width,
                                       std::move(large), small});
   };
-  kernels.swiglu_forward(a, b, d);
+  kernels.issue(SwigluForward{a, b, d});
   check("swiglu forward", {{"gate", once, 1, 0}, {"up", once, 1, 0}, {"y", once, 0, 1}});
-  kernels.swiglu_backward(a, b, c, d, e);
+  kernels.issue(SwigluBackward{a, b, c, d, e});
   check("swiglu backward", {{"dy", once, 1, 0},
                             {"gate", once, 1, 0},
                             {"up", once, 1, 0},
                             {"d_gate", once, 0, 1},
                             {"d_up", once, 0, 1}});
-  kernels.gelu_forward(a, d);
+  kernels.issue(GeluForward{a, d});
   check("gelu forward", {{"x", once, 1, 0}, {"y", once, 0, 1}});
-  kernels.gelu_backward(a, b, d);
+  kernels.issue(GeluBackward{a, b, d});
   check("gelu backward", {{"dy", once, 1, 0}, {"x", once, 1, 0}, {"dx", once, 0, 1}});
-  kernels.add(a, b, d);
+  kernels.issue(Add{a, b, d});
   check("add", {{"x", once, 1, 0}, {"y", once, 1, 0}, {"z", once, 0, 1}});
-  kernels.dropout(a, {0.1F, 1, 2, 0, 0, width}, d);
+  kernels.issue(ApplyDropout{a, {0.1F, 1, 2, 0, 0, width}, d});
   check("dropout", {{"x", once, 1, 0}, {"y", once, 0, 1}});
 
   TestTensor magnitude(f32, {1});
   TestTensor unscale(f32, {1});
   TestTensor codes(DType::e4m3, {rows, width});
-  kernels.largest_magnitude(a, magnitude);
+  kernels.issue(LargestMagnitude{a, magnitude});
   check("largest magnitude", {{"x", once, 1, 0}}, 0.02);
-  kernels.quantise(a, magnitude, {codes, unscale});
+  kernels.issue(Quantise{a, magnitude, {codes, unscale}});
   // The magnitude is a cached number that every thread reads.
   check("quantise to e4m3", {{"x", once, 1, 0}, {"codes", rows * width, 0, 1}}, 0.1);
 
@@ -203,16 +203,16 @@ TEST_CASE("kernels between products read and write every element once, 16 bytes 
   TestTensor sines(f32, {rows, 32});
   cosines.randomise(1);
   sines.randomise(2);
-  kernels.rotary(a.view().reshape({1, rows, 8, 64}), cosines, sines, 0, false);
+  kernels.issue(Rotary{a.view().reshape({1, rows, 8, 64}), cosines, sines, 0, false});
   check("rotary", {{"x", once, 1, 1}}, dtype == bf16 ? 1.01 : 0.51);
 
   TestTensor sum(f32, {rows, width});
   sum.randomise(3);
-  kernels.accumulate(a, sum);
+  kernels.issue(Accumulate{a, sum});
   const auto wide = static_cast<std::int64_t>(sum.view().byte_count());
   check("accumulate", {{"x", once, 1, 0}, {"sum", wide, 1, 1}});
   TestTensor other(dtype == f32 ? bf16 : f32, {rows, width});
-  kernels.copy(a, other);
+  kernels.issue(Copy{a, other});
   check("copy to the other type",
         {{"from", once, 1, 0}, {"to", static_cast<std::int64_t>(other.view().byte_count()), 0, 1}});
 }
@@ -230,13 +230,13 @@ TEST_CASE("losses and updates read and write every element as often as they must
   targets.set_integers({1, 2, 3, 4000});
   lse.set({9, 9, 9, 9});
   const auto once = static_cast<std::int64_t>(logits.view().byte_count());
-  kernels.cross_entropy_stats(logits, targets, 0, stats);
+  kernels.issue(CrossEntropyStats{logits, targets, 0, stats});
   // The target's logit is read by itself.
   const auto found = kernels.traffic().at("logits");
   const auto size = static_cast<std::int64_t>(size_of(dtype));
   CHECK(found.read_bytes == once + rows * size);
   CHECK(found.reads == once / 16 + rows);
-  kernels.cross_entropy_gradient(logits, targets, 0, lse, 1.0F);
+  kernels.issue(CrossEntropyGradient{logits, targets, 0, lse, 1.0F});
   check_traffic(kernels.traffic(), {std::string("cross-entropy gradient, ") + name(dtype),
                                     rows * columns,
                                     {{"logits", once, 1, 1}},
@@ -246,7 +246,7 @@ TEST_CASE("losses and updates read and write every element as often as they must
   constexpr std::int64_t odd = 4001;
   TestTensor uneven(dtype, {rows, odd});
   uneven.randomise(4);
-  kernels.cross_entropy_gradient(uneven, targets, 0, lse, 1.0F);
+  kernels.issue(CrossEntropyGradient{uneven, targets, 0, lse, 1.0F});
   const auto moved = kernels.traffic().at("logits");
   const auto all = static_cast<std::int64_t>(uneven.view().byte_count());
   CHECK(moved.read_bytes == all);
@@ -262,7 +262,7 @@ TEST_CASE("losses and updates read and write every element as often as they must
   TestTensor parameter(dtype, {count});
   for (auto* run : {&gradient, &master, &first}) run->randomise(2);
   second.set(std::vector<float>(count, 1.0F));
-  kernels.adamw({0.1F}, gradient, master, first, second, parameter);
+  kernels.issue(AdamWUpdate{{0.1F}, gradient, master, first, second, parameter});
   check_traffic(kernels.traffic(), {std::string("adamw, parameter ") + name(dtype),
                                     count,
                                     {{"gradient", 4 * count, 1, 0},
@@ -275,8 +275,12 @@ TEST_CASE("losses and updates read and write every element as often as they must
     // Rows that eight divides, and rows that it does not.
     for (const std::int64_t width : {1024, 37}) {
       const StochasticRounding rounding{.seed = 1, .stream = 2, .width = width, .stride = width};
-      kernels.adamw({.learning_rate = 0.1F, .rounding = rounding}, gradient, master, first, second,
-                    parameter);
+      kernels.issue(AdamWUpdate{{.learning_rate = 0.1F, .rounding = rounding},
+                                gradient,
+                                master,
+                                first,
+                                second,
+                                parameter});
       check_traffic(kernels.traffic(), {"adamw, parameter rounded at random",
                                         count,
                                         {{"gradient", 4 * count, 1, 0},

@@ -100,17 +100,17 @@ class Layer {
 
   /// Every GEMM of the layer: of each epilogue one, and some without.
   void run(Kernels& kernels) const {
-    kernels.linear_forward(x_, w_, bias_, y_);
-    kernels.linear_gelu_forward(x_, w_, {}, wide_, y_);
-    kernels.linear_gelu_forward(x_, w_, bias_, wide_, y_);
-    kernels.linear_backward_gelu(x_, down_, wide_, d_wide_);
-    kernels.linear_backward_weight(d_wide_, x_, dw_, d_bias_);
-    kernels.linear_backward_input(y_, w_, x_);
-    kernels.linear_forward(x_, w_, {}, y_);
+    kernels.issue(LinearForward{x_, w_, bias_, y_});
+    kernels.issue(LinearGeluForward{x_, w_, {}, wide_, y_});
+    kernels.issue(LinearGeluForward{x_, w_, bias_, wide_, y_});
+    kernels.issue(LinearBackwardGelu{x_, down_, wide_, d_wide_});
+    kernels.issue(LinearBackwardWeight{d_wide_, x_, dw_, d_bias_});
+    kernels.issue(LinearBackwardInput{y_, w_, x_});
+    kernels.issue(LinearForward{x_, w_, {}, y_});
   }
   std::vector<GemmCall> calls() const {
     std::vector<GemmCall> all;
-    run(*make_recording_kernels(all));
+    run(*make_gemm_collecting_kernels(all));
     return all;
   }
   const Tensor& x() const { return x_; }
@@ -118,7 +118,7 @@ class Layer {
   const Tensor& y() const { return y_; }
   static std::vector<float> values(const Tensor& tensor) {
     TestTensor copy(tensor.dtype(), {tensor.element_count()});
-    make_reference_kernels()->copy(tensor.reshape({tensor.element_count()}), copy);
+    make_reference_kernels()->issue(Copy{tensor.reshape({tensor.element_count()}), copy});
     return copy.values();
   }
   /// Results of all GEMMs, one after another.
@@ -134,7 +134,7 @@ class Layer {
     const auto count = tensor.element_count();
     TestTensor numbers(type, {count});
     numbers.randomise(static_cast<std::uint64_t>(++added_), 0.5F);
-    make_reference_kernels()->copy(numbers, tensor.reshape({count}));
+    make_reference_kernels()->issue(Copy{numbers, tensor.reshape({count})});
     return tensor;
   }
 
@@ -238,7 +238,7 @@ TEST_CASE("a choice that the library does not take is passed over") {
     REQUIRE(gpu.tuning().adopt(std::vector<std::string>{cache.text()}).ok());
     CHECK(gpu.tuning().text() == cache.text());
     const auto slow_before = watch.slow();
-    gpu.kernels().linear_forward(layer.x(), layer.w(), {}, layer.y());
+    gpu.kernels().issue(LinearForward{layer.x(), layer.w(), {}, layer.y()});
     return watch.slow() - slow_before;
   };
   const auto as_kept = [](const cublasLtMatmulHeuristicResult_t& candidate) {
@@ -309,20 +309,20 @@ class Fp8Layer {
     const auto magnitude = arena_.allocate(DType::f32, {1});
     const Quantised copy{arena_.allocate(DType::e4m3, {height, in}),
                          arena_.allocate(DType::f32, {1})};
-    reference_->largest_magnitude(numbers, magnitude);
-    reference_->quantise(numbers, magnitude, copy);
+    reference_->issue(LargestMagnitude{numbers, magnitude});
+    reference_->issue(Quantise{numbers, magnitude, copy});
     return copy;
   }
   Tensor random(std::int64_t height, std::int64_t width, std::uint64_t stream) {
     TestTensor numbers(DType::bf16, {height, width});
     numbers.randomise(stream);
     const auto tensor = arena_.allocate(DType::bf16, {height, width});
-    reference_->copy(numbers, tensor);
+    reference_->issue(Copy{numbers, tensor});
     return tensor;
   }
   void check(Gpu& gpu, const Tensor& bias) const {
-    gpu.kernels().linear_forward_quantised(x, w, bias, y);
-    reference_->linear_forward_quantised(x, w, bias, wanted_);
+    gpu.kernels().issue(LinearForwardQuantised{x, w, bias, y});
+    reference_->issue(LinearForwardQuantised{x, w, bias, wanted_});
     CHECK(relative_error(Layer::values(y), Layer::values(wanted_)) < 1e-2);
   }
 
@@ -359,7 +359,8 @@ TEST_CASE("products are timed on numbers such as training has, in every type") {
   Gpu gpu;
   Fp8Layer layer;
   std::vector<GemmCall> quantised;
-  make_recording_kernels(quantised)->linear_forward_quantised(layer.x, layer.w, {}, layer.y);
+  make_gemm_collecting_kernels(quantised)->issue(
+      LinearForwardQuantised{layer.x, layer.w, {}, layer.y});
   for (const auto& calls : {Layer().calls(), quantised}) {
     controls().smallest_operand = std::numeric_limits<double>::infinity();
     controls().largest_operand = 0;
@@ -373,9 +374,9 @@ TEST_CASE("FP8 products are timed, and the fastest way is kept and taken") {
   Fp8Layer layer;
   const auto bias = layer.random(1, out, 3).reshape({out});
   std::vector<GemmCall> calls;
-  const auto recording = make_recording_kernels(calls);
-  recording->linear_forward_quantised(layer.x, layer.w, bias, layer.y);
-  recording->linear_forward_quantised(layer.x, layer.w, {}, layer.y);
+  const auto recording = make_gemm_collecting_kernels(calls);
+  recording->issue(LinearForwardQuantised{layer.x, layer.w, bias, layer.y});
+  recording->issue(LinearForwardQuantised{layer.x, layer.w, {}, layer.y});
   Gpu gpu;
   const Watch all;
   CHECK(gpu.tuning().choose(calls) == 2);

@@ -58,10 +58,10 @@ struct NcclOptions {
 /// rounded at every addition. A reduce-scatter followed by an all-gather still equals an all-reduce
 /// bitwise, where the array has equal parts. Collectives of a group run on a stream of its own, so
 /// that they overlap with kernels; messages between two members run on one more for each direction,
-/// whose communicator the first message makes. Works that are joined leave their end to the device.
-/// Waits have the deadline of the options, joined works too, from when the device has come to them;
-/// an error that NCCL meets later ends the next poll or wait, be it for the device (PeerError).
-/// After either, the group is aborted and of no more use.
+/// whose communicator the first message makes. Works that a stream waits for leave their end to the
+/// device. Waits have the deadline of the options, those of a stream too, from when the device has
+/// come to them; an error that NCCL meets later ends the next poll or wait, be it for the device
+/// (PeerError). After either, the group is aborted and of no more use.
 class NcclGroups {
  public:
   /// Collective over `host`, whose group meets this call. Host-blocking: yes. The device outlives

@@ -15,8 +15,8 @@ enum class ReduceOp { sum, max };
 
 /// A collective or a message under way. Waiting has the group's deadline; a peer that does not
 /// come ends in base::Error (ExitCode::peer) that names operation, group, sequence number and
-/// the missing ranks. A Work must be waited for or joined; dropping one that is under way is a
-/// defect.
+/// the missing ranks. A Work must be waited for, by the host or by a stream (`wait_on_stream`);
+/// dropping one that is under way is a defect.
 class Work {
  public:
   class Operation {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
+#include "trireme/device/operations.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <cstddef>
@@ -10,16 +11,15 @@
 
 namespace trireme::device {
 
-/// GEMM of a linear layer that was asked of kernels: which, and where its operands lie; not what
-/// they hold.
+/// Any one of `GemmOperations`: which, and where its operands lie; not what they hold.
 struct GemmCall {
   enum class Kind {
-    forward,            ///< linear_forward(x, w, bias, result)
-    quantised_forward,  ///< linear_forward_quantised({x, x_unscale}, {w, w_unscale}, bias, result)
-    gelu_forward,       ///< linear_gelu_forward(x, w, bias, wide, result)
-    backward_input,     ///< linear_backward_input(x = dy, w, result)
-    backward_gelu,      ///< linear_backward_gelu(x = dy, w, wide, result)
-    backward_weight,    ///< linear_backward_weight(x = dy, w = x, result, bias = d_bias)
+    forward,            ///< LinearForward{x, w, bias, result}
+    quantised_forward,  ///< LinearForwardQuantised{{x, x_unscale}, {w, w_unscale}, bias, result}
+    gelu_forward,       ///< LinearGeluForward{x, w, bias, wide, result}
+    backward_input,     ///< LinearBackwardInput{x = dy, w, result}
+    backward_gelu,      ///< LinearBackwardGelu{x = dy, w, wide, result}
+    backward_weight,    ///< LinearBackwardWeight{x = dy, w = x, result, bias = d_bias}
   };
   Kind kind = Kind::forward;
   Tensor x;
@@ -31,6 +31,26 @@ struct GemmCall {
   Tensor x_unscale{};
   Tensor w_unscale{};
 };
+
+inline GemmCall gemm_call(const LinearForward& linear) {
+  return {GemmCall::Kind::forward, linear.x, linear.w, linear.bias, {}, linear.y};
+}
+inline GemmCall gemm_call(const LinearForwardQuantised& linear) {
+  const auto& [x, w, bias, y] = linear;
+  return {GemmCall::Kind::quantised_forward, x.codes, w.codes, bias, {}, y, x.unscale, w.unscale};
+}
+inline GemmCall gemm_call(const LinearGeluForward& linear) {
+  return {GemmCall::Kind::gelu_forward, linear.x, linear.w, linear.bias, linear.wide, linear.y};
+}
+inline GemmCall gemm_call(const LinearBackwardInput& linear) {
+  return {GemmCall::Kind::backward_input, linear.dy, linear.w, {}, {}, linear.dx};
+}
+inline GemmCall gemm_call(const LinearBackwardGelu& linear) {
+  return {GemmCall::Kind::backward_gelu, linear.dy, linear.w, {}, linear.wide, linear.d_wide};
+}
+inline GemmCall gemm_call(const LinearBackwardWeight& linear) {
+  return {GemmCall::Kind::backward_weight, linear.dy, linear.x, linear.d_bias, {}, linear.dw};
+}
 
 /// Autotuning of GEMMs. A library has many candidate algorithms for one GEMM, whose speed is known
 /// only when they have run. The choice decides the last bits of results, so all ranks of a run

@@ -97,6 +97,6 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
 /// From now on the groups of layers (tp, pp, dp, embedding) move tensors of `device`, which
 /// outlives them, through the host; world stays the host's. On the host's own memory
 /// nothing changes. device_groups.hpp chooses between this and NCCL.
-void compute_on(device::Device& device, Cluster& cluster);
+void use_staged_groups(device::Device& device, Cluster& cluster);
 
 }  // namespace trireme::runtime

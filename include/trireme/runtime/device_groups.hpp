@@ -62,7 +62,7 @@ struct DeviceGroupsReport {
 /// the host's own memory nothing changes. Throws AgreedError (topology) where NCCL is wanted and
 /// cannot serve, and where what carries data between nodes breaks the rule; waits of NCCL's groups
 /// have the deadline of the options.
-DeviceGroupsReport compute_on(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
+DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
                               const DeviceGroupsOptions& options);
 
 }  // namespace trireme::runtime

@@ -66,11 +66,9 @@ std::vector<KernelWork> attention_work(Kernels& kernels, Memory& memory, DType d
     const double product = static_cast<double>(shape.batch * shape.heads * shape.seq) *
                            static_cast<double>(shape.seq * shape.head_dim);
     list.push_back({by + "attention forward, " + shape.name, dtype, 0,
-                    [=, &kernels](auto) { kernels.attention_forward(forward); }, 2 * product,
-                    &kernels});
+                    [=, &kernels](auto) { kernels.issue(forward); }, 2 * product, &kernels});
     list.push_back({by + "attention backward, " + shape.name, dtype, 0,
-                    [=, &kernels](auto) { kernels.attention_backward(backward); }, 5 * product,
-                    &kernels});
+                    [=, &kernels](auto) { kernels.issue(backward); }, 5 * product, &kernels});
   }
   return list;
 }

@@ -69,15 +69,15 @@ class Copier {
       : kernels_(kernels),
         from_(memory.arena.allocate(device::DType::f32, {bytes / 4})),
         to_(memory.arena.allocate(device::DType::f32, {bytes / 4})) {
-    kernels.fill(from_, 1.0F);
-    kernels.fill(to_, 2.0F);
+    kernels.issue(device::Fill{from_, 1.0F});
+    kernels.issue(device::Fill{to_, 2.0F});
   }
   /// Reads half of `bytes` and writes the other half, in pieces if need be.
   void copy(std::int64_t bytes) {
     for (auto left = bytes / 8; left > 0;) {
       const auto piece = std::min(left, from_.dim(0));
       if (next_ + piece > from_.dim(0)) next_ = 0;
-      kernels_.copy(from_.slice(0, next_, piece), to_.slice(0, next_, piece));
+      kernels_.issue(device::Copy{from_.slice(0, next_, piece), to_.slice(0, next_, piece)});
       next_ += piece;
       left -= piece;
     }

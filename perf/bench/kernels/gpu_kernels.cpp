@@ -71,7 +71,11 @@ class Gpu {
       set_random(kernels_, x, 1);
       set_random(kernels_, w, 2);
       const auto seconds = seconds_of(
-          kernels_, [&](auto) { kernels_.linear_forward(x, w, {}, y); }, 10);
+          kernels_,
+          [&](auto) {
+            kernels_.issue(device::LinearForward{x, w, {}, y});
+          },
+          10);
       const auto length = static_cast<double>(side);
       product_rate_[dtype] = 2 * length * length * length / seconds;
       write({{"ceiling", "product"},

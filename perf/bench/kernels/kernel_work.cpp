@@ -28,8 +28,8 @@ class Ring {
     }
     // Different numbers in each row, cheaply: results must not be all alike.
     for (std::int64_t row = 0; row < count_ * rows; ++row) {
-      kernels.fill(all_.slice(0, row, 1),
-                   base::philox_normal(1, 2, static_cast<std::uint64_t>(row)));
+      kernels.issue(device::Fill{all_.slice(0, row, 1),
+                                 base::philox_normal(1, 2, static_cast<std::uint64_t>(row))});
     }
   }
   /// Tensor `index` counted round the ring.
@@ -40,7 +40,8 @@ class Ring {
   /// A launch for each row would take seconds.
   void fill_gpu(Kernels& kernels) const {
     set_random(kernels, at(0), 1);
-    for (std::int64_t index = 1; index < count_; ++index) kernels.copy(at(0), at(index));
+    for (std::int64_t index = 1; index < count_; ++index)
+      kernels.issue(device::Copy{at(0), at(index)});
   }
 
   std::int64_t rows_;
@@ -51,7 +52,7 @@ class Ring {
 Tensor filled(Kernels& kernels, Memory& memory, DType dtype,
               std::initializer_list<std::int64_t> shape, float value) {
   auto tensor = memory.arena.allocate(dtype, shape);
-  kernels.fill(tensor, value);
+  kernels.issue(device::Fill{tensor, value});
   return tensor;
 }
 
@@ -77,58 +78,59 @@ void add_norms(std::vector<KernelWork>& list, Kernels& kernels, Memory& memory, 
   const auto d_bias = filled(kernels, memory, DType::f32, {shapes.hidden}, 0.0F);
   const auto one = ring.bytes();
   list.push_back({"layer norm forward, residual", dtype, 4 * one, [=, &kernels](auto call) {
-                    kernels.norm_forward({NormKind::layer, ring.at(4 * call), ring.at(4 * call + 1),
-                                          ring.at(4 * call + 2), weight, bias,
-                                          ring.at(4 * call + 3), mean, rstd, 1e-5F});
+                    kernels.issue(device::NormForward{NormKind::layer, ring.at(4 * call),
+                                                      ring.at(4 * call + 1), ring.at(4 * call + 2),
+                                                      weight, bias, ring.at(4 * call + 3), mean,
+                                                      rstd, 1e-5F});
                   }});
   list.push_back({"layer norm backward, residual", dtype, 4 * one, [=, &kernels](auto call) {
-                    kernels.norm_backward(
-                        {NormKind::layer, ring.at(4 * call), ring.at(4 * call + 1), weight, mean,
-                         rstd, ring.at(4 * call + 2), ring.at(4 * call + 3), d_weight, d_bias});
+                    kernels.issue(device::NormBackward{
+                        NormKind::layer, ring.at(4 * call), ring.at(4 * call + 1), weight, mean,
+                        rstd, ring.at(4 * call + 2), ring.at(4 * call + 3), d_weight, d_bias});
                   }});
   list.push_back({"rms norm forward", dtype, 2 * one, [=, &kernels](auto call) {
-                    kernels.norm_forward({NormKind::rms,
-                                          ring.at(2 * call),
-                                          {},
-                                          {},
-                                          weight,
-                                          {},
-                                          ring.at(2 * call + 1),
-                                          {},
-                                          rstd,
-                                          1e-5F});
+                    kernels.issue(device::NormForward{NormKind::rms,
+                                                      ring.at(2 * call),
+                                                      {},
+                                                      {},
+                                                      weight,
+                                                      {},
+                                                      ring.at(2 * call + 1),
+                                                      {},
+                                                      rstd,
+                                                      1e-5F});
                   }});
   list.push_back({"rms norm backward", dtype, 3 * one, [=, &kernels](auto call) {
-                    kernels.norm_backward({NormKind::rms,
-                                           ring.at(3 * call),
-                                           ring.at(3 * call + 1),
-                                           weight,
-                                           {},
-                                           rstd,
-                                           {},
-                                           ring.at(3 * call + 2),
-                                           d_weight,
-                                           {}});
+                    kernels.issue(device::NormBackward{NormKind::rms,
+                                                       ring.at(3 * call),
+                                                       ring.at(3 * call + 1),
+                                                       weight,
+                                                       {},
+                                                       rstd,
+                                                       {},
+                                                       ring.at(3 * call + 2),
+                                                       d_weight,
+                                                       {}});
                   }});
 }
 
 void add_gates(std::vector<KernelWork>& list, Kernels& kernels, DType dtype, const Ring& ring) {
   const auto one = ring.bytes();
   list.push_back({"gelu forward", dtype, 2 * one, [=, &kernels](auto call) {
-                    kernels.gelu_forward(ring.at(2 * call), ring.at(2 * call + 1));
+                    kernels.issue(device::GeluForward{ring.at(2 * call), ring.at(2 * call + 1)});
                   }});
   list.push_back({"gelu backward", dtype, 3 * one, [=, &kernels](auto call) {
-                    kernels.gelu_backward(ring.at(3 * call), ring.at(3 * call + 1),
-                                          ring.at(3 * call + 2));
+                    kernels.issue(device::GeluBackward{ring.at(3 * call), ring.at(3 * call + 1),
+                                                       ring.at(3 * call + 2)});
                   }});
   list.push_back({"swiglu forward", dtype, 3 * one, [=, &kernels](auto call) {
-                    kernels.swiglu_forward(ring.at(3 * call), ring.at(3 * call + 1),
-                                           ring.at(3 * call + 2));
+                    kernels.issue(device::SwigluForward{ring.at(3 * call), ring.at(3 * call + 1),
+                                                        ring.at(3 * call + 2)});
                   }});
   list.push_back({"swiglu backward", dtype, 5 * one, [=, &kernels](auto call) {
-                    kernels.swiglu_backward(ring.at(5 * call), ring.at(5 * call + 1),
-                                            ring.at(5 * call + 2), ring.at(5 * call + 3),
-                                            ring.at(5 * call + 4));
+                    kernels.issue(device::SwigluBackward{
+                        ring.at(5 * call), ring.at(5 * call + 1), ring.at(5 * call + 2),
+                        ring.at(5 * call + 3), ring.at(5 * call + 4)});
                   }});
 }
 
@@ -136,15 +138,19 @@ void add_elementwise(std::vector<KernelWork>& list, Kernels& kernels, DType dtyp
                      const Ring& other) {
   const auto one = ring.bytes();
   list.push_back({"add", dtype, 3 * one, [=, &kernels](auto call) {
-                    kernels.add(ring.at(3 * call), ring.at(3 * call + 1), ring.at(3 * call + 2));
+                    kernels.issue(device::Add{ring.at(3 * call), ring.at(3 * call + 1),
+                                              ring.at(3 * call + 2)});
                   }});
-  list.push_back(
-      {"fill", dtype, one, [=, &kernels](auto call) { kernels.fill(ring.at(call), 1.0F); }});
-  list.push_back({"copy to the other type", dtype, one + other.bytes(),
-                  [=, &kernels](auto call) { kernels.copy(ring.at(call), other.at(call)); }});
+  list.push_back({"fill", dtype, one, [=, &kernels](auto call) {
+                    kernels.issue(device::Fill{ring.at(call), 1.0F});
+                  }});
+  list.push_back({"copy to the other type", dtype, one + other.bytes(), [=, &kernels](auto call) {
+                    kernels.issue(device::Copy{ring.at(call), other.at(call)});
+                  }});
   list.push_back({"dropout", dtype, 2 * one, [=, &kernels](auto call) {
                     const auto x = ring.at(2 * call);
-                    kernels.dropout(x, {0.1F, 1, 2, 0, 0, x.dim(1)}, ring.at(2 * call + 1));
+                    kernels.issue(device::ApplyDropout{
+                        x, {0.1F, 1, 2, 0, 0, x.dim(1)}, ring.at(2 * call + 1)});
                   }});
 }
 
@@ -161,23 +167,25 @@ void add_positional(std::vector<KernelWork>& list, Kernels& kernels, Memory& mem
   const auto one = ring.bytes();
   const auto in_f32 = shapes.rows * shapes.hidden * 4;
   const auto heads = shapes.heads;
-  list.push_back(
-      {"rotary", dtype, 2 * one, [=, &kernels](auto call) {
-         const auto x = ring.at(call);
-         kernels.rotary(x.reshape({1, x.dim(0), heads, x.dim(1) / heads}), cosine, sine, 0, false);
-       }});
+  list.push_back({"rotary", dtype, 2 * one, [=, &kernels](auto call) {
+                    const auto x = ring.at(call);
+                    kernels.issue(device::Rotary{x.reshape({1, x.dim(0), heads, x.dim(1) / heads}),
+                                                 cosine, sine, 0, false});
+                  }});
   list.push_back({"embedding forward", dtype, 2 * one, [=, &kernels](auto call) {
-                    kernels.embedding_forward(tokens, table, 0, ring.at(call));
+                    kernels.issue(device::EmbeddingForward{tokens, table, 0, ring.at(call)});
                   }});
   list.push_back({"embedding backward", dtype, one + 2 * in_f32, [=, &kernels](auto call) {
-                    kernels.embedding_backward(tokens, ring.at(call), 0, d_table);
+                    kernels.issue(device::EmbeddingBackward{tokens, ring.at(call), 0, d_table});
                   }});
-  list.push_back({"add positions", dtype, 3 * one, [=, &kernels](auto call) {
-                    kernels.add_positions(ring.at(call), positions, positions.dim(0), 0);
-                  }});
-  list.push_back({"add positions backward", dtype, one + 2 * in_f32, [=, &kernels](auto call) {
-                    kernels.add_positions_backward(ring.at(call), positions.dim(0), d_positions);
-                  }});
+  list.push_back(
+      {"add positions", dtype, 3 * one, [=, &kernels](auto call) {
+         kernels.issue(device::AddPositions{ring.at(call), positions, positions.dim(0), 0});
+       }});
+  list.push_back(
+      {"add positions backward", dtype, one + 2 * in_f32, [=, &kernels](auto call) {
+         kernels.issue(device::AddPositionsBackward{ring.at(call), positions.dim(0), d_positions});
+       }});
 }
 
 }  // namespace
@@ -205,10 +213,10 @@ std::vector<KernelWork> logit_work(Kernels& kernels, Memory& memory, DType dtype
   const auto one = logits.bytes();
   return {{"cross-entropy statistics", dtype, one,
            [=, &kernels](auto call) {
-             kernels.cross_entropy_stats(logits.at(call), targets, 0, stats);
+             kernels.issue(device::CrossEntropyStats{logits.at(call), targets, 0, stats});
            }},
           {"cross-entropy gradient", dtype, 2 * one, [=, &kernels](auto call) {
-             kernels.cross_entropy_gradient(logits.at(call), targets, 0, lse, 1.0F);
+             kernels.issue(device::CrossEntropyGradient{logits.at(call), targets, 0, lse, 1.0F});
            }}};
 }
 
@@ -225,8 +233,12 @@ std::vector<KernelWork> parameter_work(Kernels& kernels, Memory& memory, DType d
   const auto parameter = [=](auto call) { return rounded ? narrow.at(call) : master.at(call); };
   const auto copied = rounded ? narrow.bytes() : std::int64_t{0};
   const auto adamw = [=, &kernels](auto call, const device::StochasticRounding& rounding) {
-    kernels.adamw({1e-4F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, call + 1, rounding}, gradient.at(call),
-                  master.at(call), first.at(call), second.at(call), parameter(call));
+    kernels.issue(device::AdamWUpdate{{1e-4F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, call + 1, rounding},
+                                      gradient.at(call),
+                                      master.at(call),
+                                      first.at(call),
+                                      second.at(call),
+                                      parameter(call)});
   };
   // Rows as long as a rank's part of a matrix.
   const device::StochasticRounding rounding{.seed = 1, .stream = 2, .width = 768, .stride = 1536};
@@ -234,15 +246,22 @@ std::vector<KernelWork> parameter_work(Kernels& kernels, Memory& memory, DType d
       {"adamw", dtype, 7 * one + copied, [=](auto call) { adamw(call, {}); }},
       {"momentum sgd", dtype, 5 * one + copied,
        [=, &kernels](auto call) {
-         kernels.sgd({1e-4F, 0.9F, 0.1F, 1.0F}, gradient.at(call), master.at(call), first.at(call),
-                     parameter(call));
+         kernels.issue(device::SgdUpdate{{1e-4F, 0.9F, 0.1F, 1.0F},
+                                         gradient.at(call),
+                                         master.at(call),
+                                         first.at(call),
+                                         parameter(call)});
        }},
       {"sum of squares", dtype, one,
        [=, &kernels](auto call) { kernels.sum_of_squares(gradient.at(call)); }},
       {"zero gradients", dtype, one,
-       [=, &kernels](auto call) { kernels.fill(gradient.at(call), 0.0F); }},
+       [=, &kernels](auto call) {
+         kernels.issue(device::Fill{gradient.at(call), 0.0F});
+       }},
       {"accumulate gradients", dtype, 2 * one + (rounded ? narrow.bytes() : one),
-       [=, &kernels](auto call) { kernels.accumulate(parameter(call), gradient.at(call)); }}};
+       [=, &kernels](auto call) {
+         kernels.issue(device::Accumulate{parameter(call), gradient.at(call)});
+       }}};
   if (rounded) {
     list.push_back({"adamw rounding at random", dtype, 7 * one + copied,
                     [=](auto call) { adamw(call, rounding); }});

@@ -21,14 +21,18 @@ std::vector<KernelWork> quantise_work(Kernels& kernels, Memory& memory, DType dt
     return whole.slice(0, call % sets * rows, rows);
   };
   set_random(kernels, part(numbers, 0), 1);
-  for (std::int64_t set = 1; set < sets; ++set) kernels.copy(part(numbers, 0), part(numbers, set));
-  kernels.largest_magnitude(numbers, magnitude);
+  for (std::int64_t set = 1; set < sets; ++set)
+    kernels.issue(device::Copy{part(numbers, 0), part(numbers, set)});
+  kernels.issue(device::LargestMagnitude{numbers, magnitude});
   const auto count = shapes.rows * shapes.hidden;
   const auto bytes = count * static_cast<std::int64_t>(device::size_of(dtype));
   return {{"largest magnitude", dtype, bytes,
-           [=, &kernels](auto call) { kernels.largest_magnitude(part(numbers, call), magnitude); }},
+           [=, &kernels](auto call) {
+             kernels.issue(device::LargestMagnitude{part(numbers, call), magnitude});
+           }},
           {"quantise to e4m3", dtype, bytes + count, [=, &kernels](auto call) {
-             kernels.quantise(part(numbers, call), magnitude, {part(codes, call), unscale});
+             kernels.issue(
+                 device::Quantise{part(numbers, call), magnitude, {part(codes, call), unscale}});
            }}};
 }
 
@@ -39,8 +43,8 @@ KernelWork fp8_product_work(Kernels& kernels, Memory& memory, std::int64_t side)
     const Quantised copy{memory.arena.allocate(DType::e4m3, {side, side}),
                          memory.arena.allocate(DType::f32, {1})};
     set_random(kernels, numbers, seed);
-    kernels.largest_magnitude(numbers, magnitude);
-    kernels.quantise(numbers, magnitude, copy);
+    kernels.issue(device::LargestMagnitude{numbers, magnitude});
+    kernels.issue(device::Quantise{numbers, magnitude, copy});
     return copy;
   };
   const auto x = operand(1);
@@ -48,7 +52,9 @@ KernelWork fp8_product_work(Kernels& kernels, Memory& memory, std::int64_t side)
   const auto y = memory.arena.allocate(DType::bf16, {side, side});
   const auto length = static_cast<double>(side);
   return {"product of FP8 copies", DType::bf16, 0,
-          [=, &kernels](auto) { kernels.linear_forward_quantised(x, w, {}, y); },
+          [=, &kernels](auto) {
+            kernels.issue(device::LinearForwardQuantised{x, w, {}, y});
+          },
           2 * length * length * length};
 }
 

@@ -63,14 +63,14 @@ class Layer {
   }
 
   void run() {
-    kernels_->linear_forward(x_, up_, {}, wide_);
-    kernels_->gelu_forward(wide_, wider_);
-    kernels_->linear_forward(wider_, down_, {}, y_);
-    kernels_->add(x_, y_, y_);
-    kernels_->linear_backward_input(y_, down_, wider_);
-    kernels_->gelu_backward(wider_, wide_, wide_);
-    kernels_->linear_backward_weight(wide_, x_, d_up_, {});
-    kernels_->linear_backward_input(wide_, up_, y_);
+    kernels_->issue(device::LinearForward{x_, up_, {}, wide_});
+    kernels_->issue(device::GeluForward{wide_, wider_});
+    kernels_->issue(device::LinearForward{wider_, down_, {}, y_});
+    kernels_->issue(device::Add{x_, y_, y_});
+    kernels_->issue(device::LinearBackwardInput{y_, down_, wider_});
+    kernels_->issue(device::GeluBackward{wider_, wide_, wide_});
+    kernels_->issue(device::LinearBackwardWeight{wide_, x_, d_up_, {}});
+    kernels_->issue(device::LinearBackwardInput{wide_, up_, y_});
   }
 
  private:
@@ -79,7 +79,7 @@ class Layer {
 
   device::Tensor take(std::initializer_list<std::int64_t> shape) {
     auto tensor = arena_.allocate(device::DType::f32, shape);
-    kernels_->fill(tensor, 0.01F);
+    kernels_->issue(device::Fill{tensor, 0.01F});
     return tensor;
   }
 

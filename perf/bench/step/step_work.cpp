@@ -45,7 +45,8 @@ class StepCalls {
  private:
   Tensor take(DType dtype, std::initializer_list<std::int64_t> shape) {
     auto tensor = arena_.allocate(dtype, shape);
-    if (dtype != DType::i32) kernels_.fill(tensor, 0.01F * static_cast<float>(++taken_));
+    if (dtype != DType::i32)
+      kernels_.issue(device::Fill{tensor, 0.01F * static_cast<float>(++taken_)});
     return tensor;
   }
 
@@ -62,12 +63,15 @@ class StepCalls {
     const auto operations = 2.0 * static_cast<double>(rows_) * static_cast<double>(w.dim(0)) *
                             static_cast<double>(w.dim(1));
     auto& kernels = kernels_;
-    add("products", name + " forward", times, operations,
-        [=, &kernels] { kernels.linear_forward(x, w, bias, y); });
-    add("products", name + " backward input", times, operations,
-        [=, &kernels] { kernels.linear_backward_input(y, w, x); });
-    add("products", name + " backward weight", times, operations,
-        [=, &kernels] { kernels.linear_backward_weight(y, x, dw, {}); });
+    add("products", name + " forward", times, operations, [=, &kernels] {
+      kernels.issue(device::LinearForward{x, w, bias, y});
+    });
+    add("products", name + " backward input", times, operations, [=, &kernels] {
+      kernels.issue(device::LinearBackwardInput{y, w, x});
+    });
+    add("products", name + " backward weight", times, operations, [=, &kernels] {
+      kernels.issue(device::LinearBackwardWeight{y, x, dw, {}});
+    });
   }
 
   void add_layer_products() {
@@ -99,10 +103,8 @@ class StepCalls {
     // Half of the scores are masked: two products forward, five backward.
     const double product = static_cast<double>(batch_ * seq_ * seq_ * hidden);
     auto& kernels = kernels_;
-    add("attention", "forward", layers, 2 * product,
-        [=, &kernels] { kernels.attention_forward(forward); });
-    add("attention", "backward", layers, 5 * product,
-        [=, &kernels] { kernels.attention_backward(backward); });
+    add("attention", "forward", layers, 2 * product, [=, &kernels] { kernels.issue(forward); });
+    add("attention", "backward", layers, 5 * product, [=, &kernels] { kernels.issue(backward); });
   }
 
   void add_norms() {
@@ -129,17 +131,20 @@ class StepCalls {
                                         take(DType::f32, {hidden}),
                                         take(DType::f32, {hidden})};
     auto& kernels = kernels_;
-    add("norms", "forward", 2 * layers + 1, 0, [=, &kernels] { kernels.norm_forward(forward); });
-    add("norms", "backward", 2 * layers + 1, 0, [=, &kernels] { kernels.norm_backward(backward); });
+    add("norms", "forward", 2 * layers + 1, 0, [=, &kernels] { kernels.issue(forward); });
+    add("norms", "backward", 2 * layers + 1, 0, [=, &kernels] { kernels.issue(backward); });
   }
 
   void add_activations() {
     const auto x = take(dtype_, {rows_, 4 * hidden});
     const auto y = take(dtype_, {rows_, 4 * hidden});
     auto& kernels = kernels_;
-    add("activations", "gelu forward", layers, 0, [=, &kernels] { kernels.gelu_forward(x, y); });
-    add("activations", "gelu backward", layers, 0,
-        [=, &kernels] { kernels.gelu_backward(y, x, y); });
+    add("activations", "gelu forward", layers, 0, [=, &kernels] {
+      kernels.issue(device::GeluForward{x, y});
+    });
+    add("activations", "gelu backward", layers, 0, [=, &kernels] {
+      kernels.issue(device::GeluBackward{y, x, y});
+    });
   }
 
   void add_head() {
@@ -156,13 +161,15 @@ class StepCalls {
     const auto d_table = take(DType::f32, {vocabulary, hidden});
     add_linear("head", 1, x, table, logits);
     auto& kernels = kernels_;
-    add("cross-entropy", "statistics", 1, 0,
-        [=, &kernels] { kernels.cross_entropy_stats(logits, tokens, 0, stats); });
-    add("cross-entropy", "gradient", 1, 0,
-        [=, &kernels] { kernels.cross_entropy_gradient(logits, tokens, 0, lse, 1e-3F); });
+    add("cross-entropy", "statistics", 1, 0, [=, &kernels] {
+      kernels.issue(device::CrossEntropyStats{logits, tokens, 0, stats});
+    });
+    add("cross-entropy", "gradient", 1, 0, [=, &kernels] {
+      kernels.issue(device::CrossEntropyGradient{logits, tokens, 0, lse, 1e-3F});
+    });
     add("embedding", "forward and backward", 1, 0, [=, &kernels] {
-      kernels.embedding_forward(tokens, table, 0, x);
-      kernels.embedding_backward(tokens, x, 0, d_table);
+      kernels.issue(device::EmbeddingForward{tokens, table, 0, x});
+      kernels.issue(device::EmbeddingBackward{tokens, x, 0, d_table});
     });
   }
 
@@ -173,11 +180,13 @@ class StepCalls {
     const auto second = take(DType::f32, {parameter_count});
     const auto parameter = dtype_ == DType::bf16 ? take(dtype_, {parameter_count}) : master;
     auto& kernels = kernels_;
-    add("optimizer", "zero gradients", 1, 0, [=, &kernels] { kernels.fill(gradient, 0.0F); });
+    add("optimizer", "zero gradients", 1, 0, [=, &kernels] {
+      kernels.issue(device::Fill{gradient, 0.0F});
+    });
     add("optimizer", "gradient norm", 1, 0, [=, &kernels] { kernels.sum_of_squares(gradient); });
     add("optimizer", "adamw", 1, 0, [=, &kernels] {
-      kernels.adamw({1e-4F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, 1}, gradient, master, first, second,
-                    parameter);
+      kernels.issue(device::AdamWUpdate{
+          {1e-4F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, 1}, gradient, master, first, second, parameter});
     });
   }
 

@@ -59,9 +59,9 @@ BenchGroups groups_of_gpus(comm::MpiRuntime& mpi, const base::Environment& envir
     made.device = &made.kernels->device();
     const auto wish =
         backend == "nccl" ? runtime::DeviceGroups::nccl : runtime::DeviceGroups::staged;
-    auto report =
-        runtime::compute_on(*made.device, cluster, mpi,
-                            {.wish = wish, .nccl = nccl, .rdma = runtime::RdmaRule::optional});
+    auto report = runtime::use_device_groups(
+        *made.device, cluster, mpi,
+        {.wish = wish, .nccl = nccl, .rdma = runtime::RdmaRule::optional});
     if (backend == "nccl") made.transport = std::move(report.transport.sentence);
     made.groups.push_back(group_of(cluster, axis.group));
     made.clusters.push_back(std::move(cluster));

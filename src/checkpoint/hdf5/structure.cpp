@@ -89,7 +89,7 @@ void check_shard(const std::filesystem::path& path, const Offsets& expected) {
   for (const auto& [name, offset] : expected) {
     auto dataset = open_dataset(file, name);
     if (error || storage_offset(dataset) != offset || offset % alignment_bytes != 0 ||
-        storage_bytes(dataset) > file_bytes - offset) {
+        offset > file_bytes || storage_bytes(dataset) > file_bytes - offset) {
       throw base::Error(
           base::ExitCode::checkpoint,
           base::format("'{}': dataset '{}' is not where HDF5 put it (the disk may be full)",

@@ -15,7 +15,6 @@
 #include <thread>
 
 namespace trireme::comm {
-namespace {}  // namespace
 
 const char* name(Backend backend) {
   switch (backend) {

@@ -14,7 +14,7 @@
 namespace trireme::device {
 namespace {
 
-class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
+class CudaKernels final : public cuda::OwnKernels<cuda::Launcher, cuda::LinearGemm> {
  public:
   CudaKernels(int gpu, const cuda::CublasLt& cublaslt, const std::string& gpu_name)
       : device_(gpu),
@@ -51,41 +51,6 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     return &gemm_;
   }
 
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
-    use_gpu();
-    gemm_.backward_input(dy, w, dx);
-  }
-  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
-                                const Tensor& y) override {
-    use_gpu();
-    if (bias && gemm_.forward_quantised_and_bias(x, w, bias, y)) return;
-    gemm_.forward_quantised(x, w, y);
-    if (bias) cuda::add_bias(start(), bias, y);
-  }
-  void linear_gelu_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& wide,
-                           const Tensor& y) override {
-    use_gpu();
-    if (gemm_.gelu_forward({GemmCall::Kind::gelu_forward, x, w, bias, wide, y})) return;
-    OwnKernels::linear_gelu_forward(x, w, bias, wide, y);
-  }
-  void linear_backward_gelu(const Tensor& dy, const Tensor& w, const Tensor& wide,
-                            const Tensor& d_wide) override {
-    use_gpu();
-    if (gemm_.backward_gelu({GemmCall::Kind::backward_gelu, dy, w, {}, wide, d_wide})) return;
-    OwnKernels::linear_backward_gelu(dy, w, wide, d_wide);
-  }
-  void attention_forward(const Attention& attention) override {
-    use_gpu();
-    auto* const fused = attention_->fused();
-    if (fused != nullptr && fused->forward(attention)) return;
-    OwnKernels::attention_forward(attention);
-  }
-  void attention_backward(const AttentionBackward& backward) override {
-    use_gpu();
-    auto* const fused = attention_->fused();
-    if (fused != nullptr && fused->backward(backward)) return;
-    OwnKernels::attention_backward(backward);
-  }
   // Each sum has a place of its own for its result, which a CUDA graph would write again.
   void start_sum_of_squares(const Tensor& x) override {
     device_.expect_no_capture("a sum for the host");
@@ -108,29 +73,31 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher> {
     launcher_.reset();
     return launcher_;
   }
-  void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
+  cuda::LinearGemm& gemm() override {
     use_gpu();
-    gemm_.forward(x, w, y);
+    return gemm_;
   }
-  bool multiply_forward_and_bias(const Tensor& x, const Tensor& w, const Tensor& bias,
-                                 const Tensor& y) override {
-    use_gpu();
-    return gemm_.forward_and_bias(x, w, bias, y);
-  }
-  void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
-    use_gpu();
-    gemm_.backward_weight(dy, x, dw);
-  }
-  bool multiply_backward_weight_and_bias(const Tensor& dy, const Tensor& x, const Tensor& dw,
-                                         const Tensor& d_bias) override {
-    use_gpu();
-    launcher_.reset();
+  bool multiply_and_add_bias_gradient(const LinearBackwardWeight& linear) override {
+    auto& launcher = start();
     // The library overwrites; gradients are added to.
-    const Tensor sums(launcher_.take(d_bias.byte_count()), DType::f32, {d_bias.dim(0)});
-    const GemmCall call{GemmCall::Kind::backward_weight, dy, x, sums, {}, dw};
-    if (!gemm_.backward_weight_and_bias(call)) return false;
-    cuda::accumulate(launcher_, sums, d_bias);
+    const auto& d_bias = linear.d_bias;
+    const Tensor sums(launcher.take(d_bias.byte_count()), DType::f32, {d_bias.dim(0)});
+    if (!gemm_.backward_weight_and_bias(
+            gemm_call(LinearBackwardWeight{linear.dy, linear.x, linear.dw, sums}))) {
+      return false;
+    }
+    cuda::issue_own(launcher, Accumulate{sums, d_bias});
     return true;
+  }
+  bool run_fused(const Attention& attention) override {
+    use_gpu();
+    auto* const fused = attention_->fused();
+    return fused != nullptr && fused->forward(attention);
+  }
+  bool run_fused(const AttentionBackward& backward) override {
+    use_gpu();
+    auto* const fused = attention_->fused();
+    return fused != nullptr && fused->backward(backward);
   }
 
   cuda::CudaDevice device_;

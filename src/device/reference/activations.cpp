@@ -36,7 +36,9 @@ float gelu_derivative(float x) {
 
 }  // namespace
 
-void swiglu_forward(const Tensor& gate, const Tensor& up, const Tensor& y) {
+template <>
+void run(const SwigluForward& operation) {
+  const auto& [gate, up, y] = operation;
   expect_same_shape(gate, up);
   expect_same_shape(gate, y);
   const Rows rows(gate);
@@ -54,8 +56,9 @@ void swiglu_forward(const Tensor& gate, const Tensor& up, const Tensor& y) {
   });
 }
 
-void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, const Tensor& d_gate,
-                     const Tensor& d_up) {
+template <>
+void run(const SwigluBackward& operation) {
+  const auto& [dy, gate, up, d_gate, d_up] = operation;
   expect_same_shape(dy, gate);
   expect_same_shape(dy, up);
   expect_same_shape(dy, d_gate);
@@ -81,7 +84,9 @@ void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, con
   });
 }
 
-void gelu_forward(const Tensor& x, const Tensor& y) {
+template <>
+void run(const GeluForward& operation) {
+  const auto& [x, y] = operation;
   expect_same_shape(x, y);
   const Rows rows(x);
   with_type(x.dtype(), [&](auto element) {
@@ -94,7 +99,9 @@ void gelu_forward(const Tensor& x, const Tensor& y) {
   });
 }
 
-void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx) {
+template <>
+void run(const GeluBackward& operation) {
+  const auto& [dy, x, dx] = operation;
   expect_same_shape(dy, x);
   expect_same_shape(dy, dx);
   const Rows rows(dy);
@@ -111,7 +118,9 @@ void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx) {
   });
 }
 
-void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y) {
+template <>
+void run(const ApplyDropout& operation) {
+  const auto& [x, dropout, y] = operation;
   expect_same_shape(x, y);
   const Rows rows(x);
   const DropoutMask mask(dropout);
@@ -131,8 +140,9 @@ void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y) {
   });
 }
 
-void rotary(const Tensor& x, const Tensor& cos_table, const Tensor& sin_table,
-            std::int64_t first_position, bool inverse) {
+template <>
+void run(const Rotary& operation) {
+  const auto& [x, cos_table, sin_table, first_position, inverse] = operation;
   const auto half = x.dim(3) / 2;
   TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && cos_table.dim(1) == half &&
                      first_position >= 0 && first_position + x.dim(1) <= cos_table.dim(0),

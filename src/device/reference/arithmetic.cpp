@@ -7,7 +7,9 @@
 
 namespace trireme::device::reference {
 
-void fill(const Tensor& x, float value) {
+template <>
+void run(const Fill& operation) {
+  const auto& [x, value] = operation;
   const Rows rows(x);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -18,7 +20,9 @@ void fill(const Tensor& x, float value) {
   });
 }
 
-void copy(const Tensor& from, const Tensor& to) {
+template <>
+void run(const Copy& operation) {
+  const auto& [from, to] = operation;
   expect_same_shape(from, to);
   const Rows rows(from);
   const Rows to_rows(to);
@@ -40,7 +44,9 @@ void copy(const Tensor& from, const Tensor& to) {
   });
 }
 
-void add(const Tensor& x, const Tensor& y, const Tensor& z) {
+template <>
+void run(const Add& operation) {
+  const auto& [x, y, z] = operation;
   expect_same_shape(x, y);
   expect_same_shape(x, z);
   const Rows rows(x);
@@ -57,7 +63,9 @@ void add(const Tensor& x, const Tensor& y, const Tensor& z) {
   });
 }
 
-void accumulate(const Tensor& x, const Tensor& sum) {
+template <>
+void run(const Accumulate& operation) {
+  const auto& [x, sum] = operation;
   expect_same_shape(x, sum);
   const Rows rows(x);
   const Rows sum_rows(sum);

@@ -173,7 +173,8 @@ void backward_head(const AttentionBackward& backward, std::int64_t sequence, std
 
 }  // namespace
 
-void attention_forward(const Attention& attention) {
+template <>
+void run(const Attention& attention) {
   expect_shapes(attention);
   with_type(attention.q.dtype(), [&](auto element) {
     std::vector<float> row(static_cast<std::size_t>(attention.k.dim(1)));
@@ -187,7 +188,8 @@ void attention_forward(const Attention& attention) {
   });
 }
 
-void attention_backward(const AttentionBackward& backward) {
+template <>
+void run(const AttentionBackward& backward) {
   expect_shapes(backward.forward);
   expect_same_shape(backward.forward.q, backward.dq);
   expect_same_shape(backward.forward.k, backward.dk);

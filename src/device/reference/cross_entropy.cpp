@@ -9,8 +9,9 @@
 
 namespace trireme::device::reference {
 
-void cross_entropy_stats(const Tensor& logits, const Tensor& targets, std::int64_t first_token,
-                         const Tensor& stats) {
+template <>
+void run(const CrossEntropyStats& operation) {
+  const auto& [logits, targets, first_token, stats] = operation;
   const Rows rows(logits);
   TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
                      stats.dim(0) == 3 && stats.dim(1) == rows.count(),
@@ -37,8 +38,9 @@ void cross_entropy_stats(const Tensor& logits, const Tensor& targets, std::int64
   });
 }
 
-void cross_entropy_gradient(const Tensor& logits, const Tensor& targets, std::int64_t first_token,
-                            const Tensor& lse, float scale) {
+template <>
+void run(const CrossEntropyGradient& operation) {
+  const auto& [logits, targets, first_token, lse, scale] = operation;
   const Rows rows(logits);
   TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
                      lse.element_count() == rows.count(),
@@ -57,8 +59,9 @@ void cross_entropy_gradient(const Tensor& logits, const Tensor& targets, std::in
   });
 }
 
-void cross_entropy_combine(const Tensor& stats, const Tensor& targets, const Tensor& lse,
-                           const Tensor& losses) {
+template <>
+void run(const CrossEntropyCombine& operation) {
+  const auto& [stats, targets, lse, losses] = operation;
   const auto parts = stats.dim(0);
   const auto rows = stats.dim(2);
   TRIREME_EXPECT(stats.contiguous() && targets.element_count() == rows &&

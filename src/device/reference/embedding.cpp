@@ -5,8 +5,9 @@
 
 namespace trireme::device::reference {
 
-void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
-                       const Tensor& out) {
+template <>
+void run(const EmbeddingForward& operation) {
+  const auto& [tokens, table, first_token, out] = operation;
   const Rows from(table);
   const Rows to(out);
   TRIREME_EXPECT(
@@ -24,8 +25,9 @@ void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t f
   });
 }
 
-void embedding_backward(const Tensor& tokens, const Tensor& d_out, std::int64_t first_token,
-                        const Tensor& d_table) {
+template <>
+void run(const EmbeddingBackward& operation) {
+  const auto& [tokens, d_out, first_token, d_table] = operation;
   const Rows from(d_out);
   const Rows to(d_table);
   TRIREME_EXPECT(
@@ -44,8 +46,9 @@ void embedding_backward(const Tensor& tokens, const Tensor& d_out, std::int64_t 
   });
 }
 
-void add_positions(const Tensor& x, const Tensor& table, std::int64_t seq,
-                   std::int64_t first_position) {
+template <>
+void run(const AddPositions& operation) {
+  const auto& [x, table, seq, first_position] = operation;
   const Rows rows(x);
   const Rows positions(table);
   TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && first_position >= 0 &&
@@ -63,7 +66,9 @@ void add_positions(const Tensor& x, const Tensor& table, std::int64_t seq,
   });
 }
 
-void add_positions_backward(const Tensor& dx, std::int64_t seq, const Tensor& d_table) {
+template <>
+void run(const AddPositionsBackward& operation) {
+  const auto& [dx, seq, d_table] = operation;
   const Rows rows(dx);
   const Rows positions(d_table);
   TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && seq <= positions.count(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/elements.hpp"
+#include "device/fused_operations.hpp"
 #include "device/reference/reference.hpp"
 #include "device/rows.hpp"
 
@@ -91,7 +92,9 @@ void multiply(const Extent& extent, const Matrix<A>& a, const Matrix<B>& b, Fini
 
 }  // namespace
 
-void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
+template <>
+void run(const LinearForward& operation) {
+  const auto& [x, w, bias, y] = operation;
   const Extent extent{Rows(x).count(), w.dim(0), w.dim(1)};
   TRIREME_EXPECT(Rows(x).width() == extent.inner && Rows(y).width() == extent.columns &&
                      Rows(y).count() == extent.rows,
@@ -112,7 +115,9 @@ void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
   });
 }
 
-void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) {
+template <>
+void run(const LinearBackwardInput& operation) {
+  const auto& [dy, w, dx] = operation;
   const Extent extent{Rows(dy).count(), w.dim(1), w.dim(0)};
   TRIREME_EXPECT(Rows(dy).width() == extent.inner && Rows(dx).width() == extent.columns &&
                      Rows(dx).count() == extent.rows,
@@ -128,8 +133,9 @@ void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) 
   });
 }
 
-void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
-                            const Tensor& d_bias) {
+template <>
+void run(const LinearBackwardWeight& operation) {
+  const auto& [dy, x, dw, d_bias] = operation;
   const Extent extent{dw.dim(0), dw.dim(1), Rows(x).count()};
   TRIREME_EXPECT(Rows(dy).width() == extent.rows && Rows(x).width() == extent.columns &&
                      Rows(dy).count() == extent.inner,
@@ -152,6 +158,16 @@ void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw,
       d_bias.f32()[column] += static_cast<float>(sum);
     }
   });
+}
+
+template <>
+void run(const LinearGeluForward& fused) {
+  run_parts(fused, [](const auto& part) { run(part); });
+}
+
+template <>
+void run(const LinearBackwardGelu& fused) {
+  run_parts(fused, [](const auto& part) { run(part); });
 }
 
 }  // namespace trireme::device::reference

@@ -101,7 +101,8 @@ void backward(const NormBackward& norm) {
 
 }  // namespace
 
-void norm_forward(const NormForward& norm) {
+template <>
+void run(const NormForward& norm) {
   expect_same_shape(norm.x, norm.y);
   const Rows x_rows(norm.x);
   const Rows y_rows(norm.y);
@@ -128,7 +129,8 @@ void norm_forward(const NormForward& norm) {
   });
 }
 
-void norm_backward(const NormBackward& norm) {
+template <>
+void run(const NormBackward& norm) {
   expect_same_shape(norm.dy, norm.x);
   expect_same_shape(norm.dy, norm.dx);
   TRIREME_EXPECT(norm.weight.element_count() == Rows(norm.dy).width(),

@@ -13,11 +13,30 @@ void expect_run(const Tensor& run, std::int64_t count) {
                  "optimizers work on contiguous runs of equal length");
 }
 
+}  // namespace
+
+template <>
+void run(const RoundStochastically& operation) {
+  const auto& [master, rounding, parameter] = operation;
+  TRIREME_EXPECT(rounding.active(), "rounding at random knows the width of its box");
+  const auto count = master.element_count();
+  expect_run(master, count);
+  expect_run(parameter, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto number = place_of(rounding, i).number;
+    const auto words = rounding_words(rounding, number / roundings_together);
+    const auto bits = rounding_bits(words, number % roundings_together);
+    parameter.bf16()[i] = to_bf16_stochastically(master.f32()[i], bits);
+  }
+}
+
+namespace {
+
 /// Writes the master's numbers in the parameter's own type.
 void publish(const Tensor& master, const StochasticRounding& rounding, const Tensor& parameter) {
   if (!parameter || parameter.raw() == master.raw()) return;
   if (rounding.active()) {
-    round_stochastically(master, rounding, parameter);
+    run(RoundStochastically{master, rounding, parameter});
     return;
   }
   expect_run(parameter, master.element_count());
@@ -29,8 +48,9 @@ void publish(const Tensor& master, const StochasticRounding& rounding, const Ten
 
 }  // namespace
 
-void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
-           const Tensor& first_moment, const Tensor& second_moment, const Tensor& parameter) {
+template <>
+void run(const AdamWUpdate& operation) {
+  const auto& [rule, gradient, master, first_moment, second_moment, parameter] = operation;
   const auto count = gradient.element_count();
   for (const auto* run : {&gradient, &master, &first_moment, &second_moment}) {
     expect_run(*run, count);
@@ -53,8 +73,9 @@ void adamw(const AdamW& rule, const Tensor& gradient, const Tensor& master,
   publish(master, rule.rounding, parameter);
 }
 
-void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master, const Tensor& momentum,
-         const Tensor& parameter) {
+template <>
+void run(const SgdUpdate& operation) {
+  const auto& [rule, gradient, master, momentum, parameter] = operation;
   const auto count = gradient.element_count();
   for (const auto* run : {&gradient, &master, &momentum}) expect_run(*run, count);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -64,20 +85,6 @@ void sgd(const Sgd& rule, const Tensor& gradient, const Tensor& master, const Te
     p -= rule.learning_rate * (m + rule.weight_decay * p);
   }
   publish(master, rule.rounding, parameter);
-}
-
-void round_stochastically(const Tensor& master, const StochasticRounding& rounding,
-                          const Tensor& parameter) {
-  TRIREME_EXPECT(rounding.active(), "rounding at random knows the width of its box");
-  const auto count = master.element_count();
-  expect_run(master, count);
-  expect_run(parameter, count);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto number = place_of(rounding, i).number;
-    const auto words = rounding_words(rounding, number / roundings_together);
-    const auto bits = rounding_bits(words, number % roundings_together);
-    parameter.bf16()[i] = to_bf16_stochastically(master.f32()[i], bits);
-  }
 }
 
 }  // namespace trireme::device::reference

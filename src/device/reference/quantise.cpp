@@ -29,7 +29,9 @@ std::vector<Bf16> values_of(const Quantised& quantised) {
 
 }  // namespace
 
-void largest_magnitude(const Tensor& x, const Tensor& magnitude) {
+template <>
+void run(const LargestMagnitude& operation) {
+  const auto& [x, magnitude] = operation;
   const Rows rows(x);
   // Of two NaNs either will do; integers of magnitudes have the order of the numbers.
   std::uint32_t largest = 0;
@@ -45,7 +47,9 @@ void largest_magnitude(const Tensor& x, const Tensor& magnitude) {
   magnitude.f32()[0] = std::bit_cast<float>(largest);
 }
 
-void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result) {
+template <>
+void run(const Quantise& operation) {
+  const auto& [x, magnitude, result] = operation;
   expect_same_shape(x, result.codes);
   expect_codes(result);
   const Rows rows(x);
@@ -62,12 +66,15 @@ void quantise(const Tensor& x, const Tensor& magnitude, const Quantised& result)
   result.unscale.f32()[0] = e4m3_unscale(scale);
 }
 
-void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
-                              const Tensor& y) {
+template <>
+void run(const LinearForwardQuantised& operation) {
+  const auto& [x, w, bias, y] = operation;
   auto left = values_of(x);
   auto right = values_of(w);
-  linear_forward({left.data(), DType::bf16, {x.codes.dim(0), x.codes.dim(1)}},
-                 {right.data(), DType::bf16, {w.codes.dim(0), w.codes.dim(1)}}, bias, y);
+  run(LinearForward{{left.data(), DType::bf16, {x.codes.dim(0), x.codes.dim(1)}},
+                    {right.data(), DType::bf16, {w.codes.dim(0), w.codes.dim(1)}},
+                    bias,
+                    y});
 }
 
 }  // namespace trireme::device::reference

@@ -64,7 +64,7 @@ AttentionActivations AttentionBlock::restored(const MicroBatch& batch,
                                               const AttentionActivations& kept) const {
   if (kept.heads) return kept;
   const auto whole = with_workspace(kept);
-  context_.kernels.attention_forward(attention(batch, whole));
+  context_.kernels.issue(attention(batch, whole));
   return whole;
 }
 
@@ -108,10 +108,10 @@ void AttentionBlock::normalise_heads(const Tensor& qkv, const AttentionActivatio
   const auto width = context_.config.head_dim;
   const auto q = qkv.slice(1, 0, heads_ * width).split(1, width);
   const auto k = qkv.slice(1, heads_ * width, kv_heads_ * width).split(1, width);
-  context_.kernels.norm_forward(
-      {device::NormKind::rms, q, {}, {}, q_norm_.weight, {}, kept.q, {}, kept.q_norm.rstd, eps});
-  context_.kernels.norm_forward(
-      {device::NormKind::rms, k, {}, {}, k_norm_.weight, {}, kept.k, {}, kept.k_norm.rstd, eps});
+  context_.kernels.issue(device::NormForward{
+      device::NormKind::rms, q, {}, {}, q_norm_.weight, {}, kept.q, {}, kept.q_norm.rstd, eps});
+  context_.kernels.issue(device::NormForward{
+      device::NormKind::rms, k, {}, {}, k_norm_.weight, {}, kept.k, {}, kept.k_norm.rstd, eps});
 }
 
 void AttentionBlock::project(const AttentionActivations& kept) const {
@@ -132,38 +132,38 @@ void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations
   project(working);
   const auto attend = attention(batch, working);
   if (rotary_.cosines) {
-    context_.kernels.rotary(attend.q, rotary_.cosines, rotary_.sines, 0, false);
-    context_.kernels.rotary(attend.k, rotary_.cosines, rotary_.sines, 0, false);
+    context_.kernels.issue(device::Rotary{attend.q, rotary_.cosines, rotary_.sines, 0, false});
+    context_.kernels.issue(device::Rotary{attend.k, rotary_.cosines, rotary_.sines, 0, false});
   }
-  context_.kernels.attention_forward(attend);
+  context_.kernels.issue(attend);
   project_back(working.heads, out);
 }
 
 void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept, const Tensor& dq,
                                                  const Tensor& dk, const Heads& d_heads) const {
   const auto views = heads_of(kept.qkv);
-  context_.kernels.norm_backward({device::NormKind::rms,
-                                  dq,
-                                  views.q,
-                                  q_norm_.weight,
-                                  {},
-                                  kept.q_norm.rstd,
-                                  {},
-                                  d_heads.q,
-                                  q_norm_.d_weight,
-                                  {},
-                                  context_.config.norm_eps});
-  context_.kernels.norm_backward({device::NormKind::rms,
-                                  dk,
-                                  views.k,
-                                  k_norm_.weight,
-                                  {},
-                                  kept.k_norm.rstd,
-                                  {},
-                                  d_heads.k,
-                                  k_norm_.d_weight,
-                                  {},
-                                  context_.config.norm_eps});
+  context_.kernels.issue(device::NormBackward{device::NormKind::rms,
+                                              dq,
+                                              views.q,
+                                              q_norm_.weight,
+                                              {},
+                                              kept.q_norm.rstd,
+                                              {},
+                                              d_heads.q,
+                                              q_norm_.d_weight,
+                                              {},
+                                              context_.config.norm_eps});
+  context_.kernels.issue(device::NormBackward{device::NormKind::rms,
+                                              dk,
+                                              views.k,
+                                              k_norm_.weight,
+                                              {},
+                                              kept.k_norm.rstd,
+                                              {},
+                                              d_heads.k,
+                                              k_norm_.d_weight,
+                                              {},
+                                              context_.config.norm_eps});
 }
 
 AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
@@ -178,7 +178,7 @@ AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
   const device::ArenaScope scope(arena);
   const auto d_heads_flat =
       arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
-  kernels.linear_backward_input(gradients.d_out, output_.weight, d_heads_flat);
+  kernels.issue(device::LinearBackwardInput{gradients.d_out, output_.weight, d_heads_flat});
   const auto d_heads = heads_of(gradients.d_qkv);
   Tensor dq = d_heads.q;
   Tensor dk = d_heads.k;
@@ -186,16 +186,16 @@ AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
     dq = by_sequence(arena.allocate(context_.dtype, {kept.q.dim(0), kept.q.dim(1), kept.q.dim(2)}));
     dk = by_sequence(arena.allocate(context_.dtype, {kept.k.dim(0), kept.k.dim(1), kept.k.dim(2)}));
   }
-  kernels.attention_backward({attention(batch, kept),
-                              by_sequence(d_heads_flat.split(1, context_.config.head_dim)), dq, dk,
-                              d_heads.v});
+  kernels.issue(device::AttentionBackward{
+      attention(batch, kept), by_sequence(d_heads_flat.split(1, context_.config.head_dim)), dq, dk,
+      d_heads.v});
   if (rotary_.cosines) {
-    kernels.rotary(dq, rotary_.cosines, rotary_.sines, 0, true);
-    kernels.rotary(dk, rotary_.cosines, rotary_.sines, 0, true);
+    kernels.issue(device::Rotary{dq, rotary_.cosines, rotary_.sines, 0, true});
+    kernels.issue(device::Rotary{dk, rotary_.cosines, rotary_.sines, 0, true});
   }
   if (kept.q) backward_through_head_norms(kept, dq, dk, d_heads);
   const auto terms = terms_of(context_, d_input);
-  kernels.linear_backward_input(gradients.d_qkv, qkv_.weight, terms);
+  kernels.issue(device::LinearBackwardInput{gradients.d_qkv, qkv_.weight, terms});
   sum_rows(context_, terms, d_input);
   return gradients;
 }
@@ -203,10 +203,10 @@ AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
 void AttentionBlock::backward_weight(const AttentionActivations& kept,
                                      const AttentionGradients& gradients) const {
   const device::ArenaScope scope(context_.workspace);
-  context_.kernels.linear_backward_weight(gradients.d_out, kept.heads, output_.d_weight,
-                                          output_.d_bias);
-  context_.kernels.linear_backward_weight(gradients.d_qkv, gather_rows(context_, kept.input),
-                                          qkv_.d_weight, qkv_.d_bias);
+  context_.kernels.issue(
+      device::LinearBackwardWeight{gradients.d_out, kept.heads, output_.d_weight, output_.d_bias});
+  context_.kernels.issue(device::LinearBackwardWeight{
+      gradients.d_qkv, gather_rows(context_, kept.input), qkv_.d_weight, qkv_.d_bias});
 }
 
 }  // namespace trireme::model

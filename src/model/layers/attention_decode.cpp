@@ -27,19 +27,20 @@ void AttentionBlock::attend_to_cache(const device::Attention& rows, const Sequen
   attend.lse = {};
   if (rotary_.cosines) {
     const auto rotate = [&](const Tensor& heads) {
-      kernels.rotary(heads, rotary_.cosines, rotary_.sines, part.first_position, false);
+      kernels.issue(
+          device::Rotary{heads, rotary_.cosines, rotary_.sines, part.first_position, false});
     };
     rotate(attend.q);
     rotate(of_part(rows.k));
   }
   const auto keys = cache.keys.slice(0, part.slot, 1);
   const auto values = cache.values.slice(0, part.slot, 1);
-  kernels.copy(of_part(rows.k), keys.slice(1, part.first_position, part.count));
-  kernels.copy(of_part(rows.v), values.slice(1, part.first_position, part.count));
+  kernels.issue(device::Copy{of_part(rows.k), keys.slice(1, part.first_position, part.count)});
+  kernels.issue(device::Copy{of_part(rows.v), values.slice(1, part.first_position, part.count)});
   const auto known = part.first_position + part.count;
   attend.k = keys.slice(1, 0, known);
   attend.v = values.slice(1, 0, known);
-  kernels.attention_forward(attend);
+  kernels.issue(attend);
 }
 
 void AttentionBlock::decode(const CachedRows& rows, const AttentionActivations& working,

@@ -67,17 +67,18 @@ void Head::loss_of_rows(const MicroBatch& batch, const Tensor& y, const Tensor& 
   const auto lse = arena.allocate(device::DType::f32, {rows});
   const auto stats = arena.allocate(device::DType::f32, {3, rows});
   auto all_stats = stats.reshape({1, 3, rows});
-  kernels.linear_forward(y, table_, {}, logits);
-  kernels.cross_entropy_stats(logits, batch.targets, first_token_, stats);
+  kernels.issue(device::LinearForward{y, table_, {}, logits});
+  kernels.issue(device::CrossEntropyStats{logits, batch.targets, first_token_, stats});
   if (parts > 1) {
     all_stats = arena.allocate(device::DType::f32, {parts, 3, rows});
     context_.tensor.start_all_gather(stats, all_stats).wait_on_stream();
   }
-  kernels.cross_entropy_combine(all_stats, batch.targets, lse, losses);
+  kernels.issue(device::CrossEntropyCombine{all_stats, batch.targets, lse, losses});
   if (!d_y) return;
-  kernels.cross_entropy_gradient(logits, batch.targets, first_token_, lse, batch.loss_scale);
-  kernels.linear_backward_input(logits, table_, d_y);
-  kernels.linear_backward_weight(logits, y, d_table_, {});
+  kernels.issue(
+      device::CrossEntropyGradient{logits, batch.targets, first_token_, lse, batch.loss_scale});
+  kernels.issue(device::LinearBackwardInput{logits, table_, d_y});
+  kernels.issue(device::LinearBackwardWeight{logits, y, d_table_, {}});
 }
 
 void Head::logits(const Tensor& x, const Tensor& logits) const {
@@ -86,7 +87,7 @@ void Head::logits(const Tensor& x, const Tensor& logits) const {
   const auto kept = norm_.allocate(arena);
   const auto y = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   norm_.forward(x, kept, y);
-  context_.kernels.linear_forward(gather_rows(context_, y), table_, {}, logits);
+  context_.kernels.issue(device::LinearForward{gather_rows(context_, y), table_, {}, logits});
 }
 
 }  // namespace trireme::model

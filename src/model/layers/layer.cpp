@@ -31,7 +31,8 @@ LayerActivations TransformerLayer::allocate(device::Arena& arena, Recompute reco
 
 void TransformerLayer::drop(const MicroBatch& batch, const char* site, const Tensor& from,
                             const Tensor& to) const {
-  context_.kernels.dropout(from, residual_dropout(context_, batch, site, layer_), to);
+  context_.kernels.issue(
+      device::ApplyDropout{from, residual_dropout(context_, batch, site, layer_), to});
 }
 
 Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* site,
@@ -58,7 +59,7 @@ void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
   forward_to_mlp(batch, x, working, branch);
   mlp_.forward(working.mlp, branch);
   if (batch.dropout > 0.0F) drop(batch, "dropout.mlp.output", branch, branch);
-  context_.kernels.add(working.sum, branch, out);
+  context_.kernels.issue(device::Add{working.sum, branch, out});
 }
 
 void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
@@ -69,7 +70,7 @@ void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
   attention_.decode(rows, working.attention, branch);
   mlp_norm_.forward_sum(branch, x, working.sum, working.mlp_norm, working.mlp.input);
   mlp_.forward(working.mlp, branch);
-  context_.kernels.add(working.sum, branch, x);
+  context_.kernels.issue(device::Add{working.sum, branch, x});
 }
 
 LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tensor& x,

@@ -17,7 +17,7 @@ void find_magnitudes(const StageContext& context, std::initializer_list<Tensor> 
                      const Tensor& magnitudes) {
   std::int64_t index = 0;
   for (const auto& tensor : tensors) {
-    context.kernels.largest_magnitude(tensor, magnitudes.slice(0, index++, 1));
+    context.kernels.issue(device::LargestMagnitude{tensor, magnitudes.slice(0, index++, 1)});
   }
   join_magnitudes(context.tensor, magnitudes);
 }
@@ -26,7 +26,7 @@ Quantised quantised(const StageContext& context, const Tensor& x, const Tensor& 
   auto& arena = context.workspace;
   const Quantised copy{arena.allocate(device::DType::e4m3, {x.dim(0), x.dim(1)}),
                        arena.allocate(device::DType::f32, {1})};
-  context.kernels.quantise(x, magnitude, copy);
+  context.kernels.issue(device::Quantise{x, magnitude, copy});
   return copy;
 }
 
@@ -36,7 +36,7 @@ void linear_forward(const StageContext& context, const Tensor& x, const Matrix& 
                     const Tensor& bias, const Tensor& y) {
   switch (context.linear_forward) {
     case LinearForward::plain:
-      context.kernels.linear_forward(x, matrix.weight, bias, y);
+      context.kernels.issue(device::LinearForward{x, matrix.weight, bias, y});
       return;
     case LinearForward::e4m3:
       break;
@@ -52,7 +52,7 @@ void linear_forward(const StageContext& context, const Tensor& x, const Matrix& 
   const auto of_x = quantised(context, x, magnitudes.slice(0, 0, 1));
   const auto of_weight =
       kept ? matrix.copy : quantised(context, matrix.weight, magnitudes.slice(0, 1, 1));
-  context.kernels.linear_forward_quantised(of_x, of_weight, bias, y);
+  context.kernels.issue(device::LinearForwardQuantised{of_x, of_weight, bias, y});
 }
 
 }  // namespace trireme::model

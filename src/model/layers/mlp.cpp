@@ -31,30 +31,31 @@ void MlpBlock::widen(const MlpActivations& kept) const {
   auto& kernels = context_.kernels;
   const auto input = gather_rows(context_, kept.input);
   if (!gated_ && context_.linear_forward == LinearForward::plain) {
-    kernels.linear_gelu_forward(input, wide_.weight, wide_.bias, kept.wide, kept.activated);
+    kernels.issue(
+        device::LinearGeluForward{input, wide_.weight, wide_.bias, kept.wide, kept.activated});
     return;
   }
   linear_forward(context_, input, wide_, wide_.bias, kept.wide);
   if (!gated_) {
-    kernels.gelu_forward(kept.wide, kept.activated);
+    kernels.issue(device::GeluForward{kept.wide, kept.activated});
     return;
   }
-  kernels.swiglu_forward(kept.wide.slice(1, 0, width_), kept.wide.slice(1, width_, width_),
-                         kept.activated);
+  kernels.issue(device::SwigluForward{kept.wide.slice(1, 0, width_),
+                                      kept.wide.slice(1, width_, width_), kept.activated});
 }
 
 void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
                                 const Tensor& d_wide) const {
   auto& kernels = context_.kernels;
   if (!gated_) {
-    kernels.linear_backward_gelu(d_out, down_.weight, kept.wide, d_wide);
+    kernels.issue(device::LinearBackwardGelu{d_out, down_.weight, kept.wide, d_wide});
     return;
   }
   const auto d_activated = context_.workspace.allocate(context_.dtype, {context_.rows(), width_});
-  kernels.linear_backward_input(d_out, down_.weight, d_activated);
-  kernels.swiglu_backward(d_activated, kept.wide.slice(1, 0, width_),
-                          kept.wide.slice(1, width_, width_), d_wide.slice(1, 0, width_),
-                          d_wide.slice(1, width_, width_));
+  kernels.issue(device::LinearBackwardInput{d_out, down_.weight, d_activated});
+  kernels.issue(device::SwigluBackward{
+      d_activated, kept.wide.slice(1, 0, width_), kept.wide.slice(1, width_, width_),
+      d_wide.slice(1, 0, width_), d_wide.slice(1, width_, width_)});
 }
 
 void MlpBlock::forward(const MlpActivations& kept, const Tensor& out) const {
@@ -75,17 +76,17 @@ MlpGradients MlpBlock::backward_input(const MlpActivations& kept, const Tensor& 
   const device::ArenaScope scope(arena);
   backward_to_wide(kept, gradients.d_out, gradients.d_wide);
   const auto terms = terms_of(context_, d_input);
-  kernels.linear_backward_input(gradients.d_wide, wide_.weight, terms);
+  kernels.issue(device::LinearBackwardInput{gradients.d_wide, wide_.weight, terms});
   sum_rows(context_, terms, d_input);
   return gradients;
 }
 
 void MlpBlock::backward_weight(const MlpActivations& kept, const MlpGradients& gradients) const {
   const device::ArenaScope scope(context_.workspace);
-  context_.kernels.linear_backward_weight(gradients.d_out, kept.activated, down_.d_weight,
-                                          down_.d_bias);
-  context_.kernels.linear_backward_weight(gradients.d_wide, gather_rows(context_, kept.input),
-                                          wide_.d_weight, wide_.d_bias);
+  context_.kernels.issue(
+      device::LinearBackwardWeight{gradients.d_out, kept.activated, down_.d_weight, down_.d_bias});
+  context_.kernels.issue(device::LinearBackwardWeight{
+      gradients.d_wide, gather_rows(context_, kept.input), wide_.d_weight, wide_.d_bias});
 }
 
 }  // namespace trireme::model

@@ -157,7 +157,7 @@ TEST_CASE("what CUDA graphs take of a device is counted, and nothing else that c
   const auto x = arena.allocate(device::DType::f32, {16});
   engine::CudaGraphCache cache(device);
   const auto run = [&](int part) {
-    cache.run({part, {x.raw()}, 1.0F}, [&] { kernels.fill(x, 1.0F); });
+    cache.run({part, {x.raw()}, 1.0F}, [&] { kernels.issue(device::Fill{x, 1.0F}); });
   };
   run(0);
   CHECK(cache.bytes() == 0);

@@ -127,7 +127,7 @@ runtime::Session session_on(std::unique_ptr<device::Kernels> kernels, Layout lay
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
   runtime::Session session{std::move(kernels), runtime::join(mpi(), options, {})};
-  runtime::compute_on(session.kernels->device(), session.cluster);
+  runtime::use_staged_groups(session.kernels->device(), session.cluster);
   return session;
 }
 

@@ -87,16 +87,16 @@ Haste any_haste() {
 TEST_CASE("what is issued behind a joined collective finds its result, and the host goes on") {
   Stage stage(any_haste());
   const auto ranks = static_cast<float>(stage.group->size());
-  stage.kernels.fill(stage.values, 1.0F);
+  stage.kernels.issue(device::Fill{stage.values, 1.0F});
   const auto waits = stage.device().waits();
   float expected = 1.0F;
   for (int round = 0; round < 4; ++round) {
     stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
-    stage.kernels.copy(stage.values, stage.others);
-    stage.kernels.add(stage.values, stage.values, stage.values);
+    stage.kernels.issue(device::Copy{stage.values, stage.others});
+    stage.kernels.issue(device::Add{stage.values, stage.values, stage.values});
     // Reads the copy while the original is overwritten behind it.
     stage.group->start_all_reduce(stage.others, ReduceOp::max).wait_on_stream();
-    stage.kernels.add(stage.values, stage.others, stage.values);
+    stage.kernels.issue(device::Add{stage.values, stage.others, stage.values});
     expected = expected * ranks * 3.0F;
   }
   CHECK(stage.device().waits() == waits);
@@ -112,14 +112,14 @@ TEST_CASE("joined messages go round, and their buffers are used again") {
   const int next = (rank + 1) % size;
   const int previous = (rank + size - 1) % size;
   const auto waits = stage.device().waits();
-  stage.kernels.fill(stage.values, static_cast<float>(rank));
+  stage.kernels.issue(device::Fill{stage.values, static_cast<float>(rank)});
   for (int round = 0; round < size; ++round) {
     auto receive = stage.group->start_receive(stage.others, previous, round);
     auto send = stage.group->start_send(stage.values, next, round);
     receive.wait_on_stream();
     send.wait_on_stream();
-    stage.kernels.copy(stage.others, stage.values);
-    stage.kernels.fill(stage.others, -1.0F);
+    stage.kernels.issue(device::Copy{stage.others, stage.values});
+    stage.kernels.issue(device::Fill{stage.others, -1.0F});
   }
   CHECK(stage.device().waits() == waits);
   CHECK(stage.on_host(stage.values) == std::vector<float>(count, static_cast<float>(rank)));
@@ -127,10 +127,10 @@ TEST_CASE("joined messages go round, and their buffers are used again") {
 
 TEST_CASE("a joined collective that never ends is named by whoever waits for the device") {
   Stage stage(Haste{}, deadline_seconds);
-  stage.kernels.fill(stage.values, 1.0F);
+  stage.kernels.issue(device::Fill{stage.values, 1.0F});
   stage.nccl->faults.never_ends = true;
   stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
-  stage.kernels.add(stage.values, stage.values, stage.values);
+  stage.kernels.issue(device::Add{stage.values, stage.values, stage.values});
   stage.group->start_broadcast(stage.values, 0).wait_on_stream();
   const auto text = failure_of([&] { stage.device().synchronize(); }, deadline_seconds);
   CHECK_THAT(text, Catch::Contains("all_reduce number 1 of process group 'world'"));
@@ -146,7 +146,7 @@ TEST_CASE("a joined collective that never ends is named by whoever waits for the
   if (mpi().world_size() < 2) return;
   Stage stage(Haste{}, deadline_seconds);
   const auto patient = mpi().make_world({comm::Backend::mpi, 30});
-  stage.kernels.fill(stage.values, 1.0F);
+  stage.kernels.issue(device::Fill{stage.values, 1.0F});
   stage.nccl->faults.never_ends = true;
   stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
   float number = 0;
@@ -166,7 +166,7 @@ TEST_CASE("a joined collective that never ends is named by whoever waits for the
 
 TEST_CASE("an error that NCCL meets in a joined collective ends the wait for the device at once") {
   Stage stage(Haste{});
-  stage.kernels.fill(stage.values, 1.0F);
+  stage.kernels.issue(device::Fill{stage.values, 1.0F});
   stage.nccl->faults.never_ends = true;
   stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
   stage.nccl->faults.fails_later = Result::remote_error;
@@ -179,7 +179,7 @@ TEST_CASE("an error that NCCL meets in a joined collective ends the wait for the
 TEST_CASE("a joined message that hangs on the device names its peer") {
   if (mpi().world_size() < 2 || mpi().world_size() > 2) return;
   Stage stage(Haste{}, deadline_seconds);
-  stage.kernels.fill(stage.values, 1.0F);
+  stage.kernels.issue(device::Fill{stage.values, 1.0F});
   stage.nccl->faults.never_ends = true;
   const bool sends = stage.group->rank() == 0;
   auto work = sends ? stage.group->start_send(stage.values, 1, 2)
@@ -194,7 +194,7 @@ TEST_CASE("a joined message that hangs on the device names its peer") {
 
 TEST_CASE("time that the device computes before a joined collective is not its peers'") {
   Stage stage(Haste{}, deadline_seconds);
-  stage.kernels.fill(stage.values, 1.0F);
+  stage.kernels.issue(device::Fill{stage.values, 1.0F});
   // The host's thread stands in for the device's: nobody looks for longer than the deadline.
   stage.group->start_all_reduce(stage.values, ReduceOp::sum).wait_on_stream();
   std::this_thread::sleep_for(std::chrono::duration<double>(2 * deadline_seconds));

@@ -117,14 +117,15 @@ TEST_CASE("groups are made and told with what NCCL's log says") {
   {
     DetachedDevice device(Haste{Haste::Kind::lazy, 0}, "GPU " + std::to_string(own_rank()));
     auto cluster = small_cluster();
-    const auto report = runtime::compute_on(device, cluster, mpi(),
-                                            {.wish = runtime::DeviceGroups::nccl,
-                                             .library = [&]() -> base::Result<comm::NcclLibrary> {
-                                               auto library = nccl->library();
-                                               return library;
-                                             },
-                                             .nccl = {.timeout_seconds = 30, .log = &log},
-                                             .rdma = RdmaRule::required});
+    const auto report =
+        runtime::use_device_groups(device, cluster, mpi(),
+                                   {.wish = runtime::DeviceGroups::nccl,
+                                    .library = [&]() -> base::Result<comm::NcclLibrary> {
+                                      auto library = nccl->library();
+                                      return library;
+                                    },
+                                    .nccl = {.timeout_seconds = 30, .log = &log},
+                                    .rdma = RdmaRule::required});
     CHECK_THAT(report.groups, Catch::Contains("NCCL 2.28.99"));
     CHECK_THAT(report.transport.sentence, Catch::Contains("from GPU to GPU (P2P)"));
     CHECK(std::string(cluster.dp->backend()) == "nccl");

@@ -70,7 +70,7 @@ void copy_parameters(engine::Engine& from, engine::Engine& to, device::Kernels& 
   REQUIRE(source.size() == target.size());
   for (std::size_t index = 0; index < source.size(); ++index) {
     REQUIRE(source[index].name == target[index].name);
-    kernels.copy(source[index].values, target[index].values);
+    kernels.issue(device::Copy{source[index].values, target[index].values});
   }
 }
 

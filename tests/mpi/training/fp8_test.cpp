@@ -148,8 +148,8 @@ TEST_CASE("ranks that hold parts of a tensor quantise it with one scale") {
   const float part = small ? 0x1p-11F : 256.0F;
   const float expected = small ? 0.0F : 16 * 256.0F;
   for (const bool of_x : {true, false}) {
-    kernels->fill(x, of_x ? part : 1.0F);
-    kernels->fill(w, of_x ? 1.0F : part);
+    kernels->issue(device::Fill{x, of_x ? part : 1.0F});
+    kernels->issue(device::Fill{w, of_x ? 1.0F : part});
     const auto used = arena.used_bytes();
     model::linear_forward(context, x, {w, {}, {}, {}}, {}, y);
     CHECK(arena.used_bytes() == used);

@@ -14,11 +14,6 @@
 
 namespace trireme::testing {
 
-void CpuKernels::run(const char* /*operation*/,
-                     std::initializer_list<device::test::Operand> /*operands*/, const Body& body) {
-  body(*inner_, [](const device::Tensor& x) { return x; });
-}
-
 RunFolder::RunFolder() : world_(mpi().make_world({comm::Backend::mpi, 60})) {
   if (world_->rank() == 0) {
     folder_.emplace();

@@ -4,7 +4,6 @@
 #include "trireme/comm/process_group.hpp"
 #include "trireme/train/trainer.hpp"
 
-#include "support/device/operand_kernels.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <cstdint>
@@ -17,17 +16,16 @@
 namespace trireme::testing {
 
 /// The cpu backend; what derives from it lets something happen in the middle of a run.
-class CpuKernels : public device::test::OperandKernels {
+class CpuKernels : public device::Kernels {
  public:
   const char* name() const override { return inner_->name(); }
   device::Device& device() override { return inner_->device(); }
+  void issue(const device::Operation& operation) override { inner_->issue(operation); }
+  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
+  double sum(const device::Tensor& x) override { return inner_->sum(x); }
   void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
   std::vector<double> finish_sums() override { return inner_->finish_sums(); }
   void synchronize() override { inner_->synchronize(); }
-
- protected:
-  void run(const char* operation, std::initializer_list<device::test::Operand> operands,
-           const Body& body) override;
 
  private:
   std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);

@@ -38,19 +38,15 @@ class Interrupted final : public CpuKernels {
   };
   explicit Interrupted(Calls calls) : calls_(std::move(calls)) {}
 
-  void cross_entropy_stats(const device::Tensor& logits, const device::Tensor& targets,
-                           std::int64_t first_token, const device::Tensor& stats) override {
+  void issue(const device::Operation& operation) override {
+    const bool forward = operation.get_if<device::CrossEntropyStats>() != nullptr;
     // Training follows each of them with a gradient.
-    if (++forwards_ > gradients_ + 1 && !has_evaluated_) {
+    if (forward && ++forwards_ > gradients_ + 1 && !has_evaluated_) {
       has_evaluated_ = true;
       calls_.evaluation();
     }
-    CpuKernels::cross_entropy_stats(logits, targets, first_token, stats);
-  }
-  void cross_entropy_gradient(const device::Tensor& logits, const device::Tensor& targets,
-                              std::int64_t first_token, const device::Tensor& lse,
-                              float scale) override {
-    CpuKernels::cross_entropy_gradient(logits, targets, first_token, lse, scale);
+    CpuKernels::issue(operation);
+    if (operation.get_if<device::CrossEntropyGradient>() == nullptr) return;
     if (gradients_++ % small_micro_batches == 0) calls_.step(gradients_ / small_micro_batches + 1);
   }
 

@@ -2,9 +2,9 @@
 // FP8 copies of weights that are kept for a step: the bits of copies made for every product, from
 // fewer kernels and with the memory that the plan says.
 #include "trireme/base/format.hpp"
+#include "trireme/device/kernels.hpp"
 
 #include "mpi/training/fp8_options.hpp"
-#include "support/device/operand_kernels.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -34,20 +34,20 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
 }
 
 /// Counts operations by name, and passes all on.
-class CountingKernels final : public device::test::OperandKernels {
+class CountingKernels final : public device::Kernels {
  public:
   const char* name() const override { return inner_->name(); }
+  void issue(const device::Operation& operation) override {
+    ++counts_[operation.name()];
+    inner_->issue(operation);
+  }
+  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
+  double sum(const device::Tensor& x) override { return inner_->sum(x); }
   void synchronize() override {}
   int count(const std::string& operation) { return counts_[operation]; }
   void forget() { counts_.clear(); }
 
  private:
-  void run(const char* operation, std::initializer_list<device::test::Operand> /*operands*/,
-           const Body& body) override {
-    ++counts_[operation];
-    body(*inner_, [](const device::Tensor& tensor) { return tensor; });
-  }
-
   std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);
   std::map<std::string, int> counts_;
 };
@@ -143,7 +143,7 @@ TEST_CASE("an evaluation and a step after it find copies of what the weights are
       }
       // Whoever writes parameters by hand is followed, too.
       for (const auto& part : engine.parameter_parts()) {
-        kernels->add(part.values, part.values, part.values);
+        kernels->issue(device::Add{part.values, part.values, part.values});
       }
       losses.push_back(engine.evaluate().loss_sum);
       return losses;
@@ -168,7 +168,7 @@ TEST_CASE("ranks that hold parts of a weight keep copies with one scale") {
   stage.bind(flat, {});
   // Beside 256 the other rank's 2^-11 is less than half of the least code.
   const bool small = groups.tensor->rank() == 0;
-  kernels->fill(flat, small ? 0x1p-11F : 256.0F);
+  kernels->issue(device::Fill{flat, small ? 0x1p-11F : 256.0F});
   const model::KeptCopies copies(stage, arena);
   model::StageContext context{options.model, *kernels, *groups.tensor, arena, device::DType::bf16};
   const auto used = arena.used_bytes();

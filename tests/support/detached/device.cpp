@@ -126,8 +126,8 @@ std::unique_ptr<device::Stopwatch> DetachedDevice::stopwatch() {
   return std::make_unique<DetachedStopwatch>(*stream_);
 }
 
-void DetachedKernels::run(const char* operation,
-                          std::initializer_list<device::test::Operand> operands, const Body& body) {
+void DetachedKernels::run(const char* operation, std::span<const device::test::Operand> operands,
+                          const Body& body) {
   // Refused when it is issued, as a GPU would refuse it when it runs.
   for (const auto& operand : operands) detached::behind(operand.tensor, operation, operand.name);
   device_.stream().issue([this, operation, body] {

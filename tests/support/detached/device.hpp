@@ -72,7 +72,7 @@ class DetachedKernels final : public device::test::OperandKernels {
   void synchronize() override { device_.synchronize(); }
 
  private:
-  void run(const char* operation, std::initializer_list<device::test::Operand> operands,
+  void run(const char* operation, std::span<const device::test::Operand> operands,
            const Body& body) override;
 
   using Sum = double (device::Kernels::*)(const device::Tensor&);

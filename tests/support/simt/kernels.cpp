@@ -9,6 +9,7 @@
 #include "device/cuda/kernels/norm.cuh"
 #include "device/cuda/kernels/optimizer.cuh"
 #include "device/cuda/kernels/own_kernels.hpp"
+#include "device/cuda/kernels/own_operations.cuh"
 #include "device/cuda/kernels/quantise.cuh"
 #include "support/simt/launcher.hpp"
 
@@ -17,43 +18,53 @@
 namespace trireme::device::simt {
 namespace {
 
-/// Product and bias as the cuda backend divides them between library and own kernels.
-class HostKernels final : public cuda::OwnKernels<HostLauncher> {
+/// GEMMs of the reference, as a library without epilogues: own kernels do the rest.
+class ReferenceGemm {
  public:
-  explicit HostKernels(HostLauncher& launcher)
-      : launcher_(launcher), products_(make_reference_kernels()) {}
-  const char* name() const override { return "simt"; }
+  void forward(const Tensor& x, const Tensor& w, const Tensor& y) {
+    kernels_->issue(LinearForward{x, w, {}, y});
+  }
+  void forward_quantised(const Quantised& x, const Quantised& w, const Tensor& y) {
+    kernels_->issue(LinearForwardQuantised{x, w, {}, y});
+  }
+  void backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) {
+    kernels_->issue(LinearBackwardInput{dy, w, dx});
+  }
+  void backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
+    kernels_->issue(LinearBackwardWeight{dy, x, dw, {}});
+  }
+  static bool forward_and_bias(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
+    return false;
+  }
+  static bool forward_quantised_and_bias(const Quantised&, const Quantised&, const Tensor&,
+                                         const Tensor&) {
+    return false;
+  }
+  static bool gelu_forward(const GemmCall&) { return false; }
+  static bool backward_gelu(const GemmCall&) { return false; }
 
-  void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
-    products_->linear_backward_input(dy, w, dx);
-  }
-  void linear_forward_quantised(const Quantised& x, const Quantised& w, const Tensor& bias,
-                                const Tensor& y) override {
-    products_->linear_forward_quantised(x, w, bias, y);
-  }
+ private:
+  std::unique_ptr<Kernels> kernels_ = make_reference_kernels();
+};
+
+/// GEMM and bias as the cuda backend divides them between library and own kernels.
+class HostKernels final : public cuda::OwnKernels<HostLauncher, ReferenceGemm> {
+ public:
+  explicit HostKernels(HostLauncher& launcher) : launcher_(launcher) {}
+  const char* name() const override { return "simt"; }
   void synchronize() override {}
 
  private:
   HostLauncher& start() override { return launcher_; }
-  void multiply_forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
-    products_->linear_forward(x, w, {}, y);
-  }
-  bool multiply_forward_and_bias(const Tensor& /*x*/, const Tensor& /*w*/, const Tensor& /*bias*/,
-                                 const Tensor& /*y*/) override {
-    // As a library that adds none: own kernels do.
-    return false;
-  }
-  void multiply_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
-    products_->linear_backward_weight(dy, x, dw, {});
-  }
+  ReferenceGemm& gemm() override { return gemm_; }
 
   HostLauncher& launcher_;
-  std::unique_ptr<Kernels> products_;
+  ReferenceGemm gemm_;
 };
 
 }  // namespace
 
-void ExecutedKernels::run(const char* operation, std::initializer_list<test::Operand> operands,
+void ExecutedKernels::run(const char* operation, std::span<const test::Operand> operands,
                           const Body& body) {
   // What the library writes, the executor does not see: to own kernels it is written already.
   const bool by_library = std::string_view(operation).starts_with("linear");

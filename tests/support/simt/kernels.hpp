@@ -23,7 +23,7 @@ class ExecutedKernels final : public test::OperandKernels {
   const std::map<std::string, Traffic>& traffic() const { return traffic_; }
 
  private:
-  void run(const char* operation, std::initializer_list<test::Operand> operands,
+  void run(const char* operation, std::span<const test::Operand> operands,
            const Body& body) override;
 
   Executor executor_;

@@ -24,8 +24,6 @@ class Fault : public std::runtime_error {
 
 enum class Access { read, write };
 
-using test::Role;
-
 /// What kernels moved between memory and registers, and in how many accesses.
 struct Traffic {
   std::int64_t read_bytes = 0;

@@ -16,13 +16,13 @@ TEST_CASE("activations at published points") {
     TestTensor y(DType::f32, {5});
     x.set({-1, 0, 1, 2, 30});
     one.set({1, 1, 1, 1, 2});
-    kernels.gelu_forward(x, y);
+    kernels.issue(GeluForward{x, y});
     // The tanh form: differs from x * Phi(x) in the fourth digit.
     const std::vector<double> gelu{-0.15880801, 0, 0.84119199, 1.95459769, 30};
     for (std::int64_t i = 0; i < 5; ++i) {
       CHECK(static_cast<double>(y.at(i)) == Approx(gelu[static_cast<std::size_t>(i)]).margin(1e-7));
     }
-    kernels.swiglu_forward(x, one, y);
+    kernels.issue(SwigluForward{x, one, y});
     const std::vector<double> swiglu{-0.26894142, 0, 0.73105858, 1.76159416, 60};
     for (std::int64_t i = 0; i < 5; ++i) {
       CHECK(static_cast<double>(y.at(i)) ==
@@ -46,19 +46,19 @@ TEST_CASE("activations of large numbers stay finite and of NaN stay NaN") {
     one.set({1, 1, 1, 1});
     // Their exponentials overflow on the way.
     x.set({-3000, 3000, -300, 300});
-    kernels.gelu_forward(x, y);
+    kernels.issue(GeluForward{x, y});
     check(y, {0, 3000, 0, 300});
-    kernels.gelu_backward(one, x, y);
+    kernels.issue(GeluBackward{one, x, y});
     check(y, {0, 1, 0, 1});
-    kernels.swiglu_forward(x, one, y);
+    kernels.issue(SwigluForward{x, one, y});
     check(y, {0, 3000, 0, 300});
-    kernels.swiglu_backward(one, x, one, y, d_up);
+    kernels.issue(SwigluBackward{one, x, one, y, d_up});
     check(y, {0, 1, 0, 1});
     check(d_up, {0, 3000, 0, 300});
     x.set({NAN, NAN, NAN, NAN});
-    kernels.gelu_forward(x, y);
+    kernels.issue(GeluForward{x, y});
     for (const auto value : y.values()) CHECK(std::isnan(value));
-    kernels.swiglu_forward(x, one, y);
+    kernels.issue(SwigluForward{x, one, y});
     for (const auto value : y.values()) CHECK(std::isnan(value));
   });
 }
@@ -75,25 +75,25 @@ TEST_CASE("gradients of activations agree with finite differences") {
     x.randomise(1, 2.0F);
     up.randomise(2);
     dy.randomise(3);
-    kernels.gelu_backward(dy, x, dx);
+    kernels.issue(GeluBackward{dy, x, dx});
     CHECK(dx.written_exactly());
     CHECK(gradient_error(x, dx.values(), [&] {
-            kernels.gelu_forward(x, y);
+            kernels.issue(GeluForward{x, y});
             return dot(y.values(), dy.values());
           }) < 1e-3);
     CHECK(y.written_exactly());
-    kernels.swiglu_backward(dy, x, up, dx, d_up);
+    kernels.issue(SwigluBackward{dy, x, up, dx, d_up});
     CHECK(d_up.written_exactly());
     const auto swiglu = [&] {
-      kernels.swiglu_forward(x, up, y);
+      kernels.issue(SwigluForward{x, up, y});
       return dot(y.values(), dy.values());
     };
     CHECK(gradient_error(x, dx.values(), swiglu) < 1e-3);
     CHECK(gradient_error(up, d_up.values(), swiglu) < 1e-3);
     const auto expected = dx.values();
-    kernels.gelu_backward(dy, x, dx);
+    kernels.issue(GeluBackward{dy, x, dx});
     const auto separate = dx.values();
-    kernels.gelu_backward(dy, x, dy);
+    kernels.issue(GeluBackward{dy, x, dy});
     CHECK(dy.values() == separate);
   });
 }
@@ -108,9 +108,9 @@ TEST_CASE("rotary embeddings turn pairs by the angle of their position and back"
     sine.set({0, 0, 0, 0, 1, 0, 0, 0});
     TestTensor x(dtype, {1, 2, 1, 4});
     x.set({1, 2, 3, 4, 5, 6, 7, 8});
-    kernels.rotary(x, cosine, sine, 2, false);
+    kernels.issue(Rotary{x, cosine, sine, 2, false});
     CHECK(x.values() == std::vector<float>{-3, 2, 1, 4, 5, -6, 7, -8});
-    kernels.rotary(x, cosine, sine, 2, true);
+    kernels.issue(Rotary{x, cosine, sine, 2, true});
     CHECK(x.values() == std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
   });
 }
@@ -130,15 +130,15 @@ TEST_CASE("rotary embeddings on slices of a fused matrix touch nothing else and 
     TestTensor x(DType::f32, {2, 5, 3, 18}, Spread::strided);
     x.randomise(1);
     const auto before = x.values();
-    kernels.rotary(x, cosine, sine, 11, false);
+    kernels.issue(Rotary{x, cosine, sine, 11, false});
     CHECK(x.untouched_outside());
     CHECK(relative_error(x.values(), before) > 0.1);
     // A later part of the sequence alone turns as it does inside the whole.
     const auto turned = x.values();
-    kernels.rotary(x, cosine, sine, 11, true);
+    kernels.issue(Rotary{x, cosine, sine, 11, true});
     CHECK(relative_error(x.values(), before) < 1e-6);
-    kernels.rotary(x.view().slice(1, 0, 2), cosine, sine, 11, false);
-    kernels.rotary(x.view().slice(1, 2, 3), cosine, sine, 13, false);
+    kernels.issue(Rotary{x.view().slice(1, 0, 2), cosine, sine, 11, false});
+    kernels.issue(Rotary{x.view().slice(1, 2, 3), cosine, sine, 13, false});
     CHECK(relative_error(x.values(), turned) < 1e-6);
   });
 }
@@ -153,9 +153,9 @@ TEST_CASE("the rows of a dropout mask may count from a number in memory, read wh
       CAPTURE(first);
       TestTensor expected(DType::f32, {7, 33});
       TestTensor found(DType::f32, {7, 33});
-      kernels.dropout(x, {0.5F, 7, 9, first + 4, 3, 40}, expected);
+      kernels.issue(ApplyDropout{x, {0.5F, 7, 9, first + 4, 3, 40}, expected});
       std::memcpy(base.view().raw(), &first, sizeof first);
-      kernels.dropout(x, {0.5F, 7, 9, 4, 3, 40, base}, found);
+      kernels.issue(ApplyDropout{x, {0.5F, 7, 9, 4, 3, 40, base}, found});
       CHECK(found.values() == expected.values());
     }
   });
@@ -168,7 +168,7 @@ TEST_CASE("dropout keeps the promised share, scales it, and draws the same mask 
     TestTensor y(dtype, {60, 101}, Spread::strided);
     x.set(std::vector<float>(60 * 101, 1.0F));
     const Dropout mask{0.25F, 7, 9, 1000, 3, 104};
-    kernels.dropout(x, mask, y);
+    kernels.issue(ApplyDropout{x, mask, y});
     CHECK(y.written_exactly());
     int kept = 0;
     for (const auto value : y.values()) {
@@ -186,18 +186,18 @@ TEST_CASE("dropout keeps the promised share, scales it, and draws the same mask 
         const auto cut = [&](const TestTensor& tensor) {
           return tensor.view().slice(0, row, 20).slice(1, column, columns);
         };
-        kernels.dropout(cut(x), part, cut(parts));
+        kernels.issue(ApplyDropout{cut(x), part, cut(parts)});
       }
     }
     CHECK(parts.values() == y.values());
 
-    kernels.dropout(x, {}, y);
+    kernels.issue(ApplyDropout{x, {}, y});
     CHECK(y.values() == x.values());
     auto other = mask;
     other.stream = 10;
-    kernels.dropout(x, other, y);
+    kernels.issue(ApplyDropout{x, other, y});
     CHECK(y.values() != parts.values());
-    kernels.dropout(x, mask, x);
+    kernels.issue(ApplyDropout{x, mask, x});
     CHECK(x.values() == parts.values());
   });
 }

@@ -16,16 +16,16 @@ TEST_CASE("fill and add on every type and stride") {
     TestTensor x(dtype, {2, 3, 19}, spread);
     TestTensor y(dtype, {2, 3, 19}, Spread::strided);
     TestTensor z(dtype, {2, 3, 19}, spread);
-    kernels.fill(x, 3.0F);
-    kernels.fill(y, 0.25F);
+    kernels.issue(Fill{x, 3.0F});
+    kernels.issue(Fill{y, 0.25F});
     CHECK(x.written_exactly());
-    kernels.add(x, y, z);
+    kernels.issue(Add{x, y, z});
     CHECK(z.written_exactly());
     CHECK(z.values() == std::vector<float>(114, 3.25F));
-    kernels.add(z, x, z);
+    kernels.issue(Add{z, x, z});
     CHECK(z.untouched_outside());
     CHECK(z.values() == std::vector<float>(114, 6.25F));
-    kernels.add(z, z, z);
+    kernels.issue(Add{z, z, z});
     CHECK(z.values() == std::vector<float>(114, 12.5F));
   });
 }
@@ -37,18 +37,18 @@ TEST_CASE("copies go between types and strides, rounding to nearest") {
     TestTensor narrow(DType::bf16, {3, 2, 21}, Spread::strided);
     TestTensor back(DType::f32, {3, 2, 21}, Spread::strided);
     wide.randomise(1);
-    kernels.copy(wide, narrow);
-    kernels.copy(narrow, back);
+    kernels.issue(Copy{wide, narrow});
+    kernels.issue(Copy{narrow, back});
     CHECK(narrow.written_exactly());
     CHECK(back.written_exactly());
     const auto original = wide.values();
     for (std::size_t i = 0; i < original.size(); ++i) {
       REQUIRE(back.values()[i] == to_float(to_bf16(original[i])));
     }
-    kernels.copy(wide, back);
+    kernels.issue(Copy{wide, back});
     CHECK(back.values() == original);
     TestTensor same(DType::bf16, {3, 2, 21}, spread);
-    kernels.copy(narrow, same);
+    kernels.issue(Copy{narrow, same});
     CHECK(same.values() == narrow.values());
     CHECK(same.written_exactly());
   });
@@ -60,9 +60,9 @@ TEST_CASE("accumulation adds either type into fp32") {
     TestTensor x(dtype, {5, 23}, Spread::strided);
     TestTensor sum(DType::f32, {5, 23});
     x.set(std::vector<float>(115, 1.5F));
-    kernels.fill(sum, 100000.0F);
-    kernels.accumulate(x, sum);
-    kernels.accumulate(x, sum);
+    kernels.issue(Fill{sum, 100000.0F});
+    kernels.issue(Accumulate{x, sum});
+    kernels.issue(Accumulate{x, sum});
     CHECK(sum.values() == std::vector<float>(115, 100003.0F));
     CHECK(sum.untouched_outside());
   });
@@ -88,12 +88,12 @@ TEST_CASE("shapes that differ are a broken contract") {
   for_each_backend([](Kernels& kernels) {
     TestTensor a(DType::f32, {2, 3});
     TestTensor b(DType::f32, {3, 2});
-    CHECK_THROWS(kernels.add(a, a, b));
-    CHECK_THROWS(kernels.copy(a, b));
-    CHECK_THROWS(kernels.gelu_forward(a, b));
+    CHECK_THROWS(kernels.issue(Add{a, a, b}));
+    CHECK_THROWS(kernels.issue(Copy{a, b}));
+    CHECK_THROWS(kernels.issue(GeluForward{a, b}));
     TestTensor half(DType::bf16, {2, 3});
-    CHECK_THROWS(kernels.add(a, half, a));
-    CHECK_THROWS(kernels.accumulate(a, half));
+    CHECK_THROWS(kernels.issue(Add{a, half, a}));
+    CHECK_THROWS(kernels.issue(Accumulate{a, half}));
     CHECK_THROWS(kernels.sum_of_squares(half));
   });
 }

@@ -103,8 +103,8 @@ TEST_CASE("cpu dropout draws the reference's mask bit by bit") {
       x.randomise(1);
       // Counters pass 2^32 inside this mask.
       const Dropout mask{0.3F, run_seed(), 99, 17179869184 / 340 - 50, first_column, 340};
-      reference->dropout(x, mask, expected);
-      cpu::make_kernels(3, isa)->dropout(x, mask, y);
+      reference->issue(ApplyDropout{x, mask, expected});
+      cpu::make_kernels(3, isa)->issue(ApplyDropout{x, mask, y});
       CHECK((y.values() == expected.values()));
       CHECK(y.untouched_outside());
       std::vector<float> factors(77);
@@ -128,7 +128,7 @@ TEST_CASE("every compute thread flushes denormals") {
   TestTensor y(DType::f32, {3 * 8192});
   x.set(std::vector<float>(3 * 8192, 2e-38F));
   y.set(std::vector<float>(3 * 8192, -1.5e-38F));
-  kernels->add(x, y, x);  // 5e-39 has no normal float
+  kernels->issue(Add{x, y, x});  // 5e-39 has no normal float
   for (const auto value : x.values()) {
     if (value != 0.0F) FAIL("a denormal was kept");
   }

@@ -42,7 +42,7 @@ TEST_CASE("cross-entropy of a row worked by hand") {
     TestTensor lse(DType::f32, {3});
     logits.set({0, 0, 0, 5, 4, 5, 1, 2, 3});
     targets.set_integers({1, 2, -100});
-    kernels.cross_entropy_stats(logits, targets, 0, stats);
+    kernels.issue(CrossEntropyStats{logits, targets, 0, stats});
     CHECK(stats.written_exactly());
     const auto e = std::exp(-1.0);
     const std::vector<double> expected{0, 5, 3, 3, 2 + e, 1 + e + e * e, 0, 5, 0};
@@ -50,7 +50,7 @@ TEST_CASE("cross-entropy of a row worked by hand") {
       CHECK(static_cast<double>(stats.values()[i]) == Approx(expected[i]).margin(1e-6));
     }
     lse.set({std::log(3.0F), static_cast<float>(5 + std::log(2 + e)), 0});
-    kernels.cross_entropy_gradient(logits, targets, 0, lse, 3.0F);
+    kernels.issue(CrossEntropyGradient{logits, targets, 0, lse, 3.0F});
     CHECK(logits.untouched_outside());
     const std::vector<double> gradient{1, -2, 1, 3 / (2 + e), 3 * e / (2 + e), 3 / (2 + e) - 3,
                                        0, 0,  0};
@@ -73,9 +73,9 @@ TEST_CASE("cross-entropy over a split vocabulary equals the whole") {
     TestTensor high(DType::f32, {3, rows});
     const auto left = logits.view().slice(1, 0, 40);
     const auto right = logits.view().slice(1, 40, 27);
-    kernels.cross_entropy_stats(logits, targets, 0, whole);
-    kernels.cross_entropy_stats(left, targets, 0, low);
-    kernels.cross_entropy_stats(right, targets, 40, high);
+    kernels.issue(CrossEntropyStats{logits, targets, 0, whole});
+    kernels.issue(CrossEntropyStats{left, targets, 0, low});
+    kernels.issue(CrossEntropyStats{right, targets, 40, high});
     const auto lse = lse_of({whole.values()});
     CHECK(relative_error(lse_of({low.values(), high.values()}), lse) < 1e-6);
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
@@ -86,10 +86,10 @@ TEST_CASE("cross-entropy over a split vocabulary equals the whole") {
     TestTensor copy(dtype, {rows, columns});
     TestTensor lse_tensor(DType::f32, {rows});
     lse_tensor.set(lse);
-    kernels.copy(logits, copy);
-    kernels.cross_entropy_gradient(copy, targets, 0, lse_tensor, 0.25F);
-    kernels.cross_entropy_gradient(left, targets, 0, lse_tensor, 0.25F);
-    kernels.cross_entropy_gradient(right, targets, 40, lse_tensor, 0.25F);
+    kernels.issue(Copy{logits, copy});
+    kernels.issue(CrossEntropyGradient{copy, targets, 0, lse_tensor, 0.25F});
+    kernels.issue(CrossEntropyGradient{left, targets, 0, lse_tensor, 0.25F});
+    kernels.issue(CrossEntropyGradient{right, targets, 40, lse_tensor, 0.25F});
     CHECK(relative_error(logits.values(), copy.values()) < 1e-6);
     CHECK(logits.untouched_outside());
   });
@@ -105,7 +105,7 @@ TEST_CASE("the gradient of cross-entropy agrees with finite differences") {
     logits.randomise(1, 2.0F);
     targets.set_integers(target_ids);
     const auto loss = [&] {
-      kernels.cross_entropy_stats(logits, targets, 0, stats);
+      kernels.issue(CrossEntropyStats{logits, targets, 0, stats});
       const auto sums = lse_of({stats.values()});
       double total = 0;
       for (std::size_t row = 0; row < sums.size(); ++row) {
@@ -116,8 +116,8 @@ TEST_CASE("the gradient of cross-entropy agrees with finite differences") {
     };
     loss();
     lse.set(lse_of({stats.values()}));
-    kernels.copy(logits, gradient);
-    kernels.cross_entropy_gradient(gradient, targets, 0, lse, 0.2F);
+    kernels.issue(Copy{logits, gradient});
+    kernels.issue(CrossEntropyGradient{gradient, targets, 0, lse, 0.2F});
     CHECK(gradient_error(logits, gradient.values(), loss) < 1e-3);
   });
 }
@@ -132,7 +132,7 @@ TEST_CASE("logits of any size give finite statistics, and a NaN shows") {
     values[4000] = NAN;
     logits.set(values);
     targets.set_integers({0, 0});
-    kernels.cross_entropy_stats(logits, targets, 0, stats);
+    kernels.issue(CrossEntropyStats{logits, targets, 0, stats});
     CHECK(stats.at(0) == 1e30F);
     CHECK(stats.at(2) == 1.0F);
     CHECK(std::isnan(stats.at(3)));
@@ -149,7 +149,7 @@ TEST_CASE("cross-entropy takes rows that begin with minus infinity") {
     values[4999] = -7.0F;
     logits.set(values);
     targets.set_integers({4000});
-    kernels.cross_entropy_stats(logits, targets, 0, stats);
+    kernels.issue(CrossEntropyStats{logits, targets, 0, stats});
     CHECK(stats.values() == std::vector<float>{-7, 2, -7});
   });
 }

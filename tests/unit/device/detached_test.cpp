@@ -65,7 +65,7 @@ TEST_CASE("what nobody waited for is not there") {
   DetachedKernels kernels(device::make_reference_kernels(), lazy);
   auto arena = kernels.device().arena(Purpose::workspace, 256);
   const auto x = arena.allocate(DType::f32, {8});
-  kernels.fill(x, 2.0F);
+  kernels.issue(device::Fill{x, 2.0F});
   std::vector<float> seen(8, -1.0F);
   kernels.device().copy_out(x, seen.data());
   auto copied = kernels.device().record();
@@ -107,10 +107,11 @@ TEST_CASE("kernels of a detached device take its memory alone, and all of it") {
   const auto x = arena.allocate(DType::f32, {16});
   auto values = counting(16);
   const Tensor of_host(values.data(), DType::f32, {16});
-  CHECK_THROWS_WITH(kernels.copy(of_host, x),
+  CHECK_THROWS_WITH(kernels.issue(device::Copy{of_host, x}),
                     Contains("copy: from (f32 [16]) lies in host memory"));
   const Tensor too_long(x.raw(), DType::f32, {17});
-  CHECK_THROWS_WITH(kernels.fill(too_long, 0.0F), Contains("leaves the 64 bytes of 'activations'"));
+  CHECK_THROWS_WITH(kernels.issue(device::Fill{too_long, 0.0F}),
+                    Contains("leaves the 64 bytes of 'activations'"));
   CHECK_THROWS_AS(kernels.device().copy_in(x.raw(), x), DetachedFault);
 }
 
@@ -128,17 +129,19 @@ TEST_CASE(
   std::copy(x_values.begin(), x_values.end(), mirror.of(x).f32());
   std::copy(w_values.begin(), w_values.end(), mirror.of(w).f32());
   mirror.store();
-  kernels.linear_forward(x, w, {}, y);
-  kernels.add(y, y, y);
+  kernels.issue(device::LinearForward{x, w, {}, y});
+  kernels.issue(device::Add{y, y, y});
   device::HostMirror result(kernels.device());
   const auto here = result.of(y);
   result.fetch();
   std::vector<float> expected(20);
   const Tensor y_expected(expected.data(), DType::f32, {4, 5});
   const auto reference = device::make_reference_kernels();
-  reference->linear_forward(Tensor(x_values.data(), DType::f32, {4, 6}),
-                            Tensor(w_values.data(), DType::f32, {5, 6}), {}, y_expected);
-  reference->add(y_expected, y_expected, y_expected);
+  reference->issue(device::LinearForward{Tensor(x_values.data(), DType::f32, {4, 6}),
+                                         Tensor(w_values.data(), DType::f32, {5, 6}),
+                                         {},
+                                         y_expected});
+  reference->issue(device::Add{y_expected, y_expected, y_expected});
   CHECK(std::vector<float>(here.f32(), here.f32() + 20) == expected);
 }
 
@@ -233,7 +236,7 @@ TEST_CASE("sums that are taken later cost one wait, and are numbers of their own
   auto arena = kernels.device().arena(Purpose::workspace, 256);
   const auto x = arena.allocate(DType::f32, {8});
   for (const float value : {1.0F, 2.0F, 3.0F}) {
-    kernels.fill(x, value);
+    kernels.issue(device::Fill{x, value});
     kernels.start_sum(x);
     kernels.start_sum_of_squares(x);
   }

@@ -35,16 +35,16 @@ TEST_CASE("activations equal the reference on odd shapes") {
       x.randomise(1, 3.0F);
       up.randomise(2);
       dy.randomise(3);
-      kernels.gelu_forward(x, gelu);
-      kernels.gelu_backward(dy, x, gelu_dx);
-      kernels.swiglu_forward(x, up, swiglu);
-      kernels.swiglu_backward(dy, x, up, d_gate, d_up);
+      kernels.issue(GeluForward{x, gelu});
+      kernels.issue(GeluBackward{dy, x, gelu_dx});
+      kernels.issue(SwigluForward{x, up, swiglu});
+      kernels.issue(SwigluBackward{dy, x, up, d_gate, d_up});
       // gelu is all rounding far below 0, where 1 + tanh is nothing; a share of x is what counts.
       CHECK(gelu.written_exactly());
-      kernels.add(gelu, x, x_sum);
+      kernels.issue(Add{gelu, x, x_sum});
       // Both slopes are 0 somewhere, and a share of nothing says nothing: a share of dy does.
-      kernels.add(gelu_dx, dy, gelu_sum);
-      kernels.add(d_gate, dy, gate_sum);
+      kernels.issue(Add{gelu_dx, dy, gelu_sum});
+      kernels.issue(Add{d_gate, dy, gate_sum});
       return all({x_sum, gelu_sum, swiglu, gate_sum, d_up});
     });
   }
@@ -60,7 +60,7 @@ TEST_CASE("dropout takes the reference's masks") {
       TestTensor x(dtype, {shape.rows, shape.width}, spread);
       TestTensor y(dtype, {shape.rows, shape.width}, spread);
       x.randomise(1);
-      kernels.dropout(x, mask, y);
+      kernels.issue(ApplyDropout{x, mask, y});
       return all({y});
     });
   }
@@ -79,7 +79,7 @@ TEST_CASE("rotary embeddings equal the reference on odd shapes") {
       x.randomise(1);
       cosine.randomise(2);
       sine.randomise(3);
-      kernels.rotary(x, cosine, sine, 9, inverse);
+      kernels.issue(Rotary{x, cosine, sine, 9, inverse});
       return all({x});
     });
   }
@@ -108,13 +108,13 @@ TEST_CASE("arithmetic equals the reference on odd shapes") {
       sum.randomise(3);
       const auto tokens = some_tokens(shape.rows * shape.width, 1 << 30);
       integers.set_integers(tokens);
-      kernels.add(x, y, z);
-      kernels.accumulate(x, sum);
-      kernels.fill(filled, 0.0F);
-      kernels.fill(filled.view().slice(1, 1, 2), 1.25F);
-      kernels.copy(x, other);
-      kernels.copy(x, same);
-      kernels.copy(integers, copies);
+      kernels.issue(Add{x, y, z});
+      kernels.issue(Accumulate{x, sum});
+      kernels.issue(Fill{filled, 0.0F});
+      kernels.issue(Fill{filled.view().slice(1, 1, 2), 1.25F});
+      kernels.issue(Copy{x, other});
+      kernels.issue(Copy{x, same});
+      kernels.issue(Copy{integers, copies});
       CHECK(copies.written_exactly());
       return all({z, sum, filled, other, same});
     });
@@ -157,12 +157,16 @@ TEST_CASE("optimizers equal the reference over several steps") {
       TestTensor second(DType::f32, {count});
       TestTensor parameter(dtype, {count});
       master.randomise(1);
-      kernels.fill(first, 0.0F);
-      kernels.fill(second, 0.0F);
+      kernels.issue(Fill{first, 0.0F});
+      kernels.issue(Fill{second, 0.0F});
       for (std::int64_t step = 1; step <= 3; ++step) {
         gradient.randomise(static_cast<std::uint64_t>(10 + step));
-        kernels.adamw({1e-2F, 0.9F, 0.95F, 1e-8F, 0.1F, 0.7F, step}, gradient, master, first,
-                      second, parameter);
+        kernels.issue(AdamWUpdate{{1e-2F, 0.9F, 0.95F, 1e-8F, 0.1F, 0.7F, step},
+                                  gradient,
+                                  master,
+                                  first,
+                                  second,
+                                  parameter});
       }
       auto results = all({master, first, second});
       // The rounded copy follows its own master exactly.
@@ -173,7 +177,7 @@ TEST_CASE("optimizers equal the reference over several steps") {
         if (copies[i] != rounded) FAIL("parameter " << i << " is not its master");
       }
       for (int step = 0; step < 3; ++step) {
-        kernels.sgd({1e-2F, 0.9F, 0.1F, 0.7F}, gradient, master, first, master);
+        kernels.issue(SgdUpdate{{1e-2F, 0.9F, 0.1F, 0.7F}, gradient, master, first, master});
       }
       for (auto& result : all({master, first})) results.push_back(result);
       return results;

@@ -15,7 +15,7 @@ TEST_CASE("an embedding takes rows of its part of the vocabulary and zeros elsew
     TestTensor out(dtype, {6, 2}, spread);
     tokens.set_integers({10, 12, 9, 13, 11, -1});
     table.set({1, 2, 3, 4, 5, 6});
-    kernels.embedding_forward(tokens, table, 10, out);
+    kernels.issue(EmbeddingForward{tokens, table, 10, out});
     CHECK(out.values() == std::vector<float>{1, 2, 5, 6, 0, 0, 0, 0, 3, 4, 0, 0});
     CHECK(out.untouched_outside());
   });
@@ -30,7 +30,7 @@ TEST_CASE("gradients of a token that occurs often are added in its row") {
     tokens.set_integers({11, 12, 11, 99, 11});
     d_out.set({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
     d_table.set({0, 0, 100, 0, 0, 0});
-    kernels.embedding_backward(tokens, d_out, 10, d_table);
+    kernels.issue(EmbeddingBackward{tokens, d_out, 10, d_table});
     CHECK(d_table.values() == std::vector<float>{0, 0, 115, 18, 3, 4});
     CHECK(d_table.untouched_outside());
   });
@@ -61,7 +61,7 @@ TEST_CASE("gradients of a token whose rows lie far apart are all added, each onc
     }
     tokens.set_integers(ids);
     d_out.set(gradients);
-    kernels.embedding_backward(tokens, d_out, 0, d_table);
+    kernels.issue(EmbeddingBackward{tokens, d_out, 0, d_table});
     CHECK(d_table.values() == expected);
   });
 }
@@ -75,12 +75,12 @@ TEST_CASE("a split vocabulary adds up to the whole embedding") {
     std::vector<std::int32_t> ids;
     for (int i = 0; i < 40; ++i) ids.push_back(i * 7 % 12);
     tokens.set_integers(ids);
-    kernels.embedding_forward(tokens, table, 0, whole);
+    kernels.issue(EmbeddingForward{tokens, table, 0, whole});
     TestTensor low(DType::f32, {40, 33});
     TestTensor high(DType::f32, {40, 33});
-    kernels.embedding_forward(tokens, table.view().slice(0, 0, 5), 0, low);
-    kernels.embedding_forward(tokens, table.view().slice(0, 5, 7), 5, high);
-    kernels.add(low, high, low);
+    kernels.issue(EmbeddingForward{tokens, table.view().slice(0, 0, 5), 0, low});
+    kernels.issue(EmbeddingForward{tokens, table.view().slice(0, 5, 7), 5, high});
+    kernels.issue(Add{low, high, low});
     CHECK(low.values() == whole.values());
   });
 }
@@ -92,13 +92,13 @@ TEST_CASE("positions repeat with every sequence and start where told") {
     TestTensor table(dtype, {3, 2});
     x.set({0, 0, 0, 0, 100, 100, 100, 100});
     table.set({1, 2, 3, 4, 5, 6});
-    kernels.add_positions(x, table, 2, 1);
+    kernels.issue(AddPositions{x, table, 2, 1});
     CHECK(x.values() == std::vector<float>{3, 4, 5, 6, 103, 104, 105, 106});
     CHECK(x.untouched_outside());
 
     TestTensor d_table(DType::f32, {3, 2});
     d_table.set({1, 0, 0, 0, 9, 9});
-    kernels.add_positions_backward(x, 2, d_table);
+    kernels.issue(AddPositionsBackward{x, 2, d_table});
     CHECK(d_table.values() == std::vector<float>{107, 108, 110, 112, 9, 9});
   });
 }

@@ -73,7 +73,7 @@ TEST_CASE("norms of a row worked by hand") {
     x.set({1, 3, 5, 7});
     weight.set({1, 1, 2, 1});
     bias.set({0, 0, 0, 1});
-    kernels.norm_forward({NormKind::layer, x, {}, {}, weight, bias, y, mean, rstd, 0.0F});
+    kernels.issue(NormForward{NormKind::layer, x, {}, {}, weight, bias, y, mean, rstd, 0.0F});
     const auto unit = 1.0 / std::sqrt(5.0);  // mean 4, variance 5
     CHECK(mean.at(0) == Approx(4));
     CHECK(rstd.at(0) == Approx(unit));
@@ -83,7 +83,7 @@ TEST_CASE("norms of a row worked by hand") {
       CHECK(static_cast<double>(y.at(i)) ==
             Approx(layer[static_cast<std::size_t>(i)]).epsilon(margin));
     }
-    kernels.norm_forward({NormKind::rms, x, {}, {}, weight, {}, y, {}, rstd, 4.0F});
+    kernels.issue(NormForward{NormKind::rms, x, {}, {}, weight, {}, y, {}, rstd, 4.0F});
     CHECK(rstd.at(0) == Approx(0.2));  // mean square 21, plus 4
     CHECK(y.at(0) == Approx(0.2).epsilon(margin));
     CHECK(y.at(2) == Approx(2.0).epsilon(margin));
@@ -94,7 +94,7 @@ TEST_CASE("norms add the residual first and keep the sum") {
   for_each_backend([](Kernels& kernels) {
     const auto kind = GENERATE(NormKind::rms, NormKind::layer);
     Case with;
-    kernels.norm_forward(with.forward(kind));
+    kernels.issue(with.forward(kind));
     CHECK(with.sum.written_exactly());
     CHECK(with.y.written_exactly());
     CHECK(with.rstd.written_exactly());
@@ -103,7 +103,7 @@ TEST_CASE("norms add the residual first and keep the sum") {
     norm.x = with.sum;
     norm.residual = {};
     norm.sum = {};
-    kernels.norm_forward(norm);
+    kernels.issue(norm);
     CHECK(without.y.values() == with.y.values());
     const auto x = with.x.values();
     const auto residual = with.residual.values();
@@ -125,7 +125,7 @@ TEST_CASE("in bf16 a norm sees the sum as it was rounded") {
     x.set({256, 256});
     residual.set({1, -256});
     weight.set({1, 1});
-    kernels.norm_forward({NormKind::rms, x, residual, sum, weight, {}, y, {}, rstd, 0.0F});
+    kernels.issue(NormForward{NormKind::rms, x, residual, sum, weight, {}, y, {}, rstd, 0.0F});
     CHECK(sum.values() == std::vector<float>{256, 0});
     CHECK(rstd.at(0) == Approx(std::sqrt(2.0) / 256));
   });
@@ -135,14 +135,14 @@ TEST_CASE("gradients of norms agree with finite differences") {
   for_each_backend([](Kernels& kernels) {
     for (const auto kind : {NormKind::rms, NormKind::layer}) {
       Case test;
-      kernels.norm_forward(test.forward(kind));
-      kernels.norm_backward(test.backward(kind));
+      kernels.issue(test.forward(kind));
+      kernels.issue(test.backward(kind));
       CHECK(test.dx.written_exactly());
       CHECK(test.d_weight.written_exactly());
       const auto through = test.dx.values();
       const auto direct = test.d_residual.values();
       const auto loss = [&] {
-        kernels.norm_forward(test.forward(kind));
+        kernels.issue(test.forward(kind));
         return dot(test.y.values(), test.dy.values()) + dot(test.sum.values(), direct);
       };
       CHECK(gradient_error(test.x, through, loss) < 1e-3);
@@ -160,18 +160,18 @@ TEST_CASE("the gradient that skips a norm may lie where the result goes") {
   for_each_backend([](Kernels& kernels) {
     for (const auto kind : {NormKind::rms, NormKind::layer}) {
       Case test;
-      kernels.norm_forward(test.forward(kind));
-      kernels.norm_backward(test.backward(kind));
+      kernels.issue(test.forward(kind));
+      kernels.issue(test.backward(kind));
       const auto expected = test.dx.values();
       auto in_place = test.backward(kind);
       in_place.dx = test.d_residual;
-      kernels.norm_backward(in_place);
+      kernels.issue(in_place);
       CHECK(test.d_residual.values() == expected);
 
       auto alone = test.backward(kind);
       alone.d_residual = {};
       test.d_residual.randomise(6);
-      kernels.norm_backward(alone);
+      kernels.issue(alone);
       auto sum = test.dx.values();
       const auto direct = test.d_residual.values();
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += direct[i];
@@ -206,8 +206,8 @@ TEST_CASE("a layer norm of numbers far from zero keeps its digits") {
           static_cast<float>((static_cast<double>(value) - mean) / std::sqrt(variance)));
     }
     x.set(values);
-    kernels.fill(weight, 1.0F);
-    kernels.norm_forward({NormKind::layer, x, {}, {}, weight, {}, y, {}, {}, 0.0F});
+    kernels.issue(Fill{weight, 1.0F});
+    kernels.issue(NormForward{NormKind::layer, x, {}, {}, weight, {}, y, {}, {}, 0.0F});
     CHECK(relative_error(y.values(), expected) < 1e-3);
   });
 }
@@ -228,8 +228,8 @@ TEST_CASE("norms of one number, and of two around their mean, keep the gradient 
       const bool layer = kind == NormKind::layer;
       const Tensor none;
       const Tensor kept_mean = layer ? mean.view() : none;
-      kernels.norm_forward({kind, x, {}, {}, weight, none, y, kept_mean, rstd, eps});
-      kernels.norm_backward({kind, dy, x, weight, kept_mean, rstd, {}, dx, d_weight, {}, eps});
+      kernels.issue(NormForward{kind, x, {}, {}, weight, none, y, kept_mean, rstd, eps});
+      kernels.issue(NormBackward{kind, dy, x, weight, kept_mean, rstd, {}, dx, d_weight, {}, eps});
       return std::pair{dx.values(), weight.values()};
     };
     TestTensor x(DType::f32, {1, 1});

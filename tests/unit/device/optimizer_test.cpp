@@ -37,7 +37,8 @@ TEST_CASE("AdamW follows its published rule over several steps") {
     std::vector<double> v(37);
     for (; rule.step <= 3; ++rule.step) {
       state.gradient.randomise(static_cast<std::uint64_t>(10 + rule.step));
-      kernels.adamw(rule, state.gradient, state.master, state.first, state.second, state.parameter);
+      kernels.issue(AdamWUpdate{rule, state.gradient, state.master, state.first, state.second,
+                                state.parameter});
       const auto gradients = state.gradient.values();
       const auto t = static_cast<double>(rule.step);
       for (std::size_t i = 0; i < 37; ++i) {
@@ -67,8 +68,12 @@ TEST_CASE("the first step of AdamW is the learning rate in the gradient's direct
     State state;
     state.gradient.set(std::vector<float>(37, -5.0F));
     state.master.set(std::vector<float>(37, 1.0F));
-    kernels.adamw({0.25F, 0.9F, 0.95F, 0.0F, 0.0F, 1.0F, 1}, state.gradient, state.master,
-                  state.first, state.second, state.parameter);
+    kernels.issue(AdamWUpdate{{0.25F, 0.9F, 0.95F, 0.0F, 0.0F, 1.0F, 1},
+                              state.gradient,
+                              state.master,
+                              state.first,
+                              state.second,
+                              state.parameter});
     for (const auto value : state.master.values()) CHECK(value == Approx(1.25));
   });
 }
@@ -78,8 +83,12 @@ TEST_CASE("a gradient of zero and no history moves nothing but the decay") {
     State state;
     state.gradient.set(std::vector<float>(37, 0.0F));
     state.master.set(std::vector<float>(37, 2.0F));
-    kernels.adamw({0.5F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, 1}, state.gradient, state.master,
-                  state.first, state.second, {});
+    kernels.issue(AdamWUpdate{{0.5F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, 1},
+                              state.gradient,
+                              state.master,
+                              state.first,
+                              state.second,
+                              {}});
     for (const auto value : state.master.values()) CHECK(value == Approx(1.9));
   });
 }
@@ -90,10 +99,10 @@ TEST_CASE("momentum SGD follows its rule and writes the parameter in its own typ
     state.master.set(std::vector<float>(37, 1.0F));
     state.gradient.set(std::vector<float>(37, 2.0F));
     const Sgd rule{0.25F, 0.5F, 0.125F, 0.5F};
-    kernels.sgd(rule, state.gradient, state.master, state.first, state.parameter);
+    kernels.issue(SgdUpdate{rule, state.gradient, state.master, state.first, state.parameter});
     CHECK(state.first.values() == std::vector<float>(37, 1.0F));
     CHECK(state.master.values() == std::vector<float>(37, 0.71875F));
-    kernels.sgd(rule, state.gradient, state.master, state.first, state.parameter);
+    kernels.issue(SgdUpdate{rule, state.gradient, state.master, state.first, state.parameter});
     CHECK(state.first.values() == std::vector<float>(37, 1.5F));
     const float expected = 0.71875F - 0.25F * (1.5F + 0.125F * 0.71875F);
     for (const auto value : state.master.values()) CHECK(value == Approx(expected));
@@ -108,12 +117,14 @@ TEST_CASE("an optimizer writes an fp32 parameter, the master itself, or none") {
     const AdamW rule{0.1F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F, 1};
     State separate;
     TestTensor copy(DType::f32, {37});
-    kernels.adamw(rule, separate.gradient, separate.master, separate.first, separate.second, copy);
+    kernels.issue(AdamWUpdate{rule, separate.gradient, separate.master, separate.first,
+                              separate.second, copy});
     CHECK(copy.values() == separate.master.values());
     State same;
-    kernels.adamw(rule, same.gradient, same.master, same.first, same.second, same.master);
+    kernels.issue(
+        AdamWUpdate{rule, same.gradient, same.master, same.first, same.second, same.master});
     State none;
-    kernels.adamw(rule, none.gradient, none.master, none.first, none.second, {});
+    kernels.issue(AdamWUpdate{rule, none.gradient, none.master, none.first, none.second, {}});
     CHECK(same.master.values() == separate.master.values());
     CHECK(none.master.values() == separate.master.values());
   });

@@ -15,8 +15,8 @@ using namespace trireme::device::test;
 
 namespace {
 
-struct Copy {
-  explicit Copy(std::int64_t rows, std::int64_t width) : codes(DType::e4m3, {rows, width}) {}
+struct Codes {
+  explicit Codes(std::int64_t rows, std::int64_t width) : codes(DType::e4m3, {rows, width}) {}
   Quantised view() const { return {codes, unscale}; }
 
   TestTensor magnitude{DType::f32, {1}};
@@ -36,9 +36,9 @@ TEST_CASE("codes, scales and magnitudes are exact on odd shapes") {
       TestTensor x(dtype, {shape.rows, shape.width}, spread);
       // Some numbers fall below the least code.
       x.randomise(1, 1e-3F);
-      Copy copy(shape.rows, shape.width);
-      kernels.largest_magnitude(x, copy.magnitude);
-      kernels.quantise(x, copy.magnitude, copy.view());
+      Codes copy(shape.rows, shape.width);
+      kernels.issue(LargestMagnitude{x, copy.magnitude});
+      kernels.issue(Quantise{x, copy.magnitude, copy.view()});
       return all({copy.magnitude, copy.codes, copy.unscale});
     });
   }
@@ -49,9 +49,9 @@ TEST_CASE("a quantised tensor is its numbers times a power of two, rounded") {
     const auto dtype = GENERATE(DType::f32, DType::bf16);
     TestTensor x(dtype, {6, 50}, Spread::strided);
     x.randomise(3, 5.0F);
-    Copy copy(6, 50);
-    kernels.largest_magnitude(x, copy.magnitude);
-    kernels.quantise(x, copy.magnitude, copy.view());
+    Codes copy(6, 50);
+    kernels.issue(LargestMagnitude{x, copy.magnitude});
+    kernels.issue(Quantise{x, copy.magnitude, copy.view()});
     const auto numbers = x.values();
     float largest = 0;
     for (const auto number : numbers) largest = std::max(largest, std::abs(number));
@@ -69,22 +69,22 @@ TEST_CASE("a quantised tensor is its numbers times a power of two, rounded") {
 TEST_CASE("zeros are quantised as zeros, and a larger magnitude than a tensor's own is kept") {
   for_each_backend([](Kernels& kernels) {
     TestTensor x(DType::bf16, {3, 20});
-    Copy copy(3, 20);
-    kernels.fill(x, 0.0F);
-    kernels.largest_magnitude(x, copy.magnitude);
-    kernels.quantise(x, copy.magnitude, copy.view());
+    Codes copy(3, 20);
+    kernels.issue(Fill{x, 0.0F});
+    kernels.issue(LargestMagnitude{x, copy.magnitude});
+    kernels.issue(Quantise{x, copy.magnitude, copy.view()});
     CHECK(copy.magnitude.at(0) == 0.0F);
     CHECK(copy.unscale.at(0) == 1.0F);
     CHECK(copy.codes.values() == std::vector<float>(60, 0.0F));
     // What another rank of the tensor-parallel group holds of the matrix is larger.
-    kernels.fill(x, 1.5F);
+    kernels.issue(Fill{x, 1.5F});
     copy.magnitude.set({400.0F});
-    kernels.quantise(x, copy.magnitude, copy.view());
+    kernels.issue(Quantise{x, copy.magnitude, copy.view()});
     CHECK(copy.unscale.at(0) == 1.0F);
     CHECK(copy.codes.values() == std::vector<float>(60, 1.5F));
     // Smaller ones would be a mistake; they saturate.
     copy.magnitude.set({1.0F / 512});
-    kernels.quantise(x, copy.magnitude, copy.view());
+    kernels.issue(Quantise{x, copy.magnitude, copy.view()});
     CHECK(copy.codes.values() == std::vector<float>(60, 448.0F));
   });
 }
@@ -96,10 +96,10 @@ TEST_CASE("what is not finite becomes no number in every code") {
       TestTensor x(DType::f32, {3, 37});
       x.randomise(1);
       x.f32_at(70) = bad;
-      Copy copy(3, 37);
-      kernels.largest_magnitude(x, copy.magnitude);
+      Codes copy(3, 37);
+      kernels.issue(LargestMagnitude{x, copy.magnitude});
       CHECK_FALSE(std::isfinite(copy.magnitude.at(0)));
-      kernels.quantise(x, copy.magnitude, copy.view());
+      kernels.issue(Quantise{x, copy.magnitude, copy.view()});
       CHECK(std::isnan(copy.unscale.at(0)));
       for (const auto code : copy.codes.values()) REQUIRE(std::isnan(code));
     }

@@ -61,7 +61,7 @@ TEST_CASE("bits for rounding are those of an element's number in its tensor, on 
     for_each_backend([&](Kernels& kernels) {
       const auto master = numbers(part.count, 1);
       TestTensor parameter(DType::bf16, {part.count});
-      kernels.round_stochastically(master, rounding, parameter);
+      kernels.issue(RoundStochastically{master, rounding, parameter});
       CHECK(parameter.written_exactly());
       const auto from = master.values();
       const auto found = parameter.values();
@@ -76,7 +76,7 @@ TEST_CASE("bits for rounding are those of an element's number in its tensor, on 
     compare_exactly([&](Kernels& kernels) {
       const auto master = numbers(part.count, 2);
       TestTensor parameter(DType::bf16, {part.count});
-      kernels.round_stochastically(master, rounding, parameter);
+      kernels.issue(RoundStochastically{master, rounding, parameter});
       return all({parameter});
     });
   }
@@ -88,14 +88,14 @@ TEST_CASE("a tensor rounded in parts has the bits of the whole") {
     constexpr std::int64_t width = 45;
     const auto master = numbers(rows * width, 3);
     TestTensor whole(DType::bf16, {rows * width});
-    kernels.round_stochastically(master, whole_tensor(width), whole);
+    kernels.issue(RoundStochastically{master, whole_tensor(width), whole});
     // Parts of a flat buffer, as ZeRO cuts it.
     TestTensor parts(DType::bf16, {rows * width});
     for (const auto& [begin, end] : {std::pair{0, 101}, std::pair{101, 102}, std::pair{102, 315}}) {
       auto rounding = whole_tensor(width);
       rounding.begin = begin;
-      kernels.round_stochastically(master.view().slice(0, begin, end - begin), rounding,
-                                   parts.view().slice(0, begin, end - begin));
+      kernels.issue(RoundStochastically{master.view().slice(0, begin, end - begin), rounding,
+                                        parts.view().slice(0, begin, end - begin)});
     }
     CHECK(parts.values() == whole.values());
     // Columns 9 to 31, as tensor parallelism cuts it.
@@ -113,7 +113,7 @@ TEST_CASE("a tensor rounded in parts has the bits of the whole") {
     auto rounding = whole_tensor(22);
     rounding.stride = width;
     rounding.first = 9;
-    kernels.round_stochastically(columns, rounding, rounded);
+    kernels.issue(RoundStochastically{columns, rounding, rounded});
     CHECK(rounded.values() == expected_columns);
   });
 }
@@ -140,20 +140,21 @@ TEST_CASE("updates write the parameter that rounding their master alone would wr
       plain_second.set(std::vector<float>(count, 0.5F));
       TestTensor nearest(DType::bf16, {count});
       if (adam) {
-        kernels.adamw(adamw, gradient, master, first, second, parameter);
+        kernels.issue(AdamWUpdate{adamw, gradient, master, first, second, parameter});
         adamw.rounding = {};
-        kernels.adamw(adamw, gradient, plain_master, plain_first, plain_second, nearest);
+        kernels.issue(
+            AdamWUpdate{adamw, gradient, plain_master, plain_first, plain_second, nearest});
       } else {
-        kernels.sgd(sgd, gradient, master, first, parameter);
+        kernels.issue(SgdUpdate{sgd, gradient, master, first, parameter});
         sgd.rounding = {};
-        kernels.sgd(sgd, gradient, plain_master, plain_first, nearest);
+        kernels.issue(SgdUpdate{sgd, gradient, plain_master, plain_first, nearest});
       }
       CHECK(master.values() != before);
       CHECK(master.values() == plain_master.values());
       CHECK(first.values() == plain_first.values());
       CHECK(second.values() == plain_second.values());
       TestTensor alone(DType::bf16, {count});
-      kernels.round_stochastically(master, rounding, alone);
+      kernels.issue(RoundStochastically{master, rounding, alone});
       CHECK(parameter.written_exactly());
       CHECK(parameter.values() == alone.values());
       CHECK(parameter.values() != nearest.values());
@@ -176,7 +177,7 @@ TEST_CASE("rounding at random keeps the mean, and takes neighbours alone") {
         TestTensor master(DType::f32, {count});
         master.set(std::vector<float>(count, value));
         TestTensor parameter(DType::bf16, {count});
-        kernels.round_stochastically(master, whole_tensor(count), parameter);
+        kernels.issue(RoundStochastically{master, whole_tensor(count), parameter});
         std::int64_t up = 0;
         for (const auto found : parameter.values()) {
           REQUIRE((found == below || found == above));
@@ -194,7 +195,7 @@ TEST_CASE("seeds and streams give other bits") {
     const auto master = numbers(1000, 7);
     const auto rounded = [&](const StochasticRounding& rounding) {
       TestTensor parameter(DType::bf16, {1000});
-      kernels.round_stochastically(master, rounding, parameter);
+      kernels.issue(RoundStochastically{master, rounding, parameter});
       return parameter.values();
     };
     auto other_seed = whole_tensor(1000);
@@ -222,7 +223,7 @@ TEST_CASE("what bf16 holds is not rounded, and nothing becomes a number that it 
     TestTensor master(DType::f32, {count});
     master.set(values);
     TestTensor parameter(DType::bf16, {count});
-    kernels.round_stochastically(master, whole_tensor(count), parameter);
+    kernels.issue(RoundStochastically{master, whole_tensor(count), parameter});
     const auto found = parameter.values();
     for (std::size_t i = 0; i < values.size(); ++i) {
       REQUIRE(std::bit_cast<std::uint32_t>(found[i]) == std::bit_cast<std::uint32_t>(values[i]));
@@ -233,7 +234,7 @@ TEST_CASE("what bf16 holds is not rounded, and nothing becomes a number that it 
       TestTensor beyond(DType::f32, {count});
       beyond.set(std::vector<float>(static_cast<std::size_t>(count),
                                     sign * std::numeric_limits<float>::max()));
-      kernels.round_stochastically(beyond, whole_tensor(count), parameter);
+      kernels.issue(RoundStochastically{beyond, whole_tensor(count), parameter});
       bool any_infinite = false;
       for (const auto value : parameter.values()) {
         REQUIRE((value == sign * largest || value == sign * infinity));
@@ -243,7 +244,7 @@ TEST_CASE("what bf16 holds is not rounded, and nothing becomes a number that it 
       for (const std::uint32_t bits : {0x7F800001U, 0x7FFFFFFFU, 0x7FC00000U}) {
         beyond.set(std::vector<float>(static_cast<std::size_t>(count),
                                       std::copysign(std::bit_cast<float>(bits), sign)));
-        kernels.round_stochastically(beyond, whole_tensor(count), parameter);
+        kernels.issue(RoundStochastically{beyond, whole_tensor(count), parameter});
         for (const auto value : parameter.values()) {
           REQUIRE(std::isnan(value));
           REQUIRE(std::signbit(value) == (sign < 0));
@@ -269,7 +270,7 @@ TEST_CASE("what is rounded at random moves with updates that the nearest number 
     for (int step = 1; step <= 30; ++step) {
       rounding.seed = static_cast<std::uint64_t>(step);
       const Sgd rule{.learning_rate = learning_rate, .rounding = rounding};
-      kernels.sgd(rule, gradient, master, momentum, parameter);
+      kernels.issue(SgdUpdate{rule, gradient, master, momentum, parameter});
     }
     CHECK(to_float(to_bf16(master.at(0))) == 1.0F);
     double mean = 0;

@@ -41,13 +41,13 @@ TEST_CASE("norms equal the reference on odd shapes") {
       bias.randomise(5);
       d_weight.randomise(6);
       d_bias.randomise(7);
-      kernels.fill(mean, 0.0F);
+      kernels.issue(Fill{mean, 0.0F});
       const bool layer = kind == NormKind::layer;
       const Tensor none;
-      kernels.norm_forward({kind, x, residual, sum, weight, layer ? bias.view() : none, y,
-                            layer ? mean.view() : none, rstd, 1e-5F});
-      kernels.norm_backward({kind, dy, sum, weight, layer ? mean.view() : none, rstd, residual, dx,
-                             d_weight, layer ? d_bias.view() : none});
+      kernels.issue(NormForward{kind, x, residual, sum, weight, layer ? bias.view() : none, y,
+                                layer ? mean.view() : none, rstd, 1e-5F});
+      kernels.issue(NormBackward{kind, dy, sum, weight, layer ? mean.view() : none, rstd, residual,
+                                 dx, d_weight, layer ? d_bias.view() : none});
       return all({sum, y, dx, mean, rstd, d_weight, d_bias});
     });
   }
@@ -68,7 +68,7 @@ TEST_CASE("bias gradients equal the reference on odd shapes") {
       x.randomise(2);
       dw.randomise(3);
       d_bias.randomise(4);
-      kernels.linear_backward_weight(dy, x, dw, d_bias);
+      kernels.issue(LinearBackwardWeight{dy, x, dw, d_bias});
       return all({d_bias});
     });
   }
@@ -98,7 +98,7 @@ TEST_CASE("biases are added to results of their own and of another type") {
         biases.push_back(static_cast<float>(8 + column % 7));
       }
       bias.set(biases);
-      kernels.linear_forward(x, w, bias, y);
+      kernels.issue(LinearForward{x, w, bias, y});
       return all({y});
     });
   }
@@ -122,10 +122,10 @@ TEST_CASE("embeddings equal the reference on odd shapes") {
       positions.randomise(2);
       d_table.randomise(3);
       d_positions.randomise(4);
-      kernels.embedding_forward(tokens, table, 5, x);
-      kernels.add_positions(x, positions, 50, 3);
-      kernels.embedding_backward(tokens, x, 5, d_table);
-      kernels.add_positions_backward(x, 50, d_positions);
+      kernels.issue(EmbeddingForward{tokens, table, 5, x});
+      kernels.issue(AddPositions{x, positions, 50, 3});
+      kernels.issue(EmbeddingBackward{tokens, x, 5, d_table});
+      kernels.issue(AddPositionsBackward{x, 50, d_positions});
       return all({x, d_table, d_positions});
     });
   }
@@ -147,15 +147,15 @@ TEST_CASE("cross-entropy equals the reference on odd shapes") {
       auto ids = some_tokens(7, columns + 9);
       ids[3] = -100;
       targets.set_integers(ids);
-      kernels.cross_entropy_stats(logits, targets, 7, stats);
+      kernels.issue(CrossEntropyStats{logits, targets, 7, stats});
       // This rank's part and another's, which knows none of the targets.
       auto numbers = stats.values();
       for (std::size_t i = 0; i < 21; ++i) {
         numbers.push_back(i < 7 ? 0.5F : (i < 14 ? 3.25F : 0.0F));
       }
       parts.set(numbers);
-      kernels.cross_entropy_combine(parts, targets, lse, losses);
-      kernels.cross_entropy_gradient(logits, targets, 7, lse, 0.01F);
+      kernels.issue(CrossEntropyCombine{parts, targets, lse, losses});
+      kernels.issue(CrossEntropyGradient{logits, targets, 7, lse, 0.01F});
       return all({stats, lse, losses, logits});
     });
   }

@@ -23,7 +23,7 @@ struct Place {
 
   Tensor make(float value) {
     const auto x = arena.allocate(DType::f32, {4});
-    kernels.fill(x, value);
+    kernels.issue(device::Fill{x, value});
     return x;
   }
   double sum(const Tensor& x) { return kernels.sum(x); }
@@ -38,10 +38,10 @@ TEST_CASE(
   const auto y = place.make(0);
   int bodies = 0;
   for (int round = 1; round <= 5; ++round) {
-    place.kernels.fill(x, static_cast<float>(round));
+    place.kernels.issue(device::Fill{x, static_cast<float>(round)});
     place.cache.run({0, {x.raw(), y.raw()}}, [&] {
       ++bodies;
-      place.kernels.add(x, y, y);
+      place.kernels.issue(device::Add{x, y, y});
     });
   }
   CHECK(bodies == 2);
@@ -59,9 +59,9 @@ TEST_CASE("other addresses, numbers and parts have graphs of their own") {
     const auto& x = tensors[round % 2];
     const float number = round < 4 ? 1.0F : 2.0F;
     place.cache.run({0, {x.raw(), y.raw()}, number}, [&] {
-      place.kernels.add(x, y, y);
-      place.kernels.fill(z, number);
-      place.kernels.add(y, z, y);
+      place.kernels.issue(device::Add{x, y, y});
+      place.kernels.issue(device::Fill{z, number});
+      place.kernels.issue(device::Add{y, z, y});
     });
   }
   double expected = 0;
@@ -78,7 +78,7 @@ TEST_CASE("a key that leaves out an address is found out: the graph has the old 
   const auto y = place.make(0);
   for (int round = 0; round < 4; ++round) {
     const auto& x = tensors[round / 2];
-    place.cache.run({0, {y.raw()}}, [&] { place.kernels.add(x, y, y); });
+    place.cache.run({0, {y.raw()}}, [&] { place.kernels.issue(device::Add{x, y, y}); });
   }
   CHECK(place.sum(y) != 4 * (1 + 1 + 10 + 10));
 }
@@ -114,7 +114,9 @@ TEST_CASE("parts that never repeat are not captured for ever") {
   Place place;
   const auto y = place.make(0);
   for (std::size_t round = 0; round < CudaGraphCache::most_keys + 5; ++round) {
-    place.cache.run({0, {y.raw()}, static_cast<float>(round)}, [&] { place.kernels.add(y, y, y); });
+    place.cache.run({0, {y.raw()}, static_cast<float>(round)}, [&] {
+      place.kernels.issue(device::Add{y, y, y});
+    });
   }
   CHECK_THAT(place.cache.reason(), Catch::Contains("more than 128 different parts"));
 }

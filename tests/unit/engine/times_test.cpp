@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step says of its waits, by a clock that stands still but for what takes time here: each
 // kernel, each message and each reduction as long as the test says.
+#include "trireme/device/kernels.hpp"
 #include "trireme/device/passing_device.hpp"
 #include "trireme/engine/engine.hpp"
-
-#include "support/device/operand_kernels.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -43,23 +42,24 @@ class CountedDevice final : public device::PassingDevice {
   const double& now_;
 };
 
-class CountedKernels final : public device::test::OperandKernels {
+class CountedKernels final : public device::Kernels {
  public:
   explicit CountedKernels(double& now)
       : now_(now), inner_(device::make_reference_kernels()), device_(inner_->device(), now) {}
 
   const char* name() const override { return inner_->name(); }
   device::Device& device() override { return device_; }
+  void issue(const device::Operation& operation) override {
+    now_ += kernel_seconds;
+    inner_->issue(operation);
+  }
+  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
+  double sum(const device::Tensor& x) override { return inner_->sum(x); }
   void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
   std::vector<double> finish_sums() override { return inner_->finish_sums(); }
   void synchronize() override { inner_->synchronize(); }
 
  private:
-  void run(const char*, std::initializer_list<device::test::Operand>, const Body& body) override {
-    now_ += kernel_seconds;
-    body(*inner_, [](const device::Tensor& x) { return x; });
-  }
-
   double& now_;
   std::unique_ptr<device::Kernels> inner_;
   CountedDevice device_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/peak.hpp"
 
-#include "support/device/operand_kernels.hpp"
+#include "trireme/device/kernels.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -13,25 +13,25 @@ using namespace trireme;
 namespace {
 
 /// A machine that is busy with something else during its first products.
-class BusyAtFirst final : public device::test::OperandKernels {
+class BusyAtFirst final : public device::Kernels {
  public:
   static constexpr int busy_products = 2;
   static constexpr std::chrono::milliseconds busy_time{300};
 
   const char* name() const override { return inner_->name(); }
-  void synchronize() override {}
-  int products() const { return products_; }
-
- private:
-  void run(const char* operation, std::initializer_list<device::test::Operand> /*operands*/,
-           const Body& body) override {
-    if (std::string_view(operation) != "linear_forward") {
-      body(*inner_, [](const device::Tensor& tensor) { return tensor; });
+  void issue(const device::Operation& operation) override {
+    if (operation.get_if<device::LinearForward>() == nullptr) {
+      inner_->issue(operation);
     } else if (products_++ < busy_products) {
       std::this_thread::sleep_for(busy_time);
     }
   }
+  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
+  double sum(const device::Tensor& x) override { return inner_->sum(x); }
+  void synchronize() override {}
+  int products() const { return products_; }
 
+ private:
   std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);
   int products_ = 0;
 };

@@ -67,8 +67,8 @@ TEST_CASE("matrix products survive a hail of signals") {
   const auto x = arena.allocate(device::DType::f32, {512, 256});
   const auto w = arena.allocate(device::DType::f32, {704, 256});
   const auto y = arena.allocate(device::DType::f32, {512, 704});
-  kernels->fill(x, 1.0F);
-  kernels->fill(w, 0.5F);
+  kernels->issue(device::Fill{x, 1.0F});
+  kernels->issue(device::Fill{w, 0.5F});
   std::atomic<bool> enough{false};
   std::thread sender([&] {
     while (!enough) {
@@ -76,7 +76,7 @@ TEST_CASE("matrix products survive a hail of signals") {
       std::this_thread::sleep_for(50us);
     }
   });
-  for (int repeat = 0; repeat < 200; ++repeat) kernels->linear_forward(x, w, {}, y);
+  for (int repeat = 0; repeat < 200; ++repeat) kernels->issue(device::LinearForward{x, w, {}, y});
   enough = true;
   sender.join();
   CHECK(y.f32()[0] == 128.0F);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cpu/kernels/activations.hpp"
-
+#include "device/cpu/kernels/run.hpp"
 #include "device/cpu/runtime/runs.hpp"
 #include "device/cpu/simd/tables.hpp"
 #include "device/dropout_mask.hpp"
 
 namespace trireme::device::cpu {
 
-void swiglu_forward(const Context& context, const Tensor& gate, const Tensor& up, const Tensor& y) {
+template <>
+void run(Context& context, const SwigluForward& operation) {
+  const auto& [gate, up, y] = operation;
   with_type(gate.dtype(), [&](auto element) {
     using T = decltype(element);
     const auto& functions = tables_of(context.isa).activations.of(element);
@@ -20,8 +21,9 @@ void swiglu_forward(const Context& context, const Tensor& gate, const Tensor& up
   });
 }
 
-void swiglu_backward(const Context& context, const Tensor& dy, const Tensor& gate, const Tensor& up,
-                     const Tensor& d_gate, const Tensor& d_up) {
+template <>
+void run(Context& context, const SwigluBackward& operation) {
+  const auto& [dy, gate, up, d_gate, d_up] = operation;
   with_type(dy.dtype(), [&](auto element) {
     using T = decltype(element);
     const auto& functions = tables_of(context.isa).activations.of(element);
@@ -37,7 +39,9 @@ void swiglu_backward(const Context& context, const Tensor& dy, const Tensor& gat
   });
 }
 
-void gelu_forward(const Context& context, const Tensor& x, const Tensor& y) {
+template <>
+void run(Context& context, const GeluForward& operation) {
+  const auto& [x, y] = operation;
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     const auto& functions = tables_of(context.isa).activations.of(element);
@@ -49,7 +53,9 @@ void gelu_forward(const Context& context, const Tensor& x, const Tensor& y) {
   });
 }
 
-void gelu_backward(const Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx) {
+template <>
+void run(Context& context, const GeluBackward& operation) {
+  const auto& [dy, x, dx] = operation;
   with_type(dy.dtype(), [&](auto element) {
     using T = decltype(element);
     const auto& functions = tables_of(context.isa).activations.of(element);
@@ -62,7 +68,9 @@ void gelu_backward(const Context& context, const Tensor& dy, const Tensor& x, co
   });
 }
 
-void dropout(const Context& context, const Tensor& x, const Dropout& dropout, const Tensor& y) {
+template <>
+void run(Context& context, const ApplyDropout& operation) {
+  const auto& [x, dropout, y] = operation;
   const DropoutMask mask(dropout);
   if (!mask.active()) {
     with_type(x.dtype(), [&](auto element) {
@@ -94,8 +102,9 @@ void dropout(const Context& context, const Tensor& x, const Dropout& dropout, co
   });
 }
 
-void rotary(const Context& context, const Tensor& x, const Tensor& cos_table,
-            const Tensor& sin_table, std::int64_t first_position, bool inverse) {
+template <>
+void run(Context& context, const Rotary& operation) {
+  const auto& [x, cos_table, sin_table, first_position, inverse] = operation;
   TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && cos_table.dim(1) == x.dim(3) / 2 &&
                      first_position >= 0 && first_position + x.dim(1) <= cos_table.dim(0),
                  "rotary: x " + x.text() + ", table " + cos_table.text());

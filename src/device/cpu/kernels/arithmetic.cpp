@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/kernels/arithmetic.hpp"
 
+#include "device/cpu/kernels/run.hpp"
 #include "device/cpu/runtime/chunks.hpp"
 #include "device/cpu/runtime/runs.hpp"
 #include "device/cpu/simd/tables.hpp"
@@ -30,7 +31,9 @@ double tree_sum(std::vector<double>& terms) {
 
 }  // namespace
 
-void fill(const Context& context, const Tensor& x, float value) {
+template <>
+void run(Context& context, const Fill& operation) {
+  const auto& [x, value] = operation;
   const auto& arithmetic = tables_of(context.isa).arithmetic;
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -45,7 +48,9 @@ void fill(const Context& context, const Tensor& x, float value) {
   });
 }
 
-void copy(const Context& context, const Tensor& from, const Tensor& to) {
+template <>
+void run(Context& context, const Copy& operation) {
+  const auto& [from, to] = operation;
   if (from.dtype() == to.dtype()) {
     for_runs<2>(context, {from, to}, [&](const auto& offset, std::int64_t count) {
       move_run(from.raw(), offset[0], to.raw(), offset[1], size_of(from.dtype()), count);
@@ -68,7 +73,9 @@ void copy(const Context& context, const Tensor& from, const Tensor& to) {
   });
 }
 
-void add(const Context& context, const Tensor& x, const Tensor& y, const Tensor& z) {
+template <>
+void run(Context& context, const Add& operation) {
+  const auto& [x, y, z] = operation;
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     const auto& functions = tables_of(context.isa).arithmetic.of(element);
@@ -81,7 +88,9 @@ void add(const Context& context, const Tensor& x, const Tensor& y, const Tensor&
   });
 }
 
-void accumulate(const Context& context, const Tensor& x, const Tensor& sum) {
+template <>
+void run(Context& context, const Accumulate& operation) {
+  const auto& [x, sum] = operation;
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     const auto& functions = tables_of(context.isa).arithmetic.of(element);

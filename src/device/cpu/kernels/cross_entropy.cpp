@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cpu/kernels/cross_entropy.hpp"
-
+#include "device/cpu/kernels/run.hpp"
 #include "device/cpu/runtime/runs.hpp"
 #include "device/cpu/simd/tables.hpp"
+#include "device/reference/reference.hpp"
 
 #include <cmath>
 
@@ -17,8 +17,9 @@ std::int64_t local_target(std::int32_t target, std::int64_t first_token, std::in
 
 }  // namespace
 
-void cross_entropy_stats(const Context& context, const Tensor& logits, const Tensor& targets,
-                         std::int64_t first_token, const Tensor& stats) {
+template <>
+void run(Context& context, const CrossEntropyStats& operation) {
+  const auto& [logits, targets, first_token, stats] = operation;
   const Rows rows(logits);
   TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
                      stats.dim(0) == 3 && stats.dim(1) == rows.count(),
@@ -43,8 +44,9 @@ void cross_entropy_stats(const Context& context, const Tensor& logits, const Ten
   });
 }
 
-void cross_entropy_gradient(const Context& context, const Tensor& logits, const Tensor& targets,
-                            std::int64_t first_token, const Tensor& lse, float scale) {
+template <>
+void run(Context& context, const CrossEntropyGradient& operation) {
+  const auto& [logits, targets, first_token, lse, scale] = operation;
   const Rows rows(logits);
   TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
                      lse.contiguous() && lse.element_count() == rows.count(),
@@ -71,6 +73,12 @@ void cross_entropy_gradient(const Context& context, const Tensor& logits, const 
       }
     });
   });
+}
+
+// One number a row: nothing to gain over plain loops.
+template <>
+void run(Context&, const CrossEntropyCombine& operation) {
+  reference::run(operation);
 }
 
 }  // namespace trireme::device::cpu

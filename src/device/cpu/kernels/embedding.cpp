@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cpu/kernels/embedding.hpp"
-
+#include "device/cpu/kernels/run.hpp"
 #include "device/cpu/runtime/runs.hpp"
 #include "device/cpu/simd/tables.hpp"
 
@@ -14,8 +13,9 @@ constexpr std::int64_t column_grain = 64;
 
 }  // namespace
 
-void embedding_forward(const Context& context, const Tensor& tokens, const Tensor& table,
-                       std::int64_t first_token, const Tensor& out) {
+template <>
+void run(Context& context, const EmbeddingForward& operation) {
+  const auto& [tokens, table, first_token, out] = operation;
   const Rows from(table);
   const Rows to(out);
   TRIREME_EXPECT(
@@ -40,8 +40,9 @@ void embedding_forward(const Context& context, const Tensor& tokens, const Tenso
   });
 }
 
-void embedding_backward(const Context& context, const Tensor& tokens, const Tensor& d_out,
-                        std::int64_t first_token, const Tensor& d_table) {
+template <>
+void run(Context& context, const EmbeddingBackward& operation) {
+  const auto& [tokens, d_out, first_token, d_table] = operation;
   const Rows from(d_out);
   const Rows to(d_table);
   TRIREME_EXPECT(
@@ -65,8 +66,9 @@ void embedding_backward(const Context& context, const Tensor& tokens, const Tens
   });
 }
 
-void add_positions(const Context& context, const Tensor& x, const Tensor& table, std::int64_t seq,
-                   std::int64_t first_position) {
+template <>
+void run(Context& context, const AddPositions& operation) {
+  const auto& [x, table, seq, first_position] = operation;
   const Rows rows(x);
   const Rows positions(table);
   TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && first_position >= 0 &&
@@ -87,8 +89,9 @@ void add_positions(const Context& context, const Tensor& x, const Tensor& table,
   });
 }
 
-void add_positions_backward(const Context& context, const Tensor& dx, std::int64_t seq,
-                            const Tensor& d_table) {
+template <>
+void run(Context& context, const AddPositionsBackward& operation) {
+  const auto& [dx, seq, d_table] = operation;
   const Rows rows(dx);
   const Rows positions(d_table);
   TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && seq <= positions.count(),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cpu/kernels/norm.hpp"
-
+#include "device/cpu/kernels/run.hpp"
 #include "device/cpu/runtime/chunks.hpp"
 #include "device/cpu/runtime/runs.hpp"
 #include "device/cpu/simd/tables.hpp"
@@ -169,7 +168,8 @@ void backward(Context& context, const NormBackward& norm) {
 
 }  // namespace
 
-void norm_forward(const Context& context, const NormForward& norm) {
+template <>
+void run(Context& context, const NormForward& norm) {
   const Rows rows(norm.x);
   expect_same_shape(norm.x, norm.y);
   expect_vector(norm.weight, rows.width(), "weight");
@@ -184,7 +184,8 @@ void norm_forward(const Context& context, const NormForward& norm) {
   with_type(norm.x.dtype(), [&](auto element) { forward<decltype(element)>(context, norm); });
 }
 
-void norm_backward(Context& context, const NormBackward& norm) {
+template <>
+void run(Context& context, const NormBackward& norm) {
   const Rows rows(norm.dy);
   expect_same_shape(norm.dy, norm.x);
   expect_same_shape(norm.dy, norm.dx);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cpu/kernels/optimizer.hpp"
-
+#include "device/cpu/kernels/run.hpp"
 #include "device/cpu/runtime/runs.hpp"
 #include "device/cpu/simd/tables.hpp"
 #include "device/stochastic_rounding.hpp"
@@ -91,8 +90,9 @@ SgdFactors factors_of(const Sgd& rule) {
 
 }  // namespace
 
-void adamw(const Context& context, const AdamW& rule, const AdamWOperands& operands) {
-  const auto& [gradient, master, first_moment, second_moment, parameter] = operands;
+template <>
+void run(Context& context, const AdamWUpdate& operation) {
+  const auto& [rule, gradient, master, first_moment, second_moment, parameter] = operation;
   const auto count = gradient.element_count();
   for (const auto* run : {&gradient, &master, &first_moment, &second_moment}) {
     expect_run(*run, count);
@@ -120,8 +120,9 @@ void adamw(const Context& context, const AdamW& rule, const AdamWOperands& opera
   });
 }
 
-void sgd(const Context& context, const Sgd& rule, const Tensor& gradient, const Tensor& master,
-         const Tensor& momentum, const Tensor& parameter) {
+template <>
+void run(Context& context, const SgdUpdate& operation) {
+  const auto& [rule, gradient, master, momentum, parameter] = operation;
   const auto count = gradient.element_count();
   for (const auto* run : {&gradient, &master, &momentum}) expect_run(*run, count);
   const auto factors = factors_of(rule);
@@ -146,8 +147,9 @@ void sgd(const Context& context, const Sgd& rule, const Tensor& gradient, const 
   });
 }
 
-void round_stochastically(const Context& context, const Tensor& master,
-                          const StochasticRounding& rounding, const Tensor& parameter) {
+template <>
+void run(Context& context, const RoundStochastically& operation) {
+  const auto& [master, rounding, parameter] = operation;
   TRIREME_EXPECT(rounding.active(), "rounding at random knows the width of its box");
   expect_run(master, parameter.element_count());
   update_and_round(context, rounding, master, parameter, [](Range) {});

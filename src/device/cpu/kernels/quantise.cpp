@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/kernels/quantise.hpp"
 
+#include "device/cpu/kernels/run.hpp"
 #include "device/cpu/runtime/runs.hpp"
 
 #include <atomic>
@@ -14,7 +15,9 @@ std::uint32_t magnitude_bits(float value) {
 
 }  // namespace
 
-void largest_magnitude(const Context& context, const Tensor& x, const Tensor& magnitude) {
+template <>
+void run(Context& context, const LargestMagnitude& operation) {
+  const auto& [x, magnitude] = operation;
   // Integers of magnitudes have the order of the numbers, NaN last; the largest does not depend on
   // the order of the threads.
   std::atomic<std::uint32_t> largest{0};
@@ -32,8 +35,9 @@ void largest_magnitude(const Context& context, const Tensor& x, const Tensor& ma
   magnitude.f32()[0] = std::bit_cast<float>(largest.load());
 }
 
-void quantise(const Context& context, const Tensor& x, const Tensor& magnitude,
-              const Quantised& result) {
+template <>
+void run(Context& context, const Quantise& operation) {
+  const auto& [x, magnitude, result] = operation;
   TRIREME_EXPECT(result.codes.contiguous() && result.unscale.element_count() == 1,
                  "quantised: codes " + result.codes.text());
   const float scale = e4m3_scale(magnitude.f32()[0]);

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/device/operations.hpp"
+
 #include "device/cpu/runtime/context.hpp"
 
 #include <array>
 #include <vector>
 
 namespace trireme::device::cpu {
-
-void largest_magnitude(const Context& context, const Tensor& x, const Tensor& magnitude);
-void quantise(const Context& context, const Tensor& x, const Tensor& magnitude,
-              const Quantised& result);
 
 /// What codes stand for, in bf16, which holds every product of a code and a power of two exactly:
 /// products of them are the FP8 products. CPUs have no others.

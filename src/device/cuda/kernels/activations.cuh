@@ -4,7 +4,7 @@
 #include "device/cuda/kernels/functions.cuh"
 #include "device/cuda/kernels/launch.hpp"
 #include "device/cuda/kernels/mask.cuh"
-#include "device/cuda/kernels/operations.hpp"
+#include "device/cuda/kernels/own_operations.hpp"
 
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace trireme::device::cuda {
 
 /// y = silu(gate) * up.
 template <typename T>
-struct SwigluForward {
+struct SwigluForwardBody {
   Matrix<const T> gate;
   Matrix<const T> up;
   Matrix<T> y;
@@ -29,7 +29,7 @@ struct SwigluForward {
 };
 
 template <typename T>
-struct SwigluBackward {
+struct SwigluBackwardBody {
   Matrix<const T> dy;
   Matrix<const T> gate;
   Matrix<const T> up;
@@ -61,7 +61,7 @@ __device__ inline float gelu_gate(float x) {
 }
 
 template <typename T>
-struct GeluForward {
+struct GeluForwardBody {
   Matrix<const T> x;
   Matrix<T> y;
 
@@ -74,7 +74,7 @@ struct GeluForward {
 };
 
 template <typename T>
-struct GeluBackward {
+struct GeluBackwardBody {
   Matrix<const T> dy;
   Matrix<const T> x;
   Matrix<T> dx;
@@ -172,29 +172,33 @@ void run_alike(L& launcher, const char* name, const std::array<Tensor, In>& inpu
 }
 
 template <typename L>
-void swiglu_forward(L& launcher, const Tensor& gate, const Tensor& up, const Tensor& y) {
-  run_alike<SwigluForward>(launcher, "swiglu_forward", std::array{gate, up}, std::array{y});
+void run(L& launcher, const SwigluForward& operation) {
+  const auto& [gate, up, y] = operation;
+  run_alike<SwigluForwardBody>(launcher, "swiglu_forward", std::array{gate, up}, std::array{y});
 }
 
 template <typename L>
-void swiglu_backward(L& launcher, const Tensor& dy, const Tensor& gate, const Tensor& up,
-                     const Tensor& d_gate, const Tensor& d_up) {
-  run_alike<SwigluBackward>(launcher, "swiglu_backward", std::array{dy, gate, up},
-                            std::array{d_gate, d_up});
+void run(L& launcher, const SwigluBackward& operation) {
+  const auto& [dy, gate, up, d_gate, d_up] = operation;
+  run_alike<SwigluBackwardBody>(launcher, "swiglu_backward", std::array{dy, gate, up},
+                                std::array{d_gate, d_up});
 }
 
 template <typename L>
-void gelu_forward(L& launcher, const Tensor& x, const Tensor& y) {
-  run_alike<GeluForward>(launcher, "gelu_forward", std::array{x}, std::array{y});
+void run(L& launcher, const GeluForward& operation) {
+  const auto& [x, y] = operation;
+  run_alike<GeluForwardBody>(launcher, "gelu_forward", std::array{x}, std::array{y});
 }
 
 template <typename L>
-void gelu_backward(L& launcher, const Tensor& dy, const Tensor& x, const Tensor& dx) {
-  run_alike<GeluBackward>(launcher, "gelu_backward", std::array{dy, x}, std::array{dx});
+void run(L& launcher, const GeluBackward& operation) {
+  const auto& [dy, x, dx] = operation;
+  run_alike<GeluBackwardBody>(launcher, "gelu_backward", std::array{dy, x}, std::array{dx});
 }
 
 template <typename L>
-void dropout(L& launcher, const Tensor& x, const Dropout& mask, const Tensor& y) {
+void run(L& launcher, const ApplyDropout& operation) {
+  const auto& [x, mask, y] = operation;
   expect_same_shape(x, y);
   TRIREME_EXPECT(mask.rate == 0.0F || mask.first_column + Rows(x).width() <= mask.width,
                  "dropout: the tensor is wider than its mask");
@@ -207,23 +211,24 @@ void dropout(L& launcher, const Tensor& x, const Dropout& mask, const Tensor& y)
 }
 
 template <typename L>
-void rotary(L& launcher, const Tensor& x, const RotaryTables& tables) {
+void run(L& launcher, const Rotary& rotary) {
+  const auto& x = rotary.x;
   const auto half = x.dim(3) / 2;
-  TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && tables.cos_table.dim(1) == half &&
-                     tables.first_position >= 0 &&
-                     tables.first_position + x.dim(1) <= tables.cos_table.dim(0),
-                 "rotary: x " + x.text() + ", table " + tables.cos_table.text());
-  expect_same_shape(tables.cos_table, tables.sin_table);
+  TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && rotary.cos_table.dim(1) == half &&
+                     rotary.first_position >= 0 &&
+                     rotary.first_position + x.dim(1) <= rotary.cos_table.dim(0),
+                 "rotary: x " + x.text() + ", table " + rotary.cos_table.text());
+  expect_same_shape(rotary.cos_table, rotary.sin_table);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     constexpr int pack = pack_size<T>;
     const bool packed =
-        half % pack == 0 && all_packable(pack, x, tables.cos_table, tables.sin_table);
+        half % pack == 0 && all_packable(pack, x, rotary.cos_table, rotary.sin_table);
     run_elements<pack>(
         launcher, "rotary", {Rows(x).count(), half, packed},
-        Rotate<T>{matrix_of<T>(launcher, x), matrix_of<const float>(launcher, tables.cos_table),
-                  matrix_of<const float>(launcher, tables.sin_table), x.dim(2), x.dim(1),
-                  tables.first_position, tables.inverse ? -1.0F : 1.0F});
+        Rotate<T>{matrix_of<T>(launcher, x), matrix_of<const float>(launcher, rotary.cos_table),
+                  matrix_of<const float>(launcher, rotary.sin_table), x.dim(2), x.dim(1),
+                  rotary.first_position, rotary.inverse ? -1.0F : 1.0F});
   });
 }
 

@@ -142,7 +142,8 @@ void start_sum(L& launcher, const Tensor& x) {
 }
 
 template <typename L>
-void fill(L& launcher, const Tensor& x, float value) {
+void run(L& launcher, const Fill& operation) {
+  const auto& [x, value] = operation;
   const Tensor to = as_run(x, all_contiguous(x));
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -160,7 +161,8 @@ void copy_as(L& launcher, const Tensor& from, const Tensor& to) {
 }
 
 template <typename L>
-void copy(L& launcher, const Tensor& from, const Tensor& to) {
+void run(L& launcher, const Copy& operation) {
+  const auto& [from, to] = operation;
   expect_same_shape(from, to);
   const bool flat = all_contiguous(from, to);
   const Tensor source = as_run(from, flat);
@@ -183,12 +185,14 @@ template <typename T>
 using AddAlike = AddRows<T, T>;
 
 template <typename L>
-void add(L& launcher, const Tensor& x, const Tensor& y, const Tensor& z) {
+void run(L& launcher, const Add& operation) {
+  const auto& [x, y, z] = operation;
   run_alike<AddAlike>(launcher, "add", std::array{x, y}, std::array{z});
 }
 
 template <typename L>
-void accumulate(L& launcher, const Tensor& x, const Tensor& sum) {
+void run(L& launcher, const Accumulate& operation) {
+  const auto& [x, sum] = operation;
   expect_same_shape(x, sum);
   const bool flat = all_contiguous(x, sum);
   const Tensor from = as_run(x, flat);

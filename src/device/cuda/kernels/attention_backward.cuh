@@ -218,7 +218,7 @@ void launch_attention_backward(L& launcher, const AttentionBackward& backward) {
 }
 
 template <typename L>
-void attention_backward(L& launcher, const AttentionBackward& backward) {
+void run(L& launcher, const AttentionBackward& backward) {
   const auto& attention = backward.forward;
   expect_same_shape(attention.q, backward.dq);
   expect_same_shape(attention.k, backward.dk);

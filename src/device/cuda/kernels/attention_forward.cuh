@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(attention_threads, 1)
 }
 
 template <typename L>
-void attention_forward(L& launcher, const Attention& attention) {
+void run(L& launcher, const Attention& attention) {
   constexpr int queries_of_a_warp = 4;
   with_head(attention, [&](auto element, auto head) {
     using T = decltype(element);

@@ -3,7 +3,7 @@
 
 #include "device/cuda/kernels/launch.hpp"
 #include "device/cuda/kernels/mask.cuh"
-#include "device/cuda/kernels/operations.hpp"
+#include "device/cuda/kernels/own_operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
 
 /// What the own attention kernels share. A block of four warps keeps some rows (queries, or keys

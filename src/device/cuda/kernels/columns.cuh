@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/cuda/kernels/launch.hpp"
-#include "device/cuda/kernels/operations.hpp"
+#include "device/cuda/kernels/own_operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
 
 /// Sums over the rows of a matrix, one for each column: gradients of biases and of norms' weights.
@@ -133,7 +133,8 @@ struct PlainColumns {
 };
 
 template <typename L>
-void add_column_sums(L& launcher, const Tensor& x, const Tensor& sums) {
+void run(L& launcher, const AddColumnSums& operation) {
+  const auto& [x, sums] = operation;
   const Rows rows(x);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -144,7 +145,7 @@ void add_column_sums(L& launcher, const Tensor& x, const Tensor& sums) {
 }
 
 template <typename T, typename Y>
-struct AddBias {
+struct AddBiasBody {
   simt::Global<const T> bias;
   Matrix<Y> y;
 
@@ -168,13 +169,14 @@ void add_bias_of(L& launcher, const Tensor& bias, const Tensor& y) {
       constexpr int pack = pack_size<T>;
       run_elements<pack>(
           launcher, "add_bias", {rows.count(), rows.width(), all_packable(pack, bias, y)},
-          AddBias<T, Y>{memory_of<const T>(launcher, bias), matrix_of<Y>(launcher, y)});
+          AddBiasBody<T, Y>{memory_of<const T>(launcher, bias), matrix_of<Y>(launcher, y)});
     }
   });
 }
 
 template <typename L>
-void add_bias(L& launcher, const Tensor& bias, const Tensor& y) {
+void run(L& launcher, const AddBias& operation) {
+  const auto& [bias, y] = operation;
   TRIREME_EXPECT(bias.contiguous() && bias.element_count() == Rows(y).width(),
                  "bias " + bias.text() + " of " + y.text());
   with_type(bias.dtype(), [&](auto element) { add_bias_of<decltype(element)>(launcher, bias, y); });

@@ -3,7 +3,7 @@
 
 #include "device/cuda/kernels/functions.cuh"
 #include "device/cuda/kernels/launch.hpp"
-#include "device/cuda/kernels/operations.hpp"
+#include "device/cuda/kernels/own_operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
 
 #include <cmath>
@@ -194,8 +194,8 @@ struct CombineStats {
 };
 
 template <typename L>
-void cross_entropy_stats(L& launcher, const Tensor& logits, const Tensor& targets,
-                         std::int64_t first_token, const Tensor& stats) {
+void run(L& launcher, const CrossEntropyStats& operation) {
+  const auto& [logits, targets, first_token, stats] = operation;
   const Rows rows(logits);
   TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
                      stats.dim(0) == 3 && stats.dim(1) == rows.count(),
@@ -210,8 +210,8 @@ void cross_entropy_stats(L& launcher, const Tensor& logits, const Tensor& target
 }
 
 template <typename L>
-void cross_entropy_gradient(L& launcher, const Tensor& logits, const Tensor& targets,
-                            std::int64_t first_token, const Tensor& lse, float scale) {
+void run(L& launcher, const CrossEntropyGradient& operation) {
+  const auto& [logits, targets, first_token, lse, scale] = operation;
   const Rows rows(logits);
   TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
                      lse.contiguous() && lse.element_count() == rows.count(),
@@ -227,8 +227,8 @@ void cross_entropy_gradient(L& launcher, const Tensor& logits, const Tensor& tar
 }
 
 template <typename L>
-void cross_entropy_combine(L& launcher, const Tensor& stats, const Tensor& targets,
-                           const Tensor& lse, const Tensor& losses) {
+void run(L& launcher, const CrossEntropyCombine& operation) {
+  const auto& [stats, targets, lse, losses] = operation;
   const auto rows = stats.dim(2);
   TRIREME_EXPECT(stats.contiguous() && targets.element_count() == rows &&
                      lse.element_count() == rows && losses.element_count() == rows,

@@ -25,7 +25,7 @@ struct GatherRows {
 };
 
 template <typename T>
-struct AddPositions {
+struct AddPositionsBody {
   Matrix<T> x;
   Matrix<const T> table;
   std::int64_t seq;
@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <typename L>
-void embedding_forward(L& launcher, const Tensor& tokens, const Tensor& table,
-                       std::int64_t first_token, const Tensor& out) {
+void run(L& launcher, const EmbeddingForward& operation) {
+  const auto& [tokens, table, first_token, out] = operation;
   const Rows to(out);
   TRIREME_EXPECT(
       tokens.contiguous() && tokens.element_count() == to.count() &&
@@ -164,8 +164,8 @@ void embedding_forward(L& launcher, const Tensor& tokens, const Tensor& table,
 }
 
 template <typename L>
-void embedding_backward(L& launcher, const Tensor& tokens, const Tensor& d_out,
-                        std::int64_t first_token, const Tensor& d_table) {
+void run(L& launcher, const EmbeddingBackward& operation) {
+  const auto& [tokens, d_out, first_token, d_table] = operation;
   const Rows from(d_out);
   TRIREME_EXPECT(tokens.contiguous() && tokens.element_count() == from.count() &&
                      from.width() == Rows(d_table).width(),
@@ -186,8 +186,8 @@ void embedding_backward(L& launcher, const Tensor& tokens, const Tensor& d_out,
 }
 
 template <typename L>
-void add_positions(L& launcher, const Tensor& x, const Tensor& table, std::int64_t seq,
-                   std::int64_t first_position) {
+void run(L& launcher, const AddPositions& operation) {
+  const auto& [x, table, seq, first_position] = operation;
   const Rows rows(x);
   const Rows positions(table);
   TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && first_position >= 0 &&
@@ -198,14 +198,14 @@ void add_positions(L& launcher, const Tensor& x, const Tensor& table, std::int64
     run_elements<pack_size<T>>(
         launcher, "add_positions",
         {rows.count(), rows.width(), all_packable(pack_size<T>, x, table)},
-        AddPositions<T>{matrix_of<T>(launcher, x), matrix_of<const T>(launcher, table), seq,
-                        first_position});
+        AddPositionsBody<T>{matrix_of<T>(launcher, x), matrix_of<const T>(launcher, table), seq,
+                            first_position});
   });
 }
 
 template <typename L>
-void add_positions_backward(L& launcher, const Tensor& dx, std::int64_t seq,
-                            const Tensor& d_table) {
+void run(L& launcher, const AddPositionsBackward& operation) {
+  const auto& [dx, seq, d_table] = operation;
   const Rows rows(dx);
   const Rows positions(d_table);
   TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && seq <= positions.count(),

@@ -12,7 +12,7 @@ inline void expect_vector(const Tensor& vector, std::int64_t length, const char*
 }
 
 template <typename L>
-void norm_forward(L& launcher, const NormForward& norm) {
+void run(L& launcher, const NormForward& norm) {
   const Rows rows(norm.x);
   expect_same_shape(norm.x, norm.y);
   expect_vector(norm.weight, rows.width(), "weight");
@@ -43,7 +43,7 @@ void norm_forward(L& launcher, const NormForward& norm) {
 }
 
 template <typename L>
-void norm_backward(L& launcher, const NormBackward& norm) {
+void run(L& launcher, const NormBackward& norm) {
   const Rows rows(norm.dy);
   const bool layer = norm.kind == NormKind::layer;
   expect_same_shape(norm.dy, norm.x);

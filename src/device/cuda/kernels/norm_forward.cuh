@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/cuda/kernels/norm_plan.hpp"
-#include "device/cuda/kernels/operations.hpp"
+#include "device/cuda/kernels/own_operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
 
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/cuda/kernels/launch.hpp"
-#include "device/cuda/kernels/operations.hpp"
+#include "device/cuda/kernels/own_operations.hpp"
 #include "device/stochastic_rounding.hpp"
 
 #include <cmath>
@@ -144,6 +144,15 @@ struct SgdRun {
   }
 };
 
+/// The f32 runs of an update, and the parameter that is written from `master`.
+struct OptimizerRuns {
+  Tensor gradient;
+  Tensor master;
+  Tensor first_moment;   // momentum for SGD
+  Tensor second_moment;  // AdamW only
+  Tensor parameter;
+};
+
 /// The parameter, unless the master is the parameter.
 inline Tensor separate_parameter(const OptimizerRuns& runs) {
   return runs.parameter.raw() == runs.master.raw() ? Tensor() : runs.parameter;
@@ -189,7 +198,10 @@ template <>
 constexpr int published_together<AtRandom> = pack_size<Bf16>;
 
 template <typename L>
-void adamw(L& launcher, const AdamW& rule, const OptimizerRuns& runs) {
+void run(L& launcher, const AdamWUpdate& update) {
+  const auto& rule = update.rule;
+  const OptimizerRuns runs{update.gradient, update.master, update.first_moment,
+                           update.second_moment, update.parameter};
   const auto correction = [&](float beta) {
     return static_cast<float>(1.0 -
                               std::pow(static_cast<double>(beta), static_cast<double>(rule.step)));
@@ -206,7 +218,9 @@ void adamw(L& launcher, const AdamW& rule, const OptimizerRuns& runs) {
 }
 
 template <typename L>
-void sgd(L& launcher, const Sgd& rule, const OptimizerRuns& runs) {
+void run(L& launcher, const SgdUpdate& update) {
+  const auto& rule = update.rule;
+  const OptimizerRuns runs{update.gradient, update.master, update.momentum, {}, update.parameter};
   with_parameter(launcher, runs, rule.rounding,
                  [&]<typename T>(T, const auto& out, const Elements& elements) {
                    run_elements<published_together<T>>(
@@ -217,8 +231,8 @@ void sgd(L& launcher, const Sgd& rule, const OptimizerRuns& runs) {
 }
 
 template <typename L>
-void round_stochastically(L& launcher, const Tensor& master, const StochasticRounding& rounding,
-                          const Tensor& parameter) {
+void run(L& launcher, const RoundStochastically& operation) {
+  const auto& [master, rounding, parameter] = operation;
   TRIREME_EXPECT(rounding.active() && master.contiguous() && parameter.contiguous() &&
                      master.element_count() == parameter.element_count(),
                  "rounding at random works on contiguous runs of equal length in a box");

@@ -4,7 +4,7 @@
 #include "trireme/device/float8.hpp"
 
 #include "device/cuda/kernels/launch.hpp"
-#include "device/cuda/kernels/operations.hpp"
+#include "device/cuda/kernels/own_operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
 
 #include <bit>
@@ -78,7 +78,8 @@ struct QuantiseRows {
 };
 
 template <typename L>
-void largest_magnitude(L& launcher, const Tensor& x, const Tensor& magnitude) {
+void run(L& launcher, const LargestMagnitude& operation) {
+  const auto& [x, magnitude] = operation;
   TRIREME_EXPECT(magnitude.element_count() == 1, "magnitude: " + magnitude.text());
   const Tensor from = as_run(x, all_contiguous(x));
   constexpr int threads = 256;
@@ -100,7 +101,8 @@ void largest_magnitude(L& launcher, const Tensor& x, const Tensor& magnitude) {
 }
 
 template <typename L>
-void quantise(L& launcher, const Tensor& x, const Tensor& magnitude, const Quantised& result) {
+void run(L& launcher, const Quantise& operation) {
+  const auto& [x, magnitude, result] = operation;
   expect_same_shape(x, result.codes);
   TRIREME_EXPECT(result.codes.contiguous() && result.unscale.element_count() == 1 &&
                      magnitude.element_count() == 1,

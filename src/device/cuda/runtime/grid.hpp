@@ -21,4 +21,8 @@ struct Grid {
   int threads = 0;
 };
 
+/// Base of what starts kernels: on a stream of a GPU (device/cuda/runtime/launcher.hpp), or on the
+/// tests' executor. Argument-dependent lookup finds the operations of this namespace by it.
+struct LauncherBase {};
+
 }  // namespace trireme::device::cuda

@@ -14,7 +14,7 @@ class CudaDevice;
 
 /// Starts kernels on one stream of the current GPU, and lends them memory. What it is made of
 /// is hidden: CUDA's compiler, which reads this, cannot read everything that the host's does.
-class Launcher {
+class Launcher : public LauncherBase {
  public:
   explicit Launcher(CudaDevice& device);
   ~Launcher();

@@ -54,14 +54,14 @@ void compare_attention(DType dtype, const Heads& s, bool causal, float rate) {
     Attention attention{q,      k, v, out, lse, 1.0F / std::sqrt(static_cast<float>(s.head_dim)),
                         causal, {}};
     attention.dropout = {rate, run_seed(), 3, 2, 1, s.heads + 2};
-    kernels.attention_forward(attention);
+    kernels.issue(attention);
     auto results = all({out});
     results.push_back(lse.values());
     for (float& value : results.back()) {
       // A query that sees nothing has minus infinity, which no norm takes.
       if (std::isinf(value)) value = -1e3F;
     }
-    kernels.attention_backward({attention, d_out, dq, dk, dv});
+    kernels.issue(AttentionBackward{attention, d_out, dq, dk, dv});
     for (auto& result : all({dq, dk, dv})) results.push_back(result);
     return results;
   });

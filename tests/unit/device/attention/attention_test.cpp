@@ -120,7 +120,7 @@ TEST_CASE("attention equals a textbook softmax, heads grouped or not, with a key
                        << " keys " << shape.key_seq << " heads " << shape.heads << "/"
                        << shape.kv_heads << " x " << shape.head_dim);
       Case test(dtype, shape, causal);
-      kernels.attention_forward(test.attention);
+      kernels.issue(test.attention);
       CHECK(test.out.written_exactly());
       CHECK(test.lse.written_exactly());
       std::vector<float> out;
@@ -148,8 +148,8 @@ TEST_CASE("attention keeps no sum of exponentials when none is asked for") {
     Case with(DType::f32, shapes[2], true);
     Case without(DType::f32, shapes[2], true);
     without.attention.lse = {};
-    kernels.attention_forward(with.attention);
-    kernels.attention_forward(without.attention);
+    kernels.issue(with.attention);
+    kernels.issue(without.attention);
     CHECK(with.out.values() == without.out.values());
   });
 }
@@ -158,7 +158,7 @@ TEST_CASE("attention survives scores that would overflow an exponential") {
   for_each_backend([](Kernels& kernels) {
     Case test(DType::f32, shapes[2], true);
     test.q_fused.randomise(1, 300.0F);
-    kernels.attention_forward(test.attention);
+    kernels.issue(test.attention);
     for (const auto value : test.out.values()) REQUIRE(std::isfinite(value));
   });
 }
@@ -174,13 +174,13 @@ TEST_CASE("gradients of attention agree with finite differences") {
       test.attention.dropout = {rate, 11, 12, 2, 0, shape.heads};
       TestTensor d_out(DType::f32, {shape.batch, shape.query_seq, shape.heads, shape.head_dim});
       d_out.randomise(3);
-      kernels.attention_forward(test.attention);
+      kernels.issue(test.attention);
       Gradients gradients(test, d_out);
-      kernels.attention_backward(gradients.backward);
+      kernels.issue(gradients.backward);
       CHECK(gradients.dq.written_exactly());
       CHECK(gradients.dkv.written_exactly());
       const auto loss = [&] {
-        kernels.attention_forward(test.attention);
+        kernels.issue(test.attention);
         return dot(test.out.values(), d_out.values());
       };
       CHECK(gradient_error(test.q_fused, gradients.dq.values(), loss) < 1e-3);
@@ -203,9 +203,9 @@ TEST_CASE("a query that sees one key has no gradient of its score") {
         if (i % sequence >= row) first[i] = 0;
       }
       d_out.set(first);
-      kernels.attention_forward(test.attention);
+      kernels.issue(test.attention);
       Gradients gradients(test, d_out);
-      kernels.attention_backward(gradients.backward);
+      kernels.issue(gradients.backward);
       for (const auto value : gradients.dq.values()) REQUIRE(value == 0.0F);
       const auto dkv = gradients.dkv.values();
       const auto width = static_cast<std::size_t>(shape.kv_heads * shape.head_dim);
@@ -227,10 +227,10 @@ TEST_CASE("dropout in attention may count its sequences from a number in memory"
     std::memcpy(base.view().raw(), &first, sizeof first);
     Case expected(DType::f32, shape, true);
     expected.attention.dropout = {0.5F, 1, 2, first + 3, 0, 4};
-    kernels.attention_forward(expected.attention);
+    kernels.issue(expected.attention);
     Case found(DType::f32, shape, true);
     found.attention.dropout = {0.5F, 1, 2, 3, 0, 4, base};
-    kernels.attention_forward(found.attention);
+    kernels.issue(found.attention);
     CHECK(found.out.values() == expected.out.values());
   });
 }
@@ -240,9 +240,9 @@ TEST_CASE("dropout in attention does not depend on which rank has which heads or
     const Shape shape{2, 9, 9, 4, 4, 8};
     Case whole(DType::f32, shape, true);
     whole.attention.dropout = {0.5F, 1, 2, 10, 0, 4};
-    kernels.attention_forward(whole.attention);
+    kernels.issue(whole.attention);
     Case parts(DType::f32, shape, true);
-    kernels.attention_forward(parts.attention);
+    kernels.issue(parts.attention);
     CHECK(parts.out.values() != whole.out.values());
     for (std::int64_t batch = 0; batch < 2; ++batch) {
       for (std::int64_t head = 0; head < 4; head += 2) {
@@ -252,7 +252,7 @@ TEST_CASE("dropout in attention does not depend on which rank has which heads or
           *tensor = tensor->slice(0, batch, 1).slice(2, head, 2);
         }
         part.dropout = {0.5F, 1, 2, 10 + batch, head, 4};
-        kernels.attention_forward(part);
+        kernels.issue(part);
       }
     }
     CHECK(parts.out.values() == whole.out.values());

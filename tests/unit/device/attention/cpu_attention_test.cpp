@@ -61,9 +61,9 @@ Results work(Kernels& kernels, DType dtype, const Heads& shape, const Attention&
   attention.out = out;
   attention.lse = lse;
   attention.scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
-  kernels.attention_forward(attention);
-  kernels.attention_backward(
-      {attention, d_out, gradients.queries(), gradients.keys(), gradients.values()});
+  kernels.issue(attention);
+  kernels.issue(AttentionBackward{attention, d_out, gradients.queries(), gradients.keys(),
+                                  gradients.values()});
   auto results = all({out, gradients.q, gradients.kv});
   REQUIRE(lse.written_exactly());
   auto sums = lse.values();
@@ -118,7 +118,7 @@ TEST_CASE("cpu attention forgets nothing when scores grow from one block of keys
     attention.v = in.values();
     attention.out = out;
     attention.lse = lse;
-    kernels.attention_forward(attention);
+    kernels.issue(attention);
     return all({out, lse});
   });
 }

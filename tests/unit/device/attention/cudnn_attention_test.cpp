@@ -132,8 +132,8 @@ TEST_CASE("the graphs given to cuDNN compute what the reference computes") {
                       << (bits == AttentionBits::fastest ? ", fastest" : ", repeatable"));
         Case found(shape, causal);
         Case wanted(shape, causal);
-        reference->attention_forward(wanted.call.forward);
-        reference->attention_backward(wanted.call);
+        reference->issue(wanted.call.forward);
+        reference->issue(wanted.call);
         REQUIRE(fused.forward(found.call.forward));
         require_bf16_close(found.out, wanted.out);
         CHECK(relative_error(found.lse.values(), wanted.lse.values()) < 1e-5);
@@ -151,8 +151,8 @@ TEST_CASE("what blocks add to begins at zero, whether a version sees to it or no
   const auto reference = make_reference_kernels();
   const Heads shape{1, 128, 2, 1, 8};
   Case wanted(shape, true);
-  reference->attention_forward(wanted.call.forward);
-  reference->attention_backward(wanted.call);
+  reference->issue(wanted.call.forward);
+  reference->issue(wanted.call);
   for (const std::size_t version : {90000U, 90501U, 90600U, 91900U}) {
     CAPTURE(version);
     fake.version = version;
@@ -188,13 +188,13 @@ TEST_CASE("either implementation does the backward of the other's forward") {
   const auto reference = make_reference_kernels();
   Case mixed(shapes[2], true);
   Case wanted(shapes[2], true);
-  reference->attention_forward(wanted.call.forward);
-  reference->attention_backward(wanted.call);
+  reference->issue(wanted.call.forward);
+  reference->issue(wanted.call);
   REQUIRE(fused.forward(mixed.call.forward));
-  reference->attention_backward(mixed.call);
+  reference->issue(mixed.call);
   require_bf16_close(mixed.d_qkv, wanted.d_qkv);
   mixed.d_qkv.poison();
-  reference->attention_forward(mixed.call.forward);
+  reference->issue(mixed.call.forward);
   REQUIRE(fused.backward(mixed.call));
   require_bf16_close(mixed.d_qkv, wanted.d_qkv);
 }
@@ -310,8 +310,8 @@ TEST_CASE("blocks of queries give what the whole gives, and the same bits again"
   for (const auto& shape : {Heads{2, 150, 2, 1, 8}, Heads{1, 260, 1, 1, 16}}) {
     for (const bool causal : {true, false}) {
       Case whole(shape, causal);
-      reference->attention_forward(whole.call.forward);
-      reference->attention_backward(whole.call);
+      reference->issue(whole.call.forward);
+      reference->issue(whole.call);
       for (const auto bits : both_bits) {
         INFO("heads " << shape.heads << "/" << shape.kv_heads << ", causal " << causal
                       << (bits == AttentionBits::fastest ? ", fastest" : ", repeatable"));

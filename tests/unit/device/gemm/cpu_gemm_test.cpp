@@ -43,10 +43,10 @@ TEST_CASE("cpu products equal the reference and no number of threads changes a b
       bias.randomise(3);
       dy.randomise(4);
       dw.randomise(6);
-      kernels.linear_forward(x, w, bias, y);
-      kernels.linear_forward(x, w, {}, wide);
-      kernels.linear_backward_input(dy, w, dx);
-      kernels.linear_backward_weight(dy, x, dw, {});
+      kernels.issue(LinearForward{x, w, bias, y});
+      kernels.issue(LinearForward{x, w, {}, wide});
+      kernels.issue(LinearBackwardInput{dy, w, dx});
+      kernels.issue(LinearBackwardWeight{dy, x, dw, {}});
       return all({y, wide, dx, dw});
     });
   }
@@ -58,12 +58,12 @@ TEST_CASE("a product over no rows writes nothing and one over ever new shapes ke
   w.randomise(1);
   TestTensor none(DType::f32, {0, 5});
   TestTensor out(DType::f32, {0, 3});
-  kernels->linear_forward(none, w, {}, out);
+  kernels->issue(LinearForward{none, w, {}, out});
   CHECK(out.untouched_outside());
   TestTensor dw(DType::f32, {3, 5});
   dw.randomise(2);
   const auto before = dw.values();
-  kernels->linear_backward_weight(out, none, dw, {});
+  kernels->issue(LinearBackwardWeight{out, none, dw, {}});
   CHECK(dw.values() == before);
   // More forms than are kept.
   const auto reference = make_reference_kernels();
@@ -71,10 +71,10 @@ TEST_CASE("a product over no rows writes nothing and one over ever new shapes ke
     TestTensor x(DType::f32, {rows, 5});
     TestTensor y(DType::f32, {rows, 3});
     x.randomise(static_cast<std::uint64_t>(rows));
-    kernels->linear_forward(x, w, {}, y);
+    kernels->issue(LinearForward{x, w, {}, y});
     if (rows % 100 != 0) continue;
     TestTensor expected(DType::f32, {rows, 3});
-    reference->linear_forward(x, w, {}, expected);
+    reference->issue(LinearForward{x, w, {}, expected});
     REQUIRE(relative_error(y.values(), expected.values()) < 1e-5);
   }
 }
@@ -84,7 +84,7 @@ TEST_CASE("operands of the wrong shape are a broken contract") {
   TestTensor x(DType::f32, {4, 5});
   TestTensor w(DType::f32, {3, 6});
   TestTensor y(DType::f32, {4, 3});
-  CHECK_THROWS(kernels->linear_forward(x, w, {}, y));
+  CHECK_THROWS(kernels->issue(LinearForward{x, w, {}, y}));
   TestTensor half(DType::bf16, {3, 5});
-  CHECK_THROWS(kernels->linear_forward(x, half, {}, y));
+  CHECK_THROWS(kernels->issue(LinearForward{x, half, {}, y}));
 }

@@ -65,9 +65,9 @@ TEST_CASE("a gelu on the way is the layer and then the gelu, forward and backwar
           w.randomise(2, 0.1F);
           bias.randomise(3);
           const Tensor its_bias = has_bias ? bias.view() : Tensor();
-          kernels.linear_gelu_forward(x, w, its_bias, wide, y);
-          reference->linear_forward(x, w, its_bias, wanted_wide);
-          reference->gelu_forward(wanted_wide, wanted);
+          kernels.issue(LinearGeluForward{x, w, its_bias, wide, y});
+          reference->issue(LinearForward{x, w, its_bias, wanted_wide});
+          reference->issue(GeluForward{wanted_wide, wanted});
           CHECK(wide.written_exactly());
           CHECK(y.written_exactly());
           CHECK(relative_error(wide.values(), wanted_wide.values()) < tolerance(dtype));
@@ -80,9 +80,9 @@ TEST_CASE("a gelu on the way is the layer and then the gelu, forward and backwar
           TestTensor wanted_d(dtype, {shape.rows, shape.out});
           dy.randomise(4);
           down.randomise(5, 0.1F);
-          kernels.linear_backward_gelu(dy, down, wanted_wide, d_wide);
-          reference->linear_backward_input(dy, down, wanted_d);
-          reference->gelu_backward(wanted_d, wanted_wide, wanted_d);
+          kernels.issue(LinearBackwardGelu{dy, down, wanted_wide, d_wide});
+          reference->issue(LinearBackwardInput{dy, down, wanted_d});
+          reference->issue(GeluBackward{wanted_d, wanted_wide, wanted_d});
           CHECK(d_wide.written_exactly());
           CHECK(relative_error(d_wide.values(), wanted_d.values()) < tolerance(dtype));
         }
@@ -100,20 +100,20 @@ TEST_CASE("a linear layer on small numbers worked by hand") {
     x.set({1, 2, 3, 4, 5, 6});
     w.set({1, 0, -1, 2, 1, 0});
     bias.set({10, 20});
-    kernels.linear_forward(x, w, bias, y);
+    kernels.issue(LinearForward{x, w, bias, y});
     CHECK(y.values() == std::vector<float>{8, 24, 8, 33});
-    kernels.linear_forward(x, w, {}, y);
+    kernels.issue(LinearForward{x, w, {}, y});
     CHECK(y.values() == std::vector<float>{-2, 4, -2, 13});
 
     TestTensor dx(DType::f32, {2, 3});
-    kernels.linear_backward_input(y, w, dx);
+    kernels.issue(LinearBackwardInput{y, w, dx});
     CHECK(dx.values() == std::vector<float>{6, 4, 2, 24, 13, 2});
 
     TestTensor dw(DType::f32, {2, 3});
     TestTensor d_bias(DType::f32, {2});
     dw.set({100, 0, 0, 0, 0, 0});
     d_bias.set({1, 1});
-    kernels.linear_backward_weight(y, x, dw, d_bias);
+    kernels.issue(LinearBackwardWeight{y, x, dw, d_bias});
     CHECK(dw.values() == std::vector<float>{90, -14, -18, 56, 73, 90});
     CHECK(d_bias.values() == std::vector<float>{-3, 18});
   });
@@ -134,10 +134,10 @@ TEST_CASE("products equal sums in double for odd shapes, types and strides") {
       w.randomise(2);
       bias.set(std::vector<float>(static_cast<std::size_t>(out), 0.5F));
       auto expected = naive(x.values(), w.values(), in);
-      kernels.linear_forward(x, w, {}, y);
+      kernels.issue(LinearForward{x, w, {}, y});
       CHECK(relative_error(y.values(), expected) < tolerance(dtype));
       for (auto& value : expected) value += 0.5F;
-      kernels.linear_forward(x, w, bias, wide);
+      kernels.issue(LinearForward{x, w, bias, wide});
       // Inputs are exact; only the sum is rounded.
       CHECK(relative_error(wide.values(), expected) < 1e-5);
       CHECK(y.written_exactly());
@@ -146,15 +146,15 @@ TEST_CASE("products equal sums in double for odd shapes, types and strides") {
       TestTensor dx(dtype, {rows, in}, spread);
       y.randomise(3);
       const auto through = naive(y.values(), transposed(w.values(), in), out);
-      kernels.linear_backward_input(y, w, dx);
+      kernels.issue(LinearBackwardInput{y, w, dx});
       CHECK(relative_error(dx.values(), through) < tolerance(dtype));
       CHECK(dx.written_exactly());
 
       TestTensor dw(DType::f32, {out, in});
       TestTensor d_bias(DType::f32, {out});
-      kernels.fill(dw, 0.0F);
-      kernels.fill(d_bias, 0.0F);
-      kernels.linear_backward_weight(y, x, dw, d_bias);
+      kernels.issue(Fill{dw, 0.0F});
+      kernels.issue(Fill{d_bias, 0.0F});
+      kernels.issue(LinearBackwardWeight{y, x, dw, d_bias});
       const auto dy_columns = transposed(y.values(), out);
       const auto ones = std::vector<float>(static_cast<std::size_t>(rows), 1.0F);
       CHECK(relative_error(dw.values(), naive(dy_columns, transposed(x.values(), in), rows)) <
@@ -174,16 +174,16 @@ TEST_CASE("weights may be rows or columns of a wider matrix") {
     whole.randomise(2);
     const auto w = whole.view().slice(0, 2, 5).slice(1, 3, 6);
     TestTensor packed(DType::f32, {5, 6});
-    kernels.copy(w, packed);
+    kernels.issue(Copy{w, packed});
     TestTensor y(DType::f32, {4, 5});
     TestTensor expected(DType::f32, {4, 5});
-    kernels.linear_forward(x, w, {}, y);
-    kernels.linear_forward(x, packed, {}, expected);
+    kernels.issue(LinearForward{x, w, {}, y});
+    kernels.issue(LinearForward{x, packed, {}, expected});
     CHECK(relative_error(y.values(), expected.values()) < 1e-6);
     TestTensor dx(DType::f32, {4, 6});
     TestTensor dx_expected(DType::f32, {4, 6});
-    kernels.linear_backward_input(y, w, dx);
-    kernels.linear_backward_input(y, packed, dx_expected);
+    kernels.issue(LinearBackwardInput{y, w, dx});
+    kernels.issue(LinearBackwardInput{y, packed, dx_expected});
     CHECK(relative_error(dx.values(), dx_expected.values()) < 1e-6);
   });
 }

@@ -155,15 +155,15 @@ TEST_CASE("a layer's products have names of their own, whatever they are done wi
   const auto dw = arena.allocate(DType::f32, {512, 256});
   const auto d_bias = arena.allocate(DType::f32, {512});
   std::vector<GemmCall> calls;
-  const auto kernels = make_recording_kernels(calls);
-  kernels->linear_forward(x, w, bias, y);
-  kernels->linear_forward(x, w, {}, y);
-  kernels->linear_gelu_forward(x, w, bias, wide, y);
-  kernels->linear_gelu_forward(x, w, {}, wide, y);
-  kernels->linear_backward_input(y, w, x);
-  kernels->linear_backward_gelu(x, w.slice(0, 0, 256), wide.slice(1, 0, 256), x);
-  kernels->linear_backward_weight(y, x, dw, {});
-  kernels->linear_backward_weight(y, x, dw, d_bias);
+  const auto kernels = make_gemm_collecting_kernels(calls);
+  kernels->issue(LinearForward{x, w, bias, y});
+  kernels->issue(LinearForward{x, w, {}, y});
+  kernels->issue(LinearGeluForward{x, w, bias, wide, y});
+  kernels->issue(LinearGeluForward{x, w, {}, wide, y});
+  kernels->issue(LinearBackwardInput{y, w, x});
+  kernels->issue(LinearBackwardGelu{x, w.slice(0, 0, 256), wide.slice(1, 0, 256), x});
+  kernels->issue(LinearBackwardWeight{y, x, dw, {}});
+  kernels->issue(LinearBackwardWeight{y, x, dw, d_bias});
   std::set<std::string> names;
   for (const auto& call : calls) names.insert(gemm_of(call).descriptor.text());
   CHECK(names.size() == calls.size());
@@ -192,9 +192,9 @@ TEST_CASE("a product of codes is timed and chosen as any other, with the scales 
   const auto bias = arena.allocate(DType::bf16, {512});
   const auto y = arena.allocate(DType::bf16, {48, 512});
   std::vector<GemmCall> calls;
-  const auto kernels = make_recording_kernels(calls);
-  kernels->linear_forward_quantised(x, w, bias, y);
-  kernels->linear_forward_quantised(x, w, {}, y);
+  const auto kernels = make_gemm_collecting_kernels(calls);
+  kernels->issue(LinearForwardQuantised{x, w, bias, y});
+  kernels->issue(LinearForwardQuantised{x, w, {}, y});
   REQUIRE(calls.size() == 2);
   const auto gemm = gemm_of(calls[0]);
   CHECK(gemm.descriptor.m == 512);
@@ -213,7 +213,7 @@ TEST_CASE("a product of codes is timed and chosen as any other, with the scales 
   CHECK(gemm_of(calls[1]).descriptor.text() != gemm.descriptor.text());
   CHECK(gemm_of(unfused(calls[0])).descriptor == gemm.descriptor);
   const auto plain = arena.allocate(DType::bf16, {48, 256});
-  kernels->linear_forward(plain, arena.allocate(DType::bf16, {512, 256}), {}, y);
+  kernels->issue(LinearForward{plain, arena.allocate(DType::bf16, {512, 256}), {}, y});
   CHECK(gemm_of(calls[2]).descriptor.text() != gemm_of(calls[1]).descriptor.text());
   CHECK(gemm_of(calls[2]).operands.scale_a == nullptr);
 }

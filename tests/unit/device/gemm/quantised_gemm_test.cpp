@@ -17,8 +17,8 @@ struct Operand {
   Operand(Kernels& kernels, std::int64_t rows, std::int64_t width, std::uint64_t stream)
       : numbers(DType::bf16, {rows, width}), codes(DType::e4m3, {rows, width}) {
     numbers.randomise(stream, stream == 1 ? 3.0F : 0.02F);
-    kernels.largest_magnitude(numbers, magnitude);
-    kernels.quantise(numbers, magnitude, view());
+    kernels.issue(LargestMagnitude{numbers, magnitude});
+    kernels.issue(Quantise{numbers, magnitude, view()});
   }
   Quantised view() const { return {codes, unscale}; }
   double at(std::int64_t index) const {
@@ -52,7 +52,8 @@ TEST_CASE("a product of FP8 copies is the sum of the products of what their code
       TestTensor bias(DType::bf16, {shape.out});
       TestTensor y(DType::bf16, {shape.rows, shape.out});
       bias.randomise(3);
-      kernels.linear_forward_quantised(x.view(), w.view(), with_bias ? bias.view() : Tensor(), y);
+      kernels.issue(
+          LinearForwardQuantised{x.view(), w.view(), with_bias ? bias.view() : Tensor(), y});
       CHECK(y.written_exactly());
       std::vector<float> expected;
       for (std::int64_t row = 0; row < shape.rows; ++row) {
@@ -76,8 +77,8 @@ TEST_CASE("a product of FP8 copies is near the product of the numbers, but not i
     const Operand w(kernels, 64, 256, 2);
     TestTensor y(DType::bf16, {32, 64});
     TestTensor plain(DType::bf16, {32, 64});
-    kernels.linear_forward_quantised(x.view(), w.view(), {}, y);
-    kernels.linear_forward(x.numbers, w.numbers, {}, plain);
+    kernels.issue(LinearForwardQuantised{x.view(), w.view(), {}, y});
+    kernels.issue(LinearForward{x.numbers, w.numbers, {}, plain});
     // Each factor is off by up to 2^-4 of itself, 2^-4 / sqrt(3) / 1.4 or about 2.6 % in the mean
     // over a binade, two factors 3.7 %, whose errors in a sum are independent: as large beside it.
     const auto away = relative_error(y.values(), plain.values());

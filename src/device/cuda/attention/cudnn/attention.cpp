@@ -202,19 +202,19 @@ bool FusedAttention::backward(const AttentionBackward& backward) {
 void FusedAttention::run(const Run& run) {
   auto& kernels = around_.kernels;
   const auto& sums = run.sums;
-  if (run.scattered_lse) kernels.copy(run.scattered_lse, run.call.forward.lse);
+  if (run.scattered_lse) kernels.issue(Copy{run.scattered_lse, run.call.forward.lse});
   if (sums.begin) {
-    kernels.fill(sums.dk, 0.0F);
-    kernels.fill(sums.dv, 0.0F);
+    kernels.issue(Fill{sums.dk, 0.0F});
+    kernels.issue(Fill{sums.dv, 0.0F});
   }
   run_plan(run);
   if (!sums.dk) return;
   const auto keys = run.call.dk.dim(1);
-  kernels.accumulate(run.call.dk, sums.dk.slice(1, 0, keys));
-  kernels.accumulate(run.call.dv, sums.dv.slice(1, 0, keys));
+  kernels.issue(Accumulate{run.call.dk, sums.dk.slice(1, 0, keys)});
+  kernels.issue(Accumulate{run.call.dv, sums.dv.slice(1, 0, keys)});
   if (!sums.end) return;
-  kernels.copy(sums.dk, sums.whole_dk);
-  kernels.copy(sums.dv, sums.whole_dv);
+  kernels.issue(Copy{sums.dk, sums.whole_dk});
+  kernels.issue(Copy{sums.dv, sums.whole_dv});
 }
 
 void FusedAttention::run_plan(const Run& run) {
@@ -238,7 +238,7 @@ void FusedAttention::run_plan(const Run& run) {
   }
   if (settings_.bits == AttentionBits::fastest) {
     addresses[Operand::dq_sums] = run.dq_sums.raw();
-    if (wants_zeros(api_)) around_.kernels.fill(run.dq_sums, 0.0F);
+    if (wants_zeros(api_)) around_.kernels.issue(Fill{run.dq_sums, 0.0F});
   }
   run.plan->run(context_.handle(), addresses, run.library);
 }
