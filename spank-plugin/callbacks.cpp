@@ -47,9 +47,10 @@ bool submits(spank_context_t context) {
   return context == S_CTX_LOCAL || context == S_CTX_ALLOCATOR;
 }
 
-/// Ends srun, sbatch or salloc before it asks for a job. A return value would not do: the commands
-/// ignore it from plugins that plugstack.conf calls optional. Nothing of theirs is under way yet,
-/// so nothing is undone here, least of all by running their exit handlers inside a callback.
+/// Ends srun, sbatch or salloc before the command requests a job. An error code is not enough: the
+/// commands ignore it from plugins that plugstack.conf declares optional. The command has started
+/// nothing yet, so nothing is undone here, least of all by running its exit handlers inside a
+/// callback.
 [[noreturn]] void leave() {
   std::fflush(nullptr);
   ::_exit(static_cast<int>(base::ExitCode::usage));
@@ -88,8 +89,8 @@ int Callbacks::option(int option_index, const char* argument, bool remote) {
     submit_side_.note_option(all[index], argument);
     return ESPANK_SUCCESS;
   }
-  // Only needed where the variable of the contract did not arrive. A list arrives as its last
-  // entry, twice: putting it once is all that can be done.
+  // Needed only where the variable of the contract did not arrive. A list arrives as its last
+  // entry, twice: adding it once is all that can be done.
   const auto value = launch::parse_value(all[index], argument, all[index].name);
   if (!value) return ESPANK_SUCCESS;
   remote_options_.drop(all[index].name);

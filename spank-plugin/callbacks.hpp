@@ -20,10 +20,10 @@ class Callbacks {
   /// The only callback that may refuse, and on the submitting side only.
   int options_done(spank_t spank);
 
-  /// In each task's process, as root, then as the user.
+  /// Callbacks in each task's process, as root, then as the user.
   int raise_limits();
   int prepare_task(spank_t spank);
-  /// In slurmstepd, as root.
+  /// Callbacks in slurmstepd, as root.
   int record_task(spank_t spank);
   int end();
   int job_ended(spank_t spank, int count, char** arguments);
@@ -31,7 +31,7 @@ class Callbacks {
  private:
   PlugstackOptions options_;
   SubmitSide submit_side_;
-  /// Only where the job asks for Trireme: all else is a quick return.
+  /// Present only where the job uses Trireme: otherwise callbacks return at once.
   std::optional<SlurmstepdSide> slurmstepd_side_;
   launch::Contract remote_options_;
 };

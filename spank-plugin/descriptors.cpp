@@ -12,7 +12,7 @@
 namespace trireme::spank {
 namespace {
 
-/// Of a name that is digits alone; -1 for others.
+/// Number of a name that is digits only; -1 for others.
 int number_of(const char* name) {
   int number = 0;
   if (*name == '\0') return -1;
@@ -23,9 +23,9 @@ int number_of(const char* name) {
   return number;
 }
 
-/// One pass over the list; how many were closed.
+/// One pass over the list; returns the number of closed descriptors.
 int close_listed(int list) {
-  // What getdents64 writes: names behind two numbers, a length of the entry and a type.
+  // Layout of getdents64's entries: names behind two numbers, the length of the entry and a type.
   constexpr std::size_t length_at = 16;
   constexpr std::size_t name_at = 19;
   alignas(8) char entries[4096];
@@ -49,7 +49,7 @@ void close_all_descriptors(Closing how) {
   if (how == Closing::by_range && ::syscall(SYS_close_range, 0U, ~0U, 0U) == 0) return;
   const int list = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (list < 0) {
-    // No /proc: what programs have in practice.
+    // Without /proc: a limit that programs do not exceed in practice.
     constexpr int most = 65536;
     for (int descriptor = 0; descriptor < most; ++descriptor) ::close(descriptor);
     return;

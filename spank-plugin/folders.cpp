@@ -54,8 +54,8 @@ base::Result<File> root_folder(int parent, const std::string& name, const std::s
   return folder;
 }
 
-/// One step at a time makes folders of jobs. The file is root's alone: who could open it could keep
-/// its lock. None after `patience` tries.
+/// Lock under which one step at a time makes folders of jobs. Only root may open the file: any
+/// process that could open it could keep its lock. Fails after `patience` tries.
 base::Result<File> making_lock(const File& base) {
   constexpr int patience = 100;
   auto file = File::adopt(
@@ -71,7 +71,7 @@ base::Result<File> making_lock(const File& base) {
   return failed("cannot lock the file making.lock");
 }
 
-/// What an open file is called for the kernel, whatever path led to it.
+/// Kernel's name of an open file, whatever path led to it.
 std::string link_of(const File& file) {
   return format("/proc/self/fd/{}", file.get());
 }
@@ -96,18 +96,19 @@ std::optional<std::string> mounted_at(const File& folder, const std::string& nam
   return launch::mount_source_in(whole_text("/proc/self/mountinfo"), format("{}/{}", path, name));
 }
 
-/// Takes everything off a path in a folder of root's. What is detached is gone for everybody who
-/// comes later, at once and whatever it holds; its memory is free as soon as nobody uses it.
+/// Unmounts every file system on a path in a folder of root's. A detached file system is
+/// inaccessible by that path at once, whatever it holds; its memory is freed when its last user
+/// ends.
 void detach(const char* path) {
-  // A user may have laid file systems of his own over it, as fusermount permits.
+  // Several layers: a user may have mounted file systems over it, as fusermount permits.
   constexpr int most = 4096;
   for (int count = 0; count < most; ++count) {
     if (::umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) != 0) return;
   }
 }
 
-/// Runs `work` in a child process and waits so many seconds for it, not longer: a file system of a
-/// user's can make the kernel wait for him.
+/// Runs `work` in a child process and waits so many seconds for it at most: a file system of a
+/// user's can block in the kernel.
 template <typename Work>
 base::Status within(int seconds, const Work& work) {
   const pid_t child = ::fork();
@@ -155,7 +156,8 @@ base::Status make_job_folder(const File& base, const std::string& name, const Ow
                                 "what an earlier job of this number left",
                                 name)};
   }
-  // Empty and root's between two steps of this: whoever stops here leaves nothing half made.
+  // Order: the folder is empty and root's between mkdir and mount, so that an interruption here
+  // leaves no half-made state.
   if (::mkdirat(jobs->get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
     return failed(format("cannot make the folder jobs/{}", name));
   }

@@ -24,19 +24,20 @@ struct Owner {
 /// The site's folder, made when it is missing; refused unless root alone can write to it.
 base::Result<base::File> open_base(const std::string& path);
 
-/// BASE/jobs/NAME, 0700, the user's: a tmpfs of its own with limits (launch::job_folder_limits), so
-/// that nothing of the node's fills up with what he writes, and that it goes as a whole. One that
-/// exists must be this user's already. Needs root.
+/// Makes BASE/jobs/NAME, 0700, the user's: a tmpfs of its own with limits
+/// (launch::job_folder_limits), so that it cannot fill up the node, and is removed as a whole. An
+/// existing one must be this user's already. Needs root.
 base::Status make_job_folder(const base::File& base, const std::string& name, const Owner& owner);
 
 /// BASE/records/NAME.jsonl, root's, to append to; 0640, readable to the group `reader`.
 base::Result<base::File> open_record(const base::File& base, const std::string& name, gid_t reader);
 
 /// Detaches and removes BASE/jobs/NAME. Nothing in it is opened or walked through, and no process
-/// of its owner is waited for longer than some seconds. What one still uses goes with that process.
+/// of its owner is waited for longer than some seconds. Files that a process still uses are freed
+/// when it ends.
 base::Status remove_job_folder_in(const base::File& base, const std::string& name);
 
-/// The same for a job of this site, in the epilog, as root. Failures are logged.
+/// Removes the folder of a job of this site, in the epilog, as root. Failures are logged.
 void remove_job_folder(const PlugstackOptions& options, std::uint32_t job);
 
 }  // namespace trireme::spank

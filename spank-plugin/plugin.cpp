@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Slurm loads: C functions of one guarded line each. Nothing thrown leaves this file, and
-// nothing but a refused request fails a callback: on a node a failure would drain it.
+// Entry points of the plugin: C functions of one guarded line each. No exception leaves this file,
+// and only a refused request fails a callback: on a node a failure would drain it.
 #include "callbacks.hpp"
 
 #include <exception>

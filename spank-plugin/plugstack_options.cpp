@@ -19,7 +19,7 @@ PlugstackOptions::Limit limit_of(std::string_view word) {
   return word == "none" ? PlugstackOptions::Limit::none : PlugstackOptions::Limit::keep;
 }
 
-/// Of an argument that the table of launch knows.
+/// Sets the option of an argument that is in launch's table.
 bool set_argument(PlugstackOptions& options, std::string_view argument) {
   if (!launch::is_plugstack_argument(argument)) return false;
   const auto equals = argument.find('=');

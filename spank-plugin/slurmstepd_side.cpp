@@ -28,8 +28,8 @@ Number item(spank_t spank, spank_item_t which) {
   return spank_get_item(spank, which, &number) == ESPANK_SUCCESS ? number : Number{};
 }
 
-/// How often the job was put back into the queue. Slurm tells slurmstepd itself of batch scripts
-/// alone; steps find it in their environment.
+/// Number of times that the job was requeued. Slurm gives it to slurmstepd only for batch scripts;
+/// steps find it in their environment.
 std::uint32_t restarts(spank_t spank) {
   char text[16] = {};
   if (spank_getenv(spank, "SLURM_RESTART_COUNT", text, sizeof text) != ESPANK_SUCCESS) {
@@ -71,13 +71,13 @@ void set_limit(int resource, PlugstackOptions::Limit wanted, const char* name) {
   const rlim_t value = wanted == PlugstackOptions::Limit::none ? 0 : RLIM_INFINITY;
   const rlimit limit{value, value};
   if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
-    // Not the user's business; the site sees it with SlurmdDebug=verbose.
+    // Not reported to the user; the site sees it with SlurmdDebug=verbose.
     slurm_verbose("trireme: the limit %s stays as it is: %s", name, std::strerror(errno));
   }
 }
 
-/// Raises the soft limit to the hard one. Slurm would lay the submitting shell's soft limit over it
-/// after the last callback; it knows that limit from a variable of the task.
+/// Raises the soft limit to the hard one. Slurm would set the submitting shell's soft limit after
+/// the last callback; it reads that limit from a variable of the task, which is unset here.
 void raise_soft_limit(spank_t spank, int resource, PlugstackOptions::Limit wanted,
                       const char* variable) {
   if (wanted == PlugstackOptions::Limit::keep) return;
@@ -179,7 +179,7 @@ void SlurmstepdSide::record_task(spank_t spank) const {
   record.out_of_memory =
       launch::detect_out_of_memory(record.wait_status, kills_at_start_, memory_kills());
   const auto line = launch::record_line(record) + "\n";
-  // One write in append mode: lines of several steps do not mix.
+  // Single write in append mode: lines of several steps do not mix.
   if (::write(record_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     slurm_error("trireme: the record %s takes no line: %s", record_path_.c_str(),
                 std::strerror(errno));

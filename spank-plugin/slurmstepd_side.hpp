@@ -18,7 +18,8 @@ namespace trireme::spank {
 /// tasks, and the record of how they end.
 class SlurmstepdSide {
  public:
-  /// As root, in slurmstepd. What cannot be made is reported and left out.
+  /// Constructor for slurmstepd, as root. Failures to make a part are logged, and the part is left
+  /// out.
   SlurmstepdSide(const PlugstackOptions& options, launch::Contract contract, spank_t spank);
 
   void raise_hard_limits() const;

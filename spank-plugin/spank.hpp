@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Declares C functions without saying so, and needs the system's integer types.
+// spank.h has no extern "C", and needs the system's integer types.
 #include <sys/types.h>
 
 #include <cstdint>

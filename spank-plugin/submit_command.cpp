@@ -21,7 +21,7 @@ std::string contents(const base::File& file) {
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
   std::string text(std::min(longest_file, static_cast<std::size_t>(facts.st_size)), '\0');
-  // /proc says that its files are empty.
+  // Size of files in /proc is reported as 0.
   if (text.empty()) text.resize(longest_file);
   std::size_t length = 0;
   while (length < text.size()) {

@@ -28,7 +28,8 @@ struct SubmitEnvironment {
 
 SubmitEnvironment submit_environment(Command command) {
   SubmitEnvironment found{base::Environment::capture(environ), {}, {}};
-  // sbatch and salloc start a job of its own, which inherits nothing from the one around it.
+  // Inheritance: sbatch and salloc start a job of its own, which inherits nothing from an enclosing
+  // one.
   const auto inherit = command == Command::srun ? launch::Inherit::yes : launch::Inherit::no;
   auto contract = launch::read_contract(found.environment, inherit);
   if (contract) {
@@ -48,7 +49,7 @@ launch::ResourceRequest resource_request_of(Command command, const base::Environ
                                        arguments);
 }
 
-/// Tasks find the contract here even on nodes without the plugin.
+/// Exports the contract in a variable that tasks read even on nodes without the plugin.
 void export_contract(const Contract& contract) {
   if (contract.settings().empty()) {
     ::unsetenv(std::string(launch::encoded_variable).c_str());
@@ -107,7 +108,8 @@ bool SubmitSide::validate(Command command) {
     }
   }
   if (!refuse(mistakes)) return false;
-  // Off takes away what is in force around this command, and contradicts what it says beside it.
+  // Option off removes the contract in force around this command; other options beside it are
+  // errors.
   if (explicitly.off()) contract = {};
   contract.put_all(explicitly);
   // The contract of an enclosing job must not reach another job.
@@ -115,7 +117,7 @@ bool SubmitSide::validate(Command command) {
   if (contract.settings().empty() && !stale) return true;
   if (!contract.settings().empty()) {
     const auto request = resource_request_of(command, environment);
-    // A step of any size may run inside a job: only what is asked of this step must fit it.
+    // A step of any size may run inside a job: only the options of this step itself must fit it.
     const bool validated = !request.in_allocation || !explicitly.settings().empty();
     if (validated && !refuse(launch::validate(contract, request))) return false;
     const launch::StepDefaults defaults{default_mpi(environment.get("SLURM_CONF").value_or("")),

@@ -17,8 +17,8 @@ namespace trireme::spank {
 /// an impossible request before a job exists, and exports the contract to the job.
 class SubmitSide {
  public:
-  /// Options that an enclosing job was submitted with, which Slurm gives to each nested srun as if
-  /// they stood on its command line.
+  /// Notes options of an enclosing job's submission, which Slurm passes to each nested srun as if
+  /// they were on its command line.
   void remember_inherited(const base::Environment& environment);
   void note_option(const launch::Option& option, std::string_view text);
   /// False after a refusal, whose text was printed.

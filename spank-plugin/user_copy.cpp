@@ -18,17 +18,17 @@ namespace {
 constexpr unsigned patience_seconds = 5;
 constexpr off_t largest_copy = off_t{16} << 20;
 
-/// By the system's own calls: the C library's versions would ask the threads of slurmstepd, of
-/// which this child has none.
+/// Takes the user's rights by raw system calls: the C library's versions would signal the threads
+/// of slurmstepd, which this child does not have.
 bool take_rights(const User& user) {
   return ::syscall(SYS_setgroups, user.groups.size(), user.groups.data()) == 0 &&
          ::syscall(SYS_setresgid, user.owner.group, user.owner.group, user.owner.group) == 0 &&
          ::syscall(SYS_setresuid, user.owner.user, user.owner.user, user.owner.user) == 0;
 }
 
-/// After fork() in a process with threads only calls that are safe in signal handlers may follow.
+/// Child's body: after fork() in a process with threads only async-signal-safe calls are allowed.
 [[noreturn]] void append_and_leave(const User& user, const char* path, const std::string& line) {
-  // Connections of slurmstepd must not outlive it here.
+  // Inherited connections of slurmstepd must not stay open in this child.
   close_all_descriptors();
   sigset_t none;
   sigemptyset(&none);
@@ -41,7 +41,7 @@ bool take_rights(const User& user) {
   struct stat facts {};
   const bool usable = file >= 0 && ::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) &&
                       facts.st_size < largest_copy;
-  // One write in append mode: lines of several processes do not mix.
+  // Single write in append mode: lines of several processes do not mix.
   if (usable) ::_exit(::write(file, line.data(), line.size()) > 0 ? 0 : 1);
   ::_exit(1);
 }
@@ -51,7 +51,7 @@ bool take_rights(const User& user) {
 void append_as_user(const User& user, const std::string& path, const std::string& line) {
   const auto child = ::fork();
   if (child == 0) {
-    // The child of a child is nobody's to wait for.
+    // Double fork: the grandchild has no parent that must wait for it.
     if (::fork() == 0) append_and_leave(user, path.c_str(), line);
     ::_exit(0);
   }

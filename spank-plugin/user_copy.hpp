@@ -8,15 +8,15 @@
 
 namespace trireme::spank {
 
-/// Whose rights a process takes on.
+/// User whose rights a process takes.
 struct User {
   Owner owner;
   std::vector<gid_t> groups;
 };
 
-/// Appends a line to a file of the user's, which is made where its folder exists, else does
-/// nothing. A process of its own does it with the user's rights alone; nobody waits for it, so that
-/// a file system that hangs holds up no slurmstepd, and it ends by itself after some seconds.
+/// Appends a line to a file of the user's, which is created if its folder exists; otherwise does
+/// nothing. A separate process does it with the user's rights only; it is not waited for, so that a
+/// file system that hangs blocks no slurmstepd, and it ends by itself after some seconds.
 void append_as_user(const User& user, const std::string& path, const std::string& line);
 
 }  // namespace trireme::spank

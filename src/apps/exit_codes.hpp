@@ -13,7 +13,7 @@ struct ExitMeaning {
   std::string_view meaning;
 };
 
-/// For help and man page.
+/// Exit codes with their meanings, for help and man page.
 inline constexpr std::array<ExitMeaning, 8> exit_meanings{{
     {base::ExitCode::done, "done"},
     {base::ExitCode::usage, "usage: command line, configuration, environment"},

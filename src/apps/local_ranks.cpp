@@ -23,7 +23,7 @@ namespace {
 using base::ExitCode;
 using base::format;
 
-/// What a shell says of a program that it does not find.
+/// Exit code of a shell for a program that it does not find.
 constexpr int not_found = 127;
 
 sigset_t watched_signals() {
@@ -33,7 +33,7 @@ sigset_t watched_signals() {
   return set;
 }
 
-/// Signals of `set` wait for sigwaitinfo() while this lives.
+/// Scope in which signals of `set` wait for sigwaitinfo().
 class Blocked {
  public:
   explicit Blocked(const sigset_t& set) { pthread_sigmask(SIG_BLOCK, &set, &before_); }
@@ -46,7 +46,7 @@ class Blocked {
   sigset_t before_{};
 };
 
-/// The null-terminated array that exec wants; it points into `texts`.
+/// Null-terminated array for exec; it points into `texts`.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (auto& text : texts) pointers.push_back(text.data());
@@ -55,8 +55,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }
 
 std::vector<std::string> command_for(int ranks, const std::vector<std::string>& arguments) {
-  // On this node alone, whatever a host file or a batch system would add; every word of mpirun's
-  // own about ranks that fail is one that the ranks have said better.
+  // Only this node, whatever a host file or a batch system would add; --quiet, because mpirun's own
+  // messages about failed ranks repeat the ranks' own.
   std::vector<std::string> command{
       "mpirun", "-n",       format("{}", ranks), "--host", "localhost",       "--mca",
       "plm",    "isolated", "--bind-to",         "none",   "--oversubscribe", "--quiet"};
@@ -69,19 +69,19 @@ std::vector<std::string> variables_for(const base::Environment& environment) {
   auto variables = environment.variables();
   const std::string yes = "1";
   if (::geteuid() == 0) {
-    // mpirun asks root to say twice that it is meant.
+    // mpirun refuses root unless both variables are set.
     variables["OMPI_ALLOW_RUN_AS_ROOT"] = yes;
     variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = yes;
   }
-  // The ranks' stderr is a pipe of mpirun's, which ends on this terminal.
+  // The ranks' stderr is a pipe of mpirun's, which writes to this terminal.
   if (base::log::settings().colour) variables["FORCE_COLOR"] = yes;
   std::vector<std::string> entries;
   for (const auto& [name, value] : variables) entries.push_back(format("{}={}", name, value));
   return entries;
 }
 
-/// A child that runs the command: in a process group of its own, so that a terminal's Ctrl-C
-/// reaches this process alone, and not longer than this process.
+/// Starts a child that runs the command: in a process group of its own, so that a terminal's Ctrl-C
+/// reaches only this process; the child ends with this process.
 pid_t spawn(std::vector<std::string> command, std::vector<std::string> variables,
             const sigset_t& mask) {
   const auto words = pointers_to(command);
@@ -89,7 +89,7 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> variables
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child != 0) return child;
-  // Nothing but calls that are safe after a fork.
+  // Only async-signal-safe calls after the fork.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(not_found);
@@ -114,7 +114,7 @@ int attend(pid_t child, const sigset_t& watched) {
     if (const int code = code_of(child); code >= 0) return code;
     const int signal = ::sigwaitinfo(&watched, nullptr);
     if (signal < 0 || signal == SIGCHLD) continue;
-    // mpirun hands SIGUSR1 to its ranks, which save; SIGTERM ends them and it.
+    // mpirun forwards SIGUSR1 to its ranks, which save; SIGTERM ends them and mpirun.
     ::kill(child, asked && signal != SIGUSR1 ? SIGTERM : SIGUSR1);
     if (!asked) {
       base::log::info("train", "{}: the ranks are asked to save and stop (SIGUSR1)",

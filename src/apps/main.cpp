@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv, char** environment) {
   trireme::apps::guard_standard_descriptors();
-  // A reader that went away shows as a failed write, not as the death of a rank.
+  // A closed reader shows as a failed write, instead of killing the rank.
   std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   return static_cast<int>(

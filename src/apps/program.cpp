@@ -26,7 +26,7 @@ namespace {
 using base::ExitCode;
 using base::format;
 
-/// On stderr, each line as the program's own. Nothing is left to do when stderr fails.
+/// Writes text to stderr, each line with the program's name. A failure of stderr is ignored.
 void complain(std::string_view text) {
   std::string lines;
   while (!text.empty()) {
@@ -47,17 +47,17 @@ void await_end(int seconds) {
   sigtimedwait(&end, nullptr, &limit);
 }
 
-/// What all ranks would say. Launchers end all ranks when the first has gone with an error: rank 0
-/// goes first, then whoever is the first of a node (what only this node sees is said), then those
-/// who have nothing to say.
+/// Reports an error that all ranks have. Launchers end all ranks when the first has ended with an
+/// error: rank 0 reports and ends first, then the first rank of each other node (its node may have
+/// an error of its own), then all others, without a report.
 void complain(std::string_view text, Voice voice) {
   if (voice == Voice::speaks_late) await_end(1);
   if (voice == Voice::silent) await_end(3);
   if (voice != Voice::silent) complain(text);
 }
 
-/// On a terminal, unless somebody asks otherwise: NO_COLOR (no-color.org) before FORCE_COLOR and
-/// CLICOLOR_FORCE, which reach ranks whose stderr is a pipe of the launcher's.
+/// Colour on a terminal, unless NO_COLOR (no-color.org), or else FORCE_COLOR or CLICOLOR_FORCE is
+/// set; these reach ranks whose stderr is a pipe of the launcher's.
 bool wants_colour(const base::Environment& environment) {
   const auto set = [&environment](const char* name) {
     const auto text = environment.get(name).value_or("");
@@ -76,7 +76,7 @@ void configure_log(const CommandLine& line, const base::Environment& environment
   base::log::configure(settings);
 }
 
-/// The command that the user was in when parsing ended.
+/// Innermost command at which parsing ended.
 const CLI::App& deepest(const CLI::App& root) {
   const CLI::App* app = &root;
   for (;;) {
@@ -100,7 +100,7 @@ ExitCode usage_error(const CLI::App& app, const std::string& text, Voice voice) 
   return ExitCode::usage;
 }
 
-/// Nothing is wrong with the arguments, but no command was named.
+/// Usage without an error: no command was named.
 ExitCode no_command(const CLI::App& root, const CLI::App& app, Output& out, Voice voice) {
   const auto tree = describe(app);
   if (&app == &root) {
@@ -117,7 +117,7 @@ ExitCode parse_and_run(const std::vector<std::string>& arguments, Context& conte
   CommandLine line;
   auto& root = line.root();
   try {
-    // CLI11 takes them from the back.
+    // CLI11 takes the arguments in reverse order.
     root.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     if (voice == Voice::speaks) {

@@ -20,7 +20,7 @@ class CommandLine {
 
   CLI::App& root() { return *root_; }
   const CLI::App& root() const { return *root_; }
-  /// Of the command that was parsed; empty when none was.
+  /// Action of the command that was parsed; empty when none was.
   const Action& action() const { return action_; }
   bool quiet() const { return quiet_; }
   bool verbose() const { return verbose_; }
@@ -34,20 +34,20 @@ class CommandLine {
   bool verbose_ = false;
 };
 
-/// Who says what all ranks find alike before they have met: one for all.
+/// Role of a rank in reporting an error that all ranks have before MPI has started.
 enum class Voice {
   speaks,
-  speaks_late,  ///< the first rank of another node: in a moment, if the launcher has not ended it
+  speaks_late,  ///< first rank of another node: after a delay, if the launcher has not ended it
   silent
 };
-/// As the launcher has numbered this process; `speaks` without a launcher.
+/// Role by the launcher's number of this process; `speaks` without a launcher.
 Voice voice_in(const base::Environment& environment);
 
-/// Runs `body`; every failure ends here, as an exit code and words on stderr. Of mistakes that all
-/// ranks make alike `voice` speaks.
+/// Runs `body`; every failure ends here, as an exit code and text on stderr. `voice` decides which
+/// ranks report errors that all ranks have.
 base::ExitCode guarded(const std::function<base::ExitCode()>& body, Voice voice = Voice::speaks);
 
-/// Parses the arguments (without the program's own name) and runs what they ask for.
+/// Parses the arguments (without the program's own name) and runs the command.
 base::ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment);
 
 }  // namespace trireme::apps

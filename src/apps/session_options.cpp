@@ -67,7 +67,7 @@ runtime::JoinOptions join_options(const config::Config& config) {
   return join;
 }
 
-/// What one process sees before there are others.
+/// Checks that one process can make alone, before MPI has started.
 base::Status check(const config::Config& config) {
   const auto& keys = config.options();
   const auto groups = device_groups(keys.comm.backend);

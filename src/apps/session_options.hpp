@@ -6,8 +6,8 @@
 
 namespace trireme::apps {
 
-/// What a configuration asks of its start. `config` must outlive it. Throws Error (usage) where
-/// its keys do not go together, and where GPUs have no attention for its model.
+/// Session options of a configuration. `config` must outlive them. Throws Error (usage) where its
+/// keys contradict each other, and where GPUs have no attention for its model.
 runtime::SessionOptions session_options(const config::Config& config);
 
 }  // namespace trireme::apps

@@ -26,7 +26,7 @@ using base::format;
 using base::Json;
 using base::LibraryVersion;
 
-/// What the machine gives at run time, which may differ from what was built against. A room with
+/// Versions of libraries at run time, which may differ from those at build time. A room with
 /// foreign libraries has a function for the versions that it runs with: list it here.
 std::vector<LibraryVersion> running_libraries() {
   std::vector<LibraryVersion> libraries{{"C library", format("glibc {}", gnu_get_libc_version())}};

@@ -20,7 +20,7 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous) {
   std::uint32_t state = ~previous;
   while (!bytes.empty()) {
     const auto part = bytes.first(std::min(bytes.size(), most));
-    // It reads only, whatever its signature says.
+    // The function only reads, in spite of its non-const parameter.
     auto* start = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(part.data()));
     state = crc32_iscsi(start, static_cast<int>(part.size()), state);
     bytes = bytes.subspan(part.size());

@@ -27,7 +27,7 @@ std::optional<FolderName> parse_folder_name(std::string_view name) {
   const auto* end = digits.data() + digits.size();
   const auto result = std::from_chars(digits.data(), end, parsed.step);
   if (result.ec != std::errc{} || result.ptr != end || parsed.step < 0) return std::nullopt;
-  // Only the one way to write a number counts, so that two folders cannot claim one step.
+  // Only the canonical form of a number is valid, so that no two folders are of one step.
   if (name.substr(0, begin.size() + digits.size()) != step_folder_name(parsed.step)) {
     return std::nullopt;
   }

@@ -26,22 +26,22 @@ namespace trireme::checkpoint {
 namespace {
 
 constexpr std::size_t block_bytes = std::size_t{1} << 20;
-/// As the writer of shards does it.
+/// Blocks between writebacks, as in the writer of shards.
 constexpr std::uint64_t writeback_blocks = 16;
-/// Direct access wants memory and offsets at multiples of a disk's sector.
+/// Alignment of memory and offsets for direct access: a disk's sector.
 constexpr std::size_t sector_bytes = 4096;
 
 struct BlockFree {
   void operator()(std::byte* block) const { ::operator delete (block, std::align_val_t{4096}); }
 };
 
-/// One block of random bytes that carries its number and the round's in front.
+/// One block of random bytes that begins with its number and the round's.
 class Block {
  public:
   Block()
       : bytes_(
             static_cast<std::byte*>(::operator new (block_bytes, std::align_val_t{sector_bytes}))) {
-    // Nothing that a storage system could make smaller.
+    // Incompressible data, which a storage system cannot shrink.
     for (std::size_t at = 0; at < block_bytes; at += 16) {
       const auto random = base::philox(1, 2, at);
       std::memcpy(bytes_.get() + at, random.data(), 16);
@@ -78,7 +78,7 @@ class TrialFile {
 
   std::uint64_t bytes() const { return blocks_ * block_bytes; }
 
-  /// Whether the file system takes this access.
+  /// True if the file system supports this access.
   bool takes(DiskAccess access) const {
     const int flags = O_WRONLY | O_CREAT;
     auto file = base::open_file(path_, flags, 0644, base::ExitCode::checkpoint);
@@ -111,7 +111,7 @@ class TrialFile {
     if (::fsync(file.get()) != 0) fail("sync");
   }
 
-  /// Asks the system to forget what it keeps of the file.
+  /// Drops the file's pages from the system's cache.
   void forget() const {
     const auto file = open(DiskAccess::buffered, O_RDONLY);
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
@@ -209,7 +209,7 @@ std::vector<DiskMeasurement> measure_disk(comm::ProcessGroup& world, const DiskO
     if (all_take(world, file, access)) all.push_back({access, {}, {}});
   }
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    // Ways take turns: a shared disk is not the same from one minute to the next.
+    // Accesses alternate: the speed of a shared disk changes from one minute to the next.
     for (auto& times : all) {
       const auto round =
           static_cast<std::uint64_t>(repeat) * 2 + (times.access == DiskAccess::direct ? 1 : 0);

@@ -55,7 +55,7 @@ OutputFile::OutputFile(FileSystem& files, std::filesystem::path path, Kind kind)
 void OutputFile::allocate(std::uint64_t bytes) {
   while (files_.allocate(file_.get(), bytes) != 0) {
     if (errno == EINTR) continue;
-    // Such a file system shows a full disk at a write or at the sync, which are checked, too.
+    // Full disk is then detected by a write or the sync, which are checked, too.
     if (errno == EOPNOTSUPP || errno == ENOSYS) return;
     throw_storage_error(base::format("reserve {} for", base::bytes_text(bytes)), path_, errno);
   }
@@ -66,7 +66,8 @@ void OutputFile::write(std::span<const std::byte> bytes, std::uint64_t offset) {
     const auto count = files_.write(file_.get(), bytes, offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_storage_error("write", path_, errno);
-    // A regular file never takes nothing; without this a faulty one would hold us for ever.
+    // A regular file always accepts at least one byte; without this check a faulty one would loop
+    // forever.
     if (count == 0) throw_storage_error("write", path_, EIO);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     offset += static_cast<std::uint64_t>(count);

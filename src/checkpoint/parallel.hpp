@@ -6,8 +6,8 @@
 
 namespace trireme::checkpoint {
 
-/// `asked`, or for 0 one thread per core that this process may use, at most four: storage is
-/// saturated by then.
+/// Number of threads: `asked`, or for 0 one per core that this process may use, at most four, which
+/// saturate storage.
 int thread_count(int asked);
 
 /// Calls work(index) for every index below `count` on that many threads, this one among them.

@@ -45,9 +45,9 @@ layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
   return arrangement;
 }
 
-/// Widths of the model's matrices on this mesh, if they are multiplied in FP8. GPUs multiply codes
-/// 16 at a time along both dimensions of a weight; the rule is the same everywhere, so that a run
-/// may move to a GPU.
+/// Rule for widths of the model's matrices on this mesh, if they are multiplied in FP8. GPUs
+/// multiply codes 16 at a time along both dimensions of a weight; the rule is the same on CPUs, so
+/// that a run may move to a GPU.
 base::Status check_fp8(const EngineOptions& options) {
   if (options.linear_forward != model::LinearForward::e4m3) return {};
   constexpr std::int64_t together = 16;

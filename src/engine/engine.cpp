@@ -35,8 +35,9 @@ std::int64_t bucket_elements(const EngineOptions& options) {
   return std::max<std::int64_t>(1, options.bucket_bytes / 4);
 }
 
-/// With one stage there is nothing to overlap: each backward right after its forward holds the
-/// fewest activations, and a table that embeds and heads gets its gradients in one order.
+/// Schedule; with one stage there is nothing to overlap: each backward right after its forward
+/// holds the fewest activations, and a table shared by embedding and head gets its gradients in one
+/// order.
 base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
   const int stages = options.mesh.degree(Axis::pipeline);
   const auto kind = stages == 1 && options.virtual_stages == 1
@@ -91,7 +92,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     auto ownership = ownership_of(options, stage, groups.data->rank());
     optimizer.emplace(options.rule, std::move(ownership.segments), ownership.state_size,
                       flat_parameters, arena);
-    // Zero on the host as it comes; on a device it may be anything.
+    // Fresh memory is zero on the host; on a device its content is undefined.
     if (!kernels.device().is_host()) {
       for (const auto& state : optimizer->states()) kernels.issue(device::Fill{state.values, 0.0F});
     }
@@ -147,8 +148,8 @@ void Engine::Parts::make_parameters() {
   }
 }
 
-/// Parameters change between steps, and when they are loaded: a step or an evaluation trusts no
-/// copy of the one before.
+/// Renews the copies of weights: parameters change between steps, and when they are loaded, so a
+/// step or an evaluation uses no copy of the one before.
 void Engine::Parts::renew_weight_copies() const {
   if (weight_copies) weight_copies->renew(context);
 }
@@ -170,7 +171,7 @@ void Engine::Parts::make_chunks() {
   }
 }
 
-/// The last stage knows its data-parallel part of the loss; everybody learns the whole.
+/// Sum of the losses over all ranks; the last stage has its data-parallel part of it.
 double Engine::Parts::whole_loss_sum(double local) const {
   double sum = local;
   ordered_sum(*groups.data, {&sum, 1});
@@ -201,7 +202,7 @@ Engine::~Engine() {
 
 void Engine::initialise() {
   const auto& optimizer = parts_->updates();
-  // In parts: a device's rank needs no second copy of its whole model in host memory.
+  // Copied in parts: a device's rank needs no second copy of its whole model in host memory.
   constexpr std::int64_t part = std::int64_t{1} << 26;
   for (const auto& segment : optimizer.segments()) {
     const auto master = optimizer.master(segment);
@@ -238,8 +239,8 @@ ScheduleOutcome Engine::run_schedule() {
   parts.pipeline().run(parts.actions(), static_cast<float>(1.0 / tokens),
                        [&](const model::Place& place) { reduction.completed(place); });
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
-  // Collectives of a group end in the order of their start: else the sum of losses would wait for
-  // gradients, and their time would be nobody's.
+  // Order: collectives of a group end in the order of their start. Otherwise the sum of losses
+  // would wait for gradients, and that time would be attributed to no phase.
   reduction.wait_on_stream();
   outcome.loss = parts.whole_loss_sum(parts.pipeline().loss_sum()) / tokens;
   return outcome;
@@ -270,7 +271,7 @@ EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   parts.renew_weight_copies();
   parts.pipeline().run_forward_only(parts.actions(), seen);
   const auto loss_sum = parts.whole_loss_sum(parts.pipeline().loss_sum());
-  // Time of an evaluation is no training step's.
+  // Discarded: the time of an evaluation is not a training step's.
   static_cast<void>(parts.pipeline().take_waited_seconds());
   return {loss_sum, parts.batches.counted_tokens(*parts.groups.data)};
 }

@@ -19,7 +19,7 @@ class Timed {
   void start() {
     if (watch_ != nullptr) watch_->start();
   }
-  /// Not called after a failure, which is not timed.
+  /// Ends the measurement; not called after a failure, which is not timed.
   void end() {
     if (watch_ != nullptr) watch_->stop();
   }
@@ -98,7 +98,7 @@ void GradientReducer::start(std::size_t bucket) {
 void GradientReducer::poll() {
   if (under_way_.empty()) return;
   Timed timed(hosts_part_);
-  // In order: groups complete collectives in the order of their start.
+  // Order: groups complete collectives in the order of their start.
   while (!under_way_.empty() && under_way_.front().poll()) under_way_.erase(under_way_.begin());
   timed.end();
 }
@@ -167,8 +167,9 @@ void GradientReducer::finish() {
 }
 
 double GradientReducer::global_norm() {
-  // One number per logical parameter, so that the sum over parameters has one order whatever
-  // the pipeline. Each data-parallel rank counts its shard of each bucket at every ZeRO level.
+  // One sum of squares per logical parameter, so that the sum over parameters has one order
+  // whatever the pipeline. Each data-parallel rank counts its shard of each bucket at every ZeRO
+  // level.
   std::vector<double> squares(stage_.parameters().size(), 0.0);
   std::vector<std::size_t> parameters;
   for (std::size_t bucket = 0; bucket < stage_.flat().buckets.size(); ++bucket) {
@@ -190,8 +191,8 @@ double GradientReducer::global_norm() {
   }
   double sum = 0;
   for (const double square : squares) sum += square;
-  // The begin of shards shows in the last bits of a double; a float does not see them, so the norm
-  // and the clipping that follows from it are the same in every layout of the same sums.
+  // Rounded to float: the boundaries of shards change the last bits of the double only, so the
+  // norm, and the clipping that follows from it, are the same in every layout of the same sums.
   return static_cast<double>(static_cast<float>(std::sqrt(sum)));
 }
 

@@ -20,18 +20,18 @@ class GradientReducer {
 
   /// flat: f32, all gradients of the rank.
   void begin_step(const device::Tensor& flat);
-  /// The gradients of this part of the model will not change any more in this step: buckets that
-  /// are complete now start their reduction.
+  /// Marks the gradients of this part of the model as final for this step: buckets that are
+  /// complete now start their reduction.
   void completed(const model::Place& place);
   /// Progress without waiting.
   void poll();
-  /// The device's next kernel finds all reductions done that were started; the host need not wait.
+  /// Makes the device's next kernel wait for all started reductions; the host need not wait.
   void wait_on_stream();
-  /// Reduces the deferred buckets and joins everything.
+  /// Reduces the deferred buckets and waits for all.
   void finish();
-  /// Time since the last call that the computing thread gave to reductions, be it to start them, to
-  /// move them along or to wait: on CPUs that is all of their work. A device moves data by itself:
-  /// the time that it stood still, which computation did not hide.
+  /// Time since the last call that the computing thread spent on reductions, to start them, to make
+  /// progress or to wait: on CPUs that is all of their work. For a device, which moves data by
+  /// itself, the time that it waited, which computation did not hide.
   double take_exposed_seconds() { return exposed_->take(); }
 
   /// Global norm of the reduced gradients. Collective over all ranks; each distinct parameter
@@ -53,7 +53,7 @@ class GradientReducer {
   std::vector<int> parameters_of_bucket_;
   std::vector<comm::Work> under_way_;
   std::unique_ptr<device::Stopwatch> exposed_;
-  /// Null where a device moves data: the host's time costs none of its own.
+  /// Null where a device moves data: the host's time does not count then.
   device::Stopwatch* hosts_part_ = nullptr;
 };
 

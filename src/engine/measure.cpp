@@ -27,7 +27,7 @@ std::unique_ptr<comm::ProcessGroup> pretended_embedding(const EngineOptions& opt
                                   comm::DryRunData::untouched);
 }
 
-/// A step and an evaluation over memory that only counts.
+/// Runs a step and an evaluation over memory that only counts.
 MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels) {
   const auto tensor = pretended("tp", options, Axis::tensor);
   const auto pipeline = pretended("pp", options, Axis::pipeline);

@@ -7,11 +7,10 @@ using device::Tensor;
 
 namespace {
 
-/// Buffers of a ring whose content is used up by the action that takes it: one in use, one under
-/// way.
+/// Buffers of a ring whose content is consumed by one action: one in use, one under way.
 constexpr int double_buffer = 2;
 
-/// Tags name the receiving chunk and the direction; order does the rest.
+/// Tags identify the receiving chunk and the direction; messages of one tag match by order.
 int forward_tag(int receiving_chunk) {
   return 2 * receiving_chunk;
 }

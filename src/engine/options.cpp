@@ -31,7 +31,7 @@ base::Status check(const config::Config& config, const layout::ParallelArrangeme
   return base::usage_failure(layout::text(found.front(), config::citation(config, arrangement)));
 }
 
-/// Copies of weights are worth their memory where a step reads weights more than once.
+/// Copies of weights, which are worth their memory where a step reads weights more than once.
 model::WeightCopies weight_copies_of(const EngineOptions& options) {
   const bool once = options.micro_batches == 1 && options.recompute != model::Recompute::full;
   return once ? model::WeightCopies::for_each_use : model::WeightCopies::kept;

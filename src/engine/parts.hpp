@@ -56,7 +56,7 @@ struct Engine::Parts {
   void make_parameters();
   void make_chunks();
   void make_executor();
-  /// Before micro-batches read them.
+  /// Renews the copies of weights, before micro-batches read them.
   void renew_weight_copies() const;
   double whole_loss_sum(double local) const;
   void gather_parameters() const;

@@ -52,7 +52,7 @@ void PipelineExecutor::run_part(CudaGraphCache::Key key, const model::MicroBatch
   key.addresses.push_back(batch.tokens.raw());
   key.number = batch.loss_scale;
   stage_.graphs.run(key, body);
-  // A graph makes no progress of messages on its way.
+  // Poll first: a graph makes no progress of messages under way.
   if (stage_.graphs.made()) poll();
 }
 
@@ -86,7 +86,7 @@ void PipelineExecutor::backward(const Action& action, const model::MicroBatch& b
                                   });
   };
   if (tells) {
-    // Reductions begin between its layers.
+    // Reductions begin between the layers of this body.
     body();
   } else {
     run_part({backward_part(chunk), {input.raw(), d_output.raw(), d_input.raw()}}, given, body);

@@ -38,20 +38,20 @@ class ChunkMessages {
   /// Posts the receive that an action needs, unless it is posted or there is none.
   void expect_input(int micro_batch);
   void expect_output_gradient(int micro_batch);
-  /// The device's next kernel finds the tensor there; the host need not wait. Empty where the model
-  /// begins or ends.
+  /// Input of an action, ordered on the device's stream before its next kernel; the host need not
+  /// wait. Empty where the model begins or ends.
   device::Tensor input(int micro_batch, device::Stopwatch& waiting);
   device::Tensor output_gradient(int micro_batch, device::Stopwatch& waiting);
-  /// The input again, for backward.
+  /// Same input, kept for backward.
   device::Tensor kept_input(int micro_batch) const;
-  /// A buffer that no send uses any more when the device comes to what is next.
+  /// Buffer that no send uses any more, by the order of the device's stream.
   device::Tensor output_buffer(int micro_batch);
   device::Tensor input_gradient_buffer(int micro_batch);
   void send_output(int micro_batch);
   void send_input_gradient(int micro_batch);
 
   void poll();
-  /// Joins all sends and forgets the step.
+  /// Waits for all sends and resets the state of the step.
   void finish();
 
  private:
@@ -90,7 +90,7 @@ class PipelineExecutor {
     std::vector<ChunkMessages>& messages;
     /// Activation slots of each chunk.
     std::vector<int> slots;
-    /// Somebody waits for gradients that backward has completed in the last micro-batch.
+    /// True if gradients that backward completes in the last micro-batch are reported.
     bool tells_completed;
     const Batches& batches;
     Graphs& graphs;
@@ -100,20 +100,21 @@ class PipelineExecutor {
   PipelineExecutor(const Stage& stage, device::Kernels& kernels)
       : stage_(stage), kernels_(kernels), waiting_(kernels.device().stopwatch()) {}
 
-  /// Forward and backward of all micro-batches, gradients scaled by `loss_scale`. `completed` hears
-  /// of parts of the model whose gradients of the whole step are added up.
+  /// Forward and backward of all micro-batches, gradients scaled by `loss_scale`. `completed` is
+  /// called for each part of the model whose gradients of the whole step have been summed.
   void run(const std::vector<layout::Action>& actions, float loss_scale,
            const Completed& completed);
-  /// The forward actions of the list alone, in its order: no stage runs ahead of what its
-  /// neighbours have buffers for. `seen` is told what has left the last chunk of the model.
+  /// Only the forward actions of the list, in its order: no stage runs ahead of what its neighbours
+  /// have buffers for. `seen` is called with each micro-batch that has left the last chunk of the
+  /// model.
   void run_forward_only(const std::vector<layout::Action>& actions,
                         const std::function<void(int)>& seen);
   void poll();
 
-  /// Losses of the last run, whose kernels the host waits for here, and nowhere before.
+  /// Sum of the losses of the last run; the only function in which the host waits for its kernels.
   double loss_sum();
-  /// Time that the device, or the host where it computes, stood still for messages; a part that the
-  /// device has not come to yet is told next time.
+  /// Time that the device, or the host where it computes, waited for messages; a wait that the
+  /// device has not reached yet is reported by a later call.
   double take_waited_seconds() { return waiting_->take(); }
 
  private:

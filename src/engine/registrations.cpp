@@ -13,7 +13,8 @@ void keep(std::unique_ptr<comm::Registration> registration, Registrations& regis
   if (registration) registrations.push_back(std::move(registration));
 }
 
-/// Heads are split evenly, these may not be; then arenas are filled otherwise on each rank.
+/// Offsets of the arenas: heads are split evenly, the vocabulary and the MLP perhaps not; arenas
+/// are then filled differently on each rank.
 Offsets offsets_of(const model::ModelConfig& model, int tensor_degree) {
   const bool even =
       model.vocab_size % tensor_degree == 0 && model.intermediate_size % tensor_degree == 0;

@@ -8,8 +8,8 @@
 namespace trireme::engine {
 namespace {
 
-/// Operations of forward, halved: of each, backward takes twice as many. Tensor parallelism divides
-/// both alike.
+/// Head's operations over a layer's, both of forward: backward takes twice as many of each, and
+/// tensor parallelism divides both alike.
 double head_over_layer(const model::ModelConfig& model, std::int64_t sequence_length) {
   const auto head = static_cast<double>(model.vocab_size) * static_cast<double>(model.hidden_size);
   double layer = 2.0 * static_cast<double>(model.num_attention_heads * model.head_dim) *

@@ -14,7 +14,7 @@ using device::Tensor;
 
 namespace {
 
-/// Adds f32 `x` word by word.
+/// Adds the words of f32 `x` to the digest.
 void add(const Tensor& x, base::Fnv1a& digest) {
   const auto* const words = static_cast<const std::uint32_t*>(x.raw());
   for (std::int64_t index = 0; index < x.element_count(); ++index) digest.add_word(words[index]);
@@ -56,7 +56,7 @@ bool Engine::tied_copies_differ() {
   const auto& flat = parts.stage.flat();
   const auto bucket = parts.stage.first_tied_bucket();
   if (group == nullptr || group->size() == 1 || bucket == flat.buckets.size()) return false;
-  // Each data-parallel rank looks at its shard, at every ZeRO level.
+  // Each data-parallel rank digests its shard, at every ZeRO level.
   auto own =
       digest_of(device(), parts.updates(), flat.shard_of_bucket(bucket, parts.groups.data->rank()));
   std::uint64_t both[2] = {};

@@ -12,7 +12,7 @@ using model::Architecture;
 using model::ModelConfig;
 using model::RopeScalingKind;
 
-/// Reads one config.json; remembers the first thing that is wrong with it.
+/// Reader of one config.json that keeps the first error.
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {}
@@ -56,7 +56,7 @@ class Reader {
     }
     return json_[key].get<std::string>();
   }
-  /// What the layers here do not compute must be off.
+  /// Refuses a feature that the layers here do not compute, if it is on.
   void must_be_off(const char* key) {
     if (flag(key, false)) refuse(base::format("{} = true is not supported", key));
   }

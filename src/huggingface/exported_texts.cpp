@@ -19,7 +19,7 @@ std::string text_of(const fs::path& path) {
   return base::value_or_throw(base::read_text_file(path, base::ExitCode::checkpoint));
 }
 
-/// What the tokenizer puts before any text, if it does.
+/// Token that the tokenizer puts before any text, if it does.
 std::optional<std::int32_t> begin_of_text(const data::Tokenizer& tokenizer) {
   const auto around = tokenizer.encode("", data::Template::apply);
   if (around.empty()) return std::nullopt;
@@ -52,7 +52,7 @@ Json ExportedTexts::config() const {
   const char* dtype = request_.dtype == device::DType::bf16 ? "bfloat16" : "float32";
   json["torch_dtype"] = dtype;
   json["dtype"] = dtype;
-  // Without these transformers takes the ids that the family's first model had.
+  // Explicit ids: without them transformers takes those of the family's first model.
   json["bos_token_id"] = id_or_null(tokenizer_ ? begin_of_text(*tokenizer_) : std::nullopt);
   json["eos_token_id"] = id_or_null(tokenizer_ ? tokenizer_->end_of_text() : std::nullopt);
   return json;
@@ -93,7 +93,7 @@ void ExportedTexts::write() const {
   base::write_file_durably(request_.folder / "config.json", config().dump(2) + "\n");
   write_kept_or("generation_config.json", generation_config());
   if (!tokenizer_) return;
-  // Its companions first: kept ones are the run's, or stand beside the tokenizer that was named.
+  // Companion files first: kept ones are the run's, or are beside the tokenizer that was named.
   write_kept_or("tokenizer_config.json", tokenizer_config());
   keep_companions(tokenizer_path_.parent_path(), request_.folder);
   base::write_file_durably(request_.folder / "tokenizer.json", text_of(tokenizer_path_));

@@ -10,7 +10,7 @@
 
 namespace trireme::huggingface {
 
-/// What stands beside the weights of an exported folder: config.json, generation_config.json, and
+/// Text files beside the weights of an exported folder: config.json, generation_config.json, and
 /// unless it is left out the tokenizer.
 class ExportedTexts {
  public:
@@ -21,7 +21,7 @@ class ExportedTexts {
   void write() const;
 
  private:
-  /// As the run keeps it, else `made`.
+  /// Writes the file that the run has kept, else `made`.
   void write_kept_or(const char* name, const base::Json& made) const;
   base::Json config() const;
   base::Json generation_config() const;
@@ -30,7 +30,7 @@ class ExportedTexts {
   const ExportRequest& request_;
   const model::ModelConfig& model_;
   std::filesystem::path run_;
-  /// Where the tokenizer lies, and its companions.
+  /// Path of the tokenizer; its companions are beside it.
   std::filesystem::path tokenizer_path_;
   std::optional<data::Tokenizer> tokenizer_;
 };

@@ -41,7 +41,7 @@ base::Result<model::ModelConfig> source_model(const fs::path& folder) {
   return model_of_weights(folder);
 }
 
-/// This rank's rows of every parameter.
+/// Rows of every parameter on this rank.
 class Share {
  public:
   Share(const model::ModelConfig& config, comm::ProcessGroup& world) {
@@ -73,7 +73,7 @@ class Share {
   std::vector<std::vector<std::byte>> values_;
 };
 
-/// What has a life of its own already is no place for weights.
+/// Refuses a run directory that is already in use.
 void refuse_used(const fs::path& run) {
   if (!checkpoint::list(checkpoint::checkpoints_of_run(run)).empty()) {
     throw base::Error(base::ExitCode::checkpoint,
@@ -89,17 +89,18 @@ void refuse_used(const fs::path& run) {
   }
 }
 
-/// The run for this process alone, until the step is there.
+/// Locks the run for this process, until the step is committed.
 runtime::RunLock open_run(const fs::path& run, const std::string& job) {
-  // Before anything is touched; and again, because somebody may have been faster.
+  // Checked before anything is written; and again under the lock, because another start may have
+  // been faster.
   refuse_used(run);
   auto lock = base::value_or_throw(runtime::RunLock::take(run, job));
   refuse_used(run);
   return lock;
 }
 
-/// What came with the weights, in the run: the model's description, and the tokenizer if there is
-/// one.
+/// Copies the files of the weights into the run: the model's description, and the tokenizer if
+/// there is one.
 void keep_files(const fs::path& folder, const model::ModelConfig& model, const fs::path& run) {
   keep_model(model, run);
   keep_companions(folder, run);
@@ -123,7 +124,7 @@ fs::path import_folder(const ImportRequest& wanted, comm::ProcessGroup& world) {
   const auto config = comm::agree(world, source_model(folder));
   Share share(config, world);
   comm::agree(world, comm::status_of([&] { share.read(StoredWeights(folder, config)); }));
-  // On the first rank, until the step is there.
+  // Lock on the first rank, until the step is committed.
   std::optional<runtime::RunLock> lock;
   comm::agree(world, comm::status_of([&] {
                 if (world.rank() != 0) return;

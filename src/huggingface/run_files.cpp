@@ -25,7 +25,7 @@ std::string text_of(const fs::path& path) {
   return base::value_or_throw(base::read_text_file(path, base::ExitCode::checkpoint));
 }
 
-/// Writes what is not there yet: a run that is started again on a full disk needs no room for it.
+/// Writes only a missing file: a run that is started again on a full disk needs no room for it.
 void keep(const fs::path& path, const std::string& text) {
   if (!is_file(path) || text_of(path) != text) base::write_file_durably(path, text);
 }
@@ -85,7 +85,7 @@ void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
                        tokenizer.string(), before.string());
   }
   keep_companions(tokenizer.parent_path(), run);
-  // Last: a start that is cut off before copies all again.
+  // Written last: after an interrupted start all files are copied again.
   base::write_file_durably(own, text);
 }
 

@@ -94,7 +94,7 @@ base::Result<SafetensorsPlace> place_of(const std::string& name, const Json& jso
   return place;
 }
 
-/// As in the reference implementation, tensors follow one another without gap and fill the file.
+/// Gapless cover, as in the reference implementation: tensors follow one another and fill the file.
 base::Status check_cover(std::vector<SafetensorsPlace>& places, std::uint64_t data_bytes,
                          std::string_view source) {
   std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {

@@ -12,10 +12,10 @@
 
 namespace trireme::huggingface {
 
-/// What the reference implementation allows.
+/// Limit of the reference implementation.
 constexpr std::uint64_t max_safetensors_header_bytes = 100'000'000;
 
-/// A tensor and where its elements lie in its file's data.
+/// Tensor and the range of its elements in its file's data.
 struct SafetensorsPlace {
   SafetensorsEntry entry;
   std::uint64_t begin = 0;

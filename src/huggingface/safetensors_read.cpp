@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr const char* single_name = "model.safetensors";
 constexpr const char* index_name = "model.safetensors.index.json";
 constexpr std::size_t max_index_bytes = std::size_t{64} << 20;
-/// How much of a file is read at once.
+/// Number of bytes that are read of a file at once.
 constexpr std::uint64_t span_bytes = std::uint64_t{4} << 20;
 /// Runs of at least this size are read one by one; smaller ones together with what is between.
 constexpr std::uint64_t lone_run_bytes = std::uint64_t{16} << 10;
@@ -165,7 +165,7 @@ Runs runs_as_stored(const layout::Shape& shape, const layout::Box& box,
   return {runs.count(), runs.length(), 1, [runs](std::int64_t index) { return runs.at(index); }};
 }
 
-/// Stored [in, out], asked for as [out, in]: each stored row becomes a column.
+/// Transposing read: stored [in, out], requested as [out, in]; each stored row becomes a column.
 Runs runs_transposed(const layout::Shape& shape, const layout::Box& box,
                      const device::Tensor& destination) {
   const auto stride = destination.rank() == 2 ? destination.stride(0) : box.length[1];
@@ -207,7 +207,7 @@ struct SafetensorsFolder::State {
     shards.push_back(std::move(*shard));
     return {};
   }
-  /// Takes the tensors of the last shard that `wanted` says yes to.
+  /// Removes the tensors of the last shard that `wanted` selects.
   template <typename Wanted>
   std::size_t take_tensors(Wanted wanted) {
     std::size_t taken = 0;

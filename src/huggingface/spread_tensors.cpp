@@ -13,7 +13,7 @@ namespace {
 /// Bytes of a piece on every rank.
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
 
-/// What rank 0 asks of everybody: which elements of which tensor. No tensor: all is written.
+/// Request of rank 0 to all: elements of a tensor. No tensor: all is written.
 struct Request {
   std::int64_t tensor = -1;
   std::int64_t begin = 0;
@@ -25,13 +25,13 @@ class Pieces {
   Pieces(const std::vector<SpreadTensor>& tensors, comm::ProcessGroup& world)
       : tensors_(tensors), world_(world) {}
 
-  /// On rank 0: a piece, put together from all ranks.
+  /// Piece on rank 0, summed from all ranks.
   const std::vector<float>& ask(Request request) {
     tell(request);
     sum(request);
     return values_;
   }
-  /// On all other ranks: gives what rank 0 asks for, until it has all.
+  /// Loop of all other ranks: contributes to each requested piece until rank 0 has all.
   void serve() {
     for (Request request = tell({}); request.tensor >= 0; request = tell({})) sum(request);
   }

@@ -13,11 +13,11 @@
 namespace trireme::huggingface {
 namespace {
 
-/// How many surplus tensors a line of the log names.
+/// Number of surplus tensors that a line of the log names.
 constexpr std::size_t most_named = 4;
 
-/// What older versions of transformers stored beside the parameters: masks and frequencies that
-/// follow from config.json.
+/// Buffers that older versions of transformers stored beside the parameters: masks and frequencies
+/// that follow from config.json.
 bool is_buffer(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
          name.ends_with(".rotary_emb.inv_freq");

@@ -10,7 +10,7 @@
 
 namespace trireme::huggingface {
 
-/// The safetensors of a Hugging Face folder, asked for by the names of our own parameters.
+/// Safetensors of a Hugging Face folder, read by Trireme's parameter names.
 class StoredWeights {
  public:
   /// Throws Error (checkpoint): files that are missing, cut or malformed; a tensor that the model

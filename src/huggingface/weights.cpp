@@ -137,7 +137,7 @@ base::Result<model::ModelConfig> model_of_weights(const fs::path& path,
 base::Result<model::ModelConfig> model_of_weights(const fs::path& path) {
   if (is_model_folder(path)) {
     auto config = read_config(path);
-    // Weights that cannot be used are not a mistake of the command line.
+    // Unusable weights are not a mistake of the command line.
     if (!config) return base::Failure{base::ExitCode::checkpoint, config.failure().text};
     return config;
   }

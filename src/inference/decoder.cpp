@@ -100,14 +100,14 @@ struct Decoder::Parts {
   Tensor flat_parameters;
   Tensor tokens;  // i32 [rows_at_once]
   Tensor hidden;  // [rows_at_once, hidden]
-  // Tensors of the last stage alone.
+  // Tensors of the last stage only.
   Tensor ends;        // [slots, hidden]: the last row of each part
   Tensor logits;      // f32 [slots * vocabulary]
   Tensor own_logits;  // f32 [slots * widest part], tensor parallel
   Tensor all_logits;  // f32 [tp * slots * widest part], tensor parallel
-  /// The logits of a step where the host finds them.
+  /// Logits of a step in host memory.
   std::vector<float> host_logits;
-  /// Made last, over what stands above.
+  /// Decoder stage over the members above; constructed last.
   std::optional<model::DecoderStage> made_stage;
   /// Memory that collectives and messages work in; ends before memory and groups do.
   engine::Registrations registrations;
@@ -171,7 +171,7 @@ std::int64_t Decoder::Parts::widest() const {
   return widest;
 }
 
-/// Each rank has the logits of its part of the vocabulary; the parts may differ in size.
+/// Logits of the whole vocabulary from the parts of the ranks, which may differ in size.
 Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   const auto rows = ends.slice(0, 0, count);
   const auto vocabulary_size = options.model.vocab_size;

@@ -29,7 +29,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What was asked for, else the run's own newest step, else what the run would start from.
+/// Weights to evaluate: as given, else the run's own newest step, else the configured start of the
+/// run.
 fs::path asked_weights(const fs::path& given, const config::Config& config) {
   if (!given.empty()) return given;
   const auto run = config::run_directory(config);
@@ -38,7 +39,7 @@ fs::path asked_weights(const fs::path& given, const config::Config& config) {
   return has_steps || load == "none" ? run : fs::path(load);
 }
 
-/// The step folder or Hugging Face folder that is meant.
+/// Step folder or Hugging Face folder of the weights.
 base::Result<fs::path> find_weights(const fs::path& given, const config::Config& config) {
   const auto path = asked_weights(given, config);
   if (huggingface::is_model_folder(path)) return path;
@@ -60,8 +61,8 @@ fs::path find_weights_together(const fs::path& given, const config::Config& conf
   return comm::broadcast_bytes(world, path.string());
 }
 
-/// With as many micro-batches as stages the pipeline is full; the size of a step is nothing to a
-/// sum over all samples.
+/// Options with as many micro-batches as stages, which fill the pipeline; the size of a step does
+/// not change a sum over all samples.
 base::Result<engine::EngineOptions> evaluation_options(const config::Config& config,
                                                        const model::ModelConfig& model,
                                                        const runtime::Cluster& cluster) {
@@ -75,7 +76,7 @@ base::Result<engine::EngineOptions> evaluation_options(const config::Config& con
   return options;
 }
 
-/// What a run was trained and evaluated with, where nobody asks for something else.
+/// Adds the run's own training and evaluation settings for keys that are not given.
 base::Result<config::Config> with_settings_of_run(config::Config config,
                                                   const checkpoint::Manifest& manifest) {
   const auto text = manifest.state.value("config", std::string());
@@ -90,7 +91,7 @@ base::Result<config::Config> with_settings_of_run(config::Config config,
   return config;
 }
 
-/// Weights alone say how long their sequences may be, not how long they were.
+/// Limits the length to the model's: weights alone do not record the length of training sequences.
 base::Result<config::Config> with_length_of_model(const config::Config& config,
                                                   const model::ModelConfig& model) {
   if (config.given("train.sequence_length") ||
@@ -104,7 +105,7 @@ base::Result<config::Config> with_length_of_model(const config::Config& config,
 /// Weights, and how they are evaluated.
 struct Subject {
   fs::path weights;
-  /// Of a checkpoint; nothing for a Hugging Face folder.
+  /// Step of a checkpoint; none for a Hugging Face folder.
   std::optional<std::int64_t> step;
   model::ModelConfig model;
   config::Config config;

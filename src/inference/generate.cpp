@@ -45,7 +45,7 @@ base::Result<std::vector<DecodedSequence>> read_prompts(const GenerateRequest& r
     DecodedSequence sequence;
     sequence.index = static_cast<std::int64_t>(sequences.size());
     sequence.ids = tokenizer.encode(prompt, data::Template::apply);
-    // What stands before any text: the end of another.
+    // Empty prompt: begins after the end of another text.
     if (sequence.ids.empty()) {
       if (const auto end = tokenizer.end_of_text()) sequence.ids.push_back(*end);
     }
@@ -67,7 +67,7 @@ base::Result<std::vector<DecodedSequence>> read_prompts(const GenerateRequest& r
   return sequences;
 }
 
-/// Every data-parallel replica takes every n-th prompt.
+/// Share of a data-parallel replica: every n-th prompt.
 std::vector<DecodedSequence> share_of(const std::vector<DecodedSequence>& all,
                                       const comm::ProcessGroup& data) {
   std::vector<DecodedSequence> mine;
@@ -111,7 +111,7 @@ std::vector<DecodedSequence> gather(std::vector<DecodedSequence> all,
                                     std::int64_t max_tokens, comm::ProcessGroup& data) {
   const auto replicas = static_cast<std::size_t>(data.size());
   const auto share = (all.size() + replicas - 1) / replicas;
-  // Of each sequence: how many tokens, how it ended, the tokens.
+  // Row of each sequence: number of tokens, ending, tokens.
   const auto width = static_cast<std::size_t>(max_tokens) + 2;
   std::vector<std::int32_t> own(share * width);
   for (std::size_t index = 0; index < mine.size(); ++index) {
@@ -162,7 +162,7 @@ class Stream {
 /// Collective over the world. The root's texts, on all ranks.
 std::vector<std::string> broadcast_texts(comm::ProcessGroup& world, std::vector<std::string> texts,
                                          int root) {
-  // How many there are; their sizes; all of their bytes.
+  // Number of prompts; their sizes; all of their bytes.
   const auto send = [&](std::vector<std::int32_t>& words) {
     world.broadcast(
         device::Tensor(words.data(), device::DType::i32, {static_cast<std::int64_t>(words.size())}),

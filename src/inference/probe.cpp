@@ -27,8 +27,8 @@ namespace {
 /// Tokens of a micro-batch at most, unless one sequence has more.
 constexpr std::int64_t rows_at_once = 4096;
 
-/// How the sequences are shared: each data-parallel rank gets equally many, the last ones perhaps
-/// some that are not there.
+/// Division of the sequences: each data-parallel rank gets equally many, the last ones perhaps
+/// padding.
 struct Shares {
   std::int64_t per_rank = 1;
   std::int64_t micro_batch = 1;
@@ -36,7 +36,7 @@ struct Shares {
 
 Shares share_out(const TokenLists& tokens, const config::Config& config, const layout::Mesh& mesh) {
   const std::int64_t data = mesh.degree(Axis::data);
-  // Interleaving wants as many micro-batches as stages, or a multiple.
+  // Interleaving requires a multiple of the number of stages.
   const bool interleaved = config.options().parallel.schedule == layout::ScheduleKind::interleaved;
   const std::int64_t unit = interleaved ? mesh.degree(Axis::pipeline) : 1;
   const auto least = (tokens.batch + data - 1) / data;
@@ -54,7 +54,8 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
                                                   const TokenLists& tokens, bool with_gradients,
                                                   const runtime::Cluster& cluster) {
   auto probed = model;
-  // Numbers for comparison are wanted wherever other software computes them.
+  // Positions beyond the model's limit are allowed: numbers for comparison are needed wherever
+  // other software computes them.
   if (model.has_rotary()) {
     probed.max_position_embeddings =
         std::max(probed.max_position_embeddings, tokens.sequence_length);
@@ -84,7 +85,7 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
   return options;
 }
 
-/// The engine, its tokens, and what it says of them.
+/// Engine with its tokens, and the collected results.
 class Prober {
  public:
   Prober(const engine::EngineOptions& options, const TokenLists& tokens, runtime::Session& session)
@@ -182,7 +183,7 @@ class Prober {
   std::int64_t per_rank_ = 0;
   std::int64_t data_rank_ = 0;
   double loss_ = 0;
-  /// On the last stage: [sequences of this rank, seq, local vocabulary].
+  /// Logits on the last stage: [sequences of this rank, seq, local vocabulary].
   std::vector<float> logits_;
 };
 
@@ -218,7 +219,7 @@ void Prober::add_gradients(std::vector<huggingface::SpreadTensor>& results) {
   }
   std::map<std::string, std::vector<GradientPart>> parts;
   for (const auto& part : engine_.parameter_parts()) {
-    // One of all replicas speaks.
+    // Only one of all replicas writes.
     if (data_rank_ != 0 || !part.primary) continue;
     const auto& place = places.at(part.name);
     parts[place.name].push_back({place, part.box, gradients_.of(part.gradient)});

@@ -7,7 +7,7 @@ namespace trireme::inference {
 
 namespace {
 
-/// Rows of a step while prompts are read: enough for products to be efficient.
+/// Rows of a step while prompts are read: enough for efficient GEMMs.
 constexpr std::int64_t prompt_rows_at_once = 512;
 
 }  // namespace
@@ -38,7 +38,8 @@ void fit_to_prompts(DecoderOptions& options, const std::vector<DecodedSequence>&
   const auto share = (static_cast<std::int64_t>(prompts.size()) + replicas - 1) / replicas;
   const auto slots = std::min(batch, share);
   options.capacity = {static_cast<int>(slots), longest_of(prompts) + max_tokens};
-  // Together the prompts may be longer than the caches: one takes the place of another that ended.
+  // Together the prompts may be longer than the caches: one reuses the slot of another that has
+  // ended.
   const auto places = slots * options.capacity.positions;
   options.rows_at_once = std::max(slots, std::min({prompt_rows_at_once, together, places}));
 }
@@ -119,7 +120,7 @@ void ReplicaDecoding::run() {
     for (std::size_t index = 0; index < parts_.size(); ++index) {
       auto& sequence = of(parts_[index]);
       sequence.cached += static_cast<std::size_t>(parts_[index].count);
-      // Of a prompt that is not yet read to its end the next token is known.
+      // Next token of a prompt that is not completely read is already known.
       if (sequence.cached == sequence.ids.size()) take(sequence, next_tokens_[index]);
     }
   }

@@ -12,9 +12,9 @@
 
 namespace trireme::inference {
 
-/// A prompt and what follows it.
+/// Prompt and its continuation.
 struct DecodedSequence {
-  /// Among all prompts.
+  /// Index among all prompts.
   std::int64_t index = 0;
   /// Prompt, then the chosen tokens without the stop token.
   std::vector<std::int32_t> ids;
@@ -22,12 +22,12 @@ struct DecodedSequence {
   /// Positions whose keys and values are cached.
   std::size_t cached = 0;
   std::optional<Ending> ending;
-  /// What was answered so far, where texts may end it.
+  /// Text of the answer so far; only kept if there are stop texts.
   std::string answer;
 };
 
-/// Tokens that may follow each prompt: as many as were asked for; if nobody asked, 128, or fewer
-/// where the model has no positions for them after the longest prompt (one at least).
+/// Number of new tokens of each prompt: as requested; by default 128, or fewer where the model has
+/// no positions for them after the longest prompt (one at least).
 std::int64_t most_new_tokens(const GenerateRequest& request, const model::ModelConfig& model,
                              const std::vector<DecodedSequence>& prompts);
 
@@ -36,29 +36,29 @@ std::int64_t most_new_tokens(const GenerateRequest& request, const model::ModelC
 void fit_to_prompts(DecoderOptions& options, const std::vector<DecodedSequence>& prompts,
                     std::int64_t batch, std::int64_t max_tokens);
 
-/// What one data-parallel replica decodes with, the same on each of its ranks.
+/// Limits of one data-parallel replica, the same on each of its ranks.
 struct DecodingLimits {
   int slots = 1;
   std::int64_t rows_at_once = 1;
   std::int64_t max_tokens = 1;
-  /// Tokens that mean something: the tokenizer's, of a vocabulary that may be padded.
+  /// Number of valid tokens: the tokenizer's, of a vocabulary that may be padded.
   std::int64_t vocabulary = 1;
   std::vector<std::int32_t> stop_tokens;
-  /// Adds a token to the answer and says whether a text that ends it is there now; may be null.
+  /// Adds a token to the answer; true if a stop text is complete. May be null.
   std::function<bool(DecodedSequence&, std::int32_t token)> ends_with = nullptr;
 };
 
-/// Decodes sequences of one replica side by side: whenever one ends, the next takes its slot, and
+/// Decodes sequences of one replica side by side: the next one takes the slot of one that ends, and
 /// prompts are read in the same steps in which others are continued.
 class ReplicaDecoding {
  public:
-  /// Told each token that is chosen and is not a stop token.
+  /// Called with each chosen token that is not a stop token.
   using Chosen = std::function<void(const DecodedSequence&, std::int32_t token)>;
 
   ReplicaDecoding(Decoder& decoder, const DecodingLimits& limits, const Sampling& sampling,
                   std::vector<DecodedSequence> sequences, Chosen chosen);
 
-  /// Collective over the replica. Until every sequence has its ending.
+  /// Collective over the replica. Runs until every sequence has its ending.
   void run();
   const std::vector<DecodedSequence>& sequences() const { return sequences_; }
 
@@ -80,7 +80,7 @@ class ReplicaDecoding {
   Sampling sampling_;
   std::vector<DecodedSequence> sequences_;
   Chosen chosen_;
-  /// Which sequence holds each slot.
+  /// Sequence in each slot.
   std::vector<std::size_t> holders_;
   std::size_t next_ = 0;
   std::vector<model::SequencePart> parts_;

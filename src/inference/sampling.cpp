@@ -32,7 +32,7 @@ std::vector<std::int32_t> most_likely(std::span<const float> logits, std::size_t
   return tokens;
 }
 
-/// How many of the first weights make up the share `p` of all; one at least.
+/// Number of the first weights that make up the share `p` of all; one at least.
 std::size_t nucleus(const std::vector<double>& weights, double p) {
   if (p >= 1.0) return weights.size();
   const double wanted = p * std::accumulate(weights.begin(), weights.end(), 0.0);

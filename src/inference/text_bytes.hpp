@@ -12,16 +12,16 @@
 
 namespace trireme::inference {
 
-/// How many bytes of text each token stands for; special tokens stand for none.
+/// Number of text bytes of each token; 0 for special tokens.
 class TextBytes {
  public:
-  /// By the tokenizer of data.tokenizer, else the one that the weights came with, else nothing.
-  /// Fails when data.tokenizer names something that cannot be read.
+  /// Bytes by the tokenizer of data.tokenizer, else by that of the weights, else none. Fails when
+  /// data.tokenizer names something that cannot be read.
   static base::Result<std::optional<TextBytes>> of_weights(const std::filesystem::path& weights,
                                                            const config::Config& config,
                                                            std::int64_t vocab_size);
 
-  /// Of all tokens that an epoch predicts: all of each sample but its first.
+  /// Sum over all tokens that an epoch predicts: all of each sample but its first.
   std::int64_t predicted(const data::TokenDataset& dataset) const;
 
  private:

@@ -20,7 +20,7 @@ bool is_plain(char letter) {
          std::string_view("._-/:").find(letter) != std::string_view::npos;
 }
 
-/// Everything but letters, digits and ._-/: as %XX.
+/// Text with all characters but letters, digits and ._-/: as %XX.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char letter : text) {
@@ -52,7 +52,7 @@ std::optional<std::string> unescaped(std::string_view text) {
     const auto low = hex_digit(text[index + 2]);
     if (!high || !low) return std::nullopt;
     const auto letter = static_cast<char>(*high * 16 + *low);
-    // One text for one value.
+    // Canonical form only: one encoded text for one value.
     if (is_plain(letter)) return std::nullopt;
     plain += letter;
     index += 2;

@@ -27,7 +27,7 @@ std::optional<int> Contract::number(std::string_view option) const {
 
 void Contract::put(Setting setting) {
   if (!setting.option->sets_any_key) drop(setting.option->name);
-  // In the order of the table, so that equal contracts are equal texts.
+  // Sorted as the table is, so that equal contracts are equal texts.
   const auto place = std::upper_bound(
       settings_.begin(), settings_.end(), setting.option,
       [](const Option* option, const Setting& other) { return option < other.option; });
@@ -63,7 +63,7 @@ std::map<std::string, std::string, std::less<>> variables(const Contract& contra
 
 namespace {
 
-/// What one variable says by itself; nothing for a TRIREME_SET without a line.
+/// Contract of one variable; empty for a TRIREME_SET without a line.
 base::Result<Contract> read_variable(const Option& option, const std::string& text) {
   Contract contract;
   const std::string origin(option.variable);
@@ -98,7 +98,7 @@ base::Result<Contract> read_contract(const base::Environment& environment, Inher
     if (same != inherited.end() && same->second == *text) continue;
     auto by_hand = read_variable(option, *text);
     if (!by_hand) return by_hand.failure();
-    // A list by hand is the whole list.
+    // A list exported by hand replaces the whole list.
     if (option.sets_any_key) contract.drop(option.name);
     contract.put_all(*by_hand);
   }

@@ -18,7 +18,7 @@ using base::format;
 
 constexpr std::size_t longest_value = 4096;
 
-/// The option of a key: it takes what the key takes, written strictly. Times are whole seconds.
+/// Option of a key: it takes the key's values, in strict form. Times are whole seconds.
 Option of_key(std::string_view name, std::string_view variable, std::string_view key_name,
               std::string_view usage) {
   const auto* const key = schema::find_key(key_name);

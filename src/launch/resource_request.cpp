@@ -88,7 +88,7 @@ struct Variable {
   std::string_view option;
 };
 
-/// Inside a job these hold what the job has. An srun outside of one takes them as wishes, too.
+/// Variables that describe the enclosing job. An srun outside of a job reads them as requests, too.
 constexpr std::array srun_variables{Variable{"SLURM_NNODES", "nodes"},
                                     Variable{"SLURM_JOB_NUM_NODES", "nodes"},
                                     Variable{"SLURM_NPROCS", "ntasks"},
@@ -209,7 +209,7 @@ std::optional<int> task_count(const ResourceRequest& request) {
   if (request.gpus_per_task && request.gpus) {
     return even_share(request.gpus, request.gpus_per_task);
   }
-  // srun starts one task a node. The scripts of sbatch and salloc may still say it.
+  // srun starts one task a node; the scripts of sbatch and salloc may still set the number.
   if (request.command == Command::srun) return request.nodes.value_or(1);
   return std::nullopt;
 }

@@ -21,7 +21,7 @@ constexpr auto none = Value::none;
 constexpr auto optional = Value::optional;
 constexpr auto required = Value::required;
 
-/// Those that take no value, or may go without: all others of Slurm's options need one.
+/// Options of Slurm that take no value, or an optional one: all others require one.
 constexpr std::array valueless{
     SlurmOption{"bell", none},
     SlurmOption{"compress", optional},
@@ -175,7 +175,7 @@ constexpr std::array valued{SlurmOption{"account", required, 'A'},
 std::vector<SlurmOption> options_of(Command command) {
   std::vector<SlurmOption> all(valueless.begin(), valueless.end());
   all.insert(all.end(), valued.begin(), valued.end());
-  // The one option whose kind depends on the command: seconds for srun, a wish for sbatch.
+  // Only option whose kind depends on the command: seconds for srun, a flag for sbatch.
   all.push_back({"wait", command == Command::srun ? required : none, 'W'});
   for (const auto& option : options()) all.push_back({option.name, required});
   return all;
@@ -220,7 +220,7 @@ class Reader {
     if (equals != std::string_view::npos) {
       add(option == nullptr ? written : option->name, text.substr(equals + 1));
     } else if (option == nullptr) {
-      // An option of another plugin: the next word is its value or the command.
+      // Option of another plugin: the next word is its value or the command.
       found_.complete = at_ < words_.size() && words_[at_].starts_with("-");
     } else if (option->value == Value::required) {
       take_next(option->name);
@@ -259,7 +259,7 @@ class Reader {
     add(name, words_[at_++]);
   }
 
-  /// Exact, or the only one that begins so, as getopt_long takes it.
+  /// Exact match, or the only option with this prefix, as in getopt_long.
   const SlurmOption* find_long(std::string_view name) const {
     const SlurmOption* only = nullptr;
     for (const auto& option : known_) {

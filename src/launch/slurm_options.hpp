@@ -12,7 +12,7 @@
 /// Options of srun, sbatch and salloc as getopt_long reads them. Private to the room.
 namespace trireme::launch {
 
-/// One option with its value. Short options come under their long names.
+/// Option with its value. Short options are stored under their long names.
 struct OptionWord {
   std::string name;
   std::string value;
@@ -26,8 +26,8 @@ struct OptionWords {
   bool complete = true;
 };
 
-/// Reads options up to the command (srun and salloc, sbatch's script) as Slurm does; knows those of
-/// Slurm 22.05 to 24.11, and of other plugins those written with '='.
+/// Options up to the command (srun and salloc, sbatch's script), parsed as Slurm does; supports
+/// those of Slurm 22.05 to 24.11, and of other plugins those written with '='.
 OptionWords read_options(Command command, std::span<const std::string> words);
 
 }  // namespace trireme::launch

@@ -16,7 +16,7 @@ std::string lower(std::string_view text) {
   return small;
 }
 
-/// As the kernel writes paths there: blanks and backslashes as three octal digits.
+/// Path in the kernel's notation: blanks and backslashes as three octal digits.
 std::string unescaped(std::string_view text) {
   std::string plain;
   const auto octal = [](char letter) { return letter >= '0' && letter <= '7'; };

@@ -22,8 +22,8 @@ constexpr bool is_lower_or_digit(char letter) {
   return (letter >= 'a' && letter <= 'z') || is_digit(letter);
 }
 
-/// For errors: control and foreign bytes as \xNN, at most 80 bytes, 'quoted' when it is empty or
-/// has blanks.
+/// Text for errors: control and foreign bytes as \xNN, at most 80 bytes, 'quoted' when it is empty
+/// or has blanks.
 std::string shown(std::string_view text);
 
 /// Digits alone, that fit an int.

@@ -17,7 +17,7 @@ namespace {
 
 using base::format;
 
-/// "--tensor-parallel = 3", or the variable that said so.
+/// "--tensor-parallel = 3", or the variable that set it.
 std::string cited(const Setting& setting) {
   const bool by_option = setting.origin.find("--") != std::string::npos;
   return format("{} = {}", by_option ? "--" + std::string(setting.option->name) : setting.origin,
@@ -34,7 +34,7 @@ const Setting* last_of_any_key(const Contract& contract, std::string_view key) {
   return last;
 }
 
-/// What sets a key: its option, or else the last --trireme-set; null if nothing does.
+/// Setting of a key: its option's, or else the last --trireme-set; null if there is none.
 const Setting* setting_of(const Contract& contract, std::string_view key) {
   for (const auto& setting : contract.settings()) {
     if (setting.option->key == key) return &setting;
@@ -57,7 +57,7 @@ std::string cited_key(const Contract& contract, std::string_view key) {
              : cited(*setting);
 }
 
-/// What the schema says against a value of a key; empty when the configuration takes it.
+/// Schema's error for a value of a key; empty when the value is valid.
 std::string refusal(std::string_view name, std::string_view value, const std::string& origin) {
   const auto* const key = schema::find_key(name);
   if (key == nullptr) {
@@ -68,8 +68,8 @@ std::string refusal(std::string_view name, std::string_view value, const std::st
   return parsed ? std::string() : format("{}: {}", origin, parsed.failure().text);
 }
 
-/// What the contract says of the arrangement of ranks. Degrees that it does not give are 1, but
-/// that of data parallelism; other keys may stand in files that nobody has read yet.
+/// Arrangement of ranks in the contract. Degrees that it does not set are 1, except data
+/// parallelism; other keys may be set in files that have not been read yet.
 layout::ParallelArrangement arrangement_of(const Contract& contract, std::optional<int> tasks) {
   layout::ParallelArrangement arrangement;
   arrangement.world_size = tasks;
@@ -120,7 +120,7 @@ class Validator {
  private:
   std::int64_t tensor() const { return arrangement_.tensor.value_or(1); }
   std::int64_t pipeline() const { return arrangement_.pipeline.value_or(1); }
-  /// Ranks of the degrees that are known; beyond what counts them, some larger number.
+  /// Product of the known degrees, limited to the range of a rank number.
   std::int64_t known_ranks() const {
     const double ranks = static_cast<double>(tensor()) * static_cast<double>(pipeline()) *
                          static_cast<double>(arrangement_.data.value_or(1));
@@ -255,7 +255,7 @@ void Validator::check_gpus() {
   if (!node_gpus_ || *node_gpus_ < 1) return;
   const auto backend = value_of(setting_of(contract_, "comm.backend"));
   const auto numerics = value_of(setting_of(contract_, "numerics.backend"));
-  // Ranks that compute on CPUs, or talk through host memory, may share a GPU or need none.
+  // Ranks that compute on CPUs, or communicate through host memory, may share a GPU or need none.
   if (numerics == "cpu" || numerics == "reference") return;
   if (backend == "mpi" || backend == "shared" || backend == "staged") return;
   const int gpus = *node_gpus_;
@@ -309,10 +309,11 @@ void Validator::check_time() {
       cited(*contract_.find("trireme-signal-lead")), base::duration_text(*limit), *limit);
 }
 
-/// Program, MPI and the smallest models fit into less; what people train does not.
+/// Limit of a small allotment: program, MPI and the smallest models fit into it, models that people
+/// train do not.
 constexpr std::int64_t little_memory_mib = 1024;
 
-/// Where memory_of_a_task() has it from.
+/// Option from which memory_of_a_task() has the number.
 std::string memory_option(const ResourceRequest& request) {
   if (request.cpu_memory) return format("--mem-per-cpu={}M", *request.cpu_memory);
   if (request.node_memory) return format("--mem={}M", *request.node_memory);

@@ -33,14 +33,14 @@ std::vector<int> balanced_counts(int layers, int stages, int virtual_stages, dou
   };
   while (true) {
     const auto load = loads(counts, stages, head_layers);
-    // Of stages that have as little, a late one: early ones hold more micro-batches at a time.
+    // Tie of two stages: the later one, because early ones hold more micro-batches at a time.
     std::size_t least = 0;
     for (std::size_t stage = 0; stage < load.size(); ++stage) {
       if (load[stage] <= load[least]) least = stage;
     }
     const auto most =
         static_cast<std::size_t>(std::max_element(load.begin(), load.end()) - load.begin());
-    // The layer must make the stage that takes it smaller than the one that gives it was.
+    // The receiving stage must end up with less work than the giving one had before.
     if (load[least] + 1.0 >= load[most]) return counts;
     std::size_t from = counts.size();
     std::size_t to = counts.size();

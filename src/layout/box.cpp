@@ -79,7 +79,7 @@ Box whole(const Shape& shape) {
 std::optional<Box> intersect(const Box& a, const Box& b) {
   check_same_rank(a, b);
   const std::size_t rank = a.offset.size();
-  for (std::size_t d = 0; d < rank; ++d) {  // before anything is allocated: most pairs miss
+  for (std::size_t d = 0; d < rank; ++d) {  // before any allocation: most pairs do not intersect
     const std::int64_t begin = std::max(a.offset[d], b.offset[d]);
     const std::int64_t end = std::min(a.offset[d] + a.length[d], b.offset[d] + b.length[d]);
     if (begin >= end) return std::nullopt;

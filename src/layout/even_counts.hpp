@@ -5,8 +5,8 @@
 
 namespace trireme::layout {
 
-/// One count a position of the model; the remainder goes to the middle, and rather before than
-/// after it.
+/// Number of layers of each position of the model; the remainder goes to the middle, and rather
+/// before than after it.
 std::vector<int> even_counts(int layers, int positions);
 
 }  // namespace trireme::layout

@@ -40,7 +40,7 @@ void append_factorisations(int number, std::size_t count, std::vector<int>& pref
   }
 }
 
-/// How far two choices of degrees are apart: octaves moved, over all axes. Moving data parallelism
+/// Distance between two choices of degrees: octaves moved, over all axes. Moving data parallelism
 /// is the cheapest for a user (it needs nothing of the model), so it breaks ties.
 double distance(const std::vector<AxisExtent>& wanted, const std::vector<int>& degrees) {
   double sum = 0;
@@ -80,7 +80,7 @@ std::string nearest_choices(const std::vector<AxisExtent>& axes, int world_size,
   return base::format("{}", base::join(texts, ", "));
 }
 
-/// What to do about degrees that do not fill the world.
+/// Advice on degrees that do not fill the world.
 std::string advice(const std::vector<AxisExtent>& axes, const std::vector<int>& degrees,
                    int world_size, const Suits& suits) {
   const auto product = saturated_product(axes);

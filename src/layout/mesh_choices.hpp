@@ -8,20 +8,20 @@
 #include <limits>
 #include <vector>
 
-/// What to propose where degrees and ranks do not match. Private to the room.
+/// Proposals where degrees and ranks do not match. Private to the room.
 namespace trireme::layout {
 
-/// Whether something beyond the world size (a model, a batch) can use a mesh.
+/// Test of a mesh against conditions beyond the world size (a model, a batch).
 using Suits = std::function<bool(const Mesh&)>;
 
-/// From 1 to more than any machine has: a mistyped number ends here and not in the allocator.
+/// Range from 1 to more than any machine has: a mistyped number ends here and not in the allocator.
 bool is_world_size(int ranks);
 constexpr int max_world_size = 1 << 24;
 
 /// The key that sets the degree of an axis.
 const char* configuration_key(Axis axis);
 
-/// Beyond what counts ranks.
+/// Saturated product: above the range of a rank number.
 constexpr std::int64_t too_many_ranks = std::numeric_limits<int>::max();
 
 /// Product of positive degrees; everything above the range of a rank counts as its end.

@@ -18,7 +18,7 @@ namespace {
 using base::format;
 using Arrangement = ParallelArrangement;
 
-/// What a step of any cluster stays below; a mistyped number ends here and not in the allocator.
+/// Upper limit of a step's actions; a mistyped number ends here and not in the allocator.
 constexpr std::int64_t max_actions = std::int64_t{1} << 24;
 
 std::int64_t saturated(std::int64_t first, std::int64_t second) {
@@ -49,7 +49,7 @@ class Rules {
 
   std::vector<Violation> check() {
     at_least_one();
-    // The others divide by these.
+    // Stop: the other rules divide by these numbers.
     if (!found_.empty()) return std::move(found_);
     world();
     model();
@@ -289,7 +289,7 @@ void Rules::batches() {
   if (batches) rounds(*batches, share);
 }
 
-/// What `batches` micro-batches a step ask of the schedule; `share` sequences of the global batch
+/// Rules of the schedule for `batches` micro-batches a step; `share` sequences of the global batch
 /// make one of them on every replica.
 void Rules::rounds(std::int64_t batches, std::int64_t share) {
   if (!given_.pipeline) return;

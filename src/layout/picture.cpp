@@ -84,7 +84,8 @@ std::string arrangement_text(const Mesh& mesh) {
   for (const base::Rank row : rows) {
     cells.emplace_back();
     for (const base::Rank column : columns) {
-      // Both differ from rank 0 on their own axes alone, so that their sum is the crossing.
+      // Row and column ranks differ from rank 0 on separate axes, so that the crossing is their
+      // sum.
       const base::Rank crossing(row.value() + column.value());
       cells.back().push_back(bracket(mesh, arrangement.inner, crossing));
       width = std::max(width, cells.back().back().size());

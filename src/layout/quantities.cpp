@@ -14,7 +14,7 @@ using Arrangement = ParallelArrangement;
 
 struct Name {
   Quantity quantity;
-  /// In sentences of violations.
+  /// Word in sentences of violations.
   std::string_view word;
 };
 
@@ -53,7 +53,7 @@ constexpr std::array<ArrangementKey, 15> keys{
      {Quantity::global_batch, "train.global_batch", &Arrangement::global_batch},
      {Quantity::sequence_length, "train.sequence_length", &Arrangement::sequence_length}}};
 
-/// The quantity of a word in a sentence.
+/// Quantity of a word in a sentence.
 Quantity quantity_of(std::string_view word) {
   const auto* const found =
       std::find_if(names.begin(), names.end(), [&](const Name& name) { return name.word == word; });

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-/// What the sentences of violations call quantities. Private to the room.
+/// Words for quantities in sentences of violations. Private to the room.
 namespace trireme::layout {
 
 /// "tensor", "stage_layers".

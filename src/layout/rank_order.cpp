@@ -19,8 +19,7 @@ struct Vertex {
   int lowest = std::numeric_limits<int>::max();
 };
 
-/// What has been put together so far: processes in the order of the mesh, of which the first says
-/// where it lies.
+/// Group of processes assembled so far, in the order of the mesh; the first one gives its location.
 using Block = std::vector<int>;
 using Blocks = std::vector<Block>;
 
@@ -58,8 +57,8 @@ void number_places(const Vertex& vertex, std::vector<int>& places, int& next) {
   for (const auto* below : ordered(vertex)) number_places(*below, places, next);
 }
 
-/// Joins `count` blocks at a time, at the lowest vertex that has so many. `loose` is what hangs at
-/// each vertex: blocks by the process that they begin with. Returns what is left over.
+/// Joins `count` blocks at a time, at the lowest vertex that has so many. `loose` holds the blocks
+/// of each vertex, by their first process. Returns the remaining blocks.
 class Packer {
  public:
   Packer(int count, const Blocks& blocks, const std::vector<int>& places)
@@ -67,7 +66,7 @@ class Packer {
     for (const auto& block : blocks) by_first_[block.front()] = &block;
   }
 
-  /// All of the tree in blocks, by the place of their first process.
+  /// Packs the whole tree into blocks, ordered by their first process.
   Blocks pack(const Vertex& root) {
     const auto left = pack_below(root);
     TRIREME_EXPECT(left.empty(), "the mesh has as many ranks as there are processes");

@@ -30,10 +30,10 @@ std::vector<Action> gpipe_actions(const Schedule& schedule) {
   return actions;
 }
 
-/// How many forwards a stage runs before its first backward, one more not counted: in the steady
-/// part each backward is preceded by a forward. PipeDream-Flush and Megatron-LM (arXiv 2104.04473,
-/// section 2.2): as many as there are stages below; interleaved, two for each stage below (the
-/// micro-batch comes and goes) and a round of all stages for each further chunk.
+/// Forwards that a stage runs before its first backward, minus one: in the steady part each
+/// backward is preceded by a forward. PipeDream-Flush and Megatron-LM (arXiv 2104.04473, section
+/// 2.2): the number of stages below; interleaved, two for each stage below (there and back) and a
+/// round of all stages for each further chunk.
 std::int64_t warm_up_forwards(const Schedule& schedule, int stage) {
   const std::int64_t below = schedule.stages - stage - 1;
   const std::int64_t total = std::int64_t{schedule.micro_batches} * schedule.virtual_stages;
@@ -46,8 +46,8 @@ std::int64_t warm_up_forwards(const Schedule& schedule, int stage) {
 
 enum class Direction { forward, backward };
 
-/// Place `index` in the order in which a stage takes its (micro-batch, chunk) pairs: rounds of
-/// `stages` micro-batches, which pass the stage's chunks one after the other.
+/// Action number `index` in the order in which a stage runs its (micro-batch, chunk) pairs: rounds
+/// of `stages` micro-batches, which pass the stage's chunks one after the other.
 Action action_in_order(const Schedule& schedule, Direction direction, std::int64_t index) {
   const std::int64_t round_length = std::int64_t{schedule.stages} * schedule.virtual_stages;
   const std::int64_t in_round = index % round_length;
@@ -138,7 +138,7 @@ base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_ba
                                   .virtual_stages = virtual_stages,
                                   .micro_batches = micro_batches};
   for (const auto& violation : violations(asked)) {
-    // One stage has nothing to gain by chunks, but its schedule is one.
+    // Chunks on one stage gain nothing, but the schedule is valid.
     if (violation.rule == ParallelRule::interleaved_on_one_stage) continue;
     return base::usage_failure(text(violation, citation(asked)));
   }

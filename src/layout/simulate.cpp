@@ -22,7 +22,7 @@ std::string text(const Schedule& schedule, const Action& action) {
   return base::format("{} of micro-batch {}{}", name(action.kind), action.micro_batch, chunk);
 }
 
-/// When each output of each (chunk, micro-batch) is there, and what an action still needs.
+/// Times at which outputs of (chunk, micro-batch) pairs are available, and the inputs of an action.
 class Dependencies {
  public:
   Dependencies(const Schedule& schedule, double message) : schedule_(schedule), message_(message) {
@@ -39,7 +39,7 @@ class Dependencies {
     double available;  ///< not_yet while it is not there
   };
 
-  /// What `action` on `stage` needs: at most two things.
+  /// Inputs of `action` on `stage`: at most two.
   std::vector<Need> needs(int stage, const Action& action) const {
     const ChunkPlace here{stage, action.virtual_stage};
     switch (action.kind) {
@@ -102,7 +102,7 @@ double duration(const Costs& costs, ActionKind kind) {
   return 0;
 }
 
-/// When all that the action needs is there; not_yet if something is not.
+/// Time at which all inputs of the action are available; not_yet if one is not.
 double ready_time(const Dependencies& dependencies, int stage, const Action& action) {
   double ready = 0;
   for (const auto& need : dependencies.needs(stage, action)) {
@@ -166,7 +166,7 @@ std::optional<base::Failure> deadlock(const Schedule& schedule, const Timeline& 
                    base::join(waits, "; "))};
 }
 
-/// Whether this action lets go of a micro-batch's activations.
+/// True if this action releases a micro-batch's activations.
 bool releases(ActionKind kind) {
   return kind == ActionKind::backward || kind == ActionKind::backward_weight;
 }
@@ -198,7 +198,7 @@ base::Failure wrong_list(int stage, const std::string& problem) {
                        stage, problem)};
 }
 
-/// Which actions of one (chunk, micro-batch) have been seen.
+/// Actions of one (chunk, micro-batch) that have been seen.
 struct Seen {
   bool forward = false;
   bool input = false;

@@ -27,8 +27,8 @@ struct Colour {
   const char* text;
 };
 
-/// Light to dark by chunk; blue forward, green backward, orange for weight gradients apart: told
-/// apart by the commonest colour-blind readers too, because lightness differs as well.
+/// Light to dark by chunk; blue forward, green backward, orange for separate weight gradients: with
+/// the commonest colour blindness they differ too, because lightness also differs.
 Colour colour(ActionKind kind, int virtual_stage) {
   static constexpr std::array<Colour, 4> forward = {
       {{"#9ecae1", "#08306b"}, {"#6baed6", "#08306b"}, {"#4292c6", "#fff"}, {"#2171b5", "#fff"}}};

@@ -11,7 +11,7 @@
 namespace trireme::layout {
 namespace {
 
-/// The left edge of a cell tells the chunk.
+/// Left edges of cells, by chunk.
 constexpr std::array chunk_edges = {"│", "┃", "║", "┆", "┇"};
 constexpr const char* idle_fill = "·";
 
@@ -38,8 +38,8 @@ std::string repeated(const char* glyph, std::int64_t count) {
   return text;
 }
 
-/// `width` columns: edge, number, fill. In narrow cells the edge goes first (a backward keeps a
-/// column of fill instead, which tells it from a forward), then the number's leading digits.
+/// Cell of `width` columns: edge, number, fill. A narrow cell first loses its edge (a backward
+/// keeps a column of fill instead, to differ from a forward), then the number's leading digits.
 std::string cell(const Action& action, std::int64_t width) {
   if (width <= 0) return "";
   std::string number = std::to_string(action.micro_batch);
@@ -110,7 +110,7 @@ std::string timeline_text(const Schedule& schedule, const Simulation& simulation
   const int peak =
       *std::max_element(simulation.peak_live_total.begin(), simulation.peak_live_total.end());
   const std::size_t live_width = std::to_string(peak).size();
-  // What stands around the time axis: "stage 0 " before it, "▏ live 4" after it.
+  // Frame of the time axis: "stage 0 " before it, "▏ live 4" after it.
   const auto frame = static_cast<int>(7 + stage_width + 7 + live_width);
   const double columns_per_unit = scale(simulation, std::max(columns - frame, 1));
 

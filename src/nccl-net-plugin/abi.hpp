@@ -6,16 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The binary interface of NCCL's network plugins, versions 9 to 11 (NCCL 2.24 to 2.28 and later),
-/// as nccl's ext-net/ describes it. Written down here because NCCL installs no header for it; a
-/// plugin that is built without NCCL works with any that knows one of these versions.
+/// Binary interface of NCCL's network plugins, versions 9 to 11 (NCCL 2.24 to 2.28 and later), as
+/// NCCL's ext-net/ describes it. Declared here because NCCL installs no header for it; a plugin
+/// that is built without NCCL works with any NCCL that supports one of these versions.
 namespace trireme::nccl_net {
 
 using comm::nccl::Result;
 
 enum class LogLevel : int { warning = 2, info = 3 };
 inline constexpr unsigned long log_net = 0x10;
-/// Of what NCCL says at its start.
+/// Flag of log lines about NCCL's start.
 inline constexpr unsigned long log_init = 0x1;
 using Logger = void (*)(LogLevel level, unsigned long flags, const char* file, int line,
                         const char* format, ...);
@@ -83,8 +83,8 @@ using Consumed = Result (*)(void* connection, int count, void* request);
 using MakeVirtualDevice = Result (*)(int* device, VirtualDevice* parts);
 using Devices = Result (*)(int* count);
 
-/// What lies in every table between `connect` and `send`, and what lies behind `receive`. Tables
-/// are rows of pointers: a part of one lies as its pointers would.
+/// Part of every table between `connect` and `send` (Memory), and the part behind `receive`
+/// (Completion). Tables are rows of pointers, so a nested structure has the layout of its pointers.
 struct Memory {
   Accept accept;
   Register register_memory;

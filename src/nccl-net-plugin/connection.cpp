@@ -10,14 +10,14 @@
 namespace trireme::nccl_net {
 namespace {
 
-/// Sends of one group of receives come one by one.
+/// Largest number of sends: those of one group of receives come one by one.
 constexpr std::size_t most_sends = std::size_t{max_requests} * max_grouped_receives;
-/// Receives and their flushes.
+/// Largest number of receives with their flushes.
 constexpr std::size_t most_receives = std::size_t{2} * max_requests;
 constexpr std::chrono::milliseconds look_interval{20};
-/// How long what was sent before a goodbye may still be on its way.
+/// Time in which data sent before a goodbye may still arrive.
 constexpr std::chrono::seconds after_goodbye{5};
-/// A peer that does nothing more itself answers no flush.
+/// Time for closing: a peer that has stopped making progress answers no flush.
 constexpr double closing_seconds = 1.0;
 
 }  // namespace
@@ -36,13 +36,13 @@ Connection::Connection(std::shared_ptr<Worker> worker, Direction direction, base
 
 Connection::~Connection() {
   const std::lock_guard lock(worker_->mutex());
-  // To a dead peer nothing is on its way.
+  // A dead peer has nothing to receive.
   worker_->close(endpoint_, peer_state_ == PeerState::gone ? 0.0 : closing_seconds);
   const auto end = Clock::now() + std::chrono::seconds(1);
   for (auto& request : requests_) {
     for (auto& operation : request.operations) {
       worker_->cancel(operation);
-      // UCX writes into it until it is done.
+      // UCX writes into the operation until it is done.
       while (!operation.done && Clock::now() < end) worker_->progress();
     }
   }
@@ -122,7 +122,7 @@ void Connection::look_after_peer() {
                    peer_state_ == PeerState::gone ? "is gone" : "has closed its side", number_));
 }
 
-/// A transfer from a process that dies may fail before its socket breaks.
+/// Adds the peer's death to a failed transfer; the transfer may fail before the socket breaks.
 void Connection::explain(ucs_status_t status) {
   for (int look = 0; look < 10; ++look) {
     next_look_ = {};

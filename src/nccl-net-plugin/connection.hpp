@@ -19,7 +19,7 @@ class Connection;
 
 inline constexpr int max_grouped_receives = 8;
 
-/// What NCCL holds of transfers under way: one send, a group of receives, or a flush.
+/// Handle that NCCL holds of transfers under way: one send, a group of receives, or a flush.
 struct Request {
   Connection* connection = nullptr;
   int parts = 0;
@@ -27,9 +27,9 @@ struct Request {
   std::array<Operation, max_grouped_receives> operations;
 };
 
-/// One direction between two processes: data through UCX, and a TCP socket that says nothing until
-/// it says goodbye; when it breaks before, the peer is dead. Only the end of a message tells a
-/// receiver of UCX anything, so a death would else be waited for without end.
+/// One direction between two processes: data through UCX, and a TCP socket that carries nothing but
+/// a goodbye; when it breaks before, the peer is dead. UCX reports to a receiver only the end of a
+/// message, so that without the socket a dead peer would be waited for forever.
 class Connection {
  public:
   enum class Direction { sends, receives };
@@ -39,10 +39,10 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Sends only. address: of the peer's worker.
+  /// Opens the data path, for sends only. address: of the peer's worker.
   void open_way(const std::vector<std::byte>& address);
 
-  /// Each returns null where all requests are in use: NCCL then tries again.
+  /// Functions return null where all requests are in use: NCCL then tries again.
   Request* send(const void* data, std::size_t size, int tag);
   Request* receive(int count, void** data, const std::size_t* sizes, const int* tags);
   Request* flush(int count, void** data, const int* sizes, void** registrations);
@@ -51,7 +51,8 @@ class Connection {
   bool test(Request& request, int* sizes);
 
   Worker& worker() { return *worker_; }
-  /// Once, when a sender has sent something: "to 10.0.0.2:4711 over rc_mlx5/mlx5_0:1"; else empty.
+  /// Message for the log, once, after the first transfer of a sender: "to 10.0.0.2:4711 over
+  /// rc_mlx5/mlx5_0:1"; else empty.
   std::string news();
 
  private:
@@ -75,7 +76,7 @@ class Connection {
   bool has_told_ = false;
 };
 
-/// What the receiver gives NCCL, which carries it to the sender.
+/// Address of a listener, which NCCL carries from the receiver to the sender.
 struct Handle {
   std::uint32_t magic = 0;
   std::uint32_t version = 0;
@@ -84,7 +85,7 @@ struct Handle {
 };
 static_assert(sizeof(Handle) <= handle_bytes);
 
-/// Waits for the sender that knows the secret of its handle. Never blocks.
+/// Listener that waits for the sender with the secret of its handle. Never blocks.
 class Listener {
  public:
   Listener(std::shared_ptr<Worker> worker, const SocketAddress& address);
@@ -108,7 +109,7 @@ class Listener {
   std::vector<Caller> callers_;
 };
 
-/// The sender's side of the same.
+/// Sender's side of the handshake.
 class Dial {
  public:
   Dial(std::shared_ptr<Worker> worker, const Handle& handle);

@@ -9,7 +9,7 @@
 
 namespace trireme::nccl_net {
 
-/// A NIC, or several that carry one connection's data together.
+/// NIC, or several that carry one connection's data together.
 struct Device {
   std::string name;      ///< "mlx5_0:1", "eth0", "mlx5_0:1+mlx5_1:1"
   std::string ucx_name;  ///< the value of UCX_NET_DEVICES that chooses it
@@ -20,7 +20,7 @@ struct Device {
   int part_count = 1;
 };
 
-/// What of the environment chooses devices: names as NCCL and UCX write them.
+/// Environment variables that choose devices: names as NCCL and UCX write them.
 struct DeviceChoice {
   std::string ib_hca;       ///< NCCL_IB_HCA
   std::string interfaces;   ///< NCCL_SOCKET_IFNAME
@@ -28,17 +28,17 @@ struct DeviceChoice {
   std::string tcp_segment;  ///< UCX_TCP_RX_SEG_SIZE
 };
 
-/// Whether a list such as "mlx5_0,mlx5_1", "^docker,lo" (all but) or "=eth0" (whole names, else
-/// prefixes) takes a name; an empty list takes all.
+/// True if a list such as "mlx5_0,mlx5_1", "^docker,lo" (all but) or "=eth0" (whole names, else
+/// prefixes) includes a name; an empty list includes all.
 bool list_takes(std::string_view list, std::string_view name);
 
-/// Active InfiniBand and RoCE ports, or, where there is none, the interfaces: those that are up and
-/// have an address, but loopback. `sys` is /sys except in tests.
+/// Active InfiniBand and RoCE ports, or, if there is none, the interfaces that are up and have an
+/// address, except loopback. `sys` is /sys except in tests.
 std::vector<Device> find_devices(const DeviceChoice& choice,
                                  const std::vector<std::string>& interfaces,
                                  const std::filesystem::path& sys = "/sys");
 
-/// Several as one.
+/// Joins several devices into one.
 Device joined(const std::vector<Device>& devices);
 
 }  // namespace trireme::nccl_net

@@ -20,9 +20,9 @@ constexpr std::uint32_t version = 1;
 constexpr std::chrono::seconds patience{10};
 /// Sender that does not answer at all; NCCL's own start waits longer.
 constexpr std::chrono::seconds dial_patience{60};
-/// Who knocks without knowing the secret cannot keep out who does.
+/// Limit of pending connections: ones without the secret must not keep the true sender out.
 constexpr std::size_t most_callers = 64;
-/// UCX's addresses take about 100 bytes a device.
+/// Limit of an address's length: UCX's addresses take about 100 bytes a device.
 constexpr std::uint32_t most_address_bytes = 64U << 10;
 
 struct Greeting {
@@ -50,7 +50,7 @@ T read_as(const std::vector<std::byte>& bytes) {
   return value;
 }
 
-/// Takes as long for a wrong secret as for the right one.
+/// Comparison that takes as long for a wrong secret as for the right one.
 bool equal(const std::array<std::byte, 16>& a, const std::array<std::byte, 16>& b) {
   auto difference = std::byte{0};
   for (std::size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
@@ -68,7 +68,7 @@ Listener::Listener(std::shared_ptr<Worker> worker, const SocketAddress& address)
   socket_ = base::value_or_throw(base::tcp::listen_at(handle_.address));
 }
 
-/// True when the caller has shown the secret and has its answer. Throws when it is nobody.
+/// True when the caller has sent the secret and got its answer. Throws for any other peer.
 bool Listener::advance(Caller& caller) {
   if (!caller.answer) {
     if (caller.greeting.advance(caller.socket) == Progress::pending) return false;
@@ -109,7 +109,7 @@ std::unique_ptr<Connection> Listener::accept() {
         return connection;
       }
     } catch (const base::Error&) {
-      // Whoever scans ports, or hung up: the true sender may still come.
+      // Port scanner, or a closed connection: the true sender may still come.
       leaves = true;
     }
     it = leaves ? callers_.erase(it) : it + 1;

@@ -56,8 +56,8 @@ std::vector<std::pair<std::string, std::string>> Network::settings_of(const Devi
   if (device.part_count > 1) {
     settings.emplace_back("MAX_RNDV_RAILS", std::to_string(device.part_count));
   }
-  // With failures handled, UCX 1.13 sends large messages over TCP in segments; its 64 KiB cost a
-  // fifth of the bandwidth (docs/performance.md).
+  // Segment size: with error handling, UCX 1.13 sends large messages over TCP in segments; the
+  // default of 64 KiB costs a fifth of the bandwidth (docs/performance.md).
   if (choice_.tcp_segment.empty()) settings.emplace_back("RX_SEG_SIZE", "512k");
   return settings;
 }
@@ -69,7 +69,7 @@ SocketAddress Network::address_of(int index) const {
   };
   auto found = find([&](const Interface& each) { return each.name == name; });
   if (found == interfaces_.end()) {
-    // An InfiniBand port has no address of its own: the job's network is for meeting.
+    // An InfiniBand port has no address of its own: its listener uses the job's IP network.
     found = find([&](const Interface& each) { return list_takes(choice_.interfaces, each.name); });
   }
   if (found == interfaces_.end()) {

@@ -12,7 +12,7 @@
 
 namespace trireme::nccl_net {
 
-/// What the plugin is in a process: the devices, which all of NCCL's communicators share.
+/// State of the plugin in a process: the devices, which all of NCCL's communicators share.
 class Network {
  public:
   /// Finds devices; throws base::Error when there is none.
@@ -20,11 +20,11 @@ class Network {
 
   int device_count() const;
   const Device& device(int index) const;
-  /// Adds a device that is several; its index.
+  /// Adds a device that joins several; returns its index.
   int join(const std::vector<int>& parts);
-  /// Where a device's handles tell callers to come.
+  /// Address at which a device's listeners accept connections.
   SocketAddress address_of(int index) const;
-  /// What UCX is told for a device; what the user has set stays.
+  /// UCX settings of a device, without those that the user has set.
   std::vector<std::pair<std::string, std::string>> settings_of(const Device& device) const;
 
  private:
@@ -35,8 +35,7 @@ class Network {
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
-/// What one NCCL communicator has open: a worker for each device that it uses, shared by its
-/// threads and by nobody else's.
+/// Workers of one NCCL communicator, one for each device that it uses, shared by its threads only.
 class Session {
  public:
   explicit Session(std::shared_ptr<Network> network) : network_(std::move(network)) {}

@@ -9,16 +9,16 @@
 #include <cstring>
 #include <exception>
 
-/// The tables that NCCL looks for. Nothing that fails here may leave as an exception.
+/// Tables that NCCL looks up by name. No exception may leave these functions.
 namespace trireme::nccl_net {
 namespace {
 
-/// runtime knows it by this name in NCCL's log, and reads the lines of inform() there.
+/// Plugin's name: runtime finds it in NCCL's log, and reads the lines of inform() there.
 constexpr char plugin_name[] = "Trireme";
 
 std::mutex state_mutex;
 std::shared_ptr<Network> network;
-/// Versions 9 and 10 know no context: their communicators share one session.
+/// Session of versions 9 and 10, which have no context: their communicators share one.
 std::shared_ptr<Session> shared_session;
 Logger log_function = nullptr;
 
@@ -71,7 +71,7 @@ std::shared_ptr<Network> open_network(Logger logger) {
   const std::lock_guard lock(state_mutex);
   log_function = logger;
   if (!network) {
-    // The plugin is loaded into any program: this is its entry.
+    // Entry point: the plugin is loaded into any program.
     const auto environment = base::Environment::capture(environ);
     const auto text = [&](const char* name) { return environment.get(name).value_or(""); };
     network = std::make_shared<Network>(
@@ -179,9 +179,9 @@ Result register_memory(void* connection, void* data, std::size_t size, int type,
     *mr = worker.register_memory(data, size, type);
   });
 }
-// NOLINTBEGIN(readability-function-size): NCCL says how many parameters its functions have
+// NOLINTBEGIN(readability-function-size): NCCL defines the number of parameters
 Result register_dma_buf(void*, void*, std::size_t, int, std::uint64_t, int, void**) {
-  // Not offered in pointer_support: UCX 1.13 takes no file descriptors.
+  // Unsupported, and not offered in pointer_support: UCX 1.13 takes no file descriptors.
   return Result::invalid_usage;
 }
 Result deregister_memory(void* connection, void* mr) {
@@ -228,7 +228,7 @@ Result close_connection(void* connection) {
 Result close_listener(void* listener) {
   return guarded([&] { delete static_cast<Listener*>(listener); });
 }
-/// No device moves data by itself here.
+/// Unsupported: no device here moves data by itself.
 Result device_registration(void*, void*, void**) {
   return Result::internal_error;
 }

@@ -72,7 +72,7 @@ PeerState look_at_peer(const base::File& socket) {
 }
 
 void say_goodbye(const base::File& socket) {
-  // To a peer that is gone there is nothing to say.
+  // A failed send is ignored: the peer is gone.
   static_cast<void>(::send(socket.get(), &goodbye, 1, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-/// Over TCP sockets that never block peers of a connection find each other and notice each other's
-/// death. Failures of the system are base::Error.
+/// Non-blocking TCP sockets for the handshake of a connection and for detecting the peer's death.
+/// Failures of the system are base::Error.
 namespace trireme::nccl_net {
 
 using base::tcp::SocketAddress;
@@ -17,7 +17,7 @@ struct Interface {
   std::string name;
   SocketAddress address{};
 };
-/// One address (IPv4 before IPv6) of each interface that is up and running, but loopback.
+/// One address (IPv4 before IPv6) of each interface that is up and running, except loopback.
 std::vector<Interface> find_interfaces();
 
 enum class Progress { pending, done };
@@ -38,7 +38,7 @@ class Transfer {
 };
 
 enum class PeerState { alive, said_goodbye, gone };
-/// Looks at a connection over which nothing but a goodbye is sent.
+/// State of a peer by its connection, over which only a goodbye is sent.
 PeerState look_at_peer(const base::File& socket);
 void say_goodbye(const base::File& socket);
 

@@ -110,8 +110,8 @@ void Worker::connect(const std::vector<std::byte>& address, Endpoint& endpoint) 
   ucp_ep_params_t parameters{};
   parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
   parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
-  // UCX's own handling of failures is left off: it would leave out shared memory and zero-copy over
-  // TCP. A peer's death is noticed by its socket (connection.hpp).
+  // UCX's own error handling is off: it would exclude shared memory and zero-copy over TCP. A
+  // peer's death is detected by its socket (connection.hpp).
   check(ucp_ep_create(worker_, &parameters, &endpoint.handle), "connect to a peer");
 }
 
@@ -124,7 +124,7 @@ void Worker::close(Endpoint& endpoint, double seconds) {
   if (!UCS_PTR_IS_PTR(request)) return;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   while (ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < end) progress();
-  // What is not done by then ends with the worker.
+  // Requests that are not done by then end with the worker.
   ucp_request_free(request);
 }
 
@@ -159,7 +159,7 @@ void Worker::send(const Endpoint& endpoint, const void* data, std::size_t size, 
 void Worker::receive(void* data, std::size_t size, std::uint64_t tag, Operation& operation) {
   operation.done = false;
   ucp_request_param_t parameters{};
-  // The length is told to the callback alone, so it must be called.
+  // Callback is forced: only the callback gets the received length.
   parameters.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   parameters.cb.recv = received;
@@ -223,7 +223,7 @@ void Worker::unmap(Registration& registration) {
 
 void Worker::release(Registration* registration) {
   if (--registration->users > 0) return;
-  // NCCL frees the memory next: what is kept would describe pages of somebody else.
+  // NCCL frees the memory next: a kept registration would describe pages of other data.
   unmap(*registration);
   const auto range = registrations_.equal_range(registration->begin);
   for (auto it = range.first; it != range.second; ++it) {

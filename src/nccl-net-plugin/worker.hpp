@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-/// UCX as this plugin uses it: every call of UCP stands in worker.cpp, once.
+/// UCX as this plugin uses it: every function of UCP is called in worker.cpp only, once.
 namespace trireme::nccl_net {
 
-/// One transfer under way. It must stay where it is until it is done.
+/// One transfer under way. Must not move until it is done.
 struct Operation {
   bool done = true;
   ucs_status_t status = UCS_OK;
@@ -22,8 +22,8 @@ struct Operation {
   void* handle = nullptr;  ///< UCP's request while it is not done
 };
 
-/// Throws base::Error with what failed and UCX's reason: ExitCode::peer where the peer is gone,
-/// ExitCode::usage where a message was longer than its buffer, else ExitCode::internal.
+/// Throws base::Error with the failed action and UCX's reason: ExitCode::peer where the peer is
+/// gone, ExitCode::usage where a message was longer than its buffer, else ExitCode::internal.
 [[noreturn]] void throw_ucx(const char* doing, ucs_status_t status);
 
 /// Memory that NICs may read and write. Ranges that lie in one that is registered share it.
@@ -36,15 +36,15 @@ struct Registration {
   int users = 0;
 };
 
-/// The way to one peer.
+/// UCX endpoint to one peer.
 struct Endpoint {
   ucp_ep_h handle = nullptr;
 };
 
-/// One device, opened. NCCL's threads share it: whoever calls a member holds `mutex`.
+/// One opened device. NCCL's threads share it: callers of a member hold `mutex`.
 class Worker {
  public:
-  /// settings: of UCX, by name without "UCX_"; they win over the environment.
+  /// settings: of UCX, by name without "UCX_"; they take precedence over the environment.
   explicit Worker(const std::vector<std::pair<std::string, std::string>>& settings);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -52,25 +52,25 @@ class Worker {
 
   std::mutex& mutex() { return mutex_; }
   bool moves_cuda_memory() const { return moves_cuda_memory_; }
-  /// Tells connections that end here apart.
+  /// Next number of a connection that ends here; the numbers distinguish them.
   std::uint32_t next_connection() { return ++connections_; }
 
   std::vector<std::byte> address() const;
   void connect(const std::vector<std::byte>& address, Endpoint& endpoint);
-  /// Waits for what was sent, at most this long.
+  /// Waits until sent data are flushed, at most this long.
   void close(Endpoint& endpoint, double seconds);
 
-  /// What carries the data of an endpoint that has moved some: "rc_mlx5/mlx5_0:1", several with
-  /// commas; empty where UCX does not say.
+  /// Transport of an endpoint that has moved data: "rc_mlx5/mlx5_0:1", several with commas; empty
+  /// where UCX does not report it.
   std::string way_of(const Endpoint& endpoint) const;
 
   void send(const Endpoint& endpoint, const void* data, std::size_t size, std::uint64_t tag,
             Operation& operation);
   void receive(void* data, std::size_t size, std::uint64_t tag, Operation& operation);
-  /// Reads one byte through the NIC, behind whatever it has written before.
+  /// Reads one byte through the NIC, ordered after all data that it has written before.
   void read_back(const void* data, Registration& registration, Operation& operation);
   void cancel(Operation& operation);
-  /// Lets UCX work; true when something happened.
+  /// Lets UCX make progress; true when an event was processed.
   bool progress() { return ucp_worker_progress(worker_) != 0; }
 
   Registration* register_memory(void* data, std::size_t size, int type);

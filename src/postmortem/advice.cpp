@@ -70,7 +70,7 @@ std::string_view by_exit_code(int code) {
   return {};
 }
 
-/// For what Slurm did to the job.
+/// Advice for a final state that Slurm gave the job.
 std::string_view by_state(std::string_view state) {
   if (state == "OUT_OF_MEMORY") return remedies.front().advice;
   if (state == "NODE_FAIL") return "a node failed: submit again; Slurm chooses another";

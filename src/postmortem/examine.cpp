@@ -37,7 +37,7 @@ std::optional<int> small_number(const Json& json, const char* key) {
   return static_cast<int>(*number);
 }
 
-/// "2026-11-21T09:37:34.250Z" of failure.json; whole seconds were once enough.
+/// Time in "2026-11-21T09:37:34.250Z" of failure.json; older files have whole seconds.
 std::int64_t time_of(const std::string& text) {
   tm parts{};
   const char* const seconds_end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
@@ -66,7 +66,7 @@ std::string collective_text(const Json& json) {
   return text;
 }
 
-/// At most so many lines of what a library said.
+/// Lines of a library's diagnosis, limited in number.
 std::vector<std::string> account_in(const Json& json) {
   constexpr std::size_t most_lines = 40;
   std::vector<std::string> account;
@@ -103,7 +103,7 @@ void read_failure(Postmortem& postmortem) {
   postmortem.ending = Ending::failed;
 }
 
-/// Progress, and how the run said that it ended, from metrics.jsonl.
+/// Progress, and the recorded end of the run, from metrics.jsonl.
 void read_metrics(Postmortem& postmortem) {
   const auto text = base::read_text_file(postmortem.run / "metrics.jsonl");
   if (!text.ok()) {
@@ -140,7 +140,7 @@ std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const
     if (file.starts_with("tasks") && file.ends_with(".jsonl")) files.push_back(entry.path());
   }
   std::vector<launch::TaskRecord> records;
-  // The plugin, a template and a user's own hands may each have brought the same record.
+  // Duplicates: the plugin, a template and the user may each have copied the same record.
   std::set<std::string, std::less<>> seen;
   for (const auto& file : files) {
     const auto text = base::read_text_file(file, base::ExitCode::usage, largest_records);
@@ -160,7 +160,7 @@ std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const
   return records;
 }
 
-/// Of the last step of the last start, in the order of time.
+/// Records of the last step of the last start, in the order of time.
 void keep_last_start(std::vector<launch::TaskRecord>& records, const std::string& job) {
   std::erase_if(records, [&](const launch::TaskRecord& record) {
     return !job.empty() && base::format("{}.{}", record.job, record.step) != job;
@@ -172,7 +172,7 @@ void keep_last_start(std::vector<launch::TaskRecord>& records, const std::string
     return std::tie(one.time_ms, one.rank, one.process) <
            std::tie(other.time_ms, other.rank, other.process);
   });
-  // What the plugin copied may have been gathered once more by the batch script.
+  // Duplicates: the batch script may have gathered once more what the plugin has copied.
   records.erase(std::unique(records.begin(), records.end()), records.end());
 }
 
@@ -181,7 +181,8 @@ bool went_wrong(const launch::TaskRecord& record) {
   return !code || (*code != 0 && *code != static_cast<int>(base::ExitCode::requeue));
 }
 
-/// "rank 4 is task 5 of srun in job 12.0" of the logs; tasks are the ranks where no log says so.
+/// Rank of a task, from "rank 4 is task 5 of srun in job 12.0" in the logs; the same number if no
+/// log has such a line.
 int rank_of(int task, const std::vector<LogLine>& lines) {
   for (const auto& line : lines) {
     const auto start = base::format("rank {} is task {} of ", line.rank, task);
@@ -190,9 +191,10 @@ int rank_of(int task, const std::vector<LogLine>& lines) {
   return task;
 }
 
-/// Where the launcher kills all ranks because one has died, a survivor may blame another that was
-/// killed before it. A node's record is written before the launcher can know of the death: the
-/// oldest death of all that is older than the verdict is the first.
+/// First cause corrected by task records. Where the launcher kills all ranks because one has died,
+/// a survivor may blame another that was killed before it. A node's record is written before the
+/// launcher can notice the death: the oldest death of all, if it is older than failure.json's, is
+/// the first.
 void correct_by_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& records,
                         const std::vector<LogLine>& lines) {
   if (!postmortem.cause || postmortem.cause->time_ms == 0) return;
@@ -217,7 +219,7 @@ void correct_by_records(Postmortem& postmortem, const std::vector<launch::TaskRe
   postmortem.cause = std::move(cause);
 }
 
-/// What the records add to the cause, or the cause itself where no rank could say one.
+/// Details that the records add to the cause, or the cause itself where no rank could report one.
 void use_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& records,
                  const std::vector<LogLine>& lines) {
   const auto first = std::find_if(records.begin(), records.end(), went_wrong);
@@ -249,7 +251,7 @@ void use_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& 
   }
 }
 
-/// Errors and warnings of all ranks since the last start; of ranks that say the same, each.
+/// Errors and warnings of all ranks since the last start; equal ones of several ranks are all kept.
 void use_logs(Postmortem& postmortem, const std::vector<LogLine>& lines) {
   std::set<int> spoken;
   for (const auto& line : lines) {
@@ -263,7 +265,7 @@ void use_logs(Postmortem& postmortem, const std::vector<LogLine>& lines) {
       postmortem.cause->host = line.node;
       postmortem.cause->time_ms = line.time_ms;
     }
-    // Of each rank its first error: what follows it is its end.
+    // Only the first error of each rank: later ones are consequences.
     if (is_error && !spoken.insert(line.rank).second) continue;
     if (postmortem.events.size() < most_events) {
       postmortem.events.push_back({line.time_ms,
@@ -275,7 +277,8 @@ void use_logs(Postmortem& postmortem, const std::vector<LogLine>& lines) {
 
 void refine_time(Postmortem& postmortem) {
   if (!postmortem.cause) return;
-  // failure.json counts whole seconds: the first error in a log is more exact.
+  // Times in failure.json of older versions are whole seconds: the first error in a log is more
+  // exact.
   for (const auto& event : postmortem.events) {
     const bool is_error = event.what.starts_with("error");
     if (is_error && std::abs(event.time_ms - postmortem.cause->time_ms) < 2000) {
@@ -320,7 +323,7 @@ base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) 
   read_metrics(postmortem);
   const auto lines = read_logs(run, Attempts::last, postmortem.notes);
   auto records = read_records(postmortem, evidence, postmortem.notes);
-  // Those of a job are of an earlier start.
+  // Records of a job are of an earlier start.
   if (ran_outside_jobs(lines)) records.clear();
   keep_last_start(records, postmortem.job);
   correct_by_records(postmortem, records, lines);

@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t longest_tail = std::size_t{4} << 20;
 constexpr std::size_t most_files = 100'000;
 constexpr std::size_t longest_text = std::size_t{16} << 10;
-/// With this the log of a rank begins anew at each start (Trainer::say_where).
+/// Mark of the line with which a rank's log begins at each start (Trainer::say_where).
 constexpr std::string_view start_mark = " is task ";
 constexpr std::string_view job_mark = " in job ";
 
-/// Takes `count` digits.
+/// Parses `count` digits at the begin of the text and removes them.
 bool take_number(std::string_view& text, std::size_t count, int& number) {
   if (text.size() < count) return false;
   const auto parsed = std::from_chars(text.data(), text.data() + count, number);
@@ -97,7 +97,7 @@ bool is_start(const LogLine& line) {
          line.text.find(start_mark) != std::string::npos;
 }
 
-/// A start with fewer ranks leaves the logs of those that it does not have as they were.
+/// Drops logs of ranks that a later start with fewer ranks does not have.
 void drop_absent_ranks(std::vector<LogLine>& lines) {
   const auto first = std::find_if(lines.begin(), lines.end(), [](const LogLine& line) {
     return line.rank == 0 && is_start(line);

@@ -16,7 +16,7 @@ std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-/// The value of a word "JobState=FAILED" of scontrol show job.
+/// Value of a word "JobState=FAILED" of scontrol show job.
 std::string word_of(std::string_view text, std::string_view name) {
   const auto begin = text.find(name);
   if (begin == std::string_view::npos) return {};

@@ -13,7 +13,7 @@ constexpr std::size_t most_shown = 40;
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
-  // What others wrote is shown to a terminal.
+  // Untrusted text: control characters must not reach a terminal.
   for (auto& letter : text) {
     if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = '?';
   }

@@ -38,8 +38,8 @@ std::vector<std::string> visible_gpus(comm::ProcessGroup& world, const JoinOptio
   return comm::agree(world, options.visible_gpus);
 }
 
-/// This node with these GPUs alone. Where its PCI devices cannot be seen (some virtual machines
-/// and containers hide them), it is a node without GPUs, which are then dealt out by number.
+/// This node with only these GPUs. Where its PCI devices cannot be seen (some virtual machines and
+/// containers hide them), it is a node without GPUs, which are then assigned by number.
 base::Result<topology::Machine> machine_with(const std::vector<std::string>& visible) {
   auto machine = topology::discover();
   if (!machine.ok() || visible.empty()) return machine;
@@ -72,8 +72,8 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-/// Of a number with a unit of k, m, g or t thousands, or "infinite"; GNU's library reckons a
-/// hundred thousand spins to the millisecond.
+/// Spinning time of a number with a unit k, m, g or t (thousands), or "infinite"; GNU's library
+/// takes a hundred thousand spins for a millisecond.
 std::optional<std::chrono::microseconds> spin_time(const std::string& text) {
   constexpr std::uint64_t spins_per_microsecond = 100;
   constexpr auto longest = static_cast<std::uint64_t>(device::always_spins.spin.count());

@@ -13,8 +13,8 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
 /// OMP_NUM_THREADS, or `bound` when it is not set; a list "4,2" counts by its first number.
 base::Result<int> thread_count(const base::Environment& environment, int bound);
 
-/// How compute threads wait for work: as GOMP_SPINCOUNT or OMP_WAIT_POLICY says, in this order, as
-/// OpenMP libraries take them; briefly when neither is set.
+/// Waiting of compute threads for work: by GOMP_SPINCOUNT, else OMP_WAIT_POLICY, with the meaning
+/// that OpenMP libraries give them; a short spin when neither is set.
 base::Result<device::ThreadWait> thread_wait(const base::Environment& environment);
 
 }  // namespace trireme::runtime

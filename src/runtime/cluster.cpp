@@ -35,7 +35,7 @@ std::unique_ptr<comm::ProcessGroup> embedding_group(comm::MpiRuntime& mpi, const
 }
 
 void make_groups(comm::MpiRuntime& mpi, Cluster& cluster, const comm::GroupOptions& options) {
-  // In the same order on every rank: a group is made when all of its members have come.
+  // Order: the same on every rank, because making a group waits for all of its members.
   constexpr std::array tensor{Axis::tensor};
   constexpr std::array pipeline{Axis::pipeline};
   constexpr std::array data{Axis::data};
@@ -57,9 +57,9 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
              const base::Environment& environment, StartUp start_up) {
   const comm::GroupOptions group_options{options.backend, options.timeout_seconds};
   const auto identity = identify(environment);
-  // A singleton has no peers to agree with: this comes before anything else.
+  // Order: before anything else, because a singleton has no peers to agree with.
   if (identity.ok()) base::success_or_throw(check_world(*identity, mpi.world_size()));
-  // Ranks are not bound yet, and what all of them tell each other is short.
+  // Ordinary stores: ranks are not bound yet, and the messages are short.
   auto world = mpi.make_world({options.backend, options.timeout_seconds, comm::Stores::ordinary});
   Cluster cluster{comm::agree(*world, identity),
                   comm::agree(*world, mesh_of(options, mpi.world_size())),

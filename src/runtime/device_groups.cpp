@@ -17,7 +17,7 @@
 namespace trireme::runtime {
 namespace {
 
-/// Why NCCL cannot serve these ranks; empty when it can.
+/// Reason why NCCL cannot be used by these ranks; empty when it can.
 std::string obstacle(std::span<const NcclOffer> offers) {
   std::map<std::pair<int, std::string>, std::size_t> owners;
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
@@ -91,7 +91,7 @@ base::Result<DeviceGroupsChoice> choose_device_groups(DeviceGroups wish,
 
 namespace {
 
-/// Whether our own plugin has connections and has not said what carries them.
+/// True if Trireme's plugin has connections and has not logged their transports.
 bool awaits_ways(const comm::NcclTransport& transport) {
   return transport.networks.count("Trireme") > 0 && transport.ways.empty();
 }
@@ -105,7 +105,7 @@ TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
   }
   auto text = log->text();
   if (text.ok()) report.transport = comm::read_nccl_log(*text);
-  // Our plugin speaks when a send has ended, which may be after the sum.
+  // Trireme's plugin logs when a send has ended, which may be after the sum.
   for (int look = 0; look < 50 && text.ok() && awaits_ways(report.transport); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     text = log->text();
@@ -121,7 +121,7 @@ TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
   return report;
 }
 
-/// What collectives work in: that of tensor-parallel ranks is whatever lies between layers.
+/// Purposes of the memory that collectives use: tensor-parallel ones also exchange activations.
 std::vector<device::Purpose> windows_of(const Cluster& cluster) {
   using device::Purpose;
   std::vector<Purpose> purposes{Purpose::parameters, Purpose::gradients};
@@ -154,8 +154,9 @@ DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster,
   comm::NcclGroups groups(*library, mpi, world, device, options.nccl);
   groups.try_out();
   auto verdict = prove_transport(world, options.rdma, report_of(mpi, cluster, options.nccl.log));
-  // In one order on all ranks, with those that have no such group: splits are collective. Gradients
-  // and parameters travel beside computation, which waits for all the rest.
+  // Order: the same on all ranks, including those that have no such group, because splits are
+  // collective. Communication of gradients and parameters overlaps computation, which waits for all
+  // the rest.
   const std::pair<std::unique_ptr<comm::ProcessGroup>*, device::Priority> kinds[] = {
       {&cluster.tp, device::Priority::awaited},
       {&cluster.pp, device::Priority::awaited},

@@ -71,7 +71,7 @@ std::filesystem::path kept_room(const std::filesystem::path& run_directory) {
   return run_directory / ".room-for-failure";
 }
 
-/// Whether what stands there was written by a rank that had only heard of this one's failure.
+/// True if the file was written by a rank that had only been notified of this one's failure.
 bool is_hearsay(const std::filesystem::path& path, const comm::RankFailure& failure) {
   if (base::log::settings().identity.rank != failure.first.value()) return false;
   const auto written = base::read_json_file(path);
@@ -79,7 +79,8 @@ bool is_hearsay(const std::filesystem::path& path, const comm::RankFailure& fail
          written->value("cause", std::string{}) == failure.cause;
 }
 
-/// Complete under a name of its own, then linked: link() refuses when another rank was first.
+/// Writes a complete file under a name of its own, then links it: link() refuses when another rank
+/// was first.
 void write_once(const std::string& text, const std::filesystem::path& path,
                 const comm::RankFailure& failure) {
   const auto& host = base::log::settings().identity.node;
@@ -92,8 +93,8 @@ void write_once(const std::string& text, const std::filesystem::path& path,
     ::unlink(own.c_str());
     throw;
   }
-  // Peers hear of a failure before it is written: they may be first, with an exit code of their
-  // own.
+  // Peers are notified of a failure before it is written: they may be first, with an exit code of
+  // their own.
   if (::link(own.c_str(), path.c_str()) != 0 && errno == EEXIST && is_hearsay(path, failure) &&
       ::rename(own.c_str(), path.c_str()) == 0) {
     return;
@@ -106,7 +107,7 @@ void write_once(const std::string& text, const std::filesystem::path& path,
 void keep_room_for_failure(const std::filesystem::path& run_directory) {
   const auto path = kept_room(run_directory);
   const auto file = base::open_file(path, O_WRONLY | O_CREAT | O_CLOEXEC);
-  // Without it only the verdict on stderr and in the logs would be left of a full disk.
+  // Reserve: on a full disk only the text on stderr and in the logs would be left otherwise.
   if (!file.ok() || ::posix_fallocate(file->get(), 0, kept_room_bytes) != 0) {
     base::log::local::warning("runtime", "no room is kept for failure.json in '{}'",
                               run_directory.string());

@@ -49,10 +49,10 @@ void die_with_slurmstepd(const Identity& identity) {
   if (identity.launcher != Launcher::srun) return;
   const auto parent = ::getppid();
   const auto name = base::read_text_file(base::format("/proc/{}/comm", parent));
-  // Behind a script of the user's, the script is the task.
+  // A task that runs a user's script has the script, not slurmstepd, as its parent.
   if (!name.ok() || *name != "slurmstepd\n") return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have died before.
+  // The parent may have died before the prctl.
   if (::getppid() != parent) std::raise(SIGKILL);
 }
 

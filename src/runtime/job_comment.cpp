@@ -82,7 +82,7 @@ class JobComment::Writer {
     return std::exchange(newest_, std::nullopt);
   }
 
-  /// Nobody else has written a comment.
+  /// True if the comment is empty or was written by Trireme.
   bool is_ours() const {
     const std::array<std::string, 4> words{"squeue", "--noheader", "--format=%k", "--jobs=" + job_};
     const auto answer = run_slurm_command(words, patience);

@@ -26,7 +26,7 @@ std::optional<Number> number_in(std::string_view text) {
   return value;
 }
 
-/// Nothing where the variable is missing, or no number.
+/// Number in the variable; none where it is missing or no number.
 std::optional<int> number(const Environment& environment, std::string_view variable) {
   const auto text = environment.get(variable);
   return text ? number_in<int>(*text) : std::nullopt;
@@ -156,7 +156,7 @@ layout::NetworkPath switches_above(const base::Environment& environment) {
   if (!address || !pattern) return {};
   const auto names = base::split(*address, '.');
   const auto kinds = base::split(*pattern, '.');
-  // A switch or node with a dot in its name: which part is what cannot be told.
+  // Ambiguous: a switch or node has a dot in its name.
   if (names.empty() || names.size() != kinds.size() || kinds.back() != "node") return {};
   if (std::any_of(kinds.begin(), kinds.end() - 1,
                   [](std::string_view kind) { return kind != "switch"; })) {

@@ -65,7 +65,7 @@ std::vector<EnvironmentSetting> network_settings(const topology::Machine& machin
         {"UCX_NET_DEVICES", base::format("{}", base::join(own_devices, ",")), slot.nic_reason});
   }
   if (on_gpus(placement) && !all_devices.empty() && !environment.has("NCCL_IB_HCA")) {
-    // "=": these names, not all that begin so (mlx5_1 is not mlx5_10).
+    // Prefix "=": exact names, not prefixes (mlx5_1 is not mlx5_10).
     settings.push_back(
         {"NCCL_IB_HCA", base::format("={}", base::join(all_devices, ",")), slot.nic_reason});
   }
@@ -74,12 +74,12 @@ std::vector<EnvironmentSetting> network_settings(const topology::Machine& machin
 
 namespace {
 
-/// For tasks of a job on several nodes, whose launcher tells where they are.
+/// Settings for tasks of a job on several nodes, whose launcher gives their place on the node.
 std::vector<EnvironmentSetting> between_nodes(const Environment& environment,
                                               topology::GpuUse gpus) {
   const auto share = announced_share(environment);
   if (!share || !share->several_nodes) return {};
-  // The ranks hear of a broken machine when they bind.
+  // A machine that cannot be read is reported when ranks bind.
   const auto machine = topology::discover();
   if (!machine.ok()) return {};
   const auto placement = topology::place_ranks(*machine, share->local_ranks, gpus);
@@ -95,11 +95,11 @@ std::vector<EnvironmentSetting> between_nodes(const Environment& environment,
 }
 
 constexpr const char* queues_variable = "CUDA_DEVICE_MAX_CONNECTIONS";
-/// What CUDA has at most, and without the variable.
+/// CUDA's maximum, and its default without the variable.
 constexpr int most_queues = 32;
 constexpr int usual_queues = 8;
 
-/// As CUDA takes it: nothing for what it would not.
+/// Value that CUDA reads from the text; none for one that it rejects.
 std::optional<int> queues_in(const std::string& text) {
   int queues = 0;
   const auto* const end = text.data() + text.size();

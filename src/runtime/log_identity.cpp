@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apart from what the launcher says, which is read without MPI, too.
+// In a file of its own: the launcher's identity is also read by programs without MPI.
 #include "trireme/comm/mpi_runtime.hpp"
 #include "trireme/runtime/identity.hpp"
 

@@ -13,9 +13,9 @@ namespace {
 namespace fs = std::filesystem;
 using base::Environment;
 
-/// What a user says who wants this program's plugin.
+/// Value of NCCL_NET_PLUGIN that selects this program's plugin.
 constexpr std::string_view own_name = "trireme";
-/// NCCL cuts what is longer.
+/// Longest name that NCCL does not truncate.
 constexpr std::size_t longest_name = 254;
 constexpr std::size_t largest_cache = std::size_t{64} << 20;
 constexpr std::array system_folders{"lib64", "usr/lib64", "lib", "usr/lib",
@@ -26,7 +26,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-/// Where the loader's list of the system has this file: its paths end in a zero each.
+/// Path of this file in the system loader's cache, whose paths are zero-terminated.
 fs::path in_loader_list(const std::string& file, const fs::path& root) {
   const auto list =
       base::read_text_file(root / "etc/ld.so.cache", base::ExitCode::topology, largest_cache);
@@ -41,7 +41,7 @@ fs::path in_loader_list(const std::string& file, const fs::path& root) {
   return {};
 }
 
-/// As the loader looks for a library by its name; empty when it finds none.
+/// Path that the loader would find for a library's name; empty when it finds none.
 fs::path find_library(const std::string& file, const Environment& environment,
                       const fs::path& root) {
   const auto search_path = environment.get("LD_LIBRARY_PATH").value_or("");
@@ -59,7 +59,7 @@ fs::path find_library(const std::string& file, const Environment& environment,
   return {};
 }
 
-/// UCX's modules lie in a folder beside its libraries.
+/// True if UCX has a module for GPU memory; modules lie in a folder beside its libraries.
 bool ucx_moves_gpu_memory(const Environment& environment, const fs::path& root) {
   const auto ucx = find_library("libucp.so.0", environment, root);
   if (ucx.empty()) return false;
@@ -96,7 +96,7 @@ std::vector<EnvironmentSetting> plugin_settings(const NetPlugins& plugins,
   }
   if (environment.has("NCCL_NET") || environment.has("NCCL_NET_PLUGIN")) return {};
   if (!plugins.sites.empty()) {
-    // rdma-sharp's switch; other plugins do not know it.
+    // Variable of the rdma-sharp plugin; other plugins ignore it.
     if (environment.has("NCCL_PLUGIN_P2P")) return {};
     return {{"NCCL_PLUGIN_P2P", "ucx", "the site's network plugin over UCX"}};
   }

@@ -8,8 +8,8 @@
 namespace trireme::runtime {
 namespace {
 
-/// Programs that close every possible descriptor after a fork, as mpirun's helpers do, take minutes
-/// where the hard limit is a billion.
+/// Limit: programs that close every possible descriptor after a fork, as mpirun's helpers do, take
+/// minutes where the hard limit is a billion.
 constexpr rlim_t most_open_files = 65536;
 
 }  // namespace

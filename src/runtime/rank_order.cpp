@@ -10,7 +10,7 @@
 namespace trireme::runtime {
 namespace {
 
-/// A word is a head that all processes must share, a line break, and the switches.
+/// Head of a process's text, which all processes must share; a line break and the switches follow.
 std::string_view head_of(const std::string& word) {
   return std::string_view(word).substr(0, word.find('\n'));
 }
@@ -34,7 +34,7 @@ std::string cost_text(const layout::NetworkCost& cost) {
 
 RankOrdering::RankOrdering(const JoinOptions& options, const base::Environment& environment)
     : options_(options) {
-  // Whoever deals tasks out by hand means it.
+  // A distribution chosen by the user is kept.
   const bool by_hand = dealt_by_hand(environment);
   keeps_ =
       options.order == OrderRule::launcher || (options.order == OrderRule::automatic && by_hand);

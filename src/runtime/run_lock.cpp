@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 using Way = RunLock::Way;
 
 constexpr int beats_of_a_dead_holder = 3;
-/// Of the clocks of two nodes and of their file server, generously.
+/// Largest difference between the clocks of two nodes and of their file server, generously.
 constexpr std::chrono::minutes largest_skew{2};
 constexpr std::size_t largest_text = std::size_t{64} << 10;
 
@@ -54,7 +54,7 @@ std::string text_of(const RunHolder& holder) {
          "\n";
 }
 
-/// Nothing of a file that was given back, or that is being written.
+/// Holder in the text; none for a file that was given back, or is being written.
 std::optional<RunHolder> parse(const std::string& text) {
   const auto json = base::parse_json(text, "lock");
   if (!json.ok() || !json->is_object()) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<RunHolder> parse(const std::string& text) {
   return holder;
 }
 
-/// Opens the file anew, as network file systems show others' changes only to those who do.
+/// Opens the file anew, because network file systems show others' changes only after an open.
 std::optional<RunHolder> read_holder(const fs::path& path) {
   const auto text = base::read_text_file(path, base::ExitCode::checkpoint, largest_text);
   return text ? parse(*text) : std::nullopt;
@@ -95,7 +95,7 @@ base::Failure held(const fs::path& run, const std::optional<RunHolder>& holder) 
 
 enum class Seen { free, held, unsupported };
 
-/// Whether this kernel, and those that share the file system's locks with it, know of a holder.
+/// Result of locking the file: visible to this kernel and those that share the file system's locks.
 base::Result<Seen> try_lock(const base::File& file, const fs::path& path, Way way) {
   if (way == Way::heartbeat) return Seen::unsupported;
   struct flock whole {};
@@ -120,7 +120,7 @@ std::optional<timespec> time_of_change(const fs::path& path) {
   return facts.st_mtim;
 }
 
-/// Watches the heartbeat of a holder whose lock this node may not see.
+/// Observes the heartbeat of a holder whose lock this node may not see.
 bool is_alive(const fs::path& path, const RunHolder& holder, std::chrono::milliseconds heartbeat) {
   const auto first = time_of_change(path);
   if (!first) return false;
@@ -148,7 +148,7 @@ void write_holder(const base::File& file, const RunHolder& holder, const fs::pat
   base::write_at(file, std::as_bytes(std::span(text)), 0, path);
 }
 
-/// A file of this name is still the one that was opened.
+/// True if the file at this path is still the one that was opened.
 bool is_at(const base::File& file, const fs::path& path) {
   struct stat own {};
   struct stat named {};
@@ -158,7 +158,7 @@ bool is_at(const base::File& file, const fs::path& path) {
 
 }  // namespace
 
-/// The open file, and the thread that keeps its time of change young.
+/// Open file, and the thread that updates its time of change.
 class RunLock::Holding {
  public:
   Holding(base::File file, fs::path path, RunHolder self, std::chrono::milliseconds heartbeat)
@@ -183,7 +183,7 @@ class RunLock::Holding {
   }
 
   bool is_lost() const { return lost_; }
-  /// A file that cannot be read now is not lost: the storage may answer again.
+  /// Checks the file; one that cannot be read now is not lost: the storage may answer again.
   void look() {
     std::error_code error;
     const bool gone = !fs::exists(path_, error) && !error;
@@ -215,13 +215,13 @@ class RunLock::Holding {
 
 namespace {
 
-/// What one look at the lock brought: the file when it is ours, else who has it.
+/// Result of one attempt: the locked file, else its holder.
 struct Attempt {
   std::optional<base::File> file;
   std::optional<RunHolder> holder;
 };
 
-/// Two starts that saw no lock may both have written: the last one stays.
+/// Check after writing: two starts that saw no lock may both have written; the last one wins.
 bool is_ours_still(const fs::path& path, const RunHolder& self, Seen seen,
                    std::chrono::milliseconds settle) {
   if (seen == Seen::free) return true;
@@ -239,7 +239,7 @@ base::Result<Attempt> attempt(const fs::path& path, const RunHolder& self,
   if (!seen) return seen.failure();
   auto holder = read_holder(path);
   if (*seen == Seen::held) return Attempt{std::nullopt, holder};
-  // Removed or taken by another meanwhile.
+  // File removed or taken over by another process meanwhile.
   if (!is_at(*file, path)) return Attempt{};
   const bool may_be_unseen = holder && (*seen == Seen::unsupported || holder->boot != self.boot);
   if (may_be_unseen && is_alive(path, *holder, options.heartbeat)) {

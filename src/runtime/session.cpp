@@ -21,7 +21,7 @@
 namespace trireme::runtime {
 namespace {
 
-/// What a process does before MPI, and what then lives as long as MPI does.
+/// State made before MPI starts that lives as long as MPI.
 struct Process {
   Process(const base::Environment& environment, topology::GpuUse gpus)
       : identity(identify(environment)), libraries(library_environment(environment, gpus)) {
@@ -36,14 +36,14 @@ struct Process {
   std::optional<comm::NcclLog> nccl_log;
 };
 
-/// From now on the log has the rank's name.
+/// Gives log lines the rank's identity.
 void introduce(comm::MpiRuntime& mpi, const base::Result<Identity>& identity) {
   auto log = base::log::settings();
   log.identity = log_identity(identity, mpi);
   base::log::configure(log);
 }
 
-/// While a command without a run of its own starts, worlds and backends are talk for -v alone.
+/// Scope in which a command without a run directory logs worlds and backends only with -v.
 class QuietStart {
  public:
   explicit QuietStart(bool quiet) {
@@ -71,13 +71,13 @@ class QuietStart {
   std::optional<base::log::Level> before_;
 };
 
-/// Where NCCL's own watch answers on this node, as its variables say; empty where it is off.
+/// Address of NCCL's RAS on this node, from its variables; empty where it is off.
 std::string ras_address(const base::Environment& environment) {
   if (environment.get("NCCL_RAS_ENABLE").value_or("1") == "0") return {};
   return environment.get("NCCL_RAS_ADDR").value_or("localhost:28028");
 }
 
-/// What this node lacks of what the launch asked for.
+/// Reports resources that the launch asked for and this node lacks.
 void report_launch(const base::Environment& environment, base::LocalRank local_rank) {
   if (local_rank.value() == 0 && launch::plugin_is_absent_here(environment)) {
     base::log::local::warning(
@@ -89,7 +89,8 @@ void report_launch(const base::Environment& environment, base::LocalRank local_r
   }
 }
 
-/// Lets the node's plugin copy its records of this step into the run, where `trireme why` looks.
+/// Links the log folder for the node's plugin, which copies its records of this step into the run,
+/// where `trireme why` reads them.
 void offer_log_folder(const base::Environment& environment, const std::filesystem::path& run) {
   const auto folder = environment.get(launch::directory_variable);
   const auto step = step_number(environment);
@@ -106,14 +107,14 @@ void offer_log_folder(const base::Environment& environment, const std::filesyste
   }
 }
 
-/// What was chosen before anybody could be told.
+/// Logs choices that were made before the log had its rank.
 void say(const std::string& order, const LibraryEnvironment& libraries) {
   if (!order.empty()) base::log::info("runtime", "{}", order);
   for (const auto& text : sentences(libraries)) base::log::info("runtime", "{}", text);
   for (const auto& text : libraries.warnings) base::log::warning("runtime", "{}", text);
 }
 
-/// Collective over the world. The kernels of this rank, and groups of what it computes with.
+/// Collective over the world. Makes the kernels of this rank, and the groups for their device.
 void prepare_kernels(const SessionOptions& options, comm::MpiRuntime& mpi, Session& session,
                      const comm::NcclOptions& nccl) {
   auto& cluster = session.cluster;
@@ -165,7 +166,7 @@ base::ExitCode Session::start(const SessionOptions& options, const base::Environ
   auto join = options.join;
   join.gpus = options.compute.gpus();
   const Process process(environment, join.gpus);
-  // The first rank's text is the one that all agree on.
+  // Only the first rank's text is agreed on.
   if (!process.identity.ok() || process.identity->announced_rank.value_or(0) != 0) {
     join.described = nullptr;
   }
@@ -175,10 +176,10 @@ base::ExitCode Session::start(const SessionOptions& options, const base::Environ
       {.numbering = ordering.numbering(), .timeout_seconds = options.start_timeout_seconds});
   start_up.reached("MPI_Init", "meeting", mpi.start_seconds() - mpi.init_seconds());
   introduce(mpi, process.identity);
-  // The run may be another start's: nothing is written there before it is open.
+  // The run may be another start's: no file is written there before it is open.
   if (!options.run_directory.empty()) report_failures(mpi, {});
   return mpi.run([&] {
-    // Not before MPI: a node that lacks a GPU is not every rank's mistake.
+    // Not before MPI: a missing GPU is the failure of one node, which ranks must agree on.
     if (join.gpus == topology::GpuUse::one_each) join.visible_gpus = device::gpu_bus_ids();
     Session session{nullptr, runtime::join(mpi, join, environment, std::move(start_up))};
     session.run_is_open = [&] {

@@ -46,7 +46,7 @@ pid_t spawn(std::span<const std::string> words, int output) {
   return failed == 0 ? child : 0;
 }
 
-/// All that comes until the writer closes its end; false when time or room runs out.
+/// Reads until the writer closes its end; false when time or room runs out.
 bool read_all(const base::File& pipe, Clock::time_point end, std::string& answer) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());

@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto patience = std::chrono::seconds(5);
 
-/// "4:58", "UNLIMITED": the time that the job has left, in Slurm's words; empty when it is silent.
+/// Time left of the job in Slurm's notation, "4:58", "UNLIMITED"; empty without an answer.
 std::string ask_squeue(const std::string& job) {
   const std::string words[] = {"squeue", "--noheader", "--format=%L", "--jobs=" + job};
   const auto answer = run_slurm_command(words, patience);
@@ -23,7 +23,7 @@ std::string ask_squeue(const std::string& job) {
   return answer->output.substr(0, answer->output.find('\n'));
 }
 
-/// None for Slurm's "never", which is about a year away.
+/// Time point of a limit; none for Slurm's "never", which is about a year away.
 std::optional<Clock::time_point> time_of(std::int64_t end) {
   const auto left = end - std::int64_t{std::time(nullptr)};
   if (left > 400LL * 86400) return std::nullopt;
@@ -64,7 +64,7 @@ void TimeLimit::ask_again() {
     base::log::info("runtime", "the time limit of job {} was lifted", job_);
     return;
   }
-  // A silent Slurm has changed nothing.
+  // Without an answer the earlier limit stays.
   const auto left = launch::parse_slurm_time(answer);
   if (!left) return;
   const auto end = Clock::now() + std::chrono::seconds(*left);

@@ -19,7 +19,7 @@ constexpr std::string_view own_plugin = "Trireme";
 
 enum class Carrier { nothing, rdma, tcp, unknown };
 
-/// What all ranks have opened together.
+/// Connections of all ranks together.
 struct Whole {
   NcclTransport transport;
   std::set<int> nodes;
@@ -66,7 +66,7 @@ bool starts_with_any(const std::string& text, const std::array<const char*, n>& 
                      [&](const char* start) { return text.starts_with(start); });
 }
 
-/// Of UCX's transports. Those inside a node say nothing of the network.
+/// Carrier by UCX's transports. Transports inside a node are not evidence of the network.
 Carrier carrier_of_ways(const std::vector<std::string>& ways) {
   constexpr std::array rdma{"rc_", "dc_", "ud_", "srd"};
   const auto is_rdma = [&](const std::string& way) { return starts_with_any(way, rdma); };

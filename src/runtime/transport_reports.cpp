@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks tell one another what their NCCL has opened.
+// Exchange between ranks of the connections that their NCCL has opened.
 #include "trireme/base/json.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
@@ -48,7 +48,7 @@ TransportReport report_of(const Json& json) {
   return report;
 }
 
-/// What NCCL logs need not be UTF-8, which JSON wants.
+/// JSON text; NCCL's log need not be UTF-8, which JSON requires.
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }

@@ -82,7 +82,7 @@ std::vector<int> spread_sharing(const std::vector<Group>& groups, int ranks) {
   return counts;
 }
 
-/// Why a rank that has cores of its own has these.
+/// Reason of the cores of a rank that shares them with no other.
 std::string reason_of(const Machine& machine, Level level, const BindingSlot& slot) {
   auto text = own_cores_text(machine, slot);
   if (machine.numa_nodes.size() == 1) return text;

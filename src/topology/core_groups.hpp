@@ -10,17 +10,17 @@
 /// Cores in groups, and what a rank gets of one: shared by the plans with and without GPUs.
 namespace trireme::topology {
 
-/// How wide the cores of one rank may be spread.
+/// Widest spread of the cores of one rank.
 enum class Level { numa_node, package, machine };
 
-/// Cores (indices, in the order in which they are handed out) that share what the level names.
+/// Cores (indices, in the order in which they are assigned) that share an object of the level.
 using Group = std::vector<int>;
 
 const Core& core_at(const Machine& machine, int core);
 int total_cores(const std::vector<Group>& groups);
 int efficiency_of(const Machine& machine, int core);
 
-/// By the index of what the level names, ascending; the fastest kind of cores first in each.
+/// Groups in ascending order of the level's objects; the fastest kind of cores first in each.
 std::vector<Group> group_cores(const Machine& machine, const std::vector<int>& cores, Level level);
 
 /// The fastest kind alone while it has a core for each rank, else all.
@@ -41,7 +41,7 @@ std::string node_numbers(const Machine& machine, const std::vector<int>& nodes);
 std::string cores_text(std::size_t count);
 /// "14 cores of its own (28 hardware threads, one of each core computes) on NUMA node 0".
 std::string own_cores_text(const Machine& machine, const BindingSlot& slot);
-/// "4 cores are left to the system, so that all ranks have equally many" and the like.
+/// Notes such as "4 cores are left to the system, so that all ranks have equally many".
 std::vector<std::string> notes_of(std::size_t usable, std::size_t used, std::size_t slow);
 
 }  // namespace trireme::topology

@@ -20,7 +20,7 @@ base::Result<Machine> discover() {
   const auto topology = load_this_machine(Detail::everything);
   if (!topology.ok()) return topology.failure();
   auto machine = read_machine(topology->get());
-  // hwloc may have been told by its own environment variables to show another machine.
+  // hwloc's own environment variables may have selected another machine.
   if (hwloc_topology_is_thissystem(topology->get()) != 0) {
     const auto mask = make_bitmap();
     if (hwloc_get_cpubind(topology->get(), mask.get(), HWLOC_CPUBIND_PROCESS) == 0) {

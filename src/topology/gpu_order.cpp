@@ -11,8 +11,8 @@
 namespace trireme::topology {
 namespace {
 
-/// The first GPU (by bus order) that is at least so near to this one: names the set that both are
-/// in, whatever the set's own number is.
+/// First GPU (by bus order) that is at least so near to this one: it identifies the set of both,
+/// whatever the set's own number is.
 int first_within(const Machine& machine, int gpu, Nearness nearness) {
   const auto& own = machine.gpus[static_cast<std::size_t>(gpu)].pci;
   for (int other = 0; other < gpu; ++other) {

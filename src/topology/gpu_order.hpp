@@ -16,7 +16,8 @@ std::vector<int> neighbourly_gpus(const Machine& machine);
 /// there are more ranks than GPUs.
 std::vector<int> deal_gpus(const Machine& machine, int ranks);
 
-/// For ranks whose CPUs are fixed: in their order the nearest of the GPUs least used so far.
+/// GPUs for ranks whose CPUs are fixed: each rank in turn takes the nearest of the GPUs least used
+/// so far.
 std::vector<int> gpus_near_slots(const Machine& machine, const std::vector<BindingSlot>& slots);
 
 }  // namespace trireme::topology

@@ -23,18 +23,19 @@ base::Result<HwlocTopology> make_topology() {
   return HwlocTopology::adopt(raw);
 }
 
-/// What every topology keeps: caches and groups tell which cores are neighbours, and I/O objects
-/// which device is near which core.
+/// Objects that every topology keeps: caches and groups relate neighbouring cores, and I/O objects
+/// relate devices to cores.
 bool configure(hwloc_topology_t topology, Detail detail) {
-  // Cores that a cgroup forbids stay visible, so that the tree can say what is not ours.
+  // Flag: cores that a cgroup forbids stay visible, so that the tree can show which are not
+  // allowed.
   if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0) return false;
   const auto io =
       detail == Detail::everything ? HWLOC_TYPE_FILTER_KEEP_IMPORTANT : HWLOC_TYPE_FILTER_KEEP_NONE;
   return hwloc_topology_set_io_types_filter(topology, io) == 0;
 }
 
-/// The GPU libraries' own backends would start their drivers in every rank, before it is known
-/// which rank uses which GPU, and PCI says all that is needed.
+/// Disables the GPU libraries' own backends: they would start their drivers in every rank, before
+/// it is decided which rank uses which GPU, and PCI gives all that is needed.
 void leave_out_drivers(hwloc_topology_t topology) {
   constexpr std::array components{"cuda", "nvml", "rsmi", "levelzero", "opencl", "gl"};
   for (const char* component : components) {

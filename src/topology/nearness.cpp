@@ -24,7 +24,7 @@ std::vector<int> bridges_above(const Machine& machine, const PciLocation& device
   return path;
 }
 
-/// The package of all of a device's nodes; -1 when they lie in several.
+/// Package of all of a device's nodes; -1 when they lie in several.
 int package_of(const Machine& machine, const PciLocation& device) {
   if (machine.packages.size() == 1) return 0;
   int package = -1;

@@ -59,8 +59,8 @@ std::string reason_of(const Machine& machine, const PlacementSlot& slot, int sha
   return text;
 }
 
-/// Slots by how near their nearest NIC is: whoever has one near takes it first, and those to whom
-/// all are equally far take what is left.
+/// Slots in the order of the distance of their nearest NIC: slots with a near one choose first, and
+/// slots to which all are equally far take the rest.
 std::vector<PlacementSlot*> nearest_first(const Machine& machine, const std::vector<int>& fabric,
                                           std::vector<PlacementSlot>& slots) {
   std::vector<std::pair<Distance, PlacementSlot*>> order;

@@ -15,15 +15,16 @@
 namespace trireme::topology {
 namespace {
 
-/// A rank that drives a GPU needs a core each to launch kernels, to communicate, to read data and
-/// to write checkpoints: fewer, and a wider choice of cores is worth its longer way.
+/// Cores that a rank with a GPU needs: one each to launch kernels, to communicate, to read data and
+/// to write checkpoints. With fewer, a wider choice of cores is better, though they are farther
+/// away.
 constexpr int cores_to_drive_a_gpu = 4;
 
 const PciLocation& gpu_at(const Machine& machine, int gpu) {
   return machine.gpus[static_cast<std::size_t>(gpu)].pci;
 }
 
-/// Of a group's nodes the one nearest to the device.
+/// Distance between the device and the nearest NUMA node of a group.
 std::uint64_t distance_to_group(const Machine& machine, const PciLocation& device,
                                 const Group& group) {
   auto nearest = std::numeric_limits<std::uint64_t>::max();
@@ -34,7 +35,7 @@ std::uint64_t distance_to_group(const Machine& machine, const PciLocation& devic
   return nearest;
 }
 
-/// Which group of cores each rank computes in.
+/// Group of cores of each rank.
 struct Homes {
   std::vector<Group> groups;
   std::vector<std::size_t> home;  // by rank: index into groups
@@ -42,8 +43,8 @@ struct Homes {
   int cores_each = 0;
 };
 
-/// Each rank at home in the group nearest to its GPU; among equally near ones in the one that then
-/// has most cores for each of its ranks.
+/// Home of each rank: the group nearest to its GPU; of equally near ones the one that then has most
+/// cores for each of its ranks.
 Homes find_homes(const Machine& machine, const std::vector<int>& cores,
                  const std::vector<int>& gpus, Level level) {
   Homes homes;
@@ -159,7 +160,7 @@ void warn_of_sharing(Placement& placement, std::size_t ranks, std::size_t gpus) 
       ranks, gpus, gpus == 1 ? "" : "s", gpus));
 }
 
-/// What the network and the sum of all need, once CPUs and GPUs are known.
+/// Placement of given CPUs and GPUs, with NICs, notes and warnings.
 Placement assemble(const Machine& machine, BindingPlan plan, const std::vector<int>& gpus) {
   Placement placement;
   placement.notes = std::move(plan.notes);

@@ -13,10 +13,10 @@ void read_processors(hwloc_topology_t topology, Machine& machine);
 /// PCI bridges, GPUs and NICs. After read_processors().
 void read_devices(hwloc_topology_t topology, Machine& machine);
 
-/// Both.
+/// Processors and devices together.
 Machine read_machine(hwloc_topology_t topology);
 
-/// Those of the machine's hardware threads that are in `set` (which may be infinite).
+/// Hardware threads of the machine that are in `set` (which may be infinite).
 CpuSet pus_in(const Machine& machine, hwloc_const_bitmap_t set);
 
 /// The value of an hwloc info without the blanks that firmware pads it with; empty when absent.

@@ -109,8 +109,8 @@ struct SystemDevices {
   bool compute = false;
 };
 
-/// From what hwloc notes of each port of a verbs device: 4 is "active" (InfiniBand Architecture
-/// Specification, PortState).
+/// Lowest active port, from hwloc's info about each port of a verbs device: 4 is "active"
+/// (InfiniBand Architecture Specification, PortState).
 std::optional<int> active_port_of(hwloc_obj_t device) {
   constexpr int most_ports = 16;
   std::optional<int> active;

@@ -10,7 +10,7 @@
 namespace trireme::topology {
 namespace {
 
-/// Memory that programs get unless they ask for another: not high-bandwidth or GPU memory.
+/// Memory that programs get by default: not high-bandwidth or GPU memory.
 bool is_ordinary(const NumaNode& node) {
   return node.kind.empty() || node.kind == "DRAM";
 }
@@ -20,7 +20,7 @@ void read_packages(hwloc_topology_t topology, Machine& machine) {
        (object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PACKAGE, object)) != nullptr;) {
     machine.packages.push_back({static_cast<int>(object->os_index), info_of(object, "CPUModel")});
   }
-  // Virtual machines may not say: then the whole machine is one package.
+  // Virtual machines may not report packages: then the whole machine is one.
   if (machine.packages.empty()) machine.packages.push_back({});
 }
 
@@ -35,7 +35,7 @@ int package_of(hwloc_topology_t topology, const Machine& machine, hwloc_const_bi
   return -1;
 }
 
-/// Cores with all their hardware threads. What has no core object counts as a core by itself.
+/// Cores with all their hardware threads. A thread without a core object counts as a core.
 void read_cores(hwloc_topology_t topology, Machine& machine) {
   hwloc_obj_t previous = nullptr;
   std::vector<int> pus;
@@ -94,7 +94,8 @@ void read_distances(hwloc_topology_t topology, Machine& machine) {
   hwloc_distances_release(topology, distances);
 }
 
-/// The first ordinary node near a core; memory of another kind or of nobody is a last resort.
+/// First ordinary node near a core; memory of another kind, or with no core near it, is a last
+/// resort.
 int numa_node_of(const Machine& machine, const Core& core) {
   int fallback = 0;
   for (std::size_t index = 0; index < machine.numa_nodes.size(); ++index) {

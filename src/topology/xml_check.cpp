@@ -92,7 +92,7 @@ base::Status check_numbers(std::string_view xml, std::string_view source) {
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM}) {
     static_cast<void>(std::signal(signal, SIG_DFL));
   }
-  // What the parsers say about a bad file is for their authors; the refusal says it for users.
+  // The parsers' messages about a bad file are for developers; the refusal's text is for users.
   if (auto nowhere = base::open_file("/dev/null", O_WRONLY); nowhere.ok()) {
     dup2(nowhere->get(), STDERR_FILENO);
   }
@@ -107,7 +107,7 @@ base::Status check_numbers(std::string_view xml, std::string_view source) {
   } catch (...) {
     status = 1;
   }
-  _exit(status);  // nothing that the parent's exit would do may be done twice
+  _exit(status);  // exit handlers of the parent must not run twice
 }
 
 }  // namespace

@@ -28,14 +28,14 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   state["seed"] = options.seed;
   state["model"] = huggingface::config_json(options.model);
   if (progress.evaluation_is_due) state["evaluation_is_due"] = true;
-  // Whether the run has one is asked by those who read it.
+  // Written even if the run has no tokenizer: readers check that it exists.
   state["tokenizer"] = std::filesystem::absolute(run / "tokenizer.json").string();
   state["config"] = config.resolved_text();
   return state;
 }
 
-/// Moments that the checkpoint never had begin at zero: a step that was tried before it, and turned
-/// out to be damaged, may have filled them in part.
+/// Items to load. Moments that the checkpoint does not have begin at zero: a damaged step that was
+/// tried before may have filled them in part.
 std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
                                          const checkpoint::Manifest& manifest,
                                          device::HostMirror& mirror) {
@@ -78,11 +78,11 @@ void refuse_unreadable_saves(engine::Engine& engine, comm::ProcessGroup& world) 
     if (part.primary) items.push_back({part.name, part.shape, part.box, part.values});
   }
   const auto& options = engine.options();
-  // From level 1 on no two data-parallel ranks hold the same.
+  // ZeRO level 1 and above: no two data-parallel ranks hold the same.
   const int replicas = options.zero_level == 0 ? options.mesh.degree(layout::Axis::data) : 1;
   const auto bytes = checkpoint::predict_manifest_bytes(items, replicas, world);
   base::log::debug("train", "manifest.json of a checkpoint takes about {} bytes", bytes);
-  // The same number on all ranks.
+  // Agreement: the number is the same on all ranks.
   comm::agree(world, checkpoint::check_manifest_bytes(bytes));
 }
 
@@ -114,7 +114,7 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
 
 std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine& engine,
                                comm::ProcessGroup& world) {
-  // Anew for each step that is tried.
+  // Made anew for each step that is tried.
   std::optional<device::HostMirror> mirror;
   const auto report = checkpoint::load_newest(
       checkpoint::checkpoints_of_run(run),

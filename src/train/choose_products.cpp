@@ -17,7 +17,7 @@
 namespace trireme::train {
 namespace {
 
-/// What a file of choices may be at most; real ones have some tens of kilobytes.
+/// Limit of a file of choices; real ones have some tens of kilobytes.
 constexpr std::size_t most_bytes = std::size_t{8} << 20;
 
 std::string read_choices(const std::filesystem::path& path) {
@@ -29,7 +29,7 @@ std::string read_choices(const std::filesystem::path& path) {
   return {};
 }
 
-/// Takes the list of one file; all ranks have the same text.
+/// Uses the list of one file; all ranks have the same text.
 void adopt(device::GemmTuning& tuning, const std::string& text, const std::filesystem::path& path) {
   if (text.empty()) return;
   const auto status = tuning.adopt({&text, 1});
@@ -51,7 +51,7 @@ void keep(const device::GemmTuning& tuning, const std::filesystem::path& path) {
   }
 }
 
-/// A number for the products that this rank has timed, whatever it chose; 0: none.
+/// Digest of the GEMMs that this rank has timed, whatever it chose; 0: none.
 std::uint64_t timed_products(const std::string& news) {
   const auto list = base::value_or_throw(base::parse_json(news, "products just timed"));
   const auto& products = list.at("products");
@@ -61,8 +61,8 @@ std::uint64_t timed_products(const std::string& news) {
   return std::max<std::uint64_t>(base::stream_of(names), 1);
 }
 
-/// The lowest rank of each set of ranks that timed the same products, ascending: of two choices
-/// for one product the lowest rank's counts, and that rank is always among these.
+/// Lowest rank of each set of ranks that timed the same GEMMs, ascending: of two choices for one
+/// GEMM the lowest rank's counts, and that rank is always among these.
 std::vector<int> reporters(comm::ProcessGroup& world, std::uint64_t timed) {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(world.size()));
   world.all_gather(device::Tensor(&timed, device::DType::i32, {2}),
@@ -88,7 +88,7 @@ void choose_products(device::GemmTuning& tuning, std::span<const device::GemmCal
   adopt(tuning, of_user, cache);
   const int chosen = comm::agree_after(world, [&] { return tuning.choose(calls); });
   const auto speakers = reporters(world, chosen > 0 ? timed_products(tuning.news()) : 0);
-  // Ranks of one stage time the same: as many texts travel as there are kinds of ranks.
+  // Ranks of one stage time the same: one text is exchanged for each kind of ranks.
   std::vector<std::string> news;
   for (const int rank : speakers) {
     news.push_back(comm::broadcast_bytes(world, rank == world.rank() ? tuning.news() : "", rank));

@@ -9,20 +9,20 @@
 
 namespace trireme::train {
 
-/// Where lists of choices lie; an empty path: nowhere.
+/// Files of GEMM choices; an empty path: none.
 struct ProductFiles {
-  /// The file of the run itself: what it began with stays, whoever resumes it, and wherever.
+  /// File of the run itself: its choices are kept by every resumption of the run, on any machine.
   std::filesystem::path run;
-  /// The folder of the user, for runs to come.
+  /// Folder of the user, for later runs.
   std::filesystem::path cache;
 };
 
-/// Collective over the world. Host-blocking: yes. Every rank computes products as the run's file
-/// says, then as the user's does, both as the first rank finds them; those of `calls` that neither
-/// names are timed, each rank its own, and of two choices for one product the lowest rank's counts,
-/// on all. The first rank keeps the list in use in the run's file, and what is new in the user's.
-/// Only what is new travels, from one rank of those that timed the same. A file that cannot be read
-/// or is damaged is as good as none, with a warning.
+/// Collective over the world. Host-blocking: yes. Every rank computes GEMMs by the choices in the
+/// run's file, then by those in the user's, both as the first rank reads them; those of `calls`
+/// that are in neither are timed, by each rank its own, and of two choices for one GEMM the lowest
+/// rank's is used on all. The first rank writes the list in use to the run's file, and new choices
+/// to the user's. Only new choices are exchanged, by one rank of those that timed the same. A file
+/// that cannot be read or is damaged is ignored, with a warning.
 void choose_products(device::GemmTuning& tuning, std::span<const device::GemmCall> calls,
                      const ProductFiles& files, comm::ProcessGroup& world);
 

@@ -6,12 +6,13 @@
 
 namespace trireme::train {
 
-/// Counts steps in a row whose loss or gradient norm is not finite (optimizer.skip_nonfinite). All
-/// ranks see the same numbers, so all come to the same verdict without a word.
+/// Counter of consecutive steps whose loss or gradient norm is not finite
+/// (optimizer.skip_nonfinite). All ranks see the same numbers, so all decide alike without
+/// communication.
 class NonfiniteSteps {
  public:
   enum class Verdict {
-    update,  ///< the gradients are good
+    update,  ///< the gradients are finite
     skip,    ///< parameters and moments stay as they are
     stop     ///< one more than may be skipped
   };
@@ -27,7 +28,7 @@ class NonfiniteSteps {
   std::int64_t in_a_row_ = 0;
 };
 
-/// The number; "nan" whatever its sign, which says nothing.
+/// Text of the number; "nan" whatever its sign, which has no meaning.
 std::string number_text(double value);
 
 }  // namespace trireme::train

@@ -12,19 +12,19 @@
 namespace trireme::train {
 namespace {
 
-/// How the fastest product is looked for. A side is large enough to leave the caches' edge effects
-/// behind (on a GPU, to fill it), and small enough for tens of milliseconds in all.
+/// Parameters of the search for the fastest GEMM. A side is large enough to make the caches' edge
+/// effects negligible (on a GPU, to fill it), and small enough for tens of milliseconds in all.
 struct Search {
   std::int64_t side;
-  /// Timed together: a GPU's launches count for little then.
+  /// Number of GEMMs that are timed together, so that a GPU's launches are negligible.
   int products_together;
-  /// Of these, the first warms up. More than `least` are measured while they are quick: where ranks
-  /// share cores they are not, and every start waits for the slowest rank.
+  /// Numbers of measurements, of which the first warms up. More than `least` are made while they
+  /// are quick: where ranks share cores they are not, and every start waits for the slowest rank.
   int least;
   int most;
 };
 constexpr Search on_host{768, 1, 3, 8};
-/// A GPU that has just left its idle clocks takes some milliseconds to reach the others.
+/// A GPU that has just left its idle clocks takes some milliseconds to reach its working clocks.
 constexpr Search on_gpu{4096, 4, 3, 8};
 constexpr std::chrono::milliseconds patience{40};
 
@@ -38,7 +38,7 @@ const char* precision_of(device::DType dtype) {
   return dtype == device::DType::bf16 ? "bf16" : "fp32";
 }
 
-/// FLOP/s that a data sheet promises for this rank's GPU; 0 where none is known.
+/// FLOP/s in the data sheet of this rank's GPU; 0 where none is known.
 double promised(const std::string& gpu, device::DType dtype) {
   return gpu.empty() ? 0 : device::data_sheet_flops(gpu, dtype).value_or(0);
 }
@@ -53,12 +53,11 @@ double fastest_product(device::Kernels& kernels, device::DType dtype) {
   const auto x = arena.allocate(dtype, {side, side});
   const auto w = arena.allocate(dtype, {side, side});
   const auto y = arena.allocate(dtype, {side, side});
-  // Numbers as training has them: on zeros or constants a GPU keeps a clock that it has nowhere
-  // else.
+  // Realistic values: on zeros or constants a GPU keeps a higher clock than in training.
   device::fill_random(kernels, x, 1, 1.0F);
   device::fill_random(kernels, w, 2, 0.02F);
   kernels.synchronize();
-  // The device's own clock: the host's would count launches and the wait for their end.
+  // Clock of the device: the host's would count launches and the wait for their end.
   const auto watch = kernels.device().stopwatch();
   double best = 0;
   const auto start = std::chrono::steady_clock::now();
@@ -102,7 +101,7 @@ Peak find_peak(const config::Config& config, device::Kernels& kernels, device::D
   // Without a GPU there is no name.
   const auto named = device::gpu_name(gpu_bus_id);
   const std::string gpu = named.ok() ? *named : "";
-  // Ranks may have GPUs of several kinds; one that is not known leaves no sum.
+  // Ranks may have GPUs of several kinds; one without a known peak leaves no sum.
   const double own = promised(gpu, dtype);
   float sums[] = {static_cast<float>(own), own > 0 ? 0.0F : 1.0F};
   world.all_reduce(device::Tensor(sums, device::DType::f32, {2}));

@@ -9,33 +9,34 @@
 
 namespace trireme::train {
 
-/// What MFU divides by.
+/// Denominator of MFU.
 struct Peak {
   enum class Kind {
     given,       ///< numerics.peak_flops
-    data_sheet,  ///< of GPUs that the table knows
+    data_sheet,  ///< of GPUs in the table of data sheets
     measured     ///< the fastest product: too low where the machine was busy meanwhile
   };
   Kind kind = Kind::measured;
   /// FLOP/s of all ranks together.
   double flops = 0;
-  /// Where the number comes from, for people.
+  /// Source of the number, for people.
   std::string source;
-  /// The fastest product of all ranks at once; 0 where none was measured.
+  /// FLOP/s of the fastest GEMM, of all ranks at once; 0 where none was measured.
   double product_flops = 0;
 
-  /// Both numbers, for the first lines of a run.
+  /// Text of both numbers, for the first lines of a run.
   std::string text() const;
 };
 
-/// FLOP/s of the fastest of several square products in the type of a run.
+/// FLOP/s of the fastest of several square GEMMs in the type of a run.
 double fastest_product(device::Kernels& kernels, device::DType dtype);
 
 /// Collective over the world: fastest_product() of all ranks, at once and together.
 double fastest_products(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world);
 
-/// Collective over the world. numerics.peak_flops (of one rank) times the ranks; else what the data
-/// sheets of all ranks' GPUs say; else what products reach. `gpu_bus_id` is empty without a GPU.
+/// Collective over the world. numerics.peak_flops (of one rank) times the ranks; else the sum over
+/// the data sheets of all ranks' GPUs; else the measured rate of GEMMs. `gpu_bus_id` is empty
+/// without a GPU.
 Peak find_peak(const config::Config& config, device::Kernels& kernels, device::DType dtype,
                const std::string& gpu_bus_id, comm::ProcessGroup& world);
 

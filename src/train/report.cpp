@@ -154,7 +154,7 @@ void Report::step(const StepRecord& record) {
   const double flops = settings_.flops_per_token * per_second;
   if (settings_.peak_may_be_beaten && flops > settings_.peak_flops) {
     settings_.peak_flops = flops;
-    // A machine whose products are slower than its steps will not be measured again and again.
+    // Limit: a machine whose GEMMs are slower than its steps must not be measured again and again.
     constexpr int most_measurements = 3;
     if (peaks_beaten_ < most_measurements) peak_is_beaten_ = true;
   }
@@ -200,7 +200,7 @@ void Report::raise_peak(std::int64_t step, double flops) {
 
 void Report::skipped(const StepRecord& record, std::int64_t in_a_row) {
   if (!settings_.speaks) return;
-  // JSON has no numbers for what is not finite: they are told as words.
+  // JSON has no numbers that are not finite: they are written as strings.
   append({{"kind", "event"},
           {"event", "skipped"},
           {"step", record.step},

@@ -10,11 +10,11 @@
 namespace trireme::train {
 namespace {
 
-/// Wishes of the first rank, below every reason to stop; they add up.
+/// Requests of the first rank other than stops, below every reason to stop; they add up.
 constexpr std::int32_t save_due = 1;
 constexpr std::int32_t peak_beaten = 2;
 
-/// How often the run directory is asked for a file STOP: shared file systems are slow to answer.
+/// Interval between checks for a file STOP in the run directory: shared file systems are slow.
 constexpr double stop_file_seconds = 1.0;
 
 base::Failure lost_lock(const std::filesystem::path& run) {

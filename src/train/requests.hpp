@@ -12,8 +12,8 @@
 
 namespace trireme::train {
 
-/// When a run saves by the clock. The first save of a start comes after a tenth of the interval:
-/// it proves early that the storage takes it, and what a job that dies young has done is kept.
+/// Times of saves by the clock. The first save of a start comes after a tenth of the interval: it
+/// proves early that the storage works, and keeps the work of a job that dies young.
 class SaveSchedule {
  public:
   using Clock = std::chrono::steady_clock;
@@ -28,7 +28,7 @@ class SaveSchedule {
     return interval_seconds_ > 0 &&
            std::chrono::duration<double>(now - last_).count() >= wait_seconds_;
   }
-  /// A save was done or tried.
+  /// Records that a save was done or tried.
   void saved(Clock::time_point now) {
     last_ = now;
     wait_seconds_ = interval_seconds_;
@@ -40,8 +40,8 @@ class SaveSchedule {
   Clock::time_point last_;
 };
 
-/// Why a run stops before its last step, as a number that ranks can agree on: nothing, one of the
-/// reasons below, or `first_signal` plus a signal. Where several hold, the largest counts.
+/// Reason why a run stops before its last step, as a number that ranks can agree on: none, one of
+/// the reasons below, or `first_signal` plus a signal. If several hold, the largest counts.
 struct Stop {
   static constexpr std::int32_t first_signal = 1 << 8;
   static constexpr std::int32_t time_limit = 1 << 16;
@@ -56,7 +56,7 @@ struct Stop {
   std::string text() const;
 };
 
-/// What the world around a run asks of it between two batches: signals, the file STOP, the nearing
+/// External requests to a run, checked between two batches: signals, the file STOP, the nearing
 /// time limit, the clock of its checkpoints.
 class Requests {
  public:
@@ -64,7 +64,7 @@ class Requests {
     std::filesystem::path directory;
     double save_every_minutes = 0;
     runtime::TimeLimit limit;
-    /// On the first rank alone; outlives the requests.
+    /// Lock of the run on the first rank, null on others; outlives the requests.
     const runtime::RunLock* lock = nullptr;
   };
   struct Answer {
@@ -76,15 +76,14 @@ class Requests {
 
   explicit Requests(Sources sources);
 
-  /// Collective over the world. Host-blocking: yes. The same answer on all ranks; the clock and the
-  /// files of the first one count, and its peak. `lead_seconds` before the time limit the run
-  /// stops; 0 never.
-  /// Throws AgreedError (launch) when another start has taken the run over. A stop, once asked for,
-  /// stays.
+  /// Collective over the world. Host-blocking: yes. The same answer on all ranks, from the clock,
+  /// the files and the peak of the first one. The run stops `lead_seconds` before the time limit; 0
+  /// never. A stop stays in all later answers. Throws AgreedError (launch) when another start has
+  /// taken the run over.
   const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten);
   const Answer& answer() const { return answer_; }
   /// Collective over the world. Host-blocking: yes. Fails on all ranks if the run's lock was lost
-  /// since they were asked.
+  /// since the last ask().
   void before_save(comm::ProcessGroup& world) const;
   void saved() { schedule_.saved(SaveSchedule::Clock::now()); }
 

@@ -13,7 +13,7 @@ namespace {
 using base::format;
 using base::number_text;
 
-/// Puts values in the place of `auto`; what somebody gave stays.
+/// Replaces `auto` by values; values that were given stay.
 class Resolution {
  public:
   explicit Resolution(const config::Config& config) : config_(config) {}

@@ -9,10 +9,10 @@ namespace trireme::train {
 /// The configuration with a model's values where its keys are `auto`, the architecture among them.
 config::Config with_model(const config::Config& config, const model::ModelConfig& model);
 
-/// The configuration with what its `auto` became for this run: the model's keys, the degree of data
-/// parallelism, batch and seeds, and the run's directory; model.from is empty, as nothing is read
-/// from there any more. What is found anew at each start or moment (threads, peak, newest step,
-/// lead of a signal) stays `auto`.
+/// Configuration in which this run's values replace `auto`: the model's keys, the degree of data
+/// parallelism, batch and seeds, and the run's directory; model.from is empty, as it is not read
+/// any more. Values that are determined anew at each start or moment (threads, peak, newest step,
+/// lead of a signal) stay `auto`.
 config::Config with_values(const config::Config& config, const engine::EngineOptions& options);
 
 }  // namespace trireme::train

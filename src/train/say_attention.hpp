@@ -6,8 +6,7 @@
 
 namespace trireme::train {
 
-/// Collective. Says by what attention is computed, and why not by what is faster; fails where
-/// nothing computes it.
+/// Collective. Logs which attention is used, and why not a faster one; fails where there is none.
 void say_attention(const device::Kernels& kernels, const engine::EngineOptions& options,
                    comm::ProcessGroup& world);
 

@@ -38,7 +38,8 @@ base::Result<model::ModelConfig> model_from(const config::Config& config) {
 
 namespace {
 
-/// Nothing that a run has made: a lock is not a run yet, and what failed leaves its last words.
+/// True if the directory has no files of a run: a lock is not a run yet, and a failed start leaves
+/// failure files.
 bool is_unused(const fs::path& directory) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
@@ -48,7 +49,7 @@ bool is_unused(const fs::path& directory) {
   return !error || error == std::errc::no_such_file_or_directory;
 }
 
-/// What the run needs of other folders becomes its own.
+/// Copies files of other folders that the run needs into its own.
 void write_run_files(const config::Config& config, const model::ModelConfig& model,
                      const fs::path& directory) {
   base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
@@ -68,7 +69,7 @@ base::Status refuse_used(const fs::path& directory) {
       directory.string()));
 }
 
-/// Other ranks wait meanwhile, and not for ever.
+/// Limits of the wait for the lock, because other ranks wait meanwhile.
 runtime::RunLock::Options lock_options(const config::Config& config) {
   runtime::RunLock::Options options;
   const auto patience = std::chrono::duration<double>(config.options().comm.timeout / 2);
@@ -86,7 +87,8 @@ base::Result<runtime::RunLock> open_run(const config::Config& config,
   const auto refusal = [&] {
     return start == Start::fresh ? refuse_used(directory) : base::Status{};
   };
-  // Before anything is touched; and again, because somebody may have been faster.
+  // Checked before anything is written; and again under the lock, because another start may have
+  // been faster.
   if (const auto refused = refusal(); !refused) return refused.failure();
   auto lock = runtime::RunLock::take(directory, job, lock_options(config));
   if (!lock) return lock.failure();

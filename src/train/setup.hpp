@@ -6,18 +6,18 @@
 
 namespace trireme::train {
 
-/// Makes the run directory this start's own, with what is known at the start: the configuration as
-/// resolved, the model, and the tokenizer. For the first rank alone. Nothing of a run that is
-/// refused is changed. `job` is Identity::job.
+/// Makes the run directory this start's own, with the files that are known at the start: the
+/// configuration as resolved, the model, and the tokenizer. On the first rank only. A run that is
+/// refused is not changed. `job` is Identity::job.
 base::Result<runtime::RunLock> open_run(const config::Config& config,
                                         const model::ModelConfig& model, Start start,
                                         const std::string& job);
 
-/// Every rank's log in a run that the first one has opened.
+/// Opens the log of every rank in a run that the first rank has opened.
 base::Status enter_run(const std::filesystem::path& directory, base::Rank rank);
 
-/// Collective over the world. Everything from another run or step, or the weights of a Hugging
-/// Face folder.
+/// Collective over the world. Loads the complete state of another run or step, or the weights of a
+/// Hugging Face folder.
 Progress start_from(const std::filesystem::path& path, engine::Engine& engine,
                     comm::ProcessGroup& world);
 

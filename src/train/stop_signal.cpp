@@ -31,7 +31,7 @@ base::File opened(int descriptor, const char* what) {
   return base::File::adopt(descriptor);
 }
 
-/// Ends the process as if nobody watched.
+/// Ends the process by SIGINT's default action.
 void end_at_once() {
   std::signal(SIGINT, SIG_DFL);
   const auto watched = watched_signals();

@@ -35,8 +35,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Before a save was seen: fp32 masters and two moments, over storage that takes 100 MB/s of each
-/// rank and 5 GB/s of all.
+/// Estimate until a save was timed: fp32 masters and two moments, over storage with 100 MB/s for
+/// each rank and 5 GB/s in all.
 double guess_save_seconds(const model::ModelConfig& model, int ranks) {
   const auto bytes = 12.0 * static_cast<double>(model::parameter_count(model));
   return bytes / std::min(1e8 * ranks, 5e9);
@@ -90,7 +90,7 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   resolved_ = with_values(config, options);
   open_run(session, model);
   cluster_.start_up.reached("run directory");
-  // Before arenas: timing takes memory of its own, and gives it back.
+  // Order: before arenas, because timing takes memory of its own, and frees it.
   if (auto* tuning = kernels.gemm_tuning(); tuning && !keys_.numerics.deterministic) {
     choose_products(*tuning, engine::gemm_calls_of(options),
                     {directory_ / "products.json", cluster.cache_folder}, world);
@@ -164,7 +164,7 @@ void Trainer::say_start(const model::ModelConfig& model) {
 
 void Trainer::say_where() const {
   const auto& binding = cluster_.binding;
-  // Into every rank's log file, where people look for the rank that Slurm calls task 5.
+  // Written to every rank's log file, where people look for the rank that Slurm calls task 5.
   base::log::write_once(
       base::log::Level::debug, "runtime",
       base::format("rank {} is task {} of {}{}; CPUs {} ({}){}", cluster_.rank.value(),
@@ -180,7 +180,7 @@ void Trainer::say_arenas() const {
   for (std::size_t index = 0; index < bytes.size(); ++index) {
     parts += base::format("{} {}, ", device::name(engine::all_purposes[index]), bytes[index]);
   }
-  // Into every rank's log file: what trireme plan says beforehand.
+  // Written to every rank's log file: the summary of trireme plan.
   base::log::write_once(
       base::log::Level::debug, "train",
       base::format("arenas held at most {}in all {} bytes", parts, engine::total_bytes(bytes)));
@@ -230,7 +230,7 @@ void Trainer::step() {
 }
 
 void Trainer::measure_peak_again() {
-  // A GPU's memory is full by now, and what a step reached is known.
+  // Not measured on a GPU: its memory is full by now, and the speed of its steps is known.
   const bool measures = kernels_.device().is_host();
   const double flops =
       measures ? fastest_products(kernels_, engine_->options().dtype, *cluster_.world) : 0;
@@ -239,7 +239,7 @@ void Trainer::measure_peak_again() {
 
 void Trainer::evaluate() {
   const auto begin = Clock::now();
-  // 0 means all that is held out.
+  // 0 means all held-out data.
   const auto batches = keys_.train.eval_batches;
   auto batch_begin = begin;
   const auto total = inference::evaluate_while(
@@ -247,7 +247,8 @@ void Trainer::evaluate() {
       batches == 0 ? std::numeric_limits<std::int64_t>::max() : batches, [&] {
         longest_batch_seconds_ = std::max(longest_batch_seconds_, seconds_since(batch_begin));
         batch_begin = Clock::now();
-        // A beaten peak is asked about between steps: its answer would be lost here.
+        // Peak is not requested here: it is handled between steps only, and its answer would be
+        // lost.
         requests_->ask(*cluster_.world, lead_seconds(), false);
         return !requests_->answer().stop;
       });
@@ -275,13 +276,13 @@ void Trainer::save_without_pruning() {
 }
 
 void Trainer::tidy() const {
-  // The first rank has the lock, until another start takes the run over: the last heartbeat may
-  // have been before that.
+  // The first rank holds the lock, unless another start has taken the run over, perhaps since the
+  // last heartbeat.
   if (!lock_ || lock_->is_lost_by_now()) return;
   const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
   const auto keep = keys_.checkpoint.keep_last;
   try {
-    // The lock is ours: whoever wrote them is dead.
+    // This start holds the lock: the processes that wrote them are dead.
     for (const auto& folder : checkpoint::collect_garbage(checkpoints, std::chrono::seconds{0})) {
       base::log::info("train", "removed '{}', which a save that was killed had left",
                       folder.filename().string());
@@ -298,7 +299,7 @@ void Trainer::save_or_go_on() {
   try {
     save();
   } catch (const comm::AgreedError& error) {
-    // Hours of work are worth more than one save: the disk may have room again at the next.
+    // A failed save is no reason to lose hours of work: the disk may have room again at the next.
     if (error.code() != base::ExitCode::checkpoint) throw;
     requests_->saved();
     report_->not_saved(progress_.step, error.what());
@@ -308,7 +309,7 @@ void Trainer::save_or_go_on() {
 void Trainer::save_if_due() {
   const auto every_steps = keys_.checkpoint.every_steps;
   const bool by_step = every_steps > 0 && progress_.step % every_steps == 0;
-  // The last step is saved by run(), which does not go on without.
+  // Last step: run() saves it, and fails if that fails.
   if ((by_step || requests_->answer().save) && progress_.step < keys_.train.steps) save_or_go_on();
 }
 
@@ -324,12 +325,12 @@ void Trainer::ask() {
 
 base::ExitCode Trainer::stop_in_order() {
   const auto stop = requests_->answer().stop;
-  // Before the first step there is nothing to save.
+  // Nothing to save before the first step.
   if (progress_.step > 0 && saved_step_ != progress_.step) save();
   report_->event("stop", progress_.step);
   base::log::info("train", "stopped after step {} by {}; {}start again to continue", progress_.step,
                   stop.text(), stop.for_good() ? "remove it and " : "");
-  // A job that requeues itself on 75 would find the file again, and again.
+  // A job that requeues itself on 75 would find the file STOP again, and again.
   return stop.for_good() ? base::ExitCode::done : base::ExitCode::requeue;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from a finished step and changes nothing of the training: start-up phases, memory,
-// the report and the job's comment.
+// Actions after a finished step that do not change the training: start-up phases, memory, the
+// report and the job's comment.
 #include "trireme/base/format.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -44,8 +44,8 @@ void Trainer::observe_start_up(const StepRecord& record) {
 }
 
 void Trainer::observe_memory() {
-  // Micro-batches are captured in the first steps: what their graphs took is known when none are
-  // any more.
+  // Micro-batches are captured in the first steps: the memory of their graphs is known when no more
+  // are captured.
   const auto captured = engine_->graph_use().captured;
   if (captured != graphs_seen_) {
     graphs_seen_ = captured;

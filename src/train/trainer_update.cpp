@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step's numbers make of it: an update, a step that is skipped, or the end of the run.
+// Decision on a step's numbers: an update, a step that is skipped, or the end of the run.
 #include "trireme/base/format.hpp"
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/train/trainer.hpp"
@@ -24,7 +24,7 @@ bool Trainer::update(const StepRecord& record) {
 }
 
 void Trainer::stop_before_update(const StepRecord& record) {
-  // Nothing has changed yet: the state is that of after the step before.
+  // Unchanged state: it is that of after the step before.
   --progress_.step;
   std::string kept = base::format("step {} is saved", progress_.step);
   if (progress_.step == 0) {

@@ -10,8 +10,8 @@
 
 namespace trireme::checkpoint {
 
-/// Whether the tensor can hold the box's elements: as many dimensions of the same lengths, or a
-/// contiguous run of the same element count.
+/// True if the tensor can hold the box's elements: it has the same dimensions, or is a contiguous
+/// run of the same element count.
 bool holds(const device::Tensor& tensor, const layout::Box& box);
 
 /// The runs of `part` that are contiguous both in a stored box (row-major, without gaps) and in

@@ -30,16 +30,16 @@ std::string step_folder_name(std::int64_t step);
 std::vector<StepFolder> list(const std::filesystem::path& checkpoints);
 
 enum class VerifyLevel {
-  quick,  ///< the manifest in full; the size of every file
-  full,   ///< and every byte of every file against its checksum
+  quick,  ///< all of the manifest; the size of every file
+  full,   ///< also every byte of every file against its checksum
 };
 
 /// Something wrong with a step folder.
 struct Damage {
   std::string file;
-  std::uint64_t begin = 0;  ///< byte range in the file; empty when the whole file is meant
+  std::uint64_t begin = 0;  ///< byte range in the file; empty for the whole file
   std::uint64_t end = 0;
-  std::vector<std::string> tensors;  ///< whose elements lie in that range
+  std::vector<std::string> tensors;  ///< tensors with elements in that range
   std::string text;                  ///< all of the above in words, with the remedy
 };
 struct VerifyReport {
@@ -55,21 +55,21 @@ VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level,
 base::Result<StepFolder> newest_verified(const std::filesystem::path& checkpoints,
                                          VerifyLevel level = VerifyLevel::full);
 
-/// From what people type: a step folder itself; a run folder or its checkpoints folder (then its
-/// newest verified step). Failures name what was looked for.
+/// Step that a path on the command line names: a step folder itself; a run folder or its
+/// checkpoints folder (then its newest verified step). Failures name the path that was searched.
 base::Result<StepFolder> find_step(const std::filesystem::path& path,
                                    VerifyLevel level = VerifyLevel::quick);
 
 /// Removes old steps but keeps the `keep_last` newest that verify (quickly); at least one. Steps
 /// that do not verify are not counted, and removed only when older than all those kept. The step
-/// `current`, which a run has just saved or loaded, stays in any case, and those above it are not
-/// touched and do not count: the run went back behind them because they are damaged. Returns what
-/// was removed. Throws Error (checkpoint).
+/// `current`, which a run has just saved or loaded, stays in any case, and those above it are
+/// neither touched nor counted: the run resumed before them because they are damaged. Returns the
+/// removed folders. Throws Error (checkpoint).
 std::vector<std::filesystem::path> prune(const std::filesystem::path& checkpoints, int keep_last,
                                          std::optional<std::int64_t> current = {});
 
-/// Removes the temporary folders of saves that never committed and that nobody has touched for
-/// `idle`. Returns what was removed.
+/// Removes the temporary folders of saves that never committed and that have not changed for
+/// `idle`. Returns the removed folders.
 std::vector<std::filesystem::path> collect_garbage(const std::filesystem::path& checkpoints,
                                                    std::chrono::seconds idle);
 

@@ -9,40 +9,41 @@
 
 namespace trireme::checkpoint {
 
-/// A box of a logical tensor that this rank holds and can write. Every rank names all that it
-/// holds, replicas too: save() finds them and writes each element once.
+/// Box of a logical tensor that this rank holds and can write. Every rank lists all that it holds,
+/// replicas too: save() detects them and writes each element once.
 ///
-/// Parameters have their names alone ("layers.0.mlp.up.weight"); what belongs to one has a purpose
-/// before it ("adamw.first_moment/layers.0.mlp.up.weight"). Allowed: letters, digits and "._-/:+".
+/// Parameters have only their names ("layers.0.mlp.up.weight"); tensors that belong to one have a
+/// prefix for their purpose ("adamw.first_moment/layers.0.mlp.up.weight"). Allowed: letters, digits
+/// and "._-/:+".
 struct SaveItem {
   std::string name;
   /// Shape of the whole tensor; one to four dimensions.
   layout::Shape shape;
-  /// Part that this rank holds; an item whose box is empty is passed over.
+  /// Part that this rank holds; an item whose box is empty is skipped.
   layout::Box box;
-  /// The box's elements: as many dimensions as the box (strided is welcome), or a contiguous
-  /// run of the same element count in row-major order. Its type is the type on disk.
+  /// Elements of the box: as many dimensions as the box (strides are allowed), or a contiguous run
+  /// of the same element count in row-major order. Its type is the type on disk.
   device::Tensor data;
 };
 
-/// A box of a logical tensor that this rank wants, and where to.
+/// Box of a logical tensor that this rank loads, and its destination.
 struct LoadItem {
   std::string name;
-  /// Must be the stored shape.
+  /// Shape, which must equal the stored one.
   layout::Shape shape;
   layout::Box box;
-  /// Like SaveItem::data. f32 and bf16 are converted into each other (nearest even); any other
-  /// difference from the stored type is refused.
+  /// Memory like SaveItem::data. f32 and bf16 are converted into each other (nearest even); any
+  /// other difference from the stored type is refused.
   device::Tensor destination;
 };
 
-/// A part of a tensor that one writer will write.
+/// Part of a tensor that is assigned to one writer.
 struct Assignment {
   std::size_t item = 0;  ///< index into that writer's items
   layout::Box box;       ///< inside the item's box
 };
 
-/// A box without its data: what ranks tell each other before a save.
+/// Box without its data: ranks exchange these before a save.
 struct HeldBox {
   std::string name;
   layout::Shape shape;

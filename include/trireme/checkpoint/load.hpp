@@ -47,17 +47,17 @@ struct LoadReport {
 LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadItem> items,
                 comm::ProcessGroup& world, const LoadOptions& options = {});
 
-/// This rank alone, of a step whose manifest it has read: for exports and other tools that take one
-/// tensor after another. Returns the bytes read, blocks in full. Throws Error (checkpoint) as
-/// load() does.
+/// Loads on this rank only, from a step whose manifest it has read: for exports and other tools
+/// that load one tensor after another. Returns the bytes read, blocks in full. Throws Error
+/// (checkpoint) as load() does.
 std::uint64_t load_alone(const std::filesystem::path& step_folder, const Manifest& manifest,
                          std::span<const LoadItem> items, const LoadOptions& options = {});
 
-/// Items that a rank wants of the checkpoint whose manifest this is.
+/// Choice of the items that a rank loads from the checkpoint with this manifest.
 using ChooseItems = std::function<std::vector<LoadItem>(const Manifest&)>;
 
-/// Collective over the group. Host-blocking: yes. load() of what people type (find_step): rank 0
-/// looks for it, so that a run that saves meanwhile cannot give the ranks different steps.
+/// Collective over the group. Host-blocking: yes. load() of a path on the command line (find_step):
+/// rank 0 resolves it, so that a run that saves meanwhile cannot give the ranks different steps.
 LoadReport load_from(const std::filesystem::path& path, const ChooseItems& choose_items,
                      comm::ProcessGroup& world, const LoadOptions& options = {});
 

@@ -36,8 +36,8 @@ struct StoredFile {
   std::vector<std::uint32_t> crc32c;  ///< one per block
 };
 
-/// The truth about one checkpoint. What read_manifest returns has been checked: digest, limits,
-/// every box inside its tensor, every byte range inside its file, no overlap, no gap.
+/// Content of one checkpoint. read_manifest returns checked ones: digest, limits, every box inside
+/// its tensor, every byte range inside its file, no overlap, no gap.
 struct Manifest {
   static constexpr std::int64_t format_version = 1;
   /// Length of manifest.json: readers refuse longer ones, and writers do not commit them.
@@ -63,8 +63,8 @@ struct Manifest {
 /// The text of manifest.json, its last member the SHA-256 of all bytes before it.
 std::string manifest_text(const Manifest& manifest);
 
-/// From untrusted text. The digest is compared before anything is parsed. Failures (checkpoint)
-/// name `source`.
+/// Manifest from untrusted text. The digest is compared before anything is parsed. Failures
+/// (checkpoint) name `source`.
 base::Result<Manifest> parse_manifest(std::string_view text, std::string_view source);
 
 /// Reads STEP_FOLDER/manifest.json; symbolic links and files above 256 MiB are refused.

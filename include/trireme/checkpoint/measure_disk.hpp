@@ -20,7 +20,7 @@ struct DiskOptions {
   /// Bytes of all ranks together; each writes a file with its share, in whole blocks of 1 MiB.
   std::uint64_t bytes = std::uint64_t{1} << 30;
   std::vector<DiskAccess> accesses{DiskAccess::buffered, DiskAccess::direct};
-  /// Threads of each rank; 0: as many as a checkpoint's writer takes.
+  /// Threads of each rank; 0: as many as a checkpoint's writer uses.
   int threads = 0;
   int repeats = 3;
 };
@@ -36,9 +36,9 @@ struct DiskMeasurement {
   double fastest_seconds;
 };
 
-/// Collective over the world; the same answer on every rank. What is read is compared with what
-/// was written. The files are removed in any case. A file system that does not take direct
-/// access is left out with a line in the log. Failures: base::Error (ExitCode::checkpoint).
+/// Collective over the world; the same result on every rank. The data read are compared with the
+/// data written. The files are removed in any case. A file system without direct access is skipped
+/// with a line in the log. Failures: base::Error (ExitCode::checkpoint).
 std::vector<DiskMeasurement> measure_disk(comm::ProcessGroup& world, const DiskOptions& options);
 
 }  // namespace trireme::checkpoint

@@ -25,7 +25,7 @@ class OutputFile {
   OutputFile(FileSystem& files, std::filesystem::path path, Kind kind);
 
   void allocate(std::uint64_t bytes);
-  /// All bytes, in spite of short counts and signals. Threads may write different ranges.
+  /// Writes all bytes, in spite of short counts and signals. Threads may write different ranges.
   void write(std::span<const std::byte> bytes, std::uint64_t offset);
   void start_writeback(std::uint64_t offset, std::uint64_t bytes);
   void read(std::span<std::byte> bytes, std::uint64_t offset) const;
@@ -39,7 +39,7 @@ class OutputFile {
   base::File file_;
 };
 
-/// A new file with this text, synced and closed; not yet its folder.
+/// Writes a new file with this text, synced and closed; its folder is not synced.
 void write_text(FileSystem& files, const std::filesystem::path& path, std::string_view text);
 void sync_folder(FileSystem& files, const std::filesystem::path& folder);
 

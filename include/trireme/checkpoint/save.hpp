@@ -21,7 +21,7 @@ struct SaveRequest {
   std::uint64_t tokens = 0;
   /// "trireme 0.1.0 (1a2b3c4)": for people; goes into the manifest.
   std::string tool_version;
-  /// Goes into the manifest as it is; rank 0's counts.
+  /// State that the manifest stores unchanged; only rank 0's is used.
   base::Json state;
   std::vector<SaveItem> items;
 };
@@ -35,16 +35,16 @@ struct SaveOptions {
 struct SaveReport {
   std::filesystem::path folder;     ///< the committed step folder
   std::uint64_t payload_bytes = 0;  ///< of all tensors, each element once
-  std::uint64_t written_bytes = 0;  ///< of it, by this rank
+  std::uint64_t written_bytes = 0;  ///< written by this rank
   double seconds = 0;
 };
 
-/// Collective over the group. Host-blocking: yes. About how long manifest.json of a save of such
-/// items would be (their values do not count), which `replicas` ranks hold alike. The same on all
+/// Collective over the group. Host-blocking: yes. Approximate length of manifest.json for a save of
+/// such items (their values are not read), which `replicas` ranks hold alike. The same on all
 /// ranks.
 std::uint64_t predict_manifest_bytes(std::span<const SaveItem> items, int replicas,
                                      comm::ProcessGroup& world);
-/// Refuses (usage) what readers would refuse.
+/// Refuses (usage) a length that readers would refuse.
 base::Status check_manifest_bytes(std::uint64_t predicted);
 
 /// Collective over the group. Host-blocking: yes. When it returns, the checkpoint is committed

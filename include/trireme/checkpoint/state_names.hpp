@@ -12,7 +12,7 @@ inline bool is_moment(std::string_view name) {
   return name.find('/') != std::string_view::npos;
 }
 
-/// What `state.optimizer` of a manifest says when there are parameters alone.
+/// Value of `state.optimizer` in a manifest that has only parameters.
 inline constexpr const char* fresh_optimizer = "fresh";
 
 inline bool has_fresh_optimizer(const Manifest& manifest) {

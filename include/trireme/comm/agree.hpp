@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-/// All ranks go on together or none does. At fixed points only: configuration, binding, device,
-/// groups, before each commit.
+/// Agreement: all ranks go on together or all throw. At fixed points only: configuration, binding,
+/// device, groups, before each commit.
 namespace trireme::comm {
 
 /// Collective over the group. Host-blocking: yes. If any rank failed, all throw
@@ -20,16 +20,16 @@ namespace trireme::comm {
 /// failed too.
 void agree(ProcessGroup& group, const base::Status& status);
 
-/// The same for a rank that has a value if it succeeded.
+/// Agreement of ranks that each have a value if they succeeded.
 template <typename T>
 T agree(ProcessGroup& group, base::Result<T> result) {
   agree(group, result.ok() ? base::Status{} : base::Status{result.failure()});
   return std::move(result).value();
 }
 
-/// What `action` throws, as this rank's status; a PeerError goes on, because peers that are lost
-/// cannot be agreed with. Only for actions without collectives: one that fails in the middle of a
-/// collective leaves peers waiting.
+/// Status of this rank that holds what `action` throws. A PeerError is rethrown, because lost ranks
+/// cannot take part in an agreement. Only for actions without collectives: one that fails in the
+/// middle of a collective leaves its peers waiting.
 template <typename F>
 base::Status status_of(F&& action) {
   try {

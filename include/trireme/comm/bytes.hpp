@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-/// Collectives over texts and other bytes of any length: nothing is cut. Memory and traffic grow
-/// with the ranks times the longest rank's bytes (all_gather_bytes), so that what only some ranks
-/// know is better broadcast by those.
+/// Collectives over texts and other bytes of any length: nothing is truncated. Memory and traffic
+/// of all_gather_bytes grow with the number of ranks times the longest contribution, so data of
+/// only a few ranks is better broadcast by those.
 namespace trireme::comm {
 
-/// Collective over the group. Host-blocking: yes. Everybody's bytes, by position.
+/// Collective over the group. Host-blocking: yes. The bytes of every rank, by position.
 std::vector<std::string> all_gather_bytes(ProcessGroup& group, std::string_view mine);
 
 /// Collective over the group. Host-blocking: yes. The bytes of position `root`, everywhere; those

@@ -21,35 +21,36 @@ enum class Collective {
 };
 /// "all_reduce", "reduce_scatter"…
 const char* name(Collective collective);
-/// From such a name, or "auto", "mpi", "shared", "library".
+/// Value of a name as name() gives it, or "auto", "mpi", "shared", "library".
 base::Result<Collective> collective_named(std::string_view name);
 base::Result<Backend> backend_named(std::string_view name);
 
 struct MeasureOptions {
   Collective collective = Collective::all_reduce;
-  /// Of the whole array on one rank; rounded down to whole numbers for each rank, at least one.
+  /// Size of the whole array on one rank; rounded down to whole numbers for each rank, at least
+  /// one.
   std::size_t bytes = std::size_t{16} << 20;
   /// f32 or bf16.
   device::DType dtype = device::DType::f32;
-  /// Measured turn about, so that a busy machine disturbs all alike.
+  /// Backends, measured alternately, so that a busy machine disturbs all alike.
   std::vector<Backend> backends{Backend::shared, Backend::mpi, Backend::library};
   int repeats = 30;
   double timeout_seconds = 600;
 };
 
-/// By how much the bytes of the whole array per second are multiplied for the rate at which the
-/// slowest link of any algorithm must move data, as nccl-tests defines it ("busbw",
-/// doc/PERFORMANCE.md there): 2 (n - 1) / n for an all-reduce, (n - 1) / n where each rank keeps or
-/// brings its own part, 1 for a broadcast and for messages.
+/// Factor from the whole array's bytes per second to the rate at which the slowest link of any
+/// algorithm must move data, as nccl-tests defines it ("busbw", doc/PERFORMANCE.md there): 2 (n -
+/// 1) / n for an all-reduce, (n - 1) / n where each rank keeps or contributes its own part, 1 for a
+/// broadcast and for messages.
 double bus_factor(Collective collective, int ranks);
 
 struct Measurement {
   Collective collective;
-  /// What served: "shared", "mpi", "library", "staged", "nccl", or "local" for one rank.
+  /// Backend that was used: "shared", "mpi", "library", "staged", "nccl", or "local" for one rank.
   std::string backend;
-  /// Of the group.
+  /// Size of the group.
   int ranks;
-  /// Of the whole array on one rank.
+  /// Size of the whole array on one rank.
   std::size_t bytes;
   /// Median and fastest over repeats, of the slowest rank in each.
   double seconds;
@@ -60,12 +61,12 @@ struct Measurement {
   double bus_rate() const { return algorithm_rate() * bus_factor(collective, ranks); }
 };
 
-/// Collective over the world; the same answer on every rank, one for each backend. Every result
-/// is compared with the one that is due: a wrong one ends in base::Error (ExitCode::peer).
+/// Collective over the world; the same answer on every rank, one for each backend. Every result is
+/// compared with the expected one: a wrong one ends in base::Error (ExitCode::peer).
 std::vector<Measurement> measure(MpiRuntime& mpi, const MeasureOptions& options);
 
-/// The same of groups that exist, which have the same members and take tensors of `device`; the
-/// options' backends do not count. Collective over `meeting` (host memory), which all groups of one
+/// Measurement of existing groups, which have the same members and take tensors of `device`; the
+/// options' backends are ignored. Collective over `meeting` (host memory), which all groups of one
 /// axis share, so that they run at once, as in training: the slowest of all ranks counts.
 std::vector<Measurement> measure(ProcessGroup& meeting, device::Device& device,
                                  const std::vector<std::unique_ptr<ProcessGroup>>& groups,

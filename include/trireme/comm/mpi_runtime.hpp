@@ -23,61 +23,62 @@ enum class Backend {
 /// "auto", "mpi", "shared", "library".
 const char* name(Backend backend);
 
-/// How ranks that share memory put there what a peer reads next. Past their caches is twice as fast
-/// where the two share none, and slower where they do.
+/// Store instructions with which ranks write shared memory that a peer reads next. Non-temporal
+/// stores are twice as fast where the two share no cache, and slower where they do.
 enum class Stores {
-  measured,  ///< both ways are timed when the group is made, and all members use the faster
+  measured,  ///< both kinds are timed when the group is made; all members use the faster
   ordinary,
   streaming
 };
 
 struct GroupOptions {
   Backend backend = Backend::automatic;
-  /// How long any wait may last.
+  /// Deadline of every wait.
   double timeout_seconds = 600;
   Stores stores = Stores::measured;
 };
 
-/// A process as its launcher numbered it, with its own word about itself.
+/// Process under the launcher's number, with the text that it sent before ranks were numbered.
 struct LaunchedProcess {
   std::string node;
   std::string word;
 };
 
-/// How processes become ranks; as the launcher numbered them, unless asked otherwise.
+/// Mapping of processes to ranks; the launcher's order unless `order` is set.
 struct Numbering {
-  /// At most longest_word bytes; what is longer counts as empty.
+  /// Text of this process for `order`, at most longest_word bytes; a longer one is sent as empty.
   std::string word;
-  /// By rank: which process becomes it. Gets all processes in the launcher's order, and must answer
-  /// alike on all of them; what is no permutation changes nothing.
+  /// Permutation that gives the process of each rank. Is called with all processes in the
+  /// launcher's order and must return the same on all of them; a result that is not a permutation
+  /// is ignored.
   std::function<std::vector<int>(const std::vector<LaunchedProcess>&)> order;
 
   static constexpr std::size_t longest_word = 511;
 };
 
-/// Who says aloud how a run failed.
+/// Ranks that report a failed run on stderr.
 enum class Voice {
-  every_rank,  ///< each has met something of its own
-  first_rank   ///< all have met the same: rank 0 speaks, and the others' words are in their logs
+  every_rank,  ///< each failed for a reason of its own
+  first_rank   ///< all failed alike: rank 0 reports, the others write to their logs
 };
 
-/// How a rank failed, for whoever writes it down.
+/// Failure of a rank, as on_failure()'s listener gets it.
 struct RankFailure {
   base::ExitCode code = base::ExitCode::internal;
-  /// What this rank met: "all_reduce number 7 of process group 'dp' cannot finish: …".
+  /// Error on this rank: "all_reduce number 7 of process group 'dp' cannot finish: …".
   std::string text;
-  /// What went wrong at first: "rank 3 (process 4711 on n2) died …".
+  /// Root cause: "rank 3 (process 4711 on n2) died …".
   std::string cause;
-  /// The rank that failed first, as far as this one knows; itself when nobody else did.
+  /// Rank that failed first, as far as this one has been notified; itself when no other failed.
   base::Rank first;
   std::string host;
-  /// What the launcher calls that rank (Slurm's task): the same number unless ranks were reordered;
-  /// -1 when it is not known.
+  /// Launcher's number of the rank in `first` (Slurm's task): the same number unless ranks were
+  /// reordered; -1 when it is not known.
   int first_task = -1;
   /// Operation and group when a collective failed.
   Absence absence;
   Voice voice = Voice::every_rank;
-  /// How many ranks failed alike, where voice is that of the first rank.
+  /// Number of ranks that failed alike, where voice is first_rank.
   int failed_count = 1;
   /// The room of the source that failed: "config".
   std::string room = "runtime";
@@ -85,15 +86,15 @@ struct RankFailure {
 
 struct StartOptions {
   Numbering numbering = {};
-  /// How long MPI's own calls that wait for all ranks may last (MPI_Init, communicators, first
-  /// connections, MPI_Finalize): they have no deadline. One that reaches it ends this rank (exit
-  /// code 5; in MPI_Finalize that of the run) and says which call, where, and who of this node is
+  /// Deadline for MPI's own calls that wait for all ranks (MPI_Init, communicators, first
+  /// connections, MPI_Finalize), which have none. At the deadline this rank ends (exit code 5; in
+  /// MPI_Finalize that of the run) and logs the call, the host, and the ranks of this node that are
   /// missing. Zero or less: none.
   double timeout_seconds = 300;
 };
 
-/// Owner of MPI: starts it, says who this rank is, makes process groups, and ends it. One per
-/// process, on the thread that will communicate; groups die before it.
+/// Owner of MPI: starts it, numbers this rank, makes process groups, and finalizes it. One per
+/// process, on the thread that will communicate; outlives the groups.
 class MpiRuntime {
  public:
   /// Throws base::Error (ExitCode::launch) when MPI gives less than MPI_THREAD_FUNNELED.
@@ -103,7 +104,7 @@ class MpiRuntime {
   /// Finalizes, but not while unwinding: peers may be waiting elsewhere.
   ~MpiRuntime();
 
-  /// How long this object took to start, and MPI_Init alone.
+  /// Seconds that this object took to start, and MPI_Init alone.
   double start_seconds() const { return start_seconds_; }
   double init_seconds() const { return init_seconds_; }
 
@@ -119,30 +120,31 @@ class MpiRuntime {
   /// Position of this node in the order of each node's lowest rank, and the number of nodes.
   base::NodeRank node_rank() const;
   int node_count() const;
-  /// As MPI calls it: the host name.
+  /// Host name, as MPI gives it.
   const std::string& node_name() const;
 
-  /// Collective over `ranks` (world ranks by position, this one among them) and nobody else.
+  /// Collective over `ranks` (world ranks by position, this one among them) and no others.
   /// Host-blocking: yes. PeerError names the members that did not come.
   std::unique_ptr<ProcessGroup> make_group(std::string name, std::vector<base::Rank> ranks,
                                            const GroupOptions& options = {});
-  /// The same with all ranks.
+  /// Group of all ranks; see make_group().
   std::unique_ptr<ProcessGroup> make_world(const GroupOptions& options = {});
 
-  /// What this rank waits for, as its neighbours see it: "waiting in barrier number 3 of process
-  /// group 'dp'". Empty while it computes, and on a rank without neighbours. From any thread.
+  /// Operation that this rank waits in, as its neighbours read it: "waiting in barrier number 3 of
+  /// process group 'dp'". Empty while it computes, and on a rank without neighbours. From any
+  /// thread.
   std::string activity() const;
 
-  /// What drives all operations of this process, for groups of this room.
+  /// Progress engine of all operations of this process, for groups of this room.
   ProgressEngine& progress();
 
-  /// Told once in a failed run, before this rank ends and after its peers know; must not
-  /// communicate. What it throws is logged.
+  /// Listener that is called once in a failed run, before this rank ends and after its peers have
+  /// been notified; must not communicate. Its exceptions are logged.
   void on_failure(std::function<void(const RankFailure&)> listener);
 
-  /// Runs the program; its exit code. What nobody caught ends this rank with its code, logged,
-  /// and the peers learn of it at once instead of hanging. Only an AgreedError, which all ranks
-  /// throw together, lets MPI end in good order.
+  /// Runs the program; returns its exit code. An uncaught exception is logged and ends this rank
+  /// with its code, and the peers are notified at once instead of hanging. Only an AgreedError,
+  /// which all ranks throw together, lets MPI finalize in good order.
   template <typename F>
   base::ExitCode run(F&& body) {
     try {
@@ -155,7 +157,7 @@ class MpiRuntime {
  private:
   class State;
 
-  /// From here on a deadline ends this rank with the run's own code.
+  /// Sets `code`, the run's own, as the exit code at a deadline of MPI_Finalize; returns it.
   static base::ExitCode note_end(base::ExitCode code);
   base::ExitCode end_in_failure(const std::exception_ptr& error);
 

@@ -19,7 +19,7 @@ class ParentCommunicator;
 /// NCCL as this process has found it.
 struct NcclLibrary {
   const nccl::Api* api = nullptr;
-  /// As the library tells it: 22809.
+  /// Version number as the library returns it: 22809.
   int version = 0;
   std::string path;
 };
@@ -29,25 +29,26 @@ base::Result<NcclLibrary> load_nccl();
 /// "2.28.9".
 std::string nccl_version_text(int version);
 
-/// What NCCL is told of memory that collectives use again and again (comm.register_buffers).
+/// Registration with NCCL of memory that collectives use again and again (comm.register_buffers).
 enum class NcclRegistration {
   none,
-  /// Its place (NCCL 2.19): the network and other GPUs then reach it without a copy.
+  /// Buffer registration (NCCL 2.19): the network and other GPUs then reach the memory without a
+  /// copy.
   buffers,
-  /// Memory that NCCL has allocated, as windows that all ranks of a node see (NCCL 2.27); other
-  /// memory, or an older NCCL, as `buffers`.
+  /// Symmetric windows over memory that NCCL has allocated, mapped by all ranks of a node (NCCL
+  /// 2.27); other memory, or an older NCCL, as `buffers`.
   windows
 };
 
 struct NcclOptions {
   double timeout_seconds = 600;
-  /// NCCL's start goes through the rank that made its id: above this many ranks there are several
-  /// ids, where the library takes several (2.23).
+  /// Number of ranks above which NCCL is initialized with several ids, where the library takes
+  /// several (2.23): all ranks that share an id connect to the rank that made it.
   int ranks_per_id = 256;
-  /// Where NCCL's RAS (since 2.24) is asked when an operation fails: "localhost:28028", as in
-  /// NCCL_RAS_ADDR. Empty: nowhere.
+  /// Address of NCCL's RAS (since 2.24), which is queried when an operation fails:
+  /// "localhost:28028", as in NCCL_RAS_ADDR. Empty: no query.
   std::string ras_address = {};
-  /// For warnings when an operation fails; outlives the groups. May be null.
+  /// Source of NCCL's warnings for a failed operation; outlives the groups. May be null.
   const NcclLog* log = nullptr;
   NcclRegistration registration = NcclRegistration::buffers;
 };
@@ -58,10 +59,11 @@ struct NcclOptions {
 /// rounded at every addition. A reduce-scatter followed by an all-gather still equals an all-reduce
 /// bitwise, where the array has equal parts. Collectives of a group run on a stream of its own, so
 /// that they overlap with kernels; messages between two members run on one more for each direction,
-/// whose communicator the first message makes. Works that a stream waits for leave their end to the
-/// device. Waits have the deadline of the options, those of a stream too, from when the device has
-/// come to them; an error that NCCL meets later ends the next poll or wait, be it for the device
-/// (PeerError). After either, the group is aborted and of no more use.
+/// whose communicator the first message makes. Works with a stream-ordered wait leave their end to
+/// the device. Waits have the deadline of the options, stream-ordered ones too, from when the
+/// device has reached them; an error that NCCL detects later is thrown by the next poll or wait,
+/// also by a wait for the device (PeerError). After either, the group is aborted and cannot be used
+/// any more.
 class NcclGroups {
  public:
   /// Collective over `host`, whose group meets this call. Host-blocking: yes. The device outlives
@@ -73,8 +75,8 @@ class NcclGroups {
   ~NcclGroups();
 
   /// Collective over all ranks. Host-blocking: yes. Sums one number of each rank, and compares:
-  /// NCCL opens its ways to others with the first operation, not before. Throws base::Error
-  /// (ExitCode::peer) where the sum is wrong.
+  /// NCCL connects to peers in the first operation, not before. Throws base::Error (ExitCode::peer)
+  /// where the sum is wrong.
   void try_out();
 
   /// Collective over all ranks, each with its group of the same axis, or with null where it has

@@ -9,9 +9,9 @@
 
 namespace trireme::comm {
 
-/// The same device, whose arenas for these purposes NCCL allocates: only such memory can be a
-/// symmetric window. Null where the library has no such windows (before 2.27). All arenas die
-/// before `device`.
+/// Device whose arenas for these purposes NCCL allocates, otherwise like `device`: only such memory
+/// can be a symmetric window. Null where the library has no such windows (before 2.27). All arenas
+/// die before `device`.
 std::unique_ptr<device::Device> with_nccl_memory(device::Device& device, const NcclLibrary& library,
                                                  std::vector<device::Purpose> purposes);
 

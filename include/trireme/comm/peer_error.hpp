@@ -10,7 +10,7 @@
 
 namespace trireme::comm {
 
-/// What a wait knew when it gave up.
+/// State of a wait when it gave up.
 struct Absence {
   /// "all_reduce", "receive from rank 3"…; empty when no operation was under way.
   std::string operation;
@@ -24,13 +24,14 @@ struct Absence {
   /// Node of the first of them, when known.
   std::string host;
   double waited_seconds = 0;
-  /// What went wrong, without what this rank was doing: "rank 3 (…) died".
+  /// Root cause, without the operation of this rank: "rank 3 (…) died".
   std::string cause;
-  /// What the library beneath says itself, a line each: NCCL's warnings, and what its RAS finds.
+  /// Diagnosis of the library beneath, a line each: NCCL's warnings, and the findings of its RAS.
   std::vector<std::string> account = {};
 };
 
-/// A peer did not come before the deadline, died, or said that it failed (ExitCode::peer).
+/// Error of a wait for a peer that missed the deadline, died, or reported a failure
+/// (ExitCode::peer).
 class PeerError : public base::Error {
  public:
   PeerError(const std::string& text, Absence absence,
@@ -43,8 +44,8 @@ class PeerError : public base::Error {
   Absence absence_;
 };
 
-/// All ranks of a group fail together at the same place (comm::agree), so that the end can be
-/// orderly when the group is the world: nobody is left waiting.
+/// Error that all ranks of a group throw together at the same place (comm::agree), so that the
+/// program can end in good order when the group is the world: no rank is left waiting.
 class AgreedError : public base::Error {
  public:
   AgreedError(const base::Failure& failure, base::Rank first, int group_size, int failed_count = 1,
@@ -56,9 +57,9 @@ class AgreedError : public base::Error {
 
   /// The lowest rank that failed.
   base::Rank first() const { return first_; }
-  /// How many ranks throw this.
+  /// Number of ranks that throw this.
   int group_size() const { return group_size_; }
-  /// How many of them failed with this very text.
+  /// Number of them that failed with this very text.
   int failed_count() const { return failed_count_; }
 
  private:

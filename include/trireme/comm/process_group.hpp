@@ -13,10 +13,10 @@ namespace trireme::comm {
 
 enum class ReduceOp { sum, max };
 
-/// A collective or a message under way. Waiting has the group's deadline; a peer that does not
-/// come ends in base::Error (ExitCode::peer) that names operation, group, sequence number and
-/// the missing ranks. A Work must be waited for, by the host or by a stream (`wait_on_stream`);
-/// dropping one that is under way is a defect.
+/// Collective or message under way. A wait has the group's deadline; a peer that does not come ends
+/// in base::Error (ExitCode::peer) that names operation, group, sequence number and the missing
+/// ranks. A Work must be waited for, by the host or the stream; dropping one that is under way is a
+/// defect.
 class Work {
  public:
   class Operation {
@@ -26,9 +26,10 @@ class Work {
     virtual bool poll() = 0;
     /// Blocks until done or the deadline.
     virtual void wait() = 0;
-    /// Whether it is done, without making progress.
+    /// Completion state, without making progress.
     virtual bool done() const = 0;
-    /// See Work::wait_on_stream. Whoever can leave its end to the device keeps `self` until then.
+    /// See Work::wait_on_stream. An operation that can leave its end to the device keeps `self`
+    /// until then.
     virtual void wait_on_stream(std::unique_ptr<Operation> self) { self->wait(); }
   };
 
@@ -44,31 +45,33 @@ class Work {
     if (operation_) operation_->wait();
     operation_.reset();
   }
-  /// Leaves the rest to the device: what is issued to it from now on finds the tensors as a wait
-  /// would leave them, and may change them. The host must not touch them before it has waited for
-  /// the device. It waits here only until the device knows what it is to do: for peers to say that
-  /// they are there, in messages, never for data. Operations of host memory, and those whose data
-  /// go through it, are waited for. The deadline holds and errors come as they do in wait(), while
-  /// the host waits for the device or for another operation.
+  /// Stream-ordered wait: work issued to the device from now on finds the tensors as wait() would
+  /// leave them, and may change them. The host must not touch them before it has waited for the
+  /// device. Blocks the host only until the operation is enqueued, which may take a handshake with
+  /// peers but never waits for data; operations on host memory, and those whose data go through it,
+  /// are waited for. The deadline holds, and errors are thrown as in wait(), while the host waits
+  /// for the device or for another operation.
   void wait_on_stream() {
     if (auto* const operation = operation_.get()) operation->wait_on_stream(std::move(operation_));
     operation_.reset();
   }
-  /// For whoever is called while progress is made: that of others may have ended this.
+  /// Completion state, for callers inside the progress engine: progress of other operations may
+  /// have completed this one.
   bool done() const { return !operation_ || operation_->done(); }
 
  private:
   std::unique_ptr<Operation> operation_;
 };
 
-/// Whether members' operations work at the same distances from the begin of what they registered.
+/// Offsets into the registered memory at which the members' operations work.
 enum class Offsets {
-  own,  ///< whatever their shapes give
+  own,  ///< whatever each member's shapes give
   same  ///< their shapes are the same, so these are, too
 };
 
-/// Memory that a group's library knows, as long as this lives. Dies before the group and before the
-/// memory, when no operation on that memory is under way, or after what is under way has failed.
+/// Registration of memory with a group's library, for the lifetime of this object. Destroyed before
+/// the group and before the memory, when no operation on that memory is under way, or after the one
+/// under way has failed.
 class Registration {
  public:
   Registration() = default;
@@ -77,12 +80,12 @@ class Registration {
   virtual ~Registration() = default;
 };
 
-/// Ordered ranks of one axis and how they talk. All members call the same collectives in the
-/// same order. Reductions of bf16 add in fp32 and round once; every sum is taken in the order
-/// of the ranks (0 + 1 + 2 …) whatever the backend (but `nccl`, see nccl.hpp, and `library`, the
-/// MPI library's own, which exists to be compared with), so backends agree bitwise, and a
-/// reduce-scatter followed by an all-gather equals an all-reduce bitwise. Tensors are contiguous
-/// and stay untouched by the caller until the Work is done.
+/// Ordered ranks of one axis and their communication. All members call the same collectives in the
+/// same order. Reductions of bf16 add in fp32 and round once; every sum is taken in the order of
+/// the ranks (0 + 1 + 2 …) whatever the backend (except `nccl`, see nccl.hpp, and `library`, the
+/// MPI library's own, which exists for comparison), so backends agree bitwise, and a reduce-scatter
+/// followed by an all-gather equals an all-reduce bitwise. Tensors are contiguous and stay
+/// untouched by the caller until the Work is done.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
@@ -92,18 +95,18 @@ class ProcessGroup {
   /// World ranks of the members, by position.
   const std::vector<base::Rank>& ranks() const { return ranks_; }
   int size() const { return static_cast<int>(ranks_.size()); }
-  /// This process's position.
+  /// Position of this process.
   int rank() const { return rank_; }
   /// "local", "dry-run", "mpi", "shared", "staged", "nccl".
   virtual const char* backend() const = 0;
-  /// The same members for tensors in host memory: this group, unless its tensors lie on a device.
-  /// Its collectives and this group's have one order.
+  /// Group of the same members for tensors in host memory: this group, unless its tensors lie on a
+  /// device. Its collectives and this group's have one order.
   virtual ProcessGroup& host_group() { return *this; }
 
   /// Collective over the group. Host-blocking: no. In place.
   virtual Work start_all_reduce(const device::Tensor& x, ReduceOp op) = 0;
   /// Collective over the group. Host-blocking: no. `whole` is size() equal parts, `part` becomes
-  /// the sum of everybody's part number rank(). `part` may be that part of `whole`.
+  /// the sum over the members of their part number rank(). `part` may be that part of `whole`.
   virtual Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part) = 0;
   /// Collective over the group. Host-blocking: no. `part` may be its place inside `whole`.
   virtual Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) = 0;
@@ -111,29 +114,29 @@ class ProcessGroup {
   virtual Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) = 0;
   /// Collective over the group. Host-blocking: no.
   virtual Work start_broadcast(const device::Tensor& x, int root) = 0;
-  /// Messages between two members match by (peer, tag) in the order of their start; the
-  /// receiver knows the size. Host-blocking: no.
+  /// Messages between two members match by (peer, tag) in the order of their start; the receiver
+  /// must pass the exact size. Host-blocking: no.
   virtual Work start_send(const device::Tensor& x, int peer, int tag) = 0;
   virtual Work start_receive(const device::Tensor& x, int peer, int tag) = 0;
   /// Collective over the group. Host-blocking: yes.
   virtual void barrier() = 0;
-  /// Collective over the group. Host-blocking: yes. Says that collectives will work in this memory
-  /// again and again, so that GPUs and network are told of it once; its parts may be used as
-  /// before. What one member registers for a collective all do, or none. Null where the group has
-  /// nobody to tell.
+  /// Collective over the group. Host-blocking: yes. Registers memory in which collectives will work
+  /// again and again with GPUs and network, once; its parts may be used as before. Either all
+  /// members register a collective's memory or none does. Null for a group whose library has no
+  /// registration.
   virtual std::unique_ptr<Registration> register_memory(const device::Tensor& memory,
                                                         Offsets offsets) {
     static_cast<void>(memory), static_cast<void>(offsets);
     return nullptr;
   }
-  /// The same for messages. Host-blocking: no. Both ends of a message have registered its memory,
-  /// or neither has.
+  /// Registration of memory for messages; see register_memory(). Host-blocking: no. Both ends of a
+  /// message have registered its memory, or neither has.
   virtual std::unique_ptr<Registration> register_for_messages(const device::Tensor& memory) {
     static_cast<void>(memory);
     return nullptr;
   }
 
-  // The same, blocking; a device's tensors need no more than wait_on_stream().
+  // Blocking forms of the above; a device's tensors need no more than wait_on_stream().
   void all_reduce(const device::Tensor& x, ReduceOp op = ReduceOp::sum) {
     start_all_reduce(x, op).wait();
   }
@@ -160,14 +163,14 @@ class ProcessGroup {
   int rank_ = 0;
 };
 
-/// One rank: collectives copy, messages to oneself match.
+/// Group of one rank: collectives copy, and messages to oneself match.
 std::unique_ptr<ProcessGroup> make_local_group(std::string name, base::Rank self);
 
 enum class DryRunData {
   mirrored,  ///< the pretended ranks hold the same data as this one
   untouched  ///< tensors come from measuring arenas: nothing is read or written
 };
-/// One process pretends to be rank `rank` of `ranks`.
+/// Group of one process that stands in for rank `rank` of `ranks`.
 std::unique_ptr<ProcessGroup> make_dry_run_group(std::string name, std::vector<base::Rank> ranks,
                                                  int rank, DryRunData data);
 

@@ -18,13 +18,13 @@ struct DatasetOptions {
   std::int32_t sequence_length = 0;
   std::uint64_t seed = 0;
   bool shuffle = true;
-  /// Ids must lie below this (model.vocab_size); 0 when there is no model to ask.
+  /// Upper limit of ids (model.vocab_size); 0 without a model.
   std::int32_t vocab_size = 0;
 };
 
 /// Token files as one endless series of samples, whose order is a pure function of (seed, epoch,
-/// global sample index): the same for every number of ranks, and where training stands is one
-/// 64-bit number. Nothing of the order is stored; finding any sample takes the same time.
+/// global sample index): the same for every number of ranks, and the position of training is one
+/// 64-bit number. The order is computed, not stored; finding any sample takes the same time.
 ///
 /// Sample s of a source is its tokens [s * sequence_length, (s + 1) * sequence_length + 1): the
 /// last token is the next sample's first, so that every token but the first is predicted once an
@@ -32,8 +32,8 @@ struct DatasetOptions {
 /// The last tokens that do not fill a sample are left out.
 ///
 /// Sources without weights are one concatenated stream, permuted as a whole each epoch. With
-/// weights ("path:0.3"), Blend says which source global sample g draws from and how many it has
-/// drawn before, and each source goes through epochs of its own.
+/// weights ("path:0.3"), Blend gives the source of global sample g and the number of its earlier
+/// draws, and each source has epochs of its own.
 class TokenDataset {
  public:
   /// `sources` are paths as IndexedTokens::open takes them, either all or none followed by
@@ -48,7 +48,7 @@ class TokenDataset {
   std::uint64_t epoch_of(std::uint64_t global_index) const;
   std::int32_t sequence_length() const { return options_.sequence_length; }
 
-  /// Where a sample comes from.
+  /// Origin of a sample.
   struct Place {
     std::size_t source = 0;
     std::int64_t begin = 0;  ///< first token in that source's stream

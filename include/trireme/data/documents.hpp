@@ -8,13 +8,13 @@
 
 namespace trireme::data {
 
-/// Where text comes from and what a document is.
+/// Files to read, and their division into documents.
 ///
 /// A path is a file or a folder; a folder stands for all files in it and below, ascending by name,
 /// without hidden ones. Files that begin with gzip's or zstd's magic number are decompressed. Files
 /// named .jsonl, .ndjson or .json (before .gz or .zst) hold one JSON object a line, each a
 /// document; every other file is one document, unless there is a separator. Documents without text
-/// are left out, and files that are no text refused.
+/// are left out; files that are not text are refused.
 struct DocumentSources {
   std::vector<std::string> paths;
   /// Cuts text files into documents: "blank-line", or a regular expression (PCRE2, multi-line)
@@ -24,12 +24,12 @@ struct DocumentSources {
   std::string text_field = "text";
 };
 
-/// How far the reading of documents is, in bytes as they lie on the disk.
+/// Progress of reading documents, in bytes as stored on the disk.
 struct ReadProgress {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_total = 0;
 };
-/// Called now and then, from any thread but never from two at once.
+/// Callback, called repeatedly, from any thread but never from two at once.
 using ReadProgressCallback = std::function<void(const ReadProgress&)>;
 
 }  // namespace trireme::data

@@ -14,7 +14,7 @@
 
 namespace trireme::data {
 
-/// How one token is stored.
+/// Integer type of a stored token.
 enum class TokenType { uint16, int32 };
 
 std::size_t bytes_per_token(TokenType type);
@@ -97,7 +97,7 @@ class IndexedTokensWriter {
   IndexedTokensWriter& operator=(IndexedTokensWriter&&) noexcept;
   ~IndexedTokensWriter();
 
-  /// Every id must fit the token type.
+  /// Appends a document; every id must fit the token type.
   void append_document(std::span<const std::int32_t> tokens);
   std::int64_t document_count() const;
   std::int64_t token_count() const;

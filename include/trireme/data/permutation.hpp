@@ -15,7 +15,7 @@ namespace trireme::data {
 /// sizes side^2 - size < 2 side + 1, so nearly all need one pass.
 class Permutation {
  public:
-  /// Of 0 ... size-1; `seed` and `stream` choose which. 1 <= size <= 2^62.
+  /// Permutation of 0 ... size-1, selected by `seed` and `stream`. 1 <= size <= 2^62.
   Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t stream);
 
   /// 0 <= index < size.

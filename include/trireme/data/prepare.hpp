@@ -21,7 +21,7 @@ struct PrepareOptions {
   int threads = 1;
 };
 
-/// What lies in one token file, kept beside it as PREFIX.json.
+/// Contents of one token file, stored beside it as PREFIX.json.
 struct TokenFileFacts {
   std::int64_t documents = 0;
   std::int64_t tokens = 0;

@@ -18,16 +18,16 @@ namespace trireme::data {
 struct AddedToken {
   std::int32_t id = 0;
   std::string content;
-  bool single_word = false;  ///< only where no word character touches it
-  bool lstrip = false;       ///< takes the white space before it
-  bool rstrip = false;       ///< takes the white space after it
-  bool normalized = false;   ///< sought in normalised text
+  bool single_word = false;  ///< matches only where no word character is adjacent
+  bool lstrip = false;       ///< includes the white space before it
+  bool rstrip = false;       ///< includes the white space after it
+  bool normalized = false;   ///< matched in normalised text
   bool special = false;      ///< no text: left out when decoding without special tokens
 };
 
-/// Whether encoding puts in what the model expects around a text (a begin-of-text token, say).
+/// Template tokens that the model expects around a text (a begin-of-text token, say), in encoding.
 enum class Template { apply, omit };
-/// What decoding does with special tokens.
+/// Treatment of special tokens in decoding.
 enum class SpecialTokens { keep, skip };
 
 /// Text to token ids and back: byte-level byte-pair encoding, read from and written to Hugging Face
@@ -65,14 +65,14 @@ class Tokenizer {
   /// The token that ends a document, by its usual names (<|endoftext|>, <|end_of_text|>, </s>,
   /// <eos>), the first that the vocabulary has.
   std::optional<std::int32_t> end_of_text() const;
-  /// Every token at which generation should stop: these, and the ends of a turn of chat.
+  /// All tokens at which generation should stop: these, and the ends of a turn of chat.
   std::vector<std::int32_t> stop_tokens() const;
 
   /// Parts of about `piece_bytes` that encode one by one to the ids of the whole text, so that a
   /// long document can be encoded by several threads. A single part where no safe cut exists.
   std::vector<std::string_view> cut(std::string_view text, std::size_t piece_bytes) const;
 
-  /// One thread's encoder: it remembers words that it has met.
+  /// Encoder of one thread, with a cache of words.
   class Encoder;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace trireme::data {
 
-/// How text is cut into words before merging: the set-ups of three families of models.
+/// Division of text into words before merging, as in three families of models.
 enum class PreTokenizerKind {
   gpt2,
   llama3,  ///< digits in groups of three; case-insensitive contractions
@@ -21,7 +21,7 @@ struct TrainingOptions {
   /// Ids in all: special tokens, 256 bytes and merges.
   std::int32_t vocab_size = 0;
   PreTokenizerKind pre_tokenizer = PreTokenizerKind::llama3;
-  /// They get the first ids, and their text is not learned from.
+  /// Special tokens; they get the first ids, and their text is not used for merges.
   std::vector<std::string> special_tokens = {"<|endoftext|>"};
   /// Pairs that are rarer are not merged.
   std::int64_t min_frequency = 2;
@@ -41,10 +41,10 @@ struct TrainedTokenizer {
   TrainingReport report;
 };
 
-/// Learns a byte-level byte-pair encoding (Sennrich, Haddow and Birch, ACL 2016): again and again
-/// the most frequent pair of neighbours becomes a token. Of equally frequent pairs the one with the
-/// lower ids goes first, so the result depends on the text alone, not on threads or order, and is
-/// the one that Hugging Face's trainer gives. When pairs run out the vocabulary stays smaller.
+/// Trains a byte-level byte-pair encoding (Sennrich, Haddow and Birch, ACL 2016): repeatedly the
+/// most frequent pair of neighbours becomes a token. Of equally frequent pairs the one with the
+/// lower ids comes first, so the result depends only on the text, not on threads or order, and
+/// equals that of Hugging Face's trainer. When pairs run out the vocabulary stays smaller.
 base::Result<TrainedTokenizer> train_tokenizer(const DocumentSources& sources,
                                                const TrainingOptions& options,
                                                const ReadProgressCallback& progress = {});

@@ -19,13 +19,13 @@ namespace trireme::engine {
 
 enum class Use { training, evaluation };
 
-/// Whether there is room for the logits of a whole micro-batch (loss and gradients need none).
+/// Memory for the logits of a whole micro-batch: reserved or not (loss and gradients need none).
 enum class KeepLogits { no, yes };
 
-/// Whether micro-batches are captured once and launched as CUDA graphs, where the device can.
+/// Capture of micro-batches, once, to launch them as CUDA graphs, where the device can.
 enum class CudaGraphs { no, yes };
 
-/// Everything that decides what a rank computes and holds.
+/// Settings that determine the computation and the memory of a rank.
 struct EngineOptions {
   model::ModelConfig model;
   layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
@@ -87,30 +87,30 @@ struct TokenBuffers {
 };
 
 struct ScheduleOutcome {
-  /// Mean over all counted tokens of the global batch; the same bits on every rank.
+  /// Loss: mean over all counted tokens of the global batch; the same bits on every rank.
   double loss = 0;
   /// Tokens that were counted.
   std::int64_t tokens = 0;
-  /// Standing still for messages of other stages: the host, or its device, which may tell some of
-  /// it a step late.
+  /// Time spent waiting for messages of other stages, by the host or its device; the device may
+  /// report some of it a step late.
   double bubble_seconds = 0;
 };
 
 struct ReduceOutcome {
-  /// Over all distinct parameters once; the same bits on every rank.
+  /// Norm over all distinct parameters, each counted once; the same bits on every rank.
   double gradient_norm = 0;
-  /// Time that the computing thread gave to reductions: starting them, moving them along, waiting.
-  /// On a device, the time that it stood still for them.
+  /// Time that the computing thread spent on reductions: starting them, making progress, waiting.
+  /// On a device, the time that it waited for them.
   double exposed_seconds = 0;
 };
 
-/// Numbers that an update goes by.
+/// Values that an update uses.
 struct Update {
-  /// From 1.
+  /// Number of the step, from 1.
   std::int64_t step = 1;
   double learning_rate = 0;
-  /// That of this step, as reduce_gradients() tells it: larger ones than EngineOptions::clip_norm
-  /// are clipped.
+  /// Norm of this step's gradients, as reduce_gradients() returns it: larger ones than
+  /// EngineOptions::clip_norm are clipped.
   double gradient_norm = 0;
 };
 
@@ -119,8 +119,8 @@ struct EvaluationOutcome {
   std::int64_t tokens = 0;
 };
 
-/// State of training that a checkpoint must hold: a part of a logical tensor, fp32. Like all
-/// tensors of an engine, its values lie on the engine's device.
+/// Part of a logical tensor of training state that a checkpoint must hold, fp32. Like all tensors
+/// of an engine, its values lie on the engine's device.
 struct StatePart {
   /// "layers.0.attention.q.weight", or "adamw.first_moment/layers.0.attention.q.weight".
   std::string name;
@@ -139,14 +139,14 @@ struct ParameterPart {
   layout::Box box;
   device::Tensor values;    // in the compute type
   device::Tensor gradient;  // f32, or empty
-  /// One rank of a data-parallel replica is primary for a box.
+  /// Exactly one rank of a data-parallel replica is primary for a box.
   bool primary = true;
 };
 
-/// Runs steps of one rank: micro-batches through its chunks in the order of the schedule,
-/// gradients summed over the data-parallel ranks by bucket while backward still computes, the
-/// update of what the rank owns. Over measuring memory, measuring kernels and dry-run groups the
-/// same code measures instead.
+/// Engine that runs the steps of one rank: micro-batches through its chunks in the order of the
+/// schedule, gradients summed over the data-parallel ranks by bucket while backward still computes,
+/// and the update of the rank's own elements. Over measuring memory, measuring kernels and dry-run
+/// groups the same code measures instead.
 class Engine {
  public:
   Engine(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
@@ -166,16 +166,17 @@ class Engine {
   /// Forward and backward of all micro-batches in the order of the schedule. Reductions of
   /// gradients begin while it runs.
   ScheduleOutcome run_schedule();
-  /// Joins the reductions; what is left of them happens here.
+  /// Waits for the reductions, and runs the remaining ones.
   ReduceOutcome reduce_gradients();
-  /// Clips, updates what this rank owns, gathers what others own.
+  /// Clips, updates the elements that this rank owns, gathers those of others.
   void update(const Update& step);
 
-  /// Collective over all ranks. Forward alone, without dropout. Sum of the losses of all counted
-  /// targets. On the last stage `seen` is told each micro-batch that is through, in order.
+  /// Collective over all ranks. Runs forward only, without dropout. Returns the sum of the losses
+  /// of all counted targets. On the last stage `seen` is called with each completed micro-batch, in
+  /// order.
   EvaluationOutcome evaluate(const std::function<void(int)>& seen = {});
 
-  // These are of the last stage alone.
+  // Functions of the last stage only.
 
   /// Logits of the last micro-batch that evaluate() has seen: [rows, local vocabulary] in the
   /// compute type. Collective over the tensor-parallel ranks. Needs KeepLogits::yes.
@@ -186,13 +187,12 @@ class Engine {
 
   /// Training state of this rank (masters and moments), as boxes.
   std::vector<StatePart> state_parts();
-  /// After the values of state_parts() were overwritten with those of after `step` (0: before the
-  /// first): parameters follow. Collective.
+  /// Collective. Updates the parameters after the values of state_parts() were overwritten with
+  /// those of after `step` (0: before the first).
   void state_changed(std::int64_t step);
   std::vector<ParameterPart> parameter_parts();
-  /// Collective over all ranks. Whether the two copies of a tied table (first and last stage) have
-  /// other bits where this rank looks: in its data-parallel shard of masters and moments. They
-  /// never should.
+  /// Collective over all ranks. True if the two copies of a tied table (first and last stage)
+  /// differ in this rank's data-parallel shard of masters and moments, which is a defect.
   bool tied_copies_differ();
 
   /// Parts of steps that were captured so far, their graphs (with tensor parallelism one between
@@ -219,8 +219,8 @@ class Engine {
 /// Bytes that this rank needs: the engine, run over measuring memory for one step.
 MemoryUse measure(const EngineOptions& options);
 
-/// GEMMs of linear layers that a rank's kernels are asked for in a step, by the same way:
-/// with repeats, in order, their operands as aligned as in real arenas.
+/// GEMMs of linear layers that a step calls on a rank, computed with the step's own code: with
+/// repeats, in order, their operands as aligned as in real arenas.
 std::vector<device::GemmCall> gemm_calls_of(const EngineOptions& options);
 
 }  // namespace trireme::engine

@@ -20,7 +20,7 @@ inline constexpr std::array all_purposes{
 using MemoryUse = std::array<std::size_t, all_purposes.size()>;
 std::size_t total_bytes(const MemoryUse& use);
 
-/// One arena per purpose, all on one device.
+/// Arenas of an engine, one per purpose, all on one device.
 class Memory {
  public:
   static Memory measuring();

@@ -9,23 +9,23 @@
 
 namespace trireme::engine {
 
-/// The mesh that the degrees mean on this many ranks. The failure proposes degrees that the model
+/// Mesh of the configured degrees on this many ranks. The failure proposes degrees that the model
 /// and the batch allow, too.
 base::Result<layout::Mesh> mesh_from(const config::Config& config, const model::ModelConfig& model,
                                      int world_size);
 
-/// Parallel arrangement that this configuration and model ask for, as far as it is known.
+/// Parallel arrangement of this configuration and model, as far as it is known.
 layout::ParallelArrangement arrangement_of(const config::Config& config,
                                            const model::ModelConfig& model);
 
-/// The type of parameters and activations that `numerics.precision` means.
+/// Type of parameters and activations for `numerics.precision`.
 device::DType compute_type(const config::NumericsOptions& numerics);
 
 /// Attention kernels of GPUs; nothing where CPUs compute.
 std::optional<device::AttentionChoice> gpu_attention(const config::NumericsOptions& numerics);
 
-/// Whether GPUs have kernels for the heads of this model, which options_from() checks too: here
-/// before there is a mesh.
+/// GPU attention kernels exist for the heads of this model. options_from() checks this too; this
+/// function needs no mesh.
 base::Status check_attention(const config::Options& keys, const model::ModelConfig& model);
 
 /// Options of one rank by the configuration, checked: every failure names key, value and rule.

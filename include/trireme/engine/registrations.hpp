@@ -11,13 +11,13 @@ namespace trireme::engine {
 
 using Registrations = std::vector<std::unique_ptr<comm::Registration>>;
 
-/// Collective over the tensor-parallel group. Tells it, and the pipeline's messages, of the arenas
-/// that they work in, as a whole: activations change their places in them. Ends before memory and
-/// groups do.
+/// Collective over the tensor-parallel group. Registers with it, and with the pipeline's messages,
+/// the whole arenas that they work in: activations change their places in them. The registrations
+/// end before memory and groups do.
 void register_arenas(const model::ModelConfig& model, const Groups& groups, Memory& memory,
                      Registrations& registrations);
 
-/// Collective over the data-parallel group and that of tied embeddings. The same of flat tensors.
+/// Registers flat tensors; collective over the data-parallel group and that of tied embeddings.
 void register_flat(const Groups& groups, const device::Tensor& parameters,
                    const device::Tensor& gradients, Registrations& registrations);
 

@@ -10,11 +10,11 @@ namespace trireme::engine {
 
 /// Layers at each position of a pipeline.
 struct StageLayers {
-  /// One count a position, in the model's order.
+  /// Number of layers of each position, in the model's order.
   std::vector<int> counts;
-  /// The head's floating-point operations over a layer's, of a token of a whole sequence.
+  /// Ratio of floating-point operations, head over one layer, for a token of a whole sequence.
   double head_layers = 0;
-  /// Mean over largest work of the stages, of these counts and of even ones.
+  /// Mean work of the stages over the largest, with these counts and with even ones.
   double balance = 1;
   double even_balance = 1;
 
@@ -22,9 +22,9 @@ struct StageLayers {
   std::string text() const;
 };
 
-/// parallel.stage_layers where they are given; else the head, too, is shared out: its product with
-/// the vocabulary weighs as many layers as it takes operations. Where fewer layers than positions
-/// leave nothing to choose, `counts` is empty.
+/// Layers of each position: parallel.stage_layers where given; else balanced with the head, whose
+/// GEMM with the vocabulary weighs as many layers as it takes operations. `counts` is empty where
+/// there are fewer layers than positions, which leaves no choice.
 StageLayers stage_layers(const EngineOptions& options);
 
 }  // namespace trireme::engine

@@ -11,13 +11,14 @@
 
 namespace trireme::huggingface {
 
-/// From and to a config.json that transformers 4.x and 5.x read. Refuses what the layers here do
-/// not compute (other activations, biases, sliding windows, rope scalings) by name.
+/// Conversion from and to a config.json that transformers 4.x and 5.x read. Refuses, by name,
+/// features that the layers here do not compute (other activations, biases, sliding windows, rope
+/// scalings).
 base::Result<model::ModelConfig> parse_config(const base::Json& json);
 base::Json config_json(const model::ModelConfig& config);
 base::Result<model::ModelConfig> read_config(const std::filesystem::path& folder);
 
-/// model::from_config() with what the folder of `model.from` holds, where that key is given.
+/// model::from_config() with the model of the folder `model.from`, where that key is given.
 base::Result<model::ModelConfig> configured_model(const config::Config& config,
                                                   std::int64_t vocabulary = 0);
 

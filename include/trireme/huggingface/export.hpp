@@ -21,9 +21,9 @@ struct ExportRequest {
 };
 
 /// Writes a step as a Hugging Face folder: config.json, generation_config.json, safetensors,
-/// tokenizer.json and tokenizer_config.json. What the run has kept of the folder that it was
-/// imported from is written as it was. Throws Error (checkpoint); a tokenizer that is required and
-/// not there is told before anything is written.
+/// tokenizer.json and tokenizer_config.json. Files that the run has kept of the folder that it was
+/// imported from are copied unchanged. Throws Error (checkpoint); a required tokenizer that is
+/// missing is reported before anything is written.
 void export_folder(const ExportRequest& request);
 
 }  // namespace trireme::huggingface

@@ -9,7 +9,7 @@
 namespace trireme::huggingface {
 
 struct ImportRequest {
-  /// Of Hugging Face.
+  /// Hugging Face folder to import.
   std::filesystem::path folder;
   std::filesystem::path run;
   /// "trireme 0.1.0 (1a2b3c4)".

@@ -27,15 +27,14 @@ struct SafetensorsEntry {
   layout::Shape shape;     ///< empty for a scalar
 };
 
-/// A folder of safetensors files (model.safetensors, else the shards that
+/// Folder of safetensors files (model.safetensors, else the shards that
 /// model.safetensors.index.json names), or one such file. Headers are read and checked at once,
-/// elements when asked for.
+/// elements on demand.
 class SafetensorsFolder {
  public:
-  /// Failures (checkpoint): no such files; a header above 100 MB or not JSON; types that the
-  /// format does not know; ranges that leave the file, overlap, leave gaps or have another length
-  /// than the shape's; shards outside the folder; a tensor that the index names but its shard
-  /// lacks.
+  /// Failures (checkpoint): no such files; a header above 100 MB or not JSON; types that the format
+  /// does not define; ranges that leave the file, overlap, leave gaps or have another length than
+  /// the shape's; shards outside the folder; a tensor that the index names but its shard lacks.
   static base::Result<SafetensorsFolder> open(const std::filesystem::path& path);
 
   SafetensorsFolder(const SafetensorsFolder&) = delete;
@@ -67,7 +66,7 @@ class SafetensorsFolder {
   std::unique_ptr<State> state_;
 };
 
-/// One tensor to be written, asked for piece by piece so that no whole model need be in memory.
+/// Tensor to be written, produced piece by piece so that no whole model need be in memory.
 struct SafetensorsOutput {
   std::string name;
   device::DType dtype;  ///< f32 or bf16
@@ -79,7 +78,7 @@ struct SafetensorsOutput {
 struct SafetensorsWriteOptions {
   /// Tensors go into further files once a file holds this many bytes of them.
   std::uint64_t max_shard_bytes = 5'000'000'000;
-  /// How many bytes are asked of `fill` at once, at most (but one element).
+  /// Largest number of bytes of one call of `fill` (but at least one element).
   std::uint64_t piece_bytes = std::uint64_t{16} << 20;
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
 };
@@ -92,7 +91,7 @@ void write_safetensors(const std::filesystem::path& folder,
                        const std::vector<SafetensorsOutput>& tensors,
                        const SafetensorsWriteOptions& options = {});
 
-/// One file with everything, as `trireme probe` writes it; replaces an older one at once.
+/// Writes one file with all tensors, as `trireme probe` does; replaces an older one atomically.
 void write_safetensors_file(const std::filesystem::path& file,
                             const std::vector<SafetensorsOutput>& tensors,
                             const SafetensorsWriteOptions& options = {});

@@ -12,12 +12,12 @@
 
 namespace trireme::huggingface {
 
-/// A tensor whose elements are spread over the ranks.
+/// Tensor whose elements are distributed over the ranks.
 struct SpreadTensor {
   std::string name;
   layout::Shape shape;
-  /// Puts what this rank has of elements [begin, end), counted row-major, into `zeros`
-  /// ([end - begin], zeros at first). Exactly one rank puts each element.
+  /// Writes this rank's part of elements [begin, end), counted row-major, into `zeros` ([end -
+  /// begin], zeros at first). Exactly one rank writes each element.
   std::function<void(std::int64_t begin, std::int64_t end, float* zeros)> put;
 };
 

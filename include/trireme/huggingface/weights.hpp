@@ -11,22 +11,22 @@
 
 namespace trireme::huggingface {
 
-/// Whether a folder is one of Hugging Face's, with a config.json, and not ours.
+/// True if a folder is a Hugging Face folder, with a config.json, and not a run of Trireme.
 bool is_model_folder(const std::filesystem::path& path);
 
-/// Collective over the world. Fills the parameters that this rank holds from whatever people
-/// have: a checkpoint step, a run (its newest verified step), or the safetensors of a Hugging
-/// Face folder. An engine that trains gets masters too; its moments stay as they are. Throws
-/// AgreedError (checkpoint) that names a tensor that is missing or has another shape.
+/// Collective over the world. Fills the parameters that this rank holds from any form of weights: a
+/// checkpoint step, a run (its newest verified step), or the safetensors of a Hugging Face folder.
+/// An engine that trains gets masters too; its moments stay as they are. Throws AgreedError
+/// (checkpoint) that names a tensor that is missing or has another shape.
 void load_parameters(const std::filesystem::path& path, engine::Engine& engine,
                      comm::ProcessGroup& world);
 
-/// Parts of parameters, and where their values lie.
+/// Parts of parameters, and the tensors of their values.
 struct DeviceParts {
   device::Device& device;
   std::vector<engine::ParameterPart> parts;
 };
-/// The same for parts of parameters, in f32 or the type that the products use.
+/// Loads parts of parameters, in f32 or the type of the GEMMs.
 void load_parameters(const std::filesystem::path& path, const model::ModelConfig& model,
                      const DeviceParts& parts, comm::ProcessGroup& world);
 
@@ -34,15 +34,15 @@ void load_parameters(const std::filesystem::path& path, const model::ModelConfig
 /// step outside of a run, the one that it was trained with, when it still is where it was. Empty
 /// when there is none.
 std::filesystem::path tokenizer_of_weights(const std::filesystem::path& path);
-/// What data.tokenizer names where that is a file, else tokenizer_of_weights(); data.tokenizer
-/// where there is neither, for an error to name.
+/// Path of the tokenizer: data.tokenizer where that is a file, else tokenizer_of_weights();
+/// data.tokenizer where there is neither, for an error to name.
 std::filesystem::path tokenizer_for(const config::Config& config,
                                     const std::filesystem::path& weights);
 
-/// The model that such weights are of.
+/// Model of the weights.
 base::Result<model::ModelConfig> model_of_weights(const std::filesystem::path& path);
-/// The same for a command that runs it: with as many positions as model.max_position_embeddings
-/// gives a model with rotary embedding.
+/// Model of the weights for a command that runs it: a model with rotary embedding gets the number
+/// of positions in model.max_position_embeddings.
 base::Result<model::ModelConfig> model_of_weights(const std::filesystem::path& path,
                                                   const config::Config& config);
 

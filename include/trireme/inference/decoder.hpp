@@ -12,7 +12,7 @@
 
 namespace trireme::inference {
 
-/// Everything that decides how a rank decodes.
+/// Settings that determine the computation and the memory of a decoding rank.
 struct DecoderOptions {
   model::ModelConfig model;
   layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
@@ -32,8 +32,8 @@ struct DecoderOptions {
 base::Status check(const DecoderOptions& options);
 
 /// Runs new tokens of several sequences through all stages of one data-parallel replica, with the
-/// keys and values of all earlier ones at hand. Data-parallel replicas do not know each other.
-/// Why steps are ragged: docs/decisions/0024.
+/// cached keys and values of all earlier ones. Data-parallel replicas are independent. Reasons for
+/// ragged steps: docs/decisions/0024.
 class Decoder {
  public:
   /// Groups `tensor` and `pipeline` are used.
@@ -52,7 +52,7 @@ class Decoder {
   device::Tensor run(std::span<const model::SequencePart> parts,
                      std::span<const std::int32_t> tokens);
   bool is_last_stage() const;
-  /// Collective over the pipeline: what the last stage has chosen becomes known to all stages.
+  /// Collective over the pipeline: distributes the last stage's choices to all stages.
   void share(std::span<std::int32_t> chosen);
 
  private:

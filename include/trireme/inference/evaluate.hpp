@@ -21,17 +21,17 @@ namespace trireme::inference {
 engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
                                    std::int64_t batches = std::numeric_limits<std::int64_t>::max());
 
-/// The same, as long as `goes_on` (asked between batches, and alike on all ranks) says so; nothing
-/// when it said no.
+/// Evaluation that ends early, with no result, when `goes_on` (called between batches, with the
+/// same result on all ranks) returns false.
 std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset& dataset,
                                                         engine::Engine& engine,
                                                         std::int64_t batches,
                                                         const std::function<bool()>& goes_on);
 
-/// How well weights foretell held-out tokens.
+/// Result of weights on held-out tokens.
 struct Evaluation {
   std::filesystem::path weights;
-  /// Of the checkpoint; nothing for a Hugging Face folder.
+  /// Step of the checkpoint; none for a Hugging Face folder.
   std::optional<std::int64_t> step;
   std::int64_t sequences = 0;
   std::int64_t sequence_length = 0;

@@ -32,28 +32,29 @@ struct GenerateRequest {
 
 enum class Ending { stop_token, length, stop_text };
 
-/// What the model made of one prompt.
+/// Generated continuation of one prompt.
 struct Answer {
   std::size_t prompt = 0;
   std::int64_t prompt_tokens = 0;
-  /// Without the stop token; with those that a stop text is made of.
+  /// Generated tokens without the stop token; with those of a stop text.
   std::vector<std::int32_t> tokens;
-  /// Without the stop token, or the stop text and what follows it; bytes that are not UTF-8 come
-  /// out as U+FFFD.
+  /// Text without the stop token, or the stop text and everything after it; bytes that are not
+  /// UTF-8 become U+FFFD.
   std::string text;
   Ending ending = Ending::length;
 };
 
-/// Who wants to hear; called on rank 0 alone.
+/// Callbacks for answers, on rank 0 only.
 struct AnswerListener {
-  /// Each piece of the first prompt's answer as it comes; a piece may end inside a character.
+  /// Called with each piece of the first prompt's answer as it is generated; a piece may end inside
+  /// a character.
   std::function<void(std::string_view bytes)> piece = [](std::string_view) {};
-  /// Every answer, in the order of the prompts, when all are there.
+  /// Called with every answer, in the order of the prompts, when all are complete.
   std::function<void(const Answer&)> answer = [](const Answer&) {};
 };
 
-/// Collective over all ranks. What the process says that the launcher gave standard input to, on
-/// all: `read` is called there alone. What it throws ends all ranks.
+/// Collective over all ranks. Prompts from standard input, on all ranks: `read` is called only on
+/// the rank that the launcher has connected to it. An exception of `read` ends all ranks.
 std::vector<std::string> prompts_from_input(runtime::Session& session,
                                             const std::function<std::vector<std::string>()>& read);
 

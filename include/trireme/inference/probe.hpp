@@ -19,9 +19,9 @@ struct TokenLists {
   std::vector<std::int32_t> ids;  // [batch, sequence_length]
 };
 
-/// From JSON that people wrote. Refuses, with the place: anything but equally long lists of whole
-/// numbers below vocab_size. Lists of one token are welcome: they have logits, though their loss is
-/// the mean of nothing (NaN, with gradients of zero, as transformers has it).
+/// Lists of tokens from JSON that people wrote. Refuses, with the place: anything but equally long
+/// lists of whole numbers below vocab_size. Lists of one token are valid: they have logits, though
+/// their loss is the mean of no numbers (NaN, with gradients of zero, as in transformers).
 base::Result<TokenLists> token_lists(const base::Json& json, std::int64_t vocab_size,
                                      std::string_view source);
 
@@ -32,10 +32,10 @@ struct ProbeRequest {
   bool with_gradients = false;
 };
 
-/// Collective over all ranks. What the model makes of the tokens, for comparison with other
+/// Collective over all ranks. Writes the model's results for the tokens, for comparison with other
 /// software: `logits` f32 [batch, seq, vocab], `loss` f32 [1] (mean cross-entropy of each next
-/// token) and, if wanted, `grad/<Hugging Face name>` of every parameter as Hugging Face stores it.
-/// Sections parallel and numerics of the configuration decide how it is computed; dropout is off.
+/// token) and, if requested, `grad/<Hugging Face name>` of every parameter as Hugging Face stores
+/// it. Sections parallel and numerics of the configuration select the computation; dropout is off.
 /// Users' mistakes end on all ranks with one text.
 void probe(const ProbeRequest& request, const config::Config& config, runtime::Session& session);
 

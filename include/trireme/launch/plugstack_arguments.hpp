@@ -10,7 +10,7 @@
 /// the plugin's own checks are made from this table.
 namespace trireme::launch {
 
-/// One NAME=VALUE of the plugin's line in plugstack.conf.
+/// Argument NAME=VALUE of the plugin's line in plugstack.conf.
 struct PlugstackArgument {
   std::string_view name;
   /// Words that are values; empty where it is a folder.

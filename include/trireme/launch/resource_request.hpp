@@ -10,15 +10,14 @@
 #include <string_view>
 #include <vector>
 
-/// Tasks, nodes and GPUs that a command line of Slurm asks for. SPANK does not tell a plugin
-/// before the job exists, so the options are read as srun, sbatch and salloc read them.
+/// Tasks, nodes and GPUs that a command line of Slurm requests. SPANK gives a plugin no access to
+/// them before the job exists, so the options are parsed as srun, sbatch and salloc parse them.
 namespace trireme::launch {
 
 enum class Command { srun, sbatch, salloc };
 const char* name(Command command);
 
-/// What was asked for; none where nothing was said, or where what was said leaves it open
-/// (--nodes=2-4).
+/// Requested resources; none where not given, or where the value leaves it open (--nodes=2-4).
 struct ResourceRequest {
   Command command = Command::srun;
   std::optional<int> nodes;
@@ -30,8 +29,8 @@ struct ResourceRequest {
   std::optional<int> tasks_per_gpu;
   std::optional<int> cpus_per_task;
   std::optional<int> time_limit_seconds;
-  /// --mem, --mem-per-cpu, --mem-per-gpu in MiB, the last of them that was said: they exclude each
-  /// other. None for "0", all memory of a node.
+  /// Memory by --mem, --mem-per-cpu, --mem-per-gpu in MiB; they exclude each other, and the last
+  /// one given counts. None for "0", all memory of a node.
   std::optional<std::int64_t> node_memory;
   std::optional<std::int64_t> cpu_memory;
   std::optional<std::int64_t> gpu_memory;
@@ -49,16 +48,17 @@ struct ResourceRequest {
   bool in_allocation = false;
   /// Two or more components of a heterogeneous job: no numbers are known for all of it.
   bool heterogeneous = false;
-  /// False after a word that could be an option's value or the command (options of other
-  /// plugins): what stands behind it was not read.
+  /// False after a word that could be an option's value or the command (options of other plugins):
+  /// the words behind it were not parsed.
   bool complete = true;
   /// First word that is no option: the command, or sbatch's script.
   std::string program;
 };
 
-/// Tasks that will start: as asked for, or as Slurm derives it; none where neither says.
+/// Number of tasks that will start: as requested, or as Slurm derives it; none where neither is
+/// known.
 std::optional<int> task_count(const ResourceRequest& request);
-/// The same on one node, where all nodes have as many.
+/// Number of tasks on one node, where all nodes have as many.
 std::optional<int> tasks_on_a_node(const ResourceRequest& request);
 std::optional<int> gpus_on_a_node(const ResourceRequest& request);
 /// MiB of memory that one task has before Slurm kills its step, on the average of its node.

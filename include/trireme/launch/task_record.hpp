@@ -25,12 +25,12 @@ struct TaskRecord {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
   std::int64_t process = 0;
-  /// As waitpid gives it.
+  /// Status as waitpid returns it.
   int wait_status = 0;
   OutOfMemory out_of_memory = OutOfMemory::no;
 
   bool operator==(const TaskRecord&) const = default;
-  /// Of the task; none when a signal ended it.
+  /// Exit code of the task; none when a signal ended it.
   std::optional<int> exit_code() const;
   /// The signal that ended the task; none when it exited.
   std::optional<int> signal() const;
@@ -45,21 +45,21 @@ std::string signal_text(int signal);
 /// that is to have the node's records of this step, too. The copy is tasks.NODE.jsonl.
 std::string records_link(std::uint32_t step);
 
-/// One line, without its line break.
+/// Record as one line, without its line break.
 std::string record_line(const TaskRecord& record);
 /// Refuses lines that record_line() would not write.
 base::Result<TaskRecord> parse_record(std::string_view line);
 
-/// Counters that tell whether the kernel killed for lack of memory: of the step's cgroup (the text
-/// of memory.events or memory.oom_control) and of the whole node (of /proc/vmstat).
+/// Counters of the kernel's out-of-memory kills: of the step's cgroup (the text of memory.events or
+/// memory.oom_control) and of the whole node (of /proc/vmstat).
 struct MemoryKills {
   std::optional<std::int64_t> step;
   std::optional<std::int64_t> node;
 };
 /// The number behind "oom_kill" in such a text.
 std::optional<std::int64_t> memory_kills_in(std::string_view text);
-/// A task ended by SIGKILL while the step's counter rose was killed for memory; while only the
-/// node's rose, it likely was.
+/// Diagnosis of a task that SIGKILL ended: killed for memory if the step's counter rose meanwhile;
+/// likely, if only the node's rose.
 OutOfMemory detect_out_of_memory(int wait_status, const MemoryKills& before,
                                  const MemoryKills& after);
 

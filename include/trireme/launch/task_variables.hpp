@@ -8,11 +8,11 @@
 /// pages and documents are made from this table.
 namespace trireme::launch {
 
-/// Options of tmpfs for a job's folder on a node. It is for links and notes; what is larger belongs
-/// where the site counts it.
+/// Options of tmpfs for a job's folder on a node. It is for links and short files; larger data
+/// belong to file systems with quotas.
 inline constexpr std::string_view job_folder_limits = "size=1m,nr_inodes=256,mode=0700";
 
-/// A variable that is not asked for but found.
+/// Variable that reports a fact to the tasks and sets no option.
 struct TaskVariable {
   std::string_view variable;
   std::string_view set_by;

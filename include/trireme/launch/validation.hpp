@@ -10,9 +10,9 @@
 
 namespace trireme::launch {
 
-/// Mistakes that keep the tasks, nodes and GPUs of a request from fulfilling the contract, each
-/// "what = value problem (why it matters); what to do". What is not known is not checked: the ranks
-/// check the mesh again when they start.
+/// Errors for which the tasks, nodes and GPUs of a request cannot fulfil the contract, each "what =
+/// value problem (why it matters); what to do". Unknown numbers are not checked: the ranks check
+/// the mesh again when they start.
 std::vector<std::string> validate(const Contract& contract, const ResourceRequest& request);
 
 /// Values in force for a step that does not give its own.
@@ -23,7 +23,7 @@ struct StepDefaults {
   std::string job_cpus_per_task;
 };
 
-/// What is missing in a possible request, and matters: one "problem (why); what to do" each.
+/// Advice on a possible request that lacks something: one "problem (why); what to do" each.
 std::vector<std::string> advice(const Contract& contract, const ResourceRequest& request,
                                 const StepDefaults& defaults);
 

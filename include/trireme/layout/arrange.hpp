@@ -6,9 +6,9 @@
 
 namespace trireme::layout {
 
-/// pp x dp x tp in the default order, on exactly `world_size` ranks. Degrees that are not given are
-/// 1, and data parallelism takes what the others leave. Only the degrees are judged: the rest of
-/// the arrangement decides which others the failure (ExitCode::launch) proposes.
+/// Mesh pp x dp x tp in the default order, on exactly `world_size` ranks. Degrees that are not
+/// given are 1, and data parallelism takes what the others leave. Only the degrees are checked: the
+/// rest of the arrangement decides which others the failure (ExitCode::launch) proposes.
 base::Result<Mesh> arrange(ParallelArrangement arrangement, int world_size);
 
 }  // namespace trireme::layout

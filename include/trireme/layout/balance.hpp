@@ -5,14 +5,14 @@
 
 namespace trireme::layout {
 
-/// How many layers each position of a pipeline holds (positions in the model's order, position i on
-/// stage i % stages), so that no stage computes much more than another: the last position also has
-/// the head, which weighs as much as `head_layers` layers. From an even assignment layers move from
-/// the stage that has most to one that has least, as long as that helps. A position keeps a layer,
-/// but for the last one where the head is work enough. layers >= stages * virtual_stages.
+/// Number of layers of each position of a pipeline (positions in the model's order, position i on
+/// stage i % stages), balanced over the stages: the last position also has the head, which weighs
+/// as much as `head_layers` layers. Starting from an even assignment, layers move from the stage
+/// with most work to the one with least, as long as that helps. A position keeps at least one
+/// layer, except the last one where the head is work enough. layers >= stages * virtual_stages.
 std::vector<int> balanced_counts(int layers, int stages, int virtual_stages, double head_layers);
 
-/// The mean of the stages' work over the largest stage's: 1 is a pipeline that never waits for one.
+/// Mean work of the stages over the largest stage's: 1 is a pipeline in which no stage waits.
 double balance(const std::vector<int>& counts, int stages, double head_layers);
 
 }  // namespace trireme::layout

@@ -24,7 +24,7 @@ struct Box {
 /// The box that is the whole tensor.
 Box whole(const Shape& shape);
 std::int64_t element_count(const Box& box);
-/// Empty when the boxes do not meet.
+/// Common part of two boxes; none when they do not meet.
 std::optional<Box> intersect(const Box& a, const Box& b);
 /// "[0:128, 64:96]".
 std::string text(const Box& box);
@@ -35,48 +35,47 @@ struct CopyRun {
   std::int64_t destination;  ///< element index inside the destination box, row-major
   std::int64_t count;
 };
-/// The runs that copy what two boxes of one tensor share, each as long as it can be, in row-major
-/// order; empty when the boxes do not meet.
+/// Runs that copy the common part of two boxes of one tensor, each as long as possible, in
+/// row-major order; empty when the boxes do not meet.
 std::vector<CopyRun> copy_runs(const Box& source, const Box& destination);
 
-/// The fewest boxes that, one after the other, each in row-major order, are elements [begin, end)
-/// of the outer box: how a slice of a flat buffer is named without being flat. Offsets count in the
-/// whole tensor, like those of `outer`.
+/// Smallest list of boxes that, one after the other, each in row-major order, are elements [begin,
+/// end) of the outer box: a slice of a flat buffer as boxes. Offsets count in the whole tensor,
+/// like those of `outer`.
 std::vector<Box> boxes_of_flat_range(const Box& outer, std::int64_t begin, std::int64_t end);
 
-/// How one axis cuts one dimension of a tensor.
+/// Division of one dimension of a tensor by one axis.
 struct Cut {
   Axis axis = Axis::tensor;
   int dimension = 0;
-  /// Part boundaries fall on multiples of this many elements (a head, say).
+  /// Part boundaries are multiples of this many elements (a head, say).
   std::int64_t unit = 1;
-  /// At most so many different parts; with more ranks on the axis, neighbours hold replicas
-  /// (key and value heads when there are fewer of them than tensor-parallel ranks).
+  /// Largest number of different parts; with more ranks on the axis, neighbours hold replicas (key
+  /// and value heads when there are fewer of them than tensor-parallel ranks).
   std::int64_t max_parts = INT64_MAX;
 };
 
-/// A logical tensor: what it is called, how large it is, and what cuts it. Axes without a cut
-/// replicate it.
+/// Logical tensor: its name, its shape, and the axes that cut it. Axes without a cut replicate it.
 struct TensorSpec {
   std::string name;
   Shape shape;
   std::vector<Cut> cuts;
 };
 
-/// Which part of a cut dimension the rank holds. With n = min(degree, max_parts) parts, the rank at
+/// Part of a cut dimension that the rank holds. With n = min(degree, max_parts) parts, the rank at
 /// coordinate c of the axis holds part floor(c * n / degree): when there are fewer parts than
 /// ranks, neighbours hold replicas of one part.
 std::int64_t part_index(const Cut& cut, const Mesh& mesh, base::Rank rank);
 
-/// The part of the tensor that the rank holds. A dimension of u units (the last may be short) is
-/// cut so that part i of n is units [floor(i * u / n), floor((i + 1) * u / n)): parts differ by at
-/// most one unit, and some are empty when n > u. Cuts of one dimension by several axes nest in the
-/// order of the list. The pipeline axis cuts nothing here: which stage holds a tensor is told by
-/// assign_layers.
+/// Part of the tensor that the rank holds. A dimension of u units (the last may be short) is cut so
+/// that part i of n is units [floor(i * u / n), floor((i + 1) * u / n)): parts differ by at most
+/// one unit, and some are empty when n > u. Cuts of one dimension by several axes nest in the order
+/// of the list. The pipeline axis cuts nothing here: assign_layers gives the stage of a tensor.
 Box shard_box(const TensorSpec& spec, const Mesh& mesh, base::Rank rank);
-/// How many ranks along `axis`, `rank` among them, hold the same part of this tensor.
+/// Number of ranks along `axis`, `rank` among them, that hold the same part of this tensor.
 int replica_count(const TensorSpec& spec, const Mesh& mesh, Axis axis, base::Rank rank);
-/// The same where it does not depend on the rank: max_parts must divide the degree or exceed it.
+/// Number of replicas where it does not depend on the rank: max_parts must divide the degree or
+/// exceed it.
 int replica_count(const TensorSpec& spec, const Mesh& mesh, Axis axis);
 
 }  // namespace trireme::layout

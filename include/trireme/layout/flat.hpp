@@ -17,11 +17,11 @@ struct FlatRange {
   bool operator==(const FlatRange&) const = default;
 };
 
-/// How a rank's parameters lie in one flat buffer, and how that buffer is cut into buckets
-/// (units of gradient reduction) and buckets into shards (units of optimizer ownership).
-/// The same for every ZeRO level: levels differ in who keeps what, never in arithmetic.
+/// Order of a rank's parameters in one flat buffer, and the division of that buffer into buckets
+/// (units of gradient reduction) and of buckets into shards (units of optimizer ownership). The
+/// same for every ZeRO level: levels differ in which ranks keep which shards, never in arithmetic.
 struct FlatLayout {
-  /// Where each tensor lies, in the order given. Tensors begin at multiples of `alignment`.
+  /// Range of each tensor, in the order given. Tensors begin at multiples of `alignment`.
   std::vector<FlatRange> tensors;
   /// Buckets cover the buffer without gaps, in the order of the buffer; a bucket's length is a
   /// multiple of shards * alignment.
@@ -46,10 +46,10 @@ FlatLayout flat_layout(std::span<const std::int64_t> tensor_sizes, int shards,
 struct ShardPiece {
   std::size_t tensor = 0;       ///< index into FlatLayout::tensors
   Box box;                      ///< in elements of the whole tensor
-  std::int64_t flat_begin = 0;  ///< where the box's first element lies in the flat buffer
+  std::int64_t flat_begin = 0;  ///< position of the box's first element in the flat buffer
 };
-/// What shard number `shard` of all buckets holds, as boxes in the order of the buffer; padding
-/// is left out. boxes[t] is the part of tensor t that lies in this buffer, such as shard_box(...).
+/// Content of shard number `shard` of all buckets, as boxes in the order of the buffer; padding is
+/// left out. boxes[t] is the part of tensor t that lies in this buffer, such as shard_box(...).
 std::vector<ShardPiece> pieces_of_shard(const FlatLayout& layout, std::span<const Box> boxes,
                                         int shard);
 

@@ -10,8 +10,8 @@
 
 namespace trireme::layout {
 
-/// A direction in which work is split over ranks. Context and expert parallelism will join:
-/// nothing may count on there being three.
+/// Direction in which work is split over ranks. Context and expert parallelism may be added: code
+/// must not assume three axes.
 enum class Axis { pipeline, data, tensor };
 
 /// "pp", "dp", "tp".

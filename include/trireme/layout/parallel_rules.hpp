@@ -11,12 +11,11 @@
 #include <string_view>
 #include <vector>
 
-/// The rules of a parallel arrangement. They are stated here alone: the Slurm plugin, the
-/// configuration, the engine and the plan ask violations() and only say what it finds in words of
-/// their own.
+/// Rules of a parallel arrangement. This is their only statement: the Slurm plugin, the
+/// configuration, the engine and the plan call violations() and add only their own wording.
 namespace trireme::layout {
 
-/// What the rules speak of.
+/// Quantities that the rules refer to.
 enum class Quantity {
   world_size,
   tensor,
@@ -37,7 +36,7 @@ enum class Quantity {
   micro_batches,
 };
 
-/// What is asked of the ranks, as far as it is known. What is not known breaks no rule.
+/// Numbers of an arrangement, as far as they are known. Unknown ones violate no rule.
 struct ParallelArrangement {
   using Number = std::optional<std::int64_t>;
 
@@ -47,14 +46,14 @@ struct ParallelArrangement {
   Number tensor = {};
   Number pipeline = {};
   Number data = {};
-  /// Whether activations between matrix products are divided over tensor-parallel ranks.
+  /// Sequence parallelism: activations between GEMMs are divided over tensor-parallel ranks.
   std::optional<bool> sequence = {};
   std::optional<ScheduleKind> schedule = {};
   Number virtual_stages = {};
   /// Layers of each position of the model, in the model's order; empty: each gets some.
   std::optional<std::vector<std::int64_t>> stage_layers = {};
 
-  /// Of the model.
+  /// Sizes of the model.
   Number layers = {};
   Number heads = {};
   Number kv_heads = {};
@@ -66,8 +65,7 @@ struct ParallelArrangement {
   Number global_batch = {};
   /// Tokens of a sequence.
   Number sequence_length = {};
-  /// Micro-batches of one replica in a step, where it is said itself; else it follows from the
-  /// batches.
+  /// Micro-batches of one replica in a step, where given explicitly; else derived from the batches.
   Number micro_batches = {};
 };
 
@@ -104,14 +102,14 @@ enum class ParallelRule {
 
 struct Violation {
   ParallelRule rule;
-  /// What breaks it, in the order of the sentence.
+  /// Quantities that violate it, in the order of the sentence.
   std::vector<Quantity> quantities;
-  /// "<tensor> does not divide <heads> (each rank holds whole heads); try 1, 2, 4", in which <name>
-  /// stands for a quantity with its value and [name] for what sets it.
+  /// Sentence "<tensor> does not divide <heads> (each rank holds whole heads); try 1, 2, 4", in
+  /// which <name> is replaced by a quantity with its value and [name] by its origin.
   std::string sentence;
 };
 
-/// Every rule that the arrangement breaks. Pure, and without overflow for any numbers.
+/// Violated rules of the arrangement. Pure, and without overflow for any numbers.
 std::vector<Violation> violations(const ParallelArrangement& arrangement);
 
 /// A quantity with its value, as its surface writes it: "parallel.tensor = 3 (a.conf:4)".
@@ -121,7 +119,7 @@ using Citation = std::function<std::string(Quantity)>;
 std::string text(const Violation& violation, const Citation& cited,
                  const std::function<std::string(Quantity)>& named = {});
 
-/// "parallel.tensor = 3": how quantities are cited where nobody knows who set them.
+/// Citation "parallel.tensor = 3" of quantities whose origin is not known.
 Citation citation(const ParallelArrangement& arrangement);
 
 /// The failure (ExitCode::usage, or ExitCode::launch where ranks do not fit degrees) of the first

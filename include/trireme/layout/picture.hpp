@@ -13,10 +13,10 @@ namespace trireme::layout {
 /// Ranks in few letters: "0-3", "0,4,8,12", "0,4,..,60"; ascending ranks.
 std::string ranks_text(std::span<const base::Rank> ranks);
 
-/// A picture of a mesh for people: the outermost axis to the right, the innermost in brackets, all
+/// Picture of a mesh for people: the outermost axis to the right, the innermost in brackets, all
 /// others downwards; below it a table of ranks, their coordinates and their groups. The picture
-/// shows at most 16 rows and columns, the table at most `table_rows` ranks; both say what they
-/// leave out.
+/// shows at most 16 rows and columns, the table at most `table_rows` ranks; both state what they
+/// omit.
 std::string mesh_text(const Mesh& mesh, int table_rows = 64);
 
 /// {"world_size", "axes": [{"axis", "degree"}], "ranks": [{"rank", "coordinates": {"pp": ..}}],

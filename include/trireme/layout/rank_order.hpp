@@ -6,20 +6,21 @@
 #include <string>
 #include <vector>
 
-/// Which launched process becomes which rank of the mesh, so that those that talk most are near.
+/// Mapping of launched processes to ranks of the mesh that places ranks with much traffic near each
+/// other.
 namespace trireme::layout {
 
-/// Where a process runs: the switches above its node, from the root of the network down, then the
+/// Location of a process: the switches above its node, from the root of the network down, then the
 /// node itself. Nodes in one list may lie at different depths.
 using NetworkPath = std::vector<std::string>;
 
-/// How far apart two processes are: 0 on one node, else how many switches up the lowest one above
-/// both is (1: the same leaf switch); one more than the deeper path where they share none.
+/// Distance between two processes: 0 on one node, else the number of switch levels up to the lowest
+/// one above both (1: the same leaf switch); one more than the deeper path where they share none.
 int network_distance(const NetworkPath& one, const NetworkPath& other);
 
-/// What an arrangement costs: sums of network distances between neighbours, of tensor- and
+/// Cost of an arrangement: sums of network distances between neighbours, of tensor- and
 /// data-parallel rings (closed) and of pipelines (open). Compared in this order: tensor parallelism
-/// talks in every layer, data parallelism moves every gradient, pipelines pass activations.
+/// communicates in every layer, data parallelism moves every gradient, pipelines pass activations.
 struct NetworkCost {
   int tensor = 0;
   int data = 0;
@@ -32,18 +33,17 @@ NetworkCost network_cost(const Mesh& mesh, const std::vector<NetworkPath>& paths
                          const std::vector<int>& launched);
 
 struct RankOrder {
-  std::vector<int> launched;  ///< by rank of the mesh: the process, by the launcher's number
+  std::vector<int> launched;  ///< by rank of the mesh: the launcher's number of the process
   NetworkCost as_launched;
-  NetworkCost cost;  ///< of this order; equal to as_launched where nothing was changed
+  NetworkCost cost;  ///< cost of this order; equal to as_launched where nothing was changed
   bool changed() const;
 };
 
 /// Packs tensor-parallel groups into nodes, then rings of data parallelism into leaf switches, then
-/// into the switches above, and lays the stages along the network in the order of its tree
-/// (docs/topology.md). Whatever does not fill a node or a switch is put together at the lowest
-/// place above. Processes of one node stay in the launcher's order, process 0 stays rank 0, and
-/// where the launcher's own order costs no more, it is kept. `paths` is by process; as many as the
-/// mesh has ranks.
+/// into the switches above, and orders the stages along the network's tree (docs/topology.md).
+/// Groups that do not fill a node or a switch are joined at the lowest vertex above. Processes of
+/// one node stay in the launcher's order, process 0 stays rank 0, and where the launcher's own
+/// order costs no more, it is kept. `paths` is by process; as many as the mesh has ranks.
 RankOrder order_ranks(const Mesh& mesh, const std::vector<NetworkPath>& paths);
 
 }  // namespace trireme::layout

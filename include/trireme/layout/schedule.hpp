@@ -12,7 +12,7 @@ namespace trireme::layout {
 
 enum class ScheduleKind { gpipe, one_forward_one_backward, interleaved };
 
-/// From "gpipe", "1f1b", "interleaved".
+/// Kind of "gpipe", "1f1b", "interleaved".
 base::Result<ScheduleKind> schedule_kind(std::string_view name);
 const char* name(ScheduleKind kind);
 
@@ -24,19 +24,19 @@ enum class ActionKind {
 };
 const char* name(ActionKind kind);
 
-/// One thing that a stage does. Messages follow from the actions and are not listed: a forward
-/// receives from the virtual stage before it and sends to the one after; a backward the reverse.
+/// Step of a stage's work. Messages follow from the actions and are not listed: a forward receives
+/// from the virtual stage before it and sends to the one after; a backward the reverse.
 struct Action {
   ActionKind kind;
   int micro_batch;
-  /// Which of this stage's model chunks (0 for schedules without interleaving).
+  /// Index of the model chunk on this stage (0 for schedules without interleaving).
   int virtual_stage;
   auto operator<=>(const Action&) const = default;
 };
 
-/// What every stage does, in order: actions[stage]. Backward actions of one chunk come in the
-/// order of their micro-batches in every schedule, so that all schedules add weight gradients
-/// in one order.
+/// Actions of every stage, in order: actions[stage]. Backward actions of one chunk come in the
+/// order of their micro-batches in every schedule, so that all schedules add weight gradients in
+/// one order.
 struct Schedule {
   ScheduleKind kind;
   int stages;
@@ -50,7 +50,7 @@ struct Schedule {
 base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
                                      int virtual_stages);
 
-/// Which stage and chunk run the chunk before or after; -1 at the ends. Chunk c of stage s is
+/// Stage and chunk that run the chunk before or after; -1 at the ends. Chunk c of stage s is
 /// position c * stages + s of the model.
 struct ChunkPlace {
   int stage;
@@ -60,10 +60,10 @@ struct ChunkPlace {
 ChunkPlace previous_chunk(ChunkPlace place, int stages);
 ChunkPlace next_chunk(ChunkPlace place, int stages, int virtual_stages);
 
-/// Which layers [begin, end) each chunk holds: result[stage][virtual_stage]. `given` (one count
-/// per position of the model, empty for even) is checked; only the first and the last position may
-/// be given no layer. An even assignment gives the remainder to the middle positions, because the
-/// first holds the embedding and the last the head.
+/// Layers [begin, end) of each chunk: result[stage][virtual_stage]. `given` (one count per position
+/// of the model, empty for even) is checked; only the first and the last position may be given no
+/// layer. An even assignment gives the remainder to the middle positions, because the first holds
+/// the embedding and the last the head.
 struct LayerRange {
   int begin;
   int end;

@@ -34,9 +34,9 @@ struct Simulation {
   std::vector<int> peak_live_total;
 };
 
-/// Whether the lists are a whole step: every stage has its list; each micro-batch of each chunk
-/// goes forward once, and backward once (whole, or as input and weight gradient); and the weight
-/// gradients of a chunk are added in the order of the micro-batches. The failure names the action.
+/// Completeness of a step's lists: every stage has its list; each micro-batch of each chunk has one
+/// forward and one backward (whole, or as input and weight gradient); and the weight gradients of a
+/// chunk are added in the order of the micro-batches. The failure names the action.
 base::Status check(const Schedule& schedule);
 
 /// Runs the action lists against their dependencies: a forward needs the output of the chunk
@@ -46,9 +46,9 @@ base::Status check(const Schedule& schedule);
 /// are a failure that names the stages, and the action that each waits in and for.
 base::Result<Simulation> simulate(const Schedule& schedule, const Costs& costs);
 
-/// Pictures of a simulated schedule: a line for each stage, time to the right, with the
-/// micro-batches' numbers, the bubble, what is live at most, and a legend.
-/// At most `columns` wide where the names of stages leave room for that; UTF-8.
+/// Picture of a simulated schedule: a line for each stage, time to the right, with the
+/// micro-batches' numbers, the bubble, the largest number of live micro-batches, and a legend. At
+/// most `columns` wide where the names of stages leave room for that; UTF-8.
 std::string timeline_text(const Schedule& schedule, const Simulation& simulation, int columns);
 /// One self-contained SVG document; the same bytes for the same schedule on every machine.
 std::string timeline_svg(const Schedule& schedule, const Simulation& simulation);

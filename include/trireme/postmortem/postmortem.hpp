@@ -12,11 +12,11 @@
 #include <string_view>
 #include <vector>
 
-/// Why a run ended: told from what it left in its run directory, from what the Slurm plugin noted
-/// of its tasks, and from what Slurm itself says. All of it is read as the words of strangers.
+/// Report on why a run ended, from the files in its run directory, the Slurm plugin's task records,
+/// and Slurm's own accounting. All of it is parsed as untrusted input.
 namespace trireme::postmortem {
 
-/// One line of RUN/log/r0003.txt.
+/// Line of RUN/log/r0003.txt.
 struct LogLine {
   std::int64_t time_ms = 0;  ///< since 1970
   std::string level;         ///< "error"
@@ -30,41 +30,41 @@ struct LogLine {
 /// Refuses lines that the log would not write.
 base::Result<LogLine> parse_log_line(std::string_view line);
 
-/// Whether lines of earlier starts of the run count.
+/// Starts of the run whose lines count.
 enum class Attempts { last, all };
 
-/// Lines of all ranks in the order of time, those of one rank in theirs. Of each file at most the
-/// last 4 MiB are read; `notes` says so where that leaves lines out. Attempts::last leaves out
-/// ranks that the last start does not have: theirs are words of an earlier one.
+/// Lines of all ranks in the order of time, those of one rank in their own order. At most the last
+/// 4 MiB of each file are read; `notes` reports where that leaves lines out. Attempts::last leaves
+/// out ranks that the last start does not have: their lines are of an earlier one.
 std::vector<LogLine> read_logs(const std::filesystem::path& run, Attempts attempts,
                                std::vector<std::string>& notes);
 
-/// Whether a start that is told in such lines ran outside of any Slurm job.
+/// True if the start in these lines ran outside of any Slurm job.
 bool ran_outside_jobs(const std::vector<LogLine>& lines);
 
 enum class Ending { finished, stopped, failed, unknown };
 const char* name(Ending ending);
 
-/// What Slurm says of the job.
+/// Slurm's record of the job.
 struct SlurmView {
   std::string state;   ///< "OUT_OF_MEMORY", "NODE_FAIL"; empty when it says nothing
-  std::string detail;  ///< its own words
+  std::string detail;  ///< as Slurm words it
 };
 
-/// The first thing that went wrong.
+/// First failure of the run.
 struct FirstCause {
   std::string text;
   std::optional<int> rank;
   std::optional<int> task;  ///< the launcher's number of that rank
   std::string host;
-  std::int64_t time_ms = 0;  ///< 0 when nobody noted it
+  std::int64_t time_ms = 0;  ///< 0 when it is not recorded
   /// "all_reduce number 7 of process group 'tp', which misses ranks 2"; empty without one.
   std::string collective;
-  /// What NCCL itself said of it, a line each.
+  /// NCCL's own diagnosis of the failure, a line each.
   std::vector<std::string> account;
   std::string log;
-  /// As the plugin saw the task end: "signal SIGKILL, likely out of memory"; empty without a
-  /// record.
+  /// End of the task in the plugin's record: "signal SIGKILL, likely out of memory"; empty without
+  /// a record.
   std::string end_of_task;
 };
 
@@ -80,7 +80,7 @@ struct Postmortem {
   Ending ending = Ending::unknown;
   std::optional<int> exit_code;
   std::optional<FirstCause> cause;
-  std::vector<Event> events;   ///< what others did, in the order of time
+  std::vector<Event> events;   ///< events of other ranks, in the order of time
   std::int64_t last_step = 0;  ///< 0 before the first
   std::optional<double> last_loss;
   std::int64_t starts = 0;
@@ -90,7 +90,7 @@ struct Postmortem {
   std::vector<std::string> notes;  ///< what could not be read
 };
 
-/// What a postmortem is told from beside the run directory.
+/// Sources of a postmortem beside the run directory.
 struct Evidence {
   /// Files of task records (docs/launch-contract.md); RUN/log/tasks*.jsonl are read anyway.
   std::vector<std::filesystem::path> records;
@@ -103,12 +103,12 @@ base::Result<Postmortem> examine(const std::filesystem::path& run, const Evidenc
 /// The Slurm job that the run's last start belonged to, "1234.0"; empty when its logs name none.
 std::string job_of_run(const std::filesystem::path& run);
 
-/// Asks sacct, else scontrol; empty where neither answers within seconds.
+/// Job's state from sacct, else scontrol; empty where neither answers within seconds.
 SlurmView ask_slurm(const std::string& job);
 /// The line of sacct --parsable2 for the job, the first that it printed.
 SlurmView parse_sacct(std::string_view answer);
 
-/// What to do, from docs/failure-guide.md.
+/// Remedies, from docs/failure-guide.md.
 std::vector<std::string> advice_for(const Postmortem& postmortem);
 
 std::string text_of(const Postmortem& postmortem);

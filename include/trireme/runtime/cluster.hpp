@@ -19,40 +19,41 @@
 
 namespace trireme::runtime {
 
-/// Whether ranks get cores of their own, or stay where the launcher put them.
+/// Binding of ranks to cores of their own, or the launcher's binding.
 enum class BindingRule { automatic, none };
 
-/// Whether ranks follow the network or the launcher's numbers.
+/// Order of ranks: by the network, or by the launcher's numbers.
 enum class OrderRule {
-  automatic,  ///< the network, unless tasks were dealt out by hand (srun --distribution)
+  automatic,  ///< the network, unless tasks were distributed explicitly (srun --distribution)
   topology,
   launcher
 };
 
-/// What the configuration asks for.
+/// Settings of join(), from the configuration.
 struct JoinOptions {
   layout::ParallelArrangement arrangement;
-  /// The same with the model, which is read only where degrees do not fit the world: for proposals.
-  /// May be empty.
+  /// Arrangement with the model, which is called only where degrees do not fit the world, for
+  /// proposals. May be empty.
   std::function<layout::ParallelArrangement()> described = {};
   double timeout_seconds = 600;
   comm::Backend backend = comm::Backend::automatic;
   BindingRule binding = BindingRule::automatic;
   OrderRule order = OrderRule::automatic;
   topology::GpuUse gpus = topology::GpuUse::none;
-  /// With GpuUse::one_each: PCI bus ids of those that this process may use, or why there are none.
+  /// With GpuUse::one_each: PCI bus ids of the GPUs that this process may use, or why there are
+  /// none.
   base::Result<std::vector<std::string>> visible_gpus = std::vector<std::string>{};
 };
 
-/// How a rank computes on its node.
+/// Computing resources of a rank on its node.
 struct Binding {
-  /// For kernels: as many as the binding has cores, unless OMP_NUM_THREADS says otherwise.
+  /// Compute threads: as many as the binding has cores, unless OMP_NUM_THREADS is set.
   int threads = 1;
-  /// How those without work wait for it.
+  /// Waiting of idle compute threads for work.
   device::ThreadWait wait = {};
   /// "0-3": hardware threads that this rank may use.
   std::string cpus;
-  /// Why, in words.
+  /// Reason of the binding, for people.
   std::string reason;
   /// PCI bus id of the GPU that this rank computes on; empty without one.
   std::string gpu_bus_id;
@@ -60,12 +61,12 @@ struct Binding {
   std::vector<std::string> rdma_nics;
 };
 
-/// A rank's place among all ranks, and how it reaches them. Groups die before MPI does.
+/// Place of a rank among all ranks, and its process groups. Groups are destroyed before MPI ends.
 struct Cluster {
   Identity identity;
   layout::Mesh mesh;
   base::Rank rank;
-  /// What the launcher calls this rank (Slurm's task).
+  /// Launcher's number of this rank (Slurm's task).
   int task = 0;
   Binding binding;
 
@@ -78,25 +79,25 @@ struct Cluster {
   /// stages between, and when there is one stage.
   std::unique_ptr<comm::ProcessGroup> embedding;
   StartUp start_up;
-  /// For what a later run would find again; empty where the user has none.
+  /// Folder for data that a later run can reuse; empty where the user has none.
   std::filesystem::path cache_folder = {};
-  /// Where parameters and gradients are allocated instead of on the device that computes: memory of
-  /// NCCL's, as it wants it for symmetric windows; null elsewhere.
+  /// Device that parameters and gradients are allocated on instead of the computing one: memory
+  /// from NCCL's allocator, for symmetric windows; null elsewhere.
   std::unique_ptr<device::Device> shared_memory = nullptr;
 
   int coordinate(layout::Axis axis) const { return mesh.coordinate(axis, rank); }
 };
 
-/// Collective over the world. Host-blocking: yes. From a started MPI to a rank that knows its
-/// place: refuses silent singletons and impossible meshes, binds to cores, makes the groups.
-/// What any rank cannot do, all throw together (comm::AgreedError). `start_up` goes on in the
+/// Collective over the world. Host-blocking: yes. Takes a started MPI to a rank with its place in
+/// the mesh: refuses silent singletons and impossible meshes, binds to cores, makes the groups. A
+/// failure of any rank is thrown by all together (comm::AgreedError). `start_up` continues in the
 /// cluster.
 Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
              const base::Environment& environment, StartUp start_up = {});
 
-/// From now on the groups of layers (tp, pp, dp, embedding) move tensors of `device`, which
-/// outlives them, through the host; world stays the host's. On the host's own memory
-/// nothing changes. device_groups.hpp chooses between this and NCCL.
+/// Makes the groups of layers (tp, pp, dp, embedding) move tensors of `device`, which outlives
+/// them, through the host; world stays on the host. Without effect for the host's own memory.
+/// device_groups.hpp chooses between this and NCCL.
 void use_staged_groups(device::Device& device, Cluster& cluster);
 
 }  // namespace trireme::runtime

@@ -14,31 +14,31 @@
 
 namespace trireme::runtime {
 
-/// What moves tensors of devices between ranks.
+/// Transport of device tensors between ranks.
 enum class DeviceGroups {
   automatic,  ///< NCCL where all ranks can, else through the host
   staged,
   nccl
 };
 
-/// What a rank has for NCCL.
+/// NCCL capabilities of a rank.
 struct NcclOffer {
   /// Equal where ranks are on one node.
   int node = 0;
   std::string gpu;
-  /// As NCCL tells it; 0 where there is none, for the reason that follows.
+  /// Version as NCCL reports it; 0 where there is none, for the reason that follows.
   int version = 0;
   std::string reason;
 };
 
 struct DeviceGroupsChoice {
   DeviceGroups groups = DeviceGroups::staged;
-  /// For the log: what serves, and why.
+  /// Choice and its reason, for the log.
   std::string sentence;
 };
 
-/// What serves ranks that have this, by rank. Fails (ExitCode::topology) where NCCL is wanted and
-/// cannot serve.
+/// Choice for ranks with these capabilities, by rank. Fails (ExitCode::topology) where NCCL is
+/// required but cannot be used.
 base::Result<DeviceGroupsChoice> choose_device_groups(DeviceGroups wish,
                                                       std::span<const NcclOffer> offers);
 
@@ -46,21 +46,21 @@ struct DeviceGroupsOptions {
   DeviceGroups wish = DeviceGroups::automatic;
   /// Called where tensors lie on a device.
   std::function<base::Result<comm::NcclLibrary>()> library = comm::load_nccl;
-  /// Without a log it is not known what carries data.
+  /// Library and log of NCCL; without a log the transport of data is not known.
   comm::NcclOptions nccl;
   RdmaRule rdma = RdmaRule::automatic;
 };
 
-/// For the log: what serves and why, and of NCCL what carries its data; empty on the host's memory.
+/// Report for the log: chosen groups and why, and NCCL's transports; empty on the host's memory.
 struct DeviceGroupsReport {
   std::string groups;
   TransportVerdict transport;
 };
 
-/// Collective over the world. Host-blocking: yes. From now on the groups of layers (tp, pp, dp,
-/// embedding) take tensors of `device`, which outlives them; world stays the host's. On
-/// the host's own memory nothing changes. Throws AgreedError (topology) where NCCL is wanted and
-/// cannot serve, and where what carries data between nodes breaks the rule; waits of NCCL's groups
+/// Collective over the world. Host-blocking: yes. Makes the groups of layers (tp, pp, dp,
+/// embedding) take tensors of `device`, which outlives them; world stays on the host. Without
+/// effect for the host's own memory. Throws AgreedError (topology) where NCCL is required but
+/// cannot be used, and where the transport between nodes breaks the rule; waits of NCCL's groups
 /// have the deadline of the options.
 DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
                               const DeviceGroupsOptions& options);

@@ -8,7 +8,7 @@
 
 namespace trireme::runtime {
 
-/// Where a failed run leaves its last words.
+/// Files in which a failed run reports its failure.
 struct FailureReport {
   /// Empty: no failure.json.
   std::filesystem::path run_directory;
@@ -23,20 +23,19 @@ std::filesystem::path rank_log(const std::filesystem::path& run, base::Rank rank
 std::string last_line(const comm::RankFailure& failure, const std::string& log_file);
 
 /// RUN/failure.json: cause, exit_code, first_failing_rank, host, collective (null when none was
-/// under way; its "account" is what NCCL says of it, a line each), log, time. The first rank to
-/// write it wins, so that the cause is the first one. Never throws: what cannot be written is
-/// logged.
+/// under way; its "account" is NCCL's diagnosis, a line each), log, time. The first rank to write
+/// it wins, so that the cause is the first one. Never throws: a failure to write is logged.
 void write_failure(const comm::RankFailure& failure, const FailureReport& report);
 
-/// Takes some room in the run directory that write_failure() gives back when the disk is full.
+/// Reserves room in the run directory that write_failure() frees when the disk is full.
 void keep_room_for_failure(const std::filesystem::path& run_directory);
 
 /// Puts failure.json of an earlier start aside as failure-1.json, failure-2.json…, so that this
 /// start can leave its own. To be called by one process, once the run is its own.
 void put_failure_aside(const std::filesystem::path& run_directory);
 
-/// Does both when a run fails. Call once, early, without a run directory; again once the run is
-/// this start's own.
+/// Installs both reports for a run that fails. Call once, early, without a run directory; again
+/// once the run is this start's own.
 void report_failures(comm::MpiRuntime& mpi, FailureReport report);
 
 }  // namespace trireme::runtime

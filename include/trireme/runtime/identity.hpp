@@ -8,18 +8,18 @@
 
 namespace trireme::runtime {
 
-/// Refuses a silent singleton (N tasks of which each sees a world of one) and any other
-/// difference between what the launcher announced and what MPI sees; the failure
-/// (ExitCode::launch) says how to start instead.
+/// Refuses a silent singleton (N tasks each of which has a world of one) and any other difference
+/// between the launcher's announcement and MPI's world; the failure (ExitCode::launch) states how
+/// to start instead.
 base::Status check_world(const Identity& identity, int world_size);
 
-/// Who speaks in the log: the rank. Where every task sees a world of its own, the task, so that one
-/// of them speaks for all.
+/// Identity in log lines: the rank. Where every task has a world of its own, the task, so that one
+/// of them logs for all.
 base::log::Identity log_identity(const base::Result<Identity>& identity,
                                  const comm::MpiRuntime& mpi);
 
-/// A task of srun that outlived the slurmstepd which looks after it would be nobody's: from now on
-/// this process is killed when its own parent is a slurmstepd that dies. On the first thread, once.
+/// Makes the kernel kill this process when its parent is a slurmstepd that dies: nothing would
+/// supervise a task of srun that outlives it. To be called on the first thread, once.
 void die_with_slurmstepd(const Identity& identity);
 
 }  // namespace trireme::runtime

@@ -13,8 +13,8 @@ namespace trireme::runtime {
 /// of its own runs scontrol, so that a slow controller delays no step.
 class JobComment {
  public:
-  /// Off outside of a job and for an interval of 0. A comment that somebody else wrote (`sbatch
-  /// --comment`) is left alone, and after three refusals in a row no more is tried.
+  /// Off outside of a job and for an interval of 0. A comment that is not Trireme's (`sbatch
+  /// --comment`) is left alone, and three refusals in a row end the attempts.
   JobComment(const base::Environment& environment, std::chrono::milliseconds interval);
   ~JobComment();
   JobComment(const JobComment&) = delete;
@@ -28,8 +28,8 @@ class JobComment {
   std::unique_ptr<Writer> writer_;
 };
 
-/// The text as the value of Comment=: printable ASCII without quotes, at most 200 characters, and
-/// behind a mark that says whose it is.
+/// Value of Comment= for a text: printable ASCII without quotes, at most 200 characters, behind a
+/// mark that identifies the writer.
 std::string comment_value(const std::string& text);
 
 }  // namespace trireme::runtime

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
-/// What launchers (Slurm, Open MPI's mpirun, others of PMI and PMIx) put into a task's environment.
-/// Their variables are read here alone.
+/// Variables that launchers (Slurm, Open MPI's mpirun, others of PMI and PMIx) put into a task's
+/// environment. Only this header's functions read them.
 namespace trireme::runtime {
 
-/// What started this process, as its environment tells.
+/// Launcher of this process, from its environment.
 enum class Launcher {
   none,            ///< a plain process
   mpirun,          ///< Open MPI's mpirun
@@ -25,9 +25,9 @@ const char* name(Launcher launcher);
 
 struct Identity {
   Launcher launcher = Launcher::none;
-  /// How many tasks the launcher says that it started; none when it does not say.
+  /// Number of tasks that the launcher announces; none when it does not.
   std::optional<int> announced_tasks;
-  /// Which of them this is.
+  /// This task's number among them.
   std::optional<int> announced_rank;
   /// Slurm's job and step, "1234.0"; empty outside of one.
   std::string job;
@@ -45,9 +45,9 @@ struct NodeShare {
 };
 std::optional<NodeShare> announced_share(const base::Environment& environment);
 
-/// The switches above this node, from the root down, as Slurm's topology plugins tell them
+/// Switches above this node, from the root down, from the variables of Slurm's topology plugins
 /// (SLURM_TOPOLOGY_ADDR "core.rack2.n17", SLURM_TOPOLOGY_ADDR_PATTERN "switch.switch.node"); empty
-/// where Slurm says nothing, or what it says does not fit together.
+/// where they are missing or inconsistent.
 layout::NetworkPath switches_above(const base::Environment& environment);
 
 /// Slurm's job number, digits alone; none outside of a job.
@@ -56,11 +56,11 @@ std::optional<std::string> job_number(const base::Environment& environment);
 /// (SLURM_INTERACTIVE_STEP); none outside of steps, and in batch scripts.
 std::optional<std::uint32_t> step_number(const base::Environment& environment);
 
-/// When the job's time limit ends, in seconds since 1970, as Slurm said at its start; none where it
-/// did not say.
+/// End of the job's time limit, in seconds since 1970, as announced at its start; none where it was
+/// not announced.
 std::optional<std::int64_t> job_end(const base::Environment& environment);
 
-/// Whether tasks were dealt out otherwise than block by block (srun --distribution).
+/// True if tasks were distributed otherwise than block by block (srun --distribution).
 bool dealt_by_hand(const base::Environment& environment);
 
 }  // namespace trireme::runtime

@@ -8,27 +8,27 @@
 #include <string>
 #include <vector>
 
-/// What libraries of GPUs and networks (CUDA, NCCL, UCX) read from the process's environment: all
-/// that a start sets there stands in one list.
+/// Variables that libraries of GPUs and networks (CUDA, NCCL, UCX) read from the process's
+/// environment: one list of all that a start sets.
 namespace trireme::runtime {
 
 struct EnvironmentSetting {
   std::string variable;
   std::string value;
-  /// For people: why this value.
+  /// Reason of this value, for people.
   std::string reason;
 };
 
 struct LibraryEnvironment {
   std::vector<EnvironmentSetting> settings;
-  /// For people: the user's own values that do harm, and what to do. They stay.
+  /// Warnings about harmful values that the user has set, with the remedy. The values stay.
   std::vector<std::string> warnings;
 };
 
-/// Which NICs UCX and NCCL use (docs/decisions/0021): UCX_NET_DEVICES the rank's own nearest,
+/// NICs that UCX and NCCL use (docs/decisions/0021): UCX_NET_DEVICES the rank's own nearest,
 /// NCCL_IB_HCA those of all ranks of the node, because NCCL pairs NICs by their place in the list
-/// and finds the nearest itself. Only NICs with RDMA, a verbs name and a port that is up; nothing
-/// where there is none. What the user has set is left out.
+/// and finds the nearest itself. Only NICs with RDMA, a verbs name and a port that is up; no
+/// variables where there is none. Variables that the user has set are left out.
 std::vector<EnvironmentSetting> network_settings(const topology::Machine& machine,
                                                  const topology::Placement& placement,
                                                  int local_rank,
@@ -43,21 +43,21 @@ std::vector<std::string> rdma_nics(const topology::Machine& machine);
 /// messages with two neighbours.
 inline constexpr int streams_of_rank = 10;
 
-/// CUDA_DEVICE_MAX_CONNECTIONS (docs/decisions/0025): as many queues as CUDA has, because streams
+/// CUDA_DEVICE_MAX_CONNECTIONS (docs/decisions/0025): the maximum of CUDA's queues, because streams
 /// that share one wait for each other. A value of the user's stays, with a warning where it is too
-/// small or none that CUDA takes.
+/// small or not valid for CUDA.
 LibraryEnvironment queue_settings(const base::Environment& environment);
 
-/// All of it for this rank. NICs and network plugins only for a job on several nodes whose launcher
-/// tells each task its place on its node; queues only where ranks compute on GPUs. What cannot be
-/// found out is not set.
+/// All settings for this rank. NICs and network plugins only for a job on several nodes whose
+/// launcher gives each task its place on its node; queues only where ranks compute on GPUs. Values
+/// that cannot be determined are not set.
 LibraryEnvironment library_environment(const base::Environment& environment, topology::GpuUse gpus);
 
-/// Sets the variables in this process: before MPI starts, which reads them and may talk to a GPU,
-/// and before there is a second thread.
+/// Sets the variables in this process: before MPI starts, which reads them and may initialize a
+/// GPU, and before there is a second thread.
 void apply(const LibraryEnvironment& libraries);
 
-/// One sentence for the variables of each reason: "A=1 and B=2 set for this rank (why); set …".
+/// Sentences for the variables of each reason: "A=1 and B=2 set for this rank (why); set …".
 std::vector<std::string> sentences(const LibraryEnvironment& libraries);
 
 }  // namespace trireme::runtime

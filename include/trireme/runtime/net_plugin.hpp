@@ -15,21 +15,22 @@ namespace trireme::runtime {
 struct NetPlugins {
   /// The site's libnccl-net.so, which NCCL finds by itself; empty without.
   std::string sites;
-  /// This program's libnccl-net-trireme.so; empty without, or with a path too long for NCCL.
+  /// Path of this program's libnccl-net-trireme.so; empty without it, or if too long for NCCL.
   std::string own;
-  /// Whether the UCX that it finds can move the memory of GPUs.
+  /// True if the UCX that this plugin finds can move the memory of GPUs.
   bool own_moves_gpu_memory = false;
 };
 
-/// Without loading any: the UCX of one must not become that of MPI. `root` ("/") stands before the
-/// system's folders, for tests.
+/// Finds plugins without loading them: the UCX of one must not become that of MPI. `root` ("/")
+/// precedes the system's folders, for tests.
 NetPlugins find_net_plugins(const base::Environment& environment,
                             const std::filesystem::path& executable,
                             const std::filesystem::path& root = "/");
 
-/// Which of them NCCL uses (docs/decisions/0021): the site's over UCX, else NCCL's own verbs. What
-/// the user has set is left out, and NCCL_NET or NCCL_NET_PLUGIN settle all of it;
-/// NCCL_NET_PLUGIN=trireme is this program's, by its path, where it moves the memory of GPUs.
+/// Plugin that NCCL uses (docs/decisions/0021): the site's over UCX, else NCCL's own verbs.
+/// Variables that the user has set are left out, and NCCL_NET or NCCL_NET_PLUGIN of the user's
+/// suppress all; NCCL_NET_PLUGIN=trireme selects this program's, by its path, where it moves the
+/// memory of GPUs.
 std::vector<EnvironmentSetting> plugin_settings(const NetPlugins& plugins,
                                                 const base::Environment& environment);
 

@@ -17,17 +17,18 @@ class RankOrdering {
  public:
   RankOrdering(const JoinOptions& options, const base::Environment& environment);
 
-  /// Processes that differ in rule or mesh (a mistake that is named later) keep their order.
+  /// Numbering for MPI's start. Processes that differ in rule or mesh (an error that is reported
+  /// later) keep their order.
   comm::Numbering numbering();
 
-  /// What was decided, in a sentence; empty when there was nothing to decide.
+  /// Decision in a sentence; empty when there was nothing to decide.
   const std::string& sentence() const { return sentence_; }
 
  private:
   std::vector<int> order(const std::vector<comm::LaunchedProcess>& processes);
 
   JoinOptions options_;
-  /// The launcher's order was asked for: by run.order, or by srun --distribution.
+  /// True if the launcher's order is required: by run.order, or by srun --distribution.
   bool keeps_ = false;
   std::string word_;
   std::string sentence_;

@@ -10,7 +10,7 @@
 
 namespace trireme::runtime {
 
-/// Where the time goes between the start of this process and its first step.
+/// Phases of the time between the start of this process and its first step.
 class StartUp {
  public:
   struct Phase {
@@ -22,9 +22,10 @@ class StartUp {
   /// cannot be read.
   StartUp();
 
-  /// What has been done since the phase before, or since the start. All ranks must name the same.
+  /// Ends a phase, which began with the end of the one before or with the start. All ranks must use
+  /// the same names.
   void reached(std::string_view phase);
-  /// The last `seconds` before now were a phase of their own, behind what came before them.
+  /// Ends two phases: `phase` was the last `seconds` before now, `before` the time until then.
   void reached(std::string_view before, std::string_view phase, double seconds);
 
   /// Collective over `world`: of each phase the time of the slowest rank, and the slowest sum as

@@ -9,18 +9,18 @@
 
 namespace trireme::runtime {
 
-/// When Slurm's time limit ends this job. From SLURM_JOB_END_TIME where Slurm sets it (not before
-/// 23.02), else squeue is asked, by the first rank alone. There is none outside of a job, without a
-/// limit, on other ranks, and when Slurm does not answer within seconds.
+/// End of this job by Slurm's time limit. From SLURM_JOB_END_TIME where Slurm sets it (not before
+/// 23.02), else from squeue, which only the first rank runs. There is none outside of a job,
+/// without a limit, on other ranks, and when Slurm does not answer within seconds.
 class TimeLimit {
  public:
-  /// None.
+  /// No limit.
   TimeLimit() = default;
   /// To be called before MPI starts.
   explicit TimeLimit(const base::Environment& environment);
 
-  /// Whether it is at most `lead_seconds` away. Limits get extended while a job runs: when it seems
-  /// near, squeue is asked (for some seconds) before the answer is yes.
+  /// True if it is at most `lead_seconds` away. Limits may be extended while a job runs: when it
+  /// seems near, squeue is run (for some seconds) before the answer is true.
   bool is_near(double lead_seconds);
 
  private:

@@ -9,30 +9,31 @@
 #include <string>
 #include <vector>
 
-/// What carries data between nodes, shown by what NCCL has opened and not by what was asked of it.
+/// Transport of data between nodes, derived from the connections that NCCL has opened and not from
+/// its settings.
 namespace trireme::runtime {
 
 /// comm.require_rdma.
 enum class RdmaRule {
   automatic,  ///< no TCP where a node has NICs with RDMA
-  required,   ///< nothing but what is shown to be RDMA
+  required,   ///< only transports that are shown to be RDMA
   optional
 };
 
-/// What a rank knows once NCCL has moved something between all ranks.
+/// Transport of a rank after NCCL has moved data between all ranks.
 struct TransportReport {
   /// Equal where ranks are on one node.
   int node = 0;
-  /// Of its node, with their port up.
+  /// NICs of its node with RDMA whose port is up.
   std::vector<std::string> rdma_nics;
   comm::NcclTransport transport;
-  /// Why NCCL's log is not known; empty where it is.
+  /// Reason why NCCL's log is not known; empty where it is.
   std::string unknown;
 };
 
 struct TransportVerdict {
-  /// For the log, one line: network and plugin, devices, GPUDirect RDMA or not, and what serves
-  /// inside nodes.
+  /// Line for the log: network and plugin, devices, GPUDirect RDMA or not, and the transport inside
+  /// nodes.
   std::string sentence;
   bool is_warning = false;
 };

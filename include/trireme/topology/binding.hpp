@@ -10,20 +10,20 @@
 
 namespace trireme::topology {
 
-/// Where one local rank computes.
+/// Cores and memory of one local rank.
 struct BindingSlot {
   int local_rank = 0;
-  CpuSet pus;                    ///< the mask: every allowed hardware thread of its cores
+  CpuSet pus;                    ///< mask: every allowed hardware thread of its cores
   std::vector<int> compute_pus;  ///< one per compute thread; their number is the thread count
   std::vector<int> numa_nodes;   ///< indices of the nodes that its cores belong to
-  bool shared = false;           ///< other ranks compute on the same cores
-  std::string reason;            ///< why, in words
+  bool shared = false;           ///< true if other ranks compute on the same cores
+  std::string reason;            ///< reason of the choice, for people
 };
 
 struct BindingPlan {
   std::vector<BindingSlot> slots;     ///< by local rank
-  std::vector<std::string> notes;     ///< what stays unused and why
-  std::vector<std::string> warnings;  ///< what costs speed and how to mend it
+  std::vector<std::string> notes;     ///< unused cores and GPUs, and why
+  std::vector<std::string> warnings;  ///< causes of slowness, and remedies
 };
 
 /// Whole cores for each local rank, as near to one memory as that goes (docs/topology.md):
@@ -35,9 +35,9 @@ struct BindingPlan {
 /// local_ranks below 1.
 base::Result<BindingPlan> plan_binding(const Machine& machine, int local_ranks);
 
-/// The same when the launcher has already given each local rank a mask of its own (srun
-/// --cpu-bind, mpirun --bind-to): masks that are all equal are planned within; masks that
-/// differ are kept as they are. `masks` is by local rank.
+/// Plan where the launcher has already given each local rank a mask of its own (srun --cpu-bind,
+/// mpirun --bind-to): equal masks are planned within; masks that differ are kept as they are.
+/// `masks` is by local rank.
 base::Result<BindingPlan> plan_binding(const Machine& machine, std::span<const CpuSet> masks);
 
 /// Binds this process, with all threads that it has, to slot.pus through hwloc. To be called

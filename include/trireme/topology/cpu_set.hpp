@@ -18,7 +18,7 @@ class CpuSet {
   CpuSet(std::initializer_list<int> pus) : CpuSet(std::vector<int>(pus)) {}
   explicit CpuSet(std::vector<int> pus);
 
-  /// From the kernel's list form, "0-3,8". Refuses anything else and numbers above 1,048,575.
+  /// Set of the kernel's list form, "0-3,8". Refuses anything else and numbers above 1,048,575.
   static base::Result<CpuSet> parse(std::string_view text);
 
   bool empty() const { return pus_.empty(); }

@@ -13,7 +13,7 @@ namespace trireme::topology {
 /// The machine as an indented tree for people; ends with a line break.
 std::string tree_text(const Machine& machine);
 
-/// The same for programs; names and indices as in Machine.
+/// Machine as JSON; names and indices as in Machine.
 base::Json to_json(const Machine& machine);
 
 /// One line per local rank with its reason, then notes and warnings.
@@ -22,10 +22,10 @@ base::Json to_json(const BindingPlan& plan);
 
 /// A table with one line for each local rank, then the reasons by rank, notes and warnings.
 std::string placement_text(const Machine& machine, const Placement& placement);
-/// The same for programs.
+/// Placement as JSON.
 base::Json to_json(const Machine& machine, const Placement& placement);
-/// A picture (SVG): NUMA nodes with their ranks, below each rank its GPU and NICs, a frame
-/// around what shares a PCIe switch, and what nobody uses.
+/// Picture (SVG) of NUMA nodes with their ranks, below each rank its GPU and NICs, a frame around
+/// devices that share a PCIe switch, and unused devices.
 std::string placement_svg(const Machine& machine, const Placement& placement);
 
 }  // namespace trireme::topology

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-/// What a node is made of, as plain data. Everything refers to everything else by its index in
-/// the vectors of Machine; `os_index` is the operating system's number for the same thing.
+/// Parts of a node, as plain data. References between them are indices into the vectors of Machine;
+/// `os_index` is the operating system's number of a part.
 namespace trireme::topology {
 
 struct Package {
@@ -23,8 +23,8 @@ struct NumaNode {
   CpuSet pus;        ///< hardware threads near this memory; empty for memory without cores
   int package = -1;  ///< -1 when it belongs to no single package
   std::string kind;  ///< "MCDRAM", "GPUMemory"...; empty for ordinary memory
-  /// Relative distance to every node (10 = local), in the order of Machine::numa_nodes; empty
-  /// when the machine does not say.
+  /// Relative distance to every node (10 = local), in the order of Machine::numa_nodes; empty when
+  /// the machine does not report it.
   std::vector<std::uint64_t> distances;
 };
 
@@ -38,7 +38,7 @@ struct Core {
   int os_index = 0;
   CpuSet pus;  ///< its hardware threads, also those that this process may not use
   int package = -1;
-  int numa_node = -1;  ///< where its ordinary memory lies
+  int numa_node = -1;  ///< index of its ordinary memory
   int kind = 0;
 };
 
@@ -58,8 +58,8 @@ struct PciBridge {
 struct PciLocation {
   std::string bus_id;  ///< "0000:d1:00.0", lower case, as nvidia-smi and /sys/bus/pci write it
   int bridge = -1;     ///< the bridge right above; -1 when unknown
-  /// The nodes whose cores are nearest: one on a good machine, several when the firmware says
-  /// only "this package" or nothing.
+  /// Nodes whose cores are nearest: normally one, several when the firmware reports only "this
+  /// package" or nothing.
   std::vector<int> numa_nodes;
   std::string name;                      ///< vendor and device, as far as known
   unsigned vendor_id = 0;                ///< PCI vendor
@@ -75,17 +75,17 @@ struct Gpu {
 enum class NicKind { ethernet, infiniband, omni_path, slingshot, elastic_fabric, roce };
 /// "InfiniBand"...
 const char* name_of(NicKind kind);
-/// Whether it moves memory without the CPU, so that a GPU's traffic should use it.
+/// True if it moves memory without the CPU (RDMA), so that a GPU's traffic should use it.
 bool has_rdma(NicKind kind);
 
-/// One port function of a NIC.
+/// Port function of a NIC.
 struct Nic {
   PciLocation pci;
   NicKind kind = NicKind::ethernet;
   std::string verbs_name;      ///< "mlx5_0", for UCX_NET_DEVICES and NCCL_IB_HCA; may be empty
   std::string interface_name;  ///< "eth0", "ib0"; may be empty
-  /// The lowest of its verbs ports that is up, from 1; 0 when all are down; none when the system
-  /// does not say.
+  /// Lowest of its verbs ports that is up, from 1; 0 when all are down; none when the system does
+  /// not report it.
   std::optional<int> active_port;
 };
 /// "mlx5_0", else "hsn0", else the bus id.

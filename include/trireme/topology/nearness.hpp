@@ -9,7 +9,7 @@
 
 namespace trireme::topology {
 
-/// What a path between two devices crosses, nearest first.
+/// Farthest part that a path between two devices crosses, nearest first.
 enum class Nearness { same_switch, same_host_bridge, same_numa_node, same_package, far };
 /// "the same PCIe switch"...
 const char* text_of(Nearness nearness);
@@ -22,12 +22,12 @@ struct Distance {
 
 Distance distance_between(const Machine& machine, const PciLocation& one, const PciLocation& other);
 
-/// How far a NUMA node is from a device: 0 when its cores are the device's own, else the
-/// smallest distance that the machine states (10 = local), or 20 when it states none.
+/// Distance between a NUMA node and a device: 0 when its cores are the device's own, else the
+/// smallest distance that the machine reports (10 = local), or 20 when it reports none.
 std::uint64_t distance_to_numa_node(const Machine& machine, const PciLocation& device,
                                     int numa_node);
 
-/// One GPU's way to the network.
+/// Choice of the NIC of one GPU.
 struct NicChoice {
   int gpu = 0;
   int nic = 0;

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-/// Where each local rank of a node belongs: which GPU, which CPUs, which NICs.
+/// Placement of each local rank of a node: its GPU, CPUs and NICs.
 namespace trireme::topology {
 
-/// Whether ranks compute on GPUs; where a machine has none, they never do.
+/// Use of GPUs by ranks; on a machine without GPUs, `none` in effect.
 enum class GpuUse { none, one_each };
 
 struct PlacementSlot {
@@ -25,8 +25,8 @@ struct PlacementSlot {
 
 struct Placement {
   std::vector<PlacementSlot> slots;   ///< by local rank
-  std::vector<std::string> notes;     ///< what stays unused and why
-  std::vector<std::string> warnings;  ///< what costs speed and how to mend it
+  std::vector<std::string> notes;     ///< unused devices, and why
+  std::vector<std::string> warnings;  ///< causes of slowness, and remedies
 };
 
 /// The place of each local rank (docs/topology.md). With GPUs: they are put in an order in which
@@ -37,8 +37,8 @@ struct Placement {
 /// Fails as plan_binding() does.
 base::Result<Placement> place_ranks(const Machine& machine, int local_ranks, GpuUse use);
 
-/// The same when the launcher has already given each local rank a mask of its own: equal masks are
-/// placed within; with masks that differ, each rank takes the free GPU nearest to its mask.
+/// Placement where the launcher has already given each local rank a mask of its own: equal masks
+/// are placed within; with masks that differ, each rank takes the free GPU nearest to its mask.
 base::Result<Placement> place_ranks(const Machine& machine, std::span<const CpuSet> masks,
                                     GpuUse use);
 

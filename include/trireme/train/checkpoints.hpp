@@ -14,17 +14,17 @@
 
 namespace trireme::train {
 
-/// How far a run has come: what a checkpoint holds besides tensors.
+/// Progress of a run: the part of a checkpoint besides tensors.
 struct Progress {
   std::int64_t step = 0;
   std::uint64_t tokens = 0;
   /// Global index of the next sample.
   std::uint64_t next_sample = 0;
-  /// Of the dataset that the samples come from.
+  /// Fingerprint of the dataset that the samples come from.
   std::uint64_t data_fingerprint = 0;
   /// A stop has interrupted the evaluation after this step.
   bool evaluation_is_due = false;
-  /// train.steps of the start that saved it; 0 where it was not told.
+  /// train.steps of the start that saved it; 0 where it is not recorded.
   std::int64_t planned_steps = 0;
 
   /// Counts a step of so many samples and tokens; returns the tokens of the run so far.
@@ -34,7 +34,7 @@ struct Progress {
   }
 };
 
-/// What a checkpoint says besides tensors, and where it goes.
+/// Contents of a checkpoint besides tensors, and its place.
 struct SavedRun {
   const std::filesystem::path& run;
   const Progress& progress;
@@ -44,7 +44,7 @@ struct SavedRun {
 };
 
 /// Collective over the world. Throws AgreedError (usage) when checkpoints in this layout would be
-/// such as no run can load: before hours of training, not after.
+/// too large for any run to load: before hours of training, not after.
 void refuse_unreadable_saves(engine::Engine& engine, comm::ProcessGroup& world);
 
 /// Collective over the world. Saves and commits everything that training needs to go on.
@@ -57,7 +57,8 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
 std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine& engine,
                                comm::ProcessGroup& world);
 
-/// Collective over the world. Everything from one step folder or another run's newest step.
+/// Collective over the world. Loads the complete state from one step folder or another run's newest
+/// step.
 Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
                      comm::ProcessGroup& world);
 

@@ -5,12 +5,13 @@
 
 namespace trireme::train {
 
-/// Notes SIGTERM, SIGUSR1 and SIGINT instead of dying: the step loop asks between steps, agrees
-/// with the other ranks, saves and ends with ExitCode::requeue. A second SIGINT ends at once.
+/// Records SIGTERM, SIGUSR1 and SIGINT instead of ending the process: the step loop reads the
+/// record between steps, agrees with the other ranks, saves and ends with ExitCode::requeue. A
+/// second SIGINT ends the process at once.
 ///
-/// A thread of its own takes the signals, which are blocked in the thread that makes this object
-/// and in all that it starts from then on: no handler may ever run on a stack that computes
-/// (docs/decisions/0030). So make it before anything starts threads.
+/// A thread of its own receives the signals, which are blocked in the thread that makes this object
+/// and in all that it starts later: no handler may ever run on a stack that computes
+/// (docs/decisions/0030). So make it before any thread is started.
 class StopSignal {
  public:
   StopSignal();

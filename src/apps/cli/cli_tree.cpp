@@ -15,7 +15,7 @@ using base::format;
 constexpr std::size_t title_width = 28;
 constexpr std::size_t text_width = 96;
 
-/// What stands for the value of an option, and the rule for it.
+/// Placeholder for the value of an option, and the rule for it.
 struct ValueText {
   std::string name;
   std::string rule;
@@ -41,7 +41,7 @@ ValueText value_of(const CLI::Option& option) {
   return value;
 }
 
-/// Whether a text speaks of each of these words; false where there are none.
+/// True if a text contains each of these words; false where there are none.
 bool names_all(const std::string& text, const std::vector<std::string>& words) {
   return !words.empty() && std::all_of(words.begin(), words.end(), [&text](const auto& word) {
     return text.find(word) != std::string::npos;
@@ -94,8 +94,8 @@ std::string path_of(const CLI::App& app) {
   return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
 }
 
-/// One paragraph, broken between words; lines after the first begin at `indent`, where the first
-/// is taken to begin, too.
+/// Paragraph broken between words; lines after the first begin at `indent`, where the first is
+/// assumed to begin, too.
 std::string wrapped(std::string_view paragraph, std::size_t indent) {
   std::string text;
   std::size_t column = indent;
@@ -157,7 +157,7 @@ CommandText describe(const CLI::App& app) {
   const bool is_root = app.get_parent() == nullptr;
   if (!is_root) text.group = app.get_group();
   for (const auto* option : app.get_options()) {
-    // Every command inherits the help flag; the top level speaks of it for all.
+    // Every command inherits the help flag; the top level describes it for all.
     if (option->get_group().empty() || (!is_root && option == app.get_help_ptr())) continue;
     auto& list = option->get_positional() ? text.positionals : text.options;
     list.push_back(describe_option(*option));

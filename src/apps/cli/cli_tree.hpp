@@ -14,12 +14,12 @@ namespace trireme::apps {
 struct OptionText {
   /// "-q,--quiet", "--set SECTION.KEY=VALUE", "CONFIG...".
   std::string title;
-  /// With the default at its end.
+  /// Description that ends with the default.
   std::string description;
   /// Names alone, longest form first: "--quiet", "-q". Empty for positional arguments.
   std::vector<std::string> names;
   std::string group;
-  /// What the value may be, where it is one of a few words.
+  /// Allowed values, where the option has a fixed set.
   std::vector<std::string> choices;
   bool takes_value = false;
   bool required = false;
@@ -42,8 +42,8 @@ CommandText describe(const CLI::App& app);
 /// "trireme config show [CONFIG...] [OPTION...]".
 std::string usage_line(const CommandText& command);
 
-/// What -h prints: usage, summary, subcommands by group, arguments, options by group, details.
-/// `root` adds the options that every command understands.
+/// Output of -h: usage, summary, subcommands by group, arguments, options by group, details. `root`
+/// adds the options of every command.
 std::string help_text(const CommandText& command, const CommandText& root);
 
 }  // namespace trireme::apps

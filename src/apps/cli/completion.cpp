@@ -15,8 +15,8 @@ namespace {
 
 using base::format;
 
-/// The part that does not depend on the tables. Bash splits words at '=' unless told otherwise,
-/// so a setting "train.steps=1" arrives as one word or as three.
+/// Script without its tables. Bash splits words at '=' by default, so a setting "train.steps=1"
+/// arrives as one word or as three.
 constexpr std::string_view script_body = R"bash(
 _trireme() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
@@ -59,11 +59,11 @@ _trireme() {
 complete -o bashdefault -o default -F _trireme trireme
 )bash";
 
-/// Of the tables that the script looks things up in, the lines so far.
+/// Lines of the script's lookup tables so far.
 struct Tables {
   std::string commands;
   std::string flags;
-  /// By command and option, or by command alone for an argument without one.
+  /// Choices by command and option, or by command only for an argument without one.
   std::string choices;
 };
 

@@ -13,7 +13,7 @@
 namespace trireme::apps {
 namespace {
 
-/// What the launch asks for, as values of keys.
+/// Settings of the launch contract, as values of keys.
 base::Result<std::vector<config::Launched>> launched_values(const base::Environment& environment) {
   const auto contract = launch::read_contract(environment);
   if (!contract) return contract.failure();
@@ -31,7 +31,8 @@ base::Result<std::vector<config::Launched>> launched_values(const base::Environm
   return values;
 }
 
-/// Other trainers take "train.steps=5" as it is, some with dashes or a plus before it.
+/// Settings as positional arguments, which other trainers accept as "train.steps=5", some with
+/// dashes or a plus before it.
 base::Status check_files(const std::vector<std::string>& files) {
   for (const auto& file : files) {
     const auto equals = file.find('=');

@@ -14,7 +14,7 @@
 
 namespace trireme::apps {
 
-/// CONFIG... and --set section.key=value, the same for every command that takes a configuration.
+/// Arguments CONFIG... and --set section.key=value, for every command that takes a configuration.
 ///
 ///   auto arguments = ConfigArguments::add_to(app);
 ///   return [arguments](Context& context) {
@@ -23,25 +23,25 @@ struct ConfigArguments {
   std::vector<std::string> files;
   std::vector<std::string> settings;
 
-  /// Options that stand for one key each: what was given, by key.
+  /// Options that set one key each: the given values, by key.
   std::map<std::string, std::string> shortcuts;
 
-  /// Declares both; the arguments live as long as what the command returns holds them.
+  /// Declares both; the arguments live as long as the command's action holds them.
   static std::shared_ptr<ConfigArguments> add_to(CLI::App& app);
 
   /// --tensor-parallel, --pipeline-parallel: the layout that the launched ranks form.
   void add_layout_options(CLI::App& app);
-  /// An option that stands for a key.
+  /// Adds an option that sets one key.
   CLI::Option* add_shortcut(CLI::App& app, const std::string& option, const std::string& key,
                             const std::string& text);
 
-  /// From here on a run directory among the files stands for its resolved configuration.
+  /// Makes resolve() accept a run directory among the files, as its resolved configuration.
   void accept_run_directories();
 
   base::Result<config::Config> resolve(const base::Environment& environment) const;
-  /// config::resolve_as_recorded() of the same.
+  /// config::resolve_as_recorded() of the same arguments.
   base::Result<config::Config> resolve_as_recorded(const base::Environment& environment) const;
-  /// Whether resolve() would succeed.
+  /// Status that resolve() would have.
   base::Status check(const base::Environment& environment) const;
 
  private:

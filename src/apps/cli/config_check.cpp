@@ -16,10 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 using base::format;
 
-/// A size that any tokenizer may have, for a model whose own is not there yet.
+/// Vocabulary size for a model whose tokenizer does not exist yet.
 constexpr std::int64_t some_vocabulary = 1 << 16;
 
-/// The fewest ranks that the degrees allow; more of them than there can be are left to the mesh.
+/// Smallest number of ranks for the degrees; products above the range are left to the mesh.
 int fewest_ranks(const config::ParallelOptions& degrees) {
   constexpr std::int64_t most = 1 << 24;
   auto product = std::min(most, std::int64_t{degrees.tensor} * degrees.pipeline);

@@ -9,13 +9,14 @@
 
 namespace trireme::apps {
 
-/// Holds the configuration against the rules of the run that it describes: the model's, the
-/// layout's on the fewest ranks that it may have, those of batches and stages, as plan and the
-/// engine know them. Returns what could not be asked, and why: one clause each.
+/// Checks the configuration against the rules of the run that it describes: the model's, the
+/// layout's on the smallest possible number of ranks, those of batches and stages, with the
+/// functions of plan and engine. Returns the checks that were not possible, and why: one clause
+/// each.
 base::Result<std::vector<std::string>> check_run(const config::Config& config);
 
-/// One line for each key that a later file replaces, and what to do if that was not meant; empty
-/// where files agree.
+/// Warnings about keys that a later file replaces, with the remedy, one line each; empty where
+/// files agree.
 std::vector<std::string> replacement_texts(const std::vector<std::string>& files);
 
 }  // namespace trireme::apps

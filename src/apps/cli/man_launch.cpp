@@ -27,7 +27,7 @@ std::string paragraph(std::string_view text) {
   return format(".PP\n{}\n", roff(text));
 }
 
-/// One item for each thing that may be asked for.
+/// List item of each launch option.
 std::string option_items() {
   std::string text;
   for (const auto& option : launch::options()) {

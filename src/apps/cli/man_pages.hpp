@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-/// What the manual pages are written with.
+/// Text of the manual pages, with roff markup.
 namespace trireme::apps {
 
 /// Text that roff prints as it stands: no escapes, no hyphens turned to dashes, no requests at the

@@ -18,7 +18,7 @@ void Output::write(std::string_view text) {
 }
 
 void Output::flush() {
-  // Taken out first: what failed once is not written again on the way out.
+  // Taken out first: after a failure the same text is not written again by the destructor.
   const std::string text = std::exchange(buffer_, {});
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -37,7 +37,8 @@ void guard_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
     const int mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-    // The lowest free descriptor is this one. Nothing can be said if even /dev/null is missing.
+    // open() returns the lowest free descriptor, which is this one. A failure cannot be reported if
+    // even /dev/null is missing.
     if (::open("/dev/null", mode) != descriptor) return;
   }
 }

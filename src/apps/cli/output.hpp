@@ -6,8 +6,8 @@
 
 namespace trireme::apps {
 
-/// The reader of standard output went away (`trireme config show | head -1`): the command stops
-/// in good order, because who it spoke to has heard enough.
+/// Exception for a closed standard output (`trireme config show | head -1`): the command ends
+/// without an error.
 struct ReaderGone {};
 
 /// A buffered output whose failures are never lost: write() and flush() throw base::Error
@@ -20,7 +20,7 @@ class Output {
   ~Output() = default;
 
   void write(std::string_view text);
-  /// For output that a person waits for; the end of a command flushes by itself.
+  /// Flushes output that a person waits for; the end of a command flushes by itself.
   void flush();
 
  private:
@@ -28,8 +28,8 @@ class Output {
   std::string buffer_;
 };
 
-/// Opens descriptors 0 to 2 where the caller left them closed, in the mode in which using them
-/// fails: else the first file opened would become standard output.
+/// Opens descriptors 0 to 2 where the caller left them closed, in a mode in which their use fails:
+/// otherwise the first file opened would become standard output.
 void guard_standard_descriptors();
 
 }  // namespace trireme::apps

@@ -7,10 +7,10 @@
 
 namespace trireme::apps {
 
-/// One line on a terminal that says how far work over bytes is; nothing when stderr is no terminal.
+/// Line on a terminal that shows the progress of work over bytes; empty when stderr is no terminal.
 class ProgressLine {
  public:
-  /// `doing` is what the line begins with.
+  /// doing: begin of the line.
   explicit ProgressLine(std::string doing);
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -18,7 +18,7 @@ class ProgressLine {
 
   /// Draws the line again, at most ten times a second.
   void show(std::uint64_t bytes_done, std::uint64_t bytes_total);
-  /// Wipes the line, so that what follows starts on an empty one.
+  /// Clears the line, so that later output starts on an empty one.
   void end();
 
  private:

@@ -19,7 +19,7 @@ void add_option_names(const CommandText& command, std::vector<std::string>& name
   }
 }
 
-/// As keys are written: other trainers' options have dashes where keys have underscores.
+/// Name in the spelling of keys: other trainers' options have dashes where keys have underscores.
 std::string underscored(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -29,7 +29,7 @@ bool has(const std::vector<std::string>& list, const std::string& entry) {
   return std::find(list.begin(), list.end(), entry) != list.end();
 }
 
-/// What was written behind the option, as "--steps=5" or "--steps 5"; VALUE where nothing was.
+/// Value behind the option, as "--steps=5" or "--steps 5"; VALUE where there is none.
 std::string value_behind(const std::string& option, const std::vector<std::string>& arguments) {
   if (const auto equals = option.find('='); equals != std::string::npos) {
     return option.substr(equals + 1);

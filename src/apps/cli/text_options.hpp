@@ -9,7 +9,7 @@
 
 namespace trireme::apps {
 
-/// A paragraph of help on what --input takes.
+/// Paragraph of help on the inputs of --input.
 inline constexpr std::string_view input_formats =
     "Inputs: text files (each one document), JSON lines (.jsonl, .ndjson or .json, one document a "
     "line), folders of these (all files in and below, in order of their names, without hidden "
@@ -18,7 +18,7 @@ inline constexpr std::string_view input_formats =
 
 /// --input and --text-field.
 void add_text_options(CLI::App& app, data::DocumentSources& sources);
-/// --threads; the default is what the machine has.
+/// Option --threads; the default is the machine's number.
 void add_threads_option(CLI::App& app, int& threads);
 
 }  // namespace trireme::apps

@@ -32,7 +32,7 @@ struct CommOptions {
   BenchAxis axis;
 };
 
-/// What to measure, one set of turns after another.
+/// Measurements to make, one after another.
 std::vector<comm::MeasureOptions> measurements_of(const CommOptions& options) {
   comm::MeasureOptions measured;
   measured.dtype = options.precision == "bf16" ? device::DType::bf16 : device::DType::f32;
@@ -55,7 +55,8 @@ std::vector<comm::MeasureOptions> measurements_of(const CommOptions& options) {
   return all;
 }
 
-/// Those of GPUs and those of the host have arrays of their own, and take no turns.
+/// Backends that alternate: those of GPUs and those of the host have separate arrays, and so
+/// separate lists.
 std::vector<std::vector<std::string>> turns_of(const CommOptions& options) {
   std::vector<std::string> host;
   std::vector<std::string> gpus;
@@ -74,7 +75,7 @@ std::vector<std::vector<std::string>> turns_of(const CommOptions& options) {
   return turns;
 }
 
-/// Every rank of the node holds two arrays.
+/// Memory check: every rank of the node holds two arrays.
 void check_memory(const std::vector<comm::MeasureOptions>& all, int local_ranks) {
   const auto memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
                       static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

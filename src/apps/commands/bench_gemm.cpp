@@ -72,8 +72,8 @@ base::Result<std::unique_ptr<device::Kernels>> kernels_of(const GemmOptions& opt
   return device::make_cpu_kernels(options.threads);
 }
 
-/// What shares refer to. A GPU's ceiling is what its library reaches when nothing else holds it
-/// up: its data sheet's peak needs a clock that it does not keep on real numbers.
+/// Peak that percentages refer to. A GPU's is the rate that its library reaches without other
+/// limits: the peak of its data sheet needs a clock that it does not keep on real numbers.
 device::PeakRate peak_of(device::Kernels& kernels, DType dtype, const GemmOptions& options) {
   if (kernels.device().is_host()) return device::measured_peak(dtype, options.threads);
   constexpr std::int64_t side = 8192;
@@ -95,10 +95,11 @@ std::vector<DType> types_of(const std::string& precision) {
   return {DType::f32, DType::bf16};
 }
 
-/// A peak that was measured while others used the cores is too low, and products would exceed it.
+/// Raises the peak after a second measurement: one that was made while others used the cores is too
+/// low, and GEMMs would exceed it.
 void raise_peak(device::PeakRate& peak, const device::PeakRate& again, bool say, Context& context) {
   if (again.flops <= peak.flops) return;
-  // Clocks and neighbours make two measurements differ by a little.
+  // Tolerance: clocks and neighbours make two measurements differ by a little.
   constexpr double worth_saying = 1.02;
   if (say && again.flops > worth_saying * peak.flops) {
     context.out.write(format("peak measured again: {:.1f} GFLOP/s\n", again.flops * 1e-9));

@@ -22,7 +22,7 @@ std::vector<base::Rank> members(const layout::Mesh& mesh, base::Rank self,
   return mesh.group(std::array{axis}, self);
 }
 
-/// A mesh of all ranks where all talk: its data-parallel group is the world.
+/// Mesh of all ranks whose data-parallel group is the world.
 runtime::JoinOptions join_options(const BenchAxis& axis, double timeout_seconds) {
   runtime::JoinOptions options;
   if (axis.group != "world") {
@@ -38,7 +38,7 @@ std::unique_ptr<comm::ProcessGroup> group_of(runtime::Cluster& cluster, const st
   return std::move(group == "pp" ? cluster.pp : cluster.dp);
 }
 
-/// Every rank computes on the GPU that its binding names.
+/// Kernels of every rank on the GPU of its binding.
 std::unique_ptr<device::Kernels> kernels_of(runtime::Cluster& cluster) {
   return comm::agree_after(*cluster.world, [&] {
     return base::value_or_throw(runtime::make_kernels(

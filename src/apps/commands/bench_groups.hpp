@@ -14,23 +14,24 @@
 
 namespace trireme::apps {
 
-/// Who talks with whom: all ranks, or those of one axis of a mesh, all its groups at once.
+/// Ranks that communicate: all, or those of one axis of a mesh, all its groups at once.
 struct BenchAxis {
   std::string group = "world";  ///< "world", "dp", "tp", "pp"
   int tensor = 1;
   int pipeline = 1;
 };
 
-/// Whether a backend of this name moves the memory of GPUs ("nccl", "staged").
+/// True if a backend of this name moves the memory of GPUs ("nccl", "staged").
 bool is_of_gpus(const std::string& backend);
 
-/// Groups over the ranks of an axis, in the order of the backends' names, and what outlives them.
+/// Groups over the ranks of an axis, in the order of the backends' names, and the objects that must
+/// outlive them.
 struct BenchGroups {
   std::unique_ptr<device::Kernels> kernels;
   std::vector<runtime::Cluster> clusters;
   std::vector<std::unique_ptr<comm::ProcessGroup>> groups;
   device::Device* device = nullptr;
-  /// For people: what carries NCCL's data; empty without.
+  /// Transport of NCCL's data, for people; empty without NCCL.
   std::string transport;
 };
 

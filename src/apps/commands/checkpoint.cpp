@@ -51,13 +51,13 @@ std::filesystem::path checkpoints_of(const std::filesystem::path& path) {
                            path.string()));
 }
 
-/// The run of such a folder: what is locked. A folder of steps alone is its own.
+/// Run of such a folder, which is the path to lock. A folder of steps without a run is its own.
 std::filesystem::path run_of(const std::filesystem::path& checkpoints) {
   const auto path = std::filesystem::absolute(checkpoints / ".").lexically_normal().parent_path();
   return path.filename() == "checkpoints" ? path.parent_path() : path;
 }
 
-/// The step that the path is, or all steps of a run, newest first.
+/// Step at the path, or all steps of a run, newest first.
 std::vector<StepFolder> steps_of(const std::filesystem::path& path) {
   if (std::filesystem::exists(path / "manifest.json")) return {{path, 0}};
   auto steps = checkpoint::list(checkpoints_of(path));
@@ -115,7 +115,7 @@ Action prepare_verify(CLI::App& app) {
     for (const auto& step : steps_of(options->path)) {
       const auto report =
           checkpoint::verify(step.path, options->quick ? VerifyLevel::quick : VerifyLevel::full);
-      // A run that goes on removes its oldest steps, whole.
+      // A training run meanwhile removes its oldest steps, whole.
       if (std::error_code ignored; !report.good() && !std::filesystem::exists(step.path, ignored)) {
         base::log::info("checkpoint", "'{}' was removed meanwhile", step.path.string());
         continue;

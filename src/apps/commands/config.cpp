@@ -54,7 +54,7 @@ struct ShowOptions {
   std::string get;
 };
 
-/// One value, as scripts want it. The run directory is the one that a run takes.
+/// Value of one key, for scripts. The run directory is the one that a run uses.
 std::string value_text(const config::Config& config, const std::string& name) {
   if (schema::find_key(name) == nullptr) {
     throw base::Error(base::ExitCode::usage,

@@ -39,7 +39,7 @@ void report(const std::string& prefix, const data::TokenFileFacts& facts) {
                       static_cast<double>(std::max<std::int64_t>(facts.tokens, 1)));
 }
 
-/// What is read must not be written over: `--tokenizer words.json --out words` would do so.
+/// Refuses to overwrite an input, as `--tokenizer words.json --out words` would.
 base::Status refuse_overwriting(const PrepareArguments& arguments) {
   auto inputs = arguments.sources.paths;
   inputs.push_back(arguments.tokenizer);

@@ -25,7 +25,7 @@ struct GenerateOptions {
   bool json = false;
 };
 
-/// One prompt a line, or a JSON list of texts, which may hold line ends.
+/// Prompts of a file: one a line, or a JSON list of texts, which may hold line ends.
 std::vector<std::string> prompts_in(const std::string& text, const std::string& path) {
   std::vector<std::string> prompts;
   if (text.starts_with('[')) {
@@ -82,7 +82,8 @@ std::string json_line(const inference::GenerateRequest& request, const inference
   return json.dump() + "\n";
 }
 
-/// One prompt is answered while a reader watches; several come one after the other.
+/// Output of answers: a single prompt's answer is written as it is generated, several one after the
+/// other.
 inference::AnswerListener listener_of(const GenerateOptions& options, Output& out) {
   const auto& request = options.request;
   inference::AnswerListener listener;
@@ -99,7 +100,7 @@ inference::AnswerListener listener_of(const GenerateOptions& options, Output& ou
       out.write(bytes);
       out.flush();
     };
-    // What the log says next begins a line of its own.
+    // Line end, so that the log's next message begins a line of its own.
     listener.answer = [&](const inference::Answer&) {
       out.write("\n");
       out.flush();

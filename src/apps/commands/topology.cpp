@@ -22,7 +22,7 @@ struct TopologyOptions {
   bool json = false;
 };
 
-/// Where ranks belong on the machine: as many as --ranks says, else one for each GPU, else one.
+/// Placement of ranks on the machine: as many as --ranks, else one for each GPU, else one.
 base::ExitCode show_plan(const TopologyOptions& options, const topology::Machine& machine,
                          Context& context) {
   const bool on_gpus = options.devices != "cpu" && !machine.gpus.empty();

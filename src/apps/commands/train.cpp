@@ -29,14 +29,14 @@ Action prepare_train(CLI::App& app) {
   return [arguments, fresh, ranks](Context& context) {
     if (*ranks > 0) {
       base::success_or_throw(may_start_ranks(*ranks, context.environment));
-      // A mistake is said once, and not by every rank.
+      // Checked here, so that a mistake is reported once, and not by every rank.
       base::success_or_throw(arguments->check(context.environment));
       return start_ranks(*ranks, without_ranks_option(context.arguments), context.environment);
     }
-    // From here on: a signal that lands while MPI starts must not be lost.
+    // Signals are caught from here on: one that arrives while MPI starts must not be lost.
     const train::StopSignal signal;
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
-    // Before MPI starts: it asks Slurm in a process of its own.
+    // Order: before MPI starts, because it runs squeue as a child process.
     const train::StartOptions start{.start = *fresh ? train::Start::fresh : train::Start::resume,
                                     .limit = runtime::TimeLimit(context.environment),
                                     .tool_version = tool_version()};

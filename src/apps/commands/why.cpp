@@ -40,7 +40,7 @@ base::ExitCode show_log(const WhyOptions& options, Context& context) {
 base::ExitCode show_postmortem(const WhyOptions& options, Context& context) {
   postmortem::Evidence evidence;
   evidence.records.assign(options.records.begin(), options.records.end());
-  // Inside of the job, its own node's record is at hand.
+  // Inside of the job, its own node's record is readable.
   if (const auto record = context.environment.get("TRIREME_LAUNCH_RECORD")) {
     evidence.records.emplace_back(*record);
   }

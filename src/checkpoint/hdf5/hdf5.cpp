@@ -43,10 +43,10 @@ void done(herr_t status, std::string_view doing) {
   if (status < 0) fail(doing);
 }
 
-/// Every way into the library passes here first.
+/// Initialization of the library, called before any other use.
 void prepare_library() {
-  // At exit the library would tidy up what is open: nothing is, but files whose closing failed,
-  // and those can make it crash.
+  // At exit the library would close open files: the only ones are those whose closing failed, and
+  // they can make it crash.
   static const herr_t once = H5dont_atexit();
   static_cast<void>(once);
   // Failures are reported by exceptions alone, not printed; the setting belongs to a thread.
@@ -170,7 +170,8 @@ File create_file(const std::filesystem::path& path) {
        "set the file format");
   done(H5Pset_alignment(access.get(), alignment_threshold_bytes, alignment_bytes),
        "set the alignment");
-  // One writer per file by construction; locks fail on some parallel file systems.
+  // No locking: each file has one writer by construction, and locks fail on some parallel file
+  // systems.
   done(H5Pset_file_locking(access.get(), 0, 1), "switch off file locks");
   return File::adopt(valid(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()),
                            base::format("create '{}'", path.string())));

@@ -20,7 +20,7 @@ namespace trireme::checkpoint::hdf5 {
 
 enum class Kind { file, dataset, space, type, property_list, attribute };
 
-/// One handle type per kind of object; a raw handle is the library's 64-bit id.
+/// Handle type of one kind of object; a raw handle is the library's 64-bit id.
 template <Kind kind>
 struct Traits {
   using raw_type = std::int64_t;
@@ -56,10 +56,11 @@ Type element_type(device::DType dtype);
 bool same_type(const Type& a, const Type& b);
 
 Space simple_space(const layout::Shape& shape);
-/// Selects the box of `space` that its next use means.
+/// Selects the box of `space` for its next use.
 void select(const Space& space, const layout::Box& box);
 
-/// Contiguous, its storage allocated now and never filled; groups on the way are made.
+/// Makes a contiguous dataset whose storage is allocated now and never filled; missing groups are
+/// made.
 Dataset create_contiguous(const File& file, const std::string& path, const Type& type,
                           const layout::Shape& shape);
 Dataset open_dataset(const File& file, const std::string& path);
@@ -68,7 +69,7 @@ std::uint64_t storage_bytes(const Dataset& dataset);
 /// Byte of the file at which the elements begin.
 std::uint64_t storage_offset(const Dataset& dataset);
 
-/// A dataset made of boxes of datasets in other files, which are found beside this one.
+/// Layout of a dataset made of boxes of datasets in other files, which are found beside this one.
 PropertyList virtual_layout();
 void add_source(const PropertyList& layout, const Space& where, const std::string& file,
                 const std::string& dataset, const Space& source);
@@ -79,7 +80,7 @@ void write_attribute(const Dataset& dataset, const std::string& name,
                      std::span<const std::int64_t> values);
 void write_attribute(const File& file, const std::string& name, std::string_view text);
 
-/// A row of the table that tells what lies where in an arena of small tensors.
+/// Row of the table that gives the places of tensors in an arena of small tensors.
 struct TableRow {
   std::string tensor;
   std::int64_t first_element;

@@ -26,8 +26,8 @@ struct BoxDataset {
   }
 };
 
-/// One per box, a pure function of names, types and boxes: the writer of a shard and the writer of
-/// master.h5 find the same.
+/// Datasets, one per box, a pure function of names, types and boxes: the writer of a shard and the
+/// writer of master.h5 compute the same.
 std::vector<BoxDataset> datasets_of(const std::vector<HeldBox>& boxes) {
   std::vector<BoxDataset> datasets;
   std::map<device::DType, std::int64_t> arenas;
@@ -44,7 +44,7 @@ std::vector<BoxDataset> datasets_of(const std::vector<HeldBox>& boxes) {
   }
   for (std::size_t index = 0; index < boxes.size(); ++index) {
     if (datasets[index].whole_dataset) continue;
-    // At least as large as what HDF5 aligns, so that every dataset begins at a block.
+    // Size at least HDF5's alignment threshold, so that every dataset begins at a block.
     const auto least = alignment_threshold_bytes / device::size_of(boxes[index].dtype);
     datasets[index].arena_elements =
         std::max(arenas[boxes[index].dtype], static_cast<std::int64_t>(least));
@@ -81,7 +81,7 @@ Offsets write_datasets(const std::filesystem::path& path, const std::vector<Held
   return offsets;
 }
 
-/// HDF5 has been seen to report success on a full disk: its word is not the only one.
+/// Verification of a written shard: HDF5 has been seen to report success on a full disk.
 void check_shard(const std::filesystem::path& path, const Offsets& expected) {
   auto file = open_file(path);
   std::error_code error;
@@ -174,7 +174,7 @@ void create_master(const std::filesystem::path& path, const Manifest& manifest) 
   const auto shards = contents_of(manifest);
   for (const auto& tensor : manifest.tensors) write_tensor(file, manifest, tensor, shards);
   close(file);
-  // HDF5's word that it wrote the file is not the only one.
+  // Verification: HDF5's report of success is not relied on.
   auto written = open_file(path);
   for (const auto& tensor : manifest.tensors) {
     auto dataset = open_dataset(written, tensor.name);

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <vector>
 
-/// HDF5 files of a step without their payload: which dataset holds which box is decided here alone.
-/// Failures throw base::Error (checkpoint).
+/// HDF5 files of a step without their payload: the only place that decides which dataset holds
+/// which box. Failures throw base::Error (checkpoint).
 namespace trireme::checkpoint::hdf5 {
 
 /// Boxes with fewer bytes than this share one dataset per element type.

@@ -28,7 +28,7 @@ class AllUnreadable : public comm::AgreedError {
       : AgreedError({error.code(), error.what()}, error.first(), error.group_size()) {}
 };
 
-/// Like comm::agree_after(); what the storage refused is told apart from what is wrong with a step.
+/// comm::agree_after() that distinguishes refusals of the storage from defects of a step.
 void together_reading(comm::ProcessGroup& world, const std::function<void()>& work) {
   std::int32_t refused = 0;
   try {
@@ -168,7 +168,7 @@ std::optional<LoadReport> load_newest(const std::filesystem::path& checkpoints,
     } catch (const AllUnreadable&) {
       throw;
     } catch (const base::Error& error) {
-      // Only what is wrong with this checkpoint lets the one before it be tried.
+      // Only a defect of this checkpoint leads to a try of the one before.
       if (error.code() != base::ExitCode::checkpoint) throw;
       base::log::warning("checkpoint", "{} is not used: {}", folder.filename().string(),
                          error.what());

@@ -61,7 +61,7 @@ void mark_blocks(const Transfer& transfer, std::uint64_t block_bytes, std::vecto
         transfer.stored->byte + static_cast<std::uint64_t>(transfer.runs.at(index).stored) * size;
     const auto last = (begin + run_bytes - 1) / block_bytes;
     for (auto block = begin / block_bytes; block <= last; ++block) wanted[block] = true;
-    // Runs that end inside a block already wanted need no look of their own.
+    // Runs that end inside a block already listed are covered.
     const auto covered = ((last + 1) * block_bytes - transfer.stored->byte) / size;
     index =
         std::max(index + 1, transfer.runs.first_ending_after(static_cast<std::int64_t>(covered)));
@@ -78,7 +78,7 @@ void convert(const std::byte* from, std::byte* to, std::size_t count, Target (*t
   }
 }
 
-/// Whole elements between the two floating types.
+/// Converts whole elements between the two floating types.
 void convert_elements(device::DType stored, const std::byte* from, std::byte* to,
                       std::size_t count) {
   if (stored == device::DType::bf16) {

@@ -33,14 +33,14 @@ struct Transfer {
 struct FileReads {
   std::size_t file = 0;
   std::vector<Transfer> transfers;    ///< ascending by stored byte
-  std::vector<std::uint64_t> blocks;  ///< ascending; each holds something wanted
+  std::vector<std::uint64_t> blocks;  ///< ascending; each holds a required element
 };
 
 /// Failures (checkpoint): no such tensor, other shape or type, box outside the shape.
 base::Result<std::vector<FileReads>> plan_reads(const Manifest& manifest,
                                                 std::span<const LoadItem> items);
 
-/// Copies the elements that the transfer wants of file bytes [begin, begin + block.size()) to its
+/// Copies the transfer's elements that lie in file bytes [begin, begin + block.size()) to its
 /// destination.
 void deliver(const Transfer& transfer, std::uint64_t begin, std::span<const std::byte> block);
 

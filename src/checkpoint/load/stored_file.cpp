@@ -20,13 +20,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A system call's failure, on its way to being tried again.
+/// Failure of a system call that may be retried.
 struct Refusal {
   const char* doing;
   int error_number;
 };
 
-/// Errors that end by themselves: servers that fail over, paths that recover, limits that others
+/// Errors that may be temporary: servers that fail over, paths that recover, limits that others
 /// exhaust.
 bool may_pass(int error_number) {
   switch (error_number) {
@@ -57,7 +57,7 @@ bool may_pass(int error_number) {
                    what, base::duration_text(seconds)));
 }
 
-/// Calls `attempt(number)` until it throws no Refusal that may pass.
+/// Calls `attempt(number)` until it throws no Refusal that may be temporary.
 template <typename Attempt>
 void insist(const std::filesystem::path& path, std::chrono::milliseconds patience,
             Attempt&& attempt) {

@@ -16,22 +16,23 @@
 
 namespace trireme::checkpoint {
 
-/// Storage that does not give what it has: no damage, for nothing is known to be wrong with what it
-/// holds. ExitCode::checkpoint.
+/// Error of storage that refuses to read: not damage, for the contents may be intact.
+/// ExitCode::checkpoint.
 class UnreadableError : public base::Error {
   using base::Error::Error;
 };
 
-/// A file of a committed step as the storage gives it. Refusals that may pass (EIO, ESTALE, too
-/// many open files, …) are tried again on a new descriptor for as long as `access.patience`; then
-/// they are an UnreadableError. Any other is an Error (checkpoint). Symbolic links are refused.
+/// File of a committed step, read from the storage. Refusals that may be temporary (EIO, ESTALE,
+/// too many open files, …) are tried again on a new descriptor for as long as `access.patience`;
+/// then they are an UnreadableError. Any other is an Error (checkpoint). Symbolic links are
+/// refused.
 class StoredBytes {
  public:
   StoredBytes(std::filesystem::path path, const ReadAccess& access);
 
   bool is_regular() const { return is_regular_; }
   std::uint64_t size() const { return size_; }
-  /// All bytes of the buffer. Threads may read at once.
+  /// Reads all bytes of the buffer. Threads may read at once.
   void read(std::span<std::byte> buffer, std::uint64_t offset) const;
 
  private:
@@ -44,22 +45,22 @@ class StoredBytes {
   std::uint64_t size_ = 0;
 };
 
-/// Text of STEP_FOLDER/manifest.json, unchecked but for its size and kind. Throws UnreadableError,
-/// apart from what is wrong with the file (Error, checkpoint).
+/// Text of STEP_FOLDER/manifest.json, unchecked except for its size and kind. Throws
+/// UnreadableError for refusals of the storage, Error (checkpoint) for defects of the file.
 std::string manifest_text_of(const std::filesystem::path& step_folder, const ReadAccess& access);
 
 /// A file of a committed step, read by blocks. The manifest outlives it.
 class BlockReader {
  public:
   /// Throws Error (checkpoint) when the file is missing, no regular file (a symbolic link, say), or
-  /// of another size than the manifest says; UnreadableError when the storage refuses.
+  /// of another size than in the manifest; UnreadableError when the storage refuses.
   BlockReader(const std::filesystem::path& step_folder, const Manifest& manifest, std::size_t file,
               const ReadAccess& access = {});
 
   std::uint64_t block_count() const { return stored_->crc32c.size(); }
   std::uint64_t block_begin(std::uint64_t block) const { return block * block_bytes_; }
   std::uint64_t block_end(std::uint64_t block) const;
-  /// Fills `buffer`; whether the checksum matches. Throws as the constructor does.
+  /// Fills `buffer`; true if the checksum matches. Throws as the constructor does.
   bool read(std::uint64_t block, std::vector<std::byte>& buffer) const;
 
  private:

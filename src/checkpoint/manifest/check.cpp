@@ -151,7 +151,7 @@ base::Status check_tiling(std::string_view name, const layout::Shape& shape,
 
 namespace {
 
-/// "master.h5" or "shard-" digits ".h5": no name can lead out of the step's folder.
+/// True for "master.h5" or "shard-" digits ".h5": no name can lead out of the step's folder.
 bool allowed_file_name(std::string_view name) {
   if (name == "master.h5") return true;
   constexpr std::string_view begin = "shard-";

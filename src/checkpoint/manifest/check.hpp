@@ -10,7 +10,7 @@
 
 namespace trireme::checkpoint {
 
-/// Limits of what a checkpoint may claim, whoever wrote it.
+/// Limits of a checkpoint's contents, whoever wrote it.
 constexpr std::size_t max_dimensions = 4;
 constexpr std::size_t max_boxes_per_tensor = 65'536;
 constexpr std::size_t max_name_length = 512;
@@ -27,8 +27,8 @@ base::Status check_shape(std::string_view name, const layout::Shape& shape);
 base::Status check_tiling(std::string_view name, const layout::Shape& shape,
                           std::span<const layout::Box> boxes);
 
-/// Everything that a manifest promises, of one that was parsed or is about to be written.
-/// Failures (checkpoint) do not name the manifest.
+/// All invariants of a manifest, parsed or about to be written. Failures (checkpoint) do not name
+/// the manifest.
 base::Status check_manifest(const Manifest& manifest);
 
 }  // namespace trireme::checkpoint

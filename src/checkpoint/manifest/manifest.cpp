@@ -53,7 +53,7 @@ Json tensor_json(const StoredTensor& tensor) {
           {"boxes", std::move(boxes)}};
 }
 
-/// One element a line, so that people can read and compare manifests.
+/// JSON list with one element a line, so that people can read and compare manifests.
 template <typename List, typename ToJson>
 std::string lines(const List& list, ToJson to_json) {
   std::string text;
@@ -249,7 +249,7 @@ std::string committable_text(const Manifest& manifest) {
     throw base::Error(base::ExitCode::internal, status.failure().text);
   }
   auto text = manifest_text(manifest);
-  // A step that no run can load must not take the place of one that can be loaded.
+  // A step that cannot be loaded must not replace one that can.
   if (text.size() > Manifest::max_text_bytes) {
     throw base::Error(base::ExitCode::checkpoint,
                       manifest_too_long(base::format("is {}", base::bytes_text(text.size()))));

@@ -9,14 +9,14 @@
 
 namespace trireme::checkpoint {
 
-/// manifest_text() of a manifest that readers will take. Throws Error: one that breaks a promise
-/// (internal), one that is too long (checkpoint).
+/// manifest_text() of a valid manifest. Throws Error for one that breaks an invariant (internal) or
+/// is too long (checkpoint).
 std::string committable_text(const Manifest& manifest);
 
 /// Bytes of a box in the text of a manifest, its comma among them.
 std::size_t box_text_bytes(const StoredBox& stored);
 
-/// Reason not to write a checkpoint whose manifest `is` ("is 300 MiB") longer than readers take.
+/// Reason not to write a checkpoint whose manifest `is` ("is 300 MiB") longer than readers accept.
 std::string manifest_too_long(std::string_view is);
 
 }  // namespace trireme::checkpoint

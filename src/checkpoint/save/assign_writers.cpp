@@ -74,7 +74,7 @@ void check(const std::map<std::string_view, Tensor>& tensors) {
     std::vector<layout::Box> boxes;
     for (const auto& [key, holders] : tensor.boxes) boxes.push_back({key.first, key.second});
     defect(check_tiling(name, tensor.first->shape, boxes));
-    // In master.h5, the shorter name would have to be a dataset and a folder at once.
+    // Name conflict: in master.h5 the shorter name would have to be a dataset and a group at once.
     for (auto at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
       if (!tensors.contains(name.substr(0, at))) continue;
       throw base::Error(base::ExitCode::internal,

@@ -28,8 +28,8 @@
 #include <string_view>
 #include <utility>
 
-// A save from top to bottom: plan what this rank writes, write its shard, gather the records of all
-// shards, make the manifest of them, commit. save() at the end is that list.
+// Order of a save, as in save() at the end: plan what this rank writes, write its shard, gather the
+// records of all shards, make the manifest from them, commit.
 namespace trireme::checkpoint {
 namespace {
 
@@ -76,7 +76,7 @@ std::vector<ShardPiece> plan(const SaveRequest& request, comm::ProcessGroup& wor
   return pieces;
 }
 
-// 2. A folder that does not count yet.
+// 2. A folder that is not committed yet.
 
 /// RUN/checkpoints/step-N.tmp-<uuid>, made together with the folders above it.
 fs::path make_temporary_folder(FileSystem& files, const fs::path& checkpoints, std::int64_t step) {
@@ -139,7 +139,7 @@ void replace(FileSystem& files, const fs::path& temporary, const fs::path& targe
   }
 }
 
-/// A hint for people and scripts, not synced; the checkpoint counts without it.
+/// Hint for people and scripts, not synced; the checkpoint is valid without it.
 bool write_hint(FileSystem& files, const fs::path& target) {
   const auto folder = target.parent_path();
   const auto temporary = folder / "LATEST.tmp";
@@ -209,7 +209,7 @@ SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const Sav
     report.folder = comm::broadcast_bytes(world, report.folder.string());
   } catch (const comm::AgreedError&) {
     // All ranks are here and have closed their files. A failed removal leaves garbage that
-    // collect_garbage() finds; the failure of the save is what must be heard.
+    // collect_garbage() finds; the failure of the save is the one to report.
     if (commits && files.remove_folder(temporary) != 0) {
       base::log::local::warning("checkpoint", "cannot remove '{}'", temporary.string());
     }

@@ -18,7 +18,7 @@ namespace trireme::checkpoint {
 namespace {
 
 constexpr auto block_bytes = Manifest::default_block_bytes;
-/// Blocks that are written before the system is asked to begin writing back.
+/// Number of blocks between starts of writeback.
 constexpr std::uint64_t writeback_blocks = 16;
 
 /// Writes the payload block by block; each block is in the cache when its checksum is computed
@@ -82,7 +82,7 @@ class PayloadWriter {
     file_.write(buffer, begin);
   }
 
-  /// From an element of the tensor to the end of its run.
+  /// Bytes from an element of the tensor to the end of its run.
   static std::span<const std::byte> source_bytes(const Part& part, std::int64_t element) {
     const auto size = device::size_of(part.piece->dtype());
     const auto* data = static_cast<const std::byte*>(part.piece->item->data.raw());
@@ -90,7 +90,7 @@ class PayloadWriter {
             static_cast<std::size_t>(part.runs.length()) * size};
   }
 
-  /// Copies what of the part lies in file bytes [begin, end) into the buffer of that range.
+  /// Copies the part's bytes in file range [begin, end) into the buffer of that range.
   static void copy(const Part& part, std::uint64_t begin, std::uint64_t end,
                    std::span<std::byte> buffer) {
     const auto size = device::size_of(part.piece->dtype());

@@ -39,7 +39,7 @@ std::vector<Entry> entries_of(const fs::path& checkpoints) {
   return entries;
 }
 
-/// In two moves, so that a step that is half removed no longer has a step's name.
+/// Removal in two steps, so that a half-removed step no longer has a step's name.
 void remove_step(const StepFolder& step) {
   auto& files = FileSystem::system();
   const auto doomed = step.path.parent_path() / temporary_name(step.step);
@@ -64,7 +64,7 @@ bool is_garbage(const Entry& entry, const std::set<std::int64_t>& committed,
   try {
     return fs::file_time_type::clock::now() - last_touched(entry.path) >= idle;
   } catch (const fs::filesystem_error&) {
-    return false;  // it changed under our eyes: somebody is at work there
+    return false;  // it has changed meanwhile: another process uses it
   }
 }
 

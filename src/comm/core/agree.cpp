@@ -47,7 +47,7 @@ void agree(ProcessGroup& group, const base::Status& status) {
   const auto first = std::find_if(codes.begin(), codes.end(), [](int one) { return one != 0; });
   const base::ExitCode first_code{*first};
   const base::Rank first_rank(failed.front());
-  // One text alone travels, whole, however many ranks failed.
+  // Only one text is broadcast, in full, however many ranks failed.
   auto text = broadcast_bytes(group, status.ok() ? "" : status.failure().text,
                               static_cast<int>(first - codes.begin()));
   const auto failed_count = static_cast<int>(failed.size());

@@ -58,7 +58,7 @@ class DryRunGroup final : public ProcessGroup {
   Work start_receive(const Tensor& x, int peer, int /*tag*/) override {
     expect_whole(x);
     expect_position(peer, size());
-    // Nobody knows what a pretended peer would say: zeros are at least the same every time.
+    // Data of a pretended peer is not known: zeros are at least the same every time.
     if (mirrored() && x.byte_count() > 0) std::memset(x.raw(), 0, x.byte_count());
     return {};
   }

@@ -14,11 +14,11 @@ class ExactData {
  public:
   static constexpr std::int64_t period = 251;
 
-  /// What `rank` gives: element i is (i + 31 * rank) mod 251.
+  /// Contribution of `rank`: element i is (i + 31 * rank) mod 251.
   static ExactData of_rank(int rank);
   /// Element by element, the sum of what ranks 0 to `ranks` - 1 give.
   static ExactData sum_of(int ranks);
-  /// One number everywhere, which no rank gives and no sum has.
+  /// Constant that no rank contributes and no sum has.
   static ExactData poison();
 
   /// Element i of `x` becomes element `first` + i, rounded to its type (f32 or bf16).

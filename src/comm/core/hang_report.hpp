@@ -9,13 +9,13 @@
 
 namespace trireme::comm {
 
-/// What is known of a rank that others wait for.
+/// State of a rank that others wait for.
 struct RankStatus {
-  /// Ascending by how much they explain.
+  /// States in ascending order of how much they explain.
   enum class State : std::int32_t {
-    silent,     ///< neither the rank nor a neighbour of it answers
-    computing,  ///< alive, and waits for nobody
-    waiting,    ///< for other ranks, which explain its absence
+    silent,     ///< no reply, neither from the rank nor from a neighbour of it
+    computing,  ///< alive, and waits for no other rank
+    waiting,    ///< waits for other ranks, which explain its absence
     halted      ///< stopped by a signal, dead, or gone: it will not come
   };
   State state = State::silent;
@@ -25,7 +25,7 @@ struct RankStatus {
   std::string text;
 };
 
-/// Which ranks hold up all others, as far as the others can tell.
+/// Ranks that hold up all others, as far as the others can tell.
 struct HangReport {
   /// Ranks, ascending; never empty.
   std::vector<base::Rank> ranks;

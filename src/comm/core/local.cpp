@@ -12,7 +12,7 @@ namespace {
 
 using device::Tensor;
 
-/// Where a message to oneself will go. Lives until both the Work and the mailbox are done.
+/// Destination of a message to oneself. Lives until both the Work and the mailbox are done.
 struct Awaited {
   Tensor x;
   bool arrived = false;

@@ -45,7 +45,7 @@ base::Result<T> named(std::string_view what, std::string_view word, const std::a
                                           base::join(names, ", ")));
 }
 
-/// The arrays of one rank, and what a collective leaves in them.
+/// Arrays of one rank for a collective, its inputs and its expected results.
 class Trial {
  public:
   Trial(const MeasureOptions& options, device::Device& device, int rank, int ranks)
@@ -63,7 +63,7 @@ class Trial {
         host_other_(mirror_.of(other_)),
         host_part_(host_other_.slice(0, 0, part_elements_)) {}
 
-  /// Of the whole array.
+  /// Size of the whole array.
   static std::size_t bytes(const MeasureOptions& options, int ranks) {
     return static_cast<std::size_t>(part_elements(options, ranks) * ranks) *
            device::size_of(options.dtype);
@@ -79,13 +79,13 @@ class Trial {
     mirror_.store();
   }
 
-  /// Until the results are there.
+  /// Runs the collective and waits for its results.
   void perform(ProcessGroup& group) const {
     begin(group);
     device_.synchronize();
   }
 
-  /// Throws unless every result is the one that is due.
+  /// Throws unless every result is the expected one.
   void check(const ProcessGroup& group) {
     mirror_.fetch();
     switch (collective_) {
@@ -165,13 +165,13 @@ class Trial {
   Tensor whole_;
   Tensor other_;
   Tensor part_;
-  /// Where the host writes inputs and reads results.
+  /// Host memory for inputs and for results that are checked.
   Tensor host_whole_;
   Tensor host_other_;
   Tensor host_part_;
 };
 
-/// Of the slowest rank.
+/// Seconds of the slowest rank.
 double time_once(ProcessGroup& meeting, ProcessGroup& group, const Trial& trial) {
   meeting.barrier();
   const auto begin = std::chrono::steady_clock::now();
@@ -235,7 +235,8 @@ std::vector<Measurement> measure(ProcessGroup& meeting, device::Device& device,
   const int warm_up = warm_up_rounds(options);
   for (int repeat = -warm_up; repeat < options.repeats; ++repeat) {
     for (std::size_t turn = 0; turn < groups.size(); ++turn) {
-      // Nobody always comes after the same other one, whose traces lie in the caches.
+      // Order of the groups rotates: none always follows the same other one, whose data is still
+      // cached.
       const auto i = (turn + static_cast<std::size_t>(repeat + warm_up)) % groups.size();
       trial.prepare();
       const auto spent = time_once(meeting, *groups[i], trial);

@@ -34,23 +34,22 @@ class PendingOperation : public Work::Operation {
 
   bool poll() final;
   void wait() final;
-  /// From now on the progress engine does not drive it.
+  /// Takes this operation off the progress engine.
   void leave_progress();
 
-  /// Moves on without blocking; whether anything moved.
+  /// Makes progress without blocking; true if anything moved.
   virtual bool advance() = 0;
   /// World ranks that this operation still waits for.
   virtual std::vector<base::Rank> missing() const = 0;
 
-  /// Lines of the library's own diagnosis, asked for once when the operation fails; may take
-  /// seconds.
+  /// Lines of the library's own diagnosis, read once when the operation fails; may take seconds.
   virtual std::vector<std::string> account() const { return {}; }
-  /// Whether all that is left is the device's.
+  /// Host's part is done: only the device has work left.
   virtual bool enqueued() const { return done_; }
-  /// Ends what is under way: nothing of it is left on the device, and nobody waits for it any more.
+  /// Ends the operation: nothing of it is left on the device, and no wait for it remains.
   virtual void give_up() { finish(); }
 
-  /// Whether a peer wakes this rank when it can move on; else a wait must look by itself.
+  /// Peers wake this rank when the operation can move on; otherwise a wait must poll.
   virtual bool wakes_waiter() const { return false; }
 
   bool done() const final { return done_; }
@@ -70,7 +69,7 @@ class PendingOperation : public Work::Operation {
   bool done_ = false;
 };
 
-/// Runs `operation` to its end when that needs no peer, else hands it out as a Work.
+/// Runs `operation` to its end when that needs no peer, else returns it as a Work.
 Work work_of(std::unique_ptr<PendingOperation> operation);
 
 }  // namespace trireme::comm

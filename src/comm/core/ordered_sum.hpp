@@ -18,7 +18,7 @@ void reduce_in_order(ReduceOp op, device::DType dtype, std::span<const void* con
 enum class Instructions { portable, avx2, avx512 };
 Instructions best_instructions();
 const char* name(Instructions instructions);
-/// For tests: the same with a given instruction set, which the machine must have.
+/// Variant for tests with a given instruction set, which the machine must have.
 void reduce_in_order(Instructions instructions, ReduceOp op, device::DType dtype,
                      std::span<const void* const> inputs, void* out, std::int64_t count);
 

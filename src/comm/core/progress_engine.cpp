@@ -28,7 +28,7 @@ std::string list_text(const std::vector<std::string>& items) {
 
 bool ProgressEngine::advance() {
   bool moved = false;
-  // By index: an operation that fails throws, but none is added or removed on the way.
+  // Loop by index: an operation that fails throws, but none is added or removed meanwhile.
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     if (!operations_[i]->done()) moved = operations_[i]->advance() || moved;
   }
@@ -87,7 +87,8 @@ void ProgressEngine::wait(PendingOperation& operation, Reached reached) {
   try {
     wait_unguarded(operation, reached);
   } catch (...) {
-    // The rank is about to end, and what peers will never finish must not hold its device.
+    // This rank is about to end, and operations that peers will never finish must not hold its
+    // device.
     give_up_enqueued();
     throw;
   }
@@ -166,7 +167,7 @@ void ProgressEngine::give_up(const PendingOperation& operation, double waited_se
   } else if (std::all_of(report.ranks.begin(), report.ranks.end(), is_missing)) {
     cause = base::format("{} did not come to {} within {}", who, operation.text(), limit);
   } else {
-    // The ranks that this one waits for wait themselves.
+    // Ranks that this one waits for are waiting themselves.
     cause = base::format("{} did not come, and {} waited {} in turn", who, operation.text(), limit);
   }
   std::vector<int> members;

@@ -14,26 +14,27 @@
 
 namespace trireme::comm {
 
-/// What a wait learns about its peers besides that they have not come, and how it sleeps.
+/// Monitor of a wait's peers, which detects their failures, and the wait's means to sleep.
 class PeerMonitor {
  public:
   virtual ~PeerMonitor() = default;
   /// Throws PeerError when a peer is known to have died or failed.
   virtual void check(const PendingOperation& waiting) = 0;
-  /// Ranks that hold up a wait at its deadline, after asking other ranks: not those that wait
-  /// themselves, but where the chain of waits begins. Throws as check() does.
+  /// Ranks at which the chain of waits begins, at a wait's deadline, found by queries to other
+  /// ranks. Throws as check() does.
   virtual HangReport diagnose_hang(const PendingOperation& waiting) = 0;
   virtual std::string host(base::Rank rank) const = 0;
 
   /// Publishes what this rank does to peers that wait for it; empty: it computes.
   virtual void show_activity(std::string_view text) = 0;
-  /// Arm, look once more for work, then sleep until a peer wakes this rank after the arming.
+  /// Arms the wake-up: arm, check once more for work, then sleep until a peer wakes this rank after
+  /// the arming.
   virtual std::uint32_t arm() = 0;
   virtual void sleep(std::uint32_t armed, std::chrono::microseconds at_most) = 0;
   virtual void disarm() = 0;
 };
 
-/// Times after which a wait stops spinning, stops yielding the core, and between its sleeps.
+/// Times after which a wait stops spinning, and stops yielding the core; lengths of its sleeps.
 struct WaitPolicy {
   std::chrono::microseconds spin{20};
   std::chrono::microseconds yield{100};
@@ -47,13 +48,13 @@ struct WaitPolicy {
 class EnqueuedOperations {
  public:
   virtual ~EnqueuedOperations() = default;
-  /// The first that is not done, once it has begun to wait for its peers; else null. Without
-  /// blocking; throws what ends it.
+  /// Oldest operation that is not done, once it has begun to wait for its peers; else null. Without
+  /// blocking; throws the error of one that failed.
   virtual PendingOperation* oldest() = 0;
-  /// Since it was first seen to wait, without times in which this process did not run.
+  /// Duration since it was first seen to wait, without times in which this process did not run.
   virtual std::chrono::duration<double> waited() = 0;
   virtual bool empty() const = 0;
-  /// Gives all of them up.
+  /// Gives up all operations.
   virtual void give_up() = 0;
 };
 
@@ -70,16 +71,17 @@ class ProgressEngine final : public device::Watcher {
   void add(EnqueuedOperations& enqueued) { enqueued_.push_back(&enqueued); }
   void remove(EnqueuedOperations& enqueued) { std::erase(enqueued_, &enqueued); }
 
-  /// One step of everything; whether anything moved.
+  /// One step of every operation; true if anything moved.
   bool advance();
-  /// Until done; PeerError at the deadline or when a peer is lost.
+  /// Waits until done; PeerError at the deadline or when a peer is lost.
   void wait(PendingOperation& operation) { wait(operation, &PendingOperation::done); }
-  /// The same until all that is left is the device's.
+  /// Waits until only the device has work left.
   void wait_until_enqueued(PendingOperation& operation) {
     wait(operation, &PendingOperation::enqueued);
   }
-  /// While the host waits for a device: one step, and what enqueued operations owe. PeerError like
-  /// wait(), and nothing is left that could hold a device up.
+  /// Step while the host waits for a device: advances operations and checks enqueued ones.
+  /// PeerError as in wait(), after every enqueued operation that could hold a device up has been
+  /// ended.
   void look() override;
   void rest() override;
 
@@ -100,7 +102,7 @@ class ProgressEngine final : public device::Watcher {
 
   std::vector<PendingOperation*> operations_;
   std::vector<EnqueuedOperations*> enqueued_;
-  /// The enqueued operation that peers are told of; null while the host does not wait for a device.
+  /// Enqueued operation that is published to peers; null while the host does not wait for a device.
   const PendingOperation* shown_ = nullptr;
   PeerMonitor* watch_ = nullptr;
   WaitPolicy policy_;

@@ -5,7 +5,8 @@
 
 #include <cstring>
 
-/// What callers of collectives owe; a breach is a defect of Trireme (ExitCode::internal).
+/// Preconditions on the arguments of collectives; a breach is a defect of Trireme
+/// (ExitCode::internal).
 namespace trireme::comm {
 
 void expect_whole(const device::Tensor& x);
@@ -19,7 +20,7 @@ inline std::byte* bytes_of(const device::Tensor& x) {
   return static_cast<std::byte*>(x.raw());
 }
 
-/// memcpy that accepts nothing and leaves a copy onto itself alone.
+/// memcpy that accepts zero bytes and skips a copy onto itself.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t count) {
   if (count > 0 && to != from) std::memcpy(to, from, count);
 }

@@ -5,9 +5,9 @@
 
 namespace trireme::comm {
 
-/// How long a wait has lasted for its own process. Whoever waits looks again within milliseconds:
-/// a longer gap between two looks means that the process did not run (scontrol suspend, a debugger,
-/// a closed lid), and its peers may not have run either.
+/// Time that a wait has lasted while its own process ran. A wait polls every few milliseconds: a
+/// longer gap between two polls means that the process did not run (scontrol suspend, a debugger, a
+/// closed lid), and its peers may not have run either.
 class WaitClock {
  public:
   using Clock = std::chrono::steady_clock;
@@ -15,7 +15,7 @@ class WaitClock {
 
   explicit WaitClock(Clock::time_point now = Clock::now()) : begin_(now), seen_(now) {}
 
-  /// Since the beginning, without the gaps so far.
+  /// Duration since the beginning, without the gaps so far.
   std::chrono::duration<double> waited(Clock::time_point now = Clock::now()) {
     if (now - seen_ > longest_gap) begin_ += now - seen_;
     seen_ = now;

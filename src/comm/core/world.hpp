@@ -8,14 +8,14 @@
 
 namespace trireme::comm {
 
-/// Which ranks there are, and where.
+/// Ranks of the world and their nodes.
 struct World {
   base::Rank self;
   /// Node of each world rank.
   std::vector<std::string> hosts;
   /// The launcher's number of each world rank.
   std::vector<int> tasks;
-  /// Lowest world rank on the node of each world rank: tells nodes apart.
+  /// Lowest world rank on the node of each world rank: identifies the node.
   std::vector<int> leaders;
 
   int leader(base::Rank rank) const { return leaders[rank.index()]; }
@@ -25,7 +25,7 @@ struct World {
   std::vector<base::Rank> neighbours() const { return ranks_of(leader(self)); }
   /// The leader of each node, ascending.
   std::vector<int> nodes() const;
-  /// "task 5, " where the launcher calls the rank something else; else nothing.
+  /// Text "task 5, " where the launcher's number differs from the rank; else empty.
   std::string task_text(base::Rank rank) const;
   /// "rank 5 (task 6, on n3)".
   std::string text(base::Rank rank) const;

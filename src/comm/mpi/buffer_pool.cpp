@@ -16,7 +16,7 @@ BufferPool::Lease BufferPool::take(std::size_t bytes) {
     free_.erase(fits);
     return lease;
   }
-  // One that was too small is replaced, so that the pool holds no more than was ever in use.
+  // A buffer that was too small is replaced, so that the pool holds no more than was ever in use.
   if (!free_.empty()) free_.pop_back();
   const auto rounded = (bytes + alignment) / alignment * alignment;
   lease.buffer_.data.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));

@@ -14,7 +14,7 @@ class BufferPool {
  public:
   static constexpr std::size_t alignment = 64;
 
-  /// Goes back to the pool at its end.
+  /// Lease of a buffer, which returns to the pool at its end.
   class Lease {
    public:
     Lease() = default;

@@ -16,12 +16,12 @@
 namespace trireme::comm {
 namespace {
 
-/// MPI is one for the process, and so are these.
+/// Global state, because MPI is one for the process.
 std::atomic<double> limit_for_all{0};
 std::atomic<int> exit_code{static_cast<int>(base::ExitCode::peer)};
 std::atomic<bool> under_way{false};
 
-/// The rank that speaks for its node ends first, and launchers then end the others.
+/// Head start of the rank that reports for its node: launchers end the others once one has ended.
 constexpr std::chrono::seconds head_start{2};
 
 std::string host_name() {
@@ -63,7 +63,7 @@ CallDeadline::~CallDeadline() {
 }
 
 void CallDeadline::run() {
-  // Short enough for WaitClock to see a process that was stopped.
+  // Interval short enough for WaitClock to notice that the process was stopped.
   constexpr std::chrono::milliseconds look{200};
   WaitClock clock;
   std::unique_lock lock(mutex_);

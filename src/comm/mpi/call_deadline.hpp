@@ -11,9 +11,9 @@
 
 namespace trireme::comm {
 
-/// While one lives, a call of MPI's is under way that waits for other ranks and has no deadline of
-/// its own. When the limit is reached, the process says which call it was, on which host, and what
-/// has become of the ranks of this node, and ends. Nested ones count as the outermost.
+/// Scope of an MPI call that waits for other ranks and has no deadline of its own. When the limit
+/// is reached, the process logs the call, the host, and the state of the ranks of this node, and
+/// ends. Nested scopes count as the outermost.
 class CallDeadline {
  public:
   explicit CallDeadline(std::string call);
@@ -21,9 +21,9 @@ class CallDeadline {
   CallDeadline& operator=(const CallDeadline&) = delete;
   ~CallDeadline();
 
-  /// For all of this process from now on, as MPI is; before the first, there is no limit.
+  /// Sets the limit of this whole process; before the first call there is none.
   static void set_limit(double seconds);
-  /// How the process ends at a deadline from now on: as its run has ended.
+  /// Sets the exit code of a process that reaches its deadline: that of its run.
   static void set_exit_code(base::ExitCode code);
 
  private:

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// Every MPI function that Trireme uses, once, with its failure as base::Error.
+/// Wrappers of all MPI functions that Trireme uses, one each, whose failures throw base::Error.
 namespace trireme::comm::mpi {
 
 struct CommunicatorTraits {
@@ -32,7 +32,7 @@ void finalize();
 int rank(MPI_Comm communicator);
 int size(MPI_Comm communicator);
 std::string processor_name();
-/// What the library calls itself; needs no initialisation.
+/// Name and version that the library reports; needs no initialisation.
 std::string library_version();
 /// The largest tag of a message.
 int tag_limit(MPI_Comm communicator);
@@ -52,16 +52,16 @@ MPI_Request ireceive(void* to, int bytes, int from, int tag, MPI_Comm communicat
 bool test(MPI_Request& request, int* received_bytes);
 /// Gives up a receive: nothing is written to its buffer any more. False when MPI cannot.
 bool cancel_receive(MPI_Request& request) noexcept;
-/// A message that waits to be received, from anybody: its source, if any.
+/// Source of a message from any rank that waits to be received, if there is one.
 std::optional<int> probe(int tag, MPI_Comm communicator);
 
-/// The MPI library's own collectives: what ours are measured against.
+/// The MPI library's own collectives, for comparison in measurements.
 void library_all_reduce(void* x, int count, MPI_Datatype type, MPI_Op op, MPI_Comm communicator);
 void library_reduce_scatter(const void* whole, void* part, int part_count, MPI_Datatype type,
                             MPI_Comm communicator);
 void library_all_gather(const void* part, void* whole, int part_bytes, MPI_Comm communicator);
 void library_all_to_all(const void* from, void* to, int part_bytes, MPI_Comm communicator);
-/// `whole` counts at `root` alone.
+/// Gather to `root`; `whole` is used there only.
 void library_gather(const void* part, void* whole, int part_bytes, int root, MPI_Comm communicator);
 void library_broadcast(void* x, int bytes, int root, MPI_Comm communicator);
 

@@ -13,17 +13,17 @@ namespace {
 
 using device::Tensor;
 
-/// Up to here everybody sends everything to everybody: one exchange instead of two.
+/// Sizes up to which every rank sends to every other: one exchange instead of two.
 constexpr std::size_t small_bytes = std::size_t{8} << 10;
 constexpr std::size_t small_total_bytes = std::size_t{256} << 10;
-/// Up to here the root of a broadcast sends to everybody itself.
+/// Size up to which the root of a broadcast sends to every rank itself.
 constexpr std::size_t direct_broadcast_bytes = std::size_t{64} << 10;
 /// Parts from peers that wait to be added; there are two such buffers.
 constexpr std::size_t staging_bytes = std::size_t{8} << 20;
 /// Operations under way at once have different tags up to this many.
 constexpr std::uint64_t tag_count = 16384;
 
-/// Where the parts of equal length of `count` elements begin, in bytes, and the end.
+/// Offsets in bytes of the parts of equal length, and the end.
 std::vector<std::size_t> equal_begins(const Tensor& whole, std::size_t parts) {
   const auto elements = static_cast<std::size_t>(whole.element_count());
   std::vector<std::size_t> begins;
@@ -35,10 +35,10 @@ std::vector<std::size_t> equal_begins(const Tensor& whole, std::size_t parts) {
 
 }  // namespace
 
-/// What a reduction cuts into one part for each rank.
+/// Parts of a reduction, one for each rank.
 struct MpiGroup::Parts {
   std::byte* whole;
-  std::vector<std::size_t> begins;  ///< in bytes; one more than ranks
+  std::vector<std::size_t> begins;  ///< offsets in bytes; one more than ranks
   device::DType dtype;
 
   std::size_t bytes(int part) const {
@@ -54,7 +54,7 @@ struct MpiGroup::Parts {
   }
 };
 
-/// One piece of every part, and where the pieces from peers wait to be added.
+/// One piece of every part, and the buffers of the peers' pieces that wait to be added.
 struct MpiGroup::Round {
   std::size_t begin;
   std::size_t piece;
@@ -68,7 +68,7 @@ MpiGroup::MpiGroup(std::string group_name, std::vector<base::Rank> members, Wiri
 
 MpiGroup::~MpiGroup() {
   if (!broken_) return;
-  // Freed, their numbers would serve new communicators, which old messages could then reach.
+  // Not freed: new communicators would reuse the numbers, and old messages could then reach them.
   wiring_.collectives.release();
   wiring_.messages.release();
 }
@@ -244,7 +244,7 @@ Work MpiGroup::start_broadcast(const Tensor& x, int root) {
   }
   std::vector<Stage> stages{std::move(first)};
   if (!direct) {
-    // The root has every part already: nobody sends it any.
+    // The root has every part already and receives none.
     auto second = gather(bytes_of(x), begins);
     for (auto& step : second.steps) {
       if (step.to == root) step.to = -1;

@@ -63,8 +63,8 @@ class MpiGroup : public ProcessGroup {
   std::uint64_t messages_started_ = 0;
 };
 
-/// The same group with the MPI library's own collectives, blocking: what ours are measured
-/// against. Sums are in an order of the library's choice, bf16 is refused.
+/// Group that uses the MPI library's own collectives, blocking, for comparison in measurements.
+/// Sums are in an order of the library's choice, bf16 is refused.
 std::unique_ptr<ProcessGroup> make_library_group(std::string name, std::vector<base::Rank> ranks,
                                                  MpiGroup::Wiring wiring);
 

@@ -11,11 +11,11 @@
 
 namespace trireme::comm {
 
-/// Messages, and what is computed when all of them have come.
+/// Messages, and the computation after all of them have come.
 struct Stage {
   std::vector<SendReceive> steps;
   std::function<void()> finish;
-  /// Its messages may start before the stage before it has finished computing.
+  /// Messages of this stage may start before the previous stage has finished computing.
   bool early = false;
 };
 

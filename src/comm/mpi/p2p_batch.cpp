@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t piece_bytes = std::size_t{1} << 30;
 constexpr std::size_t flight_limit = 32;
 
-/// A message of no bytes is a message too.
+/// Number of pieces; a message of no bytes is one piece.
 std::size_t piece_count(std::size_t bytes) {
   return std::max<std::size_t>(1, (bytes + piece_bytes - 1) / piece_bytes);
 }

@@ -17,9 +17,9 @@ struct SendReceive {
   std::span<std::byte> receive;
 };
 
-/// Direct messages between ranks, a bounded number of them in message. Every member must list
-/// matching messages of one pair in the same order. Because nothing is relayed, the messages
-/// that are missing name the ranks that did not come.
+/// Direct messages between ranks, a bounded number of them under way. Every member must list
+/// matching messages of one pair in the same order. Because no rank relays data, the missing
+/// messages name the ranks that did not come.
 class P2pBatch {
  public:
   P2pBatch(MPI_Comm communicator, int tag, std::vector<SendReceive> steps)
@@ -27,14 +27,14 @@ class P2pBatch {
 
   P2pBatch(const P2pBatch&) = delete;
   P2pBatch& operator=(const P2pBatch&) = delete;
-  /// Gives up what is in message, after a failure.
+  /// Gives up the messages under way, after a failure.
   ~P2pBatch();
 
-  /// Whether anything was started or completed.
+  /// One step; true if anything was started or completed.
   bool advance();
   bool done() const { return next_ == steps_.size() && in_flight_.empty(); }
-  /// Ranks of the communicator whose messages have not come; those that have not taken ours
-  /// when all have come.
+  /// Ranks of the communicator whose messages have not come; if all have come, those that have not
+  /// received this rank's.
   std::vector<int> missing() const;
 
  private:

@@ -37,7 +37,7 @@ MpiRuntime::MpiRuntime(const StartOptions& options) {
   const auto passed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  // Before any other thread is there to take the signal.
+  // Order: before any other thread exists that could take the signal.
   defer_sigterm();
   const int provided = mpi::init_thread(MPI_THREAD_FUNNELED);
   init_seconds_ = passed();
@@ -54,7 +54,7 @@ MpiRuntime::MpiRuntime(const StartOptions& options) {
 
 MpiRuntime::~MpiRuntime() {
   const bool unwinding = std::uncaught_exceptions() > 0;
-  // Whoever ends by an exception has not left in good order.
+  // A rank that unwinds by an exception has not left in good order.
   if (state_ && !unwinding) state_->watch().leave();
   state_.reset();
   if (unwinding || mpi::finalized()) return;
@@ -136,7 +136,7 @@ std::string room_of(const std::source_location& where) {
   return end == std::string::npos ? "runtime" : path.substr(room, end - room);
 }
 
-/// What an exception says about a failed rank.
+/// Failure of this rank as an exception describes it.
 RankFailure describe(const std::exception_ptr& error, base::Rank self, const std::string& node) {
   RankFailure failure;
   failure.first = self;
@@ -171,7 +171,7 @@ RankFailure describe(const std::exception_ptr& error, base::Rank self, const std
   return failure;
 }
 
-/// Whether all ranks of the world throw this together.
+/// All ranks of the world throw this exception together.
 bool is_orderly(const std::exception_ptr& error, int world_size) {
   try {
     std::rethrow_exception(error);
@@ -182,7 +182,7 @@ bool is_orderly(const std::exception_ptr& error, int world_size) {
   }
 }
 
-/// How long a failed rank may take to say so: its log may lie where nothing can be written now.
+/// Time that a failed rank may take to log its failure: its log may be on a file system that hangs.
 constexpr std::chrono::seconds last_words{5};
 
 void end_after(base::ExitCode code, std::chrono::seconds time) {
@@ -199,14 +199,14 @@ void end_after(base::ExitCode code, std::chrono::seconds time) {
   mpi::abort(static_cast<int>(code));
 }
 
-/// In the log and, where nobody else says it aloud, on stderr.
+/// Writes the failure to the log and, where no other rank reports it on stderr, to stderr.
 void write_down(const RankFailure& failure,
                 const std::function<void(const RankFailure&)>& listener) {
   using base::log::Level;
   if (failure.voice == Voice::every_rank) {
     base::log::write(Level::error, failure.room, failure.text);
   } else if (listener) {
-    // The listener's line says it.
+    // The listener prints the line.
     base::log::write_to_file(Level::error, failure.room, failure.text);
   } else {
     base::log::write_once(Level::error, failure.room, failure.text);
@@ -232,7 +232,7 @@ base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
   failure.first_task = task_of(failure.first);
   const bool orderly = world_size() == 1 || is_orderly(error, world_size());
   if (!orderly) {
-    // The launcher begins to end all ranks as soon as one is gone: each still says its line.
+    // Launchers end all ranks as soon as one has ended: each still logs its line.
     std::signal(SIGTERM, SIG_IGN);
     end_after(failure.code, last_words);
   }
@@ -242,8 +242,8 @@ base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
     return note_end(failure.code);
   }
   const FailureCause cause{failure.first, failure.host, failure.cause};
-  // Before anything that a file system could hold up: peers that hear nothing wait for
-  // comm.timeout.
+  // Announcement before anything that a file system could hold up: peers that are not notified wait
+  // for comm.timeout.
   const auto role = state_->watch().announce(cause);
   write_down(failure, state_->listener);
   state_->watch().wait_for_neighbours(cause, role);

@@ -21,7 +21,7 @@ namespace {
 /// tag for messages of its own), then arrivals; failure messages are above (watchdog/watchdog.cpp).
 constexpr int first_arrival_tag = 8192;
 
-/// Tag that tells apart groups which are made at the same time.
+/// Tag that distinguishes groups that are made at the same time.
 int group_tag(const std::string& group_name, const std::vector<base::Rank>& ranks) {
   base::Fnv1a digest;
   digest.add(group_name);
@@ -29,8 +29,8 @@ int group_tag(const std::string& group_name, const std::vector<base::Rank>& rank
   return static_cast<int>(digest.value() % 8192U);
 }
 
-/// CPUs that the ranks of this node may use in all: where a launcher binds them, each has but its
-/// own. All ranks of the node learn the same number.
+/// Number of CPUs that the ranks of this node may use in all: where a launcher binds them, each
+/// rank is allowed its own only. All ranks of the node get the same number.
 int cpus_of_node(MPI_Comm node, int ranks) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
@@ -41,14 +41,14 @@ int cpus_of_node(MPI_Comm node, int ranks) {
   return CPU_COUNT(&mine);
 }
 
-/// What every rank tells all others at the start.
+/// Data of a rank that all others get at the start.
 struct Introduction {
   std::int32_t leader;
   std::int32_t task;
   std::array<char, 56> host;
 };
 
-/// What every process tells all others before ranks are numbered.
+/// Data of a process that all others get before ranks are numbered.
 struct Word {
   std::array<char, 56> node{};
   std::array<char, Numbering::longest_word + 1> text{};
@@ -69,7 +69,7 @@ bool is_permutation(std::vector<int> order, int size) {
   return true;
 }
 
-/// The world with its ranks numbered as asked.
+/// World communicator with its ranks numbered as asked.
 mpi::Communicator number_world(const Numbering& numbering) {
   if (!numbering.order) return mpi::duplicate(MPI_COMM_WORLD);
   const int size = mpi::size(MPI_COMM_WORLD);
@@ -95,7 +95,7 @@ MpiRuntime::State::State(const StartOptions& options)
     : node_name(mpi::processor_name()),
       control_(number_world(options.numbering)),
       node_(mpi::split_shared(control_.get())),
-      // Until the status page stands, its ranks meet with this deadline.
+      // Deadline of the ranks of this node while the status page is made.
       start_timeout_seconds_(options.timeout_seconds) {
   world_rank = base::Rank(mpi::rank(control_.get()));
   world_size = mpi::size(control_.get());
@@ -103,7 +103,7 @@ MpiRuntime::State::State(const StartOptions& options)
   local_size = mpi::size(node_.get());
   if (local_size > cpus_of_node(node_.get(), local_size)) {
     core_sharing_ = CoreSharing::shared;
-    // Whoever spins keeps the rank that it waits for from the core.
+    // Spinning would keep the core from the rank that is waited for.
     WaitPolicy patience;
     patience.spin = std::chrono::microseconds(0);
     patience.yield = std::chrono::microseconds(20);
@@ -117,7 +117,7 @@ MpiRuntime::State::State(const StartOptions& options)
 }
 
 World MpiRuntime::State::learn_world() {
-  // The lowest world rank of a node stands for the node.
+  // The lowest world rank of a node identifies the node.
   const CallDeadline deadline("the introduction of all ranks (MPI_Allgather)");
   Introduction mine{world_rank.value(), mpi::rank(MPI_COMM_WORLD), {}};
   mpi::library_broadcast(&mine.leader, sizeof mine.leader, 0, node_.get());
@@ -155,8 +155,8 @@ std::unique_ptr<NodeStatus> MpiRuntime::State::make_node_status(const World& wor
   return nullptr;
 }
 
-/// MPI_Comm_create_group has no deadline, so members first make sure that all have come, and
-/// then that nobody has given up waiting meanwhile.
+/// MPI_Comm_create_group has no deadline, so members first make sure that all have come, and then
+/// that none has given up waiting meanwhile.
 void MpiRuntime::State::await_members(const std::string& group_name,
                                       const std::vector<base::Rank>& ranks, int tag,
                                       double timeout_seconds) {

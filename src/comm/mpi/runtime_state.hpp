@@ -10,7 +10,7 @@
 
 namespace trireme::comm {
 
-/// What MpiRuntime owns between MPI's start and end.
+/// State of MpiRuntime between MPI's start and end.
 class MpiRuntime::State {
  public:
   /// Collective over the world.
@@ -38,12 +38,12 @@ class MpiRuntime::State {
   void await_members(const std::string& group_name, const std::vector<base::Rank>& ranks, int tag,
                      double timeout_seconds);
   MpiGroup::Wiring wire(const std::vector<base::Rank>& ranks, int tag, const GroupOptions& options);
-  /// Why the members cannot share memory, or nothing.
+  /// Reason why the members cannot share memory, or success.
   base::Status can_share(const std::string& group_name, const std::vector<base::Rank>& ranks) const;
   base::Result<std::unique_ptr<ProcessGroup>> make_shared_group(ProcessGroup& parent,
                                                                 const GroupOptions& options);
 
-  /// For what ranks tell each other outside of any group.
+  /// Communicator for messages outside of any group.
   mpi::Communicator control_;
   mpi::Communicator node_;
   /// Messages of failed attempts may be on their way; tags keep them apart from others.

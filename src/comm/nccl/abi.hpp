@@ -7,9 +7,9 @@
 #include <climits>
 #include <cstddef>
 
-/// What is used of NCCL's C interface, as it has been since version 2.18. Written down here because
-/// the library is opened when it is wanted, not linked: this is built with and without it. Where a
-/// build finds nccl.h, tests/unit/comm compares the two.
+/// The part of NCCL's C interface that is used, as of version 2.18. Declared here because the
+/// library is loaded at run time, not linked: this is built with and without it. Where a build
+/// finds nccl.h, tests/unit/comm compares the two.
 namespace trireme::comm::nccl {
 
 /// ncclDataType_t.
@@ -31,7 +31,7 @@ inline constexpr int no_color = -1;
 inline constexpr int oldest_version = 21800;
 inline constexpr int undefined = INT_MIN;
 
-/// ncclConfig_t of version 2.18; newer libraries know by size and version what it has not.
+/// ncclConfig_t of version 2.18; newer libraries detect the missing fields by size and version.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
@@ -58,7 +58,7 @@ struct Api {
   Result (*get_version)(int* version) = nullptr;
   Result (*get_unique_id)(UniqueId* id) = nullptr;
   Result (*init_rank)(Comm** comm, int ranks, UniqueId id, int rank, Config* config) = nullptr;
-  /// Since 2.23.
+  /// Function of NCCL 2.23 and later.
   Result (*init_rank_scalable)(Comm** comm, int ranks, int rank, int ids, UniqueId* all,
                                Config* config) = nullptr;
   Result (*split)(Comm* comm, int color, int key, Comm** part, Config* config) = nullptr;
@@ -82,12 +82,12 @@ struct Api {
                  void* stream) = nullptr;
   Result (*receive)(void* to, std::size_t count, DataType type, int peer, Comm* comm,
                     void* stream) = nullptr;
-  /// Since 2.19.
+  /// Functions of NCCL 2.19 and later.
   Result (*register_buffer)(Comm* comm, void* data, std::size_t size, void** handle) = nullptr;
   Result (*deregister_buffer)(Comm* comm, void* handle) = nullptr;
   Result (*allocate)(void** data, std::size_t size) = nullptr;
   Result (*free)(void* data) = nullptr;
-  /// Since 2.27.
+  /// Functions of NCCL 2.27 and later.
   Result (*register_window)(Comm* comm, void* data, std::size_t size, Window** window,
                             int flags) = nullptr;
   Result (*deregister_window)(Comm* comm, Window* window) = nullptr;

@@ -12,8 +12,8 @@ namespace trireme::comm::nccl {
 
 struct CommStream;
 
-/// Memory to register with a communicator before its next operation is enqueued: one that is made
-/// late registers what was there before it.
+/// Memory to register with a communicator before its next operation is enqueued: a communicator
+/// that is made later registers earlier memory, too.
 class StreamMemory {
  public:
   void add(const device::Tensor& memory);
@@ -42,7 +42,7 @@ struct CommStream {
   StreamMemory memory;
   /// Operations left to the device; ends before the communicator does.
   EnqueuedQueue enqueued;
-  /// Count of sequence numbers given out; where the other end gives them, of those known.
+  /// Count of assigned sequence numbers; where the other end assigns them, of those known.
   std::uint64_t sequence_count = 0;
   /// Sequence number that may be enqueued next.
   std::uint64_t next_to_enqueue = 0;

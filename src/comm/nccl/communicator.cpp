@@ -13,7 +13,7 @@
 namespace trireme::comm::nccl {
 namespace {
 
-/// Longest wait for an orderly end, which needs nothing of peers but that they are alive.
+/// Longest wait for an orderly end, which requires only that the peers are alive.
 constexpr std::chrono::seconds patience_at_end{5};
 
 /// The wait for the initialisation of a communicator.
@@ -111,7 +111,7 @@ std::vector<base::Rank> others(const OperationLabel& label, const Setting& setti
 }
 
 void fail(const PendingOperation& operation, Communicator& communicator, const Setting& setting) {
-  // Before the abort, after which NCCL's RAS knows nothing of the communicator.
+  // Order: before the abort, after which NCCL's RAS has no record of the communicator.
   auto account = operation.account();
   communicator.abort();
   auto* const watch = setting.progress->watch();

@@ -19,22 +19,22 @@ class Communicator {
   explicit Communicator(const Setting& setting) : setting_(setting) {}
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  /// Waits a moment for an orderly end; aborts when this is broken, or while unwinding.
+  /// Waits a moment for an orderly end; aborts a broken communicator, or while unwinding.
   ~Communicator();
 
-  /// Makes the ncclComm by a call that says how.
+  /// Makes the ncclComm by the given call.
   void begin(const Begin& call);
   Comm* raw() const { return raw_; }
 
-  /// Whether the last call has been done. Errors are in error() from then on.
+  /// True once the last call has completed. Errors are in error() from then on.
   bool ready();
-  /// Notes what a call returned.
+  /// Records the result of a call.
   void note(Result result, const char* call);
   /// "ncclAllReduce: remote process exited (connection closed by peer)"; empty while all is well.
   const std::string& error() const { return error_; }
   bool is_remote() const { return remote_; }
 
-  /// Ends what is under way, on the device too; nothing is done with it afterwards.
+  /// Ends operations under way, on the device too; the communicator cannot be used afterwards.
   void abort();
   bool aborted() const { return aborted_; }
 
@@ -51,8 +51,8 @@ class Communicator {
 /// The members of an operation's group but this rank.
 std::vector<base::Rank> others(const OperationLabel& label, const Setting& setting);
 
-/// Aborts a communicator in error and throws what that means to an operation: PeerError, which the
-/// watchdog words where it knows of a dead peer.
+/// Aborts a communicator in error and throws the operation's error: PeerError, with the watchdog's
+/// text where it has found a dead peer.
 [[noreturn]] void fail(const PendingOperation& operation, Communicator& communicator,
                        const Setting& setting);
 

@@ -36,7 +36,7 @@ void EnqueuedQueue::finish() const {
 }
 
 void EnqueuedQueue::keep(std::unique_ptr<StreamOperation> operation) {
-  // Few are left at any time: those before it that are done go now.
+  // Drops completed operations, so that few are kept at any time.
   oldest();
   operation->leave_progress();
   operations_.push_back(std::move(operation));
@@ -64,7 +64,7 @@ std::chrono::duration<double> EnqueuedQueue::waited() {
 void EnqueuedQueue::give_up() {
   if (empty()) return;
   given_up_ = true;
-  // Kept all the same: messages of the host may still be under way.
+  // Operations are kept all the same: messages of the host may still be under way.
   for (auto& operation : operations_) operation->give_up();
 }
 

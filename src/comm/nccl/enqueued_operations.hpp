@@ -14,7 +14,7 @@ namespace trireme::comm::nccl {
 class StreamOperation : public PendingOperation {
  public:
   using PendingOperation::PendingOperation;
-  /// Whether the device has come so far that only peers can be missing.
+  /// True once the device has reached the operation, so that only peers can be missing.
   virtual bool begun() = 0;
 };
 

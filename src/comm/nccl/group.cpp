@@ -18,7 +18,7 @@ std::byte* part_of(const Tensor& whole, std::size_t part_count, int position) {
          part_count * static_cast<std::size_t>(position) * device::size_of(whole.dtype());
 }
 
-/// Memory of a group's messages, as long as this lives.
+/// Registration of memory for a group's messages.
 class OfMessages final : public Registration {
  public:
   OfMessages(NcclGroup& group, const Tensor& memory) : group_(group), memory_(memory) {}
@@ -69,8 +69,9 @@ Work NcclGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
   const auto count = count_of(x);
   const auto parts = static_cast<std::size_t>(size());
   if (op == ReduceOp::sum && parts > 2 && count % parts == 0) {
-    // The two halves that an optimizer's shards take apart, so that both give the same bits: the
-    // library's own all-reduce may add in another order. Of two numbers there is one sum.
+    // Reduce-scatter and all-gather, which sharded optimizers call separately, so that both give
+    // the same bits: the library's own all-reduce may add in another order. A sum of two numbers
+    // has only one order.
     auto* const mine = part_of(x, count / parts, rank());
     return collective("all_reduce", count,
                       {scatter_step(x, mine, count / parts), gather_step(mine, x, count / parts)});

@@ -10,7 +10,8 @@
 
 namespace trireme::comm::nccl {
 
-/// The members of `host` for tensors of a device, over a communicator that has been begun.
+/// Group of the members of `host` for tensors of a device, over a communicator whose initialization
+/// has begun.
 class NcclGroup final : public ProcessGroup {
  public:
   NcclGroup(const Setting& setting, std::unique_ptr<ProcessGroup> host,
@@ -31,7 +32,7 @@ class NcclGroup final : public ProcessGroup {
                                                 Offsets offsets) override;
   std::unique_ptr<Registration> register_for_messages(const device::Tensor& memory) override;
 
-  /// Ends what register_for_messages() began.
+  /// Ends a registration by register_for_messages().
   void forget_for_messages(const device::Tensor& memory);
 
  private:
@@ -46,7 +47,7 @@ class NcclGroup final : public ProcessGroup {
   Setting setting_;
   std::unique_ptr<ProcessGroup> host_;
   std::unique_ptr<CommStream> comm_stream_;
-  /// What messages lie in, for peers to come.
+  /// Registered memory of messages, for peers that connect later.
   std::vector<device::Tensor> of_messages_;
   std::map<int, std::unique_ptr<Peer>> peers_;
   std::uint64_t collectives_started_ = 0;

@@ -14,7 +14,7 @@
 namespace trireme::comm {
 namespace nccl {
 
-/// The communicator that those of groups are split from.
+/// Communicator from which the groups' communicators are split.
 class ParentCommunicator {
  public:
   explicit ParentCommunicator(const Setting& shared)
@@ -35,13 +35,13 @@ class ParentCommunicator {
 
 namespace {
 
-/// What each rank gives to the exchange of ids: one, where it makes one.
+/// Contribution of a rank to the exchange of ids: one id, where it makes one.
 struct IdOffer {
   Result result = Result::success;
   UniqueId id;
 };
 
-/// Whether a rank makes an id: evenly spaced ones do, so that each serves as many ranks.
+/// Choice of the ranks that make an id: evenly spaced, so that each id serves as many ranks.
 bool makes_id(int rank, int ids, int ranks) {
   for (int id = 0; id < ids; ++id) {
     if (rank == static_cast<int>(static_cast<std::int64_t>(id) * ranks / ids)) return true;
@@ -139,7 +139,7 @@ std::unique_ptr<ProcessGroup> NcclGroups::split(std::unique_ptr<ProcessGroup> gr
                                                 device::Priority priority) {
   const auto& setting = parent_->setting;
   auto comm_stream = group ? std::make_unique<nccl::CommStream>(setting, priority) : nullptr;
-  // Groups of one axis do not overlap, so that a member's number is theirs alone.
+  // Groups of one axis do not overlap, so that a member's number identifies its group.
   const int color = group ? std::min_element(group->ranks().begin(), group->ranks().end())->value()
                           : nccl::no_color;
   const int key = group ? group->rank() : 0;

@@ -7,7 +7,7 @@
 
 #include <string>
 
-/// The calls that need the library itself, and nothing else.
+/// Functions that need only the library itself.
 namespace trireme::comm {
 namespace {
 

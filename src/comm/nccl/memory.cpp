@@ -24,7 +24,7 @@ struct Block {
   std::size_t bytes = 0;
 };
 
-/// An arena gives memory back by a function without an object: whose it is stands here.
+/// Owners of blocks: an arena frees memory by a function without an object.
 std::mutex blocks_mutex;
 std::map<const void*, Block>& blocks() {
   static std::map<const void*, Block> all;
@@ -38,7 +38,7 @@ void give_back(std::byte* data, std::size_t) {
     block = blocks().at(data);
     blocks().erase(data);
   }
-  // Unlike cudaFree, NCCL does not wait for who still works in it.
+  // Order: unlike cudaFree, NCCL does not wait for kernels that still use the memory.
   block.device->synchronize();
   const auto result = block.api->free(data);
   if (result == Result::success) return;
@@ -55,7 +55,7 @@ class NcclMemoryDevice final : public device::PassingDevice {
     const bool is_shared =
         std::find(purposes_.begin(), purposes_.end(), purpose) != purposes_.end();
     if (!is_shared || capacity_bytes == 0) return inner().arena(purpose, capacity_bytes);
-    // The device makes itself the calling thread's.
+    // Arena of no bytes: makes the device the calling thread's.
     const auto current = inner().arena(device::Purpose::communication, 0);
     void* data = nullptr;
     const auto& api = *library_.api;

@@ -66,7 +66,7 @@ bool NcclOperation::move_on() {
 }
 
 bool NcclOperation::advance() {
-  // The group has been aborted; a wait for it ends at its deadline.
+  // Aborted group: a wait for it ends at its deadline.
   if (comm_stream_ != nullptr && comm_stream_->communicator.aborted()) return false;
   bool moved = false;
   while (!done() && move_on()) moved = true;

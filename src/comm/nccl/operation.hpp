@@ -11,9 +11,9 @@
 
 namespace trireme::comm::nccl {
 
-/// Calls on one CommStream, each enqueued once NCCL has taken the one before; done when the device
-/// is. They come after what was issued to the device before the operation's start, and after
-/// nothing else.
+/// Calls on one CommStream, each enqueued once NCCL has accepted the one before; done when the
+/// device is. They are ordered only after the work that was issued to the device before the
+/// operation's start.
 class NcclOperation : public StreamOperation {
  public:
   using Step = std::function<Result(Comm* comm, void* stream)>;
@@ -36,21 +36,20 @@ class NcclOperation : public StreamOperation {
   bool begun() final { return begun_.passed(); }
 
  protected:
-  /// Does what comes before the stream without blocking, then calls enter(); whether anything
-  /// moved.
+  /// Runs the part before the stream without blocking, then calls enter(); true if anything moved.
   virtual bool prepare() = 0;
-  /// Whether all is done that is not the stream's work.
+  /// True when everything but the stream's work is done.
   virtual bool may_finish() const { return true; }
   /// Called once, with the sequence number on the stream.
   void enter(CommStream& comm_stream, std::uint64_t sequence, std::vector<Step> steps);
-  /// Instead of enter(): there is nothing to do on the device.
+  /// Replacement for enter() without work on the device.
   void enter_nothing() { stage_ = Stage::passed; }
   const Setting& setting() const { return setting_; }
 
  private:
   enum class Stage {
     preparing,
-    queued,   ///< until its turn on the stream, and while NCCL takes its steps
+    queued,   ///< until its turn on the stream, and during NCCL's host-side steps
     running,  ///< on the device
     passed
   };

@@ -10,7 +10,7 @@
 namespace trireme::comm::nccl {
 namespace {
 
-/// A struct as the host's group sends it.
+/// Tensor of a struct for the host's group.
 template <typename T>
 device::Tensor words_of(T& message) {
   static_assert(sizeof(T) % sizeof(std::int32_t) == 0);
@@ -67,7 +67,7 @@ CommStream& Peer::open(std::unique_ptr<CommStream>& comm_stream, const UniqueId&
   if (comm_stream) return *comm_stream;
   comm_stream = std::make_unique<CommStream>(setting_, device::Priority::awaited);
   for (const auto& memory : memory_) comm_stream->memory.add(memory);
-  // The handle's owner makes the device the calling thread's own.
+  // Side effect: the handle's owner makes the device the calling thread's own.
   comm_stream->stream->handle();
   comm_stream->communicator.begin([&](Comm** comm, Config* config) {
     return setting_.api().init_rank(comm, 2, id, end, config);

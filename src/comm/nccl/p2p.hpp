@@ -14,9 +14,9 @@ namespace trireme::comm::nccl {
 ///
 /// NCCL's messages have no tags: they match in the order of their issue, and a stream that waits in
 /// one cannot go on with another. So sender and receiver first agree over the host's group, which
-/// has tags: the receiver says that it is there (clear to send), the sender answers with a
-/// header: the message's sequence number on the stream of their direction. What is on a stream has
-/// both its ends.
+/// has tags: the receiver sends clear-to-send, the sender answers with a header: the message's
+/// sequence number on the stream of their direction. An operation is put on a stream only when both
+/// its ends exist.
 class Peer {
  public:
   Peer(const Setting& setting, ProcessGroup& host, int position)
@@ -26,7 +26,8 @@ class Peer {
   int position() const { return position_; }
   bool broken() const;
 
-  /// Sends of one tag go in the order of their start, whichever receiver is cleared first.
+  /// Queues a send: sends of one tag go in the order of their start, whichever receiver is cleared
+  /// first.
   void queue(int tag, const NcclOperation& send) { queues_[tag].push_back(&send); }
   bool is_next(int tag, const NcclOperation& send) { return queues_[tag].front() == &send; }
   void leave(int tag, const NcclOperation& send);
@@ -66,7 +67,7 @@ struct SendHeader {
   UniqueId id;
 };
 
-/// One of the two ends of a message.
+/// Base of the two ends of a message.
 class Message : public NcclOperation {
  public:
   Message(const Setting& setting, const OperationLabel& label, Peer& peer, const device::Tensor& x);
@@ -77,7 +78,7 @@ class Message : public NcclOperation {
   const device::Tensor& tensor() const { return tensor_; }
   ClearToSend& clear_to_send() { return clear_to_send_; }
   SendHeader& send_header() { return send_header_; }
-  /// The other end means another number of bytes.
+  /// Fails if the other end has another number of bytes.
   void expect_bytes(std::uint64_t bytes) const;
 
  private:

@@ -21,7 +21,7 @@ void warn(const Setting& setting, const char* call, Result result) {
                             setting.api().get_error_string(result));
 }
 
-/// Whether an event passes within 50 ms: a GPU needs a moment to tell that it has nothing to do.
+/// Polls an event for 50 ms: an idle GPU needs a moment to report that it is.
 bool passes_soon(device::Event event) {
   constexpr int looks = 50;
   for (int look = 0; look < looks; ++look) {
@@ -40,13 +40,13 @@ void end_pending_work(CommStream& comm_stream) {
     comm_stream.communicator.abort();
 }
 
-/// Waits for the stream's work; whether the communicator is still there to deregister memory from.
+/// Waits for the stream's work; true if the communicator is still there to deregister memory from.
 bool settle(CommStream& comm_stream) {
   try {
     if (std::uncaught_exceptions() > 0) {
       end_pending_work(comm_stream);
     } else {
-      // The device itself may not have followed: nobody may ask for the last results.
+      // The stream may lag behind: its last results need not have been waited for.
       comm_stream.stream->record().wait();
     }
   } catch (const std::exception& error) {
@@ -102,8 +102,8 @@ bool may_be_window(const device::Tensor& memory) {
          is_allocated_by_nccl(memory.raw(), memory.byte_count());
 }
 
-/// Collective over the members, all of which have the same library. Whether all can register a
-/// window: one of another size, or used at other offsets, would mix up memory without an error.
+/// Collective over the members, all of which have the same library. True if all can register a
+/// window: one of another size, or used at other offsets, would corrupt memory without an error.
 bool agree_on_window(const Setting& setting, const RegistrationRequest& request) {
   if (setting.registration != NcclRegistration::windows || request.offsets == Offsets::own ||
       setting.api().register_window == nullptr || setting.api().deregister_window == nullptr) {
@@ -145,7 +145,7 @@ void StreamMemory::forget(const Setting& setting, CommStream& comm_stream,
     return each.memory.raw() == memory.raw();
   });
   if (found == entries_.end()) return;
-  // NCCL returns no handle where it would not use the memory.
+  // NCCL returns no handle for memory that it would not use.
   if (found->handle != nullptr) forget_buffer(setting, comm_stream, found->handle);
   entries_.erase(found);
 }
@@ -164,8 +164,8 @@ std::unique_ptr<Registration> register_memory(const Setting& setting, CommStream
     await_init(communicator, label, setting);
     return window;
   }
-  // What NCCL has allocated is multicast memory: GPUs that add up in the switch address all
-  // members' parts by one offset.
+  // NCCL allocates multicast memory: GPUs whose sums are taken in the switch address all members'
+  // parts by one offset.
   const bool multicast = is_allocated_by_nccl(memory.raw(), memory.byte_count());
   if (!takes_buffers(setting, memory) || (multicast && request.offsets == Offsets::own)) {
     return nullptr;
@@ -175,7 +175,7 @@ std::unique_ptr<Registration> register_memory(const Setting& setting, CommStream
       api.register_buffer(communicator.raw(), memory.raw(), memory.byte_count(), &handle),
       "ncclCommRegister");
   await_init(communicator, label, setting);
-  // NCCL returns no handle where it would not use the memory.
+  // NCCL returns no handle for memory that it would not use.
   if (handle == nullptr) return nullptr;
   return std::make_unique<RegisteredBuffer>(setting, comm_stream, handle);
 }

@@ -13,7 +13,7 @@ namespace trireme::comm::nccl {
 struct RegistrationRequest {
   const device::Tensor& memory;
   Offsets offsets = Offsets::own;
-  /// The members, for what they must agree on.
+  /// Group of the members, for agreements.
   ProcessGroup& host;
 };
 
@@ -23,10 +23,10 @@ std::unique_ptr<Registration> register_memory(const Setting& setting, CommStream
                                               const OperationLabel& label,
                                               const RegistrationRequest& request);
 
-/// Whether this memory can be registered with communicators of messages.
+/// True if this memory can be registered with communicators of messages.
 bool takes_buffers(const Setting& setting, const device::Tensor& memory);
 
-/// Whether NCCL has allocated the memory that begins here, with as many bytes or more.
+/// True if NCCL has allocated the memory that begins here, with as many bytes or more.
 bool is_allocated_by_nccl(const void* data, std::size_t bytes);
 
 }  // namespace trireme::comm::nccl

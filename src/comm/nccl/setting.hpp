@@ -12,7 +12,7 @@
 
 namespace trireme::comm::nccl {
 
-/// What all groups of a process use.
+/// Settings that all groups of a process share.
 struct Setting {
   NcclLibrary library;
   ProgressEngine* progress = nullptr;

@@ -4,8 +4,8 @@
 namespace trireme::comm {
 namespace {
 
-/// Small enough that what a rank writes is still in a cache when its peers read it; large enough
-/// that waits and wake-ups do not count.
+/// Size small enough that written data are still in a cache when peers read them; large enough that
+/// waits and wake-ups are negligible.
 constexpr std::size_t scatter_bytes = std::size_t{256} << 10;
 constexpr std::size_t gather_bytes = std::size_t{128} << 10;
 /// Room for a Signature before the data of a slot.
@@ -25,7 +25,8 @@ constexpr std::size_t index(Phase phase) {
 
 }  // namespace
 
-/// Zero bytes are a valid start. Two lines, because readers and writers of each differ.
+/// Counters; zero bytes are a valid start. Two cache lines, because readers and writers of each
+/// differ.
 struct alignas(128) SharedChannel::Counters {
   std::atomic<std::uint64_t> sent[2];
   alignas(64) std::atomic<std::uint64_t> taken[2];

@@ -11,11 +11,11 @@
 
 namespace trireme::comm {
 
-/// The two phases of a collective: in a scatter each rank gives each other rank a piece of its own,
-/// in a gather each rank gives all others the same piece.
+/// Phase of a collective: in a scatter each rank sends each other rank a separate piece, in a
+/// gather each rank sends all others the same piece.
 enum class Phase : std::size_t { scatter = 0, gather = 1 };
 
-/// What an operation is, in its first round: peers compare it with their own.
+/// Identity of an operation, in its first round: peers compare it with their own.
 struct Signature {
   std::uint64_t number;
   std::uint64_t bytes;
@@ -45,9 +45,9 @@ class SharedChannel {
   std::size_t scatter_piece() const;
   static std::size_t gather_piece();
 
-  /// Whether this rank may fill the slot of `round`: it is next, and the slot is free.
+  /// True if this rank may fill the slot of `round`: it is next, and the slot is free.
   bool may_send(Phase phase, std::uint64_t round) const;
-  /// Whether this rank may read `round` of all peers, and has read all rounds before.
+  /// True if this rank may read `round` of all peers, and has read all rounds before.
   bool may_take(Phase phase, std::uint64_t round) const;
 
   /// Slot of the piece that `source` has for `destination`, and of its piece for all.

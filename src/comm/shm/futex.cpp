@@ -15,7 +15,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                 std::chrono::microseconds at_most) {
   const timespec limit{at_most.count() / 1'000'000, at_most.count() % 1'000'000 * 1000};
-  // Early returns (a changed word, a signal, the limit) are all one to a caller that polls.
+  // Early returns (a changed word, a signal, the limit) need no distinction: the caller polls.
   ::syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
 }
 

@@ -7,10 +7,10 @@
 
 namespace trireme::comm {
 
-/// Sleeps while `word` is `value`, in memory that processes share, at most this long.
+/// Sleeps while `word`, which lies in memory shared by processes, is `value`, at most this long.
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                 std::chrono::microseconds at_most);
-/// Wakes whoever sleeps on `word`.
+/// Wakes all sleepers on `word`.
 void futex_wake(const std::atomic<std::uint32_t>& word);
 
 }  // namespace trireme::comm

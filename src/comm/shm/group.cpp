@@ -126,7 +126,7 @@ Work SharedGroup::small_all_reduce(const Tensor& x, ReduceOp op) {
   plan.whole = plan.out = bytes_of(x);
   plan.gather_rounds = 1;
   plan.gather_piece = SharedChannel::gather_piece();
-  // This rank's part is the whole; those of peers are read where they are.
+  // This rank's part is the whole; the peers' parts are read in place.
   plan.begins.assign(static_cast<std::size_t>(size()) + 1, 0);
   plan.begins[static_cast<std::size_t>(rank()) + 1] = plan.total_bytes;
   return start("all_reduce", std::move(plan));
@@ -202,7 +202,7 @@ Work SharedGroup::start_broadcast(const Tensor& x, int root) {
   SharedPlan plan;
   plan.kind = SharedPlan::Kind::broadcast;
   plan.total_bytes = x.byte_count();
-  // The root's part is everything, all others' nothing.
+  // Parts of a broadcast: the root's is everything, all others' are empty.
   plan.begins.assign(static_cast<std::size_t>(size()) + 1, plan.total_bytes);
   std::fill_n(plan.begins.begin(), root + 1, 0);
   plan.whole = bytes_of(x);

@@ -12,7 +12,7 @@
 namespace trireme::comm {
 namespace {
 
-/// What a core adds up and passes on at once.
+/// Bytes that a core adds up and passes on at once: they fit its nearest cache.
 constexpr std::size_t nearest_cache = std::size_t{8} << 10;
 
 const char* name(SharedPlan::Kind kind) {
@@ -56,7 +56,7 @@ bool SharedOperation::advance() {
 }
 
 bool SharedOperation::step() {
-  // Results first, while they are in a cache; then what lets peers go on.
+  // Order: results first, while they are in a cache; then sends, which let peers go on.
   return send_gather() || take_gather() || send_scatter() || take_scatter();
 }
 
@@ -98,7 +98,7 @@ bool SharedOperation::send_scatter() {
     return false;
   }
   const auto begin = scatter_sent_ * plan_.scatter_piece;
-  // Each rank begins with the next one, so that not all read the same memory at once.
+  // Order: each rank begins with the next one, so that not all read the same memory at once.
   for (int distance = 1; distance < channel_.size(); ++distance) {
     const int peer = (channel_.self() + distance) % channel_.size();
     store_bytes(plan_.into_slots, channel_.scatter_slot(channel_.self(), round, peer),
@@ -139,7 +139,8 @@ bool SharedOperation::take_scatter() {
 void SharedOperation::reduce_pieces(std::uint64_t round, std::size_t begin, std::size_t length) {
   const auto self = static_cast<std::size_t>(channel_.self());
   const auto gather_round = first_.gather + gather_sent_;
-  // Sums go to the slot that gathers them while they are in the nearest cache, if it is free.
+  // Sums go directly to the slot that gathers them, while they are in the nearest cache, if it is
+  // free.
   const bool gathers = gather_sent_ == scatter_taken_ && gather_sent_ < plan_.gather_rounds &&
                        channel_.may_send(Phase::gather, gather_round);
   const auto step = gathers ? nearest_cache : length;
@@ -207,7 +208,7 @@ void SharedOperation::combine_small(std::uint64_t round) {
   for (int peer = 0; peer < channel_.size(); ++peer) {
     inputs_[static_cast<std::size_t>(peer)] = channel_.gather_slot(peer, round);
   }
-  // Not this rank's own slot: once peers have taken it, a later operation may have filled it anew.
+  // Own slot is not read: once peers have read it, a later operation may have filled it anew.
   inputs_[static_cast<std::size_t>(channel_.self())] = plan_.whole;
   reduce_in_order(plan_.op, plan_.dtype, inputs_, plan_.out,
                   static_cast<std::int64_t>(plan_.total_bytes / device::size_of(plan_.dtype)));
@@ -221,7 +222,7 @@ std::vector<base::Rank> SharedOperation::missing() const {
   if (positions.empty() && gather_taken_ < plan_.gather_rounds) {
     positions = channel_.not_sent(Phase::gather, first_.gather + gather_taken_);
   }
-  // Everything has come: peers have not taken what this rank wants to send.
+  // All input has come: peers have not read what this rank has to send.
   const auto scatter_round = first_.scatter + scatter_sent_;
   if (positions.empty() && scatter_sent_ < plan_.scatter_rounds &&
       scatter_round >= SharedChannel::slots) {

@@ -10,8 +10,8 @@
 
 namespace trireme::comm {
 
-/// How a collective cuts its data and what it does with what comes. Every collective is a scatter,
-/// a gather, or a scatter whose results are gathered.
+/// Division of a collective's data, and the treatment of received pieces. Every collective is a
+/// scatter, a gather, or a scatter whose results are gathered.
 struct SharedPlan {
   enum class Kind : std::uint64_t {
     all_reduce = 1,
@@ -80,7 +80,7 @@ class SharedOperation final : public PendingOperation {
   void combine_small(std::uint64_t round);
   void tell_gather(std::uint64_t round);
   void reduce_pieces(std::uint64_t round, std::size_t begin, std::size_t length);
-  /// Copies what came to its place.
+  /// Copies received data to its destination.
   void put(std::byte* to, const std::byte* from, std::size_t count) const;
   void sign(Phase phase, std::uint64_t round);
   void check_signatures(Phase phase, std::uint64_t round) const;

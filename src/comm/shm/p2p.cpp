@@ -15,7 +15,7 @@ struct MessageHeader {
 };
 
 constexpr std::size_t capacity = SharedP2p::ring_bytes;
-/// A reader may begin while the writer goes on.
+/// Piece after which a reader may begin while the writer continues.
 constexpr std::size_t piece_limit = std::size_t{128} << 10;
 
 }  // namespace
@@ -37,7 +37,7 @@ struct SharedP2p::Ring {
     store_bytes(how, data, static_cast<const std::byte*>(from) + first, bytes - first);
     written.store(position + bytes, std::memory_order_release);
   }
-  /// `to` may be null: the bytes are dropped.
+  /// Reads bytes from the ring; `to` may be null: they are dropped.
   void get(void* to, std::size_t bytes) {
     const auto position = read.load(std::memory_order_relaxed);
     const auto at = position % capacity;
@@ -155,7 +155,7 @@ bool SharedP2p::progress_receives(int peer) {
   bool moved = false;
   for (;;) {
     if (from.incoming.empty() || from.incoming.back().complete()) {
-      // Without anybody waiting, messages stay in the ring, and their sender waits.
+      // Messages without a posted receive stay in the ring, and their sender waits.
       if (from.posted.empty() || in.filled() < sizeof(MessageHeader)) return moved;
       begin_message(from, in);
       moved = true;

@@ -50,18 +50,18 @@ class SharedP2p {
   std::shared_ptr<PendingSend> post_send(int peer, int tag, const std::byte* from,
                                          std::size_t bytes);
 
-  /// Moves what fits; whether anything moved.
+  /// Moves the bytes that fit; true if anything moved.
   bool progress_sends(int peer);
   bool progress_receives(int peer);
 
  private:
   struct Ring;
-  /// A message on its way in, or an unexpected one.
+  /// Incoming message, or an unexpected one.
   struct Incoming {
     int tag = 0;
     std::size_t bytes = 0;
     std::size_t read = 0;
-    /// Its posted receive; without one it goes to `buffered`.
+    /// Posted receive that the message matches; without one it goes to `buffered`.
     std::shared_ptr<PostedReceive> receive;
     std::vector<std::byte> buffered;
     bool complete() const { return read == bytes; }

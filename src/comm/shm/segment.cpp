@@ -17,12 +17,12 @@
 namespace trireme::comm {
 namespace {
 
-/// Where position 0 keeps the memory, or errno of the call that failed.
+/// Process and descriptor of the memory that position 0 has made, or errno of the call that failed.
 struct Offer {
   std::int32_t process = 0;
   std::int32_t descriptor = -1;
   std::int32_t error_number = 0;
-  /// Tells the memory from anything else that has this number in another process.
+  /// Inode: distinguishes the memory from another file with this descriptor number.
   std::int32_t inode = 0;
 };
 
@@ -69,7 +69,7 @@ base::Result<std::unique_ptr<SharedMemory>> SharedMemory::create(ProcessGroup& g
     data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (data == MAP_FAILED) error_number = errno;
   }
-  // Also keeps position 0 from closing its descriptor before everybody has opened it.
+  // Synchronization: position 0 must not close its descriptor before every member has opened it.
   group.all_reduce({&error_number, device::DType::i32, {1}}, ReduceOp::max);
   if (error_number != 0) {
     if (data != MAP_FAILED) ::munmap(data, bytes);
@@ -78,7 +78,7 @@ base::Result<std::unique_ptr<SharedMemory>> SharedMemory::create(ProcessGroup& g
         base::format("ranks of process group '{}' cannot share {} of memory: {}", group.name(),
                      base::bytes_text(bytes), std::strerror(error_number))};
   }
-  // Fewer page faults and misses; only a wish.
+  // Advice only: huge pages save page faults and misses.
   ::madvise(data, bytes, MADV_HUGEPAGE);
   return std::unique_ptr<SharedMemory>(new SharedMemory(static_cast<std::byte*>(data), bytes));
 }

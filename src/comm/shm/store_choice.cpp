@@ -14,11 +14,11 @@
 namespace trireme::comm {
 namespace {
 
-/// Of each size class: arrays that take some tens and some hundreds of microseconds, so that all of
-/// it takes two or three milliseconds.
+/// Array of each size class for the measurement; it takes some tens or hundreds of microseconds, so
+/// that the whole measurement takes two or three milliseconds.
 constexpr std::size_t small_probe = std::size_t{128} << 10;
 constexpr std::size_t large_probe = std::size_t{1} << 20;
-/// Of each way, turn about; the first meets cold memory.
+/// Rounds of each kind of store, alternating; the first one, on cold memory, is not counted.
 constexpr int rounds = 3;
 
 }  // namespace
@@ -68,12 +68,12 @@ void SharedGroup::choose_stores(Stores wish, CoreSharing sharing) {
   if (wish == Stores::measured && sharing == CoreSharing::own) {
     stores_ = faster_stores([this](std::size_t bytes) { return seconds_of_stores(bytes); });
   } else {
-    // Ranks that share cores share caches, and their times say nothing.
+    // Times of ranks that share cores, and hence caches, mean nothing.
     const auto way = wish == Stores::streaming ? Storing::streaming : Storing::ordinary;
     stores_ = {way, way};
   }
   p2p_.use(stores_.large);
-  // People count the operations of their run.
+  // The measurement's operations are not counted in messages to people.
   collectives_started_ = 0;
 }
 

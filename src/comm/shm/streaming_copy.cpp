@@ -13,10 +13,10 @@ namespace trireme::comm {
 namespace {
 
 constexpr std::size_t line = 64;
-/// Below, the way to memory and back takes longer than moving modified lines.
+/// Size below which a transfer through memory takes longer than moving modified lines.
 constexpr std::size_t shortest = std::size_t{4} << 10;
 
-/// Every x86-64 processor has these.
+/// Copy with SSE2 stores, which every x86-64 processor has.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t count) {
   for (std::size_t at = 0; at < count; at += line) {
     const auto* source = reinterpret_cast<const __m128i*>(from + at);
@@ -30,7 +30,7 @@ void stream_lines(std::byte* to, const std::byte* from, std::size_t count) {
     _mm_stream_si128(place + 2, c);
     _mm_stream_si128(place + 3, d);
   }
-  // These stores are ordered with nothing else.
+  // Fence: these stores are ordered with no others.
   _mm_sfence();
 }
 

@@ -5,15 +5,15 @@
 
 namespace trireme::comm {
 
-/// Which stores a copy is made of.
+/// Kind of stores that a copy uses.
 enum class Storing { ordinary, streaming };
 
 /// stream_bytes(), or an ordinary copy.
 void store_bytes(Storing how, std::byte* to, const std::byte* from, std::size_t count);
 
-/// Copies what a peer will read next, past this core's caches: a core that shares no cache with
-/// this one reads memory several times faster than lines which this one has modified. Short
-/// copies stay in the cache. What follows (a counter that peers look at) is seen after the data.
+/// Copies data that a peer reads next with non-temporal stores: a core that shares no cache with
+/// this one reads memory several times faster than lines which this one has modified. Short copies
+/// stay in the cache. Later stores (a counter that peers poll) become visible after the data.
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t count);
 
 namespace avx512 {

@@ -21,7 +21,7 @@ void stream_lines(std::byte* to, const std::byte* from, std::size_t count) {
   for (; at < count; at += 64) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), _mm512_loadu_si512(from + at));
   }
-  // These stores are ordered with nothing else.
+  // Fence: these stores are ordered with no others.
   _mm_sfence();
 }
 

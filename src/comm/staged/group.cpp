@@ -59,13 +59,13 @@ class StagedOperation final : public Work::Operation {
   }
 
   device::Device& device_;
-  /// Outlives what uses it: the works.
+  /// Lease of staging memory; outlives the works that use it.
   HostBlocks::Lease lease_;
   std::vector<Piece> pieces_;
   std::size_t done_ = 0;
 };
 
-/// What one piece takes from the device and gives back to it, and how the host moves it.
+/// Inputs and outputs of one piece on the device, and the host's operation on it.
 struct Plan {
   std::vector<Staged> inputs;
   std::vector<Staged> results;
@@ -166,7 +166,7 @@ class StagedGroup final : public ProcessGroup {
   }
 
  private:
-  /// What is cut into pieces: `count` elements, of which staging holds `copies`.
+  /// Amount of data that is cut into pieces: `count` elements, of which staging holds `copies`.
   struct Amount {
     device::DType dtype;
     std::int64_t count;
@@ -176,7 +176,7 @@ class StagedGroup final : public ProcessGroup {
     std::int64_t begin;
     std::int64_t count;
   };
-  /// Tensors of staging memory.
+  /// Cursor over staging memory that places tensors in it.
   struct Room {
     HostBlocks::Lease& lease;
     device::DType dtype;
@@ -198,7 +198,7 @@ class StagedGroup final : public ProcessGroup {
   std::vector<Range> ranges_of(const Amount& amount) const {
     const auto element = device::size_of(amount.dtype) * static_cast<std::size_t>(amount.copies);
     const auto most = std::max<std::int64_t>(1, static_cast<std::int64_t>(piece_bytes_ / element));
-    // Nothing is one piece too: every rank's collectives have the same numbers.
+    // An empty tensor is one piece too: collectives must have the same numbers on every rank.
     std::vector<Range> ranges;
     std::int64_t begin = 0;
     do {
@@ -211,7 +211,7 @@ class StagedGroup final : public ProcessGroup {
   static std::size_t staging_bytes(const Amount& amount, std::size_t pieces) {
     const auto data =
         static_cast<std::size_t>(amount.count * amount.copies) * device::size_of(amount.dtype);
-    // Every tensor begins at a multiple of the arena's alignment.
+    // Alignment: every tensor begins at a multiple of the arena's.
     return data + pieces * static_cast<std::size_t>(amount.copies) * device::Arena::alignment;
   }
 

@@ -32,7 +32,7 @@ HostBlocks::Lease HostBlocks::take(std::size_t bytes) {
     free_.erase(fits);
     return {*this, std::move(arena)};
   }
-  // One that was too small is replaced, so that no more is held than was ever in use.
+  // A block that was too small is replaced, so that no more is held than was ever in use.
   if (!free_.empty()) {
     free_.back().unused.wait();
     free_.pop_back();
@@ -46,7 +46,8 @@ void HostBlocks::give_back(device::Arena arena) {
   try {
     free_.push_back({std::move(arena), device_.record()});
   } catch (const base::Error& error) {
-    // The block is kept from whoever might still copy; it is lost with the process.
+    // Block is not reused, because copies may still be under way; it is lost until the process
+    // ends.
     base::log::local::error("comm", "cannot mark the end of copies: {}", error.what());
   }
 }

@@ -10,8 +10,8 @@
 
 namespace trireme::comm {
 
-/// Host memory that a device copies from and to, kept for later operations: to take it is slow. A
-/// block that went back is lent again once the copies issued until then are done.
+/// Pool of host memory that a device copies from and to: allocation is slow. A returned block is
+/// lent again once the copies issued until then are done.
 class HostBlocks {
  public:
   explicit HostBlocks(device::Device& device) : device_(device) {}
@@ -20,7 +20,7 @@ class HostBlocks {
   /// Waits for the copies under way.
   ~HostBlocks();
 
-  /// A block that goes back at its end.
+  /// Lease of a block, which is returned at its end.
   class Lease {
    public:
     Lease(HostBlocks& blocks, device::Arena arena) : blocks_(&blocks), arena_(std::move(arena)) {}
@@ -32,7 +32,7 @@ class HostBlocks {
     ~Lease() {
       if (blocks_ != nullptr) blocks_->give_back(std::move(arena_));
     }
-    /// Contiguous.
+    /// Allocates a contiguous tensor.
     device::Tensor allocate(device::DType dtype, std::int64_t count) {
       return arena_.allocate(dtype, {count});
     }

@@ -9,7 +9,7 @@
 
 namespace trireme::comm {
 
-/// Address of an interface, as plain bytes that a process hands to its peers.
+/// Address of an interface, as plain bytes that a process sends to its peers.
 struct Address {
   /// Address with port 0; its family is 0 where there is none.
   base::tcp::SocketAddress socket{};
@@ -26,11 +26,11 @@ using Addresses = std::array<Address, most_addresses>;
 /// Addresses of this host's interfaces that are up, but those of loopback and IPv6 links.
 Addresses own_addresses();
 
-/// Whether both are in one network, so that one reaches the other without a router.
+/// True if both are in one network, so that one reaches the other without a router.
 bool share_network(const Address& one, const Address& other);
 
-/// Those of `own` that share a network with one of `peers`; all where none does, because then peers
-/// come through a router, to whichever.
+/// Addresses of `own` that share a network with one of `peers`; all of them if none does, because
+/// peers then connect through a router, to any of them.
 std::vector<Address> towards(const Addresses& own, const std::vector<Address>& peers);
 
 }  // namespace trireme::comm

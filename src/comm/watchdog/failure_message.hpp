@@ -10,14 +10,14 @@
 
 namespace trireme::comm {
 
-/// Why a run has failed, as the first rank that knows tells all others.
+/// Cause of a failed run, as the first rank that detects it sends it to all others.
 struct FailureCause {
   base::Rank rank;
   std::string host;
   std::string text;
 };
 
-/// A FailureCause as one small message of plain bytes; longer texts are cut.
+/// Message of plain bytes with a FailureCause; longer texts are truncated.
 struct FailureMessage {
   std::int32_t rank = -1;
   std::array<char, 64> host{};

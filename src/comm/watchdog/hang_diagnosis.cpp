@@ -13,7 +13,7 @@ namespace {
 constexpr int query_tag = 32001;
 constexpr int reply_tag = 32002;
 constexpr std::size_t most_awaited = 8;
-/// Number of ranks of a node that are asked about one of them.
+/// Number of ranks of a node that are queried about one of them.
 constexpr std::size_t most_observers = 4;
 
 std::string list_of(const std::vector<std::string>& items) {
@@ -84,7 +84,7 @@ void HangDiagnosis::query(base::Rank subject) {
   message.number = number_;
   message.subject = subject.value();
   auto observers = world_.ranks_of(world_.leader(subject));
-  // The rank itself, and some of its neighbours, which see its status page.
+  // Observers: the rank itself, and some of its neighbours, which can read its status page.
   std::partition(observers.begin(), observers.end(),
                  [&](base::Rank rank) { return rank == subject; });
   observers.resize(std::min(observers.size(), most_observers));
@@ -120,14 +120,14 @@ void HangDiagnosis::take_replies() {
 bool HangDiagnosis::complete() {
   reply();
   take_replies();
-  // A rank that computes may come to wait, and one that is silent may speak.
+  // States can still change: a computing rank may begin to wait, and a silent one may reply.
   return std::all_of(statuses_.begin(), statuses_.end(), [](const auto& one) {
     return one.second.state >= RankStatus::State::waiting;
   });
 }
 
 std::vector<base::Rank> HangDiagnosis::root_causes() const {
-  // All have come, and the operation does not end all the same: it is this rank's own device.
+  // All have come, but the operation does not end: the cause is this rank's own device.
   if (missing_.empty()) return {world_.self};
   std::vector<base::Rank> found;
   std::set<base::Rank> visited;
@@ -142,7 +142,7 @@ std::vector<base::Rank> HangDiagnosis::root_causes() const {
       found.push_back(rank);
     }
   }
-  // What is certain explains more than what is not.
+  // Certain findings explain more than uncertain ones.
   for (const auto state :
        {RankStatus::State::halted, RankStatus::State::silent, RankStatus::State::computing}) {
     std::vector<base::Rank> alike;
@@ -154,8 +154,8 @@ std::vector<base::Rank> HangDiagnosis::root_causes() const {
 }
 
 std::vector<base::Rank> HangDiagnosis::cyclic_waiters() const {
-  // Where an operation cannot tell whom it waits for, all others are missing: those that wait in
-  // the same one have come.
+  // Where an operation cannot name the ranks that it waits for, all others count as missing: those
+  // that wait in the same operation have come.
   auto elsewhere = missing_;
   std::erase_if(elsewhere, [&](base::Rank rank) {
     const auto known = statuses_.find(rank);
@@ -173,7 +173,7 @@ std::vector<int> HangDiagnosis::silent_nodes() const {
 bool HangDiagnosis::is_cut_off(const std::vector<int>& silent) const {
   const auto all = world_.nodes();
   const auto heard = all.size() - silent.size();
-  // Of two equal parts, the one with rank 0 counts as the rest: both decide alike.
+  // Tie of two equal parts: the one with rank 0 counts as the rest, so that both decide alike.
   return silent.size() > heard || (silent.size() == heard && silent.front() == all.front());
 }
 
@@ -212,7 +212,8 @@ HangReport HangDiagnosis::report() const {
   const bool alone = known == statuses_.end() || known->second.state == RankStatus::State::silent;
   if (!alone || silent.empty()) return report_on(ranks);
   if (is_cut_off(silent)) return report_own_side(silent);
-  // Of a node that says nothing at all, all ranks are missing, and rank by rank all nodes agree.
+  // All ranks of a node from which nothing is received are missing; all nodes then name the same
+  // ranks.
   std::set<base::Rank> all(ranks.begin(), ranks.end());
   std::vector<std::string> names;
   for (const int leader : silent) {

@@ -25,13 +25,13 @@ class HangDiagnosis {
 
   HangDiagnosis(const World& world, MPI_Comm control, StatusOf status_of);
 
-  /// Replies to queries of other ranks; to be called now and then in every wait.
+  /// Replies to queries of other ranks; to be called regularly in every wait.
   void reply();
 
   /// Queries ranks that this one waits for in `operation`, then about those that they wait for,
   /// and so on.
   void start(const std::vector<base::Rank>& missing, std::string operation);
-  /// Takes replies; whether nothing more can be learned.
+  /// Takes replies; true if nothing more can be learned.
   bool complete();
   HangReport report() const;
 
@@ -49,12 +49,12 @@ class HangDiagnosis {
   void take_replies();
   /// Ranks at which chains of waits begin.
   std::vector<base::Rank> root_causes() const;
-  /// The same where all ranks wait for each other.
+  /// Root causes where all ranks wait for each other.
   std::vector<base::Rank> cyclic_waiters() const;
   /// Leaders of the nodes of which no rank has replied.
   std::vector<int> silent_nodes() const;
   HangReport report_on(std::vector<base::Rank> ranks) const;
-  /// Whether this side is cut off: the silent nodes are the larger part.
+  /// True if this side is cut off: the silent nodes are the larger part.
   bool is_cut_off(const std::vector<int>& silent) const;
   HangReport report_own_side(const std::vector<int>& silent) const;
 

@@ -31,7 +31,7 @@ std::string SharedText::get() const {
   return {bytes.data(), ::strnlen(bytes.data(), bytes.size())};
 }
 
-/// All-zero bytes are a valid slot: nobody constructs it.
+/// Slot in shared memory; all-zero bytes are a valid slot, and no constructor runs.
 struct alignas(128) NodeStatus::Slot {
   std::atomic<std::uint32_t> wakeup;
   std::atomic<std::uint32_t> sleeping;
@@ -39,7 +39,8 @@ struct alignas(128) NodeStatus::Slot {
   std::atomic<std::int32_t> process;
   std::atomic<std::int32_t> world_rank;
   SharedText activity;
-  /// One more than each rank; 0 ends the list. A reader may see parts of two lists, as with texts.
+  /// Awaited ranks, each plus one; 0 ends the list. A reader may see parts of two lists, as with
+  /// texts.
   std::array<std::atomic<std::int32_t>, 8> awaited;
 };
 
@@ -65,7 +66,7 @@ base::Result<std::unique_ptr<NodeStatus>> NodeStatus::create(ProcessGroup& node,
       SharedMemory::create(node, sizeof(Header) + sizeof(Slot) * std::size_t(node.size()));
   if (!memory.ok()) return memory.failure();
   std::unique_ptr<NodeStatus> status(new NodeStatus(std::move(memory).value(), place, node.size()));
-  // Nobody looks for a peer that has not signed in yet.
+  // Barrier: no rank checks a peer that has not registered yet.
   node.barrier();
   return status;
 }
@@ -82,7 +83,7 @@ std::uint32_t NodeStatus::arm() {
   auto& mine = slot(place_.self);
   const auto armed = mine.wakeup.load();
   mine.sleeping.store(1);
-  // The last look for work must not be done before peers can see that this rank may sleep.
+  // Fence: the last check for work must not happen before peers can see that this rank may sleep.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return armed;
 }

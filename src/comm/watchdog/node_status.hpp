@@ -17,8 +17,8 @@
 
 namespace trireme::comm {
 
-/// A short text that one process writes and others may read at any time. A reader may see parts
-/// of two texts: good enough for people, and nothing else uses it.
+/// Short text that one process writes and others may read at any time. A reader may see parts of
+/// two texts: good enough for messages to people, its only use.
 class SharedText {
  public:
   void set(std::string_view text);
@@ -59,7 +59,7 @@ class NodeStatus {
   /// "computing", "waits in …".
   std::string activity(base::LocalRank rank) const;
   void set_activity(std::string_view text);
-  /// World ranks that a rank waits for, the first few; none while it waits for nobody.
+  /// World ranks that a rank waits for, the first few; empty while it waits for none.
   std::vector<base::Rank> awaited(base::LocalRank rank) const;
   void set_awaited(const std::vector<base::Rank>& ranks);
 

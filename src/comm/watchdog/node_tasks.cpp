@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the launcher has told a process. Read from /proc for others, and for this one alike.
+/// Launcher's variables of a process. Read from /proc for other processes and for this one alike.
 struct Marks {
   std::string launch;
   int rank = -1;
@@ -70,7 +70,7 @@ NodeTasks NodeTasks::look() {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const auto number = number_in(entry.path().filename().string());
     if (!number) continue;
-    // A script that started the rank has the same marks.
+    // Exclusion: a script that started the rank has the same variables.
     if (program_of(entry.path()) != program) continue;
     const auto marks = marks_of(entry.path());
     if (marks && marks->launch == mine->launch) {

@@ -7,8 +7,8 @@
 
 namespace trireme::comm {
 
-/// The tasks of this launch on this node as /proc shows them: for words about ranks that cannot be
-/// asked because MPI does not work yet, or not any more.
+/// Tasks of this launch on this node, from /proc: for messages about ranks that cannot be reached
+/// because MPI does not work yet, or no longer.
 class NodeTasks {
  public:
   struct Task {
@@ -18,18 +18,18 @@ class NodeTasks {
     char state = '?';
   };
 
-  /// Reads the launcher's marks of this process and of all others of this user.
+  /// Reads the launcher's variables of this process and of all others of this user.
   static NodeTasks look();
   /// `tasks` in any order; `expected`: how many the launcher started on this node, and whether
   /// these are all of the world.
   enum class Extent { node_of_many, whole_world };
   NodeTasks(std::vector<Task> tasks, int self, std::optional<int> expected, Extent extent);
 
-  /// What the launcher calls this process; -1 where it does not.
+  /// Launcher's number of this process; -1 if it has none.
   int self() const { return self_; }
-  /// Whether this is the lowest rank of the node that can speak.
+  /// True if this is the lowest rank of the node that is able to report.
   bool speaks_for_node() const;
-  /// Who is missing or stopped, or that all of this node are here.
+  /// Text that lists the missing and stopped ranks, or states that all of this node are here.
   std::string text() const;
   /// The first rank that is missing or stopped; this one when there is none.
   int suspect() const;

@@ -37,7 +37,7 @@ void defer_sigterm() {
   ::sigemptyset(&requests);
   ::sigaddset(&requests, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &requests, &before);
-  // Whoever has blocked it before reads it, as the trainer does.
+  // A signal that is already blocked has another reader, as in the trainer.
   if (::sigismember(&before, SIGTERM) == 1) return;
   const int signals = ::signalfd(-1, &requests, SFD_CLOEXEC);
   if (signals < 0) {

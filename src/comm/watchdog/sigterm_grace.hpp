@@ -3,9 +3,10 @@
 
 namespace trireme::comm {
 
-/// When one rank dies, launchers ask the others to end (SIGTERM) at once and kill them a second
-/// later. From this call on, a request to end is met after that second, so that a rank that
-/// waits for the dead one finds out and says so. Leaves alone who handles SIGTERM already.
+/// Delays the end by SIGTERM from this call on. When one rank dies, launchers send the others
+/// SIGTERM at once and kill them a second later; a rank that waits for the dead one uses that
+/// second to detect and report the death. Has no effect where SIGTERM is handled or blocked
+/// already.
 void defer_sigterm();
 
 }  // namespace trireme::comm

@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 /// Longest wait at the start where no network lets connections through.
 constexpr milliseconds connect_limit{3000};
 /// Time between the end of a connection and its report as a death: a rank that failed has sent its
-/// message by other ways, and where the launcher ends all ranks at once, those that go first are
+/// message by other ways, and where the launcher ends all ranks at once, those that end first are
 /// not the cause.
 constexpr milliseconds report_delay{500};
 
@@ -97,11 +97,12 @@ void TcpLiveness::read(Connection& connection) {
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (count <= 0) {
       connection.broken_since = Clock::now();
-      // A process that ends lets its system say so; a system that is gone says nothing.
+      // A system whose process has ended closes the connection; a system that is gone sends
+      // nothing.
       connection.is_silent = count < 0 && errno != ECONNRESET && errno != EPIPE;
       return;
     }
-    // A peer says one thing in its life.
+    // Limit: a peer sends one message at most.
     if (connection.received.size() <= sizeof(FailureMessage)) {
       connection.received.append(bytes, static_cast<std::size_t>(count));
     }
@@ -140,7 +141,7 @@ std::optional<FailureCause> TcpLiveness::lost_peer() {
   for (auto& connection : connections_) {
     read(connection);
     auto failure = failure_of(connection);
-    // What somebody says is better than what silence means.
+    // A received message is better evidence than silence.
     if (failure && (!found || connection.received.size() > 1)) found = std::move(failure);
   }
   return found;

@@ -16,8 +16,8 @@
 namespace trireme::comm {
 
 /// TCP connections with keepalive from one rank of each node to rank 0: the system closes its end
-/// when a process dies, whatever it was doing, so that the death of a whole node's ranks is noticed
-/// at once. Deaths of single ranks are seen by their neighbours.
+/// when a process dies, whatever it was doing, so that the death of a whole node's ranks is
+/// detected at once. Deaths of single ranks are detected by their neighbours.
 class TcpLiveness {
  public:
   /// Collective over the world. Null where this rank holds no connection.
@@ -26,12 +26,12 @@ class TcpLiveness {
   /// Failure that came over a connection, or of a rank whose connection broke without a message a
   /// moment ago.
   std::optional<FailureCause> lost_peer();
-  /// Whether a connection broke because the other node does not answer; which of the two nodes is
-  /// cut off, a HangDiagnosis tells.
+  /// True if a connection broke because the other node does not answer; HangDiagnosis finds out
+  /// which of the two nodes is cut off.
   bool is_silent() const;
-  /// Tells the other ends why this rank is about to end. Does not wait.
+  /// Sends the other ends the reason why this rank is about to end. Does not wait.
   void announce(const FailureCause& cause);
-  /// Tells the other ends that this rank ends in good order.
+  /// Sends the other ends that this rank ends in good order.
   void leave();
 
  private:
@@ -42,7 +42,7 @@ class TcpLiveness {
     std::string received;
     std::optional<Clock::time_point> broken_since;
     bool has_left = false;
-    /// Whether it broke because the other system does not answer.
+    /// True if the connection broke because the other system does not answer.
     bool is_silent = false;
 
     Connection(base::File file, base::Rank other) : socket(std::move(file)), peer(other) {}

@@ -39,7 +39,7 @@ struct Attempt {
   base::File socket;
   Stage stage = Stage::connecting;
 
-  /// Does what the socket has become ready for. Never blocks.
+  /// Continues the handshake as far as the socket allows. Never blocks.
   void advance(const Hello& hello) {
     if (stage == Stage::connecting) {
       const bool sent =
@@ -54,8 +54,7 @@ struct Attempt {
   }
 };
 
-/// Keepalive is best effort: without it the end of a peer's system is noticed late, and nothing
-/// else is lost.
+/// Keepalive is best effort: without it the end of a peer's system is only detected later.
 void try_keepalive(const base::File& socket) {
   [[maybe_unused]] const auto enabled = base::tcp::enable_keepalive(socket);
 }
@@ -73,11 +72,11 @@ std::vector<Attempt> start_attempts(const ListenerInfo& listener) {
   return attempts;
 }
 
-/// Whether an accepted connection's first bytes are a Hello with the secret; its number if so.
+/// Number of the peer if an accepted connection begins with a Hello with the secret.
 std::optional<std::int32_t> authenticate(const base::File& socket,
                                          const std::array<std::uint8_t, 16>& secret) {
   Hello hello;
-  // So few bytes come in one piece, or from somebody else.
+  // One recv is enough: a peer's Hello is so short that it comes in one piece.
   const bool known = ::recv(socket.get(), &hello, sizeof hello, 0) == ssize_t{sizeof hello} &&
                      hello.secret == secret;
   if (!known || ::send(socket.get(), &welcome, 1, MSG_NOSIGNAL) != 1) return std::nullopt;
@@ -103,7 +102,7 @@ Listener::Listener(const std::vector<Address>& addresses) {
 std::vector<Listener::Connection> Listener::accept(std::size_t count, milliseconds limit) {
   const auto until = Clock::now() + limit;
   std::vector<Connection> accepted;
-  // Connections that have not said Hello yet.
+  // Connections that have not sent Hello yet.
   std::vector<base::File> pending;
   while (accepted.size() < count && left_ms(until) > 0) {
     std::vector<pollfd> polled;

@@ -12,7 +12,7 @@
 
 namespace trireme::comm {
 
-/// Where a process listens for TCP connections, as plain bytes that it hands to its peers.
+/// Endpoint at which a process listens for TCP connections, as plain bytes for its peers.
 struct ListenerInfo {
   /// Random bytes that a peer must send before it is let in.
   std::array<std::uint8_t, 16> secret{};
@@ -33,7 +33,7 @@ class Listener {
     /// Number that the peer gave to connect_to().
     std::int32_t number;
   };
-  /// Waits until `count` peers that know the secret have connected, or for `limit`.
+  /// Waits until `count` peers with the secret have connected, or for `limit`.
   std::vector<Connection> accept(std::size_t count, std::chrono::milliseconds limit);
 
  private:

@@ -46,7 +46,7 @@ Watchdog::Watchdog(std::unique_ptr<NodeStatus> status, World world, MPI_Comm con
 void Watchdog::warn_of_late_detection() const {
   using Means = WatchedProcess::Means;
   if (status_->self().value() != 0) return;
-  // All neighbours alike, but for one that has just died.
+  // Means of detection: the same for all neighbours, except one that has just died.
   auto worst = Means::descriptor;
   for (std::size_t local = 1; local < processes_.size(); ++local) {
     worst = std::max(worst, processes_[local].means());
@@ -75,7 +75,7 @@ std::optional<FailureCause> Watchdog::dead_neighbour() {
     const base::LocalRank rank(local);
     if (rank == status_->self() || !is_dead(rank)) continue;
     const auto now = Clock::now();
-    // Where the launcher kills all ranks, this one dies before the delay is over.
+    // Delay: where the launcher kills all ranks, this one ends before it is over.
     if (!death_seen_) death_seen_ = now;
     if (now - *death_seen_ < death_report_delay) return std::nullopt;
     const auto dead = status_->world_rank(rank);
@@ -215,7 +215,7 @@ void Watchdog::send_failure_messages(const FailureCause& cause, Clock::time_poin
   std::vector<MPI_Request> requests;
   const auto own_leader = world_.leaders[world_.self.index()];
   for (std::size_t rank = 0; rank < world_.leaders.size(); ++rank) {
-    // Without a status page, neighbours are told the same way.
+    // Without a status page, neighbours get messages too.
     const bool neighbouring = status_ && world_.leaders[rank] == own_leader;
     if (neighbouring || rank == world_.self.index()) continue;
     requests.push_back(
@@ -237,7 +237,7 @@ void Watchdog::wait_for_ends(const FailureCause& cause, Role role, Clock::time_p
     const bool spoken = status_->state(rank) != RankState::running;
     if (status_->world_rank(rank) == cause.rank) return spoken;
     if (process_state(status_->process(rank)) == 'T') return false;
-    // Launchers kill all ranks when they learn of a failure: the one that tells them ends last,
+    // Launchers kill all ranks when they detect a failure: the rank that reports it ends last,
     // unless the failure is its own, whose exit code shall be the run's.
     return !spoken || (role == Role::first && !own_failure);
   };
@@ -248,7 +248,7 @@ void Watchdog::wait_for_ends(const FailureCause& cause, Role role, Clock::time_p
     return false;
   };
   while (Clock::now() < until && pending()) std::this_thread::sleep_for(milliseconds(2));
-  // The launcher has a moment to see who ended first.
+  // Head start that lets the launcher see which rank ended first.
   if (role == Role::follower) std::this_thread::sleep_for(milliseconds(20));
 }
 
@@ -273,7 +273,7 @@ void Watchdog::wait_for_neighbours(const FailureCause& cause, Role role) const {
 void Watchdog::kill_hung(const FailureCause& cause) const {
   const auto hung = neighbour(cause.rank);
   if (!hung || cause.rank == world_.self || has_ended(*hung)) return;
-  // A stopped or stuck rank ends by nothing else, and not every launcher ends it.
+  // Kill: a stopped or stuck rank does not end otherwise, and not every launcher ends it.
   processes_[hung->index()].kill();
 }
 

@@ -15,12 +15,12 @@
 
 namespace trireme::comm {
 
-/// Notices peers that die, fail or hang: those of this node by its status page and their process
+/// Detects peers that die, fail or hang: those of this node by its status page and their process
 /// descriptors, those of other nodes by failure messages and TCP connections.
 class Watchdog final : public PeerMonitor {
  public:
-  /// Collective over the world. Without a status page (memory cannot be shared) only failure
-  /// messages, TCP connections and deadlines tell of lost peers.
+  /// Collective over the world. Without a status page (memory cannot be shared), lost peers are
+  /// detected by failure messages, TCP connections and deadlines only.
   Watchdog(std::unique_ptr<NodeStatus> status, World world, MPI_Comm control);
   ~Watchdog() override = default;
   Watchdog(const Watchdog&) = delete;
@@ -37,18 +37,18 @@ class Watchdog final : public PeerMonitor {
   NodeStatus* status() const { return status_.get(); }
   const World& world() const { return world_; }
 
-  /// What is known about the first failure, if any.
+  /// Cause of the first failure, if one is known.
   std::optional<FailureCause> lost_peer();
-  /// What a rank does after a failure on its node.
+  /// Duty of a rank after a failure on its node.
   enum class Role {
     first,    ///< first of its node to report it: kills neighbours that cannot end by themselves
     follower  ///< just ends
   };
-  /// Tells every peer of this rank's failure. A rank that fails by itself is the first to end, so
-  /// that launchers report its code; a neighbour that hangs is killed.
+  /// Notifies every peer of this rank's failure. A rank that fails by itself is the first to end,
+  /// so that launchers report its code; a neighbour that hangs is killed.
   Role announce(const FailureCause& cause);
-  /// After announce(), and whatever else this rank had to do: waits for the neighbours that its
-  /// role has to wait for, and kills the one that hangs.
+  /// Waits, after announce() and all other work of this rank, for the neighbours that its role has
+  /// to wait for, and kills the one that hangs.
   void wait_for_neighbours(const FailureCause& cause, Role role) const;
   void leave();
 
@@ -62,16 +62,16 @@ class Watchdog final : public PeerMonitor {
   RankStatus status_of(base::Rank rank) const;
   std::string describe(base::LocalRank rank) const;
   [[noreturn]] static void give_up(const PendingOperation& waiting, const FailureCause& cause);
-  /// Of two nodes that do not reach each other, names the one that nobody else reaches either.
+  /// Names the one of two unconnected nodes that the other nodes cannot reach either.
   void find_cut_off_side(const PendingOperation& waiting, FailureCause& cause);
   void send_failure_messages(const FailureCause& cause, Clock::time_point until) const;
   void wait_for_ends(const FailureCause& cause, Role role, Clock::time_point until) const;
   void kill_hung(const FailureCause& cause) const;
-  /// Whether the process is gone for sure: one that cannot be seen may well be there.
+  /// True if the process is known to have ended; one that cannot be observed may still run.
   bool has_ended(base::LocalRank rank) const;
   /// Warns once a node where deaths are noticed late or not at all.
   void warn_of_late_detection() const;
-  /// Whether it is gone without having reported that it failed or left.
+  /// True if the process ended without having reported a failure or a normal end.
   bool is_dead(base::LocalRank rank) const;
   std::optional<base::LocalRank> neighbour(base::Rank rank) const;
 

@@ -62,7 +62,7 @@ WatchedProcess::Life WatchedProcess::life() const {
     }
     case Means::start_time: {
       const bool same = start_time_of(number_) == start_time_;
-      // Its parent has not asked after it yet.
+      // Zombie: its parent has not waited for it yet.
       const char state = process_state(number_);
       return same && state != 'Z' && state != 'X' ? Life::running : Life::ended;
     }

@@ -7,7 +7,7 @@
 
 namespace trireme::comm {
 
-/// Another process of this host, known for sure although the system uses numbers again: by a
+/// Another process of this host, identified reliably although the system reuses numbers: by a
 /// descriptor (pidfd_open, Linux 5.3), or where that is refused by the time of its start.
 class WatchedProcess {
  public:
@@ -23,7 +23,7 @@ class WatchedProcess {
   explicit WatchedProcess(int number, Means first = Means::descriptor);
 
   Life life() const;
-  /// SIGKILL, to this process and no other.
+  /// Sends SIGKILL to this process and no other.
   void kill() const;
   Means means() const;
 

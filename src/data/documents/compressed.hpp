@@ -26,14 +26,15 @@ class CompressedText {
   CompressedText() = default;
 };
 
-/// By the first bytes, gzip's or zstd's; null for bytes that are neither. `bytes` outlive it.
+/// Decompressed text of gzip or zstd, recognized by the first bytes; null for others. `bytes`
+/// outlive it.
 std::unique_ptr<CompressedText> open_compressed(std::span<const std::byte> bytes,
                                                 const std::string& source);
 
-/// Throws once text is 400 times as large as what it came from, beyond the first 64 MiB.
+/// Throws once the text is 400 times as large as its source, beyond the first 64 MiB.
 void check_expansion(const char* format, const std::string& source, std::size_t text_bytes,
                      std::size_t compressed_bytes);
-/// Throws: what is wrong with the compressed bytes at this place.
+/// Throws a failure that describes the damage of the compressed bytes at this place.
 [[noreturn]] void fail_compressed(const std::string& source, const std::string& what,
                                   std::size_t position);
 

@@ -22,7 +22,7 @@ using base::Status;
 
 constexpr std::size_t batch_bytes = std::size_t{1} << 20;
 constexpr std::size_t compressed_block_bytes = std::size_t{4} << 20;
-/// What must be held in memory at once: a decompressed text file, or a line.
+/// Limits of text that must be in memory at once: a decompressed text file, or a line.
 constexpr std::size_t most_compressed_text_bytes = std::size_t{4} << 30;
 constexpr std::size_t most_line_bytes = std::size_t{1} << 30;
 
@@ -30,7 +30,7 @@ bool is_hidden(const std::filesystem::path& path) {
   return path.filename().native().starts_with('.');
 }
 
-/// Of the name, without an ending that says "compressed".
+/// Ending of the name, without one for compression.
 std::string ending_of(const std::filesystem::path& path) {
   const auto ending = path.extension();
   if (ending == ".gz" || ending == ".zst" || ending == ".zstd") return ending_of(path.stem());
@@ -42,7 +42,7 @@ bool names_json_lines(const std::filesystem::path& path) {
   return ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
 }
 
-/// Tables of text can be meant as they are, but rarely are.
+/// Warns about tables: their text is rarely meant to be read as it is.
 void say_tables(const std::vector<std::filesystem::path>& files) {
   const auto is_table = [](const std::filesystem::path& path) {
     const auto ending = ending_of(path);
@@ -102,7 +102,7 @@ std::string_view document_text(const DocumentBatch& batch, const RawDocument& do
 }
 
 std::uint64_t document_hash(std::string_view text) {
-  // Not the whole text: the answer must be the same when only the first part is at hand.
+  // Prefix only: the result must be the same when only the first part is in memory.
   constexpr std::size_t most = 4096;
   return hash_bytes(text.substr(0, most));
 }
@@ -167,8 +167,8 @@ Status DocumentReader::add_file(const std::filesystem::path& path) {
   }
   const auto file = MappedFile::open(path);
   if (!file) return file.failure();
-  // Before hours of reading: the last file of a folder may be the one that is no text. What comes
-  // out of a compressed one is looked at when it is read.
+  // Checked before hours of reading: the last file of a folder may be one that is not text.
+  // Decompressed text is checked when it is read.
   if (!open_compressed(file->bytes(), path.string())) {
     if (auto status = check_text(file->bytes(), path.string()); !status) return status;
   }

@@ -18,7 +18,7 @@
 
 namespace trireme::data {
 
-/// One document as it lies in a file.
+/// Document as stored in a file.
 struct RawDocument {
   std::string_view text;  ///< the text, or the line of JSON that holds it
   bool is_json = false;
@@ -39,8 +39,8 @@ struct DocumentBatch {
 std::string_view document_text(const DocumentBatch& batch, const RawDocument& document,
                                const std::string& text_field, std::string& storage);
 
-/// A hash of the beginning of a text, for deciding whether it is held out: the same wherever the
-/// text lies, so that a document that stands twice is not in both files.
+/// Hash of the beginning of a text, which decides whether it is held out: independent of the text's
+/// place, so that a document that occurs twice is not in both files.
 std::uint64_t document_hash(std::string_view text);
 
 /// Reads the documents of many files, one batch at a time.
@@ -49,7 +49,7 @@ class DocumentReader {
   /// Lists the files; a path that does not exist, or that holds no file, is a failure.
   static base::Result<DocumentReader> open(const DocumentSources& sources);
 
-  /// Nothing when all is read. Throws base::Error for files that cannot be read.
+  /// Next batch; none when all is read. Throws base::Error for files that cannot be read.
   std::optional<DocumentBatch> next();
 
   ReadProgress progress() const;

@@ -24,12 +24,12 @@ struct Segment {
 class AddedTokenFinder {
  public:
   AddedTokenFinder() = default;
-  /// `contents[i]` is what is sought for `tokens[i]`.
+  /// contents[i]: the text to search for tokens[i].
   AddedTokenFinder(std::vector<AddedToken> tokens, const std::vector<std::string>& contents);
 
   bool empty() const { return tokens_.empty(); }
   /// Appends the segments of a text, in order and without empty ones. `word` matches one word
-  /// character; it is asked only for tokens that are single words.
+  /// character; it is used only for tokens that are single words.
   void split(std::string_view text, Matcher& word, std::vector<Segment>& segments) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace trireme::data {
 namespace {
 
-/// Spreads a word over the cache; only speed depends on it.
+/// Place of a word in the cache; affects only speed.
 std::size_t place_of(std::string_view word) {
   std::uint64_t hash = word.size() * 0x9E3779B97F4A7C15ULL;
   std::size_t at = 0;
@@ -76,8 +76,8 @@ void WordEncoder::consider(std::int32_t position) {
 }
 
 /// Merges the pair of lowest rank, leftmost first, until none is left: O(n log n) in the length of
-/// the word. The order in which equal ranks and outdated candidates are taken is that of Hugging
-/// Face tokenizers' Word::merge_all.
+/// the word. Equal ranks and outdated candidates are processed in the order of Hugging Face
+/// tokenizers' Word::merge_all.
 void WordEncoder::merge_word(std::string_view word, std::vector<std::int32_t>& ids) {
   TRIREME_EXPECT(word.size() < (std::size_t{1} << 31), "a word below 2 GiB");
   if (!model_.words.empty()) {

@@ -10,7 +10,7 @@
 
 namespace trireme::data {
 
-/// What merging two neighbours gives; the lower rank goes first.
+/// Result of merging two neighbours; the lower rank comes first.
 struct Merge {
   std::uint32_t rank;
   std::int32_t result;
@@ -56,7 +56,7 @@ struct BpeModel {
   std::unordered_map<std::string_view, std::int32_t> words;
 };
 
-/// One thread's state for merging: scratch, and a cache of words that is bounded and never grows.
+/// Merging state of one thread: scratch, and a cache of words that is bounded and never grows.
 class WordEncoder {
  public:
   explicit WordEncoder(const BpeModel& model);
@@ -68,7 +68,7 @@ class WordEncoder {
   static constexpr std::size_t cached_bytes = 30;
   static constexpr std::size_t cached_ids = 8;
   static constexpr std::size_t cache_entries = std::size_t{1} << 14;
-  /// One cache line; a word has one place, and a newer word takes it from an older one.
+  /// Cache line of one word; each word has one place, in which a newer word replaces an older one.
   struct alignas(64) Cached {
     std::uint8_t bytes = 0;
     std::uint8_t ids = 0;

@@ -13,7 +13,7 @@ using base::Json;
 using base::Result;
 using base::Status;
 
-/// Appends the ids that the template's special token stands for.
+/// Appends the ids of the template's special token.
 Status append_special(const Json& processor, const std::string& name,
                       std::vector<std::int32_t>& ids) {
   const auto* specials = find_member(processor, "special_tokens");

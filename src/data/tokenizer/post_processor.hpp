@@ -15,8 +15,9 @@ struct Surroundings {
   std::vector<std::int32_t> suffix;
 };
 
-/// From the field "post_processor": ByteLevel (which moves offsets only), TemplateProcessing and a
-/// Sequence of these with one template at most. Others are refused by name.
+/// Tokens around a text, from the field "post_processor": ByteLevel (which moves offsets only),
+/// TemplateProcessing and a Sequence of these with one template at most. Others are refused by
+/// name.
 base::Result<Surroundings> read_post_processor(const base::Json& json);
 
 }  // namespace trireme::data

@@ -17,14 +17,14 @@ namespace trireme::data {
 /// each applied to every piece that the one before left.
 class PreTokenizer {
  public:
-  /// From the field "pre_tokenizer" of a tokenizer.json: ByteLevel, Split by a regular expression
-  /// with behavior Isolated, and Sequences of these that end with ByteLevel. Others are refused by
-  /// name.
+  /// Pre-tokenizer from the field "pre_tokenizer" of a tokenizer.json: ByteLevel, Split by a
+  /// regular expression with behavior Isolated, and Sequences of these that end with ByteLevel.
+  /// Others are refused by name.
   static base::Result<PreTokenizer> from_json(const base::Json& json);
 
   /// True when a word always ends between a line break that follows a printing character and an
-  /// ASCII letter, and pieces get no space in front: then text may be cut there. Known of the
-  /// patterns of GPT-2, Llama 3 and Qwen 2; not claimed of others.
+  /// ASCII letter, and pieces get no space in front: text may then be cut there. True for the
+  /// patterns of GPT-2, Llama 3 and Qwen 2; false for all others.
   bool ends_words_at_lines() const { return ends_words_at_lines_; }
 
  private:
@@ -42,7 +42,7 @@ class PreTokenizer {
   bool ends_words_at_lines_ = true;
 };
 
-/// One thread's state for cutting.
+/// Splitting state of one thread.
 class Splitter {
  public:
   explicit Splitter(const PreTokenizer& pre_tokenizer);

@@ -228,9 +228,10 @@ bool may_span_lines(const AddedToken& token) {
          (token.lstrip && is_letter(token.content.front()));
 }
 
-/// The first place at or after `from` between "x\n" and a letter; the text's size when none is.
-/// A single line break there is a word, or the end of one, whether or not the letter is seen; of
-/// two breaks the patterns' look-ahead would keep the last apart only when it sees the letter.
+/// First place at or after `from` between "x\n" and a letter; the text's size when there is none. A
+/// single line break there is a word, or the end of one, whether or not the letter follows in the
+/// same piece; of two breaks the patterns' look-ahead separates the last only when the letter
+/// follows.
 std::size_t next_cut(std::string_view text, std::size_t from) {
   for (auto at = text.find('\n', from); at != std::string_view::npos;
        at = text.find('\n', at + 1)) {

@@ -21,7 +21,7 @@ struct Tokenizer::Content {
         pre_tokenizer(std::move(cutter)),
         word_character(std::move(one_word_character)) {}
 
-  /// Everything below that follows from the file and says what tokens are.
+  /// Derives all members below from the file.
   void fill_tokens();
 
   TokenizerFile file;

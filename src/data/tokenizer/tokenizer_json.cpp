@@ -52,7 +52,7 @@ Result<bool> read_normalizer(const Json& json) {
 
 /// Settings of a model that would change ids in ways that byte-level models do not use.
 Status refuse_unused_settings(const Json& model) {
-  // Files of old, GPT-2's among them, do not say which model they hold.
+  // Old files, GPT-2's among them, do not name their model.
   const bool old_bpe = find_member(model, "type") == nullptr && find_member(model, "merges");
   if (const auto type = type_of(model); type != "BPE" && !old_bpe) {
     return tokenizer_failure(
@@ -146,8 +146,8 @@ Result<AddedToken> read_added_token(const Json& json, std::size_t tokens) {
   return token;
 }
 
-/// Hugging Face tokenizers number added tokens on their own: a token of the vocabulary keeps its
-/// id, others follow after the highest. A file whose ids say otherwise would mean two things.
+/// Hugging Face tokenizers assign ids of added tokens themselves: a token of the vocabulary keeps
+/// its id, others follow after the highest. A file with other ids would be ambiguous.
 Status read_added_tokens(const Json& document, TokenizerFile& file) {
   const auto* list = find_member(document, "added_tokens");
   if (list == nullptr) return {};
@@ -234,7 +234,7 @@ Json write_tokenizer_json(const TokenizerFile& file) {
   auto& vocabulary = model["vocab"].get_ref<Json::object_t&>();
   for (std::size_t id = 0; id < file.vocabulary.size(); ++id) {
     if (file.vocabulary[id].empty()) continue;
-    // Straight to the end: looking for the key first would cost the square of the vocabulary.
+    // Appended without a lookup: a search for each key would cost the square of the vocabulary.
     vocabulary.Container::emplace_back(file.vocabulary[id], id);
   }
   auto& merges = model["merges"];

@@ -11,9 +11,9 @@
 
 namespace trireme::data {
 
-/// What a tokenizer.json says, checked, with its tokens as the file spells them.
+/// Checked content of a tokenizer.json, with its tokens as the file spells them.
 struct TokenizerFile {
-  /// The whole document but the vocabulary and the merges, as it was read: what is written back.
+  /// Original document without the vocabulary and the merges, for writing it back.
   base::Json frame;
   std::vector<std::string> vocabulary;                      // [ids]; an id that is free is empty
   std::vector<std::pair<std::string, std::string>> merges;  // [ranks]
@@ -25,7 +25,7 @@ struct TokenizerFile {
   std::vector<std::int32_t> suffix;
 };
 
-/// Checks and takes apart a parsed tokenizer.json; failures name `source`.
+/// Checks and splits a parsed tokenizer.json; failures name `source`.
 base::Result<TokenizerFile> read_tokenizer_json(base::Json json, std::string_view source);
 base::Json write_tokenizer_json(const TokenizerFile& file);
 

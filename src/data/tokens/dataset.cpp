@@ -46,7 +46,7 @@ std::optional<std::uint64_t> parse_weight(std::string_view text) {
   return weight;
 }
 
-/// A colon begins a weight when something that starts like a number follows it.
+/// Weight's colon: one that is followed by the begin of a number.
 Result<Source> parse_source(const std::string& text) {
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon + 1 == text.size() ||
@@ -147,7 +147,8 @@ std::uint64_t TokenDataset::epoch_of(std::uint64_t global_index) const {
 }
 
 TokenDataset::Place TokenDataset::place(std::uint64_t global_index) const {
-  // What is permuted each epoch: the concatenation (pool 0), or one source (its number plus one).
+  // Unit that is permuted each epoch: the concatenation (pool 0), or one source (its number plus
+  // one).
   std::uint64_t pool = 0;
   auto drawn = global_index;
   auto first = std::int64_t{0};
@@ -198,7 +199,7 @@ void TokenDataset::sample(std::uint64_t global_index, std::span<std::int32_t> to
 std::uint64_t TokenDataset::fingerprint() const {
   auto hash = mix(0, static_cast<std::uint64_t>(options_.sequence_length));
   hash = mix(hash, options_.shuffle ? 1 : 0);
-  // Without shuffling the seed decides nothing.
+  // The seed has no effect without shuffling.
   hash = mix(hash, options_.shuffle ? options_.seed : 0);
   for (const auto& source : sources_) hash = mix(hash, source.fingerprint());
   for (const auto weight : weights_) hash = mix(hash, weight);

@@ -30,7 +30,7 @@ Failure wrong_field(const std::filesystem::path& path, const std::string& field,
                  path.string(), field, found, expected)};
 }
 
-/// Where the three arrays of a checked .idx begin.
+/// Offsets of the three arrays of a checked .idx.
 struct IndexLayout {
   std::int64_t sequences = 0;
   std::int64_t documents = 0;
@@ -133,7 +133,7 @@ Status check_documents(Bytes index, const IndexLayout& layout, const std::filesy
   return {};
 }
 
-/// Touches all pages once, under guard: what is checked next is there.
+/// Touches all pages once, under guard, so that later checks can read them.
 Status check_storage(const MappedFile& file) {
   constexpr std::size_t page = 4096;
   const auto bytes = file.bytes();

@@ -16,7 +16,7 @@
 namespace trireme::data {
 namespace {
 
-/// A mapping that a thread reads, and where it goes on when a page does not come.
+/// Mapping that a thread reads, and the jump target for a page that cannot be read.
 struct Guarded {
   const std::byte* begin;
   const std::byte* end;
@@ -27,7 +27,8 @@ struct Guarded {
 thread_local Guarded* guarded = nullptr;
 struct sigaction former {};
 
-/// What comes from elsewhere is whoever's it was before: the instruction fails again.
+/// Passes a signal that is not ours to the former handler, or restores it: the instruction then
+/// fails again.
 void pass_on(int signal, siginfo_t* info, void* context) {
   if ((former.sa_flags & SA_SIGINFO) != 0) {
     former.sa_sigaction(signal, info, context);
@@ -41,18 +42,18 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 
 void leave_page(int signal, siginfo_t* info, void* context) {
   const auto* const address = static_cast<const std::byte*>(info->si_addr);
-  // Above 0: by the system, for an access to the address.
+  // si_code above 0: sent by the system, for an access to the address.
   if (info->si_code <= 0 || guarded == nullptr || address < guarded->begin ||
       address >= guarded->end) {
     pass_on(signal, info, context);
     return;
   }
   guarded->offset = static_cast<std::size_t>(address - guarded->begin);
-  // Nothing but a copy is left behind: guard() says so. The signal is not blocked here.
+  // Safe jump: it leaves only a copy, as guard() requires. The signal is not blocked here.
   ::siglongjmp(guarded->way_out, 1);  // NOLINT(cert-err52-cpp)
 }
 
-/// Once in a process, as late as may be: others' handlers are kept.
+/// Installs the handler once in a process, as late as possible: earlier handlers are kept.
 void watch_pages() {
   static const int watched = [] {
     struct sigaction action {};
@@ -121,7 +122,8 @@ void MappedFile::guard(const std::function<void()>& reads) const {
   Guarded place{all.data(), all.data() + all.size(), 0, {}};
   const Unguard unguard;
   guarded = &place;
-  // Without signal masks: a system call each time would cost more than the copy.
+  // Without signal masks: saving them takes a system call each time, which would cost more than the
+  // copy.
   if (sigsetjmp(place.way_out, 0) == 0) {  // NOLINT(cert-err52-cpp)
     reads();
     return;

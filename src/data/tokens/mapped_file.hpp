@@ -40,10 +40,10 @@ class MappedFile {
   }
   std::size_t size() const { return mapping_.get().length; }
 
-  /// Calls `reads`, which reads bytes() on this thread, throws nothing and holds nothing that wants
-  /// destruction. Where the storage no longer gives them (somebody has cut the file short, a file
-  /// system fails) the system would end the process by SIGBUS: throws base::Error (exit code 6)
-  /// that names the file instead.
+  /// Calls `reads`, which reads bytes() on this thread, throws nothing and has no objects with
+  /// destructors. If the storage no longer provides them (the file was truncated, a file system
+  /// fails), which the system reports by SIGBUS, throws base::Error (exit code 6) that names the
+  /// file.
   void guard(const std::function<void()>& reads) const;
 
  private:

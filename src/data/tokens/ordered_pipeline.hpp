@@ -13,12 +13,12 @@
 
 namespace trireme::data {
 
-/// Runs a stream of items through several threads and takes the results in the items' order.
+/// Runs a stream of items through several threads and consumes the results in the items' order.
 ///
 /// Each thread loops: pull an item (one thread at a time), work on it (all at once), and hand in
-/// the result; whoever closes the gap consumes the results that are due (one thread at a time).
-/// Threads that run too far ahead wait, so memory is bounded. The first exception ends all and is
-/// rethrown.
+/// the result; the thread that closes the gap consumes the results that are due (one thread at a
+/// time). Threads that are too far ahead wait, so memory is bounded. The first exception ends all
+/// and is rethrown.
 template <typename Item, typename Result>
 class OrderedPipeline {
  public:

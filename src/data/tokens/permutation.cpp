@@ -11,8 +11,8 @@ namespace trireme::data {
 namespace {
 
 constexpr int round_count = 8;
-/// Networks over a handful of digits are poor mixers (over three, some orders never come up as
-/// often as others); a longer walk over a larger square costs small sizes nothing that matters.
+/// Smallest side: networks over a handful of digits mix poorly (over three, some orders are rarer
+/// than others); a longer walk over a larger square costs small sizes almost nothing.
 constexpr std::uint64_t least_side = 8;
 
 /// Uniform below `bound` from 64 random bits (Lemire's multiply and shift).

@@ -26,7 +26,7 @@ std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix
   return path;
 }
 
-/// What one thread makes of a batch: the pieces' tokens, one after the other.
+/// Result of one thread for a batch: the pieces' tokens, one after the other.
 struct EncodedPiece {
   std::size_t tokens = 0;
   std::size_t text_bytes = 0;
@@ -39,7 +39,7 @@ struct EncodedBatch {
   std::vector<EncodedPiece> pieces;
 };
 
-/// One thread's encoder.
+/// Encoder of one thread.
 class BatchEncoder {
  public:
   BatchEncoder(const Tokenizer& tokenizer, std::string text_field)
@@ -65,7 +65,7 @@ class BatchEncoder {
   std::string storage_;
 };
 
-/// One token file while it is written.
+/// Token file that is being written.
 struct Target {
   IndexedTokensWriter writer;
   std::int64_t text_bytes = 0;
@@ -76,7 +76,7 @@ struct Target {
   }
 };
 
-/// Puts documents together again and hands each to its file.
+/// Assembles documents from pieces and appends each to its file.
 class Sorter {
  public:
   Sorter(Target train, std::optional<Target> validation, double fraction, std::int32_t end_of_text)
@@ -176,7 +176,7 @@ std::filesystem::path validation_prefix(const PrepareOptions& options) {
   return with_suffix(options.out, ".validation");
 }
 
-/// Completes the files and says what is in them.
+/// Completes the files and reports their contents.
 PrepareReport finish(Sorter& sorter, const Tokenizer& tokenizer, std::int32_t end_of_text,
                      const PrepareOptions& options) {
   PrepareReport report;

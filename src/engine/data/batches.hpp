@@ -11,8 +11,9 @@
 
 namespace trireme::engine {
 
-/// Micro-batches of a step: tokens in host memory for the caller to fill, the same tokens where
-/// kernels find them, and, where CUDA graphs are made, static inputs that take turns with them.
+/// Micro-batches of a step: tokens in host memory for the caller to fill, their copies where
+/// kernels read them, and, where CUDA graphs are made, static inputs to which they are copied in
+/// turn.
 class Batches {
  public:
   /// `slots`: activation slots of each chunk. `graphs` and `memory` outlive this.
@@ -28,14 +29,14 @@ class Batches {
 
   /// Micro-batch `index` as kernels read it.
   model::MicroBatch evaluation(int index) const;
-  /// Likewise, with dropout and the scale of its gradients.
+  /// Micro-batch of training: with dropout and the scale of its gradients.
   model::MicroBatch training(int index, float loss_scale) const;
 
-  /// The static input of a slot, which stands for `batch` in CUDA graphs: a graph knows one
-  /// address. Without graphs `batch` itself.
+  /// Static input of a slot, which replaces `batch` in CUDA graphs, whose addresses are fixed.
+  /// Without graphs `batch` itself.
   model::MicroBatch static_input(std::size_t chunk, std::size_t slot,
                                  const model::MicroBatch& batch) const;
-  /// Likewise, after `batch` was copied there.
+  /// Static input of a slot, after `batch` was copied there.
   model::MicroBatch load_static_input(std::size_t chunk, std::size_t slot,
                                       const model::MicroBatch& batch) const;
 
@@ -60,7 +61,7 @@ class Batches {
   float dropout_;
   std::vector<Batch> batches_;
   std::vector<std::vector<model::MicroBatch>> static_inputs_;  // [chunk][slot]
-  /// When the host may write new tokens.
+  /// Event after which the host may write new tokens.
   device::Event uploaded_;
 };
 

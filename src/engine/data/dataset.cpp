@@ -16,7 +16,7 @@ base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Opt
   const auto& given = trains ? keys.data.train : keys.data.validation;
   std::vector<std::string> sources;
   for (const auto& source : given) {
-    // A weight of 1 is what a source without one has; datasets want all or none.
+    // Weight of a source without one is 1; datasets require weights for all or none.
     sources.push_back(source.text);
   }
   const bool weighted = std::any_of(given.begin(), given.end(),

@@ -51,14 +51,15 @@ void CudaGraphCache::launch(const Entry& entry) {
 }
 
 void CudaGraphCache::note_growth(std::size_t taken_before) {
-  // Other programs may give memory back meanwhile.
+  // Other programs may free memory meanwhile.
   const auto taken = device_.taken_bytes();
   if (taken > taken_before) bytes_ += taken - taken_before;
 }
 
 void CudaGraphCache::refuse(const std::string& reason) {
   reason_ = reason;
-  // Work under way on the device may come from a graph: graphs end with this object.
+  // Synchronize: work under way on the device may come from a graph, and graphs end with this
+  // object.
   base::log::local::warning("engine",
                             "micro-batches are issued kernel by kernel, not as CUDA graphs ({}); "
                             "numerics.cuda_graphs = false silences this",

@@ -14,13 +14,13 @@
 namespace trireme::engine {
 
 /// Cache of CUDA graphs for parts of a step that issue the same work again and again. A part runs
-/// kernel by kernel at first, which also lets libraries prepare themselves, is captured the second
-/// time, and launched as graphs from then on.
+/// kernel by kernel at first, which also lets libraries initialize, is captured the second time,
+/// and launched as graphs from then on.
 ///
-/// A key names everything that such a part depends on: which part it is, and the addresses of its
-/// static inputs. What else may differ between two runs of one key lies in those tensors. So a
-/// graph never meets other tensors than its own; a part whose addresses keep changing has many
-/// keys.
+/// A key identifies everything that such a part depends on: which part it is, and the addresses of
+/// its static inputs. Everything else that may differ between two runs of one key is in those
+/// tensors. So a graph is never launched for other tensors than its own; a part whose addresses
+/// keep changing has many keys.
 ///
 /// Operations that no graph can hold, such as a collective, are graph breaks: break_graph()
 /// (docs/decisions/0026).
@@ -29,14 +29,14 @@ class CudaGraphCache {
   struct Key {
     int part = 0;
     std::vector<const void*> addresses;
-    /// A number that kernels are given by value.
+    /// Number that kernels get by value.
     float number = 0;
 
     auto operator<=>(const Key&) const = default;
   };
   using Act = std::function<void()>;
 
-  /// Keys at most: more graphs would cost memory, and are a sign that nothing repeats.
+  /// Largest number of keys: more graphs would cost memory, and are a sign that no work repeats.
   static constexpr std::size_t most_keys = 128;
 
   explicit CudaGraphCache(device::Device& device) : device_(device) {}
@@ -44,8 +44,9 @@ class CudaGraphCache {
   CudaGraphCache& operator=(const CudaGraphCache&) = delete;
   ~CudaGraphCache() = default;
 
-  /// `body` issues the part's work and does nothing else that would have to be repeated. When the
-  /// device cannot capture it, all parts run kernel by kernel from then on, and a line says why.
+  /// Runs the part: `body` issues its work and does nothing else that would have to be repeated.
+  /// When the device cannot capture it, all parts run kernel by kernel from then on, and the reason
+  /// is logged.
   template <typename Body>
   void run(const Key& key, const Body& body) {
     auto* const entry = entry_of(key);
@@ -57,7 +58,7 @@ class CudaGraphCache {
     const bool fresh = entry->segments.empty();
     const auto taken = fresh ? device_.taken_bytes() : 0;
     if (fresh && !capture(*entry, body)) {
-      // Nothing of it has been done: neither here nor, where it meets others, by them.
+      // Failed capture has executed nothing, neither here nor, for collectives, on other ranks.
       body();
       return;
     }
@@ -65,21 +66,21 @@ class CudaGraphCache {
     if (fresh) note_growth(taken);
   }
 
-  /// Graph break, for the body of a part that is being captured: `act` is done neither now nor by a
-  /// graph, but between the graph of what has been issued so far and that of what is issued next,
-  /// whenever the part runs.
+  /// Graph break, for the body of a part that is being captured: `act` is executed neither now nor
+  /// by a graph, but whenever the part runs, between the graph of the work issued so far and that
+  /// of the work issued next.
   void break_graph(Act act);
-  /// Whether a part is being captured.
+  /// True while a part is being captured.
   bool capturing() const { return capturing_ != nullptr; }
 
   /// Number of parts that were captured, of their graphs, and of launches of a part.
   std::size_t captured() const { return captured_; }
   std::size_t graphs() const { return graphs_; }
   std::size_t launched() const { return launched_; }
-  /// Device memory that graphs took, as the device says itself: beside all arenas, and with
-  /// whatever other programs took in those moments.
+  /// Device memory that graphs took, measured as the device's free memory before and after: it is
+  /// outside all arenas, and includes allocations of other programs at the same time.
   std::size_t bytes() const { return bytes_; }
-  /// Reason why nothing is captured any more; empty while all is well.
+  /// Reason why capturing was given up; empty otherwise.
   const std::string& reason() const { return reason_; }
 
  private:

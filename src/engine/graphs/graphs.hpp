@@ -9,21 +9,22 @@
 
 namespace trireme::engine {
 
-/// CUDA graphs of a rank's micro-batches: whether there are any, and what runs as one.
+/// CUDA graphs of a rank's micro-batches, if there are any.
 class Graphs {
  public:
   /// `tensor` outlives this.
   Graphs(const EngineOptions& options, comm::ProcessGroup& tensor, device::Device& device);
 
-  /// Graphs are asked for: memory has room for their static inputs, whatever the device can do.
+  /// True if graphs are configured: memory has room for their static inputs, even if the device
+  /// cannot capture.
   bool wanted() const { return wanted_; }
-  /// And the device can record them.
+  /// True if the device can capture them, too.
   bool made() const { return cache_ != nullptr; }
 
   /// Tensor-parallel group for layers: its collectives break graphs, where there are any.
   comm::ProcessGroup& tensor() const { return breaks_ ? *breaks_ : tensor_; }
 
-  /// Issues the work of `body`: as a graph once it has been seen with this key, else as it is.
+  /// Issues the work of `body`: as a graph once it has been seen with this key, else directly.
   template <typename Body>
   void run(const CudaGraphCache::Key& key, const Body& body) {
     if (cache_) {

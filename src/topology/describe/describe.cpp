@@ -81,7 +81,7 @@ Branches branches_of(const Machine& machine, const std::vector<int>& gpus,
   return branches;
 }
 
-/// A chain of bridges with one way down is one line: "PCI 0000:17 > 0000:17:01.0 > 0000:18:00.0".
+/// Chain of bridges without branches as one line: "PCI 0000:17 > 0000:17:01.0 > 0000:18:00.0".
 void add_branch(Tree& tree, const Machine& machine, const Branches& branches, int depth,
                 int bridge) {
   std::string path = machine.bridges[static_cast<std::size_t>(bridge)].bus_id;
@@ -185,7 +185,7 @@ void add_numa_node(Tree& tree, const Machine& machine, int depth, int index) {
   add_devices(tree, machine, depth + 1, {index});
 }
 
-/// A package with the nodes inside it; one that shares its node with others has nothing to show.
+/// Package with the nodes inside it; nothing for one that shares its node with others.
 void add_package(Tree& tree, const Machine& machine, int index) {
   const auto& package = machine.packages[static_cast<std::size_t>(index)];
   bool first = true;

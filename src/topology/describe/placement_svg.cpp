@@ -121,7 +121,7 @@ void draw_rank(Canvas& canvas, int x, const PlacementSlot& slot) {
   canvas.text(middle, rank_top + 52, small, "CPUs " + slot.cpus.pus.text());
 }
 
-/// Of a rank with a GPU: how its NIC is reached from there.
+/// Nearness of a rank's GPU to its NIC, in words.
 std::string way_text(const Machine& machine, const PlacementSlot& slot) {
   const auto& gpu = machine.gpus[static_cast<std::size_t>(slot.gpu)].pci;
   const auto& nic = machine.nics[static_cast<std::size_t>(slot.nics.front())].pci;

@@ -6,7 +6,7 @@
 namespace trireme::comm::nccl {
 namespace {
 
-/// NCCL has a RAS since then.
+/// First version of NCCL with a RAS.
 constexpr int first_with_ras = 22400;
 
 }  // namespace

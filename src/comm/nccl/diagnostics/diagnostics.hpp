@@ -8,14 +8,14 @@
 
 namespace trireme::comm::nccl {
 
-/// What NCCL itself tells when an operation fails.
+/// NCCL's own diagnosis of a failed operation.
 class Diagnostics {
  public:
-  /// log: may be null. ras_address: empty for a RAS that is not asked.
+  /// log: may be null. ras_address: empty for no RAS query.
   Diagnostics(const NcclLog* log, std::string ras_address, int version, int processes)
       : log_(log), ras_address_(std::move(ras_address)), version_(version), processes_(processes) {}
 
-  /// NCCL's last warnings, then what its RAS finds; a line each. Takes seconds at most.
+  /// NCCL's last warnings, then the findings of its RAS; a line each. Takes seconds at most.
   std::vector<std::string> collect() const;
 
  private:

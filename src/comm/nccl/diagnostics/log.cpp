@@ -27,7 +27,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-/// Whether a list such as "INIT,NET" or "^COLL" takes in the lines of NCCL's start.
+/// True if a list such as "INIT,NET" or "^COLL" includes the lines of NCCL's start.
 bool takes_start(const std::string& list) {
   const auto names = upper(list);
   const bool excludes = names.starts_with('^');
@@ -65,7 +65,7 @@ std::string expanded(const std::string& pattern) {
   return path;
 }
 
-/// Memory that NCCL can open by a name, as a file.
+/// File in memory that NCCL can open by a name.
 base::File file_in_memory() {
   const int descriptor = ::memfd_create("nccl-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   return descriptor < 0 ? base::File() : base::File::adopt(descriptor);
@@ -80,7 +80,7 @@ bool can_be_opened(const std::string& name) {
 }
 
 void set(const char* variable, const std::string& value) {
-  // No other thread reads the environment yet.
+  // Safe: no other thread reads the environment yet.
   ::setenv(variable, value.c_str(), 1);
 }
 

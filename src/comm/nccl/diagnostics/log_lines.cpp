@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of NCCL's log: of its own sources, versions 2.18 to 2.30, and of the plugin rdma-sharp.
+// Formats of lines in NCCL's log: of its own sources, versions 2.18 to 2.30, and of the plugin
+// rdma-sharp.
 #include "trireme/comm/nccl_log.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ constexpr std::size_t longest_line = 4096;
 constexpr std::size_t most_names = 64;
 constexpr std::size_t most_warnings = 8;
 
-/// What stands behind `mark` in a line; none without it.
+/// Text behind `mark` in a line; none without it.
 std::optional<string_view> behind(string_view line, string_view mark) {
   const auto found = line.find(mark);
   if (found == string_view::npos) return std::nullopt;
@@ -45,8 +46,8 @@ bool is_number(string_view text) {
   });
 }
 
-/// "IB/0/GDRDMA", "UCX/1(3)/GDRDMA(PCI)/Shared", "AWS Libfabric/0": the network's name, its device,
-/// perhaps the rank whose GPU is used, and what is special.
+/// Network of "IB/0/GDRDMA", "UCX/1(3)/GDRDMA(PCI)/Shared", "AWS Libfabric/0": its name, its
+/// device, optionally the rank whose GPU is used, and flags.
 void read_network(string_view text, NcclTransport& found) {
   take_end(text, "/Shared");
   const bool direct = take_end(text, "/GDRDMA(PCI)") || take_end(text, "/GDRDMA");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of the protocol of NCCL's src/ras/client.cc: lines of text over TCP. The answer
-// is asked for as text: that is in every version, and the JSON of 2.28 cannot be parsed where ranks
-// are missing (a comma is).
+// Client side of the protocol of NCCL's src/ras/client.cc: lines of text over TCP. The answer is
+// requested as text: all versions have that, and the JSON of 2.28 cannot be parsed where ranks are
+// missing (it lacks a comma).
 #include "comm/nccl/diagnostics/ras.hpp"
 
 #include "trireme/base/format.hpp"
@@ -69,7 +69,7 @@ std::vector<SocketAddress> addresses_of(const std::string& address) {
   return {address_of(six, port)};
 }
 
-/// A connection whose every wait ends with one deadline.
+/// Connection with one deadline for all waits.
 class Connection {
  public:
   explicit Connection(Clock::time_point deadline) : deadline_(deadline) {}
@@ -96,7 +96,7 @@ class Connection {
     return true;
   }
 
-  /// Up to and with a newline; none when it does not come.
+  /// Line up to and with a newline; none when it does not come.
   std::optional<std::string> read_line() {
     while (received_.find('\n') == std::string::npos) {
       if (received_.size() > longest_answer_line || !read_some(longest_answer_line))
@@ -108,7 +108,7 @@ class Connection {
     return line;
   }
 
-  /// Until the other side ends, or has said this much, or time is up.
+  /// Text until the other side closes, the limit is reached, or time is up.
   std::string read_all(std::size_t most_bytes) {
     while (received_.size() < most_bytes && read_some(most_bytes - received_.size())) {
     }
@@ -158,12 +158,12 @@ base::Result<std::string> ask_ras(const RasQuestion& question) {
   Connection connection(Clock::now() + question.at_most);
   if (!open_any(connection, addresses)) return failure("does not answer");
   if (!connection.write("CLIENT PROTOCOL 2\n")) return failure("does not listen");
-  // Its number is 2 in all versions so far; NCCL's own client goes on with any.
+  // Protocol number: 2 in all versions so far; NCCL's own client accepts any.
   const auto greeting = connection.read_line();
   if (!greeting || !greeting->starts_with("SERVER PROTOCOL ")) {
     return failure("does not speak its protocol");
   }
-  // How long it waits for other processes; it must end before this side does.
+  // Timeout of the RAS for other processes; it must end before this side's does.
   const auto seconds = std::max<long>(
       1, std::chrono::duration_cast<std::chrono::seconds>(question.at_most).count() - 1);
   if (!connection.write(base::format("TIMEOUT {}\n", seconds)) ||

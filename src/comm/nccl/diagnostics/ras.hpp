@@ -9,27 +9,27 @@
 #include <string_view>
 #include <vector>
 
-/// NCCL's own watch over a job (RAS, since 2.24): a thread in each process that answers at a port
-/// of its node. What it says is read as the word of a stranger: any process of the node may sit
-/// there.
+/// NCCL's own monitor of a job (RAS, since 2.24): a thread in each process that answers at a port
+/// of its node. Its answer is treated as untrusted input: any process of the node may listen at
+/// that port.
 namespace trireme::comm::nccl {
 
 struct RasQuestion {
-  /// As in NCCL_RAS_ADDR: "localhost:28028", "127.0.0.1:4711", "[::1]:4711". Nothing but the node
-  /// itself is asked.
+  /// Address as in NCCL_RAS_ADDR: "localhost:28028", "127.0.0.1:4711", "[::1]:4711". Only this node
+  /// is ever queried.
   std::string address;
-  /// From the first byte sent to the last one read.
+  /// Limit from the first byte sent to the last one read.
   std::chrono::milliseconds at_most{3000};
   std::size_t most_bytes = std::size_t{1} << 20;
 };
 
-/// Its whole answer as text; what had come where it does not end in time. Fails (ExitCode::peer)
-/// where nobody answers, or nobody that speaks its protocol.
+/// Whole answer as text; the part that has come, if it does not end in time. Fails (ExitCode::peer)
+/// if the connection is refused or the other side has another protocol.
 base::Result<std::string> ask_ras(const RasQuestion& question);
 
-/// What an answer says of errors and of what ranks differ in, a line each, at most so many and so
-/// long. `processes`: of this job; an answer that speaks of another number is another job's, and
-/// says so in one line.
+/// Findings of an answer about errors and about differences between ranks, a line each, limited in
+/// number and length. `processes`: of this job; an answer with another number is another job's,
+/// which is reported in one line.
 std::vector<std::string> findings_of_ras(std::string_view answer, int processes);
 
 }  // namespace trireme::comm::nccl

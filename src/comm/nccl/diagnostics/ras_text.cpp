@@ -47,7 +47,7 @@ bool is_heading(string_view line) {
   return line == "Errors" || line == "Warnings" || line.find_first_not_of('=') == string_view::npos;
 }
 
-/// Of what a stranger says only what can be shown to a terminal.
+/// Untrusted text reduced to characters that a terminal can show.
 std::string shown(string_view line) {
   std::string text(line.substr(0, longest_finding));
   for (auto& letter : text) {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-/// How families of models cut text into words, in Oniguruma's syntax.
+/// Patterns that split text into words in families of models, in Oniguruma's syntax.
 namespace trireme::data {
 
 /// GPT-2's, which ByteLevel means without spelling it out in tokenizer.json.

@@ -16,8 +16,8 @@
 namespace trireme::data {
 namespace {
 
-/// The first byte of U+0300, the first combining mark. No character below composes with what stands
-/// before it, so text whose bytes are all smaller is in NFC.
+/// First byte of U+0300, the first combining mark. No character below it composes with a preceding
+/// one, so text whose bytes are all smaller is in NFC.
 constexpr unsigned char first_combining_lead = 0xCC;
 
 bool may_combine(char byte) {
@@ -28,9 +28,9 @@ struct Release {
   void operator()(utf8proc_uint8_t* memory) const { std::free(memory); }  // NOLINT: a C library's
 };
 
-/// The same text with every run of combining marks in canonical order. utf8proc brings marks in
-/// order one swap at a time, which a long run in the wrong order would turn into hours; runs that
-/// stand in order cost it nothing.
+/// Text in which every run of combining marks is in canonical order. utf8proc sorts marks one swap
+/// at a time, which would take hours for a long run in the wrong order; sorted runs cost it
+/// nothing.
 std::string with_sorted_marks(std::string_view text) {
   struct Mark {
     std::string_view bytes;
@@ -84,7 +84,7 @@ void append_composed(std::string_view text, std::string& out) {
 
 /// Characters that are copied, and across which nothing combines.
 bool stands_alone(char32_t value) {
-  // utf8proc 2.8 takes U+11A7, a vowel that composes with nothing, for trailing consonant number
+  // utf8proc 2.8 treats U+11A7, a vowel that composes with nothing, as trailing consonant number
   // zero, and drops it after an open Hangul syllable.
   return value == 0x11A7 || contains(combining_since_unicode_9(), value);
 }
@@ -114,7 +114,7 @@ std::string_view to_nfc(std::string_view text, std::string& storage) {
   storage.reserve(text.size() + 16);
   std::size_t done = 0;
   while (at < text.size()) {
-    // The character before a combining one may take it up.
+    // The character before a combining one may compose with it.
     auto begin = at;
     if (begin > done) begin -= code_point_before(text, begin).bytes;
     storage.append(text.substr(done, begin - done));

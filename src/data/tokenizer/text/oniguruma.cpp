@@ -16,14 +16,14 @@ std::string ranges_text(std::span<const CodeRange> ranges) {
   return text;
 }
 
-/// What stands inside a class for a property of Unicode 16.
+/// Class members for a property of Unicode 16.
 std::string members_of(std::string_view property) {
   if (property == "L") return "\\p{L}" + ranges_text(letters_since_unicode_14());
   if (property == "N") return "\\p{N}" + ranges_text(numbers_since_unicode_14());
   return {};
 }
 
-/// Walks over the pattern, copying what both libraries read alike.
+/// Translator of a pattern that copies the syntax common to both libraries.
 class Translation {
  public:
   explicit Translation(std::string_view pattern) : rest_(pattern), whole_(pattern) {}
@@ -87,7 +87,7 @@ class Translation {
   void escape() {
     const char kind = rest_.size() > 1 ? rest_[1] : '\0';
     if (kind == 's' || kind == 'S') {
-      // PCRE2's own \s takes U+180E too, which lost the property White_Space in Unicode 6.3.
+      // PCRE2's own \s includes U+180E, which lost the property White_Space in Unicode 6.3.
       replace(2, kind == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
     } else if (kind == 'p' && rest_.substr(2, 1) == "{") {
       property();

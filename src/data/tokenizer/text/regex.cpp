@@ -101,7 +101,8 @@ base::Result<Regex> Regex::compile_with(const std::string& pattern, std::uint32_
     return base::usage_failure(base::format("'{}' is no regular expression: {} at byte {}", pattern,
                                             message(error), offset));
   }
-  // Where just-in-time code is not available, matching interprets: slower, with the same result.
+  // Failure is ignored: without just-in-time code, matching is interpreted, slower with the same
+  // result.
   pcre2_jit_compile(handle.get(), PCRE2_JIT_COMPLETE);
   return Regex(std::make_shared<const Code>(Code{std::move(handle)}));
 }
@@ -115,7 +116,7 @@ bool Regex::matches_empty() const {
 struct Matcher::State {
   base::UniqueHandle<MatchDataTraits> data;
   base::UniqueHandle<JitStackTraits> stack;
-  base::UniqueHandle<MatchContextTraits> context;  // dies first: it points at the stack
+  base::UniqueHandle<MatchContextTraits> context;  // destroyed first: it points at the stack
 };
 
 Matcher::Matcher(Regex regex) : regex_(std::move(regex)), state_(std::make_unique<State>()) {

@@ -42,7 +42,7 @@ base::Result<std::string> translate_oniguruma(std::string_view pattern);
 /// Version and date of PCRE2 as it runs.
 std::string regex_library_version();
 
-/// One thread's state for matching.
+/// Matching state of one thread.
 class Matcher {
  public:
   explicit Matcher(Regex regex);

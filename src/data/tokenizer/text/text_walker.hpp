@@ -14,7 +14,7 @@
 
 namespace trireme::data {
 
-/// One thread's state for going through text as a tokenizer does: added tokens first, then words.
+/// State of one thread that splits text as a tokenizer does: added tokens first, then words.
 class TextWalker {
  public:
   explicit TextWalker(const Tokenizer& tokenizer)

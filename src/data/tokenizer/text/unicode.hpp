@@ -42,13 +42,13 @@ std::span<const CodeRange> numbers_since_unicode_14();
 /// Code points later than Unicode 9 that reorder or compose in newer tables.
 std::span<const CodeRange> combining_since_unicode_9();
 
-/// What GPT-2's byte-level encoding writes for a byte: itself when it prints, else U+0100 and up.
+/// Character for a byte in GPT-2's byte-level encoding: itself when it prints, else U+0100 and up.
 char32_t byte_to_character(unsigned char byte);
 /// The text of `bytes` in that encoding.
 std::string byte_level_text(std::string_view bytes);
-/// The bytes behind such text; the text's own UTF-8 when one of its characters stands for no byte.
+/// Bytes that such text encodes; the text's own UTF-8 when one of its characters encodes no byte.
 std::string byte_level_bytes(std::string_view text);
-/// True when every character stands for a byte.
+/// True when every character encodes a byte.
 bool is_byte_level(std::string_view text);
 
 }  // namespace trireme::data

@@ -3,8 +3,8 @@
 
 #include <array>
 
-/// Found by asking Hugging Face tokenizers 0.23 about every code point (scripts/compare-tokenizers
-/// asks again); why these versions stands in docs/decisions/0016.
+/// Ranges found by testing every code point with Hugging Face tokenizers 0.23
+/// (scripts/compare-tokenizers repeats it); docs/decisions/0016 explains these versions.
 namespace trireme::data {
 namespace {
 

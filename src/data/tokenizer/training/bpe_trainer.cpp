@@ -64,7 +64,7 @@ void BpeTrainer::change(Pair pair, std::int64_t by, std::uint32_t word) {
   grown_.push_back(pair);
 }
 
-/// The id of what the pair spells: a new one, unless other merges have spelt it before.
+/// Id of the pair's text: a new one, unless another merge has produced the same text before.
 std::int32_t BpeTrainer::token_of(Pair pair) {
   const auto& left = tokens_[static_cast<std::size_t>(pair.first - first_id_)];
   const auto& right = tokens_[static_cast<std::size_t>(pair.second - first_id_)];
@@ -100,7 +100,7 @@ void BpeTrainer::merge(Pair pair, std::int32_t token) {
   grown_.clear();
   const auto words = std::move(pairs_.at(pair).words);
   for (const auto word : words) merge_in(word, pair, token);
-  // Every occurrence is merged, or was taken by its neighbour ("aaa").
+  // Every occurrence is merged, or overlapped with a merged neighbour ("aaa").
   auto& merged = pairs_.at(pair);
   merged.count = 0;
   merged.words.clear();

@@ -12,8 +12,8 @@
 
 namespace trireme::data {
 
-/// Learns merges from counted words. Ids of tokens: `first_bytes` (256 of them, in the order of
-/// their byte-level characters) stand at `first_id`, merges follow.
+/// Trains merges from counted words. Ids of tokens: `first_bytes` (256 of them, in the order of
+/// their byte-level characters) begin at `first_id`, merges follow.
 class BpeTrainer {
  public:
   /// `counts` must outlive the trainer.
@@ -30,7 +30,7 @@ class BpeTrainer {
   using Pair = std::pair<std::int32_t, std::int32_t>;
   struct Occurrences {
     std::int64_t count = 0;
-    std::vector<std::uint32_t> words;  ///< that may hold it, each about once
+    std::vector<std::uint32_t> words;  ///< words that may contain it, each about once
   };
   struct PairHash {
     std::size_t operator()(const Pair& pair) const;

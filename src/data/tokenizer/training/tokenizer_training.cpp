@@ -51,13 +51,13 @@ base::Status check(const TrainingOptions& options) {
   return {};
 }
 
-/// What was read of the text.
+/// Totals of the text that was read.
 struct Read {
   std::uint64_t text_bytes = 0;
   std::uint64_t documents = 0;
 };
 
-/// One thread's counting, in a table of its own.
+/// Counting state of one thread, with a table of its own.
 class BatchCounter {
  public:
   BatchCounter(const Tokenizer& tokenizer, const std::string& text_field, WordCounts& counts)
@@ -132,7 +132,7 @@ base::Result<TrainedTokenizer> train_tokenizer(const DocumentSources& sources,
   auto documents = DocumentReader::open(sources);
   if (!documents) return documents.failure();
   const auto first_id = static_cast<std::int32_t>(options.special_tokens.size());
-  // Knows bytes and special tokens only: it finds the words to count.
+  // Tokenizer of bytes and special tokens only, which finds the words to count.
   const auto bare = make_tokenizer(options, BpeTrainer(WordCounts(), first_id));
 
   auto start = Clock::now();

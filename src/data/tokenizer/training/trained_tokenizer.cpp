@@ -45,7 +45,7 @@ Json added_tokens_json(const std::vector<std::string>& tokens) {
   return list;
 }
 
-/// Everything of a tokenizer.json but vocabulary and merges.
+/// Parts of a tokenizer.json other than vocabulary and merges.
 Json frame(const TrainingOptions& options) {
   const bool nfc = options.pre_tokenizer == PreTokenizerKind::qwen2;
   Json model{{"type", "BPE"},

@@ -8,7 +8,7 @@
 
 namespace trireme::data {
 
-/// How often each word was met. Words are kept in blocks of memory of their own.
+/// Number of occurrences of each word. Words are kept in blocks of memory of their own.
 class WordCounts {
  public:
   WordCounts();
