@@ -79,7 +79,7 @@ void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
   if (is_file(own)) {
     const auto before = run / "tokenizer.previous.json";
     fs::rename(own, before);
-    base::log::warning("train",
+    base::log::warning("huggingface",
                        "the tokenizer '{}' is not the one that this run had (its tokens may mean "
                        "something else); the former is '{}' from now on",
                        tokenizer.string(), before.string());

@@ -68,7 +68,7 @@ void StoredWeights::name_surplus(bool tied) const {
   if (surplus.empty()) return;
   const auto count = surplus.size();
   if (count > most_named) surplus.resize(most_named);
-  base::log::warning("train", "{}: {} not of this model and left out: {}{}", path_.string(),
+  base::log::warning("huggingface", "{}: {} not of this model and left out: {}{}", path_.string(),
                      base::counted(static_cast<std::int64_t>(count), "tensor"),
                      base::join(surplus, ", "), count > most_named ? ", ..." : "");
 }

@@ -60,10 +60,10 @@ FlatLayout flat_layout(std::span<const std::int64_t> tensor_sizes, int shards,
   return layout;
 }
 
-std::vector<ShardPiece> pieces_of_shard(const FlatLayout& layout, std::span<const Box> boxes,
-                                        int shard) {
+std::vector<FlatBox> pieces_of_shard(const FlatLayout& layout, std::span<const Box> boxes,
+                                     int shard) {
   TRIREME_EXPECT(boxes.size() == layout.tensors.size(), "one box for each tensor of the layout");
-  std::vector<ShardPiece> pieces;
+  std::vector<FlatBox> pieces;
   std::size_t tensor = 0;
   for (std::size_t bucket = 0; bucket < layout.buckets.size(); ++bucket) {
     const FlatRange part = layout.shard_of_bucket(bucket, shard);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nonfinite_steps.hpp"
 
-#include "trireme/base/format.hpp"
-
 #include <cmath>
 
 namespace trireme::train {
@@ -13,10 +11,6 @@ NonfiniteSteps::Verdict NonfiniteSteps::judge(double loss, double gradient_norm)
     return Verdict::update;
   }
   return ++in_a_row_ <= most_ ? Verdict::skip : Verdict::stop;
-}
-
-std::string number_text(double value) {
-  return std::isnan(value) ? "nan" : base::format("{}", value);
 }
 
 }  // namespace trireme::train

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace trireme::train {
 
@@ -27,8 +26,5 @@ class NonfiniteSteps {
   std::int64_t most_;
   std::int64_t in_a_row_ = 0;
 };
-
-/// Text of the number; "nan" whatever its sign, which has no meaning.
-std::string number_text(double value);
 
 }  // namespace trireme::train

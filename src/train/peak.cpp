@@ -17,7 +17,7 @@ namespace {
 struct Search {
   std::int64_t side;
   /// Number of GEMMs that are timed together, so that a GPU's launches are negligible.
-  int products_together;
+  int gemms_together;
   /// Numbers of measurements, of which the first warms up. More than `least` are made while they
   /// are quick: where ranks share cores they are not, and every start waits for the slowest rank.
   int least;
@@ -45,7 +45,7 @@ double promised(const std::string& gpu, device::DType dtype) {
 
 }  // namespace
 
-double fastest_product(device::Kernels& kernels, device::DType dtype) {
+double fastest_gemm(device::Kernels& kernels, device::DType dtype) {
   const auto& search = kernels.device().is_host() ? on_host : on_gpu;
   const auto side = search.side;
   auto arena = kernels.device().arena(device::Purpose::workspace,
@@ -64,21 +64,21 @@ double fastest_product(device::Kernels& kernels, device::DType dtype) {
   for (int round = 0; round < search.most; ++round) {
     if (round >= search.least && std::chrono::steady_clock::now() - start > patience) break;
     watch->start();
-    for (int each = 0; each < search.products_together; ++each) {
+    for (int each = 0; each < search.gemms_together; ++each) {
       kernels.issue(device::LinearForward{x, w, {}, y});
     }
     watch->stop();
     kernels.synchronize();
     const auto length = static_cast<double>(side);
-    const double flops = 2.0 * length * length * length * search.products_together;
+    const double flops = 2.0 * length * length * length * search.gemms_together;
     best = std::max(best, flops / watch->take());
   }
   return best;
 }
 
-double fastest_products(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world) {
+double fastest_gemms(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world) {
   world.barrier();
-  auto flops = static_cast<float>(fastest_product(kernels, dtype));
+  auto flops = static_cast<float>(fastest_gemm(kernels, dtype));
   world.all_reduce(device::Tensor(&flops, device::DType::f32, {1}));
   return flops;
 }
@@ -87,7 +87,7 @@ std::string Peak::text() const {
   auto text = base::format("MFU divides by {} ({})", rate_text(flops), source);
   if (kind == Kind::data_sheet) {
     text += base::format("; the fastest products of all ranks at start reach {} ({:.0f} %)",
-                         rate_text(product_flops), 100 * product_flops / flops);
+                         rate_text(gemm_flops), 100 * gemm_flops / flops);
   }
   return text;
 }
@@ -97,7 +97,7 @@ Peak find_peak(const config::Config& config, device::Kernels& kernels, device::D
   if (const auto& given = config.options().numerics.peak_flops) {
     return {Peak::Kind::given, *given * world.size(), "numerics.peak_flops", 0};
   }
-  const double product = fastest_products(kernels, dtype, world);
+  const double gemm = fastest_gemms(kernels, dtype, world);
   // Without a GPU there is no name.
   const auto named = device::gpu_name(gpu_bus_id);
   const std::string gpu = named.ok() ? *named : "";
@@ -107,11 +107,10 @@ Peak find_peak(const config::Config& config, device::Kernels& kernels, device::D
   world.all_reduce(device::Tensor(sums, device::DType::f32, {2}));
   if (sums[1] == 0) {
     return {Peak::Kind::data_sheet, sums[0],
-            base::format("data sheet of {}, dense {}", gpu, precision_of(dtype)), product};
+            base::format("data sheet of {}, dense {}", gpu, precision_of(dtype)), gemm};
   }
-  return {Peak::Kind::measured, product,
-          base::format("the fastest {} products of all ranks at start", precision_of(dtype)),
-          product};
+  return {Peak::Kind::measured, gemm,
+          base::format("the fastest {} products of all ranks at start", precision_of(dtype)), gemm};
 }
 
 }  // namespace trireme::train

@@ -22,17 +22,17 @@ struct Peak {
   /// Source of the number, for people.
   std::string source;
   /// FLOP/s of the fastest GEMM, of all ranks at once; 0 where none was measured.
-  double product_flops = 0;
+  double gemm_flops = 0;
 
   /// Text of both numbers, for the first lines of a run.
   std::string text() const;
 };
 
 /// FLOP/s of the fastest of several square GEMMs in the type of a run.
-double fastest_product(device::Kernels& kernels, device::DType dtype);
+double fastest_gemm(device::Kernels& kernels, device::DType dtype);
 
-/// Collective over the world: fastest_product() of all ranks, at once and together.
-double fastest_products(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world);
+/// Collective over the world: fastest_gemm() of all ranks, at once and together.
+double fastest_gemms(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world);
 
 /// Collective over the world. numerics.peak_flops (of one rank) times the ranks; else the sum over
 /// the data sheets of all ranks' GPUs; else the measured rate of GEMMs. `gpu_bus_id` is empty

@@ -7,8 +7,6 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/utc.hpp"
 
-#include "nonfinite_steps.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -204,15 +202,15 @@ void Report::skipped(const StepRecord& record, std::int64_t in_a_row) {
   append({{"kind", "event"},
           {"event", "skipped"},
           {"step", record.step},
-          {"loss", number_text(record.loss)},
-          {"grad_norm", number_text(record.gradient_norm)},
+          {"loss", base::number_text(record.loss)},
+          {"grad_norm", base::number_text(record.gradient_norm)},
           {"in_a_row", in_a_row},
           {"tokens", record.tokens}});
   base::log::warning("train",
                      "step {} is skipped: loss {} and gradient norm {} are not both finite; "
                      "parameters and moments stay as they are ({} in a row)",
-                     record.step, number_text(record.loss), number_text(record.gradient_norm),
-                     in_a_row);
+                     record.step, base::number_text(record.loss),
+                     base::number_text(record.gradient_norm), in_a_row);
 }
 
 void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds) {

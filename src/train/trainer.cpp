@@ -12,7 +12,7 @@
 #include "trireme/inference/evaluate.hpp"
 #include "trireme/inference/groups.hpp"
 
-#include "choose_products.hpp"
+#include "choose_gemms.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
 #include "requests.hpp"
@@ -92,8 +92,8 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   cluster_.start_up.reached("run directory");
   // Order: before arenas, because timing takes memory of its own, and frees it.
   if (auto* tuning = kernels.gemm_tuning(); tuning && !keys_.numerics.deterministic) {
-    choose_products(*tuning, engine::gemm_calls_of(options),
-                    {directory_ / "products.json", cluster.cache_folder}, world);
+    choose_gemms(*tuning, engine::gemm_calls_of(options),
+                 {directory_ / "products.json", cluster.cache_folder}, world);
     cluster_.start_up.reached("products");
   }
   auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
@@ -233,7 +233,7 @@ void Trainer::measure_peak_again() {
   // Not measured on a GPU: its memory is full by now, and the speed of its steps is known.
   const bool measures = kernels_.device().is_host();
   const double flops =
-      measures ? fastest_products(kernels_, engine_->options().dtype, *cluster_.world) : 0;
+      measures ? fastest_gemms(kernels_, engine_->options().dtype, *cluster_.world) : 0;
   report_->raise_peak(progress_.step, flops);
 }
 

@@ -44,8 +44,8 @@ void Trainer::stop_before_update(const StepRecord& record) {
                     "optimizer.learning_rate, set optimizer.clip_norm or "
                     "optimizer.skip_nonfinite, or begin another run from an earlier step "
                     "(run.directory=NEW checkpoint.load=STEP)",
-                    number_text(record.loss), number_text(record.gradient_norm), record.step,
-                    kept)},
+                    base::number_text(record.loss), base::number_text(record.gradient_norm),
+                    record.step, kept)},
       base::Rank{0}, cluster_.mesh.world_size());
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 if(TARGET trireme_train)
   trireme_add_mpi_test(products RANKS 1 2 3
-    SOURCES products/choose_products_test.cpp training/training.cpp
+    SOURCES products/choose_gemms_test.cpp training/training.cpp
     LINK trireme::train)
 endif()

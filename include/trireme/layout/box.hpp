@@ -36,7 +36,8 @@ struct CopyRun {
   std::int64_t count;
 };
 /// Runs that copy the common part of two boxes of one tensor, each as long as possible, in
-/// row-major order; empty when the boxes do not meet.
+/// row-major order; empty when the boxes do not meet. Not called in src yet, but needed by code
+/// that is to come: not dead.
 std::vector<CopyRun> copy_runs(const Box& source, const Box& destination);
 
 /// Smallest list of boxes that, one after the other, each in row-major order, are elements [begin,

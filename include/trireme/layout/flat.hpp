@@ -42,15 +42,16 @@ struct FlatLayout {
 FlatLayout flat_layout(std::span<const std::int64_t> tensor_sizes, int shards,
                        std::int64_t bucket_elements, std::int64_t alignment);
 
-/// A box of a tensor that lies in one run of the flat buffer.
-struct ShardPiece {
+/// Box of a tensor whose elements are one run of the flat buffer.
+struct FlatBox {
   std::size_t tensor = 0;       ///< index into FlatLayout::tensors
   Box box;                      ///< in elements of the whole tensor
   std::int64_t flat_begin = 0;  ///< position of the box's first element in the flat buffer
 };
 /// Content of shard number `shard` of all buckets, as boxes in the order of the buffer; padding is
-/// left out. boxes[t] is the part of tensor t that lies in this buffer, such as shard_box(...).
-std::vector<ShardPiece> pieces_of_shard(const FlatLayout& layout, std::span<const Box> boxes,
-                                        int shard);
+/// left out. boxes[t] is the part of tensor t that lies in this buffer, such as shard_box(...). Not
+/// called in src yet, but needed by code that is to come: not dead.
+std::vector<FlatBox> pieces_of_shard(const FlatLayout& layout, std::span<const Box> boxes,
+                                     int shard);
 
 }  // namespace trireme::layout

@@ -63,12 +63,12 @@ std::vector<KernelWork> attention_work(Kernels& kernels, Memory& memory, DType d
   for (const auto& shape : shapes) {
     const auto backward = tensors_of(kernels, memory, dtype, shape);
     const auto forward = backward.forward;
-    const double product = static_cast<double>(shape.batch * shape.heads * shape.seq) *
-                           static_cast<double>(shape.seq * shape.head_dim);
+    const double gemm = static_cast<double>(shape.batch * shape.heads * shape.seq) *
+                        static_cast<double>(shape.seq * shape.head_dim);
     list.push_back({by + "attention forward, " + shape.name, dtype, 0,
-                    [=, &kernels](auto) { kernels.issue(forward); }, 2 * product, &kernels});
+                    [=, &kernels](auto) { kernels.issue(forward); }, 2 * gemm, &kernels});
     list.push_back({by + "attention backward, " + shape.name, dtype, 0,
-                    [=, &kernels](auto) { kernels.issue(backward); }, 5 * product, &kernels});
+                    [=, &kernels](auto) { kernels.issue(backward); }, 5 * gemm, &kernels});
   }
   return list;
 }

@@ -64,7 +64,7 @@ class Gpu {
     write({{"ceiling", "copy"}, {"bytes_per_second", copy_rate_}});
     for (const auto dtype : {DType::bf16, DType::f32}) {
       const device::ArenaScope scope(memory_.arena);
-      const auto side = dtype == DType::bf16 ? sizes_.product_side : sizes_.product_side / 2;
+      const auto side = dtype == DType::bf16 ? sizes_.gemm_side : sizes_.gemm_side / 2;
       const auto x = memory_.arena.allocate(dtype, {side, side});
       const auto w = memory_.arena.allocate(dtype, {side, side});
       const auto y = memory_.arena.allocate(dtype, {side, side});
@@ -77,11 +77,11 @@ class Gpu {
           },
           10);
       const auto length = static_cast<double>(side);
-      product_rate_[dtype] = 2 * length * length * length / seconds;
+      gemm_rate_[dtype] = 2 * length * length * length / seconds;
       write({{"ceiling", "product"},
              {"type", device::name(dtype)},
              {"side", side},
-             {"flops_per_second", product_rate_[dtype]}});
+             {"flops_per_second", gemm_rate_[dtype]}});
     }
   }
 
@@ -98,7 +98,7 @@ class Gpu {
     } else {
       line["flops"] = work.operations;
       line["flops_per_second"] = work.operations / seconds;
-      line["share"] = work.operations / seconds / product_rate_[work.dtype];
+      line["share"] = work.operations / seconds / gemm_rate_[work.dtype];
     }
     write(std::move(line));
   }
@@ -123,9 +123,9 @@ class Gpu {
   }
 
   /// Last: a GPU that cannot multiply FP8 says so here.
-  void measure_fp8_product(const std::string& only) {
+  void measure_fp8_gemm(const std::string& only) {
     const device::ArenaScope scope(memory_.arena);
-    const auto work = fp8_product_work(kernels_, memory_, sizes_.product_side);
+    const auto work = fp8_gemm_work(kernels_, memory_, sizes_.gemm_side);
     if (work.name.find(only) == std::string::npos) return;
     try {
       measure(work);
@@ -146,7 +146,7 @@ class Gpu {
   const GpuSizes sizes_ = gpu_sizes();
   Memory memory_;
   double copy_rate_ = 0;
-  std::map<DType, double> product_rate_;
+  std::map<DType, double> gemm_rate_;
 };
 
 }  // namespace
@@ -165,7 +165,7 @@ int measure_on_gpu(const std::string& only) {
   Gpu gpu(*kernels.value(), apart && own.ok() ? own.value().get() : nullptr);
   gpu.measure_ceilings();
   gpu.measure_kernels(only);
-  gpu.measure_fp8_product(only);
+  gpu.measure_fp8_gemm(only);
   return 0;
 }
 

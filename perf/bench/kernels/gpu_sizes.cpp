@@ -14,7 +14,7 @@ GpuSizes gpu_sizes() {
   sizes.shapes.parameters = std::int64_t{64} << 20;
   sizes.attention = {{"12 heads of 64, seq 1024", 16, 1024, 12, 12, 64},
                      {"16 / 4 heads of 128, seq 4096", 4, 4096, 16, 4, 128}};
-  sizes.product_side = 8192;
+  sizes.gemm_side = 8192;
   // Many times what a GPU's caches hold, and at least five of the largest tensors: a kernel that
   // met one of them twice in a call would read it from a cache.
   sizes.footprint_bytes = std::int64_t{4} << 30;

@@ -69,9 +69,9 @@ std::vector<KernelWork> parameter_work(device::Kernels& kernels, Memory& memory,
 /// What makes copies in FP8.
 std::vector<KernelWork> quantise_work(device::Kernels& kernels, Memory& memory, device::DType dtype,
                                       const Shapes& shapes);
-/// A product of such copies, made before: its share is that of the product of bf16.
-KernelWork fp8_product_work(device::Kernels& kernels, Memory& memory, std::int64_t side);
-/// Attention, causal. Operations are those that the mask leaves: 2 products of [seq, seq] / 2 by
+/// GEMM of such copies, made before: its share is of the rate of the bf16 GEMM.
+KernelWork fp8_gemm_work(device::Kernels& kernels, Memory& memory, std::int64_t side);
+/// Attention, causal. Operations are those that the mask leaves: 2 GEMMs of [seq, seq] / 2 by
 /// head_dim forward, 5 backward. Names begin with `by`. Tensors lie where `memory` is, on the GPU
 /// of `kernels`.
 std::vector<KernelWork> attention_work(device::Kernels& kernels, Memory& memory,

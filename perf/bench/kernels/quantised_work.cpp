@@ -36,7 +36,7 @@ std::vector<KernelWork> quantise_work(Kernels& kernels, Memory& memory, DType dt
            }}};
 }
 
-KernelWork fp8_product_work(Kernels& kernels, Memory& memory, std::int64_t side) {
+KernelWork fp8_gemm_work(Kernels& kernels, Memory& memory, std::int64_t side) {
   const auto operand = [&](std::uint64_t seed) {
     const auto numbers = memory.arena.allocate(DType::bf16, {side, side});
     const auto magnitude = memory.arena.allocate(DType::f32, {1});

@@ -35,7 +35,7 @@ double best_seconds(const bench::Call& call) {
   for (int attempt = 0; attempt <= tries; ++attempt) {
     const double begin = thread_seconds();
     call.run();
-    // The first call compiles products and meets untouched memory.
+    // The first call compiles GEMMs and meets untouched memory.
     if (attempt > 0) best = std::min(best, thread_seconds() - begin);
   }
   return best;

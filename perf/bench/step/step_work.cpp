@@ -33,7 +33,7 @@ class StepCalls {
         rows_(batch * seq) {}
 
   std::vector<Call> all() {
-    add_layer_products();
+    add_layer_gemms();
     add_attention();
     add_norms();
     add_activations();
@@ -55,7 +55,7 @@ class StepCalls {
     calls_.push_back({phase, std::move(name), times, operations, std::move(run)});
   }
 
-  /// The three products of a linear layer.
+  /// GEMMs of a linear layer: forward, backward by input, backward by weight.
   void add_linear(const std::string& name, int times, const Tensor& x, const Tensor& w,
                   const Tensor& y) {
     const auto bias = take(dtype_, {w.dim(0)});
@@ -74,7 +74,7 @@ class StepCalls {
     });
   }
 
-  void add_layer_products() {
+  void add_layer_gemms() {
     const auto x = take(dtype_, {rows_, hidden});
     const auto y = take(dtype_, {rows_, hidden});
     const auto qkv = take(dtype_, {rows_, 3 * hidden});
@@ -100,11 +100,11 @@ class StepCalls {
     forward.scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
     const device::AttentionBackward backward{forward, take(dtype_, {batch_, seq_, heads, head_dim}),
                                              part(d_qkv, 0), part(d_qkv, 1), part(d_qkv, 2)};
-    // Half of the scores are masked: two products forward, five backward.
-    const double product = static_cast<double>(batch_ * seq_ * seq_ * hidden);
+    // Half of the scores are masked: two GEMMs forward, five backward.
+    const double gemm = static_cast<double>(batch_ * seq_ * seq_ * hidden);
     auto& kernels = kernels_;
-    add("attention", "forward", layers, 2 * product, [=, &kernels] { kernels.issue(forward); });
-    add("attention", "backward", layers, 5 * product, [=, &kernels] { kernels.issue(backward); });
+    add("attention", "forward", layers, 2 * gemm, [=, &kernels] { kernels.issue(forward); });
+    add("attention", "backward", layers, 5 * gemm, [=, &kernels] { kernels.issue(backward); });
   }
 
   void add_norms() {

@@ -95,7 +95,7 @@ TEST_CASE("the pieces of all shards hold every element of every tensor once") {
     for (const auto size : sizes) seen.emplace_back(static_cast<std::size_t>(size), 0);
     for (int shard = 0; shard < shards; ++shard) {
       std::int64_t flat_end = 0;
-      for (const ShardPiece& piece : pieces_of_shard(layout, boxes, shard)) {
+      for (const FlatBox& piece : pieces_of_shard(layout, boxes, shard)) {
         REQUIRE(piece.flat_begin >= flat_end);
         flat_end = piece.flat_begin + element_count(piece.box);
         const std::int64_t tensor_begin = layout.tensors[piece.tensor].begin;

@@ -45,7 +45,7 @@ config::Config config_with(const std::vector<std::string>& settings) {
 
 TEST_CASE("the fastest of several products counts, so that a moment's load does not") {
   BusyAtFirst kernels;
-  const double flops = train::fastest_product(kernels, device::DType::f32);
+  const double flops = train::fastest_gemm(kernels, device::DType::f32);
   CHECK(kernels.products() > BusyAtFirst::busy_products);
   const double side = 768;
   const double while_busy =
@@ -64,7 +64,7 @@ TEST_CASE("the peak is what the configuration says, else what was measured, and 
   const auto measured = train::find_peak(config_with({}), *kernels, device::DType::f32, "", *world);
   CHECK(measured.kind == train::Peak::Kind::measured);
   CHECK(measured.flops > 0);
-  CHECK(measured.flops == measured.product_flops);
+  CHECK(measured.flops == measured.gemm_flops);
   CHECK(measured.text().find("fastest fp32 products of all ranks") != std::string::npos);
   // Where both numbers are known both are said.
   const train::Peak both{train::Peak::Kind::data_sheet, 8 * 989.4e12,

@@ -10,7 +10,7 @@
 namespace trireme::train {
 
 /// Files of GEMM choices; an empty path: none.
-struct ProductFiles {
+struct GemmChoiceFiles {
   /// File of the run itself: its choices are kept by every resumption of the run, on any machine.
   std::filesystem::path run;
   /// Folder of the user, for later runs.
@@ -23,7 +23,7 @@ struct ProductFiles {
 /// rank's is used on all. The first rank writes the list in use to the run's file, and new choices
 /// to the user's. Only new choices are exchanged, by one rank of those that timed the same. A file
 /// that cannot be read or is damaged is ignored, with a warning.
-void choose_products(device::GemmTuning& tuning, std::span<const device::GemmCall> calls,
-                     const ProductFiles& files, comm::ProcessGroup& world);
+void choose_gemms(device::GemmTuning& tuning, std::span<const device::GemmCall> calls,
+                  const GemmChoiceFiles& files, comm::ProcessGroup& world);
 
 }  // namespace trireme::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "choose_products.hpp"
+#include "choose_gemms.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
@@ -52,12 +52,12 @@ void keep(const device::GemmTuning& tuning, const std::filesystem::path& path) {
 }
 
 /// Digest of the GEMMs that this rank has timed, whatever it chose; 0: none.
-std::uint64_t timed_products(const std::string& news) {
+std::uint64_t timed_gemms(const std::string& news) {
   const auto list = base::value_or_throw(base::parse_json(news, "products just timed"));
-  const auto& products = list.at("products");
-  if (products.empty()) return 0;
+  const auto& gemms = list.at("products");
+  if (gemms.empty()) return 0;
   std::string names = list.at("target").get<std::string>();
-  for (const auto& [name, algorithm] : products.items()) names += '\n' + name;
+  for (const auto& [name, algorithm] : gemms.items()) names += '\n' + name;
   return std::max<std::uint64_t>(base::stream_of(names), 1);
 }
 
@@ -77,8 +77,8 @@ std::vector<int> reporters(comm::ProcessGroup& world, std::uint64_t timed) {
 
 }  // namespace
 
-void choose_products(device::GemmTuning& tuning, std::span<const device::GemmCall> calls,
-                     const ProductFiles& files, comm::ProcessGroup& world) {
+void choose_gemms(device::GemmTuning& tuning, std::span<const device::GemmCall> calls,
+                  const GemmChoiceFiles& files, comm::ProcessGroup& world) {
   const auto begin = std::chrono::steady_clock::now();
   const auto cache = files.cache.empty() ? files.cache : files.cache / tuning.file_name();
   const bool first = world.rank() == 0;
@@ -87,7 +87,7 @@ void choose_products(device::GemmTuning& tuning, std::span<const device::GemmCal
   adopt(tuning, of_run, files.run);
   adopt(tuning, of_user, cache);
   const int chosen = comm::agree_after(world, [&] { return tuning.choose(calls); });
-  const auto speakers = reporters(world, chosen > 0 ? timed_products(tuning.news()) : 0);
+  const auto speakers = reporters(world, chosen > 0 ? timed_gemms(tuning.news()) : 0);
   // Ranks of one stage time the same: one text is exchanged for each kind of ranks.
   std::vector<std::string> news;
   for (const int rank : speakers) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/choose_products.hpp"
+#include "train/choose_gemms.hpp"
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
@@ -104,7 +104,7 @@ TEST_CASE("all ranks compute a product in one way, and the next run does as this
   for (const auto& own : some_calls(arena, 2 + 2 * world.rank(), 2)) calls.push_back(own);
 
   PretendedTuning first(100 + static_cast<std::uint64_t>(world.rank()));
-  train::choose_products(first, calls, {{}, folder.path() / "cache"}, world);
+  train::choose_gemms(first, calls, {{}, folder.path() / "cache"}, world);
   CHECK(same_everywhere(world, first.text()));
   TuningCache cache("pretended GPU");
   REQUIRE(cache.merge(first.text()).ok());
@@ -115,7 +115,7 @@ TEST_CASE("all ranks compute a product in one way, and the next run does as this
   CHECK(shared->front() == 100);
 
   PretendedTuning second(200 + static_cast<std::uint64_t>(world.rank()));
-  train::choose_products(second, calls, {{}, folder.path() / "cache"}, world);
+  train::choose_gemms(second, calls, {{}, folder.path() / "cache"}, world);
   CHECK(second.text() == first.text());
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("a file of choices that is damaged is as good as none") {
   if (world.rank() == 0) base::write_file_durably(path, "{\"format\": ");
   world.barrier();
   PretendedTuning tuning(7);
-  train::choose_products(tuning, calls, {{}, folder.path()}, world);
+  train::choose_gemms(tuning, calls, {{}, folder.path()}, world);
   CHECK(same_everywhere(world, tuning.text()));
   // It has been replaced by a good one.
   CHECK(base::value_or_throw(base::read_text_file(path)) == tuning.text());
@@ -143,17 +143,17 @@ TEST_CASE("a list of any length reaches all ranks and is kept whole") {
   constexpr int many = 300;  // 60 KiB of text
   const auto calls = some_calls(arena, 0, many);
   PretendedTuning first(100 + static_cast<std::uint64_t>(world.rank()));
-  train::choose_products(first, calls, {{}, folder.path()}, world);
+  train::choose_gemms(first, calls, {{}, folder.path()}, world);
   CHECK(first.size() == many);
   CHECK(same_everywhere(world, first.text()));
   // Another model of the same user: his list grows.
   const auto more = some_calls(arena, many, 100);
   PretendedTuning second(200 + static_cast<std::uint64_t>(world.rank()));
-  train::choose_products(second, more, {{}, folder.path()}, world);
+  train::choose_gemms(second, more, {{}, folder.path()}, world);
   CHECK(second.size() == many + 100);
   CHECK(same_everywhere(world, second.text()));
   PretendedTuning third(300);
-  train::choose_products(third, calls, {{}, folder.path()}, world);
+  train::choose_gemms(third, calls, {{}, folder.path()}, world);
   CHECK(third.text() == second.text());
   CHECK(base::value_or_throw(base::read_text_file(folder.path() / "products.json")) ==
         second.text());
@@ -167,14 +167,14 @@ TEST_CASE("a run computes as it began, whatever has become of the user's list") 
   auto arena = device::Arena::measuring(device::Purpose::workspace);
   const auto calls = some_calls(arena, 0, 3);
   PretendedTuning begun(1);
-  train::choose_products(begun, calls, {run, folder.path() / "one"}, world);
+  train::choose_gemms(begun, calls, {run, folder.path() / "one"}, world);
   // Another user's list says something else, and knows more.
   auto more = calls;
   for (const auto& call : some_calls(arena, 3, 1)) more.push_back(call);
   PretendedTuning other(2);
-  train::choose_products(other, more, {{}, folder.path() / "two"}, world);
+  train::choose_gemms(other, more, {{}, folder.path() / "two"}, world);
   PretendedTuning resumed(3);
-  train::choose_products(resumed, more, {run, folder.path() / "two"}, world);
+  train::choose_gemms(resumed, more, {run, folder.path() / "two"}, world);
   TuningCache cache("pretended GPU");
   REQUIRE(cache.merge(resumed.text()).ok());
   for (const auto& call : calls) {
@@ -194,11 +194,11 @@ TEST_CASE("a damaged list of a run is replaced, and the user's stays") {
   auto arena = device::Arena::measuring(device::Purpose::workspace);
   const auto calls = some_calls(arena, 0, 3);
   PretendedTuning first(1);
-  train::choose_products(first, calls, {{}, folder.path()}, world);
+  train::choose_gemms(first, calls, {{}, folder.path()}, world);
   if (world.rank() == 0) base::write_file_durably(run, "{\"format\": ");
   world.barrier();
   PretendedTuning second(2);
-  train::choose_products(second, calls, {run, folder.path()}, world);
+  train::choose_gemms(second, calls, {run, folder.path()}, world);
   CHECK(second.text() == first.text());
   world.barrier();  // The first rank has written.
   CHECK(base::value_or_throw(base::read_text_file(run)) == first.text());
@@ -211,7 +211,7 @@ TEST_CASE("without a cache folder products are timed in every run") {
   auto arena = device::Arena::measuring(device::Purpose::workspace);
   const auto calls = some_calls(arena, 0, 1);
   PretendedTuning tuning(7);
-  train::choose_products(tuning, calls, {}, world);
+  train::choose_gemms(tuning, calls, {}, world);
   TuningCache cache("pretended GPU");
   REQUIRE(cache.merge(tuning.text()).ok());
   CHECK(cache.size() == 1);
