@@ -10,7 +10,7 @@
 
 namespace trireme::device {
 
-/// What memory is for: the lines of a memory plan.
+/// Purpose of memory: the lines of a memory plan.
 enum class Purpose {
   parameters,     ///< in the type that GEMMs use
   gradients,      ///< fp32, flat

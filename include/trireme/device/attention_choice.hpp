@@ -9,7 +9,7 @@
 
 namespace trireme::device {
 
-/// What computes attention on a GPU (`numerics.attention`).
+/// Code that computes attention on a GPU (`numerics.attention`).
 enum class AttentionBy {
   either,  ///< cuDNN where it is installed and takes the call, own kernels else
   own,
@@ -44,7 +44,7 @@ struct AttentionSize {
 /// The widest head that own kernels of GPUs take. Those of CPUs take any.
 inline constexpr std::int64_t widest_own_head = 128;
 
-/// What a run is told of its attention.
+/// Sentences about its attention that a run shows.
 struct AttentionText {
   enum class Kind { as_wished, slower };
 
@@ -52,8 +52,8 @@ struct AttentionText {
   std::string sentence;
 };
 
-/// What a GPU's start will say, supposed that the GPU is of the Hopper generation and its node
-/// has a cuDNN that is not older than 9.16.
+/// Text that a GPU's start will show, supposed that the GPU is of the Hopper generation and its
+/// node has a cuDNN that is not older than 9.16.
 AttentionText planned_attention(const AttentionSize& size, const AttentionChoice& choice);
 
 /// Whether any GPU has a kernel for heads of this width. The failure is a user's mistake.

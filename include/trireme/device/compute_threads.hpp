@@ -8,7 +8,7 @@
 
 namespace trireme::device {
 
-/// How a compute thread passes the time until there is work for it: it spins, then sleeps. Spinning
+/// Wait of a compute thread until there is work for it: it spins, then sleeps. Spinning
 /// saves the wake-up between two kernels; what spins longer keeps the core from whoever else is to
 /// run on it, and that may be the very thread that it waits for.
 struct ThreadWait {

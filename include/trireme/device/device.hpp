@@ -27,7 +27,7 @@ class Event {
     virtual bool passed() = 0;
     /// Blocks the host, which can do nothing else meanwhile.
     virtual void block() = 0;
-    /// As a library calls it: a GPU's cudaEvent_t.
+    /// Handle as a library has it: a GPU's cudaEvent_t.
     virtual void* handle() = 0;
     virtual Device& device() = 0;
   };
@@ -49,7 +49,7 @@ class Event {
   std::unique_ptr<Point> point_;
 };
 
-/// Which work goes first where a device has too much of it. Kernels of the device's own stream come
+/// Order of work where a device has too much of it. Kernels of the device's own stream come
 /// last: what others wait for should not queue up behind them.
 enum class Priority {
   overlapped,  ///< may take its time beside computation: gradients, parameters
@@ -61,16 +61,16 @@ enum class Priority {
 class SideStream {
  public:
   virtual ~SideStream() = default;
-  /// As such a library calls it: a GPU's cudaStream_t.
+  /// Handle as a library has it: a GPU's cudaStream_t.
   virtual void* handle() = 0;
-  /// What is issued here from now on begins after the event, of whichever stream.
+  /// Work issued here from now on begins after the event, of whichever stream.
   virtual void follow(const Event& event) = 0;
   /// A place in the order of this stream.
   virtual Event record() = 0;
 };
 
-/// Who must go on while the host waits for a device: the device may wait for peers that need this
-/// process, or that never come.
+/// Watcher that must go on while the host waits for a device: the device may wait for peers that
+/// need this process, or that never come.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -109,7 +109,7 @@ class CaptureRefused : public base::Error {
       : Error(base::ExitCode::topology, text, where) {}
 };
 
-/// Where kernels find their tensors, and the one stream on which their work and copies run, in the
+/// Memory of kernels' tensors, and the one stream on which their work and copies run, in the
 /// order of their issue. On the host's own memory every call is done when it returns. On any other
 /// device the host must not follow a tensor's pointer: what it gives is copied in, what it takes is
 /// copied out and waited for. Outlives its arenas and events. One thread at a time.
@@ -137,10 +137,10 @@ class Device {
   /// Issues a copy between contiguous tensors of the device, of equally many bytes.
   virtual void copy(const Tensor& from, const Tensor& to) = 0;
   virtual Event record() = 0;
-  /// What is issued from now on begins after the event, of whichever stream. The host goes on.
+  /// Work issued from now on begins after the event, of whichever stream. The host goes on.
   virtual void follow(const Event& event) = 0;
-  /// Of a device's memory, what all programs there have taken, this one's arenas and contexts among
-  /// it; 0 on the host.
+  /// Bytes of a device's memory that all programs there have taken, this one's arenas and contexts
+  /// among it; 0 on the host.
   virtual std::size_t taken_bytes() { return 0; }
   /// All work issued so far is done when this returns; that of side streams may be under way.
   virtual void synchronize() { record().wait(); }
@@ -161,9 +161,9 @@ class Device {
 
   /// Blocks the host until the event has passed; watchers go on meanwhile.
   void await(Event::Point& point);
-  /// How often the host has waited for this device: where launching stops.
+  /// Number of times that the host has waited for this device: there launching stops.
   std::uint64_t waits() const { return waits_; }
-  /// As often as it is added a watcher must be removed.
+  /// A watcher must be removed as often as it is added.
   void add(Watcher& watcher) { watchers_.push_back(&watcher); }
   void remove(Watcher& watcher);
 
@@ -177,14 +177,14 @@ Device& host_device();
 
 /// For the end of what uses memory that others own: waits until the device is done with it, in
 /// good order; while unwinding nothing may be left that waits for peers, and nothing is waited for.
-/// What fails is logged.
+/// Failures are logged.
 void leave(Device& device) noexcept;
 
-/// What callers of copies owe; a breach is a defect of Trireme (ExitCode::internal).
+/// Duty of callers of copies; a breach is a defect of Trireme (ExitCode::internal).
 void expect_contiguous(const Tensor& x);
 void expect_alike(const Tensor& from, const Tensor& to);
 
-/// Where the host finds or leaves the values of tensors of a device: in the tensors themselves
+/// Host memory for the values of tensors of a device: in the tensors themselves
 /// where it may follow them, else in host memory beside them.
 class HostMirror {
  public:

@@ -26,16 +26,16 @@ class Kernels {
   virtual ~Kernels() = default;
   /// "reference", "cpu", "cuda", "measuring".
   virtual const char* name() const = 0;
-  /// Where tensors lie, and the order in which everything here runs.
+  /// Device on which tensors lie; its stream is the order in which everything here runs.
   virtual Device& device() { return host_device(); }
   /// Libraries that compute here: a line for people, or nothing.
   virtual std::string libraries() const { return {}; }
-  /// By what attention of this size will be computed; no sentence where there is no choice. A
+  /// Sentence about what will compute attention of this size; none where there is no choice. A
   /// failure (ExitCode::topology) if nothing here computes it.
   virtual base::Result<AttentionText> attention_text(const AttentionSize&) const {
     return AttentionText{};
   }
-  /// What those hold of the device's memory at this moment.
+  /// Device memory that libraries hold at this moment.
   virtual std::vector<LibraryMemory> library_memory() const { return {}; }
   /// Autotuning of GEMMs; null where there is none.
   virtual GemmTuning* gemm_tuning() { return nullptr; }
@@ -47,12 +47,12 @@ class Kernels {
 
   /// f32 only. A fixed tree over fixed chunks, in double; the host waits for it.
   virtual double sum_of_squares(const Tensor& x) = 0;
-  /// Likewise for the plain sum.
+  /// Sum of the elements, in the same way.
   virtual double sum(const Tensor& x) = 0;
   /// The same numbers without a wait: the host gets them all together, later.
   virtual void start_sum_of_squares(const Tensor& x) { started_.push_back(sum_of_squares(x)); }
   virtual void start_sum(const Tensor& x) { started_.push_back(sum(x)); }
-  /// Of all sums that were started since the last call, in the order of their start. The host waits
+  /// Results of all sums started since the last call, in the order of their start. The host waits
   /// once.
   virtual std::vector<double> finish_sums() { return std::exchange(started_, {}); }
 
@@ -65,7 +65,7 @@ class Kernels {
 
 /// Plain loops: the oracle of every other backend.
 std::unique_ptr<Kernels> make_reference_kernels();
-/// How GEMMs are cut for threads (`numerics.deterministic`).
+/// Division of GEMMs among threads (`numerics.deterministic`).
 enum class Tiling {
   for_threads,  ///< as many tiles as keep the threads busy: the fastest
   by_shape,     ///< the same tiles for any number of threads, which so changes no bit

@@ -9,11 +9,11 @@
 
 namespace trireme::device {
 
-/// What this machine could do at most: multiplications and additions a second of `threads`
+/// Most that this machine could do: multiplications and additions a second of `threads`
 /// threads at once, with all operands in registers. bf16 GEMMs add in fp32.
 struct PeakRate {
   double flops = 0;
-  /// By which instructions: "AVX-512 FMA", "AVX512-BF16", "AMX-BF16"…
+  /// Instructions that reach it: "AVX-512 FMA", "AVX512-BF16", "AMX-BF16"…
   std::string instructions;
 };
 /// The fastest that the CPU has for the type, measured for some tens of milliseconds. The best of

@@ -11,7 +11,7 @@ namespace trireme::device {
 /// The libraries of this room, as they are at run time.
 std::vector<base::LibraryVersion> library_versions();
 
-/// Those vector and matrix instructions of this CPU that kernels here or in oneDNN choose between,
+/// Vector and matrix instructions of this CPU that kernels here or in oneDNN choose between,
 /// in the compiler's words: "avx2", "avx512f", "amx-bf16"...
 std::vector<std::string> cpu_instruction_sets();
 

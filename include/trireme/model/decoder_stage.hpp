@@ -22,7 +22,7 @@ struct SequencePart {
 /// are kept. The sequences of a step may be of any lengths, and at any positions.
 class DecoderStage {
  public:
-  /// What a cache has room for: sequences at once, and positions of each.
+  /// Room of a cache: sequences at once, and positions of each.
   struct Capacity {
     int slots = 1;
     std::int64_t positions = 1;
@@ -41,8 +41,8 @@ class DecoderStage {
   void run(std::span<const SequencePart> parts, const device::Tensor& tokens,
            const device::Tensor& hidden);
 
-  /// Of the last stage alone. hidden: [rows, hidden] as run() left it; logits: [rows, local
-  /// vocabulary], f32 or the compute type.
+  /// Logits; for the last stage alone. hidden: [rows, hidden] as run() left it; logits: [rows,
+  /// local vocabulary], f32 or the compute type.
   void logits(const device::Tensor& hidden, const device::Tensor& logits);
   std::int64_t local_vocabulary() const;
 

@@ -17,7 +17,7 @@ base::Result<Architecture> architecture(std::string_view name);
 
 using RopeScalingKind = config::RopeType;
 
-/// How rotary frequencies are stretched for contexts longer than the one trained on.
+/// Stretching of rotary frequencies for contexts longer than the one trained on.
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1.0;
@@ -26,7 +26,7 @@ struct RopeScaling {
   std::int64_t original_max_position_embeddings = 8192;
 };
 
-/// What a transformer is made of, in Hugging Face's words.
+/// Sizes and choices of a transformer, in Hugging Face's words.
 struct ModelConfig {
   Architecture architecture = Architecture::llama;
   std::int64_t vocab_size = 0;

@@ -15,15 +15,15 @@ namespace trireme::model {
 
 using config::Recompute;
 
-/// What the products of layers' forward read. Everything else, and all of backward, is in the
-/// compute type.
+/// Type of operands that the GEMMs of layers' forward read. Everything else, and all of backward,
+/// is in the compute type.
 enum class LinearForward {
   plain,  ///< activations and weights as they are
   e4m3    ///< copies of both in FP8, one scale a tensor
 };
 
-/// What all layers of a rank share: the shapes of a micro-batch, the devices that compute, the
-/// ranks that share every matrix. Outlives the stage.
+/// Values that all layers of a rank share: the shapes of a micro-batch, the devices that compute,
+/// the ranks that share every matrix. Outlives the stage.
 struct StageContext {
   const ModelConfig& config;
   device::Kernels& kernels;

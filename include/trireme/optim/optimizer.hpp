@@ -14,7 +14,7 @@ namespace trireme::optim {
 
 using RuleKind = config::UpdateRule;
 
-/// How parameters that are not fp32 are written from their masters.
+/// Rounding of parameters that are not fp32, when they are written from their masters.
 enum class ParameterRounding {
   nearest,
   stochastic  ///< bf16 alone: see device::StochasticRounding
@@ -28,7 +28,7 @@ struct Rule {
   float momentum = 0.9F;
   float weight_decay = 0.1F;
   ParameterRounding rounding = ParameterRounding::nearest;
-  /// Of stochastic rounding.
+  /// Seed of stochastic rounding.
   std::uint64_t seed = 0;
 };
 Rule rule_from(const config::Options& options);

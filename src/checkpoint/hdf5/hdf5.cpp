@@ -84,13 +84,25 @@ void write_attribute_of(hid_t object, const std::string& name, hid_t type, const
   close(attribute);
 }
 
+/// No locking: each file has one writer by construction, and locks fail on some parallel file
+/// systems.
+PropertyList file_access() {
+  auto access = make_list(H5P_FILE_ACCESS);
+  done(H5Pset_file_locking(access.get(), 0, 1), "switch off file locks");
+  return access;
+}
+
 Type copied_type(hid_t type) {
   return Type::adopt(valid(H5Tcopy(type), "copy a type"));
 }
 
+void set_size(const Type& type, std::size_t bytes) {
+  done(H5Tset_size(type.get(), bytes), "set the size of a type");
+}
+
 Type text_type(std::size_t bytes) {
   auto type = copied_type(H5T_C_S1);
-  done(H5Tset_size(type.get(), bytes), "set the size of a text type");
+  set_size(type, bytes);
   done(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), "set the padding of a text type");
   return type;
 }
@@ -99,7 +111,7 @@ Type bf16_type() {
   auto type = copied_type(H5T_IEEE_F32LE);
   // Fields first: a float must hold them when it shrinks to two bytes.
   done(H5Tset_fields(type.get(), 15, 7, 8, 0, 7), "set the fields of bf16");
-  done(H5Tset_size(type.get(), 2), "set the size of bf16");
+  set_size(type, 2);
   done(H5Tset_ebias(type.get(), 127), "set the exponent's bias of bf16");
   return type;
 }
@@ -165,22 +177,18 @@ std::optional<std::string> Traits<Kind::attribute>::close(raw_type raw) {
 
 File create_file(const std::filesystem::path& path) {
   prepare_library();
-  const auto access = make_list(H5P_FILE_ACCESS);
+  const auto access = file_access();
   done(H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST),
        "set the file format");
   done(H5Pset_alignment(access.get(), alignment_threshold_bytes, alignment_bytes),
        "set the alignment");
-  // No locking: each file has one writer by construction, and locks fail on some parallel file
-  // systems.
-  done(H5Pset_file_locking(access.get(), 0, 1), "switch off file locks");
   return File::adopt(valid(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()),
                            base::format("create '{}'", path.string())));
 }
 
 File open_file(const std::filesystem::path& path) {
   prepare_library();
-  const auto access = make_list(H5P_FILE_ACCESS);
-  done(H5Pset_file_locking(access.get(), 0, 1), "switch off file locks");
+  const auto access = file_access();
   return File::adopt(valid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()),
                            base::format("open '{}'", path.string())));
 }
@@ -205,14 +213,14 @@ bool same_type(const Type& a, const Type& b) {
   return answer > 0;
 }
 
-Space simple_space(const layout::Shape& shape) {
+Space create_simple(const layout::Shape& shape) {
   const auto lengths = sizes(shape);
   return Space::adopt(
       valid(H5Screate_simple(static_cast<int>(lengths.size()), lengths.data(), nullptr),
             "create a data space"));
 }
 
-void select(const Space& space, const layout::Box& box) {
+void select_hyperslab(const Space& space, const layout::Box& box) {
   const auto offset = sizes(box.offset);
   const auto length = sizes(box.length);
   done(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, offset.data(), nullptr, length.data(),
@@ -226,7 +234,7 @@ Dataset create_contiguous(const File& file, const std::string& path, const Type&
   done(H5Pset_layout(creation.get(), H5D_CONTIGUOUS), "set the storage layout");
   done(H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY), "set the allocation time");
   done(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), "set the fill time");
-  return create_dataset(file, path, type.get(), simple_space(shape), creation);
+  return create_dataset(file, path, type.get(), create_simple(shape), creation);
 }
 
 Dataset open_dataset(const File& file, const std::string& path) {
@@ -252,15 +260,15 @@ PropertyList virtual_layout() {
   return make_list(H5P_DATASET_CREATE);
 }
 
-void add_source(const PropertyList& layout, const Space& where, const std::string& file,
-                const std::string& dataset, const Space& source) {
+void set_virtual(const PropertyList& layout, const Space& where, const std::string& file,
+                 const std::string& dataset, const Space& source) {
   done(H5Pset_virtual(layout.get(), where.get(), file.c_str(), dataset.c_str(), source.get()),
        base::format("refer to dataset '{}' of '{}'", dataset, file));
 }
 
 void create_virtual(const File& file, const std::string& path, const Type& type,
                     const layout::Shape& shape, const PropertyList& layout) {
-  auto dataset = create_dataset(file, path, type.get(), simple_space(shape), layout);
+  auto dataset = create_dataset(file, path, type.get(), create_simple(shape), layout);
   close(dataset);
 }
 
@@ -268,13 +276,13 @@ void write_attribute(const Dataset& dataset, const std::string& name,
                      std::span<const std::int64_t> values) {
   const auto type = copied_type(H5T_STD_I64LE);
   write_attribute_of(dataset.get(), name, type.get(),
-                     simple_space({static_cast<std::int64_t>(values.size())}), values.data());
+                     create_simple({static_cast<std::int64_t>(values.size())}), values.data());
 }
 
 void write_attribute(const File& file, const std::string& name, std::string_view text) {
   const auto type = text_type(std::max<std::size_t>(text.size(), 1));
   const std::string bytes(text.empty() ? std::string(1, '\0') : std::string(text));
-  write_attribute_of(file.get(), name, type.get(), simple_space({1}), bytes.data());
+  write_attribute_of(file.get(), name, type.get(), create_simple({1}), bytes.data());
 }
 
 namespace {
@@ -336,9 +344,9 @@ void write_table(const File& file, const std::string& path, const std::vector<Ta
   const auto name_bytes = table_name_bytes(rows);
   const auto bytes = table_bytes(rows, name_bytes);
   const auto type = table_type(name_bytes);
-  auto dataset =
-      create_dataset(file, path, type.get(), simple_space({static_cast<std::int64_t>(rows.size())}),
-                     make_list(H5P_DATASET_CREATE));
+  auto dataset = create_dataset(file, path, type.get(),
+                                create_simple({static_cast<std::int64_t>(rows.size())}),
+                                make_list(H5P_DATASET_CREATE));
   done(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
        base::format("write table '{}'", path));
   close(dataset);

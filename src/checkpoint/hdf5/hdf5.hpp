@@ -55,9 +55,9 @@ File open_file(const std::filesystem::path& path);
 Type element_type(device::DType dtype);
 bool same_type(const Type& a, const Type& b);
 
-Space simple_space(const layout::Shape& shape);
+Space create_simple(const layout::Shape& shape);
 /// Selects the box of `space` for its next use.
-void select(const Space& space, const layout::Box& box);
+void select_hyperslab(const Space& space, const layout::Box& box);
 
 /// Makes a contiguous dataset whose storage is allocated now and never filled; missing groups are
 /// made.
@@ -71,8 +71,8 @@ std::uint64_t storage_offset(const Dataset& dataset);
 
 /// Layout of a dataset made of boxes of datasets in other files, which are found beside this one.
 PropertyList virtual_layout();
-void add_source(const PropertyList& layout, const Space& where, const std::string& file,
-                const std::string& dataset, const Space& source);
+void set_virtual(const PropertyList& layout, const Space& where, const std::string& file,
+                 const std::string& dataset, const Space& source);
 void create_virtual(const File& file, const std::string& path, const Type& type,
                     const layout::Shape& shape, const PropertyList& layout);
 

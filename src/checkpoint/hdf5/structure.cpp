@@ -139,15 +139,15 @@ std::vector<ShardContent> contents_of(const Manifest& manifest) {
 void write_tensor(const File& file, const Manifest& manifest, const StoredTensor& tensor,
                   const std::vector<ShardContent>& shards) {
   const auto layout = virtual_layout();
-  const auto where = simple_space(tensor.shape);
+  const auto where = create_simple(tensor.shape);
   for (const auto& stored : tensor.boxes) {
-    select(where, stored.box);
+    select_hyperslab(where, stored.box);
     const auto& place = shards[stored.file].dataset_at(stored.byte);
-    const auto source = simple_space(place.shape(stored.box));
+    const auto source = create_simple(place.shape(stored.box));
     if (!place.whole_dataset) {
-      select(source, {{place.first_element}, {layout::element_count(stored.box)}});
+      select_hyperslab(source, {{place.first_element}, {layout::element_count(stored.box)}});
     }
-    add_source(layout, where, manifest.files[stored.file].name, place.path, source);
+    set_virtual(layout, where, manifest.files[stored.file].name, place.path, source);
   }
   create_virtual(file, tensor.name, element_type(tensor.dtype), tensor.shape, layout);
 }

@@ -107,21 +107,21 @@ int tag_limit(MPI_Comm communicator) {
   return found != 0 ? *limit : 32767;
 }
 
-Communicator duplicate(MPI_Comm parent) {
+Communicator dup(MPI_Comm parent) {
   MPI_Comm raw = MPI_COMM_NULL;
   const CallDeadline deadline("MPI_Comm_dup");
   check(MPI_Comm_dup(parent, &raw), "MPI_Comm_dup");
   return owned(raw);
 }
 
-Communicator renumber(MPI_Comm parent, int key) {
+Communicator split(MPI_Comm parent, int key) {
   MPI_Comm raw = MPI_COMM_NULL;
   const CallDeadline deadline("MPI_Comm_split");
   check(MPI_Comm_split(parent, 0, key, &raw), "MPI_Comm_split");
   return owned(raw);
 }
 
-Communicator split_shared(MPI_Comm parent) {
+Communicator split_type_shared(MPI_Comm parent) {
   MPI_Comm raw = MPI_COMM_NULL;
   const CallDeadline deadline("MPI_Comm_split_type");
   check(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &raw),

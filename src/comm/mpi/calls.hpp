@@ -38,11 +38,11 @@ std::string library_version();
 int tag_limit(MPI_Comm communicator);
 
 /// Collective over `parent`. Errors are returned, not fatal, on every communicator made here.
-Communicator duplicate(MPI_Comm parent);
+Communicator dup(MPI_Comm parent);
 /// Collective over `parent`: all of its ranks, in the order of their keys.
-Communicator renumber(MPI_Comm parent, int key);
+Communicator split(MPI_Comm parent, int key);
 /// Collective over `parent`: the ranks that share memory with this one.
-Communicator split_shared(MPI_Comm parent);
+Communicator split_type_shared(MPI_Comm parent);
 /// Collective over the members only.
 Communicator create_group(MPI_Comm parent, std::span<const int> members, int tag);
 

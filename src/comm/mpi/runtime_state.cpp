@@ -71,7 +71,7 @@ bool is_permutation(std::vector<int> order, int size) {
 
 /// World communicator with its ranks numbered as asked.
 mpi::Communicator number_world(const Numbering& numbering) {
-  if (!numbering.order) return mpi::duplicate(MPI_COMM_WORLD);
+  if (!numbering.order) return mpi::dup(MPI_COMM_WORLD);
   const int size = mpi::size(MPI_COMM_WORLD);
   Word mine;
   put(mine.node, mpi::processor_name());
@@ -84,9 +84,9 @@ mpi::Communicator number_world(const Numbering& numbering) {
   std::vector<LaunchedProcess> processes;
   for (const auto& one : all) processes.push_back({one.node.data(), one.text.data()});
   const auto order = numbering.order(processes);
-  if (!is_permutation(order, size)) return mpi::duplicate(MPI_COMM_WORLD);
+  if (!is_permutation(order, size)) return mpi::dup(MPI_COMM_WORLD);
   const auto place = std::find(order.begin(), order.end(), mpi::rank(MPI_COMM_WORLD));
-  return mpi::renumber(MPI_COMM_WORLD, static_cast<int>(place - order.begin()));
+  return mpi::split(MPI_COMM_WORLD, static_cast<int>(place - order.begin()));
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ mpi::Communicator number_world(const Numbering& numbering) {
 MpiRuntime::State::State(const StartOptions& options)
     : node_name(mpi::processor_name()),
       control_(number_world(options.numbering)),
-      node_(mpi::split_shared(control_.get())),
+      node_(mpi::split_type_shared(control_.get())),
       // Deadline of the ranks of this node while the status page is made.
       start_timeout_seconds_(options.timeout_seconds) {
   world_rank = base::Rank(mpi::rank(control_.get()));
@@ -143,7 +143,7 @@ World MpiRuntime::State::learn_world() {
 std::unique_ptr<NodeStatus> MpiRuntime::State::make_node_status(const World& world) {
   if (local_size == 1) return nullptr;
   MpiGroup node("node", world.neighbours(),
-                {&progress_, mpi::duplicate(node_.get()), mpi::duplicate(node_.get()),
+                {&progress_, mpi::dup(node_.get()), mpi::dup(node_.get()),
                  start_timeout_seconds_});
   auto status = NodeStatus::create(node, {local_rank, world_rank, node_name});
   if (status.ok()) return std::move(status).value();

@@ -16,12 +16,16 @@ struct AddColumnSums {
   Tensor sums;  // f32 [out]
 };
 
-/// Operations of rows.cu.
-using RowKernels = Joined<RowOperations, OperationList<AddBias, AddColumnSums>>;
+/// Operations of rows.cu, which reduce over rows or columns.
+using RowOperations =
+    Joined<NormOperations, CrossEntropyOperations, OperationList<AddBias, AddColumnSums>>;
+/// Operations of elements.cu, which go element by element or over a whole tensor.
+using ElementOperations = Joined<EmbeddingOperations, ActivationOperations, QuantiseOperations,
+                                 ArithmeticOperations, OptimizerOperations>;
 
 /// Own kernels of a list of operations, started by a launcher `L`. Each operation is a
-/// `run(L&, const Operation&)` of device/cuda/kernels/*.cuh; own_operations.cuh defines issue(), and
-/// one .cu for each list instantiates it.
+/// `run(L&, const Operation&)` of device/cuda/kernels/*.cuh; own_operations.cuh defines issue(),
+/// and one .cu for each list instantiates it.
 template <typename L, typename List>
 struct OwnOperations {
   static void issue(L& launcher, typename List::Pointer operation);
@@ -31,14 +35,15 @@ template <typename L, typename One>
 void issue_own(L& launcher, const One& operation) {
   if constexpr (ElementOperations::holds<One>) {
     OwnOperations<L, ElementOperations>::issue(launcher, &operation);
-  } else if constexpr (RowKernels::holds<One>) {
-    OwnOperations<L, RowKernels>::issue(launcher, &operation);
+  } else if constexpr (RowOperations::holds<One>) {
+    OwnOperations<L, RowOperations>::issue(launcher, &operation);
   } else {
     OwnOperations<L, AttentionOperations>::issue(launcher, &operation);
   }
 }
 
-// Sums of `Kernels`; those that are started are left with the launcher. Instantiated by elements.cu.
+// Sums of `Kernels`; those that are started are left with the launcher. Instantiated by
+// elements.cu.
 
 template <typename L>
 double sum_of_squares(L& launcher, const Tensor& x);

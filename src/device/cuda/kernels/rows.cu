@@ -8,6 +8,6 @@
 
 namespace trireme::device::cuda {
 
-template struct OwnOperations<Launcher, RowKernels>;
+template struct OwnOperations<Launcher, RowOperations>;
 
 }  // namespace trireme::device::cuda

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/device/operations/dropout.hpp"
+#include "trireme/device/operations/operation_list.hpp"
+#include "trireme/device/tensor.hpp"
+
+namespace trireme::device {
+
+/// Causal or full attention of grouped heads; fp32 softmax, never a whole score matrix.
+/// Query row i of a sequence sees key rows j <= i + (key length - query length) when causal.
+struct Attention {
+  static constexpr const char* name = "attention_forward";
+  Tensor q;    // [batch, query_seq, heads, head_dim]
+  Tensor k;    // [batch, key_seq, kv_heads, head_dim]
+  Tensor v;    // [batch, key_seq, kv_heads, head_dim]
+  Tensor out;  // [batch, query_seq, heads, head_dim]
+  Tensor lse;  // f32 [batch, heads, query_seq]: log of the sum of exponentials; empty: not kept
+  float scale = 1.0F;
+  bool causal = true;
+  /// Rows are (sequence * total heads + head) * query_seq + query, columns key positions:
+  /// first_row counts sequences, first_column the rank's first head, width all heads.
+  Dropout dropout;
+
+  void operands(auto visit) { operands(visit, Role::output); }
+  /// `results`: role of out and lse, which the backward reads.
+  void operands(auto& visit, Role results) {
+    visit("q", q, Role::input);
+    visit("k", k, Role::input);
+    visit("v", v, Role::input);
+    visit("row_base", dropout.row_base, Role::input);
+    visit("out", out, results);
+    visit("lse", lse, results);
+  }
+};
+
+struct AttentionBackward {
+  static constexpr const char* name = "attention_backward";
+  Attention forward;
+  Tensor d_out;  // like out
+  Tensor dq;     // like q
+  Tensor dk;     // like k
+  Tensor dv;     // like v
+
+  void operands(auto visit) {
+    forward.operands(visit, Role::input);
+    visit("d_out", d_out, Role::input);
+    visit("dq", dq, Role::output);
+    visit("dk", dk, Role::output);
+    visit("dv", dv, Role::output);
+  }
+};
+
+using AttentionOperations = OperationList<Attention, AttentionBackward>;
+
+}  // namespace trireme::device
