@@ -78,6 +78,24 @@ void run(const Accumulate& operation) {
   });
 }
 
+template <>
+void run(const HashBits& operation) {
+  const auto& [x, hash] = operation;
+  const Rows rows(x);
+  std::uint64_t total = 0;
+  with_type(x.dtype(), [&](auto element) {
+    const auto* numbers = data_of<decltype(element)>(x);
+    std::uint64_t index = 0;
+    for (std::int64_t row = 0; row < rows.count(); ++row) {
+      for (std::int64_t c = 0; c < rows.width(); ++c) {
+        total += hash_term(numbers[rows.offset(row) + c], index++);
+      }
+    }
+  });
+  hash.i32()[0] = static_cast<std::int32_t>(total);
+  hash.i32()[1] = static_cast<std::int32_t>(total >> 32U);
+}
+
 double sum_of_squares(const Tensor& x) {
   const Rows rows(x);
   double sum = 0;

@@ -54,6 +54,56 @@ TEST_CASE("copies go between types and strides, rounding to nearest") {
   });
 }
 
+namespace {
+
+std::uint64_t hash_of(Kernels& kernels, const Tensor& x) {
+  TestTensor hash(DType::i32, {2});
+  kernels.issue(HashBits{x, hash});
+  const auto* words = hash.view().i32();
+  return static_cast<std::uint32_t>(words[0]) |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(words[1])) << 32U;
+}
+
+}  // namespace
+
+TEST_CASE("a hash of bits is the published mix, summed over elements") {
+  for_each_backend([](Kernels& kernels) {
+    TestTensor x(DType::f32, {2});
+    kernels.issue(Fill{x, 0.0F});
+    // SplitMix64 from seed 0 begins with these two numbers.
+    CHECK(hash_of(kernels, x) == 0xE220A8397B1DCDAFULL + 0x6E789E6AA1B965F4ULL);
+  });
+}
+
+TEST_CASE("a hash of bits sees one bit, the sign of zero and an exchange, and no stride") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  for_each_backend([&](Kernels& kernels) {
+    TestTensor x(dtype, {37, 1009});
+    TestTensor same(dtype, {37, 1009}, Spread::strided);
+    x.randomise(1);
+    kernels.issue(Copy{x, same});
+    const auto hash = hash_of(kernels, x);
+    CHECK(hash_of(kernels, same) == hash);
+    const auto element = x.view().slice(0, 36, 1).slice(1, 1008, 1);
+    TestTensor kept(dtype, {1, 1});
+    kernels.issue(Copy{element, kept});
+    kernels.issue(Fill{element, 0.0F});
+    const auto with_zero = hash_of(kernels, x);
+    CHECK(with_zero != hash);
+    kernels.issue(Fill{element, -0.0F});
+    CHECK(hash_of(kernels, x) != with_zero);
+    kernels.issue(Copy{kept, element});
+    CHECK(hash_of(kernels, x) == hash);
+    const auto first = x.view().slice(1, 0, 1);
+    const auto second = x.view().slice(1, 1, 1);
+    TestTensor column(dtype, {37, 1});
+    kernels.issue(Copy{first, column});
+    kernels.issue(Copy{second, first});
+    kernels.issue(Copy{column, second});
+    CHECK(hash_of(kernels, x) != hash);
+  });
+}
+
 TEST_CASE("accumulation adds either type into fp32") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   for_each_backend([&](Kernels& kernels) {

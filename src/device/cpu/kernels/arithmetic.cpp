@@ -6,6 +6,9 @@
 #include "device/cpu/runtime/runs.hpp"
 #include "device/cpu/simd/tables.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -39,7 +42,8 @@ void run(Context& context, const Fill& operation) {
     using T = decltype(element);
     for_runs<1>(context, {x}, [&](const auto& offset, std::int64_t count) {
       T* place = data_of<T>(x) + offset[0];
-      if (value == 0.0F) {
+      // Bits of zero; -0 has others.
+      if (std::bit_cast<std::uint32_t>(value) == 0) {
         std::memset(static_cast<void*>(place), 0, static_cast<std::size_t>(count) * sizeof(T));
       } else {
         arithmetic.of(element).fill(place, count, value);
@@ -100,6 +104,36 @@ void run(Context& context, const Accumulate& operation) {
       functions.accumulate(source + offset[0], place + offset[1], count);
     });
   });
+}
+
+template <>
+void run(Context& context, const HashBits& operation) {
+  const auto& [x, hash] = operation;
+  const Rows rows = x.contiguous() ? Rows(x.reshape({x.element_count()})) : Rows(x);
+  // Cuts inside rows, too: most tensors are one row here.
+  constexpr std::int64_t chunk = 16384;
+  const auto chunks_per_row = (rows.width() + chunk - 1) / chunk;
+  std::atomic<std::uint64_t> total{0};
+  with_type(x.dtype(), [&](auto element) {
+    const auto* numbers = data_of<decltype(element)>(x);
+    parallel_for(*context.team, rows.count() * chunks_per_row, 1, [&](Range range) {
+      std::uint64_t part = 0;
+      for (auto index = range.begin; index < range.end; ++index) {
+        const auto row = index / chunks_per_row;
+        const auto begin = index % chunks_per_row * chunk;
+        const auto end = std::min(begin + chunk, rows.width());
+        const auto* from = numbers + rows.offset(row);
+        const auto first = row * rows.width();
+        for (auto c = begin; c < end; ++c) {
+          part += hash_term(from[c], static_cast<std::uint64_t>(first + c));
+        }
+      }
+      // Modulo 2^64 no order changes the sum.
+      total.fetch_add(part, std::memory_order_relaxed);
+    });
+  });
+  hash.i32()[0] = static_cast<std::int32_t>(total.load());
+  hash.i32()[1] = static_cast<std::int32_t>(total.load() >> 32U);
 }
 
 double sum_of_squares(const Context& context, const Tensor& x) {

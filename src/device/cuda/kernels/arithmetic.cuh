@@ -114,6 +114,52 @@ void sum_into(L& launcher, const Tensor& x, const simt::Global<double>& result) 
   launcher.launch("sum_partials", &sum_partials<256>, Grid{1, 256}, partials, chunks, result);
 }
 
+/// partials[block] = what the block's elements add to the hash.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    hash_elements(Matrix<const T> x, std::int64_t count, simt::Global<std::uint64_t> partials) {
+  const auto width = x.rows.width();
+  std::uint64_t total[1] = {0};
+  auto index = simt::block() * simt::threads() + simt::thread();
+  for (; index < count; index += simt::blocks() * simt::threads()) {
+    const auto place = width == count ? Quotient{0, index} : divide(index, width);
+    total[0] += hash_term(x.row(place.whole).load(place.rest), static_cast<std::uint64_t>(index));
+  }
+  block_sums(total);
+  if (simt::thread() == 0) partials.store(simt::block(), total[0]);
+}
+
+/// One block: hash [2] = the sum of all partials, low word first.
+__global__ inline void __launch_bounds__(256)
+    join_hashes(simt::Global<const std::uint64_t> partials, std::int64_t count,
+                simt::Global<std::int32_t> hash) {
+  std::uint64_t total[1] = {0};
+  for (std::int64_t i = simt::thread(); i < count; i += simt::threads()) {
+    total[0] += partials.load(i);
+  }
+  block_sums(total);
+  if (simt::thread() != 0) return;
+  hash.store(0, static_cast<std::int32_t>(total[0]));
+  hash.store(1, static_cast<std::int32_t>(total[0] >> 32U));
+}
+
+template <typename L>
+void run(L& launcher, const HashBits& operation) {
+  const auto& [x, hash] = operation;
+  const auto count = x.element_count();
+  TRIREME_EXPECT(x.contiguous() || count <= largest_dividend,
+                 "a hash over strided rows takes at most 2^32 numbers");
+  const auto grid = grid_for(launcher, count, 1024, 256);
+  const auto partials = launcher.template workspace<std::uint64_t>(grid.blocks);
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    launcher.launch("hash_elements", &hash_elements<T>, grid,
+                    matrix_of<const T>(launcher, as_run(x, x.contiguous())), count, partials);
+  });
+  launcher.launch("join_hashes", &join_hashes, Grid{1, 256}, partials, grid.blocks,
+                  simt::Global<std::int32_t>(hash.i32()));
+}
+
 template <bool squares, typename L>
 double sum_of(L& launcher, const Tensor& x) {
   auto result = launcher.template workspace<double>(1);
