@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder's entries whose names begin so, sorted: the order in a folder is nobody's.
+/// Entries of the folder whose names begin so, sorted: a folder's own order is arbitrary.
 std::vector<fs::path> entries_of(const fs::path& folder, std::string_view beginning = {}) {
   std::vector<fs::path> entries;
   std::error_code error;

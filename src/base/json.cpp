@@ -84,7 +84,8 @@ class Builder : public nlohmann::json_sax<Json> {
     open_.pop_back();
     return true;
   }
-  /// Where the value lies until its container gets a sibling, by when the value is complete.
+  /// Appends the value. Its address is good until its container gets a sibling; by then the value
+  /// is complete.
   Json* place(Json value) {
     if (open_.empty()) {
       root_ = std::move(value);

@@ -34,7 +34,7 @@ State& state() {
 constexpr std::array<const char*, 4> names{"debug", "info", "warning", "error"};
 constexpr std::array<const char*, 4> colours{"\033[2m", "", "\033[33m", "\033[31m"};
 
-/// For people at a terminal, who know the day and where they are.
+/// Local time without the date, for people at a terminal.
 std::string local_time(const timespec& now) {
   tm parts{};
   localtime_r(&now.tv_sec, &parts);
@@ -43,7 +43,8 @@ std::string local_time(const timespec& now) {
   return format("{}.{:03}", std::string_view(text.data(), length), now.tv_nsec / 1'000'000);
 }
 
-/// One write call per line, so that lines of several ranks do not mix. Whether all was taken.
+/// Writes a line with one call, so that lines of several ranks do not mix. False if not all was
+/// taken.
 bool emit(int descriptor, std::string_view line) {
   while (!line.empty()) {
     const auto count = ::write(descriptor, line.data(), line.size());
@@ -54,9 +55,9 @@ bool emit(int descriptor, std::string_view line) {
   return true;
 }
 
-/// Into the rank's file, where there is room.
+/// Writes to the rank's file.
 void emit_to_file(State& log, const std::string& line) {
-  // What was taken of the line before must not run into this one.
+  // The torn part of the line before must not run into this one.
   const bool taken = emit(log.file, log.torn ? "\n" + line : line);
   if (!taken && !log.torn) {
     emit(STDERR_FILENO, format("cannot write to log '{}': {}; lines are missing there\n",

@@ -55,7 +55,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 std::vector<int> divisors(int number) {
   std::vector<int> found;
-  std::vector<int> partners;  // of those below the square root, descending
+  std::vector<int> partners;  // quotients of those below the square root, descending
   for (int candidate = 1; candidate <= number / candidate; ++candidate) {
     if (number % candidate != 0) continue;
     found.push_back(candidate);

@@ -113,7 +113,7 @@ Result<File> listen_at(SocketAddress& address) {
 Result<File> accept_one(const File& listener) {
   const int raw = ::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (raw >= 0) return File::adopt(raw);
-  // A caller that hung up before it was answered is nobody.
+  // A caller that hung up before it was answered counts as none.
   if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return File{};
   return failed("cannot accept a connection", errno);
 }

@@ -50,7 +50,8 @@ void Checker::arrangement() {
 
 void Checker::lengths() {
   const auto sequence = options_.train.sequence_length;
-  // A default is nobody's wish: who asks a model for answers has no sequence; training refuses it.
+  // The default is exempt: generation has no training sequence, and training refuses a default that
+  // is too long.
   if (config_.given("train.sequence_length") &&
       sequence > options_.model.max_position_embeddings.value_or(sequence)) {
     mistake(

@@ -28,7 +28,7 @@ constexpr std::size_t max_files = 256;
 /// Reading stops after so many mistakes: this is not a configuration file.
 constexpr std::size_t max_mistakes = 20;
 
-/// What Boost makes of one line.
+/// Result of Boost's parser for one line.
 struct ParsedLine {
   /// Empty for blanks, comments and section headers.
   std::vector<options::option> found;
@@ -52,8 +52,8 @@ ParsedLine parse_line(const std::string& section, const std::string& line) {
   return {std::move(parsed), std::move(name)};
 }
 
-/// What other trainers write configurations in, if a line that cannot be read is of that: "YAML",
-/// "JSON"; else null.
+/// Language that other trainers write configurations in, if a line that cannot be read is of that:
+/// "YAML", "JSON"; else null.
 const char* other_language(const std::filesystem::path& path, std::string_view statement) {
   const auto extension = base::lower_case(path.extension().string());
   if (extension == ".json" || statement.starts_with('{')) return "JSON";
@@ -79,9 +79,9 @@ class Reader {
     std::string section;
     /// First line of each key, to tell repetitions.
     std::map<std::string, int> lines = {};
-    /// A run wrote it, with the origin of each value as a comment behind it.
+    /// True for a file that a run wrote, with the origin of each value as a comment behind it.
     bool keeps_origins = false;
-    /// It is of another language: one mistake says so for all of its lines.
+    /// True for a file of another language: one mistake stands for all of its lines.
     bool abandoned = false;
   };
 
@@ -197,7 +197,7 @@ void Reader::refuse_line(Open& file, std::string_view statement, const std::stri
     const auto name = base::trimmed(statement.substr(1, statement.find(']') - 1));
     mistake(format("{}{} is no section header (a name between two brackets); write [{}]", place,
                    schema::quoted_if_odd(statement), base::printable(name)));
-    // What follows is meant to stand in it.
+    // The lines that follow are meant to stand in that section.
     file.section = name;
     return;
   }

@@ -16,11 +16,11 @@ struct Assignment {
   std::string name;
   std::string text;
   Origin origin;
-  /// In a run's resolved configuration: the origin that the value had there, as text.
+  /// Origin, as text, that a run's resolved configuration recorded for the value.
   std::string recorded = {};
 };
 
-/// What a file (with all that it includes) says, in order, and what is wrong with how it says it.
+/// Assignments of a file (with all that it includes), in order, and its mistakes of form.
 struct FileContents {
   std::vector<Assignment> assignments;
   /// "a.conf:3: problem (why); fix".

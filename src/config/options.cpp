@@ -16,7 +16,7 @@ namespace {
 
 using base::format;
 
-/// What each choice of a key means.
+/// Enumerators of a key's choices.
 template <typename Enum>
 using Meanings = std::initializer_list<std::pair<std::string_view, Enum>>;
 

@@ -19,8 +19,8 @@ using base::format;
 /// Lays the sources over the defaults, weakest first, and gathers what is wrong.
 class Resolver {
  public:
-  /// Of values in a run's resolved configuration: the places in that file, or what the run wrote
-  /// down.
+  /// Origins of values in a run's resolved configuration: the places in that file, or what the run
+  /// recorded.
   enum class Origins { places, recorded };
 
   static base::Result<Config> resolve(const Sources& sources, Origins origins);
@@ -33,7 +33,7 @@ class Resolver {
   void add_environment(const base::Environment& environment);
   void add_setting(const std::string& setting);
   base::Result<Config> finish();
-  /// `place` is how errors call the source of this assignment.
+  /// Sets a value; `place` names the source of this assignment in errors.
   void assign(const Assignment& assignment, const std::string& place);
 
   Config config_;
@@ -141,7 +141,7 @@ base::Result<Config> resolve_as_recorded(const Sources& sources) {
 
 namespace {
 
-/// Whether two texts mean another value; texts that mean none differ as texts.
+/// True if two texts mean different values; texts without a value are compared as texts.
 bool differs(const schema::Key& key, const std::string& first, const std::string& second) {
   const auto one = schema::parse_value(key, first);
   const auto other = schema::parse_value(key, second);
@@ -151,7 +151,7 @@ bool differs(const schema::Key& key, const std::string& first, const std::string
 }  // namespace
 
 std::vector<Difference> replaced_values(std::span<const std::filesystem::path> files) {
-  // By key: what the files so far say.
+  // Assignments of the files so far, by key.
   std::map<std::string, Assignment> standing;
   std::vector<Difference> replaced;
   for (const auto& file : files) {

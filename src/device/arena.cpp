@@ -13,7 +13,7 @@
 namespace trireme::device {
 namespace {
 
-/// Where measuring arenas pretend to begin: never null, never mapped.
+/// Base address of measuring arenas: never null, never mapped.
 constexpr std::uintptr_t nowhere = 4096;
 
 constexpr std::size_t rounded(std::size_t bytes) {
@@ -108,7 +108,7 @@ Tensor Arena::allocate(DType dtype, std::initializer_list<std::int64_t> shape) {
 
 Tensor Arena::whole() const {
   if (capacity_bytes_ == 0) return {};
-  // Of what has elements of one byte.
+  // Any type with elements of one byte will do.
   return {block_, DType::e4m3, {static_cast<std::int64_t>(capacity_bytes_)}};
 }
 

@@ -12,7 +12,8 @@ namespace trireme::device {
 /// none, or own kernels were asked for. `reason`: why it does not compute.
 AttentionText text_of_attention(const AttentionChoice& choice, const std::string& library,
                                 const std::optional<cudnn::Reason>& reason);
-/// Of heads that own kernels do not take, if cuDNN has this reason; none: it was not asked for.
+/// Text about heads that own kernels do not take, if cuDNN has this reason; none: it was not asked
+/// for.
 std::string text_of_no_kernel(std::int64_t head_dim, const cudnn::Reason& reason);
 
 }  // namespace trireme::device

@@ -8,15 +8,15 @@ namespace trireme::device {
 namespace {
 
 struct Row {
-  /// All of these are words of the name; the first row that fits counts. An empty one fits always.
+  /// Words that the name must all hold; the first row that fits counts. An empty one always fits.
   std::array<std::string_view, 2> words;
   double bf16 = 0;
-  /// Without TF32.
+  /// Peak without TF32.
   double fp32 = 0;
 };
 
-/// From NVIDIA's data sheets, without sparsity. scripts/python/gpu_check has the same words and
-/// bf16 figures; a test compares.
+/// Figures of NVIDIA's data sheets, without sparsity. scripts/python/gpu_check has the same words
+/// and bf16 figures; a test compares.
 constexpr std::array rows{
     Row{{"GB200", ""}, 2500e12, 80e12},     Row{{"B200", ""}, 2250e12, 75e12},
     Row{{"H200", "NVL"}, 835.5e12, 60e12},  Row{{"H200", ""}, 989.4e12, 66.9e12},
@@ -30,7 +30,7 @@ constexpr std::array rows{
     Row{{"A10", ""}, 125e12, 31.2e12},
 };
 
-/// Whether `word` stands in the name between blanks or dashes: A10 is no A100.
+/// True if `word` stands in the name between blanks or dashes: A10 is no A100.
 bool has_word(std::string_view name, std::string_view word) {
   constexpr std::string_view between = " -";
   while (!name.empty()) {

@@ -57,7 +57,7 @@ class HostDevice final : public Device {
   std::unique_ptr<Stopwatch> stopwatch() override { return std::make_unique<HostStopwatch>(); }
 };
 
-/// How a watched wait passes its time: it looks without a break, then every now and then.
+/// Intervals of a watched wait: polling without a break for `busy`, then once in every `nap`.
 constexpr std::chrono::microseconds busy{200};
 constexpr std::chrono::microseconds nap{50};
 
@@ -95,7 +95,7 @@ void Device::await(Event::Point& point) {
   }
   const auto begin = std::chrono::steady_clock::now();
   while (!point.passed()) {
-    // By index: what a watcher does may end another.
+    // An index, not an iterator: a watcher's action may remove another.
     for (std::size_t i = 0; i < watchers_.size(); ++i) {
       if (i == 0 || watchers_[i] != watchers_[i - 1]) watchers_[i]->look();
     }
@@ -140,7 +140,7 @@ Tensor HostMirror::of(const Tensor& x) {
 }
 
 void HostMirror::fetch() {
-  // Of what is already done: a copy to memory that is not pinned may block unwatched.
+  // The copies begin when the work is done: one to memory that is not pinned may block unwatched.
   device_.synchronize();
   for (const auto& pair : pairs_) device_.copy_out(pair.there, pair.here.raw());
   device_.synchronize();

@@ -35,14 +35,15 @@ class Rows {
   std::size_t levels() const { return levels_; }
   std::int64_t level_length(std::size_t level) const { return dims_[level]; }
   std::int64_t level_stride(std::size_t level) const { return strides_[level]; }
-  /// Does every row begin a multiple of `elements` after the first?
+  /// True if every row begins a multiple of `elements` after the first.
   bool spaced_by_multiples_of(std::int64_t elements) const {
     for (std::size_t index = 0; index < levels_; ++index) {
       if (strides_[index] % elements != 0) return false;
     }
     return true;
   }
-  /// One stride between all neighbouring rows; the row count does not matter when it is one.
+  /// True if one stride separates all neighbouring rows; the row count does not matter when it is
+  /// one.
   bool evenly_spaced() const { return levels_ <= 1; }
   std::int64_t stride() const { return levels_ == 0 ? width_ : strides_[0]; }
 
@@ -62,7 +63,7 @@ class Rows {
   std::int64_t count_ = 0;
   std::int64_t width_ = 0;
   std::size_t levels_ = 0;
-  /// Innermost first.
+  /// Lengths of the merged dimensions, innermost first.
   std::array<std::int64_t, Tensor::max_rank> dims_{};
   std::array<std::int64_t, Tensor::max_rank> strides_{};
 };

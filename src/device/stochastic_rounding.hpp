@@ -19,7 +19,7 @@ using RoundingWords = std::array<std::uint32_t, 4>;
 constexpr RoundingWords rounding_words(const StochasticRounding& rounding, std::int64_t group) {
   return base::philox(rounding.seed, rounding.stream, static_cast<std::uint64_t>(group));
 }
-/// Those of one of them. Chosen, not indexed: on a GPU an index that is no constant would move the
+/// Bits of one of them. Chosen, not indexed: on a GPU an index that is no constant would move the
 /// words out of registers.
 constexpr std::uint32_t rounding_bits(const RoundingWords& words, std::int64_t which) {
   const auto low = which < 2 ? words[0] : words[1];
@@ -28,10 +28,10 @@ constexpr std::uint32_t rounding_bits(const RoundingWords& words, std::int64_t w
   return which % 2 == 0 ? word & 0xFFFFU : word >> 16;
 }
 
-/// Where an element of a run lies in its tensor.
+/// Position of an element of a run in its tensor.
 struct RoundingPlace {
   std::int64_t number = 0;
-  /// Elements of its row of the box from it on, itself among them: their numbers follow.
+  /// Elements from it to the end of its row of the box, itself among them: their numbers follow.
   std::int64_t left = 0;
 };
 constexpr RoundingPlace place_of(const StochasticRounding& rounding, std::int64_t index) {

@@ -13,7 +13,7 @@ namespace trireme::model {
 using device::Tensor;
 
 struct DecoderStage::Parts {
-  /// Its rows are those of the step at hand, as one sequence.
+  /// Context whose rows are those of the step at hand, as one sequence.
   StageContext context;
   Chunk::Role role;
   RotaryTables rotary;

@@ -38,8 +38,9 @@ void initialise_part(const Parameter& parameter, const ShardPiece& piece, std::u
   }
 }
 
-/// The same by all CPUs that this thread may use: a normal number takes some 40 ns, a minute for a
-/// model of 1.5 billion. Each element's number depends on its place alone, not on who computes it.
+/// Initialises by all CPUs that this thread may use: a normal number takes some 40 ns, a minute for
+/// a model of 1.5 billion. Each element's number depends on its place alone, not on who computes
+/// it.
 void initialise_piece(const Parameter& parameter, const ShardPiece& piece, std::uint64_t seed,
                       layout::FlatRange part, float* out) {
   constexpr std::int64_t worth_a_thread = std::int64_t{1} << 18;

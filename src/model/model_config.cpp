@@ -132,7 +132,7 @@ base::Status check(const ModelConfig& config) {
       {"head_dim", config.head_dim},
       {"max_position_embeddings", config.max_position_embeddings},
   };
-  // Beyond this, byte counts of one tensor would leave 64 bits.
+  // Larger sizes would let byte counts of one tensor exceed 64 bits.
   constexpr std::int64_t largest = std::int64_t{1} << 28;
   for (const auto& [key, value] : sizes) {
     if (value < 1 || value > largest) {
@@ -184,8 +184,8 @@ std::int64_t parameter_count(const ModelConfig& config) {
 
 namespace {
 
-/// Of the matrices that enter products. Rows of other tables are looked up; a tied table is the
-/// head's matrix, too.
+/// Parameters of the matrices that enter GEMMs. Rows of other tables are looked up; a tied table is
+/// the head's matrix, too.
 std::int64_t matmul_parameter_count(const ModelConfig& config) {
   std::int64_t count = config.tie_word_embeddings ? config.vocab_size * config.hidden_size : 0;
   for (const auto& parameter : parameters(config)) {

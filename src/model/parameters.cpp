@@ -12,7 +12,7 @@ namespace {
 using layout::Axis;
 using layout::Cut;
 
-/// Collects the list; knows the defaults that most parameters share.
+/// Builder of the list, with the defaults that most parameters share.
 class ListBuilder {
  public:
   explicit ListBuilder(const ModelConfig& config) : config_(config) {}

@@ -12,7 +12,7 @@ namespace trireme::model {
 
 using device::Tensor;
 
-/// What one micro-batch leaves in the chunk between forward and backward.
+/// Tensors of one micro-batch that the chunk keeps between forward and backward.
 struct Slot {
   /// boundary[l]: input of layer l; the first is the caller's unless this chunk embeds. The last
   /// chunk has one more: the head's input.

@@ -135,7 +135,8 @@ void StageParameters::order_and_place(int shards, std::int64_t bucket_elements) 
   first_deferred_bucket_ = flat_.buckets.size();
   flat_ = concatenated(flat_, laid_out(sizes[1]));
   first_tied_bucket_ = flat_.buckets.size();
-  // Alone, so that its bucket has the same shards on both stages that hold it.
+  // The tied table is laid out alone, so that its bucket has the same shards on both stages that
+  // hold it.
   flat_ = concatenated(flat_, laid_out(sizes[2]));
   for (std::size_t index = 0; index < fused_parameters_.size(); ++index) {
     auto& fused = fused_parameters_[index];

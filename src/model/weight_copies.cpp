@@ -12,7 +12,7 @@ namespace trireme::model {
 
 KeptCopies::KeptCopies(const StageParameters& stage, device::Arena& arena) {
   for (const auto& fused : stage.fused_parameters()) {
-    // All matrices of layers are factors of products.
+    // All matrices of layers are operands of GEMMs.
     if (fused.place.kind != Place::Kind::layer || fused.columns == 0) continue;
     copies_[fused.name] = {stage.parameter(fused.name),
                            {arena.allocate(device::DType::e4m3, {fused.rows, fused.columns}),

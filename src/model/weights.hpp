@@ -22,7 +22,7 @@ inline Matrix matrix(const StageParameters& stage, const std::string& name) {
           stage.gradient(name + ".weight"), stage.gradient(name + ".bias")};
 }
 
-/// One that a layer's product reads.
+/// Matrix that a layer's GEMM reads.
 inline Matrix factor(const StageContext& context, const StageParameters& stage,
                      const std::string& name) {
   auto factor = matrix(stage, name);

@@ -30,7 +30,7 @@ const char* precision_of(const engine::EngineOptions& options) {
   return options.linear_forward == model::LinearForward::e4m3 ? "fp8" : device::name(options.dtype);
 }
 
-/// Nothing where layers multiply what lies there anyhow.
+/// Text about kept weight copies; empty where layers multiply the stored weights themselves.
 std::string weight_copies_in_words(const engine::EngineOptions& options) {
   if (options.linear_forward != model::LinearForward::e4m3) return {};
   switch (options.weight_copies) {
@@ -67,7 +67,7 @@ std::string run_in_words(const MemoryPlan& plan) {
   return text;
 }
 
-/// Rows of neighbours that need the same.
+/// Table of ranks; neighbours with equal needs share a row.
 std::string table(const MemoryPlan& plan) {
   std::string text = heading();
   for (std::size_t begin = 0; begin < plan.ranks.size();) {
@@ -92,7 +92,8 @@ std::string libraries_text(const MemoryPlan& plan) {
   return text + "and the driver's context, which a run measures\n";
 }
 
-/// What the arenas do not hold, because it does not depend on the run or is another's to choose.
+/// Memory that the arenas do not hold, because it does not depend on the run or is another's to
+/// choose.
 std::vector<std::string> not_counted(const MemoryPlan& plan) {
   std::vector<std::string> parts{
       "exchange buffers of process groups (shared memory: 1.5 MiB for each rank of a group; "

@@ -22,7 +22,7 @@ inline Range counts_from(double minimum) {
 inline Range between(double minimum, double maximum) {
   return {.minimum = minimum, .maximum = maximum};
 }
-/// A probability or decay: 1 itself would never forget.
+/// Range of a probability or a decay: with a decay of 1 old values would never fade.
 inline Range from_0_below_1() {
   return {.minimum = 0, .maximum = 1, .below = true};
 }

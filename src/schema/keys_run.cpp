@@ -79,7 +79,7 @@ std::vector<Key> checkpoint_keys() {
 
 namespace {
 
-/// Where ranks go.
+/// Keys of the placement of ranks.
 std::vector<Key> place_keys() {
   Key binding{.section = "run",
               .name = "binding",
@@ -103,7 +103,7 @@ std::vector<Key> place_keys() {
   return {binding, order};
 }
 
-/// How a run deals with the job around it.
+/// Keys of the run's use of the surrounding job.
 std::vector<Key> job_keys() {
   Key job_comment{.section = "run",
                   .name = "job_comment",

@@ -30,7 +30,7 @@ constexpr std::array<Section, 9> section_table{{
     {"run", "What the run is called and where it is kept."},
 }};
 
-/// What other trainers call the same thing. They are only suggested, never accepted.
+/// Names that other trainers give to the same thing. They are only suggested, never accepted.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 34> foreign_names{{
     {"tp", "parallel.tensor"},
     {"tensor_parallel", "parallel.tensor"},

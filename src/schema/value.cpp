@@ -93,7 +93,7 @@ Result<Value> parse_flag(const Key& key, std::string_view text) {
   return value_failure(key, text, "is neither true nor false", range_fix(key));
 }
 
-/// What other trainers call the same choice. They are only suggested, never accepted.
+/// Names that other trainers give to the same choice. They are only suggested, never accepted.
 constexpr std::pair<std::string_view, std::string_view> foreign_choices[] = {
     {"gpu", "cuda"},        {"nvidia", "cuda"},  {"bfloat16", "bf16"},
     {"bf16-mixed", "bf16"}, {"float32", "fp32"}, {"float", "fp32"},

@@ -11,12 +11,13 @@ namespace trireme::base {
 
 }  // namespace trireme::base
 
-/// What the caller owes. A breach is a defect of Trireme and ends in ExitCode::internal.
+/// Precondition, which the caller must meet. A breach is a defect of Trireme and ends in
+/// ExitCode::internal.
 #define TRIREME_EXPECT(condition, text) \
   ((condition) ? static_cast<void>(0)   \
                : ::trireme::base::contract_broken("expected", #condition, (text)))
 
-/// What the callee promises.
+/// Postcondition, which the callee must meet.
 #define TRIREME_ENSURE(condition, text) \
   ((condition) ? static_cast<void>(0)   \
                : ::trireme::base::contract_broken("ensured", #condition, (text)))

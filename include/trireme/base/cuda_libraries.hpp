@@ -23,7 +23,7 @@ std::vector<std::string> places_of_cuda_library(std::string_view file,
                                                 const Environment& environment,
                                                 const std::filesystem::path& system_root);
 
-/// By the environment of this process, which the loader of libraries looks into as well.
+/// Names for dlopen with the environment of this process, which the dynamic loader reads as well.
 std::vector<std::string> places_of_cuda_library(std::string_view file);
 
 /// A library that is opened when it is wanted, not linked. Never closed: those of CUDA keep threads

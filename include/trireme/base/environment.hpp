@@ -16,7 +16,7 @@ class Environment {
   explicit Environment(std::map<std::string, std::string, std::less<>> variables)
       : variables_(std::move(variables)) {}
 
-  /// From a null-terminated array of "NAME=value" (the third argument of main).
+  /// Copy of a null-terminated array of "NAME=value" (the third argument of main).
   static Environment capture(const char* const* entries);
 
   std::optional<std::string> get(std::string_view name) const;

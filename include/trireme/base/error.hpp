@@ -21,7 +21,7 @@ class Error : public std::runtime_error {
       : Error(failure.code, failure.text, where) {}
 
   ExitCode code() const { return code_; }
-  /// Where in our source the failing call stands.
+  /// Place of the failing call in the source.
   const std::source_location& where() const { return where_; }
 
  private:

@@ -3,7 +3,7 @@
 
 namespace trireme::base {
 
-/// How a run ends. These numbers are API: batch scripts and schedulers act on them.
+/// Exit code of a run. These numbers are API: batch scripts and schedulers act on them.
 enum class ExitCode : int {
   done = 0,
   usage = 2,       ///< command line, configuration, environment

@@ -3,7 +3,7 @@
 
 namespace trireme::base {
 
-/// Whether fsync of a folder failed because the file system has no such thing (SMB, some FUSE).
+/// True if fsync of a folder failed because the file system does not support it (SMB, some FUSE).
 /// Nothing more can be done there, and files themselves are synced.
 bool lacks_folder_sync(int error_number);
 

@@ -12,7 +12,8 @@ namespace trireme::base::log {
 
 enum class Level { debug, info, warning, error };
 
-/// Who speaks. Set once at start-up, before threads; until then this is "rank 0 of 1".
+/// Rank and node that each line names. Set once at start-up, before threads; until then this is
+/// "rank 0 of 1".
 struct Identity {
   int rank = 0;
   int world_size = 1;
@@ -34,7 +35,7 @@ const Settings& settings();
 /// One line: time, level, r0003/0064, node, room, message. Thread-safe.
 void write(Level level, std::string_view room, std::string_view message);
 
-/// Once for what all ranks do alike: only rank 0 prints on stderr; each rank's file has it.
+/// One line for what all ranks do alike: only rank 0 prints it on stderr; each rank's file has it.
 void write_once(Level level, std::string_view room, std::string_view message);
 
 template <typename... Arguments>
@@ -52,7 +53,7 @@ void warning(std::string_view room, format_string<Arguments...> text, Arguments&
   write_once(Level::warning, room, format(text, std::forward<Arguments>(arguments)...));
 }
 
-/// For what only this rank sees.
+/// Lines about what only this rank sees.
 namespace local {
 template <typename... Arguments>
 void debug(std::string_view room, format_string<Arguments...> text, Arguments&&... arguments) {

@@ -5,7 +5,7 @@
 
 namespace trireme::base::log {
 
-/// Into this rank's file alone, where it has one: for what another rank says aloud for all.
+/// Writes to this rank's file alone, if it has one: for a message that another rank prints for all.
 void write_to_file(Level level, std::string_view room, std::string_view message);
 
 }  // namespace trireme::base::log

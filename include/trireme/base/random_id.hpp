@@ -5,7 +5,7 @@
 
 namespace trireme::base {
 
-/// 32 hexadecimal digits that nobody else has.
+/// Unique id of 32 hexadecimal digits.
 std::string random_id();
 
 }  // namespace trireme::base

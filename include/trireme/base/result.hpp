@@ -11,7 +11,7 @@
 
 namespace trireme::base {
 
-/// What the user or the site got wrong: "problem (why it matters); what to do".
+/// Mistake of the user or the site: "problem (why it matters); what to do".
 struct Failure {
   ExitCode code = ExitCode::usage;
   std::string text;

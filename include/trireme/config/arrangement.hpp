@@ -6,8 +6,8 @@
 
 namespace trireme::config {
 
-/// What the keys say of the arrangement of ranks. The world size is not among them, and what is
-/// `auto` is not known here.
+/// Arrangement of ranks that the keys give. The world size is not among them, and what is `auto` is
+/// not known here.
 layout::ParallelArrangement arrangement(const Options& options);
 
 /// Quantities as errors about keys cite them: "parallel.tensor = 3 (a.conf:4)". The configuration

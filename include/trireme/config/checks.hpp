@@ -6,9 +6,9 @@
 
 namespace trireme::config {
 
-/// Do the values fit together? Only what needs no machine and no file is asked here: shapes of
-/// the model are checked where the model is made, degrees against the world size where the mesh
-/// is made. The failure lists every mistake, one a line. Config::resolve() has called it.
+/// Checks that the values fit together. Only what needs no machine and no file is checked here:
+/// shapes of the model are checked where the model is made, degrees against the world size where
+/// the mesh is made. The failure lists every mistake, one a line. Config::resolve() has called it.
 base::Status check(const Config& config);
 
 }  // namespace trireme::config

@@ -23,8 +23,8 @@ struct Launched {
   std::string origin;
 };
 
-/// Where values come from, weakest first: default < files from left to right < the launch <
-/// environment TRIREME_SECTION__KEY < settings "section.key=value" (a later one wins).
+/// Sources of values, weakest first: default < files from left to right < the launch < environment
+/// TRIREME_SECTION__KEY < settings "section.key=value" (a later one wins).
 struct Sources {
   std::vector<std::filesystem::path> files;
   base::Environment environment;
@@ -32,13 +32,13 @@ struct Sources {
   std::vector<Launched> launched = {};
 };
 
-/// Where one value comes from.
+/// Source of one value.
 struct Origin {
   enum class Kind { standard, file, launch, environment, command_line, program };
   Kind kind = Kind::standard;
   /// Path, what launched, name of the variable, or what the program says of itself.
   std::string where;
-  /// In a file, from 1.
+  /// Line of the file, from 1.
   int line = 0;
 
   static Origin program(std::string who) { return {Kind::program, std::move(who), 0}; }
@@ -52,7 +52,7 @@ struct Origin {
 /// what goes by a key's name is for people. Asking for an unknown key breaks a contract.
 class Config {
  public:
-  /// Everything at its default.
+  /// Configuration of defaults.
   Config();
   /// Reads all sources and checks values and their agreement (checks.hpp). The failure lists
   /// every mistake found, one a line: "origin: key = value problem (why); fix".
@@ -60,9 +60,9 @@ class Config {
 
   const Options& options() const { return options_; }
 
-  /// Is the value `auto`? False for keys that cannot be.
+  /// True if the value is `auto`. False for keys that cannot be.
   bool automatic(std::string_view key) const;
-  /// Was it set by any source? (It may still equal the default.)
+  /// True if any source set it. (It may still equal the default.)
   bool given(std::string_view key) const;
   const Origin& origin(std::string_view key) const;
   const schema::Value& value(std::string_view key) const;
@@ -84,7 +84,7 @@ class Config {
   /// Digest of the values of some sections only.
   std::uint64_t fingerprint_of_sections(std::span<const std::string_view> names) const;
 
-  /// Same values; origins do not count.
+  /// Equality of values; origins do not count.
   bool operator==(const Config& other) const;
 
  private:
@@ -95,9 +95,9 @@ class Config {
   friend class Resolver;
 
   const Entry& entry(std::string_view key) const;
-  /// In the order of schema::keys().
+  /// Entries in the order of schema::keys().
   std::vector<Entry> entries_;
-  /// Of these entries.
+  /// Typed values of these entries.
   Options options_;
 };
 

@@ -19,10 +19,10 @@ class Config;
 enum class Architecture { gpt2, llama, qwen3 };
 /// `none` is the key's "default".
 enum class RopeType { none, linear, llama3 };
-/// What forward throws away and backward computes again.
+/// Activations that forward discards and backward computes again.
 enum class Recompute {
   none,
-  selective,  ///< what attention keeps of itself
+  selective,  ///< attention's own activations
   full        ///< all but a layer's input
 };
 enum class UpdateRule { adamw, sgd };

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-/// What files of a configuration tell beside their values.
+/// Facts about the files of a configuration besides their values.
 namespace trireme::config {
 
 /// The file of a run directory that holds its resolved configuration.

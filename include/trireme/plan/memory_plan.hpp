@@ -17,34 +17,34 @@ namespace trireme::plan {
 
 struct RankMemory {
   base::Rank rank;
-  /// What a training run takes at most, by purpose: to the byte, not an estimate.
+  /// Largest memory of a training run, by purpose: to the byte, not an estimate.
   engine::MemoryUse bytes{};
 };
 
-/// What a configuration means on so many ranks, worked out without any of them.
+/// Meaning of a configuration on so many ranks, computed without any of them.
 struct MemoryPlan {
-  /// Of rank 0: model, mesh, schedule and batches are those of every rank.
+  /// Options of rank 0: model, mesh, schedule and batches are those of every rank.
   engine::EngineOptions options;
-  /// Of the whole model; a tied table counts once.
+  /// Parameters of the whole model; a tied table counts once.
   std::int64_t parameter_count = 0;
   std::int64_t tokens_per_step = 0;
   /// Idle share of a step when a backward takes as long as two forwards, stages are equal and
   /// messages take no time.
   double bubble_fraction = 0;
-  /// Ascending.
+  /// Ranks measured, ascending.
   std::vector<RankMemory> ranks;
-  /// Beside all that, on every rank's GPU, at most; empty on CPUs. The driver's context comes on
-  /// top: its size is the driver's affair, and known only on a GPU.
+  /// Largest memory of libraries, in addition to all that, on every rank's GPU; empty on CPUs. The
+  /// driver's context comes on top: the driver decides its size, which is known only on a GPU.
   std::vector<device::LibraryMemory> libraries;
 
-  /// What a run's start will say of attention on GPUs, supposed that they are of the Hopper
+  /// Text about attention that a run's start will log on GPUs, supposed that they are of the Hopper
   /// generation and have cuDNN; nothing on CPUs.
   std::optional<device::AttentionText> attention;
 
   const RankMemory& largest() const;
 };
 
-/// Which ranks to measure: all, or one.
+/// Ranks to measure: all, or one.
 struct Ranks {
   std::optional<base::Rank> only = std::nullopt;
 };
@@ -55,8 +55,8 @@ struct Ranks {
 base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::ModelConfig& model,
                                      int world_size, const Ranks& ranks = {});
 
-/// For people: the run in words, then a table of ranks by purpose; neighbours with the same row
-/// share it.
+/// Text for people: the run in words, then a table of ranks by purpose; neighbours with the same
+/// row share it.
 std::string text(const MemoryPlan& plan);
 
 /// {"architecture", "parameters", "world_size", "mesh": {"pp": ..}, "schedule", "virtual_stages",

@@ -9,7 +9,7 @@
 
 namespace trireme::schema {
 
-/// What a key's value may be. Each has one C++ type in `Value` (value.hpp).
+/// Kind of a key's value. Each has one C++ type in `Value` (value.hpp).
 enum class Type {
   integer,         ///< whole number, int64
   real,            ///< finite decimal number, double
@@ -26,12 +26,12 @@ enum class Type {
 /// "integer", "list of text", ...: for people.
 std::string_view name(Type type);
 
-/// What a change of a key means for a run that resumes from a checkpoint of another value.
+/// Effect of a changed key on a run that resumes from a checkpoint of another value.
 enum class Concern {
   model,     ///< another model: the checkpoint does not fit
   training,  ///< other numbers from here on
   layout,    ///< other places for the same numbers
-  running,   ///< how the run is kept, shown, timed
+  running,   ///< storage, display, timing of the run
 };
 std::string_view name(Concern concern);
 
@@ -52,13 +52,13 @@ struct Key {
   std::string_view name = {};
   Type type = Type::text;
   Concern concern = Concern::running;
-  /// As in a file; parsed by the same code. "auto" needs an `auto_rule`.
+  /// Default as a file would write it; parsed by the same code. "auto" needs an `auto_rule`.
   std::string_view default_text = {};
-  /// Of the value: "steps", "tokens", "FLOP/s"; empty where there is none.
+  /// Unit of the value: "steps", "tokens", "FLOP/s"; empty if it has none.
   std::string_view unit = {};
   Range range = {};
   std::vector<std::string_view> choices = {};
-  /// Not empty: the value may be `auto`, and this says what it then becomes.
+  /// Rule for the value `auto`: what it becomes. Empty if the value may not be `auto`.
   std::string_view auto_rule = {};
   /// Sentences. The first clause says what the key is; errors quote it.
   std::string_view documentation = {};
@@ -80,7 +80,7 @@ struct Section {
 std::span<const Section> sections();
 std::span<const Key> keys();
 
-/// By full name; null when there is none.
+/// Key of this full name; null when there is none.
 const Key* find_key(std::string_view full_name);
 
 /// "; did you mean 'train.steps'?" or nothing: knows misspellings, forgotten and wrong sections,

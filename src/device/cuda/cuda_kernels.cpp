@@ -31,7 +31,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher, cuda::LinearGe
   const char* name() const override { return "cuda"; }
   Device& device() override { return device_; }
   std::string libraries() const override {
-    // 130002 is 13.0.2.
+    // Version as an integer: 130002 is 13.0.2.
     const auto version = cublaslt_.version();
     const auto& attention = attention_->library();
     return base::format("products by cuBLASLt {}.{}.{}{}{}", version / 10000, version / 100 % 100,
@@ -46,7 +46,7 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher, cuda::LinearGe
             {"own kernels", launcher_.workspace_bytes()}};
   }
   GemmTuning* gemm_tuning() override {
-    // Whoever asks is about to use the GPU.
+    // The caller is about to use the GPU.
     use_gpu();
     return &gemm_;
   }
@@ -107,7 +107,8 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher, cuda::LinearGe
   std::unique_ptr<cuda::GpuAttention> attention_;
 };
 
-/// Why the runtime sees no GPU. One error of its stands for a driver that is too old and for none.
+/// Reason why the runtime sees no GPU. One error code of the runtime stands for a driver that is
+/// too old and for none.
 std::string reason_of(cudaError_t code) {
   int driver = 0;
   int runtime = 0;

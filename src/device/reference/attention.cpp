@@ -106,8 +106,8 @@ struct HeadGradient {
   std::vector<float> dv;  // [key_seq, head_dim]
 };
 
-/// With p the softmax and m the dropout factors, out = (p * m) v. Then dv = (p * m) d_out,
-/// ds = p * (m * (d_out v) - d_out . out), dq = scale * ds k, dk = scale * ds q
+/// Backward of one query: with p the softmax and m the dropout factors, out = (p * m) v. Then
+/// dv = (p * m) d_out, ds = p * (m * (d_out v) - d_out . out), dq = scale * ds k, dk = scale * ds q
 /// (Dao et al. 2022, algorithm 4).
 template <typename T>
 void backward_query(const AttentionBackward& backward, const Query& at, std::vector<float>& row,

@@ -82,8 +82,8 @@ void backward(const NormBackward& norm) {
     const auto* x = data_of<T>(norm.x) + x_rows.offset(row);
     const auto* d_residual =
         norm.d_residual ? data_of<T>(norm.d_residual) + Rows(norm.d_residual).offset(row) : nullptr;
-    // Not from the forward's rounded statistics: of a row of one number, or of two around their
-    // mean, the gradient is what eps alone leaves, and fp32 would lose it.
+    // Statistics are computed anew, not taken rounded from the forward: of a row of one number, or
+    // of two around their mean, the gradient is what eps alone leaves, and fp32 would lose it.
     const auto stats = statistics(norm.kind, x, dy_rows.width(), norm.eps);
     for (std::size_t c = 0; c < width; ++c) {
       normalised[c] = (static_cast<double>(to_float(x[c])) - stats.mean) * stats.rstd;
@@ -118,7 +118,8 @@ void run(const NormForward& norm) {
         for (std::int64_t c = 0; c < x_rows.width(); ++c) {
           assign(sum[c], to_float(x[c]) + to_float(residual[c]));
         }
-        // What is kept is what is normalised, rounding included: backward sees the same.
+        // The sum that is kept is the one that is normalised, rounding included: backward sees the
+        // same.
         x = sum;
       }
       const auto stats = statistics(norm.kind, x, x_rows.width(), norm.eps);

@@ -15,7 +15,7 @@ void expect_codes(const Quantised& quantised) {
                  "quantised: codes " + quantised.codes.text());
 }
 
-/// What the codes stand for. bf16 holds every product of a code and a power of two.
+/// Values of the codes. bf16 holds every product of a code and a power of two.
 std::vector<Bf16> values_of(const Quantised& quantised) {
   expect_codes(quantised);
   const float unscale = quantised.unscale.f32()[0];
@@ -33,7 +33,7 @@ template <>
 void run(const LargestMagnitude& operation) {
   const auto& [x, magnitude] = operation;
   const Rows rows(x);
-  // Of two NaNs either will do; integers of magnitudes have the order of the numbers.
+  // Integers of magnitudes have the order of the numbers; of two NaNs either will do.
   std::uint32_t largest = 0;
   with_type(x.dtype(), [&](auto element) {
     const auto* numbers = data_of<decltype(element)>(x);

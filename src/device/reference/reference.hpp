@@ -3,9 +3,9 @@
 
 #include "trireme/device/operations.hpp"
 
-/// Plain loops, one theme a file: what every other backend is compared with. Elements are computed
-/// in fp32; sums along a row in double, so that a difference found by a comparison is the other
-/// backend's.
+/// Reference backend: plain loops, one theme a file, with which every other backend is compared.
+/// Elements are computed in fp32; sums along a row in double, so that a difference found by a
+/// comparison is the other backend's.
 namespace trireme::device::reference {
 
 /// Computes one operation. The files of this folder specialise it, each for the operations of its

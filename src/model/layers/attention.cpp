@@ -48,7 +48,7 @@ AttentionActivations AttentionBlock::allocate(device::Arena& arena, Recompute re
   return kept;
 }
 
-/// What is not kept lives in the workspace while it is needed.
+/// Activations in full: those that are not kept lie in the workspace while they are needed.
 AttentionActivations AttentionBlock::with_workspace(const AttentionActivations& kept) const {
   if (kept.heads) return kept;
   auto& arena = context_.workspace;

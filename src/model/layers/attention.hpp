@@ -10,33 +10,33 @@
 
 namespace trireme::model {
 
-/// What attention keeps from forward for backward.
+/// Activations that attention keeps from forward for backward.
 struct AttentionActivations {
   device::Tensor input;   // [local_rows, hidden]: the normalised residual stream
   device::Tensor qkv;     // [rows, (heads + 2 kv_heads) * head_dim], local heads; q, k rotated
                           // unless head norms keep rotated copies of their own
   device::Tensor q;       // [rows, heads, head_dim] with head norms: normalised, rotated
-  device::Tensor k;       // [rows, kv_heads, head_dim] likewise
+  device::Tensor k;       // [rows, kv_heads, head_dim] with head norms: normalised, rotated
   NormStatistics q_norm;  // rstd f32 [rows * heads]
   NormStatistics k_norm;  // rstd f32 [rows * kv_heads]
   device::Tensor heads;   // [rows, heads * head_dim]: output of attention before the projection
   device::Tensor lse;     // f32 [micro_batch, heads, seq]
 };
 
-/// What backward of the inputs leaves for backward of the weights.
+/// Gradients that backward of the inputs leaves for backward of the weights.
 struct AttentionGradients {
   device::Tensor d_out;  // [rows, hidden]
   device::Tensor d_qkv;  // like qkv
 };
 
-/// Causal self-attention with grouped heads: q, k, v in one column-parallel product, rotary
-/// embedding or learned positions, a row-parallel projection back.
+/// Causal self-attention with grouped heads: q, k, v in one column-parallel GEMM, rotary embedding
+/// or learned positions, a row-parallel projection back.
 class AttentionBlock {
  public:
   AttentionBlock(const StageContext& context, const StageParameters& stage, int layer,
                  const RotaryTables& rotary);
 
-  /// Everything that backward needs, but what `recompute` says it computes again.
+  /// Activations that backward needs, but those that `recompute` has it compute again.
   AttentionActivations allocate(device::Arena& arena, Recompute recompute) const;
 
   /// Reads activations.input. out: [local_rows, hidden].
@@ -46,7 +46,7 @@ class AttentionBlock {
   /// Forward of new tokens, which join the cache. Reads working.input; out: [rows, hidden].
   void decode(const CachedRows& rows, const AttentionActivations& working,
               const device::Tensor& out) const;
-  /// Computes again, into the workspace, what was not kept.
+  /// Activations with those that were not kept, computed again into the workspace.
   AttentionActivations restored(const MicroBatch& batch, const AttentionActivations& kept) const;
   /// d_out, d_input: [local_rows, hidden]. Gradients live in the caller's workspace scope.
   AttentionGradients backward_input(const MicroBatch& batch, const AttentionActivations& kept,
@@ -65,7 +65,7 @@ class AttentionBlock {
   device::Tensor by_sequence(const device::Tensor& rows_heads_dim) const;
   device::Attention attention(const MicroBatch& batch, const AttentionActivations& kept) const;
   AttentionActivations with_workspace(const AttentionActivations& kept) const;
-  /// The rows of the part and all that came before it in its sequence.
+  /// Attention of the part's rows to themselves and to all that came before them in their sequence.
   void attend_to_cache(const device::Attention& rows, const SequencePart& part,
                        const KeyValueCache& cache) const;
   /// q, k, v of the input's rows, normalised where the model has head norms, not yet rotated.

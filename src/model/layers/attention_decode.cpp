@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of new tokens to what its cache remembers.
+// Attention of new tokens to cached ones.
 #include "attention.hpp"
 
 namespace trireme::model {

@@ -7,7 +7,8 @@
 
 namespace trireme::model {
 
-/// Tokens to the residual stream: a vocabulary-parallel table, and GPT-2's learned positions.
+/// Embedding of tokens in the residual stream: a vocabulary-parallel table, and GPT-2's learned
+/// positions.
 class Embedding {
  public:
   Embedding(const StageContext& context, const StageParameters& stage);

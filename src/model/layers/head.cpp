@@ -11,8 +11,8 @@ namespace {
 
 using device::Tensor;
 
-/// Rows of logits begin at multiples of so many elements: vocabularies are often odd (GPT-2's is
-/// 50257), and products of rows that begin anywhere are several times slower on a GPU.
+/// Alignment of rows of logits, in elements: vocabularies are often odd (GPT-2's is 50257), and
+/// GEMMs of rows that begin anywhere are several times slower on a GPU.
 constexpr std::int64_t row_unit = 64;
 
 const char* table_name(const StageContext& context) {

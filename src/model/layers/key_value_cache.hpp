@@ -11,7 +11,7 @@ struct KeyValueCache {
   device::Tensor values;
 };
 
-/// What attention looks at in a step of decoding.
+/// Operands of attention in a step of decoding.
 struct CachedRows {
   std::span<const SequencePart> parts;
   const KeyValueCache& cache;

@@ -81,7 +81,7 @@ LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tenso
     const device::ArenaScope scope(context_.workspace);
     const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
     forward_to_mlp(batch, x, whole, branch);
-    // What leaves the layer is not needed again: no product back, and no sum over ranks for it.
+    // The layer's output is not needed again: no GEMM back, and no sum over ranks for it.
     mlp_.widen(whole.mlp);
     return whole;
   }

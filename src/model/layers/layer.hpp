@@ -9,7 +9,7 @@
 
 namespace trireme::model {
 
-/// What a layer keeps from forward for backward. Its input x is kept by whoever produced it.
+/// Activations that a layer keeps from forward for backward. Its input x is kept by its producer.
 struct LayerActivations {
   NormStatistics attention_norm;
   AttentionActivations attention;
@@ -30,7 +30,7 @@ class TransformerLayer {
   TransformerLayer(const StageContext& context, const StageParameters& stage, int layer,
                    const RotaryTables& rotary);
 
-  /// Empty when the whole layer is computed again.
+  /// Activations to keep; empty when the whole layer is computed again.
   LayerActivations allocate(device::Arena& arena, Recompute recompute) const;
 
   // x, out, d_out, d_x: [local_rows, hidden].
@@ -48,14 +48,14 @@ class TransformerLayer {
  private:
   LayerActivations restored(const MicroBatch& batch, const device::Tensor& x,
                             const LayerActivations& kept) const;
-  /// x to kept.mlp.input. `branch` is overwritten.
+  /// Forward from x to kept.mlp.input. `branch` is overwritten.
   void forward_to_mlp(const MicroBatch& batch, const device::Tensor& x,
                       const LayerActivations& kept, const device::Tensor& branch) const;
   LayerGradients backward_input(const MicroBatch& batch, const device::Tensor& x,
                                 const LayerActivations& kept, const device::Tensor& d_out,
                                 const device::Tensor& d_x) const;
   void backward_weight(const LayerActivations& kept, const LayerGradients& gradients) const;
-  /// The gradient through a branch's dropout: a masked copy in the workspace, or d_out itself.
+  /// Gradient through a branch's dropout: a masked copy in the workspace, or d_out itself.
   device::Tensor through_dropout(const MicroBatch& batch, const char* site,
                                  const device::Tensor& d_out) const;
   void drop(const MicroBatch& batch, const char* site, const device::Tensor& from,

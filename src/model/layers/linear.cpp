@@ -11,8 +11,8 @@ namespace {
 using device::Quantised;
 using device::Tensor;
 
-/// magnitudes: f32, one for each tensor, over all ranks that hold parts of it. Where every rank has
-/// the whole tensor, all say the same.
+/// Magnitudes, f32, one for each tensor, over all ranks that hold parts of it. Where every rank has
+/// the whole tensor, all ranks find the same.
 void find_magnitudes(const StageContext& context, std::initializer_list<Tensor> tensors,
                      const Tensor& magnitudes) {
   std::int64_t index = 0;

@@ -18,8 +18,8 @@ struct MlpGradients {
   device::Tensor d_wide;  // like MlpActivations::wide
 };
 
-/// SwiGLU (Shazeer 2020) or GELU feed-forward: a column-parallel product, the activation, a
-/// row-parallel product back.
+/// SwiGLU (Shazeer 2020) or GELU feed-forward: a column-parallel GEMM, the activation, a
+/// row-parallel GEMM back.
 class MlpBlock {
  public:
   MlpBlock(const StageContext& context, const StageParameters& stage, int layer);
@@ -36,7 +36,7 @@ class MlpBlock {
   void backward_weight(const MlpActivations& kept, const MlpGradients& gradients) const;
 
  private:
-  /// From the gradient of what leaves this block to that of kept.wide.
+  /// Gradient of kept.wide from that of this block's output.
   void backward_to_wide(const MlpActivations& kept, const device::Tensor& d_out,
                         const device::Tensor& d_wide) const;
 

@@ -7,7 +7,7 @@
 
 namespace trireme::model {
 
-/// What a norm keeps for its backward.
+/// Statistics that a norm keeps for its backward.
 struct NormStatistics {
   device::Tensor mean;  // f32 [rows], layer norm only
   device::Tensor rstd;  // f32 [rows]

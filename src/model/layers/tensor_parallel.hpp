@@ -16,13 +16,13 @@ namespace trireme::model {
 /// it has to; the rows themselves otherwise.
 device::Tensor gather_rows(const StageContext& context, const device::Tensor& local);
 
-/// Where a product that is one of several terms of a sum should be written, so that
+/// Destination for a GEMM that is one of several terms of a sum, so that
 /// `sum_rows(context, that, local)` leaves the sum's local rows in `local`.
 device::Tensor terms_of(const StageContext& context, const device::Tensor& local);
 void sum_rows(const StageContext& context, const device::Tensor& terms,
               const device::Tensor& local);
 
-/// The bias of a row-parallel product: one rank adds it, or the sum would have it many times.
+/// Bias of a row-parallel GEMM: one rank adds it, or the sum would have it many times.
 device::Tensor bias_of_one(const StageContext& context, const device::Tensor& bias);
 
 }  // namespace trireme::model

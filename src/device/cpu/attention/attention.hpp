@@ -28,7 +28,7 @@ class FlashAttention {
   /// threads, not with batch or heads.
   std::size_t workspace_bytes() const;
 
-  /// What a thread works with.
+  /// State of one thread.
   struct Worker {
     BlockGemm gemm;
     Arena arena;

@@ -13,7 +13,7 @@
 #include <atomic>
 #include <cstring>
 
-/// What the forward and the backward of tiled attention share.
+/// Parts that forward and backward of tiled attention share.
 namespace trireme::device::cpu {
 
 /// Rows of scores that a tile holds, and keys: 64 * 512 scores in fp32 and their weights fit the

@@ -17,7 +17,8 @@
 namespace trireme::device::cpu {
 namespace {
 
-/// More than any model's training step has; a few kilobytes of compiled code each.
+/// Descriptors to keep: more than any model's training step has, with a few kilobytes of compiled
+/// code each.
 constexpr std::size_t descriptors_kept = 1024;
 
 const dnnl::engine& engine() {
@@ -30,7 +31,7 @@ dnnl::memory::data_type type_of(DType dtype) {
   return dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
-/// Of a [rows, columns] operand.
+/// Descriptor of a [rows, columns] operand.
 dnnl::memory::desc description(std::int64_t rows, std::int64_t columns, DType dtype,
                                std::int64_t stride, bool transposed) {
   using Dims = dnnl::memory::dims;
@@ -138,7 +139,7 @@ class BlockGemm::Prepared {
   }
 
   void run(Workspace& workspace, const BlockOperands& operands) {
-    set(0, const_cast<void*>(operands.a));  // oneDNN's arguments know no const
+    set(0, const_cast<void*>(operands.a));  // oneDNN's arguments are not const
     set(1, const_cast<void*>(operands.b));
     set(2, operands.c);
     set(3, workspace.scratchpad.at_least(scratchpad_bytes_));
@@ -149,9 +150,9 @@ class BlockGemm::Prepared {
     if (status != dnnl_success) throw_failure(descriptor, dnnl_status2str(status));
   }
 
-  /// Of what oneDNN computes: f32 throughout where bf16 is widened.
+  /// Descriptor of what oneDNN computes: f32 throughout where bf16 is widened.
   BlockDescriptor descriptor;
-  /// Of the operands as the caller gives them.
+  /// Descriptor of the operands as the caller gives them.
   BlockDescriptor given;
 
  private:

@@ -16,15 +16,15 @@ namespace trireme::device::cpu {
 /// GEMM of two blocks of row-major matrices, c = a * b, in everything but the addresses.
 /// A transposed operand lies in memory as [columns, rows]. Sums are in fp32.
 struct BlockDescriptor {
-  std::int64_t rows = 0;     // of a and c
-  std::int64_t columns = 0;  // of b and c
+  std::int64_t rows = 0;     // rows of a and c
+  std::int64_t columns = 0;  // columns of b and c
   std::int64_t inner = 0;    // columns of a, rows of b
   /// Elements between neighbouring rows as they lie in memory.
   std::int64_t a_stride = 0;
   std::int64_t b_stride = 0;
   std::int64_t c_stride = 0;
-  DType in = DType::f32;   ///< of a, b and bias
-  DType out = DType::f32;  ///< of c
+  DType in = DType::f32;   ///< type of a, b and bias
+  DType out = DType::f32;  ///< type of c
   bool a_transposed = false;
   bool b_transposed = false;
   bool with_bias = false;   ///< c = a * b + bias
@@ -41,12 +41,12 @@ struct BlockOperands {
   const void* bias = nullptr;  // [columns]
 };
 
-/// How GEMMs of bf16 are computed.
+/// Method for GEMMs of bf16.
 enum class Bf16Gemm {
-  native,   ///< by instructions for bf16 (AVX512-BF16, AMX) or what stands in for them
+  native,   ///< instructions for bf16 (AVX512-BF16, AMX) or oneDNN's substitute for them
   widened,  ///< operands become f32 first: where the CPU has no AVX-512
 };
-/// The best that this CPU can do; code for AVX2 never uses more than that has.
+/// Best method of this CPU; code for AVX2 never uses wider instructions.
 Bf16Gemm bf16_gemm_of(Isa isa);
 
 /// GEMMs of blocks on the calling thread alone, through oneDNN. A descriptor is compiled once and
@@ -70,8 +70,8 @@ class BlockGemm {
     run(prepare(descriptor), operands);
   }
 
-  /// Forgets all descriptors when there are too many, as a program meets that sees ever new
-  /// lengths.
+  /// Forgets all descriptors when there are too many, as in a program whose lengths keep
+  /// changing.
   void trim();
   /// Memory for packed operands, outside of any arena.
   std::size_t workspace_bytes() const;
@@ -84,7 +84,7 @@ class BlockGemm {
   std::map<BlockDescriptor, std::unique_ptr<Prepared>> prepared_;
 };
 
-/// While it lives, oneDNN starts no threads of its own on this thread.
+/// Scope in which oneDNN starts no threads of its own on this thread.
 class SerialScope {
  public:
   SerialScope();

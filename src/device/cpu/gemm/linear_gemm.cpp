@@ -21,7 +21,7 @@ struct MatrixView {
     TRIREME_EXPECT(lines.evenly_spaced(), "a product needs evenly spaced rows: " + tensor.text());
     rows = lines.count();
     columns = lines.width();
-    // A single row has no neighbour: any stride is right, and oneDNN asks for one that fits.
+    // A single row has no neighbour: any stride is right, and oneDNN requires one that fits.
     stride = rows == 1 ? columns : lines.stride();
   }
 
@@ -32,9 +32,9 @@ struct MatrixView {
   std::int64_t stride = 0;
 };
 
-/// How a result is cut. Every tile packs its operands anew, so large ones are best; a multiple of
-/// the threads (`together`) keeps all busy. Whole rows multiply faster than pieces of them: rows
-/// are cut first, as long as a tile keeps enough. The sizes come from measurements on Zen 4, where
+/// Tiles of a result. Every tile packs its operands anew, so large ones are best; a multiple of the
+/// threads (`together`) keeps all busy. Whole rows multiply faster than pieces of them: rows are
+/// cut first, as long as a tile keeps enough. The sizes come from measurements on Zen 4, where
 /// these tiles reach 90 to 95 % of the peak (docs/performance.md).
 struct Tiles {
   std::int64_t rows = 0;
@@ -44,10 +44,10 @@ struct Tiles {
   std::int64_t count() const { return row_count * column_count; }
 };
 
-/// What the number of tiles should be a multiple of.
+/// Divisor that the number of tiles should have.
 std::int64_t tiles_together(int threads, Tiling tiling) {
   if (tiling == Tiling::by_shape) return 4;  // suits two threads, four, and more
-  // With two tiles for each of a few threads, one that is held up hands work to the others.
+  // Few threads get two tiles each, so that a delayed one leaves work to the others.
   constexpr int few = 4;
   return threads > 1 && threads < few ? 2 * threads : threads;
 }
@@ -61,9 +61,9 @@ Tiles tiles_of(const BlockDescriptor& whole, std::int64_t together) {
   constexpr std::int64_t enough_rows = 128;
   constexpr std::int64_t row_grain = 32;
   constexpr std::int64_t column_grain = 64;
-  /// From here on the last tiles of a GEMM cost little time to wait for.
+  /// Number of tiles from which on the wait for the last ones of a GEMM costs little.
   const auto plenty = 4 * together;
-  /// About 10 us: what a tile should at least be worth.
+  /// Least work of a tile: about 10 us.
   constexpr std::int64_t least_operations = 2'000'000;
 
   Tiles tiles;

@@ -33,7 +33,7 @@ class LinearGemm {
 
   std::shared_ptr<Team> team_;
   std::vector<BlockGemm> threads_;
-  /// Tiles of a GEMM come in multiples of it.
+  /// Divisor of the number of tiles of a GEMM.
   std::int64_t together_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace trireme::device::cpu {
 
-/// See Kernels.
+/// Sum of squares; see Kernels.
 double sum_of_squares(const Context& context, const Tensor& x);
 
 /// sums += the sum of each column of x: the gradient of a bias. Rows are added in chunks whose

@@ -68,7 +68,7 @@ void run(Context& context, const CrossEntropyGradient& operation) {
         const float at_target = target < 0 ? 0.0F : to_float(logit[target]);
         functions.probabilities(logit, rows.width(), sums[row], scale);
         if (target < 0) continue;
-        // From the logit again: in bf16 the stored probability is already rounded.
+        // The logit is read again: in bf16 the stored probability is already rounded.
         assign(logit[target], (std::exp(at_target - sums[row]) - 1.0F) * scale);
       }
     });

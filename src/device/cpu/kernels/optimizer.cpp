@@ -14,7 +14,8 @@ void expect_run(const Tensor& run, std::int64_t count) {
                  "optimizers work on contiguous runs of equal length");
 }
 
-/// Calls body(place) with where the parameter is to be written: null when the master is enough.
+/// Calls body(place) with the address at which the parameter is to be written: null when the master
+/// is enough.
 template <typename Body>
 void with_parameter(const Tensor& parameter, const Tensor& master, const Body& body) {
   if (!parameter || parameter.raw() == master.raw()) {
@@ -47,7 +48,8 @@ void round_range(const Context& context, const StochasticRounding& rounding, Ran
   }
 }
 
-/// update(range) writes the masters of a part of the run, and rounding follows on its heels.
+/// update(range) writes the masters of a part of the run, and rounding follows while they are in
+/// the cache.
 template <typename Update>
 void update_and_round(const Context& context, const StochasticRounding& rounding,
                       const Tensor& master, const Tensor& parameter, const Update& update) {
@@ -61,7 +63,7 @@ void update_and_round(const Context& context, const StochasticRounding& rounding
   });
 }
 
-/// Whether the parameter is written from the master and at random.
+/// True if the parameter is written from the master with stochastic rounding.
 bool rounds(const StochasticRounding& rounding, const Tensor& parameter, const Tensor& master) {
   return rounding.active() && parameter && parameter.raw() != master.raw();
 }

@@ -10,8 +10,8 @@
 
 namespace trireme::device::cpu {
 
-/// What codes stand for, in bf16, which holds every product of a code and a power of two exactly:
-/// products of them are the FP8 products. CPUs have no others.
+/// Values of codes, in bf16, which holds every product of a code and a power of two exactly: GEMMs
+/// of these values are the FP8 GEMMs. CPUs have no others.
 class QuantisedValues {
  public:
   /// [rows, columns], valid until the operand of that number, 0 or 1, is asked for again.

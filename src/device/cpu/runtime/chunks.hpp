@@ -10,7 +10,7 @@
 
 namespace trireme::device::cpu {
 
-/// How the rows of a column sum are cut: by their number alone, never by the threads at hand, so
+/// Chunks of the rows of a column sum: cut by their number alone, never by the threads at hand, so
 /// that any number of threads gives the same bits.
 struct RowChunks {
   static constexpr std::int64_t most_chunks = 64;

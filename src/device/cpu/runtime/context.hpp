@@ -12,8 +12,7 @@
 
 namespace trireme::device::cpu {
 
-/// What every kernel of the cpu backend knows about where it runs. Kernels of one context run
-/// one after the other.
+/// Surroundings of every kernel of the cpu backend. Kernels of one context run one after the other.
 struct Context {
   std::shared_ptr<Team> team;
   Isa isa = Isa::avx2;

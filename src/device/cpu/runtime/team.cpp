@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What no call offers: its number would be 0.
+/// Offer that ends a thread; no call makes it: its number would be 0.
 constexpr std::uint32_t end_of_work = 1;
 
 bool is_open(std::uint32_t offer) {
@@ -26,7 +26,7 @@ bool is_open(std::uint32_t offer) {
 }
 
 void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  // Early returns (a changed word, a signal) are all one to a caller that looks again.
+  // Early returns (a changed word, a signal) do not matter to a caller that checks again.
   ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
 }
 
@@ -58,7 +58,8 @@ class Spinning {
   int pauses_ = 0;
 };
 
-/// Whoever spins while there are more threads than cores keeps the others from them.
+/// Wait without spinning if there are more threads than cores and no spin time was given: spinning
+/// threads keep the others from their cores.
 ThreadWait suited(ThreadWait wait, int threads) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -67,8 +68,8 @@ ThreadWait suited(ThreadWait wait, int threads) {
   return wait;
 }
 
-/// While it lives, threads that start take no signals but those of their own faults: handlers run
-/// on the threads that they were made for.
+/// Scope in which new threads take no signals but those of their own faults: handlers run on the
+/// threads that they were made for.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -122,7 +123,7 @@ void Team::stop() {
 
 void Team::run(int parts, Call call) {
   TRIREME_EXPECT(parts <= size() && call_.run == nullptr, "a call for as many parts as threads");
-  // Numbers come again after days; 0 and the end of work never.
+  // Numbers repeat after days; 0 and the end of work are never used.
   calls_ = calls_ == 0x7fffffffU ? 1 : calls_ + 1;
   call_ = call;
   unfinished_.store(static_cast<std::uint32_t>(parts), std::memory_order_relaxed);
@@ -131,7 +132,7 @@ void Team::run(int parts, Call call) {
   for (std::size_t part = 1; part < count; ++part) {
     seats_[part].offer.store(offer, std::memory_order_release);
   }
-  // Either a thread that is about to sleep sees the offer, or it is seen to sleep here.
+  // The fence makes sure that a thread about to sleep sees the offer, or is seen to sleep here.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (std::size_t part = 1; part < count; ++part) {
     if (seats_[part].sleeping.load(std::memory_order_relaxed) != 0) wake(seats_[part].offer);
@@ -183,7 +184,7 @@ void Team::work(int part) {
     if (offer == end_of_work) return;
     if (!take(seat, offer)) continue;
     call_.run(call_.body, part);
-    // The last one of a call wakes whoever waits for its end.
+    // The last thread of a call wakes the caller, if it sleeps.
     if (unfinished_.fetch_sub(1) == 1 && caller_sleeps_.load() != 0) wake(unfinished_);
   }
 }

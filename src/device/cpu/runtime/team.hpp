@@ -24,7 +24,7 @@ class Team {
 
   /// body(part) for every part in [0, parts), at most size() of them; done when this returns. Part
   /// 0 is the caller's, every other one has a thread of its own; a part whose thread has not come
-  /// by the time that the caller is done with its own is the caller's, too, so that nobody waits
+  /// by the time that the caller is done with its own is the caller's, too, so that no call waits
   /// for a thread that gets no core. The body throws nothing.
   template <typename Body>
   void run(int parts, const Body& body) {
@@ -37,9 +37,9 @@ class Team {
     void (*run)(const void* body, int part) = nullptr;
     const void* body = nullptr;
   };
-  /// Where a thread finds its part of each call: alone on its cache lines.
+  /// Slot from which one thread takes its part of each call, alone on its cache lines.
   struct alignas(128) Seat {
-    /// Twice the number of the call; one more until somebody takes the part.
+    /// Twice the number of the call, plus one until the part is taken.
     std::atomic<std::uint32_t> offer{0};
     std::atomic<std::uint32_t> sleeping{0};
   };

@@ -6,8 +6,8 @@
 
 namespace trireme::device::cpu {
 
-/// What a query has seen so far: the largest score and the sum of exp(score - largest) (Milakov &
-/// Gimelshein 2018, "Online normalizer calculation for softmax").
+/// Statistics of a query over the keys so far: the largest score and the sum of
+/// exp(score - largest) (Milakov & Gimelshein 2018, "Online normalizer calculation for softmax").
 struct SoftmaxState {
   float largest = -3.4028235e38F;
   float sum = 0;

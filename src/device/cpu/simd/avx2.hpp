@@ -61,7 +61,7 @@ struct Vec {
   static Vec widened(__m128i halves) {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};
   }
-  /// To bf16: nearest, ties to even; a NaN stays a NaN.
+  /// bf16 of each lane: nearest, ties to even; a NaN stays a NaN.
   __m128i narrowed() const {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i upper = _mm256_srli_epi32(bits, 16);
@@ -162,9 +162,8 @@ struct Words {
   __m256i v;
 
   static Words of(std::uint32_t value) { return {_mm256_set1_epi64x(static_cast<int>(value))}; }
-  /// Lower halves of `first` plus the place of each lane: the numbers 0 and 1 go to the even
-  /// lanes, 2 and 3 to the odd ones, as `pair_up` wants them. The upper halves are those of the
-  /// sums.
+  /// Lower halves of `first` plus the place of each lane: the numbers 0 and 1 go to the even lanes,
+  /// 2 and 3 to the odd ones, as `pair_up` expects them. The upper halves are those of the sums.
   static Words counters(std::uint64_t first) {
     return {_mm256_add_epi64(_mm256_set1_epi64x(static_cast<long long>(first)),
                              _mm256_setr_epi64x(0, 2, 1, 3))};
@@ -187,7 +186,7 @@ inline void pair_up(const Words (&words)[4], __m256i (&out)[2]) {
   out[1] = _mm256_unpackhi_epi64(first, second);
 }
 
-/// What the templates of this folder are made with.
+/// Instruction set with which the templates of this folder are instantiated.
 struct Instructions {
   using Vec = avx2::Vec;
   using Words = avx2::Words;

@@ -140,7 +140,7 @@ struct Words {
 
   static Words of(std::uint32_t value) { return {_mm512_set1_epi64(static_cast<int>(value))}; }
   /// Lower halves of `first` plus the place of each lane: the numbers 0 to 3 go to the even lanes,
-  /// 4 to 7 to the odd ones, as `pair_up` wants them. The upper halves are those of the sums.
+  /// 4 to 7 to the odd ones, as `pair_up` expects them. The upper halves are those of the sums.
   static Words counters(std::uint64_t first) {
     return {_mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(first)),
                              _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7))};
@@ -163,7 +163,7 @@ inline void pair_up(const Words (&words)[4], __m512i (&out)[2]) {
   out[1] = _mm512_unpackhi_epi64(first, second);
 }
 
-/// What the templates of this folder are made with.
+/// Instruction set with which the templates of this folder are instantiated.
 template <typename Rounding>
 struct Instructions {
   using Vec = BasicVec<Rounding>;

@@ -27,7 +27,7 @@ constexpr std::int64_t softmax_block = 2048;
 
 template <typename Vec, typename T>
 SoftmaxStatistics softmax_stats_row(const T* logits, std::int64_t count) {
-  // Not minus infinity: logits of minus infinity then count as zero, not as a NaN.
+  // The start is not minus infinity: logits of minus infinity then count as zero, not as a NaN.
   SoftmaxStatistics running{-3.4028235e38F, 0.0F};
   for (std::int64_t begin = 0; begin < count; begin += softmax_block) {
     const std::int64_t length = count - begin < softmax_block ? count - begin : softmax_block;

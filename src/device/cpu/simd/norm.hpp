@@ -120,7 +120,7 @@ NormStatistics layer_forward_row(const NormForwardRow<T>& row) {
   return statistics;
 }
 
-/// With g = dy * weight and h the normalised row,
+/// Backward of a row: with g = dy * weight and h the normalised row,
 /// dx = rstd * (g - mean(g) - h * mean(g * h)); an RMS norm lacks the first mean.
 template <typename Vec, typename T, bool centered>
 void norm_backward_row(const NormBackwardRow<T>& row) {

@@ -17,7 +17,7 @@ class GpuAttention {
  public:
   struct Place {
     StreamView stream;
-    /// 90 is compute capability 9.0.
+    /// Compute capability; 90 is 9.0.
     int capability = 0;
   };
   /// `kernels` issue to the same stream, and outlive this. The failure is that of a cuDNN that was
@@ -25,9 +25,9 @@ class GpuAttention {
   static base::Result<std::unique_ptr<GpuAttention>> make(const AttentionChoice& choice,
                                                           const Place& place, Kernels& kernels);
 
-  /// Null: own kernels compute all.
+  /// cuDNN's attention; null: own kernels compute all.
   cudnn::FusedAttention* fused() { return fused_ ? &*fused_ : nullptr; }
-  /// "cuDNN 9.19.1"; empty where there is none or it is not wanted.
+  /// Name and version, "cuDNN 9.19.1"; empty where there is none or it is not selected.
   const std::string& library() const { return library_; }
   base::Result<AttentionText> text(const AttentionSize& size) const;
   std::size_t workspace_bytes() const { return workspace_size_; }
@@ -44,7 +44,7 @@ class GpuAttention {
   std::size_t workspace_size_ = 0;
   std::optional<cudnn::FusedAttention> fused_;
   std::string library_;
-  /// Why there is no library that was wanted.
+  /// Reason why a library that was asked for is missing.
   std::string missing_;
 };
 

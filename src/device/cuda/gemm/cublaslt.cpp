@@ -12,7 +12,7 @@ namespace {
 std::vector<std::string> places() {
   const auto file = base::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
   auto places = base::places_of_cuda_library(file);
-  // Where this program was built, whatever is on PATH there.
+  // The build's own folder, whatever is on PATH there.
   places.push_back(base::format("{}/{}", TRIREME_CUDA_LIBRARY_FOLDER, file));
   return places;
 }

@@ -28,7 +28,7 @@ struct CublasLt {
   decltype(&cublasLtMatmulAlgoCheck) check_algorithm = nullptr;
 };
 
-/// The library, once for the process; a failure says where it was looked for.
+/// cuBLASLt, once for the process; a failure names the places that were searched.
 base::Result<const CublasLt*> load_cublaslt();
 
 }  // namespace trireme::device::cuda

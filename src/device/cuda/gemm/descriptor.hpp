@@ -14,7 +14,7 @@ enum class Epilogue {
   none,
   bias,           ///< + bias, one number for each row of d
   gelu,           ///< aux = it, d = gelu(it)
-  gelu_bias,      ///< both
+  gelu_bias,      ///< bias and gelu
   gelu_gradient,  ///< d = gelu'(aux) * it
   bias_gradient,  ///< bias = sums of b over the inner dimension
 };
@@ -50,13 +50,13 @@ struct GemmDescriptor {
 };
 
 const char* name(Epilogue epilogue);
-/// Whether the epilogue reads or writes a bias.
+/// True if the epilogue reads or writes a bias.
 bool has_bias(Epilogue epilogue);
 
-/// Whether own kernels can do what the epilogue would.
+/// True if own kernels can do the epilogue's work.
 bool can_go_without(Epilogue epilogue);
 
-/// Whether an epilogue pays: its GEMM took `seconds`, and the same GEMM without took
+/// True if an epilogue pays: its GEMM took `seconds`, and the same GEMM without took
 /// `seconds_apart`. It does if a pass of its own over memory would have cost more than the
 /// difference. Libraries have some epilogues in slow kernels alone.
 bool epilogue_pays(const GemmDescriptor& descriptor, double seconds, double seconds_apart);

@@ -155,7 +155,8 @@ std::vector<Algorithm> LinearGemm::candidates(const GemmDescriptor& descriptor, 
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
   if (descriptor.out != DType::f32) {
-    // Unless told, parts of a split sum may be rounded to the result's type before they meet.
+    // The default reduction scheme may round parts of a split sum to the result's type before they
+    // are added.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   }

@@ -22,7 +22,7 @@ namespace trireme::device::cuda {
 /// library's heuristics name first; it stays, so that a run repeats bit by bit.
 class LinearGemm final : public GemmTuning {
  public:
-  /// `gpu` is its name, as CUDA tells it.
+  /// `gpu` is the GPU's name, as CUDA gives it.
   LinearGemm(const CublasLt& library, StreamView stream, const std::string& gpu);
   ~LinearGemm() override;
   LinearGemm(const LinearGemm&) = delete;

@@ -16,7 +16,7 @@ using Kind = GemmCall::Kind;
 std::int64_t row_stride(const Tensor& tensor) {
   const Rows rows(tensor);
   TRIREME_EXPECT(rows.evenly_spaced(), "a product needs evenly spaced rows: " + tensor.text());
-  // Of a single row the distance to the next is free, but not less than its width.
+  // The row stride of a single row is free, but not less than its width.
   return rows.count() <= 1 ? std::max<std::int64_t>(rows.width(), 1) : rows.stride();
 }
 

@@ -31,11 +31,11 @@ struct Gemm {
 
 /// GEMM of a linear layer as the library sees it, with its epilogue.
 Gemm gemm_of(const GemmCall& call);
-/// Whether the library may be asked for the epilogue: its epilogues are for bf16, and its gelu for
+/// True if the library may be asked for the epilogue: its epilogues are for bf16, and its gelu for
 /// rows of whole packs.
 bool fuses(const GemmCall& call);
-/// Whether the library may add the bias: its kernels read 16 bytes of a bias at once, and its
-/// heuristics have not always asked where a bias lies.
+/// True if the library may add the bias: its kernels read 16 bytes of a bias at once, and its
+/// heuristics have not always considered a bias's address.
 bool fuses_bias(const Tensor& bias);
 /// GEMM that is left when own kernels do the rest, but for a bias that is added to it.
 GemmCall unfused(const GemmCall& call);

@@ -5,7 +5,7 @@
 
 namespace trireme::device::cuda {
 
-/// GEMM as the library is told of it, and the algorithm that computes it.
+/// GEMM as it is described to the library, and the algorithm that computes it.
 struct LinearGemm::Plan {
   cublasLtMatmulDescOpaque_t operation{};
   cublasLtMatrixLayoutOpaque_t a{};

@@ -42,7 +42,7 @@ class TuningCache {
   std::string text() const { return text_of(chosen_); }
   /// List of what add() has added, since the last adopt().
   std::string news() const { return text_of(added_); }
-  /// Forgets what news() would tell, then takes all texts; a failure of one does not keep it from
+  /// Empties the list of news(), then takes all texts; a failure of one does not keep it from
   /// taking the others.
   base::Status adopt(std::span<const std::string> texts);
   /// Takes what is not chosen yet. Texts for other targets are passed over. On a failure (no such

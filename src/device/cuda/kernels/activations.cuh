@@ -85,7 +85,7 @@ struct GeluBackwardBody {
     auto v = load_floats<N>(x.row(row), column);
     for (int i = 0; i < N; ++i) {
       const float gate = gelu_gate(v[i]);
-      // Bounded: what vanishes beside it must not meet an infinity.
+      // The square is bounded: what vanishes beside it must not meet an infinity.
       const float square = fminf(1e8F, v[i] * v[i]);
       const float slope = gelu_slope * (1.0F + 3.0F * gelu_cubic * square);
       v[i] = d[i] * gate * (1.0F + 2.0F * v[i] * (1.0F - gate) * slope);

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(256)
   if (simt::thread() == 0) partials.store(simt::block(), total[0]);
 }
 
-/// One block.
+/// Sum of the partial sums, by one block.
 template <int threads>
 __global__ void __launch_bounds__(threads)
     sum_partials(simt::Global<const double> partials, std::int64_t count,
@@ -99,7 +99,7 @@ template <bool squares, typename L>
 void sum_into(L& launcher, const Tensor& x, const simt::Global<double>& result) {
   const auto count = x.element_count();
   const auto chunks = ceil_div(count, sum_chunk);
-  // What is one block's is the whole sum.
+  // A single block's partial sum is the whole sum.
   auto partials =
       chunks == 1 ? result : launcher.template workspace<double>(std::max<std::int64_t>(chunks, 1));
   TRIREME_EXPECT(x.contiguous() || count <= largest_dividend,

@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-/// With p the softmax and m the dropout factors, out = (p * m) v. Then dv = (p * m) d_out,
-/// ds = scale * p * (m * (d_out v) - d_out . out), dq = ds k, dk = ds q (Dao et al. 2022,
-/// algorithm 4). Scores are computed twice, once for dq and once for dk and dv, so that every sum
-/// belongs to one warp and nothing is added by atomics.
+/// Backward of attention: with p the softmax and m the dropout factors, out = (p * m) v. Then
+/// dv = (p * m) d_out, ds = scale * p * (m * (d_out v) - d_out . out), dq = ds k, dk = ds q
+/// (Dao et al. 2022, algorithm 4). Scores are computed twice, once for dq and once for dk and dv,
+/// so that every sum belongs to one warp and nothing is added by atomics.
 namespace trireme::device::cuda {
 
 template <typename T>
@@ -51,7 +51,7 @@ struct ScoreGradient {
   float ds = 0.0F;
 };
 
-/// What is known of a query besides its numbers.
+/// Statistics of a query besides its numbers.
 struct QueryStatistics {
   std::int64_t query;
   std::int64_t visible;

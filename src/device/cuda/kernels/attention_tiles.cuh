@@ -6,9 +6,9 @@
 #include "device/cuda/kernels/own_operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
 
-/// What the own attention kernels share. A block of four warps keeps some rows (queries, or keys
-/// in the gradient of keys) and passes over the others in tiles of 32, one for each lane: a lane
-/// holds the scores of its row of the tile, and the columns lane, lane + 32... of each result.
+/// Parts that the own attention kernels share. A block of four warps keeps some rows (queries, or
+/// keys in the gradient of keys) and passes over the others in tiles of 32, one for each lane: a
+/// lane holds the scores of its row of the tile, and the columns lane, lane + 32... of each result.
 namespace trireme::device::cuda {
 
 constexpr int attention_warps = 4;
@@ -78,7 +78,7 @@ struct AttentionShape {
   }
 };
 
-/// What a block works on: the first of its rows, of one head of one sequence.
+/// Rows that a block works on: the first of them, of one head of one sequence.
 struct AttentionPlace {
   std::int64_t sequence;
   std::int64_t head;

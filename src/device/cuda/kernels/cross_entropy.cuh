@@ -10,7 +10,7 @@
 
 namespace trireme::device::cuda {
 
-/// Of the numbers seen so far: the largest, and the sum of exp(number - largest).
+/// Statistics of the numbers seen so far: the largest, and the sum of exp(number - largest).
 struct Exponentials {
   float largest = -INFINITY;
   float sum = 0.0F;
@@ -28,7 +28,7 @@ struct Exponentials {
   __device__ void join(const Exponentials& other) {
     const float both = other.largest > largest ? other.largest : largest;
     if (both == -INFINITY) {
-      sum += other.sum;  // nothing, or a NaN
+      sum += other.sum;  // zero, or a NaN
       return;
     }
     sum = sum * exp_near(largest - both) + other.sum * exp_near(other.largest - both);

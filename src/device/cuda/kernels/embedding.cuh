@@ -81,8 +81,8 @@ __device__ std::uint32_t equal_tokens(const simt::Global<const std::int32_t>& to
   return bits;
 }
 
-/// Where rows begin whose bits are set, N bits for each thread's rows from `first` on: returns how
-/// many there are, for every thread, and puts them into `list` in their order. Threads meet.
+/// Offsets of the rows whose bits are set, N bits for each thread's rows from `first` on, written
+/// to `list` in their order. Returns their number, for every thread. A barrier of the block.
 template <int N, int threads>
 __device__ int list_rows(std::uint32_t bits, std::int64_t first, const RowMap& rows,
                          simt::Shared<std::int64_t, N * threads>& list) {
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(threads)
   const auto width = d_out.rows.width();
   for (auto base = own_row / N * N; base < rows; base += step) {
     const auto bits = equal_tokens<N>(tokens, base + of_thread, own_row, rows, token);
-    // Also keeps the list until all have read it.
+    // The barrier also keeps the list until all have read it.
     if (!simt::block_any(bits != 0)) continue;
     const int found = list_rows<N, threads>(bits, base + of_thread, d_out.rows, list);
     for (auto c = of_thread; c < width; c += step) {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-/// How operations cut their work into grids. A `Launcher` starts kernels: on a stream of a GPU
+/// Division of operations into grids. A `Launcher` starts kernels: on a stream of a GPU
 /// (device/cuda/runtime/launcher.hpp), or on the tests' executor.
 namespace trireme::device::cuda {
 
@@ -38,7 +38,8 @@ Matrix<T> matrix_of(Launcher& launcher, const Tensor& tensor) {
   return {memory_of<T>(launcher, tensor), RowMap(Rows(tensor))};
 }
 
-/// Can `elements` neighbours be moved together in every row, in accesses of at most 16 bytes?
+/// True if `elements` neighbours can be moved together in every row, in accesses of at most 16
+/// bytes.
 inline bool packable(const Tensor& tensor, std::int64_t elements) {
   if (!tensor) return true;
   const auto size = static_cast<std::int64_t>(size_of(tensor.dtype()));

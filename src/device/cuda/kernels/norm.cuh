@@ -71,14 +71,14 @@ void run(L& launcher, const NormBackward& norm) {
     const bool readable = all_packable(pack, norm.dy, norm.x);
     const bool packed = rows.width() % pack == 0 && readable &&
                         all_packable(pack, norm.weight, norm.d_residual, norm.dx);
-    // The gradient of a bias that RMS norms do not have is a sum apart.
+    // The gradient of a bias that RMS norms do not have is a separate sum.
     if (rows.width() >= narrow_width && (layer || !norm.d_bias)) {
       const bool done =
           packed ? backward_in_one_pass<T, pack>(launcher, operands, norm.d_weight, norm.d_bias)
                  : backward_in_one_pass<T, 1>(launcher, operands, norm.d_weight, norm.d_bias);
       if (done) return;
     }
-    // Before dx is written: it may lie where dy does.
+    // Column sums come before dx is written: it may lie where dy does.
     add_columns<pack>(launcher, "norm_columns",
                       NormColumns<T>{operands.dy, operands.x, operands.mean, operands.rstd},
                       {rows.count(), rows.width(), readable}, {norm.d_weight, norm.d_bias});

@@ -30,8 +30,8 @@ struct RowStatistics {
   Real rstd;
 };
 
-/// From what the forward kept; of narrow rows again from the row itself, because there its rounding
-/// is as large as the gradient.
+/// Statistics that forward kept; those of narrow rows are computed again from the row itself,
+/// because there their rounding is as large as the gradient.
 template <typename T, typename Real, int lanes>
 __device__ RowStatistics<Real> row_statistics(const NormBackwardOperands<T>& norm,
                                               std::int64_t row) {
@@ -56,8 +56,8 @@ __device__ RowStatistics<Real> row_statistics(const NormBackwardOperands<T>& nor
   }
 }
 
-/// With g = dy * weight and h the normalised row, dx = rstd * (g - mean(g) - h * mean(g * h)) +
-/// d_residual; RMS norm lacks the first mean.
+/// Backward of streamed rows: with g = dy * weight and h the normalised row,
+/// dx = rstd * (g - mean(g) - h * mean(g * h)) + d_residual; RMS norm lacks the first mean.
 template <typename T, int N, typename Real, int lanes>
 __global__ void __launch_bounds__(256, 2) norm_backward_streamed(NormBackwardOperands<T> norm) {
   using Row = Team<lanes>;
@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(256, 2) norm_backward_streamed(NormBackwardOpe
   }
 }
 
-/// What a row adds to the gradients of weight and bias, where rows are streamed: dy and x are read
-/// once more for it.
+/// Terms of a row in the gradients of weight and bias, where rows are streamed: dy and x are read
+/// once more for them.
 template <typename T>
 struct NormColumns {
   static constexpr int count = 2;
@@ -122,7 +122,7 @@ struct NormColumns {
   }
 };
 
-/// What a thread holds of a row.
+/// Values of a row that a thread holds.
 template <typename T, int N, int packs>
 struct HeldGradient {
   simt::Pack<T, N> dy[packs]{};
@@ -138,7 +138,7 @@ struct BlockRows {
   std::int64_t of_block = 0;
 };
 
-/// What a thread does with its packs of a row. Without `layer` the mean is known to be 0.
+/// Work of a thread on its packs of a row. Without `layer` the mean is known to be 0.
 template <typename T, int N, int lanes, int packs, bool layer>
 class HeldRow {
  public:
@@ -177,7 +177,7 @@ class HeldRow {
       if (column(p) < norm_.width) direct[p] = residual.template load_pack<N>(column(p));
     }
   }
-  /// totals: of g, and of g times the normalised row, where g is dy * weight.
+  /// Adds to the totals of g and of g times the normalised row, where g is dy * weight.
   __device__ void add(const HeldGradient<T, N, packs>& held, const Packs& weight,
                       float (&totals)[2], Floats<N> (&d_weight)[packs]) const {
     for (int p = 0; p < packs; ++p) {
@@ -198,7 +198,7 @@ class HeldRow {
       for (int i = 0; i < N; ++i) d_bias[p][i] += simt::widen(held.dy[p], i);
     }
   }
-  /// means: of what `totals` sums.
+  /// Writes dx of a row from the means of the two totals of add().
   __device__ void store(std::int64_t row, const HeldGradient<T, N, packs>& held,
                         const Packs& weight, const Packs& direct, const float (&means)[2]) const {
     const auto dx = norm_.dx.row(row);
@@ -252,10 +252,10 @@ __device__ void store_column_sums(const Floats<N> (&sums)[packs], std::int64_t w
   }
 }
 
-/// Everything in one pass: reads dy, x and d_residual once, writes dx once (bf16: 8 bytes an
-/// element, 6 without a residual; fp32 twice that). The block's sums over its rows for the
-/// gradients of weight and bias stay in registers; partials[block][0 or 1][column] are added by
-/// add_partials in the order of the blocks. The next row is on its way while this one is summed.
+/// Backward in one pass: reads dy, x and d_residual once, writes dx once (bf16: 8 bytes an element,
+/// 6 without a residual; fp32 twice that). The block's sums over its rows for the gradients of
+/// weight and bias stay in registers; partials[block][0 or 1][column] are added by add_partials in
+/// the order of the blocks. The next row is read while this one is summed.
 template <typename T, int N, int lanes, int packs, bool layer>
 __global__ void __launch_bounds__(most_threads(lanes, packs), least_blocks(packs))
     norm_backward_held(NormBackwardOperands<T> norm, BlockRows rows, simt::Global<float> partials) {

@@ -14,7 +14,7 @@ struct NormForwardOperands {
   Matrix<const T> x;
   Matrix<const T> residual;
   Matrix<T> sum;
-  /// What is normalised: the sum, or x.
+  /// Rows that are normalised: the sum, or x.
   Matrix<const T> kept;
   simt::Global<const T> weight;
   simt::Global<const T> bias;
@@ -27,10 +27,9 @@ struct NormForwardOperands {
   bool layer = false;
 };
 
-/// Rows too narrow or too wide to hold: a team's threads read again what they wrote themselves,
-/// from a cache: the
-/// variance is that of the differences from the mean, in a pass of its own. `Real` is double for
-/// narrow rows, whose gradients are small differences.
+/// Forward of rows too narrow or too wide to hold: a team's threads read again what they wrote
+/// themselves, from a cache: the variance is that of the differences from the mean, in a pass of
+/// its own. `Real` is double for narrow rows, whose gradients are small differences.
 template <typename T, int N, typename Real, int lanes>
 __global__ void __launch_bounds__(256, 2) norm_forward_streamed(NormForwardOperands<T> norm) {
   using Row = Team<lanes>;
@@ -84,7 +83,7 @@ __global__ void __launch_bounds__(256, 2) norm_forward_streamed(NormForwardOpera
   }
 }
 
-/// What a thread does with its packs of a row.
+/// Work of a thread on its packs of a row.
 template <typename T, int N, int lanes, int packs>
 class HeldForward {
  public:

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-/// How the rows of a norm are shared out among threads.
+/// Division of the rows of a norm among threads.
 namespace trireme::device::cuda {
 
 /// A row that its threads keep in registers, `packs` accesses each, so that every operand is read
@@ -21,8 +21,8 @@ struct HeldRows {
   std::int64_t at_once() const { return lanes == 0 ? 1 : threads / lanes; }
 };
 
-/// For rows of `width` elements in packs of N: up to 8192. With N = 1 only what odd sizes need, up
-/// to 2048: wider rows that no pack divides are rare, and are read more than once.
+/// Plan for rows of `width` elements in packs of N: up to 8192. With N = 1 only what odd sizes
+/// need, up to 2048: wider rows that no pack divides are rare, and are read more than once.
 template <int N>
 HeldRows hold_rows(std::int64_t width) {
   constexpr int team_threads = 256;
@@ -71,8 +71,8 @@ void with_held_rows(const HeldRows& plan, const Body& body) {
   if constexpr (N <= 4) call.template operator()<0, 4>();
 }
 
-/// How rows that are too narrow or too wide to hold are shared out: a row of few packs is a warp's,
-/// a longer one a block's.
+/// Plan for rows that are too narrow or too wide to hold: a row of few packs is a warp's, a longer
+/// one a block's.
 struct StreamedRows {
   Grid grid;
   bool packed = false;

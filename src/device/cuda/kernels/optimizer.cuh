@@ -33,7 +33,7 @@ __device__ inline RoundingWords scattered_words(const StochasticRounding& roundi
     if (new_row) place = place_of(rounding, index + i);
     const auto which = place.number % roundings_together;
     if (new_row || which == 0) words = rounding_words(rounding, place.number / roundings_together);
-    // Bits move down as they come: no index that is no constant.
+    // Bits are shifted down as they come, so that every index is a constant.
     taken = {(taken[0] >> 16) | (taken[1] << 16), (taken[1] >> 16) | (taken[2] << 16),
              (taken[2] >> 16) | (taken[3] << 16),
              (taken[3] >> 16) | (rounding_bits(words, which) << 16)};

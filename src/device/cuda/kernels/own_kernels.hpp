@@ -22,11 +22,11 @@ class OwnKernels : public Kernels {
  private:
   /// Begins an operation of own kernels.
   virtual L& start() = 0;
-  /// Begins one of the library's.
+  /// Begins an operation of the library's.
   virtual Gemm& gemm() = 0;
-  /// Gradients of weight and bias in one, or false and nothing.
+  /// Computes gradients of weight and bias in one, or returns false and does nothing.
   virtual bool multiply_and_add_bias_gradient(const LinearBackwardWeight&) { return false; }
-  /// Attention by a library, or false and nothing.
+  /// Computes attention by a library, or returns false and does nothing.
   virtual bool run_fused(const Attention&) { return false; }
   virtual bool run_fused(const AttentionBackward&) { return false; }
 

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(256)
   if (simt::thread() == 0) partials.store(simt::block(), largest);
 }
 
-/// One block.
+/// Largest of the partial results, by one block.
 template <int threads>
 __global__ void __launch_bounds__(threads)
     largest_of_partials(simt::Global<const std::uint32_t> partials, std::int64_t count,

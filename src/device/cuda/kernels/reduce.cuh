@@ -6,7 +6,7 @@
 /// Sums whose order depends on the number of threads alone.
 namespace trireme::device::cuda {
 
-/// Of `lanes` neighbours, a power of two; all lanes of the warp come.
+/// Sums over `lanes` neighbours, a power of two; all lanes of the warp take part.
 template <int lanes, typename T, int count>
 __device__ void neighbour_sums(T (&values)[count]) {
   for (int mask = lanes / 2; mask > 0; mask /= 2) {
@@ -18,7 +18,7 @@ __device__ void warp_sums(T (&values)[count]) {
   neighbour_sums<simt::warp_size>(values);
 }
 
-/// Every thread of the block gets all sums. Up to 32 warps.
+/// Sums over the block, for every thread. Up to 32 warps.
 template <typename T, int count>
 __device__ void block_sums(T (&values)[count]) {
   __shared__ simt::Shared<T, count * simt::warp_size> partial;
@@ -35,7 +35,7 @@ __device__ void block_sums(T (&values)[count]) {
   warp_sums(values);
 }
 
-/// The largest of the block's numbers, for every thread. Up to 32 warps.
+/// Largest of the block's numbers, for every thread. Up to 32 warps.
 __device__ inline std::uint32_t block_largest(std::uint32_t value) {
   __shared__ simt::Shared<std::uint32_t, simt::warp_size> partial;
   const auto of_warp = [](std::uint32_t own) {
@@ -53,7 +53,7 @@ __device__ inline std::uint32_t block_largest(std::uint32_t value) {
   return of_warp(simt::lane() < warps ? partial.load(simt::lane()) : 0U);
 }
 
-/// Who shares a row: `lanes` neighbours of a warp (a power of two), or a whole block (0).
+/// Threads that share a row: `lanes` neighbours of a warp (a power of two), or a whole block (0).
 template <int lanes>
 struct Team {
   static constexpr bool whole_block = lanes == 0;
@@ -64,7 +64,7 @@ struct Team {
   __device__ static std::int64_t count() { return simt::blocks() * in_block(); }
   __device__ static int rank() { return whole_block ? simt::thread() : simt::thread() % width(); }
   __device__ static int size() { return whole_block ? simt::threads() : width(); }
-  /// All threads of the warp, or of the block, come.
+  /// Sums over the team; all threads of the warp, or of the block, take part.
   template <typename T, int values_count>
   __device__ static void sums(T (&values)[values_count]) {
     if constexpr (whole_block) {

@@ -53,7 +53,7 @@ class RowMap {
   static constexpr int most_levels = Tensor::max_rank - 1;
   std::int64_t count_ = 0;
   std::int64_t width_ = 0;
-  /// At least 1: a single row lies at 0 times its stride.
+  /// Number of strides, at least 1: a single row lies at 0 times its stride.
   int levels_ = 1;
   std::int64_t lengths_[most_levels]{};
   std::int64_t strides_[most_levels]{};
@@ -75,11 +75,11 @@ constexpr int pack_size = 16 / static_cast<int>(sizeof(T));
 template <int N>
 using Floats = simt::Pack<float, N>;
 
-/// Of N neighbours of type T, those of one access.
+/// Number of neighbours of type T in one access, of N in all.
 template <int N, typename T>
 constexpr int access_size = N < pack_size<T> ? N : pack_size<T>;
 
-/// In accesses of at most 16 bytes.
+/// Loads N neighbours in accesses of at most 16 bytes.
 template <int N, typename T>
 __device__ Floats<N> load_floats(const simt::Global<T>& row, std::int64_t column) {
   constexpr int part = access_size<N, std::remove_const_t<T>>;

@@ -17,7 +17,7 @@ std::string failure_text(const char* call, cudaError_t code);
 void check(cudaError_t code, const char* call,
            std::source_location where = std::source_location::current());
 
-/// Result of a close, as base::UniqueHandle asks for it.
+/// Result of a close, as base::UniqueHandle expects it.
 std::optional<std::string> close_result(cudaError_t code, const char* call);
 
 }  // namespace trireme::device::cuda

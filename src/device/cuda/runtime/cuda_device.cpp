@@ -37,7 +37,7 @@ class CudaSideStream final : public device::SideStream {
   CudaSideStream(CudaDevice& device, Priority priority)
       : device_(device), stream_(Stream::make_before_others(priority)) {}
   void* handle() override {
-    // Whoever takes it is about to call a library that looks at the thread's GPU.
+    // The caller is about to call a library that looks at the thread's GPU.
     device_.use();
     return stream_.view().raw();
   }

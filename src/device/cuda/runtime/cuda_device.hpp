@@ -12,7 +12,7 @@ namespace trireme::device::cuda {
 /// A GPU, and the stream on which everything of a rank runs.
 class CudaDevice final : public Device {
  public:
-  /// `gpu` counts as CUDA does.
+  /// Device of one GPU; `gpu` counts as CUDA does.
   explicit CudaDevice(int gpu);
 
   const char* name() const override { return name_.c_str(); }
@@ -44,7 +44,7 @@ class CudaDevice final : public Device {
   bool capturing_ = false;
 };
 
-/// "0000:1b:00.0", as topology writes it.
+/// PCI address, "0000:1b:00.0", as topology writes it.
 std::string bus_id_of(int gpu);
 
 }  // namespace trireme::device::cuda

@@ -64,7 +64,7 @@ void CudaDevice::abandon_capture() {
   if (!capturing_) return;
   capturing_ = false;
   cudaGraph_t raw = nullptr;
-  // A capture that was spoilt ends in an error, which the caller knows already.
+  // A capture that was spoilt ends in an error, which the caller has already.
   if (cudaStreamEndCapture(stream().raw(), &raw) == cudaSuccess && raw != nullptr) {
     const auto graph = GraphHandle::adopt(raw);
   }

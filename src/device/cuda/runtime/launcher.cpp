@@ -51,7 +51,7 @@ class Workspace {
   std::size_t used_bytes_ = 0;
 };
 
-/// Numbers that stay on the GPU until the host asks for them.
+/// Numbers that stay on the GPU until the host reads them.
 class Answers {
  public:
   double* next() {
@@ -117,7 +117,7 @@ double* Launcher::take_answer() {
 
 std::vector<double> Launcher::read_answers() {
   if (parts_->answers.empty()) return {};
-  // Watched, unlike the copy: nothing is left to wait for when that begins.
+  // Unlike the copy, this wait is watched: the copy then begins with nothing left to wait for.
   parts_->device.synchronize();
   return parts_->answers.take();
 }

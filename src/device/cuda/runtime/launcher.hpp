@@ -22,8 +22,8 @@ class Launcher : public LauncherBase {
   Launcher& operator=(const Launcher&) = delete;
 
   int multiprocessors() const { return multiprocessors_; }
-  /// A new operation: former workspaces may be handed out again. Work on one stream, in order, may
-  /// share them.
+  /// Begins an operation: former workspaces may be handed out again. Work on one stream, in order,
+  /// may share them.
   void reset();
 
   template <typename... Parameters>
@@ -33,25 +33,25 @@ class Launcher : public LauncherBase {
     start(name, simt::kernel_address(kernel), grid, addresses);
   }
 
-  /// `count` elements until reset(), at a multiple of 256 bytes.
+  /// Memory for `count` elements until reset(), at a multiple of 256 bytes.
   template <typename T>
   simt::Global<T> workspace(std::int64_t count) {
     return simt::Global<T>(static_cast<T*>(take(static_cast<std::size_t>(count) * sizeof(T))));
   }
   void* take(std::size_t bytes);
-  /// All that it has taken so far.
+  /// Bytes of all memory that it has taken so far.
   std::size_t workspace_bytes() const;
   /// Waits for the stream.
   template <typename T>
   double read_back(const simt::Global<T>& result) {
     return read(result.host());
   }
-  /// Where an operation leaves a number until read_answers().
+  /// Place on the GPU in which an operation leaves a number until read_answers().
   template <typename T = double>
   simt::Global<T> next_answer() {
     return simt::Global<T>(take_answer());
   }
-  /// Waits for the stream, once. In the order of next_answer().
+  /// Numbers in the order of next_answer(); waits for the stream, once.
   std::vector<double> read_answers();
 
  private:

@@ -55,22 +55,22 @@ class EventView {
  public:
   explicit EventView(cudaEvent_t raw) : raw_(raw) {}
   cudaEvent_t raw() const { return raw_; }
-  /// Whether the recorded work is done.
+  /// True if the recorded work is done.
   bool passed() const;
-  /// Blocks the host until it is.
+  /// Blocks the host until the recorded work is done.
   void wait() const;
 
  private:
   cudaEvent_t raw_;
 };
 
-/// Seconds that the device took from one to the other; both have passed and have clocks.
+/// Seconds of the device between two events; both have passed and have clocks.
 double seconds_between(EventView begin, EventView end);
 
-/// Orders streams and the host.
+/// Owner of an event, which orders streams and the host.
 class Event {
  public:
-  /// Without a clock, which would cost time.
+  /// Event without a clock, which would cost time.
   static Event make();
   static Event make_timed();
   EventView view() const { return EventView(handle_.get()); }
@@ -96,11 +96,11 @@ class StreamView {
   cudaStream_t raw_;
 };
 
-/// Does not wait for the legacy default stream.
+/// Owner of a stream that does not wait for the legacy default stream.
 class Stream {
  public:
   static Stream make();
-  /// Its blocks go before those of make()'s streams.
+  /// Stream whose blocks go before those of make()'s streams.
   static Stream make_before_others(Priority priority);
   StreamView view() const { return StreamView(handle_.get()); }
   base::Status close() { return handle_.close(); }

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Part of cuDNN's backend interface that is used, as it has been since version 9.0 (device
-/// properties since 9.8). Written down here because the library is opened when it is wanted, not
+/// cuDNN's backend interface, the part that is used, as it has been since version 9.0 (device
+/// properties since 9.8). Declared here because the library is opened when it is needed, not
 /// linked: this is built with and without it. Where a build finds cudnn.h, tests/unit/device
 /// compares the two.
 namespace trireme::device::cudnn {
@@ -120,7 +120,7 @@ enum class HeuristicsMode : int { fallback = 2, fastest_first = 3 };
 /// cudnnBackendNumericalNote_t.
 enum class NumericalNote : int { nondeterministic = 4 };
 
-/// How many notes there are in any version so far, and more.
+/// Upper bound of the number of notes, above that of any version so far.
 inline constexpr std::int64_t most_notes = 64;
 
 /// cudnnBackendDescriptor_t and cudnnHandle_t.

@@ -11,7 +11,7 @@
 namespace trireme::device::cudnn {
 namespace {
 
-/// Forward kernels count their tiles there.
+/// Bytes in which forward kernels count their tiles.
 constexpr std::size_t forward_workspace_bytes = 4096;
 
 /// The sequences, heads and rows that a part takes; lse as it lies.
@@ -133,12 +133,12 @@ bool FusedAttention::forward(const Attention& attention) {
 struct FusedAttention::Run {
   AttentionBackward call;
   const Plan* plan = nullptr;
-  /// Where the log-sum-exps lie in the caller's tensor, if not together.
+  /// Log-sum-exps in the caller's tensor, if they are not contiguous.
   Tensor scattered_lse;
   Tensor row_sums;
   Tensor dq_sums;
   std::byte* library = nullptr;
-  /// Over several runs, f32, and where they go in the end; empty where `call` has all terms.
+  /// Sums over several runs, f32, and their destinations; empty where `call` has all terms.
   struct Sums {
     bool begin = false;
     bool end = false;

@@ -35,9 +35,9 @@ class FusedAttention {
  public:
   struct Settings {
     AttentionBits bits = AttentionBits::fastest;
-    /// 90 is compute capability 9.0.
+    /// Compute capability; 90 is 9.0.
     int capability = 0;
-    /// A backward is done in runs that need no more (see BackwardParts).
+    /// Bound of the workspace; a backward is done in runs that need no more (see BackwardParts).
     std::size_t most_workspace_bytes = std::size_t{1} << 30;
   };
   /// Stream, workspace and kernels that the library's runs need, in the order of the same stream.
@@ -51,12 +51,12 @@ class FusedAttention {
 
   FusedAttention(const Api& api, Surroundings surroundings, const Settings& settings);
 
-  /// Whether it has been issued; if not, somebody else must compute it.
+  /// Issues the call, or returns false: other kernels must compute it.
   bool forward(const Attention& attention);
   bool backward(const AttentionBackward& backward);
 
   const Support& support() const { return support_; }
-  /// For the forward and backward of such an attention, at most.
+  /// Largest workspace for the forward and backward of such an attention.
   static std::size_t workspace_bytes(const AttentionExtents& extents, const Settings& settings);
 
  private:
@@ -66,7 +66,7 @@ class FusedAttention {
   void run(const Run& run);
   void run_plan(const Run& run);
 
-  /// Null if the library has none; said once for each shape.
+  /// Plan of a shape; null if the library has none, which is logged once for each shape.
   template <typename Extents, typename MakeGraph>
   const Plan* plan_for(std::map<Extents, std::optional<Plan>>& plans, const Extents& extents,
                        const Plan::Limits& limits, const MakeGraph& graph);

@@ -114,7 +114,7 @@ class BackwardGraph {
     const auto product = graph_.pointwise(PointwiseMode::multiply, d_out, out, extents);
     const auto sum = graph_.reduce(ReductionMode::sum, product, forward.rows());
     const auto kept = graph_.tensor(id(Operand::row_sums), forward.rows(), DataType::f32);
-    // The factor of dropout stands here in the pattern that the library knows.
+    // The factor of dropout stands here in the pattern that the library recognises.
     graph_.pointwise_into(PointwiseMode::multiply, sum, graph_.scalar(id(Operand::one)), kept);
     return kept;
   }

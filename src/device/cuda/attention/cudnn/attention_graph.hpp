@@ -24,16 +24,16 @@ enum class Operand : std::int64_t {
   row_sums,
   /// f32 like q, contiguous, in the workspace: dq before it is rounded.
   dq_sums,
-  /// Floats of the host.
+  /// Floats in host memory.
   scale,
   masked,
   one,
-  /// Integers of the host.
+  /// Integers in host memory.
   key_count,
   query_count,
 };
 
-/// Where the operands lie: all that a plan depends on. Extents are [batch, heads, rows, head_dim].
+/// Layout of the operands: all that a plan depends on. Extents are [batch, heads, rows, head_dim].
 struct AttentionExtents {
   bool causal = false;
   Extents q;
@@ -76,11 +76,11 @@ Graph forward_graph(const Api& api, const AttentionExtents& extents);
 
 /// dq, dk and dv from the same lse; of fewer queries than keys, which must be the last ones, if it
 /// is causal. `fastest`: blocks of keys add their terms to dq_sums as they come, from where dq is
-/// rounded. `repeatable`: the gradient of the scores passes through the workspace, and dq is a
-/// product from there: no block adds to what another has written.
+/// rounded. `repeatable`: the gradient of the scores passes through the workspace, and a GEMM
+/// computes dq from there: no block adds to what another has written.
 Graph backward_graph(const Api& api, const AttentionBackwardExtents& extents);
 
-/// Whether dq_sums must be zero when a backward begins; from 9.6 on the library sees to it itself
+/// True if dq_sums must be zero when a backward begins; from 9.6 on the library clears them itself
 /// (NVIDIA's cudnn-frontend 1.9).
 bool wants_zeros(const Api& api);
 

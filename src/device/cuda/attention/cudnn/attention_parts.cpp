@@ -25,9 +25,9 @@ std::size_t place_of(std::int64_t bytes) {
   return static_cast<std::size_t>(rounded(bytes, 256));
 }
 
-/// What plans ask for at most, as unit.device/cudnn_plans sees: counters; with grouped heads dk and
-/// dv of every query head; with `repeatable` the gradient of the scores, whole tiles of it; with
-/// `fastest`, on Ampere, dq in fp32 a second time.
+/// Upper bound of the workspace of plans, which unit.device/cudnn_plans checks: counters; with
+/// grouped heads dk and dv of every query head; with `repeatable` the gradient of the scores, whole
+/// tiles of it; with `fastest`, on Ampere, dq in fp32 a second time.
 std::int64_t library_bytes(const BackwardPart& part, std::int64_t group, std::int64_t head_dim,
                            AttentionBits bits) {
   constexpr std::int64_t counters = 4096;
@@ -80,7 +80,7 @@ BackwardParts::BackwardParts(const AttentionExtents& whole, AttentionBits bits,
                          .keys = whole.keys()};
   const auto most = std::clamp<std::int64_t>(
       static_cast<std::int64_t>(most_bytes / bytes(one).total()), 1, whole.batch());
-  // As even as can be: of a short last part a GPU would be half empty.
+  // Runs are as even as can be: a short last part would leave a GPU half empty.
   const auto runs = (whole.batch() + most - 1) / most;
   cut_heads((whole.batch() + runs - 1) / runs);
   for (const auto& part : list_) {

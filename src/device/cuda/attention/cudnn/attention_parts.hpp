@@ -9,16 +9,16 @@
 
 namespace trireme::device::cudnn {
 
-/// Bytes of what a run of a backward keeps in the workspace, in this order, each a multiple of 256.
+/// Bytes of the parts of one backward run's workspace, in this order, each a multiple of 256.
 struct BackwardBytes {
   /// Sums of dk and of dv over several runs, f32; zero where a run has all of their terms.
   std::size_t key_sums = 0;
-  /// One run's terms of dk and of dv.
+  /// Terms of dk and of dv of one run.
   std::size_t key_terms = 0;
-  /// The run's part of the log-sum-exps, where it does not lie together.
+  /// Log-sum-exps of the run, where they are not contiguous.
   std::size_t lse = 0;
   std::size_t row_sums = 0;
-  /// With `fastest` alone.
+  /// Sums of dq; `fastest` alone has them.
   std::size_t dq_sums = 0;
   /// Bytes of workspace that the library may ask for.
   std::size_t library = 0;
@@ -35,22 +35,22 @@ struct BackwardPart {
   std::int64_t sequences = 0;
   std::int64_t first_kv_head = 0;
   std::int64_t kv_heads = 0;
-  /// Of the query heads that share each key head.
+  /// Query heads [first_of_group, first_of_group + of_group) of those that share each key head.
   std::int64_t first_of_group = 0;
   std::int64_t of_group = 0;
   std::int64_t first_query = 0;
   std::int64_t queries = 0;
-  /// All that its queries see: [0, keys).
+  /// Keys that its queries see: [0, keys).
   std::int64_t keys = 0;
-  /// Whether these are all terms of dk and dv of its key heads, or parts that follow one another
-  /// have the rest.
+  /// Share of the terms of dk and dv of its key heads: all, or some, with the rest in parts that
+  /// follow one another.
   enum class Terms { all, some };
   Terms terms = Terms::all;
 
   bool operator==(const BackwardPart&) const = default;
 };
 
-/// How a backward is done in runs whose workspace has a bound.
+/// Division of a backward into runs whose workspace has a bound.
 class BackwardParts {
  public:
   /// Runs of sequences, then of the heads of one sequence; what one key head needs is cut into its
@@ -64,7 +64,7 @@ class BackwardParts {
  private:
   void cut_heads(std::int64_t sequences);
   void cut_queries();
-  /// As many queries of one head as there is room for.
+  /// Part with as many queries of one head as the bound allows.
   BackwardPart largest_block() const;
   std::int64_t group() const { return whole_.heads() / whole_.kv_heads(); }
   BackwardBytes bytes(const BackwardPart& part) const;

@@ -115,7 +115,7 @@ std::vector<NumericalNote> Descriptor::get_notes(Attribute attribute) const {
 std::vector<Descriptor> Descriptor::get_descriptors(Attribute attribute, Kind kind,
                                                     std::int64_t most) const {
   std::int64_t there = 0;
-  // One that is always there may be asked for at once; of a list the length comes first.
+  // A single descriptor that always exists is asked for at once; a list's length comes first.
   if (most == 1) {
     there = 1;
   } else {
@@ -130,7 +130,7 @@ std::vector<Descriptor> Descriptor::get_descriptors(Attribute attribute, Kind ki
   std::int64_t count = 0;
   get_raw(attribute, Type::descriptor, static_cast<std::int64_t>(raws.size()), count,
           static_cast<void*>(raws.data()));
-  // What the heuristics find unfit on the way is left out.
+  // Descriptors that the heuristics found unfit meanwhile are left out.
   while (static_cast<std::int64_t>(made.size()) > std::max<std::int64_t>(count, 0)) {
     made.pop_back();
   }

@@ -14,8 +14,8 @@ namespace trireme::device::cudnn {
 /// Throws base::Error (ExitCode::topology) with the library's words if a call failed.
 void check(const Api& api, Status status, const std::string& call);
 
-/// How the library calls a value of C++: a call with another type is refused at run time there, and
-/// does not compile here.
+/// Type tag of the library for a C++ type: a call with another type is refused at run time there,
+/// and does not compile here.
 template <typename T>
 inline constexpr Type type_of = T::no_such_type;
 template <>

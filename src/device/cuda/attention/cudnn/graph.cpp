@@ -6,7 +6,7 @@
 namespace trireme::device::cudnn {
 namespace {
 
-/// What callers guarantee of every address, and what packs of the engines need.
+/// Alignment that callers guarantee of every address, and that packs of the engines need.
 constexpr std::int64_t alignment = 16;
 
 Descriptor pointwise_setting(const Api& api, PointwiseMode mode, DataType precision) {

@@ -13,11 +13,11 @@ struct Library {
   Api api;
   /// "9.19.1".
   std::string version;
-  /// The file that was found.
+  /// Path of the file that was found.
   std::string path;
 };
 
-/// cuDNN, once for the process; a failure says where it was looked for.
+/// cuDNN, once for the process; a failure names the places that were searched.
 base::Result<const Library*> load_library();
 
 }  // namespace trireme::device::cudnn

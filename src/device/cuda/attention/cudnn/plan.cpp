@@ -11,7 +11,7 @@
 namespace trireme::device::cudnn {
 namespace {
 
-/// The library ranks a handful; more would be tried for minutes.
+/// Most engines to try: the library ranks a handful, and more would take minutes.
 constexpr std::int64_t most_engines = 8;
 
 bool repeats(const Descriptor& config) {

@@ -23,7 +23,8 @@ struct Target {
 class Plan {
  public:
   struct Limits {
-    /// `repeatable`: only engines of which the library does not say that their bits may vary.
+    /// Reproducibility; `repeatable`: only engines that the library does not mark as varying in
+    /// their bits.
     AttentionBits bits = AttentionBits::repeatable;
     std::size_t most_workspace_bytes = 0;
   };
@@ -44,7 +45,7 @@ class Plan {
   base::Status take(Descriptor config, const Target& target, const Limits& limits);
 
   const Api* api_;
-  // Made from one another; the library does not say which it keeps.
+  // Parts made from one another; the library does not document which it keeps.
   Graph graph_;
   Descriptor operations_;
   std::optional<Descriptor> config_;

@@ -48,8 +48,8 @@ std::optional<Reason> against_forward(const CallKind& call, const Support& suppo
   return std::nullopt;
 }
 
-/// Known defects in backwards of some versions, as NVIDIA's cudnn-frontend 1.23 works
-/// around it or refuses it, and its issues 160 and 628 tell.
+/// Known defects in backwards of some versions, as NVIDIA's cudnn-frontend 1.23 works around or
+/// refuses them, and as its issues 160 and 628 describe.
 std::optional<Reason> against_backward(const CallKind& call, const Support& support) {
   constexpr std::int64_t tile_keys = 128;
   constexpr std::size_t first_wrong = 91000;
@@ -89,7 +89,7 @@ bool packs_evenly(const Tensor& tensor) {
 }  // namespace
 
 std::int64_t widest_head(const Support& support) {
-  // NVIDIA's cudnn-frontend 1.8: backward of up to 256 on Hopper from 9.5 on.
+  // Version from which on Hopper has backward of heads up to 256 (NVIDIA's cudnn-frontend 1.8).
   constexpr std::size_t wide_backward = 90500;
   constexpr int hopper = 90;
   const bool wide = support.version >= wide_backward && support.capability == hopper;

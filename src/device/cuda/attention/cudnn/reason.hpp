@@ -13,15 +13,15 @@ namespace trireme::device::cudnn {
 
 /// Version and GPU on which cuDNN would compute.
 struct Support {
-  /// As Api::version tells it.
+  /// Version as Api::version returns it.
   std::size_t version = 0;
-  /// 90 is compute capability 9.0.
+  /// Compute capability; 90 is 9.0.
   int capability = 0;
 };
 /// Support that a plan supposes where no GPU is at hand: Hopper, and a version without exceptions.
 inline constexpr Support supposed_support{91600, 90};
 
-/// Why cuDNN does not compute a call, and what a user could set instead.
+/// Reason why cuDNN does not compute a call, and what a user could set instead.
 struct Reason {
   /// "its heads are 36 wide, ..."
   std::string why;
@@ -29,11 +29,11 @@ struct Reason {
   std::string remedy;
 };
 
-/// The widest head that cuDNN takes, forward and backward; widths are multiples of 8.
+/// Width of the widest head that cuDNN takes, forward and backward; widths are multiples of 8.
 std::int64_t widest_head(const Support& support);
 bool takes_head_dim(std::int64_t head_dim, const Support& support);
 
-/// Why a call is not for cuDNN as used here; nothing if it is. It takes bf16, heads by
+/// Reason why a call is not for cuDNN as used here; nothing if it is. It takes bf16, heads by
 /// takes_head_dim(), as many queries as keys, no dropout (its masks are not ours), a kept lse, and
 /// rows whose addresses and distances are multiples of 16 bytes.
 std::optional<Reason> reason_against(const Attention& attention, const Support& support);

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The words that kernels are written in, on a GPU: each is an instruction or two. The tests'
-/// executor (tests/support/simt/host/simt.hpp) defines the same words with checks; which of the
-/// two a kernel sees is a matter of the include path.
+/// Primitives that kernels are written in, on a GPU: each is an instruction or two. The tests'
+/// executor (tests/support/simt/host/simt.hpp) defines the same ones with checks; the include path
+/// decides which of the two a kernel sees.
 namespace trireme::device::simt {
 
 constexpr int warp_size = 32;
@@ -25,8 +25,8 @@ struct alignas(sizeof(T) * N) Pack {
   __device__ const T& operator[](int index) const { return values[index]; }
 };
 
-/// What one instruction moves. The compiler takes the copy of a struct apart and writes its
-/// elements one by one where it finds that good, and it is not.
+/// Type that one instruction moves. The compiler splits the copy of a struct and writes its
+/// elements one by one where its heuristics prefer that, which is slower.
 template <std::size_t bytes>
 struct WordOf;
 template <>
@@ -52,7 +52,7 @@ struct WordOf<16> {
 template <std::size_t bytes>
 using Word = typename WordOf<bytes>::Type;
 
-// Where a thread stands. Blocks have one dimension and whole warps.
+// Indices of a thread. Blocks have one dimension and whole warps.
 
 __device__ inline int thread() {
   return static_cast<int>(threadIdx.x);
@@ -73,13 +73,14 @@ __device__ inline int warp() {
   return thread() / warp_size;
 }
 
-// Meetings. All threads of the block, or of the warp, come to the same one. Shared and global
+// Barriers. All threads of the block, or of the warp, come to the same one. Shared and global
 // memory written before `sync` and `sync_warp` is seen after them; the others order nothing.
 
 __device__ inline void sync() {
   __syncthreads();
 }
-/// Also orders memory, as `sync` does.
+/// True if the condition holds in any thread of the block. A barrier that orders memory, as `sync`
+/// does.
 __device__ inline bool block_any(bool condition) {
   return __syncthreads_or(condition ? 1 : 0) != 0;
 }
@@ -94,12 +95,12 @@ template <typename T>
 __device__ T shuffle(T value, int from) {
   return __shfl_sync(0xFFFFFFFFU, value, from);
 }
-/// Bit l says what lane l thinks.
+/// Mask whose bit l is the condition of lane l.
 __device__ inline std::uint32_t ballot(bool condition) {
   return __ballot_sync(0xFFFFFFFFU, condition ? 1 : 0);
 }
 
-/// How many bits of a word are 1.
+/// Number of bits of a word that are 1.
 __device__ inline int set_bits(std::uint32_t word) {
   return __popc(word);
 }
@@ -176,8 +177,8 @@ class Shared {
   alignas(16) T data_[count];
 };
 
-// Of functions that kernels bound by memory call for every element: one instruction each, wrong by
-// two of the last bits at most, where the language's own take eight and more. Numbers below the
+// Functions that kernels bound by memory call for every element: one instruction each, wrong by two
+// of the last bits at most, where the language's own take eight and more. Numbers below the
 // smallest normal one count as 0.
 
 /// 2 to the power of x.
@@ -203,8 +204,8 @@ __device__ inline float widen(E4m3 value) {
   return to_float(value);
 }
 
-/// One of several neighbours. Of a word's two bf16 numbers the upper one is the word with its lower
-/// half masked, which taking 16 bits out of it first is not.
+/// Float of one of several neighbours. The upper of a word's two bf16 numbers is the word with its
+/// lower half masked, without extracting its 16 bits first.
 template <typename T, int N>
 __device__ float widen(const Pack<T, N>& pack, int index) {
   if constexpr (std::is_same_v<T, Bf16> && N % 2 == 0) {
@@ -229,7 +230,7 @@ __device__ inline Bf16 narrow<Bf16>(float value) {
 template <>
 __device__ inline E4m3 narrow<E4m3>(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  // Rounds, saturates and takes NaN as to_e4m3 does, for which others need twenty instructions.
+  // One instruction rounds, saturates and takes NaN as to_e4m3 does; other ways need twenty.
   unsigned short pair = 0;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0F), "f"(value));
   return {static_cast<std::uint8_t>(pair & 0xFFU)};
