@@ -141,6 +141,7 @@ TrainOptions train_options(const Section& section) {
   section.read("log_every", train.log_every);
   section.read("eval_every", train.eval_every);
   section.read("eval_batches", train.eval_batches);
+  section.read("replica_check", train.replica_check);
   return train;
 }
 

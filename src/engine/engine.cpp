@@ -140,6 +140,9 @@ void Engine::Parts::make_parameters() {
   flat_parameters = memory.of(Purpose::parameters).allocate(options.dtype, {size});
   if (trains()) {
     flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
+    std::int64_t pieces = 0;
+    for (const auto& fused : stage.fused_parameters()) pieces += std::ssize(fused.pieces);
+    hashes = memory.of(Purpose::gradients).allocate(device::DType::i32, {pieces, 2});
   }
   stage.bind(flat_parameters, flat_gradients);
   if (options.linear_forward == model::LinearForward::e4m3 &&

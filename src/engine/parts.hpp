@@ -31,6 +31,7 @@ struct Engine::Parts {
   model::StageContext context;
   device::Tensor flat_parameters;
   device::Tensor flat_gradients;  // f32, empty for inference
+  device::Tensor hashes;          // i32 [parameter parts, 2], empty for inference
   std::optional<model::KeptCopies> weight_copies;
   std::vector<model::Chunk> chunks;
   std::vector<ChunkMessages> messages;

@@ -9,6 +9,7 @@
 #include "parts.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace trireme::engine {
 
@@ -143,6 +144,22 @@ std::vector<ParameterPart> parameter_parts(const model::StageParameters& stage,
     }
   }
   return parts;
+}
+
+std::vector<std::uint64_t> Engine::parameter_hashes() {
+  auto& parts = *parts_;
+  TRIREME_EXPECT(parts.trains(), "only training engines have room for hashes");
+  std::int64_t index = 0;
+  for (const auto& part : parameter_parts()) {
+    const auto hash = parts.hashes.slice(0, index++, 1).reshape({2});
+    parts.kernels.issue(device::HashBits{part.values, hash});
+  }
+  device::HostMirror mirror(device());
+  const auto words = mirror.of(parts.hashes);
+  mirror.fetch();
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(index));
+  std::memcpy(hashes.data(), words.raw(), words.byte_count());
+  return hashes;
 }
 
 std::vector<ParameterPart> Engine::parameter_parts() {

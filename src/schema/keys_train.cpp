@@ -48,6 +48,11 @@ std::vector<Key> train_keys() {
               "Steps between evaluations on data.validation; 0 is never."),
       integer("eval_batches", "16", "global batches", counts_from(0), Concern::running,
               "Held-out batches of one evaluation; 0 is all there are."),
+      integer("replica_check", "0", "steps", counts_from(0), Concern::running,
+              "Steps between comparisons of the parameters' bits on all data-parallel replicas; "
+              "with it, each checkpoint is compared before it is saved. Where they differ, the run "
+              "names rank and tensor and goes back to its newest checkpoint, once for each. 0 is "
+              "never."),
   };
 }
 

@@ -249,6 +249,15 @@ void Report::not_saved(std::int64_t step, const std::string& why) {
                      step, why);
 }
 
+void Report::went_back(std::int64_t step, std::int64_t to, const std::string& why) {
+  if (!settings_.speaks) return;
+  append({{"kind", "event"}, {"event", "went back"}, {"step", step}, {"to", to}, {"why", why}});
+  base::log::warning("train",
+                     "step {}: {}; the run goes back to its checkpoint of step {} (if they differ "
+                     "again before the next one, it ends)",
+                     step, why, to);
+}
+
 void Report::loaded(std::int64_t step, double seconds) {
   if (!settings_.speaks) return;
   append({{"kind", "load"}, {"step", step}, {"seconds", seconds}});

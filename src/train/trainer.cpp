@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/train/trainer.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
@@ -15,6 +16,7 @@
 #include "choose_gemms.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
+#include "replica_check.hpp"
 #include "requests.hpp"
 #include "resolved_values.hpp"
 #include "say_attention.hpp"
@@ -306,11 +308,41 @@ void Trainer::save_or_go_on() {
   }
 }
 
-void Trainer::save_if_due() {
+bool Trainer::save_is_due() const {
   const auto every_steps = keys_.checkpoint.every_steps;
-  const bool by_step = every_steps > 0 && progress_.step % every_steps == 0;
+  return requests_->answer().save || (every_steps > 0 && progress_.step % every_steps == 0);
+}
+
+void Trainer::save_if_due() {
   // Last step: run() saves it, and fails if that fails.
-  if ((by_step || requests_->answer().save) && progress_.step < keys_.train.steps) save_or_go_on();
+  if (save_is_due() && progress_.step < keys_.train.steps) save_or_go_on();
+}
+
+bool Trainer::replica_check_is_due() const {
+  const auto every = keys_.train.replica_check;
+  if (every == 0 || cluster_.dp->size() == 1) return false;
+  // What is saved has been compared.
+  return progress_.step % every == 0 || progress_.step == keys_.train.steps || save_is_due();
+}
+
+bool Trainer::replicas_agree() {
+  const auto difference = replica_difference(*engine_, *cluster_.dp, cluster_.rank);
+  try {
+    base::Status status;
+    if (!difference.empty()) status = base::Failure{base::ExitCode::peer, difference};
+    comm::agree(*cluster_.world, status);
+    return true;
+  } catch (const comm::AgreedError& error) {
+    // A flipped bit passes; a part that flips them is named again at once.
+    if (saved_step_ < 0 || went_back_to_ == saved_step_) throw;
+    const auto from = progress_.step;
+    const auto found = resume(directory_, *engine_, *cluster_.world);
+    TRIREME_ENSURE(found.has_value(), "a step that was saved or loaded is there");
+    progress_ = *found;
+    saved_step_ = went_back_to_ = progress_.step;
+    report_->went_back(from, progress_.step, error.what());
+    return false;
+  }
 }
 
 double Trainer::lead_seconds() const {
@@ -325,6 +357,8 @@ void Trainer::ask() {
 
 base::ExitCode Trainer::stop_in_order() {
   const auto stop = requests_->answer().stop;
+  // False: the state is that of the newest checkpoint, and nothing is left to save.
+  if (keys_.train.replica_check > 0 && saved_step_ != progress_.step) replicas_agree();
   // Nothing to save before the first step.
   if (progress_.step > 0 && saved_step_ != progress_.step) save();
   report_->event("stop", progress_.step);
@@ -347,6 +381,7 @@ base::ExitCode Trainer::run() {
     if (requests_->answer().stop) break;
     if (requests_->answer().measure_peak) measure_peak_again();
     step();
+    if (replica_check_is_due() && !replicas_agree()) continue;
     progress_.evaluation_is_due =
         evaluates && (progress_.step % eval_every == 0 || progress_.step == steps);
     if (progress_.evaluation_is_due) evaluate();

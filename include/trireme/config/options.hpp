@@ -92,6 +92,7 @@ struct TrainOptions {
   std::int64_t log_every = 0;
   std::int64_t eval_every = 0;
   std::int64_t eval_batches = 0;
+  std::int64_t replica_check = 0;
 
   bool operator==(const TrainOptions&) const = default;
 };

@@ -191,6 +191,9 @@ class Engine {
   /// those of after `step` (0: before the first).
   void state_changed(std::int64_t step);
   std::vector<ParameterPart> parameter_parts();
+  /// Hash of the bits of each of parameter_parts(), in their order; of training engines. The host
+  /// waits once.
+  std::vector<std::uint64_t> parameter_hashes();
   /// Collective over all ranks. True if the two copies of a tied table (first and last stage)
   /// differ in this rank's data-parallel shard of masters and moments, which is a defect.
   bool tied_copies_differ();

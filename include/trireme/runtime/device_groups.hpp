@@ -62,7 +62,7 @@ struct DeviceGroupsReport {
 /// effect for the host's own memory. Throws AgreedError (topology) where NCCL is required but
 /// cannot be used, and where the transport between nodes breaks the rule; waits of NCCL's groups
 /// have the deadline of the options.
-DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster, comm::MpiRuntime& mpi,
-                              const DeviceGroupsOptions& options);
+DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster,
+                                     comm::MpiRuntime& mpi, const DeviceGroupsOptions& options);
 
 }  // namespace trireme::runtime

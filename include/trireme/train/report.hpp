@@ -118,6 +118,8 @@ class Report {
   void saved(const SaveRecord& record);
   /// Records a failed save, after which training goes on.
   void not_saved(std::int64_t step, const std::string& why);
+  /// Records that replicas differed after `step`, and that training goes on after step `to`.
+  void went_back(std::int64_t step, std::int64_t to, const std::string& why);
   /// Records that step 0 has loaded weights.
   void loaded(std::int64_t step, double seconds);
   void event(const std::string& name, std::int64_t step);

@@ -81,7 +81,12 @@ class Trainer {
   void save();
   /// Saves without removing older steps: the one that is saved may be worse than they are.
   void save_without_pruning();
+  bool save_is_due() const;
   void save_if_due();
+  /// Compares the replicas (train.replica_check). If they differ, goes back to the newest
+  /// checkpoint and returns false; throws if that has not helped. Collective over all ranks.
+  bool replicas_agree();
+  bool replica_check_is_due() const;
   /// Saves; a failure on all ranks is logged, and training goes on.
   void save_or_go_on();
   /// Removes the remains of killed saves, and the oldest steps except the one that this start has
@@ -124,6 +129,8 @@ class Trainer {
   std::int64_t saved_step_ = -1;
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<runtime::JobComment> comment_;
+  /// The step that differing replicas have gone back to; -1: none.
+  std::int64_t went_back_to_ = -1;
   /// The first step of this start is done.
   bool started_ = false;
   /// Numbers of captured parts of steps, at the last step and at the last log line about memory.

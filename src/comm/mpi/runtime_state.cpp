@@ -143,8 +143,7 @@ World MpiRuntime::State::learn_world() {
 std::unique_ptr<NodeStatus> MpiRuntime::State::make_node_status(const World& world) {
   if (local_size == 1) return nullptr;
   MpiGroup node("node", world.neighbours(),
-                {&progress_, mpi::dup(node_.get()), mpi::dup(node_.get()),
-                 start_timeout_seconds_});
+                {&progress_, mpi::dup(node_.get()), mpi::dup(node_.get()), start_timeout_seconds_});
   auto status = NodeStatus::create(node, {local_rank, world_rank, node_name});
   if (status.ok()) return std::move(status).value();
   if (local_rank.value() == 0) {

@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/config/arrangement.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/runtime/session.hpp"
 
@@ -56,7 +57,7 @@ RunEnd run_to_end(const config::Config& config, std::unique_ptr<device::Kernels>
                   train::StartOptions start, const base::Environment& environment) {
   still_going(config::run_directory(config).filename().string());
   runtime::JoinOptions options;
-  options.arrangement.pipeline = mpi().world_size();
+  options.arrangement = config::arrangement(config.options());
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
   runtime::Session session{std::move(kernels), runtime::join(mpi(), options, {})};
