@@ -23,7 +23,7 @@ from gpu_check.measurements import Measurements  # noqa: E402
 from gpu_check.programs import IN_BUILD, Programs  # noqa: E402
 
 # What stands for each program, and words that keep it short.
-PROGRAMS = {"gpu_kernels": ["gpu_kernels", "*order*"], "bench_kernels": ["simulated_gpu_bench_kernels"],
+PROGRAMS = {"gpu_kernels": ["simulated_gpu_kernels", "*order*"], "bench_kernels": ["simulated_gpu_bench_kernels"],
             "bench_gpu_memory": ["simulated_gpu_bench_memory"], "trireme": ["trireme"]}
 ARGUMENTS = argparse.Namespace()
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/cuda/runtime/stream.hpp"
-#include "support/simulated_gpu/gpu.hpp"
+#include "support/simulated_gpu/cuda/runtime.hpp"
 
 #include <cstring>
 

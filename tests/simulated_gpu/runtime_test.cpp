@@ -93,13 +93,17 @@ TEST_CASE("the host cannot touch a GPU's memory, nor anyone what was freed") {
     look_at(address);
   });
   CHECK(end.signal == SIGSEGV);
-  CHECK_THAT(end.words, Contains("the host touched byte 3 of 256 of memory that was freed"));
+  CHECK_THAT(end.words,
+             Contains("the host touched byte 3 of 256 of 'device memory', which was freed"));
   const auto alive = end_on_gpu([] {
+    const Lane lane;
     const auto memory = allocate_device(bytes);
+    lane.set(memory, 1, bytes);
+    lane.owner.view().synchronize();
     look_at(memory.get());
   });
   CHECK(alive.signal == SIGSEGV);
-  CHECK_THAT(alive.words, Contains("byte 3 of 256 of a GPU's memory, which is out of its reach"));
+  CHECK_THAT(alive.words, Contains("byte 3 of 256 of 'device memory', which is out of its reach"));
 }
 
 TEST_CASE("fresh memory is poison") {

@@ -4,9 +4,9 @@
 #include "trireme/base/philox.hpp"
 #include "trireme/comm/process_group.hpp"
 
-#include "support/detached/group.hpp"
 #include "support/fake_nccl/group.hpp"
 #include "support/mpi/world.hpp"
+#include "support/simulated_gpu/group.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -23,7 +23,7 @@ using device::Bf16;
 using device::DType;
 using device::Tensor;
 
-/// What serves a group: a backend of host memory, or copies from and to a detached device over one,
+/// What serves a group: a backend of host memory, or copies from and to a simulated GPU over one,
 /// or what calls NCCL, with a stand-in for the library: waited for, or joined and left to the
 /// device.
 /// Shared memory is filled by ordinary stores, or past the caches.
@@ -101,9 +101,9 @@ inline std::unique_ptr<ProcessGroup> group_of(const std::string& group_name,
     case Backend::library:
       return make(comm::Backend::library);
     case Backend::staged_mpi:
-      return make_detached_group(make(comm::Backend::mpi), haste, staged_piece_bytes);
+      return make_group_on_device(make(comm::Backend::mpi), haste, staged_piece_bytes);
     case Backend::staged_shared:
-      return make_detached_group(make(comm::Backend::shared), haste, staged_piece_bytes);
+      return make_group_on_device(make(comm::Backend::shared), haste, staged_piece_bytes);
     case Backend::nccl:
       return make_fake_nccl_group(mpi(), group_name, ranks, timeout_seconds);
     case Backend::nccl_joined:

@@ -4,7 +4,7 @@
 #include "trireme/comm/staged.hpp"
 
 #include "group_fixture.hpp"
-#include "support/detached/device.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -64,7 +64,7 @@ TEST_CASE("groups of a device are measured over NCCL and staged, with right resu
   const auto world = [&] { return mpi().make_world({comm::Backend::mpi, 30}); };
   const auto meeting = world();
   const auto nccl = make_fake_nccl(mpi(), all);
-  DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+  SimulatedDevice device(Haste{Haste::Kind::lazy, 0});
   comm::NcclGroups parent(nccl->library(), mpi(), *meeting, device);
   std::vector<std::unique_ptr<ProcessGroup>> groups;
   groups.push_back(parent.split(world()));

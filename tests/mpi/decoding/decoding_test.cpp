@@ -5,9 +5,9 @@
 
 #include "inference/replica_decoding.hpp"
 #include "mpi/training/training.hpp"
-#include "support/detached/device.hpp"
 #include "support/model_on_mesh.hpp"
 #include "support/mpi/world.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -241,8 +241,8 @@ TEST_CASE("decoding on a device whose memory the host cannot reach gives what th
   const auto kernels = device::make_cpu_kernels(1);
   Oracle oracle(model, *kernels);
   for (const auto& mesh : meshes_for(model)) {
-    DetachedKernels detached(device::make_cpu_kernels(1));
-    check_layout(model, mesh, oracle, detached);
+    SimulatedKernels simulated(device::make_cpu_kernels(1));
+    check_layout(model, mesh, oracle, simulated);
   }
 }
 

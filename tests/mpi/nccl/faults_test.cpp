@@ -4,8 +4,8 @@
 #include "trireme/comm/peer_error.hpp"
 
 #include "mpi/behaviour/group_fixture.hpp"
-#include "support/detached/device.hpp"
 #include "support/ras_server.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <chrono>
 #include <thread>
@@ -45,7 +45,7 @@ struct Stage {
   std::unique_ptr<ProcessGroup> world;
   double timeout;
   std::string ras_address;
-  DetachedDevice device{Haste{Haste::Kind::lazy, 0}};
+  SimulatedDevice device{Haste{Haste::Kind::lazy, 0}};
   std::unique_ptr<comm::NcclGroups> groups;
   std::unique_ptr<ProcessGroup> group;
   device::Arena arena = device::Arena::measuring(device::Purpose::communication);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups that are split from one communicator, and what is left when they end.
 #include "mpi/behaviour/group_fixture.hpp"
-#include "support/detached/device.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <algorithm>
 #include <array>
@@ -48,7 +48,7 @@ TEST_CASE("rows and columns are parts of one communicator, and some ranks are in
   const int size = mpi().world_size();
   const int rank = mpi().world_rank().value();
   {
-    DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+    SimulatedDevice device(Haste{Haste::Kind::lazy, 0});
     const auto world = host_group("world", everybody());
     comm::NcclGroups groups(nccl->library(), mpi(), *world, device);
     for (int columns = 1; columns <= size; ++columns) {
@@ -80,7 +80,7 @@ TEST_CASE("rows and columns are parts of one communicator, and some ranks are in
 
 TEST_CASE("many ranks meet through several ids") {
   const auto nccl = make_fake_nccl(mpi(), everybody());
-  DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+  SimulatedDevice device(Haste{Haste::Kind::lazy, 0});
   const auto world = host_group("world", everybody());
   const int size = mpi().world_size();
   comm::NcclGroups groups(nccl->library(), mpi(), *world, device, {30, 2});
@@ -138,7 +138,7 @@ Beginning begin_as(const comm::nccl::Api& api, int rank, int ranks) {
   std::vector<base::Rank> everyone;
   for (int each = 0; each < ranks; ++each) everyone.emplace_back(each);
   const auto world = comm::make_dry_run_group("world", everyone, rank, comm::DryRunData::mirrored);
-  DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+  SimulatedDevice device(Haste{Haste::Kind::lazy, 0});
   beginning = {};
   const comm::NcclGroups groups({&api, 22899, "of nobody"}, mpi(), *world, device);
   return beginning;

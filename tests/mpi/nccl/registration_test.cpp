@@ -4,7 +4,7 @@
 #include "trireme/comm/nccl_memory.hpp"
 
 #include "mpi/behaviour/group_fixture.hpp"
-#include "support/detached/device.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <chrono>
 #include <stdexcept>
@@ -38,7 +38,7 @@ struct Stage {
 
   std::unique_ptr<FakeNccl> nccl = make_fake_nccl(mpi(), everybody());
   std::unique_ptr<ProcessGroup> world = mpi().make_world({comm::Backend::mpi, 30});
-  DetachedDevice device{Haste{Haste::Kind::lazy, 0}};
+  SimulatedDevice device{Haste{Haste::Kind::lazy, 0}};
   std::unique_ptr<device::Device> shared;
   std::unique_ptr<comm::NcclGroups> groups;
   std::unique_ptr<ProcessGroup> group;

@@ -4,7 +4,7 @@
 #include "trireme/comm/peer_error.hpp"
 
 #include "mpi/behaviour/group_fixture.hpp"
-#include "support/detached/device.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <chrono>
 #include <functional>
@@ -52,7 +52,7 @@ struct Stage {
   std::unique_ptr<ProcessGroup> meeting;
   std::unique_ptr<FakeNccl> nccl;
   std::unique_ptr<ProcessGroup> world;
-  DetachedKernels kernels;
+  SimulatedKernels kernels;
   std::unique_ptr<comm::NcclGroups> groups;
   std::unique_ptr<ProcessGroup> group;
   device::Arena arena = device::Arena::measuring(device::Purpose::communication);

@@ -63,7 +63,7 @@ TEST_CASE("what tensor-parallel ranks work in are windows, where each rank fills
     nccl->buffers_registered = 0;
     nccl->collectives = {};
     {
-      DetachedKernels kernels(device::make_cpu_kernels(1));
+      SimulatedKernels kernels(device::make_cpu_kernels(1));
       const auto groups =
           groups_over_nccl(*nccl, options.mesh, kernels.device(), comm::NcclRegistration::windows);
       using device::Purpose;

@@ -72,7 +72,7 @@ std::vector<Observed> train_in(engine::Memory& memory, const engine::EngineOptio
 
 std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOptions& options,
                                       Haste haste, comm::NcclRegistration registration) {
-  DetachedKernels kernels(device::make_cpu_kernels(1), haste);
+  SimulatedKernels kernels(device::make_cpu_kernels(1), haste);
   const auto groups = groups_over_nccl(nccl, options.mesh, kernels.device(), registration);
   return train(options, groups.views(), kernels, steps_over_nccl);
 }

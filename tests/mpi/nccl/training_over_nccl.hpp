@@ -2,8 +2,8 @@
 #pragma once
 
 #include "mpi/training/training.hpp"
-#include "support/detached/device.hpp"
 #include "support/fake_nccl/group.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <vector>
 
@@ -22,7 +22,7 @@ OwnedGroups groups_over_nccl(FakeNccl& nccl, const layout::Mesh& mesh, device::D
 /// Some steps in memory of the caller's.
 std::vector<Observed> train_in(engine::Memory& memory, const engine::EngineOptions& options,
                                const OwnedGroups& groups, device::Kernels& kernels);
-/// Some steps on a detached device.
+/// Some steps on a simulated GPU.
 std::vector<Observed> train_over_nccl(
     FakeNccl& nccl, const engine::EngineOptions& options, Haste haste = {},
     comm::NcclRegistration registration = comm::NcclRegistration::buffers);

@@ -81,7 +81,7 @@ namespace {
 /// The same over groups of a forgetful device. Its memory outlives all that is still under way.
 std::vector<Observed> train_forgetfully(FakeNccl& nccl, const engine::EngineOptions& options,
                                         Forgets what) {
-  DetachedKernels kernels(device::make_cpu_kernels(1));
+  SimulatedKernels kernels(device::make_cpu_kernels(1));
   Forgetful forgetful(kernels.device(), what);
   auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
   auto groups = mpi_groups(options.mesh);

@@ -4,7 +4,7 @@
 #include "trireme/runtime/device_groups.hpp"
 
 #include "mpi/behaviour/group_fixture.hpp"
-#include "support/detached/device.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -66,7 +66,7 @@ void write_log(const std::string& text) {
 
 TEST_CASE("the first sum of all ranks opens ways, is right, and leaves nothing behind") {
   const auto nccl = make_fake_nccl(mpi(), everybody());
-  DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+  SimulatedDevice device(Haste{Haste::Kind::lazy, 0});
   const auto world = mpi().make_world({comm::Backend::mpi, 30});
   {
     comm::NcclGroups groups(nccl->library(), mpi(), *world, device, {30, 256});
@@ -80,7 +80,7 @@ TEST_CASE("the first sum of all ranks opens ways, is right, and leaves nothing b
 TEST_CASE("a first sum that never ends is given up at the deadline") {
   const auto meeting = mpi().make_world({comm::Backend::mpi, 30});
   const auto nccl = make_fake_nccl(mpi(), everybody());
-  DetachedDevice device(Haste{Haste::Kind::lazy, 0});
+  SimulatedDevice device(Haste{Haste::Kind::lazy, 0});
   const auto world = mpi().make_world({comm::Backend::mpi, 30});
   {
     comm::NcclGroups groups(nccl->library(), mpi(), *world, device, {0.3, 256});
@@ -115,7 +115,7 @@ TEST_CASE("groups are made and told with what NCCL's log says") {
   write_log("n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n");
   const auto nccl = make_fake_nccl(mpi(), everybody());
   {
-    DetachedDevice device(Haste{Haste::Kind::lazy, 0}, "GPU " + std::to_string(own_rank()));
+    SimulatedDevice device(Haste{Haste::Kind::lazy, 0}, "GPU " + std::to_string(own_rank()));
     auto cluster = small_cluster();
     const auto report =
         runtime::use_device_groups(device, cluster, mpi(),

@@ -86,7 +86,7 @@ class CountingGroup final : public comm::ProcessGroup {
 
 /// Of the second step.
 Waits waits_of_a_step(FakeNccl& nccl, const engine::EngineOptions& options) {
-  DetachedKernels kernels(device::make_cpu_kernels(1));
+  SimulatedKernels kernels(device::make_cpu_kernels(1));
   Waits waits;
   Waits of_tensor;
   auto groups = mpi_groups(options.mesh);

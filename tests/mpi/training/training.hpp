@@ -28,9 +28,9 @@ OwnedGroups local_groups();
 /// they were for the host's own memory.
 OwnedGroups staged(OwnedGroups groups, device::Device& device);
 
-/// Whose layouts are compared: the reference (on_host.cpp), the same behind a detached device
-/// (detached/on_detached.cpp), or the first GPU, which all ranks share (tests/gpu/on_gpu.cpp).
-/// Null, after the words that mark a test as skipped, where there is none.
+/// Whose layouts are compared: the reference (on_host.cpp), the same behind a simulated GPU
+/// (simulated_gpu/on_simulated_gpu.cpp), or the first GPU, which all ranks share
+/// (tests/gpu/on_gpu.cpp). Null, after the words that mark a test as skipped, where there is none.
 std::unique_ptr<device::Kernels> kernels_under_test();
 
 /// Tiny models of the three families; gpt2 ties its embeddings, llama has grouped heads and

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fake_nccl/fake_comm.hpp"
 
-#include "support/detached/memory.hpp"
-#include "support/detached/side_stream.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +20,7 @@ using Kind = FakeComm::Part::Kind;
 /// Where the stand-in of the device reaches what a call names.
 Tensor reach(const void* address, std::int64_t count, DataType type, const char* operand) {
   const Tensor there(const_cast<void*>(address), dtype_of(type), {count});
-  return detached::behind(there, "NCCL", operand);
+  return reached(there, "NCCL", operand);
 }
 
 template <typename T>
@@ -136,9 +135,9 @@ void FakeComm::issue(const char* call, std::vector<Part> parts, void* stream) {
   run->parts = std::move(parts);
   begin(call, nullptr);
   ++under_way_;
-  auto* const side = static_cast<DetachedSideStream*>(stream);
+  auto* const side = static_cast<simulated_gpu::Stream*>(stream);
   then_ = [self = shared_from_this(), run, side] {
-    side->stream().issue_until([self, run] { return self->advance(*run); });
+    side->issue_until([self, run] { return self->advance(*run); });
   };
 }
 

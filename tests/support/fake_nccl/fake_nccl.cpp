@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fake_nccl/fake_nccl.hpp"
 
-#include "support/detached/memory.hpp"
 #include "support/fake_nccl/fake_comm.hpp"
 #include "support/fake_nccl/fake_slots.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <algorithm>
 #include <array>
@@ -126,7 +126,7 @@ Result FakeNccl::make_id(UniqueId* id) {
 void* FakeNccl::allocate(std::size_t bytes) {
   constexpr std::size_t page = 4096;
   const auto whole = (bytes + page - 1) / page * page;
-  auto arena = detached::take(device::Purpose::gradients, whole, [] {});
+  auto arena = arena_on_device(device::Purpose::gradients, whole);
   auto* const data = arena.allocate(DType::i32, {static_cast<std::int64_t>(whole / 4)}).raw();
   allocations_.emplace(data, std::move(arena));
   return data;

@@ -40,7 +40,7 @@ struct NcclFaults {
 class FakeComm;
 
 /// Stands in for NCCL where there is no GPU: the same functions over MPI messages of the host, on
-/// side streams of detached devices. No call is done before somebody has looked as often as the
+/// side streams of simulated GPUs. No call is done before somebody has looked as often as the
 /// faults say, and who does not wait for that is refused. Sums are not in the order of ranks, are
 /// in different orders in an all-reduce and in a reduce-scatter, and bf16 is rounded at every
 /// addition: as it may be in NCCL. Streams hold one piece of work at a time, so that an order of

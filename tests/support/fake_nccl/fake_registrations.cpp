@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that a communicator of FakeNccl is told of, and what its operations owe to that.
-#include "support/detached/memory.hpp"
 #include "support/fake_nccl/fake_comm.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -31,7 +31,7 @@ device::DType dtype_of(comm::nccl::DataType type) {
 }
 
 void* FakeComm::add_registration(const void* data, std::size_t bytes) {
-  if (!detached::owns(data)) throw std::logic_error("NCCL is told of memory that no GPU has");
+  if (!lies_on_device(data)) throw std::logic_error("NCCL is told of memory that no GPU has");
   const Range range{static_cast<const std::byte*>(data), bytes};
   for (const auto& [handle, known] : registrations_) {
     if (range.begin < known.begin + known.bytes && known.begin < range.begin + bytes) {

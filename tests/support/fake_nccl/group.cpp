@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fake_nccl/group.hpp"
 
-#include "support/detached/group.hpp"
+#include "support/simulated_gpu/group.hpp"
 
 #include <utility>
 
@@ -71,7 +71,7 @@ std::unique_ptr<ProcessGroup> make_fake_nccl_group(comm::MpiRuntime& mpi, const 
   auto nccl = make_fake_nccl(mpi, ranks);
   if (plan.faults) plan.faults(*nccl);
   const Haste haste{Haste::Kind::mixed, static_cast<std::uint64_t>(mpi.world_rank().value())};
-  return make_detached_group(
+  return make_group_on_device(
       [&](device::Device& device) {
         auto groups = std::make_unique<comm::NcclGroups>(nccl->library(), mpi, *meeting, device,
                                                          comm::NcclOptions{timeout_seconds, 256});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/detached/group.hpp"
 #include "support/fake_nccl/fake_nccl.hpp"
+#include "support/simulated_gpu/group.hpp"
 
 namespace trireme::testing {
 

@@ -4,13 +4,13 @@
 #include "trireme/base/format.hpp"
 
 #include "support/fault_names.hpp"
-#include "support/simulated_gpu/gpu.hpp"
 
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 namespace trireme::testing::simulated_gpu {
 namespace {
@@ -25,17 +25,20 @@ constexpr std::size_t small_bytes = std::size_t{1} << 20;
 constexpr std::size_t poisoned_bytes = std::size_t{8} << 20;
 constexpr std::size_t poisoned_end_bytes = std::size_t{64} << 10;
 
-const Memory* watched = nullptr;
+Memory* watched = nullptr;
 
 bool name_fault(const void* address) {
   const auto* block = watched == nullptr ? nullptr : watched->block_of(address);
   if (block == nullptr) return false;
   faults::say("the host touched byte ");
-  faults::say(static_cast<std::size_t>(static_cast<const std::byte*>(address) - block->begin()));
+  faults::say(static_cast<std::size_t>(static_cast<const std::byte*>(address) - block->begin));
   faults::say(" of ");
-  faults::say(block->bytes());
-  faults::say(block->freed() ? " of memory that was freed\n"
-                             : " of a GPU's memory, which is out of its reach\n");
+  faults::say(block->bytes);
+  faults::say(" of '");
+  faults::say(block->label);
+  faults::say(block->freed ? "', which was freed\n"
+                           : "', which is out of its reach (a GPU's memory); copy through the "
+                             "device\n");
   return true;
 }
 
@@ -48,78 +51,63 @@ void poison(std::byte* begin, std::size_t bytes) {
   std::memset(begin + bytes - poisoned_end_bytes, 0xFF, poisoned_end_bytes);
 }
 
+/// At that place, which loses what it held; null: wherever there is room. Null: there is none.
+std::byte* map_pages(std::byte* place, std::size_t bytes, int protection) {
+  const int flags =
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place == nullptr ? 0 : MAP_FIXED);
+  void* const pages = ::mmap(place, bytes, protection, flags, -1, 0);
+  return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
+}
+
 }  // namespace
 
 std::size_t Block::mapped() const {
-  return (std::max<std::size_t>(bytes_, 1) + page - 1) / page * page;
+  return (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
 }
 
-bool Block::holds(const void* address, std::size_t bytes) const {
+bool Block::holds(const void* address, std::size_t count) const {
   const auto* at = static_cast<const std::byte*>(address);
-  return !freed_ && at >= begin_ && at <= begin_ + bytes_ &&
-         bytes <= static_cast<std::size_t>(begin_ + bytes_ - at);
+  return !freed && at >= begin && at <= begin + bytes &&
+         count <= static_cast<std::size_t>(begin + bytes - at);
 }
 
 std::string Block::describe(const void* address) const {
-  return base::format("byte {} of {} of {}{}", static_cast<const std::byte*>(address) - begin_,
-                      bytes_, kind_ == Kind::device ? "device memory" : "pinned memory",
-                      freed_ ? " that was freed" : "");
+  return base::format("byte {} of {} of '{}'{}", static_cast<const std::byte*>(address) - begin,
+                      bytes, label, freed ? ", which was freed" : "");
 }
 
-void* Block::check(const void* origin, std::int64_t index, int count, std::size_t bytes,
-                   device::simt::Access access, const device::simt::Place& where) {
-  const auto address = static_cast<std::uintptr_t>(reinterpret_cast<std::intptr_t>(origin) +
-                                                   index * static_cast<std::int64_t>(bytes));
-  auto* const place = reinterpret_cast<std::byte*>(address);
-  const auto whole = bytes * static_cast<std::size_t>(count);
-  const char* verb = access == device::simt::Access::read ? "reads" : "writes";
-  if (!holds(place, whole)) {
-    device::simt::Executor::here().fail(
-        where, base::format("{} {} bytes out of bounds: {}", verb, whole, describe(place)));
-  }
-  if (address % whole != 0) {
-    device::simt::Executor::here().fail(
-        where, base::format("{} {} bytes at an address that is not a multiple of them "
-                            "(misaligned): {}",
-                            verb, whole, describe(place)));
-  }
-  return place;
-}
-
-Block* Memory::allocate(std::size_t bytes, Block::Kind kind, int gpu) {
-  const Block sizes(nullptr, bytes, kind, gpu);
-  void* const pages = ::mmap(nullptr, sizes.mapped() + page, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED) return nullptr;
+Block* Memory::allocate(Block block) {
+  block.reach = map_pages(nullptr, block.mapped() + page, PROT_READ | PROT_WRITE);
+  block.begin = block.kind == Block::Kind::translated
+                    ? map_pages(nullptr, block.mapped() + page, PROT_NONE)
+                    : block.reach;
+  if (block.reach == nullptr || block.begin == nullptr) return nullptr;
   watched = this;
   faults::watch(&name_fault);
-  auto* const begin = static_cast<std::byte*>(pages);
-  poison(begin, sizes.mapped());
-  ::mprotect(begin + sizes.mapped(), page, PROT_NONE);
-  auto owner = std::make_unique<Block>(begin, bytes, kind, gpu);
-  auto* const block = owner.get();
-  blocks_.emplace(begin, std::move(owner));
-  if (kind == Block::Kind::device) {
-    on_gpus_.emplace(begin, block);
-    if (!open_) ::mprotect(begin, block->mapped(), PROT_NONE);
+  poison(block.reach, block.mapped());
+  ::mprotect(block.reach + block.mapped(), page, PROT_NONE);
+  auto& kept = blocks_.emplace(block.begin, std::move(block)).first->second;
+  if (kept.kind == Block::Kind::device) {
+    on_gpus_.insert(&kept);
+    protect(kept);
   }
-  return block;
+  return &kept;
 }
 
 /// The addresses stay taken, so that whoever still uses them is found.
 void Memory::free(Block& block) {
-  block.free();
-  on_gpus_.erase(block.begin());
-  ::mmap(block.begin(), block.mapped(), PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (block.before_free) std::exchange(block.before_free, nullptr)();
+  block.freed = true;
+  on_gpus_.erase(&block);
+  map_pages(block.reach, block.mapped(), PROT_NONE);
 }
 
-Block* Memory::block_of(const void* address) const {
+Block* Memory::block_of(const void* address) {
   const auto* at = static_cast<const std::byte*>(address);
   const auto next = blocks_.upper_bound(at);
   if (next == blocks_.begin()) return nullptr;
-  auto* const block = std::prev(next)->second.get();
-  return at <= block->begin() + block->mapped() ? block : nullptr;
+  auto& block = std::prev(next)->second;
+  return at <= block.begin + block.mapped() ? &block : nullptr;
 }
 
 std::size_t Memory::taken_bytes(int gpu) const {
@@ -128,39 +116,20 @@ std::size_t Memory::taken_bytes(int gpu) const {
   const auto whole = [](std::size_t bytes) {
     return (bytes + piece_bytes - 1) / piece_bytes * piece_bytes;
   };
-  for (const auto& [begin, block] : on_gpus_) {
-    if (block->gpu() != gpu) continue;
-    (block->bytes() < small_bytes ? small : large) +=
-        block->bytes() < small_bytes ? block->mapped() : whole(block->bytes());
+  for (const auto* block : on_gpus_) {
+    if (block->gpu != gpu) continue;
+    (block->bytes < small_bytes ? small : large) +=
+        block->bytes < small_bytes ? block->mapped() : whole(block->bytes);
   }
   return whole(small) + large;
 }
 
-void Memory::let_in(bool everybody) {
-  if (open_ == everybody) return;
-  open_ = everybody;
-  const int protection = everybody ? PROT_READ | PROT_WRITE : PROT_NONE;
-  for (const auto& [begin, block] : on_gpus_) {
-    ::mprotect(block->begin(), block->mapped(), protection);
-  }
+void Memory::protect() const {
+  for (const auto* block : on_gpus_) protect(*block);
 }
 
-device::simt::Target* Memory::find(const void* address) {
-  if (address == nullptr) return nullptr;
-  auto* const block = block_of(address);
-  if (block == nullptr || block->freed()) {
-    throw device::simt::Fault("a kernel is given memory that its GPU does not have: " +
-                              describe(address));
-  }
-  if (block->kind() == Block::Kind::device && block->gpu() != this_thread().gpu) {
-    throw device::simt::Fault("a kernel is given memory of another GPU: " + describe(address));
-  }
-  return block;
-}
-
-std::string Memory::describe(const void* address) const {
-  const auto* const block = block_of(address);
-  return block == nullptr ? "memory of the host" : block->describe(address);
+void Memory::protect(const Block& block) const {
+  ::mprotect(block.begin, block.mapped(), opened_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 }  // namespace trireme::testing::simulated_gpu

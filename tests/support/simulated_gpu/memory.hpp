@@ -1,72 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/simt/memory.hpp"
-
 #include <cstddef>
+#include <functional>
 #include <map>
-#include <memory>
+#include <set>
 #include <string>
 
 namespace trireme::testing::simulated_gpu {
 
-/// Memory from one call. Of a GPU: the host cannot touch it but while the GPU works, nobody can
-/// after it was freed, and its address is never given out again.
-class Block final : public device::simt::Target {
- public:
-  enum class Kind { device, pinned };
+/// Memory from one call. Nobody can touch it after it was freed, and its address is never given out
+/// again.
+struct Block {
+  enum class Kind {
+    device,      ///< the host can touch it while the GPU works, and libraries of the host follow it
+    translated,  ///< nobody can touch it; what works in the GPU's stead finds it at `reach`
+    pinned       ///< the host's
+  };
 
-  Block(std::byte* begin, std::size_t bytes, Kind kind, int gpu)
-      : begin_(begin), bytes_(bytes), kind_(kind), gpu_(gpu) {}
+  std::size_t bytes = 0;
+  Kind kind = Kind::device;
+  int gpu = 0;
+  /// What it is for, in the texts of faults.
+  const char* label = "device memory";
+  /// Lets work end that was issued before it is freed, and may use it.
+  std::function<void()> before_free{};
+  std::byte* begin = nullptr;
+  std::byte* reach = nullptr;
+  bool freed = false;
 
-  std::byte* begin() const { return begin_; }
-  std::size_t bytes() const { return bytes_; }
   /// Whole pages; one more follows that nobody can touch.
   std::size_t mapped() const;
-  Kind kind() const { return kind_; }
-  int gpu() const { return gpu_; }
-  bool freed() const { return freed_; }
-  void free() { freed_ = true; }
-  bool holds(const void* address, std::size_t bytes) const;
-  /// "byte 12 of 4096 of device memory".
+  bool holds(const void* address, std::size_t count) const;
+  /// "byte 12 of 4096 of 'device memory'".
   std::string describe(const void* address) const;
-
-  /// For kernels: inside, aligned and not freed.
-  void* check(const void* origin, std::int64_t index, int count, std::size_t bytes,
-              device::simt::Access access, const device::simt::Place& where) override;
-
- private:
-  std::byte* begin_;
-  std::size_t bytes_;
-  Kind kind_;
-  int gpu_;
-  bool freed_ = false;
 };
 
-/// All memory of the GPUs and all pinned memory.
-class Memory final : public device::simt::AddressSpace {
+/// All memory of GPUs and all pinned memory. Fresh memory is full of NaN (-1 as whole numbers).
+///
+/// A host that touches a GPU's memory all the same dies of SIGSEGV at once, after a line on stderr:
+/// "the host touched byte 12 of 4096 of 'gradients', which is out of its reach …".
+class Memory {
  public:
-  /// Poisoned. Null: there is no room.
-  Block* allocate(std::size_t bytes, Block::Kind kind, int gpu);
+  /// Null: there is no room.
+  Block* allocate(Block block);
   void free(Block& block);
   /// Freed or not; the end counts, for tensors without elements. Null: the host's own.
-  Block* block_of(const void* address) const;
+  Block* block_of(const void* address);
   /// What blocks of a GPU take of its memory, which it gives out in large pieces.
   std::size_t taken_bytes(int gpu) const;
 
-  /// While the GPU works, what works in its stead reaches its memory.
-  void open() { let_in(true); }
-  void close() { let_in(false); }
+  /// Lets the host touch blocks of Kind::device: while the GPU works.
+  class Opened {
+   public:
+    explicit Opened(Memory& memory) : memory_(memory) {
+      if (memory_.opened_++ == 0) memory_.protect();
+    }
+    ~Opened() {
+      if (--memory_.opened_ == 0) memory_.protect();
+    }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
 
-  device::simt::Target* find(const void* address) override;
-  std::string describe(const void* address) const override;
+   private:
+    Memory& memory_;
+  };
 
  private:
-  void let_in(bool everybody);
+  void protect() const;
+  void protect(const Block& block) const;
 
-  std::map<const std::byte*, std::unique_ptr<Block>> blocks_;
-  std::map<const std::byte*, Block*> on_gpus_;
-  bool open_ = false;
+  std::map<const std::byte*, Block> blocks_;
+  std::set<const Block*> on_gpus_;  // of Kind::device
+  int opened_ = 0;
 };
 
 }  // namespace trireme::testing::simulated_gpu

@@ -2,7 +2,7 @@
 // Parts of a step that are captured once and launched again, on a device that does what it kept.
 #include "engine/graphs/cuda_graph_cache.hpp"
 
-#include "support/detached/device.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -17,7 +17,7 @@ using engine::CudaGraphCache;
 namespace {
 
 struct Place {
-  DetachedKernels kernels{device::make_reference_kernels()};
+  SimulatedKernels kernels{device::make_reference_kernels()};
   device::Arena arena = kernels.device().arena(device::Purpose::activations, 4096);
   CudaGraphCache cache{kernels.device()};
 
@@ -97,12 +97,13 @@ TEST_CASE("what cannot be captured runs as it is, and a reason stays") {
     CHECK(cache.reason() == reason);
     CHECK(!place.kernels.device().capturing());
   };
-  refuses([&] { seen.push_back(place.kernels.sum(x)); }, "an event cannot be recorded");
+  refuses([&] { seen.push_back(place.kernels.sum(x)); }, "a sum for the host cannot be recorded");
   refuses([&] { place.kernels.start_sum(x); }, "a sum for the host cannot be recorded");
   refuses([&] { place.kernels.device().copy_in(&host, x.slice(0, 0, 1)); },
           "a copy from the host cannot be recorded");
   refuses([&] { place.kernels.device().copy_out(x.slice(0, 0, 1), &host); },
           "a copy to the host cannot be recorded");
+  refuses([&] { place.kernels.device().record(); }, "an event cannot be recorded");
   refuses([&] { place.kernels.device().follow(side->record()); }, "an event cannot be recorded");
   refuses([&] { place.kernels.device().arena(device::Purpose::workspace, 64); },
           "new memory cannot be recorded");

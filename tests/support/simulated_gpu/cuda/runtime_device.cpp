@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime's functions for GPUs and errors.
-#include "support/simulated_gpu/gpu.hpp"
+#include "support/simulated_gpu/cuda/runtime.hpp"
 
 #include <cstdio>
 #include <cstring>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/detached/group.hpp"
+#include "support/simulated_gpu/group.hpp"
 
 #include "trireme/comm/staged.hpp"
 
-#include "support/detached/device.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <functional>
 #include <optional>
@@ -83,9 +83,9 @@ class MovedOperation final : public Work::Operation {
   Ends ends_;
 };
 
-class DetachedGroup final : public comm::ProcessGroup {
+class GroupOnDevice final : public comm::ProcessGroup {
  public:
-  DetachedGroup(std::unique_ptr<DetachedDevice> device, std::unique_ptr<comm::ProcessGroup> inner,
+  GroupOnDevice(std::unique_ptr<SimulatedDevice> device, std::unique_ptr<comm::ProcessGroup> inner,
                 Ends ends)
       : ProcessGroup(inner->name(), inner->ranks(), inner->rank()),
         device_(std::move(device)),
@@ -141,23 +141,23 @@ class DetachedGroup final : public comm::ProcessGroup {
     return Work(std::move(operation));
   }
 
-  std::unique_ptr<DetachedDevice> device_;
+  std::unique_ptr<SimulatedDevice> device_;
   std::unique_ptr<comm::ProcessGroup> inner_;
   Ends ends_;
 };
 
 }  // namespace
 
-std::unique_ptr<comm::ProcessGroup> make_detached_group(const MakeGroup& make, Haste haste,
-                                                        Ends ends) {
-  auto device = std::make_unique<DetachedDevice>(haste);
+std::unique_ptr<comm::ProcessGroup> make_group_on_device(const MakeGroup& make, Haste haste,
+                                                         Ends ends) {
+  auto device = std::make_unique<SimulatedDevice>(haste);
   auto inner = make(*device);
-  return std::make_unique<DetachedGroup>(std::move(device), std::move(inner), ends);
+  return std::make_unique<GroupOnDevice>(std::move(device), std::move(inner), ends);
 }
 
-std::unique_ptr<comm::ProcessGroup> make_detached_group(std::unique_ptr<comm::ProcessGroup> host,
-                                                        Haste haste, std::size_t piece_bytes) {
-  return make_detached_group(
+std::unique_ptr<comm::ProcessGroup> make_group_on_device(std::unique_ptr<comm::ProcessGroup> host,
+                                                         Haste haste, std::size_t piece_bytes) {
+  return make_group_on_device(
       [&](device::Device& device) {
         return comm::make_staged_group(std::move(host), device, piece_bytes);
       },

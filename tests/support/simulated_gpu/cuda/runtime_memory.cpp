@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime's functions for memory.
-#include "support/simulated_gpu/gpu.hpp"
+#include "support/simulated_gpu/cuda/runtime.hpp"
 
 #include <cstring>
 #include <vector>
@@ -17,7 +17,7 @@ const Block* block_with(Runtime& runtime, const void* address, std::size_t bytes
 }
 
 bool on_gpu(const Block* block) {
-  return block != nullptr && block->kind() == Block::Kind::device;
+  return block != nullptr && block->kind == Block::Kind::device;
 }
 
 struct Copy {
@@ -33,31 +33,12 @@ struct Copy {
 Copy copy_of(Runtime& runtime, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   const auto* const source = block_with(runtime, from, bytes);
   const auto* const target = block_with(runtime, to, bytes);
-  const Copy copy{to,
-                  from,
-                  bytes,
-                  on_gpu(source),
-                  on_gpu(target),
-                  (!on_gpu(source) && source == nullptr) || (!on_gpu(target) && target == nullptr)};
-  bool as_told = false;
-  switch (kind) {
-    case cudaMemcpyHostToHost:
-      as_told = !copy.from_gpu && !copy.to_gpu;
-      break;
-    case cudaMemcpyHostToDevice:
-      as_told = !copy.from_gpu && copy.to_gpu;
-      break;
-    case cudaMemcpyDeviceToHost:
-      as_told = copy.from_gpu && !copy.to_gpu;
-      break;
-    case cudaMemcpyDeviceToDevice:
-      as_told = copy.from_gpu && copy.to_gpu;
-      break;
-    case cudaMemcpyDefault:
-      as_told = true;
-      break;
-  }
-  expect(as_told, cudaErrorInvalidMemcpyDirection);
+  const Copy copy{
+      to, from, bytes, on_gpu(source), on_gpu(target), source == nullptr || target == nullptr};
+  const auto ends = copy.from_gpu
+                        ? (copy.to_gpu ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost)
+                        : (copy.to_gpu ? cudaMemcpyHostToDevice : cudaMemcpyHostToHost);
+  expect(kind == ends || kind == cudaMemcpyDefault, cudaErrorInvalidMemcpyDirection);
   return copy;
 }
 
@@ -74,8 +55,7 @@ void push_copy(Runtime& runtime, CUstream_st& stream, const Copy& copy) {
 }
 
 void finish(Runtime& runtime, CUstream_st& stream) {
-  const auto end = runtime.order().mark(stream);
-  runtime.run_until([&] { return end->done; });
+  runtime.run_until(stream.queue->mark());
 }
 
 cudaError_t allocate(void** address, std::size_t bytes, Block::Kind kind) {
@@ -88,9 +68,14 @@ cudaError_t allocate(void** address, std::size_t bytes, Block::Kind kind) {
     const auto taken = runtime.memory().taken_bytes(gpu) + Runtime::context_bytes;
     expect(kind == Block::Kind::pinned || bytes <= Runtime::total_bytes - taken,
            cudaErrorMemoryAllocation);
-    auto* const block = runtime.memory().allocate(bytes, kind, gpu);
+    auto* const block = runtime.memory().allocate({
+        .bytes = bytes,
+        .kind = kind,
+        .gpu = gpu,
+        .label = kind == Block::Kind::device ? "device memory" : "pinned memory",
+    });
     expect(block != nullptr, cudaErrorMemoryAllocation);
-    *address = block->begin();
+    *address = block->begin;
   });
 }
 
@@ -99,9 +84,8 @@ cudaError_t release(void* address, Block::Kind kind) {
     if (address == nullptr) return;
     runtime.expect_no_capture();
     auto* const block = runtime.memory().block_of(address);
-    expect(
-        block != nullptr && block->begin() == address && !block->freed() && block->kind() == kind,
-        cudaErrorInvalidValue);
+    expect(block != nullptr && block->begin == address && !block->freed && block->kind == kind,
+           cudaErrorInvalidValue);
     // What was issued before may use it.
     runtime.run_all();
     runtime.memory().free(*block);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime's functions for streams, events, kernels and graphs.
 #include "support/simt/kernel_entry.hpp"
-#include "support/simulated_gpu/gpu.hpp"
+#include "support/simulated_gpu/cuda/runtime.hpp"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -20,12 +19,11 @@ namespace simt = trireme::device::simt;
 
 constexpr int most_priority = -5;
 
-cudaError_t add_stream(cudaStream_t* stream, unsigned flags, int priority) {
+cudaError_t add_stream(cudaStream_t* stream, unsigned flags) {
   return call([&](Runtime& runtime) {
     expect(stream != nullptr && (flags & ~unsigned{cudaStreamNonBlocking}) == 0,
            cudaErrorInvalidValue);
-    *stream =
-        runtime.add_stream(flags == cudaStreamDefault, std::clamp(priority, most_priority, 0));
+    *stream = runtime.add_stream(flags == cudaStreamDefault);
   });
 }
 
@@ -76,11 +74,11 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* most) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return add_stream(stream, flags, 0);
+  return add_stream(stream, flags);
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  return add_stream(stream, flags, priority);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int /*priority*/) {
+  return add_stream(stream, flags);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
@@ -102,8 +100,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     auto& stream = runtime.stream_of(handle);
     runtime.expect_not_captured(stream);
     runtime.expect_no_capture();
-    const auto end = runtime.order().mark(stream);
-    runtime.run_until([&] { return end->done; });
+    runtime.run_until(stream.queue->mark());
   });
 }
 
@@ -112,8 +109,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     auto& stream = runtime.stream_of(handle);
     runtime.expect_not_captured(stream);
     runtime.expect_no_capture();
-    runtime.go_on();
-    expect(stream.items.empty(), cudaErrorNotReady);
+    runtime.run_some();
+    expect(stream.queue->idle(), cudaErrorNotReady);
   });
 }
 
@@ -153,9 +150,9 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return call([&](Runtime& runtime) {
     const auto& event = runtime.event_of(handle);
     expect_asked_outside(runtime, event);
-    if (!event.recorded || event.recorded->done) return;
-    runtime.go_on();
-    expect(event.recorded->done, cudaErrorNotReady);
+    if (!event.recorded || event.recorded->passed()) return;
+    runtime.run_some();
+    expect(event.recorded->passed(), cudaErrorNotReady);
   });
 }
 
@@ -163,7 +160,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return call([&](Runtime& runtime) {
     const auto& event = runtime.event_of(handle);
     expect_asked_outside(runtime, event);
-    if (event.recorded) runtime.run_until([&] { return event.recorded->done; });
+    if (event.recorded) runtime.run_until(*event.recorded);
   });
 }
 
@@ -175,9 +172,9 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEve
     expect(begin.timed && end.timed, cudaErrorInvalidResourceHandle);
     expect(!begin.capture && !end.capture, cudaErrorCapturedEvent);
     expect(begin.recorded && end.recorded, cudaErrorInvalidResourceHandle);
-    expect(begin.recorded->done && end.recorded->done, cudaErrorNotReady);
+    expect(begin.recorded->passed() && end.recorded->passed(), cudaErrorNotReady);
     using Milliseconds = std::chrono::duration<float, std::milli>;
-    *milliseconds = Milliseconds(end.recorded->when - begin.recorded->when).count();
+    *milliseconds = Milliseconds(*end.when - *begin.when).count();
   });
 }
 

@@ -6,8 +6,8 @@
 
 #include "engine/graphs/cuda_graph_cache.hpp"
 #include "mpi/training/training.hpp"
-#include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -31,8 +31,8 @@ struct Run {
 /// `captures`: how many the device begins at most.
 Run run_on_device(engine::EngineOptions options, CudaGraphs cuda_graphs, int captures = 1 << 20) {
   options.cuda_graphs = cuda_graphs;
-  DetachedKernels kernels(device::make_cpu_kernels(1),
-                          {Haste::Kind::mixed, static_cast<std::uint64_t>(options.rank.value())});
+  SimulatedKernels kernels(device::make_cpu_kernels(1),
+                           {Haste::Kind::mixed, static_cast<std::uint64_t>(options.rank.value())});
   kernels.device().refuse_captures_from(captures);
   const auto groups = staged(mpi_groups(options.mesh), kernels.device());
   const auto measured = engine::measure(options);
@@ -151,7 +151,7 @@ class Growing final : public device::PassingDevice {
 
 TEST_CASE("what CUDA graphs take of a device is counted, and nothing else that changes there") {
   if (mpi().world_size() > 1) return;
-  DetachedKernels kernels(device::make_cpu_kernels(1));
+  SimulatedKernels kernels(device::make_cpu_kernels(1));
   Growing device(kernels.device());
   auto arena = kernels.device().arena(device::Purpose::workspace, 256);
   const auto x = arena.allocate(device::DType::f32, {16});

@@ -12,8 +12,8 @@
 #include "trireme/inference/probe.hpp"
 #include "trireme/train/trainer.hpp"
 
-#include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
+#include "support/simulated_gpu/device.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <catch2/catch.hpp>
@@ -174,20 +174,20 @@ std::string bytes_of(const fs::path& file) {
 
 }  // namespace
 
-TEST_CASE("runs on a detached device have the host's numbers, also after a change of layout") {
+TEST_CASE("runs on a simulated GPU have the host's numbers, also after a change of layout") {
   SharedFolder folder;
   write_data(folder);
   folder.wait();
   const auto cpu = [] { return device::make_cpu_kernels(1); };
   const auto expected = whole_life(folder, "host", cpu);
   const auto found =
-      whole_life(folder, "detached", [&] { return std::make_unique<DetachedKernels>(cpu()); });
+      whole_life(folder, "simulated", [&] { return std::make_unique<SimulatedKernels>(cpu()); });
   folder.wait();
   CHECK(found == expected);
   if (!folder.is_first()) return;
   const auto numbers = numbers_of(folder / "host");
   // Six steps and three evaluations.
   CHECK(numbers.size() == 9);
-  CHECK(numbers_of(folder / "detached") == numbers);
-  CHECK(bytes_of(folder / "detached.safetensors") == bytes_of(folder / "host.safetensors"));
+  CHECK(numbers_of(folder / "simulated") == numbers);
+  CHECK(bytes_of(folder / "simulated.safetensors") == bytes_of(folder / "host.safetensors"));
 }

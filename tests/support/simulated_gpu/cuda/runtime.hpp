@@ -2,21 +2,19 @@
 #pragma once
 
 #include "support/simt/executor.hpp"
-#include "support/simulated_gpu/memory.hpp"
-#include "support/simulated_gpu/stream.hpp"
+#include "support/simulated_gpu/cuda/handles.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-/// A GPU made of the host: the functions of CUDA's runtime that the product calls, as they are
-/// documented. Kernels run on the executor of tests/support/simt, all else on the thread that
-/// waits.
+/// The simulated GPU under the functions of CUDA's runtime that the product calls, as they are
+/// documented. Kernels run on the executor of tests/support/simt.
 namespace trireme::testing::simulated_gpu {
 
 /// What the environment says (TRIREME_SIMULATED_GPU_SEED, TRIREME_SIMULATED_GPUS), when the runtime
@@ -30,6 +28,9 @@ struct Settings {
 struct Refused {
   cudaError_t code;
 };
+
+/// Where kernels find the GPU's memory, which outlives this.
+std::unique_ptr<device::simt::AddressSpace> make_kernel_memory(Memory& memory);
 
 /// All that the runtime knows.
 class Runtime {
@@ -52,7 +53,6 @@ class Runtime {
   static void restart(const Settings& settings);
 
   Memory& memory() { return memory_; }
-  Order& order() { return order_; }
   device::simt::Executor& executor() { return executor_; }
   int gpus() const { return settings_.gpus; }
 
@@ -62,7 +62,7 @@ class Runtime {
   CUgraph_st& graph_of(cudaGraph_t handle);
   CUgraphExec_st& executable_of(cudaGraphExec_t handle);
 
-  CUstream_st* add_stream(bool waits_for_legacy, int priority);
+  CUstream_st* add_stream(bool waits_for_legacy);
   void destroy(CUstream_st& stream);
   CUevent_st* add_event(bool timed);
   void destroy(CUevent_st& event) { erase(events_, &event); }
@@ -87,10 +87,9 @@ class Runtime {
   void expect_not_captured(CUstream_st& stream);
 
   // The GPU works.
-  void run_until(const std::function<bool()>& done);
+  void run_until(const Marker& marker);
   void run_all();
-  void go_on();
-  void stir();
+  void run_some() { scheduler_->run_some(); }
 
   /// What happened on the GPU, for good; cudaSuccess: nothing.
   cudaError_t broken() const { return broken_; }
@@ -103,15 +102,16 @@ class Runtime {
   static Part& find(const Owned<Part>& all, const Part* handle);
   template <typename Part>
   static void erase(Owned<Part>& all, const Part* part);
-  template <typename Body>
-  void work(const Body& body);
+  Work guarded(Work work);
+  std::vector<std::size_t> order_of(const std::vector<Node>& nodes);
   void join_legacy(CUstream_st& stream);
   void leave(CUstream_st& stream);
   [[noreturn]] static void spoil(Capture& capture, cudaError_t code);
 
   Settings settings_;
   Memory memory_;
-  Order order_;
+  std::shared_ptr<Scheduler> scheduler_;
+  std::unique_ptr<device::simt::AddressSpace> kernel_memory_ = make_kernel_memory(memory_);
   device::simt::Executor executor_;
   Owned<CUstream_st> legacy_;
   Owned<CUstream_st> streams_;

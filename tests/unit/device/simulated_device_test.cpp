@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that is not there must catch what a GPU would not forgive.
+// The simulated GPU must catch what a GPU would not forgive.
 #include "trireme/device/device.hpp"
 #include "trireme/device/kernels.hpp"
 
-#include "support/detached/device.hpp"
-#include "support/detached/memory.hpp"
-#include "support/detached/side_stream.hpp"
 #include "support/end_of_child.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <catch2/catch.hpp>
 #include <signal.h>
@@ -40,7 +38,7 @@ std::vector<float> counting(std::int64_t count) {
 
 TEST_CASE("a host that reads a device's memory dies at once, and hears what it touched") {
   const auto end = end_of([] {
-    DetachedDevice device(eager);
+    SimulatedDevice device(eager);
     auto arena = device.arena(Purpose::gradients, 4096);
     arena.allocate(DType::f32, {16});
     const auto tensor = arena.allocate(DType::f32, {16});
@@ -53,16 +51,29 @@ TEST_CASE("a host that reads a device's memory dies at once, and hears what it t
 
 TEST_CASE("a host that writes a device's memory dies at once") {
   const auto end = end_of([] {
-    DetachedDevice device(lazy);
+    SimulatedDevice device(lazy);
     auto arena = device.arena(Purpose::batch, 64);
     arena.allocate(DType::i32, {1}).i32()[0] = 1;
   });
   CHECK(end.signal == SIGSEGV);
-  CHECK_THAT(end.words, Contains("'batch'"));
+  CHECK_THAT(end.words, Contains("'batch', which is out of its reach"));
+}
+
+TEST_CASE("memory of a device that is gone is neither the host's nor a kernel's") {
+  const auto end = end_of([] {
+    SimulatedDevice device(eager);
+    const auto gone = device.arena(Purpose::batch, 64).allocate(DType::i32, {1});
+    gone.i32()[0] = 1;
+  });
+  CHECK(end.signal == SIGSEGV);
+  CHECK_THAT(end.words, Contains("touched byte 0 of 64 of 'batch', which was freed"));
+  SimulatedKernels kernels(device::make_reference_kernels(), lazy);
+  const auto gone = kernels.device().arena(Purpose::batch, 64).allocate(DType::f32, {1});
+  CHECK_THROWS_WITH(kernels.issue(device::Fill{gone, 0.0F}), Contains("'batch', which was freed"));
 }
 
 TEST_CASE("what nobody waited for is not there") {
-  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+  SimulatedKernels kernels(device::make_reference_kernels(), lazy);
   auto arena = kernels.device().arena(Purpose::workspace, 256);
   const auto x = arena.allocate(DType::f32, {8});
   kernels.issue(device::Fill{x, 2.0F});
@@ -76,7 +87,7 @@ TEST_CASE("what nobody waited for is not there") {
 }
 
 TEST_CASE("host memory that is given away too early spoils what is copied from it") {
-  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+  SimulatedKernels kernels(device::make_reference_kernels(), lazy);
   auto arena = kernels.device().arena(Purpose::batch, 256);
   const auto x = arena.allocate(DType::f32, {4});
   auto values = counting(4);
@@ -86,7 +97,7 @@ TEST_CASE("host memory that is given away too early spoils what is copied from i
 }
 
 TEST_CASE("work that is done at once leaves out what the host gives after its issue") {
-  DetachedKernels kernels(device::make_reference_kernels(), eager);
+  SimulatedKernels kernels(device::make_reference_kernels(), eager);
   auto arena = kernels.device().arena(Purpose::batch, 256);
   const auto x = arena.allocate(DType::f32, {4});
   auto values = counting(4);
@@ -95,14 +106,14 @@ TEST_CASE("work that is done at once leaves out what the host gives after its is
   CHECK(kernels.sum(x) == 10.0);
 }
 
-TEST_CASE("fresh memory of a detached device is poisoned") {
-  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+TEST_CASE("fresh memory of a simulated GPU is poisoned") {
+  SimulatedKernels kernels(device::make_reference_kernels(), lazy);
   auto arena = kernels.device().arena(Purpose::activations, 256);
   CHECK(std::isnan(kernels.sum(arena.allocate(DType::f32, {3}))));
 }
 
-TEST_CASE("kernels of a detached device take its memory alone, and all of it") {
-  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+TEST_CASE("kernels of a simulated GPU take its memory alone, and all of it") {
+  SimulatedKernels kernels(device::make_reference_kernels(), lazy);
   auto arena = kernels.device().arena(Purpose::activations, 64);
   const auto x = arena.allocate(DType::f32, {16});
   auto values = counting(16);
@@ -111,14 +122,13 @@ TEST_CASE("kernels of a detached device take its memory alone, and all of it") {
                     Contains("copy: from (f32 [16]) lies in host memory"));
   const Tensor too_long(x.raw(), DType::f32, {17});
   CHECK_THROWS_WITH(kernels.issue(device::Fill{too_long, 0.0F}),
-                    Contains("leaves the 64 bytes of 'activations'"));
-  CHECK_THROWS_AS(kernels.device().copy_in(x.raw(), x), DetachedFault);
+                    Contains("leaves its memory at byte 0 of 64 of 'activations'"));
+  CHECK_THROWS_AS(kernels.device().copy_in(x.raw(), x), DeviceFault);
 }
 
-TEST_CASE(
-    "kernels of a detached device compute what their own backend does, in the stream's order") {
+TEST_CASE("kernels of a simulated GPU compute what their own backend does, in the stream's order") {
   const auto kind = GENERATE(Haste::Kind::lazy, Haste::Kind::eager, Haste::Kind::mixed);
-  DetachedKernels kernels(device::make_reference_kernels(), {kind, 5});
+  SimulatedKernels kernels(device::make_reference_kernels(), {kind, 5});
   auto arena = kernels.device().arena(Purpose::activations, 4096);
   const auto x = arena.allocate(DType::f32, {4, 6});
   const auto w = arena.allocate(DType::f32, {5, 6});
@@ -157,8 +167,8 @@ TEST_CASE("a mirror of host memory is the memory itself") {
 
 namespace {
 
-DetachedStream& stream_of(device::SideStream& side) {
-  return dynamic_cast<DetachedSideStream&>(side).stream();
+simulated_gpu::Stream& stream_of(device::SideStream& side) {
+  return *static_cast<simulated_gpu::Stream*>(side.handle());
 }
 
 /// Lets something happen at its third look.
@@ -181,16 +191,16 @@ class Driver final : public device::Watcher {
 TEST_CASE("streams wait for each other where events say so") {
   const auto kind = GENERATE(Haste::Kind::lazy, Haste::Kind::eager, Haste::Kind::mixed);
   const auto seed = static_cast<std::uint64_t>(GENERATE(1, 2, 3, 4, 5, 6, 7, 8));
-  DetachedDevice device({kind, seed});
+  SimulatedDevice device({kind, seed});
   const auto side = device.side_stream(device::Priority::awaited);
   std::vector<int> order;
   const auto note = [&order](int number) { return [&order, number] { order.push_back(number); }; };
   for (int round = 0; round < 9; round += 3) {
-    device.stream().issue(note(round));
+    device.issue(note(round));
     side->follow(device.record());
     stream_of(*side).issue(note(round + 1));
     device.follow(side->record());
-    device.stream().issue(note(round + 2));
+    device.issue(note(round + 2));
   }
   device.synchronize();
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
@@ -200,11 +210,11 @@ TEST_CASE("without an event between them the work of two streams has no order") 
   bool seen_before = false;
   bool seen_after = false;
   for (std::uint64_t seed = 0; seed < 64; ++seed) {
-    DetachedDevice device({Haste::Kind::mixed, seed});
+    SimulatedDevice device({Haste::Kind::mixed, seed});
     const auto side = device.side_stream(device::Priority::awaited);
     int value = 0;
     int read = -1;
-    device.stream().issue([&] { value = 1; });
+    device.issue([&] { value = 1; });
     stream_of(*side).issue([&] { read = value; });
     auto end = side->record();
     end.wait();
@@ -216,7 +226,7 @@ TEST_CASE("without an event between them the work of two streams has no order") 
 }
 
 TEST_CASE("a wait for a device lets watchers go on, and is refused where nobody drives") {
-  DetachedDevice device(lazy);
+  SimulatedDevice device(lazy);
   const auto side = device.side_stream(device::Priority::overlapped);
   bool done = false;
   stream_of(*side).issue_until([&] { return done; });
@@ -232,7 +242,7 @@ TEST_CASE("a wait for a device lets watchers go on, and is refused where nobody 
 }
 
 TEST_CASE("sums that are taken later cost one wait, and are numbers of their own time") {
-  DetachedKernels kernels(device::make_reference_kernels(), lazy);
+  SimulatedKernels kernels(device::make_reference_kernels(), lazy);
   auto arena = kernels.device().arena(Purpose::workspace, 256);
   const auto x = arena.allocate(DType::f32, {8});
   for (const float value : {1.0F, 2.0F, 3.0F}) {

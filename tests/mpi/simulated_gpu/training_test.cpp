@@ -7,8 +7,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/device/passing_device.hpp"
 
-#include "support/detached/device.hpp"
 #include "support/mpi/world.hpp"
+#include "support/simulated_gpu/device.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -49,7 +49,7 @@ void compare(const engine::EngineOptions& options, Haste haste) {
           device::name(options.dtype));
   const auto plain = device::make_cpu_kernels(1);
   const auto expected = train(options, mpi_groups(options.mesh).views(), *plain, steps);
-  DetachedKernels kernels(device::make_cpu_kernels(1), haste);
+  SimulatedKernels kernels(device::make_cpu_kernels(1), haste);
   const auto groups = staged(mpi_groups(options.mesh), kernels.device());
   CHECK(train(options, groups.views(), kernels, steps) == expected);
   CHECK(expected.back().loss < expected.front().loss);
@@ -70,7 +70,7 @@ std::vector<layout::Mesh> meshes() {
 
 }  // namespace
 
-TEST_CASE("training on a detached device gives the host's bits, whatever its haste") {
+TEST_CASE("training on a simulated GPU gives the host's bits, whatever its haste") {
   const auto kind = GENERATE(Haste::Kind::lazy, Haste::Kind::eager, Haste::Kind::mixed);
   const Haste haste{kind, static_cast<std::uint64_t>(mpi().world_rank().value())};
   for (const auto& mesh : meshes()) compare(options_for(Architecture::llama, mesh), haste);
@@ -119,7 +119,7 @@ TEST_CASE("groups that do not wait for the device are found out") {
     const auto options = options_for(Architecture::llama, mesh);
     const auto plain = device::make_cpu_kernels(1);
     const auto expected = train(options, mpi_groups(mesh).views(), *plain, 1);
-    DetachedKernels kernels(device::make_cpu_kernels(1));
+    SimulatedKernels kernels(device::make_cpu_kernels(1));
     Hasty hasty(kernels.device());
     const auto groups = staged(mpi_groups(mesh), hasty);
     const auto observed = train(options, groups.views(), kernels, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/simulated_gpu/gpu.hpp"
+#include "support/simulated_gpu/cuda/runtime.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -33,12 +33,15 @@ std::mutex& runtime_mutex() {
 }
 
 Runtime::Runtime(const Settings& settings)
-    : settings_(settings), order_(settings.seed), executor_(settings.seed) {
-  executor_.use(memory_);
+    : settings_(settings),
+      scheduler_(std::make_shared<Scheduler>(
+          Haste{static_cast<Haste::Kind>(settings.seed % 3), settings.seed}, memory_)),
+      executor_(settings.seed) {
+  executor_.use(*kernel_memory_);
   for (int gpu = 0; gpu < settings.gpus; ++gpu) {
     legacy_.push_back(std::make_unique<CUstream_st>());
     legacy_.back()->gpu = gpu;
-    order_.add(*legacy_.back());
+    legacy_.back()->queue = std::make_shared<Stream>(scheduler_);
   }
 }
 
@@ -96,21 +99,18 @@ CUgraphExec_st& Runtime::executable_of(cudaGraphExec_t handle) {
   return find(executables_, handle);
 }
 
-CUstream_st* Runtime::add_stream(bool waits_for_legacy, int priority) {
+CUstream_st* Runtime::add_stream(bool waits_for_legacy) {
   streams_.push_back(std::make_unique<CUstream_st>());
   auto& stream = *streams_.back();
   stream.gpu = this_thread().gpu;
   stream.waits_for_legacy = waits_for_legacy;
-  stream.priority = priority;
-  order_.add(stream);
+  stream.queue = std::make_shared<Stream>(scheduler_);
   return &stream;
 }
 
-/// What it was told is done all the same.
 void Runtime::destroy(CUstream_st& stream) {
   if (stream.capture) leave(stream);
   stream.destroyed = true;
-  order_.issue(stream, [this, &stream] { order_.remove(stream); });
 }
 
 CUevent_st* Runtime::add_event(bool timed) {
@@ -124,9 +124,7 @@ CUevent_st* Runtime::add_event(bool timed) {
 void Runtime::join_legacy(CUstream_st& stream) {
   auto& legacy = *legacy_.at(static_cast<std::size_t>(stream.gpu));
   const auto follow = [&](CUstream_st& other) {
-    if (!other.items.empty())
-      order_.issue(
-          stream, [] {}, order_.mark(other));
+    if (!other.queue->idle()) stream.queue->follow(other.queue->mark());
   };
   if (stream.waits_for_legacy) return follow(legacy);
   if (&stream != &legacy) return;
@@ -150,42 +148,32 @@ void Runtime::push(CUstream_st& stream, Work work) {
     }
   }
   join_legacy(stream);
-  order_.issue(stream, std::move(work));
-  stir();
+  stream.queue->issue(guarded(std::move(work)));
 }
 
-/// The GPU's memory is open to whoever works in its stead; what goes wrong breaks the GPU.
-template <typename Body>
-void Runtime::work(const Body& body) {
-  memory_.open();
-  try {
-    body();
-  } catch (const std::exception& error) {
-    broken_ = cudaErrorLaunchFailure;
-    fault_ = error.what();
-    std::fprintf(stderr, "simulated GPU: %s\n", error.what());
-  }
-  memory_.close();
+/// What goes wrong breaks the GPU, which then does nothing more.
+Work Runtime::guarded(Work work) {
+  return [this, work = std::move(work)] {
+    if (broken_ != cudaSuccess) return;
+    try {
+      work();
+    } catch (const std::exception& error) {
+      broken_ = cudaErrorLaunchFailure;
+      fault_ = error.what();
+      std::fprintf(stderr, "simulated GPU: %s\n", error.what());
+    }
+  };
 }
 
-void Runtime::run_until(const std::function<bool()>& done) {
-  if (done()) return;
-  work([&] { order_.run_until(done); });
+void Runtime::run_until(const Marker& marker) {
+  const bool passed = marker.run();
   expect(broken_ == cudaSuccess, broken_);
-  expect(done(), cudaErrorUnknown);
+  expect(passed, cudaErrorUnknown);
 }
 
 void Runtime::run_all() {
-  work([&] { order_.run_all(); });
+  scheduler_->run_all();
   expect(broken_ == cudaSuccess, broken_);
-}
-
-void Runtime::go_on() {
-  work([&] { order_.go_on(); });
-}
-
-void Runtime::stir() {
-  if (order_.stirs()) work([&] { order_.stir(); });
 }
 
 }  // namespace trireme::testing::simulated_gpu

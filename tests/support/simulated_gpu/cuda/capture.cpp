@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures: what streams are told becomes a graph.
-#include "support/simulated_gpu/gpu.hpp"
+#include "support/simulated_gpu/cuda/runtime.hpp"
 
 #include <algorithm>
 
@@ -103,8 +103,12 @@ void Runtime::record(CUevent_st& event, CUstream_st& stream) {
   }
   event.capture.reset();
   join_legacy(stream);
-  event.recorded = order_.mark(stream);
-  stir();
+  if (event.timed) {
+    const auto when = std::make_shared<Clock::time_point>();
+    event.when = when;
+    stream.queue->issue([when] { *when = Clock::now(); });
+  }
+  event.recorded = stream.queue->mark();
 }
 
 void Runtime::wait(CUstream_st& stream, const CUevent_st& event) {
@@ -132,9 +136,7 @@ void Runtime::wait(CUstream_st& stream, const CUevent_st& event) {
     if (event.recorded) spoil(*stream.capture, cudaErrorStreamCaptureIsolation);
     return;
   }
-  if (event.recorded)
-    order_.issue(
-        stream, [] {}, event.recorded);
+  if (event.recorded) stream.queue->follow(*event.recorded);
 }
 
 CUgraph_st* Runtime::add_graph(const Capture& capture) {
@@ -149,14 +151,35 @@ CUgraphExec_st* Runtime::add_executable(const CUgraph_st& graph) {
   return executables_.back().get();
 }
 
+/// Numbers of nodes in an order that they allow.
+std::vector<std::size_t> Runtime::order_of(const std::vector<Node>& nodes) {
+  std::vector<std::size_t> missing;
+  std::vector<std::vector<std::size_t>> next(nodes.size());
+  std::vector<std::size_t> ready;
+  for (std::size_t number = 0; number < nodes.size(); ++number) {
+    missing.push_back(nodes[number].after.size());
+    for (const auto before : nodes[number].after) next[before].push_back(number);
+    if (missing.back() == 0) ready.push_back(number);
+  }
+  std::vector<std::size_t> order;
+  while (!ready.empty()) {
+    std::swap(ready[scheduler_->below(ready.size())], ready.back());
+    order.push_back(ready.back());
+    ready.pop_back();
+    for (const auto number : next[order.back()]) {
+      if (--missing[number] == 0) ready.push_back(number);
+    }
+  }
+  return order;
+}
+
 void Runtime::launch(const CUgraphExec_st& executable, CUstream_st& stream) {
   expect_not_captured(stream);
   join_legacy(stream);
   const auto nodes = executable.nodes;
-  for (const auto number : order_.order_of(*nodes)) {
-    order_.issue(stream, [nodes, number] { (*nodes)[number].work(); });
+  for (const auto number : order_of(*nodes)) {
+    stream.queue->issue(guarded((*nodes)[number].work));
   }
-  stir();
 }
 
 }  // namespace trireme::testing::simulated_gpu
