@@ -15,8 +15,8 @@ namespace trireme::device::cpu {
 
 /// The three GEMMs of a linear layer. The result is cut into tiles, which threads take in turn.
 /// The bits of a result depend on the tiles: two runs on as many threads are equal, and with
-/// Tiling::by_shape any two. Arguments are those of `Kernels`, the gradient of the bias apart; rows
-/// of any operand may lie in wider matrices.
+/// Tiling::by_shape any two. Arguments are those of the operations, the gradient of the bias apart;
+/// rows of any operand may lie in wider matrices.
 class LinearGemm {
  public:
   LinearGemm(std::shared_ptr<Team> team, Bf16Gemm bf16, Tiling tiling);
