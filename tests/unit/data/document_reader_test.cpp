@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/documents/document_reader.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/log.hpp"
+
+#include "documents.hpp"
+#include "scratch.hpp"
+
+#include <catch2/catch.hpp>
+#include <zlib.h>
+#include <zstd.h>
+
+using namespace trireme;
+using namespace trireme::data;
+
+namespace {
+
+std::string gzip(const std::string& text) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(text.size() + 1024, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out = out.substr(0, stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string zstd(const std::string& text) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  const auto size = ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3);
+  REQUIRE(ZSTD_isError(size) == 0);
+  out.resize(size);
+  return out;
+}
+
+std::string failure_of(const DocumentSources& sources) {
+  const auto reader = DocumentReader::open(sources);
+  if (!reader) return reader.failure().text;
+  try {
+    texts_of(sources);
+  } catch (const base::Error& error) {
+    CHECK(error.code() == base::ExitCode::checkpoint);
+    return error.what();
+  }
+  return "no failure";
+}
+
+}  // namespace
+
+TEST_CASE("documents are files, lines of JSON or what a separator leaves") {
+  const Scratch scratch;
+  scratch.write("in/b.txt", "one\n\n\ntwo\n \t\nthree");
+  scratch.write("in/a/x.jsonl", "{\"text\":\"four\\n\"}\n\n{\"text\":\"five\",\"n\":1}\n");
+  scratch.write("in/c.jsonl.gz", gzip("{\"text\":\"six\"}\n{\"text\":\"seven\"}"));
+  scratch.write("in/d.txt.gz", gzip("eight\n\nnine") + gzip("\n\nten"));
+  scratch.write("in/.hidden", "never");
+  scratch.write("in/.git/objects", "never");
+  scratch.write("in/empty", "");
+  using Texts = std::vector<std::string>;
+  const auto folder = (scratch / "in").string();
+  CHECK(texts_of({{folder}}) == Texts{"four\n", "five", "one\n\n\ntwo\n \t\nthree", "six", "seven",
+                                      "eight\n\nnine\n\nten"});
+  CHECK(texts_of({{folder}, "blank-line"}) ==
+        Texts{"four\n", "five", "one", "two", "three", "six", "seven", "eight", "nine", "ten"});
+  CHECK(texts_of({{(scratch / "in/b.txt").string()}, "^t"}) ==
+        Texts{"one\n\n\n", "wo\n \t\n", "hree"});
+  scratch.write("other.ndjson", "{\"body\":\"x\"}\n");
+  CHECK(texts_of({{(scratch / "other.ndjson").string()}, "", "body"}) == Texts{"x"});
+}
+
+TEST_CASE("zstd is read as gzip is, frame after frame") {
+  const Scratch scratch;
+  const std::string skipped(
+      "\x50\x2A\x4D\x18\x02\x00\x00\x00"
+      "ab",
+      10);
+  scratch.write("in/a.jsonl.zst", zstd("{\"text\":\"one\"}\n{\"text\":\"two\"}"));
+  scratch.write("in/b.txt.zst", skipped + zstd("three\n\nfour") + zstd("\n\nfive"));
+  scratch.write("in/c.zst", zstd(""));
+  CHECK(texts_of({{(scratch / "in").string()}, "blank-line"}) ==
+        std::vector<std::string>{"one", "two", "three", "four", "five"});
+}
+
+TEST_CASE("what is no text is refused by name") {
+  const Scratch scratch;
+  const std::string zeros(4, '\0');
+  const std::pair<std::string, const char*> inputs[] = {
+      {"PAR1" + zeros, "is Parquet (inputs are text"},
+      {"ARROW1" + zeros, "is Arrow"},
+      {"\xFF\xFF\xFF\xFF" + zeros, "is an Arrow stream"},
+      {"BZh91AY&SY\x12\x34", "is bzip2"},
+      {"\xFD"
+       "7zXZ" +
+           zeros,
+       "is xz"},
+      {"\x04\x22\x4D\x18 more", "is lz4"},
+      {"PK\x03\x04 more", "is a zip archive"},
+      {"%PDF-1.5\n", "is PDF"},
+      {"\xFF\xFEt" + zeros, "is UTF-16"},
+      {"text, then" + zeros, "has a NUL at byte 10"},
+      {gzip("PAR1" + zeros), "is Parquet"},
+      {zstd("some" + zeros), "has a NUL at byte 4"},
+  };
+  for (const auto& [bytes, problem] : inputs) {
+    for (const std::string name : {"in.txt", "in.jsonl"}) {
+      CAPTURE(problem, name);
+      CHECK_THAT(failure_of({{scratch.write(name, bytes).string()}}), Catch::Contains(problem));
+    }
+  }
+  CHECK(failure_of({{scratch.write("in.txt", "BZh is how some words begin").string()}}) ==
+        "no failure");
+}
+
+TEST_CASE("tables are read as they stand, and that is said") {
+  const Scratch scratch;
+  const auto path = scratch.write("table.csv.gz", gzip("name,age\na,1\n")).string();
+  const auto before = base::log::settings();  // NOLINT(performance-unnecessary-copy-initialization)
+  auto to_file = before;
+  to_file.file = (scratch / "log").string();
+  base::log::configure(to_file);
+  CHECK(texts_of({{path}}) == std::vector<std::string>{"name,age\na,1\n"});
+  base::log::configure(before);
+  CHECK_THAT(file_bytes(scratch / "log"), Catch::Contains("read as plain text"));
+}
+
+TEST_CASE("many lines of compressed JSON arrive whole") {
+  const Scratch scratch;
+  const std::string filler(96, 'x');
+  const auto text = [&](std::size_t i) { return filler.substr(i % 97) + std::to_string(i); };
+  std::string lines;
+  for (std::size_t i = 0; i < 100'000; ++i) lines += "{\"text\":\"" + text(i) + "\"}\n";
+  const auto path = scratch.write("big.jsonl.gz", gzip(lines)).string();
+  const auto texts = texts_of({{path}});
+  REQUIRE(texts.size() == 100'000);
+  for (std::size_t i = 0; i < texts.size(); ++i) REQUIRE(texts[i] == text(i));
+}
+
+TEST_CASE("inputs that cannot be read say where") {
+  using Catch::Contains;
+  const Scratch scratch;
+  const auto failure = [&](const std::string& name, const std::string& bytes) {
+    return failure_of({{scratch.write(name, bytes).string()}});
+  };
+  CHECK_THAT(failure_of({{(scratch / "absent").string()}}), Contains("absent': No such file"));
+  CHECK_THAT(failure_of({{scratch.path().string()}}), Contains("there is no file to read"));
+  CHECK_THAT(failure("a.jsonl", "{\"text\":\"x\"}\n{\"text\":\n"),
+             Contains("a.jsonl' line 2: not"));
+  CHECK_THAT(failure("b.jsonl", "{\"body\":\"x\",\"n\":1}"), Contains("members: body, n"));
+  CHECK_THAT(failure("c.jsonl", "[1]"), Contains("line 1: array, expected an object"));
+  CHECK_THAT(failure("d.jsonl", "{\"text\":7}"), Contains("no text in 'text'"));
+  const auto whole = gzip(many_documents(100'000));
+  CHECK_THAT(failure("e.gz", whole.substr(0, whole.size() / 2)), Contains("ends in the middle"));
+  auto flipped = whole;
+  flipped[whole.size() / 2] = static_cast<char>(~flipped[whole.size() / 2]);
+  CHECK_THAT(failure("f.gz", flipped), Contains("f.gz': gzip is damaged"));
+  CHECK_THAT(failure("g.gz", whole + "more"), Contains("no gzip member"));
+  CHECK(failure("h.gz", whole + std::string(10, '\0')) == "no failure");
+  CHECK_THAT(failure("i.gz", gzip(std::string(std::size_t{100} << 20, 'x'))),
+             Contains("expands more than 400 times"));
+  const auto frame = zstd(many_documents(100'000));
+  CHECK_THAT(failure("j.zst", frame.substr(0, frame.size() / 2)), Contains("ends in the middle"));
+  auto broken = frame;
+  broken[broken.size() / 2] = static_cast<char>(~broken[broken.size() / 2]);
+  CHECK_THAT(failure("k.zst", broken + "x"), Contains("k.zst': zstd is damaged"));
+  CHECK_THAT(failure("l.zst", frame + "more"), Contains("zstd is damaged"));
+  CHECK_THAT(failure("m.zst", zstd(std::string(std::size_t{100} << 20, 'x'))),
+             Contains("expands more than 400 times"));
+  CHECK_THAT(failure_of({{scratch.path().string()}, "a*"}), Contains("matches the empty text"));
+  CHECK_THAT(failure_of({{scratch.path().string()}, "("}), Contains("is no regular expression"));
+}
