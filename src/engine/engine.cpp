@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/engine/parameter_parts.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
 
@@ -58,13 +59,17 @@ std::vector<int> activation_slots(const EngineOptions& options, const layout::Sc
 
 }  // namespace
 
+model::StageParameters stage_parameters(const EngineOptions& options) {
+  return {options.model, stage_place(options), bucket_elements(options)};
+}
+
 Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
                      device::Kernels& their_kernels, Memory& their_memory)
     : options(given),
       groups(their_groups),
       kernels(their_kernels),
       memory(their_memory),
-      stage(options.model, stage_place(options), bucket_elements(options)),
+      stage(stage_parameters(options)),
       schedule(base::value_or_throw(schedule_of(options))),
       slots(activation_slots(options, schedule)),
       graphs(options, *groups.tensor, kernels.device()),

@@ -131,6 +131,31 @@ std::vector<StatePart> Engine::state_parts() {
   return parts;
 }
 
+std::vector<std::string> Engine::state_prefixes() const {
+  std::vector<std::string> prefixes{""};
+  for (const auto& state : parts_->updates().states()) prefixes.push_back(state.name + "/");
+  return prefixes;
+}
+
+std::vector<BucketShard> Engine::bucket_shards() {
+  const auto& flat = parts_->stage.flat();
+  const auto& optimizer = parts_->updates();
+  const int rank = parts_->groups.data->rank();
+  std::vector<BucketShard> shards;
+  std::int64_t owned = 0;
+  for (std::size_t bucket = 0; bucket < flat.buckets.size(); ++bucket) {
+    const auto range = flat.shard_of_bucket(bucket, rank);
+    // State of this rank's shards alone, or of the whole flat buffer (ownership_of).
+    const auto begin = parts_->options.zero_level == 0 ? range.begin : owned;
+    owned += range.size();
+    shards.push_back({bucket, "", optimizer.master({range, begin})});
+    for (const auto& state : optimizer.states()) {
+      shards.push_back({bucket, state.name + "/", state.values.slice(0, begin, range.size())});
+    }
+  }
+  return shards;
+}
+
 std::vector<ParameterPart> parameter_parts(const model::StageParameters& stage,
                                            const Tensor& parameters, const Tensor& gradients) {
   std::vector<ParameterPart> parts;

@@ -12,11 +12,14 @@
 #include "trireme/huggingface/config.hpp"
 #include "trireme/huggingface/run_files.hpp"
 #include "trireme/huggingface/weights.hpp"
+#include "trireme/layout/flat.hpp"
 #include "trireme/model/parameters.hpp"
 #include "trireme/runtime/run_lock.hpp"
 
 #include "stored_weights.hpp"
 
+#include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,36 +44,58 @@ base::Result<model::ModelConfig> source_model(const fs::path& folder) {
   return model_of_weights(folder);
 }
 
-/// Rows of every parameter on this rank.
+/// This rank's share of the weights: the parameters of each stored type, one after another, are cut
+/// into equal shards.
 class Share {
  public:
-  Share(const model::ModelConfig& config, comm::ProcessGroup& world) {
-    for (const auto& parameter : model::parameters(config)) {
-      const auto& spec = parameter.tensor;
-      auto box = layout::whole(spec.shape);
-      const auto rows = spec.shape[0];
-      box.offset[0] = rows * world.rank() / world.size();
-      box.length[0] = rows * (world.rank() + 1) / world.size() - box.offset[0];
-      items_.push_back({spec.name, spec.shape, box, {}});
+  /// Reads the share. Throws Error (checkpoint).
+  Share(const StoredWeights& weights, const model::ModelConfig& config,
+        const comm::ProcessGroup& world) {
+    checkpoint::ContentsBuilder builder;
+    for (const auto dtype : {device::DType::f32, device::DType::bf16}) {
+      std::vector<layout::TensorSpec> tensors;
+      for (const auto& parameter : model::parameters(config)) {
+        if (weights.dtype(parameter.tensor.name) == dtype) tensors.push_back(parameter.tensor);
+      }
+      if (!tensors.empty()) add(weights, tensors, dtype, world, builder);
     }
-    values_.resize(items_.size());
+    contents_ = builder.take();
   }
 
-  void read(const StoredWeights& weights) {
-    for (std::size_t index = 0; index < items_.size(); ++index) {
-      auto& item = items_[index];
-      const auto count = layout::element_count(item.box);
-      const auto dtype = weights.dtype(item.name);
-      values_[index].resize(static_cast<std::size_t>(count) * device::size_of(dtype));
-      item.data = device::Tensor(values_[index].data(), dtype, {count});
-      if (count > 0) weights.read(item.name, item.box, item.data);
-    }
-  }
-  std::vector<checkpoint::SaveItem> items() const { return items_; }
+  const checkpoint::Contents& contents() const { return contents_; }
+  const std::vector<device::Tensor>& shards() const { return shards_; }
 
  private:
-  std::vector<checkpoint::SaveItem> items_;
-  std::vector<std::vector<std::byte>> values_;
+  void add(const StoredWeights& weights, const std::vector<layout::TensorSpec>& tensors,
+           device::DType dtype, const comm::ProcessGroup& world,
+           checkpoint::ContentsBuilder& builder) {
+    std::vector<std::int64_t> sizes;
+    std::vector<layout::Box> boxes;
+    for (const auto& tensor : tensors) {
+      sizes.push_back(layout::element_count(tensor.shape));
+      boxes.push_back(layout::whole(tensor.shape));
+    }
+    constexpr auto one_bucket = std::numeric_limits<std::int64_t>::max();
+    const auto flat = layout::flat_layout(sizes, world.size(), one_bucket, 1);
+    const auto mine = flat.shard_of_bucket(0, world.rank());
+    const auto bucket =
+        builder.add_bucket(dtype, {0, 1, static_cast<std::size_t>(world.size())}, mine.size());
+    for (std::size_t index = 0; index < tensors.size(); ++index) {
+      builder.add_part(tensors[index].name, tensors[index].shape, boxes[index], bucket,
+                       flat.tensors[index].begin);
+    }
+    auto& values =
+        values_.emplace_back(static_cast<std::size_t>(mine.size()) * device::size_of(dtype));
+    shards_.push_back({values.data(), dtype, {mine.size()}});
+    for (const auto& [tensor, box, begin] : layout::pieces_of_shard(flat, boxes, world.rank())) {
+      weights.read(tensors[tensor].name, box,
+                   shards_.back().slice(0, begin - mine.begin, layout::element_count(box)));
+    }
+  }
+
+  checkpoint::Contents contents_;
+  std::deque<std::vector<std::byte>> values_;
+  std::vector<device::Tensor> shards_;
 };
 
 /// Refuses a run directory that is already in use.
@@ -122,8 +147,8 @@ base::Json state_of(const fs::path& folder, const model::ModelConfig& config, co
 fs::path import_folder(const ImportRequest& wanted, comm::ProcessGroup& world) {
   const auto& [folder, run, tool_version, job] = wanted;
   const auto config = comm::agree(world, source_model(folder));
-  Share share(config, world);
-  comm::agree(world, comm::status_of([&] { share.read(StoredWeights(folder, config)); }));
+  const auto share =
+      comm::agree_after(world, [&] { return Share(StoredWeights(folder, config), config, world); });
   // Lock on the first rank, until the step is committed.
   std::optional<runtime::RunLock> lock;
   comm::agree(world, comm::status_of([&] {
@@ -135,7 +160,8 @@ fs::path import_folder(const ImportRequest& wanted, comm::ProcessGroup& world) {
   request.checkpoints = checkpoint::checkpoints_of_run(run);
   request.tool_version = tool_version;
   request.state = state_of(folder, config, run);
-  request.items = share.items();
+  request.contents = share.contents();
+  request.shards = share.shards();
   const auto report = checkpoint::save(request, world);
   base::log::info("checkpoint", "{} parameters, {}, from '{}' as step 0",
                   model::parameter_count(config), base::bytes_text(report.payload_bytes),

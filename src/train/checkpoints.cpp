@@ -11,6 +11,8 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/huggingface/config.hpp"
 
+#include "train/saved_contents.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -72,20 +74,6 @@ Progress progress_of(const checkpoint::LoadReport& report) {
 
 }  // namespace
 
-void refuse_unreadable_saves(engine::Engine& engine, comm::ProcessGroup& world) {
-  std::vector<checkpoint::SaveItem> items;
-  for (const auto& part : engine.state_parts()) {
-    if (part.primary) items.push_back({part.name, part.shape, part.box, part.values});
-  }
-  const auto& options = engine.options();
-  // ZeRO level 1 and above: no two data-parallel ranks hold the same.
-  const int replicas = options.zero_level == 0 ? options.mesh.degree(layout::Axis::data) : 1;
-  const auto bytes = checkpoint::predict_manifest_bytes(items, replicas, world);
-  base::log::debug("train", "manifest.json of a checkpoint takes about {} bytes", bytes);
-  // Agreement: the number is the same on all ranks.
-  comm::agree(world, checkpoint::check_manifest_bytes(bytes));
-}
-
 checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
                             comm::ProcessGroup& world) {
   if (engine.tied_copies_differ()) {
@@ -102,12 +90,9 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
   request.tokens = saved.progress.tokens;
   request.tool_version = saved.tool_version;
   request.state = state_json(saved.run, saved.progress, saved.config, engine.options());
+  request.contents = saved_contents(engine.options(), engine.state_prefixes());
   device::HostMirror snapshot(engine.device());
-  for (const auto& part : engine.state_parts()) {
-    // Copies on other tensor-parallel ranks or stages may be cut at other places.
-    if (!part.primary) continue;
-    request.items.push_back({part.name, part.shape, part.box, snapshot.of(part.values)});
-  }
+  for (const auto& shard : saved_shards(engine)) request.shards.push_back(snapshot.of(shard));
   snapshot.fetch();
   return checkpoint::save(request, world);
 }

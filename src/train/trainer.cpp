@@ -107,7 +107,6 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   base::log::info("train", "{}", peak.text());
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   cluster_.start_up.reached("peak");
-  refuse_unreadable_saves(*engine_, world);
   expected_save_seconds_ = guess_save_seconds(model, world.size());
   restore(options_.start);
   tidy();

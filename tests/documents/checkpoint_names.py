@@ -9,18 +9,15 @@ import subprocess
 PARAMETER = r"(?:layers\.\d+|embedding|final_norm|head)(?:\.[a-z_]+)+"
 # In text, in paths of HDF5 and in commands; NAME is any parameter's, T any tensor's.
 TENSOR = re.compile(rf"[`/'](?P<name>(?:\w+\.\w+/)?(?:{PARAMETER}|NAME))[`'\] ]")
-HDF5_PATH = re.compile(r"`(/(?:T/|small_tensors)[\w<>/]*)`")
-ATTRIBUTES = re.compile(r"with attributes ((?:`\w+`(?: and |, )?)+)")
+HDF5_PATH = re.compile(r"`(/<type>\w*)`")
 MEMBER = re.compile(r"^\| ((?:`[\w.\[\]]+`(?:, )?)+) \|(.*)\|$", re.MULTILINE)
 
 
 def members_of(manifest):
-    """Members of manifest.json as the page's table has them: files[], tensors[].boxes[]."""
-    files, tensors = manifest["files"][0], manifest["tensors"][0]
-    row = lambda members: sorted(name + "[]" if name == "boxes" else name for name in members)
-    top = [name + "[]" if name in ("files", "tensors") else name for name in manifest]
-    return {"": sorted(top), "files[]": row(files), "tensors[]": row(tensors),
-            "tensors[].boxes[]": row(tensors["boxes"][0])}
+    """Members of manifest.json as the page's table has them: lists as files[]."""
+    lists = ("files", "buckets", "tensors")
+    top = [name + "[]" if name in lists else name for name in manifest]
+    return {"": sorted(top), **{name + "[]": sorted(manifest[name][0]) for name in lists}}
 
 
 def shown_members(page):
@@ -45,8 +42,7 @@ def listing(file):
 
 
 def is_there(shown, names):
-    pattern = re.escape(shown).replace("NAME", PARAMETER).replace("T/at_a_b", r".+/at_\d+_\d+")
-    pattern = pattern.replace("<type>", "(f32|bf16|i32)")
+    pattern = re.escape(shown).replace("NAME", PARAMETER).replace("<type>", "(f32|bf16|i32)")
     return any(re.fullmatch(pattern, name) for name in names)
 
 
@@ -68,8 +64,6 @@ def findings(page, step):
     found += [f"master.h5 has no {name}" for name in sorted(names) if not is_there("/" + name, whole)]
     shard = listing(step / "shard-00000.h5")
     paths = HDF5_PATH.findall(page)
-    attributes = re.findall(r"`(\w+)`", "".join(ATTRIBUTES.findall(page)))
-    paths += [f"/T/at_a_b/{name}" for name in attributes]
-    if len(paths) < 5:
+    if len(paths) < 2:
         found.append(f"the page shows too few paths of a shard: {paths}")
     return found + [f"shard-00000.h5 has no {path}" for path in paths if not is_there(path, shard)]

@@ -3,9 +3,9 @@
 
 #include "trireme/base/json.hpp"
 #include "trireme/checkpoint/file_system.hpp"
-#include "trireme/checkpoint/items.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/comm/process_group.hpp"
+#include "trireme/device/tensor.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -13,9 +13,26 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace trireme::checkpoint {
+
+/// Box of a logical tensor that this rank loads, and its destination.
+///
+/// Parameters have only their names ("layers.0.mlp.up.weight"); tensors that belong to one have a
+/// prefix for their purpose ("adamw.first_moment/layers.0.mlp.up.weight"). Allowed: letters, digits
+/// and "._-/:+".
+struct LoadItem {
+  std::string name;
+  /// Shape, which must equal the stored one.
+  layout::Shape shape;
+  layout::Box box;
+  /// Elements of the box: as many dimensions as the box (strides are allowed), or a contiguous run
+  /// of the same element count in row-major order. f32 and bf16 are converted into each other
+  /// (nearest even); any other difference from the stored type is refused.
+  device::Tensor destination;
+};
 
 /// Access to the files of a step.
 struct ReadAccess {
@@ -39,7 +56,7 @@ struct LoadReport {
   double seconds = 0;
 };
 
-/// Collective over the group. Host-blocking: yes. Fills every destination from the boxes that
+/// Collective over the group. Host-blocking: yes. Fills every destination from the parts that
 /// meet it, whatever layout saved them. The checksum of every block read is compared.
 /// Throws Error (checkpoint) on every rank when any rank failed: no such tensor (with the nearest
 /// name), another shape, or a bad block (naming file, tensors and byte range). Destinations hold

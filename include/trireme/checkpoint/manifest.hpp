@@ -3,8 +3,7 @@
 
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
-#include "trireme/device/dtype.hpp"
-#include "trireme/layout/box.hpp"
+#include "trireme/checkpoint/contents.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -14,36 +13,27 @@
 
 namespace trireme::checkpoint {
 
-/// A box of a tensor and where its elements lie: contiguous, row-major, little-endian.
-struct StoredBox {
-  layout::Box box;
-  std::size_t file = 0;    ///< index into Manifest::files
-  std::uint64_t byte = 0;  ///< of the first element, from the file's start
-};
-
-/// A logical tensor. Its boxes cover it and do not overlap.
-struct StoredTensor {
-  std::string name;
-  device::DType dtype = device::DType::f32;
-  layout::Shape shape;
-  std::vector<StoredBox> boxes;
-};
-
-/// A file of a step folder; every byte of it belongs to one block of Manifest::block_bytes.
+/// A file of a step folder; every byte of it belongs to one block of Manifest::block_bytes. Behind
+/// the blocks lie their checksums, 4 bytes each, little-endian.
 struct StoredFile {
   std::string name;
-  std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> crc32c;  ///< one per block
+  std::uint64_t bytes = 0;            ///< of all blocks, without the checksums behind them
+  std::string checksums_sha256 = {};  ///< of those checksums
+  /// Checksums themselves, only in manifests of version 1, whose files end with their blocks.
+  std::vector<std::uint32_t> crc32c = {};
 };
 
-/// Content of one checkpoint. read_manifest returns checked ones: digest, limits, every box inside
+/// Index of one checkpoint. read_manifest returns checked ones: digest, limits, every box inside
 /// its tensor, every byte range inside its file, no overlap, no gap.
 struct Manifest {
-  static constexpr std::int64_t format_version = 1;
+  /// Version that is written; all from 1 on are read.
+  static constexpr std::int64_t newest_version = 2;
   /// Length of manifest.json: readers refuse longer ones, and writers do not commit them.
   static constexpr std::uint64_t max_text_bytes = std::uint64_t{256} << 20;
   static constexpr std::uint64_t default_block_bytes = std::uint64_t{1} << 20;
 
+  /// Version that was read.
+  std::int64_t version = newest_version;
   std::int64_t step = 0;
   std::uint64_t tokens = 0;
   std::string tool_version;
@@ -52,15 +42,20 @@ struct Manifest {
   base::Json state;
   std::uint64_t block_bytes = default_block_bytes;
   std::vector<StoredFile> files;
-  std::vector<StoredTensor> tensors;  ///< ascending by name
+  Contents contents;
 
-  /// Null when there is none of this name.
-  const StoredTensor* find(std::string_view name) const;
-  /// Bytes of all tensors together.
-  std::uint64_t payload_bytes() const;
+  std::uint64_t block_count(const StoredFile& file) const {
+    return file.bytes / block_bytes + static_cast<std::uint64_t>(file.bytes % block_bytes != 0);
+  }
+  /// Length of the file on the storage.
+  std::uint64_t stored_bytes(const StoredFile& file) const {
+    return file.bytes + (file.crc32c.empty() ? checksum_bytes * block_count(file) : 0);
+  }
+  static constexpr std::uint64_t checksum_bytes = 4;
 };
 
-/// The text of manifest.json, its last member the SHA-256 of all bytes before it.
+/// The text of manifest.json in the newest version, its last member the SHA-256 of all bytes before
+/// it.
 std::string manifest_text(const Manifest& manifest);
 
 /// Manifest from untrusted text. The digest is compared before anything is parsed. Failures

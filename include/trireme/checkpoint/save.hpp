@@ -2,13 +2,13 @@
 #pragma once
 
 #include "trireme/base/json.hpp"
+#include "trireme/checkpoint/contents.hpp"
 #include "trireme/checkpoint/file_system.hpp"
-#include "trireme/checkpoint/items.hpp"
 #include "trireme/comm/process_group.hpp"
+#include "trireme/device/tensor.hpp"
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +23,11 @@ struct SaveRequest {
   std::string tool_version;
   /// State that the manifest stores unchanged; only rank 0's is used.
   base::Json state;
-  std::vector<SaveItem> items;
+  /// The same on every rank; files are numbered by rank.
+  Contents contents;
+  /// Values of this rank's shard of each bucket that has its file, in the order of the
+  /// buckets: contiguous, on the host.
+  std::vector<device::Tensor> shards;
 };
 
 struct SaveOptions {
@@ -35,17 +39,9 @@ struct SaveOptions {
 struct SaveReport {
   std::filesystem::path folder;     ///< the committed step folder
   std::uint64_t payload_bytes = 0;  ///< of all tensors, each element once
-  std::uint64_t written_bytes = 0;  ///< written by this rank
+  std::uint64_t written_bytes = 0;  ///< by this rank, padding of buckets included
   double seconds = 0;
 };
-
-/// Collective over the group. Host-blocking: yes. Approximate length of manifest.json for a save of
-/// such items (their values are not read), which `replicas` ranks hold alike. The same on all
-/// ranks.
-std::uint64_t predict_manifest_bytes(std::span<const SaveItem> items, int replicas,
-                                     comm::ProcessGroup& world);
-/// Refuses (usage) a length that readers would refuse.
-base::Status check_manifest_bytes(std::uint64_t predicted);
 
 /// Collective over the group. Host-blocking: yes. When it returns, the checkpoint is committed
 /// and durable, on every rank. An earlier folder of the same step is replaced at once.

@@ -49,8 +49,7 @@ struct FlatBox {
   std::int64_t flat_begin = 0;  ///< position of the box's first element in the flat buffer
 };
 /// Content of shard number `shard` of all buckets, as boxes in the order of the buffer; padding is
-/// left out. boxes[t] is the part of tensor t that lies in this buffer, such as shard_box(...). Not
-/// called in src yet, but needed by code that is to come: not dead.
+/// left out. boxes[t] is the part of tensor t that lies in this buffer, such as shard_box(...).
 std::vector<FlatBox> pieces_of_shard(const FlatLayout& layout, std::span<const Box> boxes,
                                      int shard);
 

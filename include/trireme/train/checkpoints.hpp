@@ -43,10 +43,6 @@ struct SavedRun {
   const std::string& tool_version;
 };
 
-/// Collective over the world. Throws AgreedError (usage) when checkpoints in this layout would be
-/// too large for any run to load: before hours of training, not after.
-void refuse_unreadable_saves(engine::Engine& engine, comm::ProcessGroup& world);
-
 /// Collective over the world. Saves and commits everything that training needs to go on.
 /// Throws Error (checkpoint) on every rank.
 checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,

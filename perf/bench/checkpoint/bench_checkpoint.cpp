@@ -44,21 +44,26 @@ struct State {
     }
     const auto rest = static_cast<std::int64_t>(memory.size());
     std::int64_t used = 0;
+    checkpoint::ContentsBuilder builder;
     for (int index = 0; used < rest; ++index) {
       const std::int64_t width = index % 3 == 0 ? 768 : 768 * 3072;
       const auto count = std::min(width, rest - used);
       const device::Tensor data(memory.data() + used, device::DType::f32, {count});
       const layout::Shape shape{count};
       const auto name = base::format("model/tensor.{}", index);
-      save_items.push_back({name, shape, layout::whole(shape), data});
+      const auto bucket = builder.add_bucket(data.dtype(), {0, 1, 1}, count);
+      builder.add_part(name, shape, layout::whole(shape), bucket, 0);
+      shards.push_back(data);
       load_items.push_back({name, shape, layout::whole(shape), data});
       used += count;
     }
+    contents = builder.take();
   }
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(memory)); }
 
   std::vector<float> memory;
-  std::vector<checkpoint::SaveItem> save_items;
+  checkpoint::Contents contents;
+  std::vector<device::Tensor> shards;
   std::vector<checkpoint::LoadItem> load_items;
 };
 
@@ -148,8 +153,8 @@ void run(const Settings& settings) {
   const auto world = comm::make_local_group("world", base::Rank(0));
   const auto raw_file = folder / "raw";
   const auto save = [&] {
-    checkpoint::save({folder / "checkpoints", 1, 0, "bench", {}, state.save_items}, *world,
-                     {settings.threads});
+    checkpoint::save({folder / "checkpoints", 1, 0, "bench", {}, state.contents, state.shards},
+                     *world, {settings.threads});
   };
   const auto load = [&] {
     checkpoint::load(folder / "checkpoints" / "step-000000001", state.load_items, *world,

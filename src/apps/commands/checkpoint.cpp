@@ -134,7 +134,7 @@ Json line_of(const StepFolder& step) {
   line["good"] = report.good();
   if (const auto manifest = checkpoint::read_manifest(step.path); manifest.ok()) {
     line["tokens"] = manifest->tokens;
-    line["payload_bytes"] = manifest->payload_bytes();
+    line["payload_bytes"] = manifest->contents.payload_bytes();
     line["files"] = manifest->files.size();
     line["tool_version"] = manifest->tool_version;
   }

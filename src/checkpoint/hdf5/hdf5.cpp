@@ -272,13 +272,6 @@ void create_virtual(const File& file, const std::string& path, const Type& type,
   close(dataset);
 }
 
-void write_attribute(const Dataset& dataset, const std::string& name,
-                     std::span<const std::int64_t> values) {
-  const auto type = copied_type(H5T_STD_I64LE);
-  write_attribute_of(dataset.get(), name, type.get(),
-                     create_simple({static_cast<std::int64_t>(values.size())}), values.data());
-}
-
 void write_attribute(const File& file, const std::string& name, std::string_view text) {
   const auto type = text_type(std::max<std::size_t>(text.size(), 1));
   const std::string bytes(text.empty() ? std::string(1, '\0') : std::string(text));

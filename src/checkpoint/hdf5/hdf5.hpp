@@ -76,11 +76,9 @@ void set_virtual(const PropertyList& layout, const Space& where, const std::stri
 void create_virtual(const File& file, const std::string& path, const Type& type,
                     const layout::Shape& shape, const PropertyList& layout);
 
-void write_attribute(const Dataset& dataset, const std::string& name,
-                     std::span<const std::int64_t> values);
 void write_attribute(const File& file, const std::string& name, std::string_view text);
 
-/// Row of the table that gives the places of tensors in an arena of small tensors.
+/// Row of the table that says which run of a dataset is which box of which tensor.
 struct TableRow {
   std::string tensor;
   std::int64_t first_element;

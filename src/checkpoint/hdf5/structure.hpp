@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/checkpoint/items.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
-#include <vector>
 
-/// HDF5 files of a step without their payload: the only place that decides which dataset holds
-/// which box. Failures throw base::Error (checkpoint).
+/// The HDF5 structure of the files of a step.
 namespace trireme::checkpoint::hdf5 {
 
-/// Boxes with fewer bytes than this share one dataset per element type.
-constexpr std::uint64_t small_box_bytes = std::uint64_t{64} << 10;
+/// Makes the file of a rank: for each element type of its shards one dataset without values
+/// ("/f32"), which lies where the contents say, and a table of what it holds ("/f32_table"). Throws
+/// Error (checkpoint), after the written file was read back.
+void create_shard(const std::filesystem::path& path, const Contents& contents, std::size_t rank);
 
-/// A new shard with a dataset for every box, its storage reserved and not written. Returns the byte
-/// of the file at which the elements of each box begin.
-std::vector<std::uint64_t> create_shard(const std::filesystem::path& path,
-                                        const std::vector<HeldBox>& boxes);
-
-/// A new file with a virtual dataset for every tensor of the manifest, which shows its boxes in the
-/// shards beside the file.
+/// Makes master.h5: a virtual dataset for each tensor, of the boxes in the shards beside it.
 void create_master(const std::filesystem::path& path, const Manifest& manifest);
 
 }  // namespace trireme::checkpoint::hdf5

@@ -63,16 +63,12 @@ Manifest read_manifest_together(const std::filesystem::path& step_folder, comm::
   return manifest;
 }
 
-/// All transfers whose stored box meets a block are neighbours in the file's list.
+/// All transfers whose slice meets a block are neighbours in the file's list.
 void deliver_block(const FileReads& reads, std::uint64_t begin, std::span<const std::byte> block) {
-  auto transfer = std::partition_point(
-      reads.transfers.begin(), reads.transfers.end(), [begin](const Transfer& each) {
-        return each.stored->byte +
-                   static_cast<std::uint64_t>(layout::element_count(each.stored->box)) *
-                       each.element_bytes() <=
-               begin;
-      });
-  for (; transfer != reads.transfers.end() && transfer->stored->byte < begin + block.size();
+  auto transfer =
+      std::partition_point(reads.transfers.begin(), reads.transfers.end(),
+                           [begin](const Transfer& each) { return each.end() <= begin; });
+  for (; transfer != reads.transfers.end() && transfer->begin() < begin + block.size();
        ++transfer) {
     deliver(*transfer, begin, block);
   }
@@ -80,7 +76,10 @@ void deliver_block(const FileReads& reads, std::uint64_t begin, std::span<const 
 
 std::uint64_t read_file(const std::filesystem::path& step_folder, const Manifest& manifest,
                         const FileReads& reads, const LoadOptions& options) {
-  const BlockReader reader(step_folder, manifest, reads.file, options.access);
+  BlockReader reader(step_folder, manifest, reads.file, options.access);
+  if (const auto damage = reader.load_checksums()) {
+    throw base::Error(base::ExitCode::checkpoint, damage->text);
+  }
   std::atomic<std::uint64_t> bytes{0};
   parallel_for(reads.blocks.size(), options.threads, [&](std::size_t index) {
     thread_local std::vector<std::byte> buffer;

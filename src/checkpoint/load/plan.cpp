@@ -16,7 +16,7 @@ base::Failure failure(std::string text) {
 
 base::Failure no_such_tensor(const Manifest& manifest, const std::string& name) {
   std::vector<std::string> names;
-  for (const auto& tensor : manifest.tensors) names.push_back(tensor.name);
+  for (const auto& tensor : manifest.contents.tensors) names.push_back(tensor.name);
   return failure(base::format("the checkpoint of step {} has no tensor '{}' (it holds {} others){}",
                               manifest.step, name, names.size(), base::did_you_mean(name, names)));
 }
@@ -54,17 +54,30 @@ bool is_empty(const layout::Box& box) {
 }
 
 void mark_blocks(const Transfer& transfer, std::uint64_t block_bytes, std::vector<bool>& wanted) {
-  const auto size = transfer.element_bytes();
-  const auto run_bytes = static_cast<std::uint64_t>(transfer.runs.length()) * size;
-  for (std::int64_t index = 0; index < transfer.runs.count();) {
-    const auto begin =
-        transfer.stored->byte + static_cast<std::uint64_t>(transfer.runs.at(index).stored) * size;
-    const auto last = (begin + run_bytes - 1) / block_bytes;
-    for (auto block = begin / block_bytes; block <= last; ++block) wanted[block] = true;
+  for (auto number = first_run(transfer, transfer.slice.begin);;) {
+    const auto run = run_at(transfer, number);
+    if (!run) return;
+    const auto last = (transfer.byte_of(run->end) - 1) / block_bytes;
+    for (auto block = transfer.byte_of(run->begin) / block_bytes; block <= last; ++block) {
+      wanted[block] = true;
+    }
     // Runs that end inside a block already listed are covered.
-    const auto covered = ((last + 1) * block_bytes - transfer.stored->byte) / size;
-    index =
-        std::max(index + 1, transfer.runs.first_ending_after(static_cast<std::int64_t>(covered)));
+    const auto covered = ((last + 1) * block_bytes - transfer.begin()) / transfer.element_bytes();
+    number = std::max(
+        number + 1, first_run(transfer, transfer.slice.begin + static_cast<std::int64_t>(covered)));
+  }
+}
+
+/// Adds the transfers of a part to an item whose box meets it in `common`.
+void add_transfers(const Contents& contents, const StoredTensor& tensor, const TensorPart& part,
+                   const LoadItem& item, const layout::Box& common, std::vector<FileReads>& files) {
+  const BoxRuns runs(part.box, item.box, item.destination, common);
+  const auto positions = contents.positions_of(part, runs.stored_begin(), runs.stored_end());
+  for (auto at = positions.begin; at < positions.end; ++at) {
+    Transfer transfer{&tensor, contents.slice_at(part, at), &item, runs};
+    // Runs may leave out a whole shard between the first and the last.
+    if (!run_at(transfer, first_run(transfer, transfer.slice.begin))) continue;
+    files[transfer.slice.file].transfers.push_back(std::move(transfer));
   }
 }
 
@@ -90,27 +103,38 @@ void convert_elements(device::DType stored, const std::byte* from, std::byte* to
 
 }  // namespace
 
+std::int64_t first_run(const Transfer& transfer, std::int64_t element) {
+  return transfer.runs.first_ending_after(element);
+}
+
+std::optional<TransferRun> run_at(const Transfer& transfer, std::int64_t number) {
+  if (number >= transfer.runs.count()) return std::nullopt;
+  const auto run = transfer.runs.at(number);
+  const auto begin = std::max(run.stored, transfer.slice.begin);
+  const auto end = std::min(run.stored + transfer.runs.length(), transfer.slice.end);
+  if (begin >= end) return std::nullopt;
+  return TransferRun{begin, end, run.held + begin - run.stored};
+}
+
 base::Result<std::vector<FileReads>> plan_reads(const Manifest& manifest,
                                                 std::span<const LoadItem> items) {
   std::vector<FileReads> files(manifest.files.size());
   for (std::size_t index = 0; index < files.size(); ++index) files[index].file = index;
   for (const auto& item : items) {
-    const auto* tensor = manifest.find(item.name);
+    const auto* tensor = manifest.contents.find(item.name);
     if (tensor == nullptr) return no_such_tensor(manifest, item.name);
     if (is_empty(item.box)) continue;
     if (auto status = check_item(item, *tensor); !status) return status.failure();
-    for (const auto& stored : tensor->boxes) {
-      const auto part = layout::intersect(stored.box, item.box);
-      if (!part) continue;
-      files[stored.file].transfers.push_back(
-          {tensor, &stored, &item, BoxRuns(stored.box, item.box, item.destination, *part)});
+    for (const auto& part : tensor->parts) {
+      const auto common = layout::intersect(part.box, item.box);
+      if (common) add_transfers(manifest.contents, *tensor, part, item, *common, files);
     }
   }
   std::erase_if(files, [](const FileReads& file) { return file.transfers.empty(); });
   for (auto& file : files) {
     std::sort(file.transfers.begin(), file.transfers.end(),
-              [](const Transfer& a, const Transfer& b) { return a.stored->byte < b.stored->byte; });
-    std::vector<bool> wanted(manifest.files[file.file].crc32c.size(), false);
+              [](const Transfer& a, const Transfer& b) { return a.begin() < b.begin(); });
+    std::vector<bool> wanted(manifest.block_count(manifest.files[file.file]), false);
     for (const auto& transfer : file.transfers) mark_blocks(transfer, manifest.block_bytes, wanted);
     for (std::size_t block = 0; block < wanted.size(); ++block) {
       if (wanted[block]) file.blocks.push_back(block);
@@ -121,24 +145,21 @@ base::Result<std::vector<FileReads>> plan_reads(const Manifest& manifest,
 
 void deliver(const Transfer& transfer, std::uint64_t begin, std::span<const std::byte> block) {
   const auto size = transfer.element_bytes();
-  const auto origin = transfer.stored->byte;
   const auto end = begin + block.size();
   const auto& destination = transfer.item->destination;
   const auto held_size = device::size_of(destination.dtype());
-  const auto first = begin > origin ? (begin - origin) / size : 0;
-  for (auto index = transfer.runs.first_ending_after(static_cast<std::int64_t>(first));
-       index < transfer.runs.count(); ++index) {
-    const auto run = transfer.runs.at(index);
-    const auto run_begin = origin + static_cast<std::uint64_t>(run.stored) * size;
+  const auto skipped = begin > transfer.begin() ? (begin - transfer.begin()) / size : 0;
+  for (auto number = first_run(transfer, transfer.slice.begin + static_cast<std::int64_t>(skipped));
+       const auto run = run_at(transfer, number); ++number) {
+    const auto run_begin = transfer.byte_of(run->begin);
     if (run_begin >= end) return;
-    // A block holds whole elements: boxes begin at multiples of the element's size.
+    // A block holds whole elements: buckets begin at multiples of the element's size.
     const auto skip = begin > run_begin ? begin - run_begin : 0;
-    const auto stop =
-        std::min(run_begin + static_cast<std::uint64_t>(transfer.runs.length()) * size, end);
+    const auto stop = std::min(transfer.byte_of(run->end), end);
     const auto elements = (stop - run_begin - skip) / size;
     const auto* from = &block[run_begin + skip - begin];
     auto* to = static_cast<std::byte*>(destination.raw()) +
-               (static_cast<std::uint64_t>(run.held) + skip / size) * held_size;
+               (static_cast<std::uint64_t>(run->held) + skip / size) * held_size;
     if (destination.dtype() == transfer.tensor->dtype) {
       std::memcpy(to, from, elements * size);
     } else {

@@ -3,36 +3,51 @@
 
 #include "trireme/base/result.hpp"
 #include "trireme/checkpoint/box_runs.hpp"
-#include "trireme/checkpoint/items.hpp"
+#include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace trireme::checkpoint {
 
-/// Elements that one stored box gives to one destination.
+/// Elements that the slice of a part in one file gives to one destination.
 struct Transfer {
   const StoredTensor* tensor = nullptr;
-  const StoredBox* stored = nullptr;
+  PartSlice slice;
   const LoadItem* item = nullptr;
-  BoxRuns runs;
+  BoxRuns runs;  ///< of the whole part; only what lies in the slice is transferred
 
   std::uint64_t element_bytes() const { return device::size_of(tensor->dtype); }
-  /// File bytes from the first wanted element to the last.
-  std::uint64_t begin() const {
-    return stored->byte + static_cast<std::uint64_t>(runs.stored_begin()) * element_bytes();
-  }
+  /// File bytes of the slice.
+  std::uint64_t begin() const { return slice.byte; }
   std::uint64_t end() const {
-    return stored->byte + static_cast<std::uint64_t>(runs.stored_end()) * element_bytes();
+    return slice.byte + static_cast<std::uint64_t>(slice.end - slice.begin) * element_bytes();
+  }
+  /// Byte of an element of the slice.
+  std::uint64_t byte_of(std::int64_t element) const {
+    return slice.byte + static_cast<std::uint64_t>(element - slice.begin) * element_bytes();
   }
 };
+
+/// Run of a transfer, in elements of the part; `held` is the first element's place in the
+/// destination.
+struct TransferRun {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t held;
+};
+/// Number of the first run with elements from `element` on, and the part of a run that lies in the
+/// slice; none past the last.
+std::int64_t first_run(const Transfer& transfer, std::int64_t element);
+std::optional<TransferRun> run_at(const Transfer& transfer, std::int64_t number);
 
 /// Transfers from one file to a rank, and the blocks to read for them.
 struct FileReads {
   std::size_t file = 0;
-  std::vector<Transfer> transfers;    ///< ascending by stored byte
+  std::vector<Transfer> transfers;    ///< ascending by byte; slices are equal or disjoint
   std::vector<std::uint64_t> blocks;  ///< ascending; each holds a required element
 };
 

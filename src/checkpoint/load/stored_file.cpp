@@ -128,14 +128,18 @@ constexpr std::size_t max_named_tensors = 8;
 std::vector<std::string> tensors_in(const Manifest& manifest, std::size_t file, std::uint64_t begin,
                                     std::uint64_t end) {
   std::vector<std::string> names;
-  for (const auto& tensor : manifest.tensors) {
-    const auto size = device::size_of(tensor.dtype);
-    const bool meets =
-        std::any_of(tensor.boxes.begin(), tensor.boxes.end(), [&](const StoredBox& stored) {
-          const auto bytes = static_cast<std::uint64_t>(layout::element_count(stored.box)) * size;
-          return stored.file == file && stored.byte < end && begin < stored.byte + bytes;
-        });
-    if (meets) names.push_back(tensor.name);
+  const auto& contents = manifest.contents;
+  const auto meets = [&](const TensorPart& part) {
+    const auto& bucket = contents.buckets[part.bucket];
+    const auto position = bucket.files.position_of(file);
+    if (!position) return false;
+    const auto slice = contents.slice_at(part, *position);
+    const auto bytes =
+        (slice.end - slice.begin) * static_cast<std::int64_t>(device::size_of(bucket.dtype));
+    return bytes > 0 && slice.byte < end && begin < slice.byte + static_cast<std::uint64_t>(bytes);
+  };
+  for (const auto& tensor : contents.tensors) {
+    if (std::any_of(tensor.parts.begin(), tensor.parts.end(), meets)) names.push_back(tensor.name);
   }
   return names;
 }
@@ -178,24 +182,48 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& step_folder) {
 BlockReader::BlockReader(const std::filesystem::path& step_folder, const Manifest& manifest,
                          std::size_t file, const ReadAccess& access)
     : stored_(&manifest.files[file]),
+      path_(step_folder / stored_->name),
       block_bytes_(manifest.block_bytes),
-      bytes_(step_folder / stored_->name, access) {
-  if (bytes_.is_regular() && bytes_.size() == stored_->bytes) return;
+      block_count_(manifest.block_count(*stored_)),
+      bytes_(path_, access) {
+  const auto expected = manifest.stored_bytes(*stored_);
+  if (bytes_.is_regular() && bytes_.size() == expected) return;
   throw base::Error(
       base::ExitCode::checkpoint,
       base::format("'{}' has {} bytes but its manifest says {} (it was cut or replaced); use "
                    "another step or restore the file",
-                   (step_folder / stored_->name).string(), bytes_.size(), stored_->bytes));
+                   path_.string(), bytes_.size(), expected));
 }
 
 std::uint64_t BlockReader::block_end(std::uint64_t block) const {
   return std::min(block_begin(block) + block_bytes_, stored_->bytes);
 }
 
+std::optional<Damage> BlockReader::load_checksums() {
+  if (!stored_->crc32c.empty()) {
+    checksums_ = stored_->crc32c;
+    return std::nullopt;
+  }
+  checksums_.resize(block_count_);
+  const auto bytes = std::as_writable_bytes(std::span(checksums_));
+  bytes_.read(bytes, stored_->bytes);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (sha256_hex(text) == stored_->checksums_sha256) return std::nullopt;
+  return Damage{stored_->name,
+                stored_->bytes,
+                stored_->bytes + bytes.size(),
+                {},
+                base::format("'{}' is damaged from byte {} on (the checksums of its blocks are not "
+                             "those that the manifest knows, so that nothing in it can be trusted; "
+                             "damaged, or a file of another step); use another step or restore the "
+                             "file",
+                             path_.string(), stored_->bytes)};
+}
+
 bool BlockReader::read(std::uint64_t block, std::vector<std::byte>& buffer) const {
   buffer.resize(block_end(block) - block_begin(block));
   bytes_.read(buffer, block_begin(block));
-  return crc32c(buffer) == stored_->crc32c[block];
+  return crc32c(buffer) == checksums_[block];
 }
 
 Damage checksum_damage(const std::filesystem::path& step_folder, const Manifest& manifest,

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,7 +50,8 @@ class StoredBytes {
 /// UnreadableError for refusals of the storage, Error (checkpoint) for defects of the file.
 std::string manifest_text_of(const std::filesystem::path& step_folder, const ReadAccess& access);
 
-/// A file of a committed step, read by blocks. The manifest outlives it.
+/// A file of a committed step, read by blocks once their checksums are there. The manifest outlives
+/// it.
 class BlockReader {
  public:
   /// Throws Error (checkpoint) when the file is missing, no regular file (a symbolic link, say), or
@@ -57,7 +59,10 @@ class BlockReader {
   BlockReader(const std::filesystem::path& step_folder, const Manifest& manifest, std::size_t file,
               const ReadAccess& access = {});
 
-  std::uint64_t block_count() const { return stored_->crc32c.size(); }
+  /// Reads the checksums of the blocks; the damage if they are not those of the manifest. Throws as
+  /// the constructor does.
+  std::optional<Damage> load_checksums();
+  std::uint64_t block_count() const { return block_count_; }
   std::uint64_t block_begin(std::uint64_t block) const { return block * block_bytes_; }
   std::uint64_t block_end(std::uint64_t block) const;
   /// Fills `buffer`; true if the checksum matches. Throws as the constructor does.
@@ -65,7 +70,10 @@ class BlockReader {
 
  private:
   const StoredFile* stored_;
+  std::filesystem::path path_;
   std::uint64_t block_bytes_;
+  std::uint64_t block_count_;
+  std::vector<std::uint32_t> checksums_;
   StoredBytes bytes_;
 };
 

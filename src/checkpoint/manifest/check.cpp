@@ -7,7 +7,6 @@
 #include <bit>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace trireme::checkpoint {
@@ -91,16 +90,14 @@ base::Status check_name(std::string_view name) {
     return failure(base::format("tensor name '{}' has {} characters (1 to {} are allowed)",
                                 shown(name), name.size(), max_name_length));
   }
-  std::string_view rest = name;
-  for (bool first = true;; first = false) {
+  for (std::string_view rest = name;;) {
     const auto slash = rest.find('/');
     const auto part = rest.substr(0, slash);
-    if (part.empty() || part == "." || part == ".." || part.starts_with("at_") ||
-        (first && part == "small_tensors") ||
+    if (part.empty() || part == "." || part == ".." ||
         !std::all_of(part.begin(), part.end(), is_name_letter)) {
       return failure(base::format(
           "tensor name '{}' is not allowed (parts of letters, digits and ._-:+ joined by '/', "
-          "none empty, '.', '..' or beginning with 'at_', the first not 'small_tensors')",
+          "none empty, '.' or '..')",
           shown(name)));
     }
     if (slash == std::string_view::npos) return {};
@@ -113,7 +110,7 @@ base::Status check_shape(std::string_view name, const layout::Shape& shape) {
     return failure(base::format("tensor '{}' has {} dimensions (1 to {} are allowed)", name,
                                 shape.size(), max_dimensions));
   }
-  std::int64_t rest = std::int64_t{1} << 60;
+  std::int64_t rest = max_elements;
   for (const auto length : shape) {
     if (length < 1 || length > rest) {
       return failure(
@@ -128,9 +125,9 @@ base::Status check_shape(std::string_view name, const layout::Shape& shape) {
 
 base::Status check_tiling(std::string_view name, const layout::Shape& shape,
                           std::span<const layout::Box> boxes) {
-  if (boxes.size() > max_boxes_per_tensor) {
+  if (boxes.size() > max_parts_per_tensor) {
     return failure(base::format("tensor '{}' has {} boxes (at most {} are allowed)", name,
-                                boxes.size(), max_boxes_per_tensor));
+                                boxes.size(), max_parts_per_tensor));
   }
   std::int64_t covered = 0;
   for (const auto& box : boxes) {
@@ -163,6 +160,24 @@ bool allowed_file_name(std::string_view name) {
                      [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
+base::Status check_checksums(const Manifest& manifest, const StoredFile& file) {
+  const auto blocks = manifest.block_count(file);
+  if (!file.crc32c.empty() && file.crc32c.size() != blocks) {
+    return failure(base::format("file '{}' has {} checksums for {} blocks", file.name,
+                                file.crc32c.size(), blocks));
+  }
+  const auto& digest = file.checksums_sha256;
+  const bool is_digest =
+      digest.size() == 64 && std::all_of(digest.begin(), digest.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+      });
+  if (file.crc32c.empty() && blocks > 0 && !is_digest) {
+    return failure(
+        base::format("file '{}': 'checksums_sha256' is not 64 hexadecimal digits", file.name));
+  }
+  return {};
+}
+
 base::Status check_files(const Manifest& manifest) {
   if (!std::has_single_bit(manifest.block_bytes) || manifest.block_bytes < min_block_bytes ||
       manifest.block_bytes > max_block_bytes) {
@@ -179,52 +194,23 @@ base::Status check_files(const Manifest& manifest) {
     if (!names.insert(file.name).second) {
       return failure(base::format("file '{}' is named twice", file.name));
     }
-    const auto blocks = file.bytes / manifest.block_bytes +
-                        static_cast<std::uint64_t>(file.bytes % manifest.block_bytes != 0);
-    if (file.crc32c.size() != blocks) {
-      return failure(base::format("file '{}' has {} checksums for {} blocks", file.name,
-                                  file.crc32c.size(), blocks));
+    if (auto status = check_checksums(manifest, file); !status) return status;
+  }
+  return {};
+}
+
+base::Status check_lengths(const Manifest& manifest) {
+  for (std::size_t index = 0; index < manifest.contents.buckets.size(); ++index) {
+    const auto& bucket = manifest.contents.buckets[index];
+    for (std::size_t at = 0; at < bucket.files.count; ++at) {
+      const auto& file = manifest.files[bucket.files.at(at)];
+      if (bucket.byte > file.bytes || bucket.shard_bytes() > file.bytes - bucket.byte) {
+        return failure(
+            base::format("bucket {}: {} bytes at byte {} of '{}' do not lie inside its "
+                         "{} bytes",
+                         index, bucket.shard_bytes(), bucket.byte, file.name, file.bytes));
+      }
     }
-  }
-  return {};
-}
-
-struct ByteRange {
-  std::size_t file;
-  std::uint64_t begin;
-  std::uint64_t end;
-  const StoredTensor* tensor;
-};
-
-/// `stored` is known to lie inside the tensor's shape.
-base::Status check_range(const Manifest& manifest, const StoredTensor& tensor,
-                         const StoredBox& stored, std::vector<ByteRange>& ranges) {
-  if (stored.file >= manifest.files.size()) {
-    return failure(base::format("tensor '{}' lies in file number {} of {}", tensor.name,
-                                stored.file, manifest.files.size()));
-  }
-  const auto& file = manifest.files[stored.file];
-  const auto size = device::size_of(tensor.dtype);
-  const auto bytes = static_cast<std::uint64_t>(layout::element_count(stored.box)) * size;
-  if (stored.byte % size != 0 || stored.byte > file.bytes || bytes > file.bytes - stored.byte) {
-    return failure(
-        base::format("tensor '{}': {} bytes at byte {} of '{}' do not lie inside its "
-                     "{} bytes (at a multiple of {})",
-                     tensor.name, bytes, stored.byte, file.name, file.bytes, size));
-  }
-  ranges.push_back({stored.file, stored.byte, stored.byte + bytes, &tensor});
-  return {};
-}
-
-base::Status check_tensor(const Manifest& manifest, const StoredTensor& tensor,
-                          std::vector<ByteRange>& ranges) {
-  if (auto status = check_name(tensor.name); !status) return status;
-  if (auto status = check_shape(tensor.name, tensor.shape); !status) return status;
-  std::vector<layout::Box> boxes;
-  for (const auto& stored : tensor.boxes) boxes.push_back(stored.box);
-  if (auto status = check_tiling(tensor.name, tensor.shape, boxes); !status) return status;
-  for (const auto& stored : tensor.boxes) {
-    if (auto status = check_range(manifest, tensor, stored, ranges); !status) return status;
   }
   return {};
 }
@@ -233,29 +219,10 @@ base::Status check_tensor(const Manifest& manifest, const StoredTensor& tensor,
 
 base::Status check_manifest(const Manifest& manifest) {
   if (auto status = check_files(manifest); !status) return status;
-  std::vector<ByteRange> ranges;
-  const StoredTensor* previous = nullptr;
-  for (const auto& tensor : manifest.tensors) {
-    if (auto status = check_tensor(manifest, tensor, ranges); !status) return status;
-    if (previous != nullptr && previous->name >= tensor.name) {
-      return failure(
-          base::format("tensors '{}' and '{}' do not ascend by name", previous->name, tensor.name));
-    }
-    previous = &tensor;
+  if (auto status = check_contents(manifest.contents, manifest.files.size()); !status) {
+    return status;
   }
-  std::sort(ranges.begin(), ranges.end(), [](const ByteRange& a, const ByteRange& b) {
-    return std::tie(a.file, a.begin) < std::tie(b.file, b.begin);
-  });
-  for (std::size_t index = 1; index < ranges.size(); ++index) {
-    const auto& before = ranges[index - 1];
-    const auto& here = ranges[index];
-    if (before.file == here.file && before.end > here.begin) {
-      return failure(base::format("tensors '{}' and '{}' overlap at byte {} of '{}'",
-                                  before.tensor->name, here.tensor->name, here.begin,
-                                  manifest.files[here.file].name));
-    }
-  }
-  return {};
+  return check_lengths(manifest);
 }
 
 }  // namespace trireme::checkpoint

@@ -12,11 +12,15 @@ namespace trireme::checkpoint {
 
 /// Limits of a checkpoint's contents, whoever wrote it.
 constexpr std::size_t max_dimensions = 4;
-constexpr std::size_t max_boxes_per_tensor = 65'536;
+constexpr std::size_t max_parts_per_tensor = 65'536;
 constexpr std::size_t max_name_length = 512;
+/// Of a tensor, and of a bucket.
+constexpr std::int64_t max_elements = std::int64_t{1} << 60;
+/// Shards of all buckets together.
+constexpr std::size_t max_shards = std::size_t{1} << 28;
 
 /// A tensor's name: parts of letters, digits and "._-:+" joined by '/', each a safe HDF5 link
-/// name and none that a checkpoint needs for itself.
+/// name.
 base::Status check_name(std::string_view name);
 
 /// One to four dimensions, each positive, their product below 2^60.
@@ -26,6 +30,11 @@ base::Status check_shape(std::string_view name, const layout::Shape& shape);
 /// Failures (checkpoint) name the tensor and the boxes.
 base::Status check_tiling(std::string_view name, const layout::Shape& shape,
                           std::span<const layout::Box> boxes);
+
+/// All invariants of contents that lie in this many files, but for the files' lengths: buckets
+/// that share no byte of a file, parts that share no element of a bucket, tensors whose parts are
+/// each element once. Failures (checkpoint) name the tensors.
+base::Status check_contents(const Contents& contents, std::size_t files);
 
 /// All invariants of a manifest, parsed or about to be written. Failures (checkpoint) do not name
 /// the manifest.

@@ -6,7 +6,6 @@
 
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/manifest/check.hpp"
-#include "checkpoint/manifest/manifest_text.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -26,31 +25,34 @@ base::Failure failure(std::string text) {
   return {base::ExitCode::checkpoint, std::move(text)};
 }
 
-std::string hex_of(const std::vector<std::uint32_t>& checksums) {
-  std::string text;
-  text.reserve(checksums.size() * 8);
-  for (const auto checksum : checksums) text += base::format("{:08x}", checksum);
-  return text;
-}
-
 Json file_json(const StoredFile& file) {
-  return {{"name", file.name}, {"bytes", file.bytes}, {"crc32c", hex_of(file.crc32c)}};
+  return {{"name", file.name}, {"bytes", file.bytes}, {"checksums_sha256", file.checksums_sha256}};
 }
 
-Json box_json(const StoredBox& stored) {
-  return {{"offset", stored.box.offset},
-          {"length", stored.box.length},
-          {"file", stored.file},
-          {"byte", stored.byte}};
+Json bucket_json(const Bucket& bucket) {
+  const auto& [first, stride, count] = bucket.files;
+  return {{"dtype", device::name(bucket.dtype)},
+          {"files", {first, stride, count}},
+          {"shard_elements", bucket.shard_elements},
+          {"byte", bucket.byte}};
+}
+
+/// Numbers alone, because a large run has tens of thousands of parts.
+Json part_json(const TensorPart& part) {
+  Json numbers{part.bucket, part.begin};
+  for (const auto* shape : {&part.box.offset, &part.box.length}) {
+    for (const auto number : *shape) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 Json tensor_json(const StoredTensor& tensor) {
-  Json boxes = Json::array();
-  for (const auto& stored : tensor.boxes) boxes.push_back(box_json(stored));
+  Json parts = Json::array();
+  for (const auto& part : tensor.parts) parts.push_back(part_json(part));
   return {{"name", tensor.name},
           {"dtype", device::name(tensor.dtype)},
           {"shape", tensor.shape},
-          {"boxes", std::move(boxes)}};
+          {"parts", std::move(parts)}};
 }
 
 /// JSON list with one element a line, so that people can read and compare manifests.
@@ -132,12 +134,6 @@ std::vector<std::uint32_t> checksums_of(Reader& reader, const std::string& hex) 
   return checksums;
 }
 
-StoredFile file_of(Reader& reader, const Json& json) {
-  return {reader.text(reader.member(json, "name"), "name"),
-          static_cast<std::uint64_t>(reader.number(reader.member(json, "bytes"), "bytes")),
-          checksums_of(reader, reader.text(reader.member(json, "crc32c"), "crc32c"))};
-}
-
 device::DType dtype_of(Reader& reader, const std::string& text) {
   for (const auto dtype : {device::DType::f32, device::DType::bf16, device::DType::i32}) {
     if (text == device::name(dtype)) return dtype;
@@ -146,20 +142,119 @@ device::DType dtype_of(Reader& reader, const std::string& text) {
   return device::DType::f32;
 }
 
-StoredTensor tensor_of(Reader& reader, const Json& json) {
+std::size_t index_of(Reader& reader, const Json& object, const char* key) {
+  return static_cast<std::size_t>(reader.number(reader.member(object, key), key));
+}
+
+layout::Box box_of(Reader& reader, const Json& json) {
+  return {reader.shape(reader.member(json, "offset"), "offset"),
+          reader.shape(reader.member(json, "length"), "length")};
+}
+
+StoredFile file_of(Reader& reader, const Json& json, std::int64_t version) {
+  StoredFile file;
+  file.name = reader.text(reader.member(json, "name"), "name");
+  file.bytes = index_of(reader, json, "bytes");
+  if (version == 1) {
+    file.crc32c = checksums_of(reader, reader.text(reader.member(json, "crc32c"), "crc32c"));
+  } else {
+    constexpr const char* key = "checksums_sha256";
+    file.checksums_sha256 = reader.text(reader.member(json, key), key);
+  }
+  return file;
+}
+
+Bucket bucket_of(Reader& reader, const Json& json) {
+  Bucket bucket;
+  bucket.dtype = dtype_of(reader, reader.text(reader.member(json, "dtype"), "dtype"));
+  const auto& files = reader.list(reader.member(json, "files"), "files");
+  if (files.size() == 3) {
+    const auto number = [&](std::size_t at) {
+      return static_cast<std::size_t>(reader.number(files[at], "files"));
+    };
+    bucket.files = {number(0), number(1), number(2)};
+  } else {
+    reader.fail("'files' of a bucket are not first, stride and count");
+  }
+  bucket.shard_elements = reader.number(reader.member(json, "shard_elements"), "shard_elements");
+  bucket.byte = index_of(reader, json, "byte");
+  return bucket;
+}
+
+TensorPart part_of(Reader& reader, const Json& json, std::size_t dimensions) {
+  constexpr const char* what = "parts";
+  const auto& numbers = reader.list(json, what);
+  if (numbers.size() != 2 + 2 * dimensions) {
+    reader.fail("a part is not its bucket, its begin, and offset and length in each dimension");
+    return {};
+  }
+  const auto number = [&](std::size_t at) { return reader.number(numbers[at], what); };
+  TensorPart part{{}, static_cast<std::size_t>(number(0)), number(1)};
+  for (std::size_t at = 0; at < dimensions; ++at) {
+    part.box.offset.push_back(number(2 + at));
+    part.box.length.push_back(number(2 + dimensions + at));
+  }
+  return part;
+}
+
+/// Elements of an unchecked box; 0, which every check refuses, when there are too many.
+std::int64_t elements_of_unchecked(const layout::Box& box) {
+  std::int64_t count = 1;
+  for (const auto length : box.length) {
+    if (length < 1 || length > max_elements / count) return 0;
+    count *= length;
+  }
+  return count;
+}
+
+/// Version 1 lists each box with its file and byte: a bucket of one shard.
+TensorPart part_of_version_1(Reader& reader, const Json& json, device::DType dtype,
+                             std::vector<Bucket>& buckets) {
+  auto box = box_of(reader, json);
+  const FileRange file{index_of(reader, json, "file"), 1, 1};
+  buckets.push_back({dtype, file, elements_of_unchecked(box), index_of(reader, json, "byte")});
+  return {std::move(box), buckets.size() - 1, 0};
+}
+
+StoredTensor tensor_of(Reader& reader, const Json& json, std::int64_t version,
+                       std::vector<Bucket>& buckets) {
   StoredTensor tensor{reader.text(reader.member(json, "name"), "name"),
                       dtype_of(reader, reader.text(reader.member(json, "dtype"), "dtype")),
                       reader.shape(reader.member(json, "shape"), "shape"),
                       {}};
-  for (const auto& box : reader.list(reader.member(json, "boxes"), "boxes")) {
-    tensor.boxes.push_back(
-        {{reader.shape(reader.member(box, "offset"), "offset"),
-          reader.shape(reader.member(box, "length"), "length")},
-         static_cast<std::size_t>(reader.number(reader.member(box, "file"), "file")),
-         static_cast<std::uint64_t>(reader.number(reader.member(box, "byte"), "byte"))});
+  const char* key = version == 1 ? "boxes" : "parts";
+  for (const auto& part : reader.list(reader.member(json, key), key)) {
+    tensor.parts.push_back(version == 1 ? part_of_version_1(reader, part, tensor.dtype, buckets)
+                                        : part_of(reader, part, tensor.shape.size()));
     if (reader.failure_so_far()) break;
   }
   return tensor;
+}
+
+/// Everything but the format's name and version.
+Manifest manifest_of(Reader& reader, const Json& json, std::int64_t version) {
+  Manifest manifest;
+  manifest.version = version;
+  const auto each = [&](const char* key, const auto& act) {
+    for (const auto& element : reader.list(reader.member(json, key), key)) {
+      act(element);
+      if (reader.failure_so_far()) return;
+    }
+  };
+  manifest.step = reader.number(reader.member(json, "step"), "step");
+  manifest.tokens = index_of(reader, json, "tokens");
+  manifest.tool_version = reader.text(reader.member(json, "tool_version"), "tool_version");
+  manifest.block_bytes = index_of(reader, json, "block_bytes");
+  manifest.state = reader.member(json, "state");
+  auto& [buckets, tensors] = manifest.contents;
+  each("files",
+       [&](const Json& file) { manifest.files.push_back(file_of(reader, file, version)); });
+  if (version > 1) {
+    each("buckets", [&](const Json& bucket) { buckets.push_back(bucket_of(reader, bucket)); });
+  }
+  each("tensors",
+       [&](const Json& tensor) { tensors.push_back(tensor_of(reader, tensor, version, buckets)); });
+  return manifest;
 }
 
 base::Status check_digest(std::string_view text, std::string_view source) {
@@ -176,30 +271,15 @@ base::Status check_digest(std::string_view text, std::string_view source) {
 
 }  // namespace
 
-const StoredTensor* Manifest::find(std::string_view name) const {
-  const auto found = std::lower_bound(
-      tensors.begin(), tensors.end(), name,
-      [](const StoredTensor& each, std::string_view key) { return each.name < key; });
-  return found != tensors.end() && found->name == name ? &*found : nullptr;
-}
-
-std::uint64_t Manifest::payload_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const auto& tensor : tensors) {
-    bytes += static_cast<std::uint64_t>(layout::element_count(tensor.shape)) *
-             device::size_of(tensor.dtype);
-  }
-  return bytes;
-}
-
 std::string manifest_text(const Manifest& manifest) {
   auto text = base::format(
       "{{\"format\":\"{}\",\n\"version\":{},\n\"step\":{},\n\"tokens\":{},\n"
       "\"tool_version\":{},\n\"block_bytes\":{},\n\"state\":{},\n\"files\":[{}],\n"
-      "\"tensors\":[{}]",
-      format_name, Manifest::format_version, manifest.step, manifest.tokens,
+      "\"buckets\":[{}],\n\"tensors\":[{}]",
+      format_name, Manifest::newest_version, manifest.step, manifest.tokens,
       Json(manifest.tool_version).dump(), manifest.block_bytes, manifest.state.dump(),
-      lines(manifest.files, file_json), lines(manifest.tensors, tensor_json));
+      lines(manifest.files, file_json), lines(manifest.contents.buckets, bucket_json),
+      lines(manifest.contents.tensors, tensor_json));
   const auto digest = sha256_hex(text);
   text.append(digest_begin).append(digest).append(digest_end);
   return text;
@@ -214,58 +294,19 @@ base::Result<Manifest> parse_manifest(std::string_view text, std::string_view so
     reader.fail(base::format("'format' is not '{}'", format_name));
   }
   const auto version = reader.number(reader.member(*json, "version"), "version");
-  if (version != Manifest::format_version) {
+  if (version < 1 || version > Manifest::newest_version) {
     reader.fail(
-        base::format("format version {} (this program reads version {}); use the version "
+        base::format("format version {} (this program reads versions 1 to {}); use the version "
                      "of Trireme that wrote it, or a newer one",
-                     version, Manifest::format_version));
+                     version, Manifest::newest_version));
   }
   if (const auto& failed = reader.failure_so_far()) return *failed;
-  Manifest manifest;
-  manifest.step = reader.number(reader.member(*json, "step"), "step");
-  manifest.tokens =
-      static_cast<std::uint64_t>(reader.number(reader.member(*json, "tokens"), "tokens"));
-  manifest.tool_version = reader.text(reader.member(*json, "tool_version"), "tool_version");
-  manifest.block_bytes =
-      static_cast<std::uint64_t>(reader.number(reader.member(*json, "block_bytes"), "block_bytes"));
-  manifest.state = reader.member(*json, "state");
-  for (const auto& file : reader.list(reader.member(*json, "files"), "files")) {
-    manifest.files.push_back(file_of(reader, file));
-    if (const auto& failed = reader.failure_so_far()) return *failed;
-  }
-  for (const auto& tensor : reader.list(reader.member(*json, "tensors"), "tensors")) {
-    manifest.tensors.push_back(tensor_of(reader, tensor));
-    if (const auto& failed = reader.failure_so_far()) return *failed;
-  }
+  auto manifest = manifest_of(reader, *json, version);
   if (const auto& failed = reader.failure_so_far()) return *failed;
   if (auto status = check_manifest(manifest); !status) {
     return failure(base::format("{}: {}", source, status.failure().text));
   }
   return manifest;
-}
-
-std::string committable_text(const Manifest& manifest) {
-  if (const auto status = check_manifest(manifest); !status) {
-    throw base::Error(base::ExitCode::internal, status.failure().text);
-  }
-  auto text = manifest_text(manifest);
-  // A step that cannot be loaded must not replace one that can.
-  if (text.size() > Manifest::max_text_bytes) {
-    throw base::Error(base::ExitCode::checkpoint,
-                      manifest_too_long(base::format("is {}", base::bytes_text(text.size()))));
-  }
-  return text;
-}
-
-std::size_t box_text_bytes(const StoredBox& stored) {
-  return box_json(stored).dump().size() + 1;
-}
-
-std::string manifest_too_long(std::string_view is) {
-  return base::format(
-      "manifest.json {}, and readers take {} at most (no run could load this checkpoint; it lists "
-      "every box of every rank); use parallel.zero_level = 0, or fewer data-parallel ranks",
-      is, base::bytes_text(Manifest::max_text_bytes));
 }
 
 }  // namespace trireme::checkpoint

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/checkpoint/save.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/checkpoint/box_runs.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/output_file.hpp"
 #include "trireme/comm/agree.hpp"
@@ -14,66 +14,40 @@
 
 #include "checkpoint/folder_names.hpp"
 #include "checkpoint/manifest/check.hpp"
-#include "checkpoint/manifest/manifest_text.hpp"
-#include "checkpoint/save/records.hpp"
 #include "checkpoint/save/step_files.hpp"
 
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-// Order of a save, as in save() at the end: plan what this rank writes, write its shard, gather the
-// records of all shards, make the manifest from them, commit.
+// Order of a save, as in save() at the end: agree on what is saved, write this rank's file, gather
+// what must be known of all files, make the manifest from that, commit.
 namespace trireme::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-// 1. Plan.
+// 1. Agreement on what is saved.
 
-bool is_empty(const SaveItem& item) {
-  return std::find(item.box.length.begin(), item.box.length.end(), 0) != item.box.length.end();
-}
-
-void check(const SaveItem& item) {
-  base::success_or_throw(check_name(item.name));
-  if (item.shape.size() == item.box.offset.size() && item.shape.size() == item.box.length.size() &&
-      holds(item.data, item.box)) {
-    return;
-  }
-  throw base::Error(
-      base::ExitCode::internal,
-      base::format("tensor '{}' [{}]: {} does not hold its box {}", item.name,
-                   base::join(item.shape, ", "), item.data.text(), layout::text(item.box)));
-}
-
-/// Boxes that this rank writes. Collective.
-std::vector<ShardPiece> plan(const SaveRequest& request, comm::ProcessGroup& world) {
-  std::vector<HeldBox> mine;
-  std::vector<const SaveItem*> items;
+/// Contents follow from layout and model on every rank; ranks that disagree would write files
+/// which the manifest misdescribes. Collective.
+void agree_on_contents(const SaveRequest& request, comm::ProcessGroup& world) {
   comm::agree_after(world, [&] {
     if (request.step < 0 || request.tokens > INT64_MAX) {
       throw base::Error(base::ExitCode::internal, "a save needs a step and tokens of 0 or more");
     }
-    for (const auto& item : request.items) {
-      if (is_empty(item)) continue;
-      check(item);
-      mine.push_back({item.name, item.shape, item.data.dtype(), item.box});
-      items.push_back(&item);
-    }
+    const auto status = check_contents(request.contents, static_cast<std::size_t>(world.size()));
+    if (!status) throw base::Error(base::ExitCode::internal, status.failure().text);
   });
-  const auto assignments = assign_writers(gather_held(world, mine));
-  std::vector<ShardPiece> pieces;
-  for (const auto& [item, box] : assignments[static_cast<std::size_t>(world.rank())]) {
-    pieces.push_back({items[item], box});
-  }
-  return pieces;
+  comm::agree_equal(world, request.contents.hash(), "the contents of the checkpoint",
+                    "please report this");
 }
 
 // 2. A folder that is not committed yet.
@@ -91,26 +65,39 @@ fs::path make_temporary_folder(FileSystem& files, const fs::path& checkpoints, s
 
 // 3. The manifest.
 
-Manifest manifest_of(const SaveRequest& request, std::vector<ShardRecord> records) {
+/// What rank 0 must know of a file: few bytes, so that those of ten thousand ranks are little.
+struct FileRecord {
+  std::uint64_t bytes;
+  std::array<char, 64> checksums_sha256;
+};
+static_assert(sizeof(FileRecord) % sizeof(std::int32_t) == 0);
+
+/// The files of all ranks, by rank. Collective.
+std::vector<StoredFile> gather_files(const StoredFile& mine, comm::ProcessGroup& world) {
+  FileRecord record{mine.bytes, {}};
+  TRIREME_EXPECT(mine.checksums_sha256.size() == record.checksums_sha256.size(),
+                 "a SHA-256 has 64 hexadecimal digits");
+  std::copy(mine.checksums_sha256.begin(), mine.checksums_sha256.end(),
+            record.checksums_sha256.begin());
+  std::vector<FileRecord> records(static_cast<std::size_t>(world.size()));
+  constexpr std::int64_t words = sizeof(FileRecord) / sizeof(std::int32_t);
+  world.all_gather({&record, device::DType::i32, {words}},
+                   {records.data(), device::DType::i32, {words * world.size()}});
+  std::vector<StoredFile> files;
+  for (const auto& [bytes, digest] : records) {
+    files.push_back({shard_name(files.size()), bytes, {digest.begin(), digest.end()}});
+  }
+  return files;
+}
+
+Manifest manifest_of(const SaveRequest& request, std::vector<StoredFile> files) {
   Manifest manifest;
   manifest.step = request.step;
   manifest.tokens = request.tokens;
   manifest.tool_version = request.tool_version;
   manifest.state = request.state;
-  std::map<std::string, StoredTensor> tensors;
-  for (auto& record : records) {
-    for (auto& [held, byte] : record.boxes) {
-      auto& tensor = tensors[held.name];
-      if (tensor.boxes.empty()) tensor = {held.name, held.dtype, held.shape, {}};
-      tensor.boxes.push_back({std::move(held.box), manifest.files.size(), byte});
-    }
-    manifest.files.push_back(std::move(record.file));
-  }
-  for (auto& [name, tensor] : tensors) {
-    std::sort(tensor.boxes.begin(), tensor.boxes.end(),
-              [](const StoredBox& a, const StoredBox& b) { return a.box.offset < b.box.offset; });
-    manifest.tensors.push_back(std::move(tensor));
-  }
+  manifest.files = std::move(files);
+  manifest.contents = request.contents;
   return manifest;
 }
 
@@ -159,14 +146,23 @@ void write_latest(FileSystem& files, const fs::path& target) {
                             target.filename().string(), std::strerror(errno));
 }
 
-/// Puts manifest.json into the folder and renames it to step-N: the moment at which the checkpoint
-/// counts (docs/decisions/0027).
-fs::path commit(FileSystem& files, const fs::path& temporary, std::int64_t step,
-                std::string_view manifest) {
+/// Puts manifest.json into the folder and reads it as every reader does: a step that cannot be
+/// loaded must not replace one that can.
+void write_manifest(FileSystem& files, const fs::path& temporary, const Manifest& manifest) {
   const auto unfinished = temporary / "manifest.json.tmp";
-  write_text(files, unfinished, manifest);
+  write_text(files, unfinished, manifest_text(manifest));
   rename(files, unfinished, temporary / "manifest.json");
   sync_folder(files, temporary);
+  const auto read = read_manifest(temporary);
+  if (read.ok()) return;
+  throw base::Error(base::ExitCode::checkpoint,
+                    base::format("{} (no run could load this checkpoint, so that it is not saved; "
+                                 "older ones are untouched)",
+                                 read.failure().text));
+}
+
+/// Renames the folder to step-N: the moment at which the checkpoint counts (docs/decisions/0027).
+fs::path commit(FileSystem& files, const fs::path& temporary, std::int64_t step) {
   const auto target = temporary.parent_path() / step_folder_name(step);
   if (fs::exists(fs::symlink_status(target))) {
     replace(files, temporary, target, step);
@@ -185,26 +181,29 @@ SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const Sav
   const bool commits = world.rank() == 0;
   auto& files = options.files;
   SaveReport report;
-  const auto pieces = plan(request, world);
-  for (const auto& piece : pieces) report.written_bytes += piece.bytes();
+  agree_on_contents(request, world);
+  for (const auto& shard : request.shards) report.written_bytes += shard.byte_count();
+  report.payload_bytes = request.contents.payload_bytes();
   fs::path temporary;
   comm::agree_after(world, [&] {
     if (commits) temporary = make_temporary_folder(files, request.checkpoints, request.step);
   });
   temporary = comm::broadcast_bytes(world, temporary.string());
   try {
-    ShardRecord mine;
+    StoredFile mine;
     comm::agree_after(world, [&] {
-      if (pieces.empty()) return;
-      mine = write_shard(files, temporary, world.rank(), pieces, options.threads);
+      mine = write_shard(files, temporary, request.contents, static_cast<std::size_t>(world.rank()),
+                         request.shards, options.threads);
     });
-    auto records = gather_records(world, mine);
+    auto shards = gather_files(mine, world);
     comm::agree_after(world, [&] {
-      auto manifest = manifest_of(request, std::move(records));
-      report.payload_bytes = manifest.payload_bytes();
       if (!commits) return;
-      manifest.files.push_back(write_master(files, temporary, manifest));
-      report.folder = commit(files, temporary, manifest.step, committable_text(manifest));
+      auto manifest = manifest_of(request, std::move(shards));
+      if (has_master(manifest.contents)) {
+        manifest.files.push_back(write_master(files, temporary, manifest));
+      }
+      write_manifest(files, temporary, manifest);
+      report.folder = commit(files, temporary, manifest.step);
     });
     report.folder = comm::broadcast_bytes(world, report.folder.string());
   } catch (const comm::AgreedError&) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/save/step_files.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/checkpoint/box_runs.hpp"
 #include "trireme/checkpoint/output_file.hpp"
 
 #include "checkpoint/checksum.hpp"
@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 namespace trireme::checkpoint {
 namespace {
@@ -21,19 +23,22 @@ constexpr auto block_bytes = Manifest::default_block_bytes;
 /// Number of blocks between starts of writeback.
 constexpr std::uint64_t writeback_blocks = 16;
 
+/// Slices of tensors from which on master.h5 is left out.
+constexpr std::size_t max_master_slices = std::size_t{1} << 16;
+
+/// Contiguous values and the byte of the file at which they begin.
+struct Part {
+  std::uint64_t byte;
+  std::span<const std::byte> values;
+  std::uint64_t end() const { return byte + values.size(); }
+};
+
 /// Writes the payload block by block; each block is in the cache when its checksum is computed
 /// and when the system copies it.
 class PayloadWriter {
  public:
-  /// `offsets`: bytes of the file at which the pieces begin.
-  PayloadWriter(OutputFile& file, const std::vector<ShardPiece>& pieces,
-                const std::vector<std::uint64_t>& offsets)
-      : file_(file), bytes_(file.size()) {
-    for (std::size_t index = 0; index < pieces.size(); ++index) {
-      const auto& piece = pieces[index];
-      parts_.push_back({&piece, offsets[index],
-                        BoxRuns(piece.box, piece.item->box, piece.item->data, piece.box)});
-    }
+  PayloadWriter(OutputFile& file, std::uint64_t bytes, std::vector<Part> parts)
+      : file_(file), bytes_(bytes), parts_(std::move(parts)) {
     std::sort(parts_.begin(), parts_.end(),
               [](const Part& a, const Part& b) { return a.byte < b.byte; });
   }
@@ -52,60 +57,38 @@ class PayloadWriter {
   }
 
  private:
-  struct Part {
-    const ShardPiece* piece;
-    std::uint64_t byte;
-    BoxRuns runs;
-    std::uint64_t end() const { return byte + piece->bytes(); }
-  };
-
   void write_block(std::uint64_t block) {
     const auto begin = block * block_bytes;
     const auto end = std::min(begin + block_bytes, bytes_);
     auto part = std::partition_point(parts_.begin(), parts_.end(),
                                      [begin](const Part& each) { return each.end() <= begin; });
-    if (part != parts_.end() && part->byte <= begin && end <= part->end() &&
-        part->runs.count() == 1) {
-      const auto source =
-          source_bytes(*part, part->runs.at(0).held).subspan(begin - part->byte, end - begin);
+    if (part != parts_.end() && part->byte <= begin && end <= part->end()) {
+      const auto source = part->values.subspan(begin - part->byte, end - begin);
       checksums_[block] = crc32c(source);
       file_.write(source, begin);
       return;
     }
     thread_local std::vector<std::byte> buffer;
     buffer.resize(end - begin);
-    const bool covered = part != parts_.end() && part->byte <= begin && end <= part->end();
-    // Bytes of HDF5's own in the block are read back so that the checksum covers it.
-    if (!covered) file_.read(buffer, begin);
-    for (; part != parts_.end() && part->byte < end; ++part) copy(*part, begin, end, buffer);
+    // Bytes of HDF5's own in the block are read back so that the checksum covers them.
+    if (!covered(part, begin, end)) file_.read(buffer, begin);
+    for (; part != parts_.end() && part->byte < end; ++part) {
+      const auto from = std::max(begin, part->byte);
+      const auto to = std::min(end, part->end());
+      std::memcpy(&buffer[from - begin], &part->values[from - part->byte], to - from);
+    }
     checksums_[block] = crc32c(buffer);
     file_.write(buffer, begin);
   }
 
-  /// Bytes from an element of the tensor to the end of its run.
-  static std::span<const std::byte> source_bytes(const Part& part, std::int64_t element) {
-    const auto size = device::size_of(part.piece->dtype());
-    const auto* data = static_cast<const std::byte*>(part.piece->item->data.raw());
-    return {data + static_cast<std::size_t>(element) * size,
-            static_cast<std::size_t>(part.runs.length()) * size};
-  }
-
-  /// Copies the part's bytes in file range [begin, end) into the buffer of that range.
-  static void copy(const Part& part, std::uint64_t begin, std::uint64_t end,
-                   std::span<std::byte> buffer) {
-    const auto size = device::size_of(part.piece->dtype());
-    const auto origin = part.byte;
-    const auto from = begin > origin ? (begin - origin) / size : 0;
-    for (auto index = part.runs.first_ending_after(static_cast<std::int64_t>(from));
-         index < part.runs.count(); ++index) {
-      const auto run = part.runs.at(index);
-      const auto run_begin = origin + static_cast<std::uint64_t>(run.stored) * size;
-      if (run_begin >= end) return;
-      const auto source = source_bytes(part, run.held);
-      const auto skip = begin > run_begin ? begin - run_begin : 0;
-      const auto count = std::min(run_begin + source.size(), end) - (run_begin + skip);
-      std::memcpy(&buffer[run_begin + skip - begin], &source[skip], count);
+  /// True if parts from this one on hold every byte of the range.
+  bool covered(std::vector<Part>::const_iterator part, std::uint64_t begin,
+               std::uint64_t end) const {
+    for (; begin < end; ++part) {
+      if (part == parts_.end() || part->byte > begin) return false;
+      begin = part->end();
     }
+    return true;
   }
 
   OutputFile& file_;
@@ -114,30 +97,67 @@ class PayloadWriter {
   std::vector<std::uint32_t> checksums_;
 };
 
-}  // namespace
-
-std::uint64_t ShardPiece::bytes() const {
-  return static_cast<std::uint64_t>(layout::element_count(box)) * device::size_of(dtype());
+std::span<const std::byte> bytes_of(const std::vector<std::uint32_t>& checksums) {
+  return std::as_bytes(std::span(checksums));
 }
 
-ShardRecord write_shard(FileSystem& files, const std::filesystem::path& folder, int writer,
-                        const std::vector<ShardPiece>& pieces, int threads) {
-  std::vector<HeldBox> boxes;
-  for (const auto& piece : pieces) {
-    boxes.push_back({piece.item->name, piece.item->shape, piece.dtype(), piece.box});
-  }
-  const auto path = folder / base::format("shard-{:05}.h5", writer);
-  if (files.before_hdf5(path) != 0) throw_storage_error("write the structure of", path, errno);
-  const auto offsets = hdf5::create_shard(path, boxes);
-  OutputFile file(files, path, OutputFile::Kind::existing);
-  file.allocate(file.size());
-  PayloadWriter payload(file, pieces, offsets);
-  ShardRecord record{{path.filename().string(), file.size(), payload.write(threads)}, {}};
+/// Appends the checksums and closes the file, which has `bytes` before them.
+StoredFile finish(OutputFile& file, std::string name, std::uint64_t bytes,
+                  const std::vector<std::uint32_t>& checksums) {
+  const auto tail = bytes_of(checksums);
+  file.write(tail, bytes);
   file.finish();
-  for (std::size_t index = 0; index < boxes.size(); ++index) {
-    record.boxes.push_back({std::move(boxes[index]), offsets[index]});
+  return {std::move(name), bytes,
+          sha256_hex({reinterpret_cast<const char*>(tail.data()), tail.size()})};
+}
+
+std::vector<Part> parts_of(const Contents& contents, std::size_t rank,
+                           std::span<const device::Tensor> shards) {
+  std::vector<Part> parts;
+  for (const auto& bucket : contents.buckets) {
+    if (!bucket.files.position_of(rank)) continue;
+    TRIREME_EXPECT(parts.size() < shards.size(), "a rank has the shard of each of its buckets");
+    const auto& values = shards[parts.size()];
+    TRIREME_EXPECT(values.dtype() == bucket.dtype && values.contiguous() &&
+                       values.element_count() == bucket.shard_elements,
+                   "a shard has its bucket's type and length");
+    parts.push_back(
+        {bucket.byte, {static_cast<const std::byte*>(values.raw()), values.byte_count()}});
   }
-  return record;
+  TRIREME_EXPECT(parts.size() == shards.size(), "a rank has the shards of its buckets alone");
+  return parts;
+}
+
+}  // namespace
+
+std::string shard_name(std::size_t rank) {
+  return base::format("shard-{:05}.h5", rank);
+}
+
+StoredFile write_shard(FileSystem& files, const std::filesystem::path& folder,
+                       const Contents& contents, std::size_t rank,
+                       std::span<const device::Tensor> shards, int threads) {
+  auto parts = parts_of(contents, rank, shards);
+  const auto path = folder / shard_name(rank);
+  if (files.before_hdf5(path) != 0) throw_storage_error("write the structure of", path, errno);
+  hdf5::create_shard(path, contents, rank);
+  OutputFile file(files, path, OutputFile::Kind::existing);
+  const auto bytes = file.size();
+  const auto blocks = (bytes + block_bytes - 1) / block_bytes;
+  file.allocate(bytes + blocks * Manifest::checksum_bytes);
+  PayloadWriter payload(file, bytes, std::move(parts));
+  return finish(file, path.filename().string(), bytes, payload.write(threads));
+}
+
+bool has_master(const Contents& contents) {
+  std::size_t slices = 0;
+  for (const auto& tensor : contents.tensors) {
+    for (const auto& part : tensor.parts) {
+      const auto at = contents.positions_of(part, 0, layout::element_count(part.box));
+      slices += at.end - at.begin;
+    }
+  }
+  return slices < max_master_slices;
 }
 
 StoredFile write_master(FileSystem& files, const std::filesystem::path& folder,
@@ -147,8 +167,8 @@ StoredFile write_master(FileSystem& files, const std::filesystem::path& folder,
   hdf5::create_master(path, manifest);
   OutputFile file(files, path, OutputFile::Kind::existing);
   const auto bytes = file.size();
-  file.finish();
-  return {path.filename().string(), bytes, block_checksums(path, bytes, manifest.block_bytes)};
+  return finish(file, path.filename().string(), bytes,
+                block_checksums(path, bytes, manifest.block_bytes));
 }
 
 }  // namespace trireme::checkpoint

@@ -2,30 +2,27 @@
 #pragma once
 
 #include "trireme/checkpoint/file_system.hpp"
-#include "trireme/checkpoint/items.hpp"
 #include "trireme/checkpoint/manifest.hpp"
-
-#include "checkpoint/save/records.hpp"
+#include "trireme/device/tensor.hpp"
 
 #include <filesystem>
-#include <vector>
+#include <span>
 
 namespace trireme::checkpoint {
 
-/// A box that this rank writes, and the item that holds its elements.
-struct ShardPiece {
-  const SaveItem* item = nullptr;
-  layout::Box box;  ///< inside the item's box
+/// Name of the file that a rank writes: "shard-00012.h5".
+std::string shard_name(std::size_t rank);
 
-  device::DType dtype() const { return item->data.dtype(); }
-  std::uint64_t bytes() const;
-};
+/// Writes and syncs the file of a rank: structure by HDF5, payload beside it, and behind both the
+/// checksums of every byte before. `shards`: contiguous values of each bucket that has the file,
+/// in the order of the buckets. Throws Error (checkpoint).
+StoredFile write_shard(FileSystem& files, const std::filesystem::path& folder,
+                       const Contents& contents, std::size_t rank,
+                       std::span<const device::Tensor> shards, int threads);
 
-/// Writes and syncs FOLDER/shard-NNNNN.h5: structure by HDF5, payload beside it, checksums of
-/// every byte of the file. Throws Error (checkpoint).
-ShardRecord write_shard(FileSystem& files, const std::filesystem::path& folder, int writer,
-                        const std::vector<ShardPiece>& pieces, int threads);
-
+/// True if master.h5 can show these contents: the virtual datasets of large runs would have
+/// hundreds of thousands of sources, and their writing would hold up the save.
+bool has_master(const Contents& contents);
 /// Writes and syncs FOLDER/master.h5: every tensor at its global shape, virtually. For people and
 /// tools; nothing here ever reads it. `manifest` holds the shards and tensors already. Throws Error
 /// (checkpoint).

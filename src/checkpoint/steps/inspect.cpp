@@ -27,7 +27,7 @@ struct Group {
 
 std::map<std::string, Group> groups_of(const Manifest& manifest) {
   std::map<std::string, Group> groups;
-  for (const auto& tensor : manifest.tensors) {
+  for (const auto& tensor : manifest.contents.tensors) {
     auto& group = groups[group_of(tensor.name)];
     ++group.tensors;
     group.elements += layout::element_count(tensor.shape);
@@ -40,44 +40,44 @@ std::map<std::string, Group> groups_of(const Manifest& manifest) {
 
 base::Json inspect_json(const Manifest& manifest) {
   base::Json tensors = base::Json::array();
-  for (const auto& tensor : manifest.tensors) {
+  for (const auto& tensor : manifest.contents.tensors) {
     tensors.push_back({{"name", tensor.name},
                        {"dtype", device::name(tensor.dtype)},
                        {"shape", tensor.shape},
                        {"bytes", bytes_of(tensor)},
-                       {"boxes", tensor.boxes.size()}});
+                       {"parts", tensor.parts.size()}});
   }
   base::Json files = base::Json::array();
   for (const auto& file : manifest.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}});
+    files.push_back({{"name", file.name}, {"bytes", manifest.stored_bytes(file)}});
   }
-  return {{"format_version", Manifest::format_version},
+  return {{"format_version", manifest.version},
           {"step", manifest.step},
           {"tokens", manifest.tokens},
           {"tool_version", manifest.tool_version},
-          {"payload_bytes", manifest.payload_bytes()},
+          {"payload_bytes", manifest.contents.payload_bytes()},
           {"state", manifest.state},
           {"files", std::move(files)},
           {"tensors", std::move(tensors)}};
 }
 
 std::string inspect_text(const Manifest& manifest) {
-  auto text = base::format("step {}, {} tokens, written by {}\n{} of tensors in {} files\n\n",
-                           manifest.step, manifest.tokens,
-                           manifest.tool_version.empty() ? "?" : manifest.tool_version,
-                           base::bytes_text(manifest.payload_bytes()), manifest.files.size());
+  auto text = base::format(
+      "step {}, {} tokens, written by {}\n{} of tensors in {} files\n\n", manifest.step,
+      manifest.tokens, manifest.tool_version.empty() ? "?" : manifest.tool_version,
+      base::bytes_text(manifest.contents.payload_bytes()), manifest.files.size());
   text += base::format("{:<12} {:>8} {:>16} {:>12}\n", "group", "tensors", "elements", "size");
   for (const auto& [name, group] : groups_of(manifest)) {
     text += base::format("{:<12} {:>8} {:>16} {:>12}\n", name, group.tensors, group.elements,
                          base::bytes_text(group.bytes));
   }
   std::size_t width = 6;
-  for (const auto& tensor : manifest.tensors) width = std::max(width, tensor.name.size());
-  text += base::format("\n{:<{}} {:<6} {:<24} {:>6}\n", "tensor", width, "type", "shape", "boxes");
-  for (const auto& tensor : manifest.tensors) {
+  for (const auto& tensor : manifest.contents.tensors) width = std::max(width, tensor.name.size());
+  text += base::format("\n{:<{}} {:<6} {:<24} {:>6}\n", "tensor", width, "type", "shape", "parts");
+  for (const auto& tensor : manifest.contents.tensors) {
     text +=
         base::format("{:<{}} {:<6} {:<24} {:>6}\n", tensor.name, width, device::name(tensor.dtype),
-                     base::format("[{}]", base::join(tensor.shape, ", ")), tensor.boxes.size());
+                     base::format("[{}]", base::join(tensor.shape, ", ")), tensor.parts.size());
   }
   return text;
 }

@@ -52,8 +52,12 @@ VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level,
   for (std::size_t file = 0; file < manifest->files.size(); ++file) {
     const auto& name = manifest->files[file].name;
     try {
-      const BlockReader reader(step_folder, *manifest, file);
+      BlockReader reader(step_folder, *manifest, file);
       if (level == VerifyLevel::quick) continue;
+      if (auto damage = reader.load_checksums()) {
+        report.damages.push_back(std::move(*damage));
+        continue;
+      }
       check_blocks(step_folder, *manifest, file, reader, threads, report);
     } catch (const base::Error& error) {
       report.damages.push_back({name, 0, 0, {}, error.what()});

@@ -85,8 +85,9 @@ TEST_CASE("real ranks save one layout and load another bit for bit") {
   for (const auto& [from, to] : {std::pair(first, second), std::pair(second, first)}) {
     ToyState saved(from, group->rank());
     saved.fill();
-    const auto report = checkpoint::save(
-        {folder.path(), ++step, 9, "test", {{"step", step}}, saved.save_items()}, *group);
+    ++step;
+    const auto report =
+        checkpoint::save(saved.request(folder.path(), step, 9, {{"step", step}}), *group);
     ToyState loaded(to, group->rank());
     loaded.spoil();
     const auto choose = [&](const checkpoint::Manifest&) { return loaded.load_items(); };
@@ -103,13 +104,13 @@ TEST_CASE("one rank's failure fails the save on all, by its name, and the older 
   const SharedFolder folder(*group);
   ToyState state(arrangements_of(group->size()).first, group->rank());
   state.fill();
-  checkpoint::save({folder.path(), 1, 0, "", {}, state.save_items()}, *group);
+  checkpoint::save(state.request(folder.path(), 1), *group);
   const int last = group->size() - 1;
   auto faulty = FaultyFileSystem::first("sync", EIO);
   auto& files = group->rank() == last ? faulty : checkpoint::FileSystem::system();
   std::string text;
   try {
-    checkpoint::save({folder.path(), 2, 0, "", {}, state.save_items()}, *group, {0, files});
+    checkpoint::save(state.request(folder.path(), 2), *group, {0, files});
   } catch (const base::Error& error) {
     text = error.what();
     CHECK(error.code() == base::ExitCode::checkpoint);

@@ -32,20 +32,32 @@ std::filesystem::path run_with_steps(const TemporaryFolder& folder, int steps, i
   const trireme::device::Tensor data(numbers.data(), trireme::device::DType::f32, {10, 100});
   const layout::Shape shape{10, 100};
   for (int step = 1; step <= steps; ++step) {
-    std::vector<checkpoint::SaveItem> items{{"model/w", shape, layout::whole(shape), data}};
-    for (int index = 1; step == steps && index < tensors; ++index) {
-      items.push_back({"model/" + std::string(100, 'w') + std::to_string(index), shape,
-                       layout::whole(shape), data});
+    checkpoint::ContentsBuilder builder;
+    checkpoint::SaveRequest request{checkpoint::checkpoints_of_run(folder.path()),
+                                    step,
+                                    1000,
+                                    "trireme test",
+                                    {{"seed", 7}},
+                                    {},
+                                    {}};
+    for (int index = 0; index < (step == steps ? tensors : 1); ++index) {
+      const auto name =
+          index == 0 ? "model/w" : "model/" + std::string(100, 'w') + std::to_string(index);
+      const auto bucket = builder.add_bucket(data.dtype(), {0, 1, 1}, data.element_count());
+      builder.add_part(name, shape, layout::whole(shape), bucket, 0);
+      request.shards.push_back(data);
     }
-    checkpoint::save({checkpoint::checkpoints_of_run(folder.path()),
-                      step,
-                      1000,
-                      "trireme test",
-                      {{"seed", 7}},
-                      items},
-                     *world);
+    request.contents = builder.take();
+    checkpoint::save(request, *world);
   }
   return folder.path();
+}
+
+/// The block of the first payload, in which all the tensors lie.
+void flip_payload(const std::filesystem::path& file) {
+  std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekp(1 << 20);
+  stream.put('\x7F');
 }
 
 void flip_last_byte(const std::filesystem::path& file) {
@@ -97,7 +109,7 @@ TEST_CASE("a step that a run removes while its steps are verified is passed over
   const auto steps = run / "checkpoints";
   // The newest is told first, in more words than the pipe holds: that waits for a reader when all
   // steps are listed and none of the others was opened.
-  flip_last_byte(steps / "step-000000003" / "shard-00000.h5");
+  flip_payload(steps / "step-000000003" / "shard-00000.h5");
   const auto path = folder.path() / "said";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   const auto said = base::value_or_throw(base::open_file(path, O_RDONLY | O_NONBLOCK));

@@ -24,9 +24,12 @@ const layout::Shape shape{600, 500};
 void save_value(const std::filesystem::path& folder, std::int64_t step, float value,
                 checkpoint::FileSystem& files) {
   run_ranks(2, [&](comm::ProcessGroup& world) {
-    Held half("w", shape, device::DType::f32, {{300 * world.rank(), 0}, {300, 500}});
-    std::fill_n(half.item.data.f32(), 300 * 500, value);
-    checkpoint::save({folder, step, 0, "test", {}, {half.item}}, world, {1, files});
+    const layout::Box halves[] = {{{0, 0}, {300, 500}}, {{300, 0}, {300, 500}}};
+    const auto contents = contents_of({{"w", shape, device::DType::f32, halves[0], 0},
+                                       {"w", shape, device::DType::f32, halves[1], 1}});
+    const Held half("w", shape, device::DType::f32, halves[world.rank()]);
+    std::fill_n(half.data.f32(), 300 * 500, value);
+    checkpoint::save({folder, step, 0, "test", {}, contents, {half.data}}, world, {1, files});
   });
 }
 
@@ -42,9 +45,9 @@ Found load_value(const std::filesystem::path& folder) {
     const auto choose = [&](const checkpoint::Manifest&) { return std::vector{all.wanted()}; };
     const auto report = checkpoint::load_newest(folder, choose, world);
     REQUIRE(report.has_value());
-    found = {report->step, all.item.data.f32()[0]};
+    found = {report->step, all.data.f32()[0]};
     for (std::int64_t index = 0; index < 600 * 500; ++index) {
-      if (all.item.data.f32()[index] != found.value) FAIL("a mixture of two steps");
+      if (all.data.f32()[index] != found.value) FAIL("a mixture of two steps");
     }
   });
   return found;
@@ -177,10 +180,9 @@ TEST_CASE("a full disk shows before any payload is written") {
   run_ranks(1, [&](comm::ProcessGroup& world) {
     Held all("w", shape, device::DType::f32, layout::whole(shape));
     auto files = FaultyFileSystem::first("allocate", ENOSPC);
-    CHECK_THROWS_WITH(
-        checkpoint::save({scratch.path(), 2, 0, "", {}, {all.item}}, world, {1, files}),
-        Catch::Contains("reserve") && Catch::Contains("No space left on device") &&
-            Catch::Contains("checkpoint.keep_last"));
+    CHECK_THROWS_WITH(checkpoint::save(request_of(scratch.path(), 2, {&all}), world, {1, files}),
+                      Catch::Contains("reserve") && Catch::Contains("No space left on device") &&
+                          Catch::Contains("checkpoint.keep_last"));
     CHECK(std::find(files.log().begin(), files.log().end(), "write") == files.log().end());
   });
 }
@@ -205,14 +207,14 @@ TEST_CASE("a disk that is really full fails the save and is as free afterwards a
     }
     run_ranks(1, [&](comm::ProcessGroup& world) {
       Held small("w", {100}, device::DType::f32, layout::whole({100}));
-      checkpoint::save({scratch.path(), 1, 0, "", {}, {small.item}}, world);
+      checkpoint::save(request_of(scratch.path(), 1, {&small}), world);
     });
     const auto free_before = std::filesystem::space(scratch.path()).free;
     int failures = 0;
     run_ranks(1, [&](comm::ProcessGroup& world) {
       Held all("w", {4000, 500}, device::DType::f32, layout::whole({4000, 500}));
       try {
-        checkpoint::save({scratch.path(), 2, 0, "", {}, {all.item}}, world);
+        checkpoint::save(request_of(scratch.path(), 2, {&all}), world);
       } catch (const base::Error& error) {
         const std::string text = error.what();
         if (text.find("No space left") != std::string::npos) ++failures;
@@ -226,7 +228,7 @@ TEST_CASE("a disk that is really full fails the save and is as free afterwards a
         at += block.size();
       }
       try {
-        checkpoint::save({scratch.path(), 3, 0, "", {}, {all.item}}, world);
+        checkpoint::save(request_of(scratch.path(), 3, {&all}), world);
       } catch (const base::Error& error) {
         if (error.code() == base::ExitCode::checkpoint) ++failures;
       }

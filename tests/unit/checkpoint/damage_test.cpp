@@ -21,7 +21,7 @@ std::filesystem::path save_two_ranks(const std::filesystem::path& folder, std::i
   run_ranks(2, [&](comm::ProcessGroup& world) {
     ToyState state({1, 1, 2, 0}, world.rank());
     state.fill();
-    const auto report = checkpoint::save({folder, step, 5, "", {}, state.save_items()}, world);
+    const auto report = checkpoint::save(state.request(folder, step, 5), world);
     if (world.rank() == 0) saved = report.folder;
   });
   return saved;
@@ -55,16 +55,17 @@ std::string load_error(const std::filesystem::path& folder) {
   return text;
 }
 
-/// The boxes' names that hold this byte.
-std::string tensor_at(const checkpoint::Manifest& manifest, const std::string& file,
-                      std::uint64_t byte) {
-  for (const auto& tensor : manifest.tensors) {
-    for (const auto& box : tensor.boxes) {
-      const auto bytes = static_cast<std::uint64_t>(layout::element_count(box.box)) *
-                         device::size_of(tensor.dtype);
-      if (manifest.files[box.file].name == file && box.byte <= byte && byte < box.byte + bytes) {
-        return tensor.name;
-      }
+/// The tensor that has this byte of a file; none where there is only structure.
+std::string tensor_at(const checkpoint::Manifest& manifest, std::size_t file, std::uint64_t byte) {
+  const auto& contents = manifest.contents;
+  for (const auto& tensor : contents.tensors) {
+    for (const auto& part : tensor.parts) {
+      const auto position = contents.buckets[part.bucket].files.position_of(file);
+      if (!position) continue;
+      const auto slice = contents.slice_at(part, *position);
+      const auto end = slice.byte + static_cast<std::uint64_t>(slice.end - slice.begin) *
+                                        device::size_of(tensor.dtype);
+      if (slice.begin < slice.end && slice.byte <= byte && byte < end) return tensor.name;
     }
   }
   return {};
@@ -76,11 +77,17 @@ TEST_CASE("a flipped byte anywhere in a file is found, and file, tensor and byte
   const ScratchFolder scratch;
   const auto folder = save_two_ranks(scratch.path(), 1);
   const auto manifest = *checkpoint::read_manifest(folder);
-  for (const auto& file : manifest.files) {
+  for (std::size_t index = 0; index < manifest.files.size(); ++index) {
+    const auto& file = manifest.files[index];
+    const auto all_bytes = std::filesystem::file_size(folder / file.name);
+    REQUIRE(all_bytes == manifest.stored_bytes(file));
+    // Among them the first and the last of the blocks, and of their checksums.
     for (std::uint64_t sample = 0; sample < 12; ++sample) {
       const auto random = base::philox(7, file.bytes, sample);
       const auto byte = sample == 0   ? 0
                         : sample == 1 ? file.bytes - 1
+                        : sample == 2 ? file.bytes
+                        : sample == 3 ? all_bytes - 1
                                       : (std::uint64_t{random[0]} << 32 | random[1]) % file.bytes;
       flip(folder / file.name, byte);
       const auto report = checkpoint::verify(folder, VerifyLevel::full);
@@ -90,7 +97,7 @@ TEST_CASE("a flipped byte anywhere in a file is found, and file, tensor and byte
       CHECK(damage.file == file.name);
       CHECK((damage.begin <= byte && byte < damage.end));
       CHECK(damage.end - damage.begin <= manifest.block_bytes);
-      const auto tensor = tensor_at(manifest, file.name, byte);
+      const auto tensor = tensor_at(manifest, index, byte);
       if (!tensor.empty()) {
         CHECK(std::find(damage.tensors.begin(), damage.tensors.end(), tensor) !=
               damage.tensors.end());

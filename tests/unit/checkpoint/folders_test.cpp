@@ -13,7 +13,7 @@ namespace {
 void save_small(const std::filesystem::path& folder, std::int64_t step) {
   run_ranks(1, [&](comm::ProcessGroup& world) {
     const Held small("w", {10}, device::DType::f32, layout::whole({10}));
-    checkpoint::save({folder, step, 0, "", {}, {small.item}}, world);
+    checkpoint::save(request_of(folder, step, {&small}), world);
   });
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("a rank alone reads what it wants of a manifest that it has") {
   Held all("w", {1000, 300}, device::DType::f32, layout::whole({1000, 300}));
   all.fill();
   run_ranks(1, [&](comm::ProcessGroup& world) {
-    checkpoint::save({scratch.path(), 1, 0, "", {}, {all.item}}, world);
+    checkpoint::save(request_of(scratch.path(), 1, {&all}), world);
   });
   const auto step = scratch.path() / "step-000000001";
   const auto manifest = checkpoint::read_manifest(step);

@@ -52,48 +52,84 @@ inline std::uint32_t pattern(const std::string& name, std::int64_t index) {
 
 /// Memory of one rank's box of a tensor.
 struct Held {
-  checkpoint::SaveItem item;
+  std::string name;
+  layout::Shape shape;
+  layout::Box box;
   std::vector<std::byte> memory;
+  device::Tensor data;
 
-  Held(std::string name, layout::Shape shape, device::DType dtype, layout::Box box)
-      : memory(static_cast<std::size_t>(layout::element_count(box)) * device::size_of(dtype)) {
-    item = {std::move(name), std::move(shape), std::move(box), {}};
-    item.data = {memory.data(), dtype, {layout::element_count(item.box)}};
-  }
-  checkpoint::LoadItem wanted() const { return {item.name, item.shape, item.box, item.data}; }
+  Held(std::string its_name, layout::Shape its_shape, device::DType dtype, layout::Box its_box)
+      : name(std::move(its_name)),
+        shape(std::move(its_shape)),
+        box(std::move(its_box)),
+        memory(static_cast<std::size_t>(layout::element_count(box)) * device::size_of(dtype)),
+        data(memory.data(), dtype, {layout::element_count(box)}) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  checkpoint::LoadItem wanted() const { return {name, shape, box, data}; }
 
   /// Calls visit(global index, local index) for every element of the box.
   template <typename Visit>
   void each(Visit visit) const {
-    const auto& box = item.box;
     layout::Shape at(box.length.size(), 0);
     const auto count = layout::element_count(box);
     for (std::int64_t local = 0; local < count; ++local) {
       std::int64_t global = 0;
       for (std::size_t d = 0; d < at.size(); ++d) {
-        global = global * item.shape[d] + box.offset[d] + at[d];
+        global = global * shape[d] + box.offset[d] + at[d];
       }
       visit(global, local);
       for (std::size_t d = at.size(); d-- > 0 && ++at[d] == box.length[d];) at[d] = 0;
     }
   }
   void fill() {
-    const auto size = device::size_of(item.data.dtype());
+    const auto size = device::size_of(data.dtype());
     each([&](std::int64_t global, std::int64_t local) {
-      const auto value = pattern(item.name, global);
+      const auto value = pattern(name, global);
       std::memcpy(&memory[static_cast<std::size_t>(local) * size], &value, size);
     });
   }
   /// Elements that are not what fill() would put there.
   std::int64_t wrong_elements() const {
     std::int64_t wrong = 0;
-    const auto size = device::size_of(item.data.dtype());
+    const auto size = device::size_of(data.dtype());
     each([&](std::int64_t global, std::int64_t local) {
-      const auto value = pattern(item.name, global);
+      const auto value = pattern(name, global);
       if (std::memcmp(&memory[static_cast<std::size_t>(local) * size], &value, size) != 0) ++wrong;
     });
     return wrong;
   }
 };
+
+/// Box that one rank alone saves.
+struct OwnedBox {
+  std::string name;
+  layout::Shape shape;
+  device::DType dtype;
+  layout::Box box;
+  std::size_t rank;
+};
+/// Contents of which every box is a bucket of its own, in the order given.
+inline checkpoint::Contents contents_of(const std::vector<OwnedBox>& boxes) {
+  checkpoint::ContentsBuilder builder;
+  for (const auto& [name, shape, dtype, box, rank] : boxes) {
+    const auto bucket = builder.add_bucket(dtype, {rank, 1, 1}, layout::element_count(box));
+    builder.add_part(name, shape, box, bucket, 0);
+  }
+  return builder.take();
+}
+
+/// What one rank alone saves.
+inline checkpoint::SaveRequest request_of(const std::filesystem::path& folder, std::int64_t step,
+                                          const std::vector<const Held*>& held) {
+  std::vector<OwnedBox> boxes;
+  checkpoint::SaveRequest request{folder, step, 0, "test", {}, {}, {}};
+  for (const auto* each : held) {
+    boxes.push_back({each->name, each->shape, each->data.dtype(), each->box, 0});
+    request.shards.push_back(each->data);
+  }
+  request.contents = contents_of(boxes);
+  return request;
+}
 
 }  // namespace trireme::tests
