@@ -61,8 +61,9 @@ std::string cited_key(const Contract& contract, std::string_view key) {
 std::string refusal(std::string_view name, std::string_view value, const std::string& origin) {
   const auto* const key = schema::find_key(name);
   if (key == nullptr) {
+    const auto suggestion = schema::key_suggestion(name);
     return format("{}: there is no key '{}' (nothing would read it){}", origin, name,
-                  schema::key_suggestion(name));
+                  suggestion.empty() ? "; see trireme config reference" : suggestion);
   }
   const auto parsed = schema::parse_value(*key, value);
   return parsed ? std::string() : format("{}: {}", origin, parsed.failure().text);
