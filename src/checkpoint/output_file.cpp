@@ -52,6 +52,15 @@ OutputFile::OutputFile(FileSystem& files, std::filesystem::path path, Kind kind)
   file_ = base::File::adopt(descriptor);
 }
 
+void OutputFile::write_directly() {
+  const int descriptor = files_.open(path_, O_WRONLY | O_DIRECT | O_NOFOLLOW, 0);
+  if (descriptor >= 0) {
+    direct_ = base::File::adopt(descriptor);
+  } else if (errno != EINVAL && errno != EOPNOTSUPP) {
+    throw_storage_error("open", path_, errno);
+  }
+}
+
 void OutputFile::allocate(std::uint64_t bytes) {
   while (files_.allocate(file_.get(), bytes) != 0) {
     if (errno == EINTR) continue;
@@ -61,10 +70,24 @@ void OutputFile::allocate(std::uint64_t bytes) {
   }
 }
 
+std::size_t OutputFile::directly_writable(std::span<const std::byte> bytes,
+                                          std::uint64_t offset) const {
+  const bool aligned = offset % direct_alignment == 0 &&
+                       reinterpret_cast<std::uintptr_t>(bytes.data()) % direct_alignment == 0;
+  if (!direct_ || direct_refused_ || !aligned) return 0;
+  return bytes.size() / direct_alignment * direct_alignment;
+}
+
 void OutputFile::write(std::span<const std::byte> bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
-    const auto count = files_.write(file_.get(), bytes, offset);
+    const auto direct = directly_writable(bytes, offset);
+    const auto count = direct > 0 ? files_.write(direct_.get(), bytes.first(direct), offset)
+                                  : files_.write(file_.get(), bytes, offset);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EINVAL && direct > 0) {
+      direct_refused_ = true;
+      continue;
+    }
     if (count < 0) throw_storage_error("write", path_, errno);
     // A regular file always accepts at least one byte; without this check a faulty one would loop
     // forever.
@@ -91,6 +114,7 @@ std::uint64_t OutputFile::size() const {
 void OutputFile::finish() {
   if (files_.sync(file_.get()) != 0) throw_storage_error("sync", path_, errno);
   if (files_.close(file_.release()) != 0) throw_storage_error("close", path_, errno);
+  if (direct_ && files_.close(direct_.release()) != 0) throw_storage_error("close", path_, errno);
 }
 
 void write_text(FileSystem& files, const std::filesystem::path& path, std::string_view text) {

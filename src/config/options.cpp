@@ -200,6 +200,8 @@ DataOptions data_options(const Section& section) {
 
 CheckpointOptions checkpoint_options(const Section& section) {
   CheckpointOptions checkpoint;
+  section.read("asynchronous", checkpoint.asynchronous);
+  section.read("failures_allowed", checkpoint.failures_allowed);
   section.read("every_steps", checkpoint.every_steps);
   section.read("every_minutes", checkpoint.every_minutes);
   section.read("keep_last", checkpoint.keep_last);

@@ -131,26 +131,54 @@ std::vector<StatePart> Engine::state_parts() {
   return parts;
 }
 
-std::vector<std::string> Engine::state_prefixes() const {
+std::vector<std::vector<const model::ShardPiece*>> saved_pieces(
+    const model::StageParameters& stage) {
+  const auto& buckets = stage.flat().buckets;
+  std::vector<std::vector<const model::ShardPiece*>> pieces(buckets.size());
+  for (const auto& fused : stage.fused_parameters()) {
+    for (const auto& piece : fused.pieces) {
+      if (!piece.primary || piece.flat.size() == 0) continue;
+      const auto bucket =
+          std::partition_point(buckets.begin(), buckets.end(),
+                               [&](const auto& each) { return each.end <= piece.flat.begin; });
+      pieces[static_cast<std::size_t>(bucket - buckets.begin())].push_back(&piece);
+    }
+  }
+  return pieces;
+}
+
+std::vector<std::string> state_prefixes(const EngineOptions& options) {
   std::vector<std::string> prefixes{""};
-  for (const auto& state : parts_->updates().states()) prefixes.push_back(state.name + "/");
+  for (const auto& name : optim::state_names(options.rule.kind)) prefixes.push_back(name + "/");
   return prefixes;
 }
 
-std::vector<BucketShard> Engine::bucket_shards() {
+std::size_t saved_bytes(const EngineOptions& options) {
+  const auto stage = stage_parameters(options);
+  const auto pieces = saved_pieces(stage);
+  std::int64_t elements = 0;
+  for (std::size_t bucket = 0; bucket < pieces.size(); ++bucket) {
+    if (!pieces[bucket].empty()) elements += stage.flat().shard_of_bucket(bucket, 0).size();
+  }
+  return static_cast<std::size_t>(elements) * sizeof(float) * state_prefixes(options).size();
+}
+
+std::vector<Tensor> Engine::saved_shards() {
   const auto& flat = parts_->stage.flat();
   const auto& optimizer = parts_->updates();
+  const auto pieces = saved_pieces(parts_->stage);
   const int rank = parts_->groups.data->rank();
-  std::vector<BucketShard> shards;
+  std::vector<Tensor> shards;
   std::int64_t owned = 0;
   for (std::size_t bucket = 0; bucket < flat.buckets.size(); ++bucket) {
     const auto range = flat.shard_of_bucket(bucket, rank);
     // State of this rank's shards alone, or of the whole flat buffer (ownership_of).
     const auto begin = parts_->options.zero_level == 0 ? range.begin : owned;
     owned += range.size();
-    shards.push_back({bucket, "", optimizer.master({range, begin})});
+    if (pieces[bucket].empty()) continue;
+    shards.push_back(optimizer.master({range, begin}));
     for (const auto& state : optimizer.states()) {
-      shards.push_back({bucket, state.name + "/", state.values.slice(0, begin, range.size())});
+      shards.push_back(state.values.slice(0, begin, range.size()));
     }
   }
   return shards;

@@ -22,23 +22,24 @@ Rule rule_from(const config::Options& options) {
           .seed = static_cast<std::uint64_t>(options.train.seed)};
 }
 
+std::vector<std::string> state_names(RuleKind rule) {
+  switch (rule) {
+    case RuleKind::adamw:
+      return {"adamw.first_moment", "adamw.second_moment"};
+    case RuleKind::sgd:
+      return {"sgd.momentum"};
+  }
+  return {};
+}
+
 Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, std::int64_t state_size,
                      const Tensor& parameters, device::Arena& arena)
     : rule_(rule), segments_(std::move(segments)), parameters_(parameters) {
-  const auto add = [&](const char* name) {
-    states_.push_back({name, arena.allocate(device::DType::f32, {state_size})});
-  };
   if (parameters.dtype() != device::DType::f32) {
     masters_ = arena.allocate(device::DType::f32, {state_size});
   }
-  switch (rule.kind) {
-    case RuleKind::adamw:
-      add("adamw.first_moment");
-      add("adamw.second_moment");
-      break;
-    case RuleKind::sgd:
-      add("sgd.momentum");
-      break;
+  for (auto& name : state_names(rule.kind)) {
+    states_.push_back({std::move(name), arena.allocate(device::DType::f32, {state_size})});
   }
 }
 

@@ -4,6 +4,7 @@
 #include "trireme/layout/picture.hpp"
 #include "trireme/plan/memory_plan.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace trireme::plan {
@@ -92,6 +93,16 @@ std::string libraries_text(const MemoryPlan& plan) {
   return text + "and the driver's context, which a run measures\n";
 }
 
+std::string snapshot_text(const MemoryPlan& plan) {
+  std::size_t largest = 0;
+  for (const auto& rank : plan.ranks) largest = std::max(largest, rank.snapshot_bytes);
+  if (largest == 0) return {};
+  return format(
+      "\nbeside that on each rank's host: at most {} for a copy of its state, from which "
+      "checkpoints are written while training goes on (checkpoint.asynchronous)\n",
+      base::bytes_text(largest));
+}
+
 /// Memory that the arenas do not hold, because it does not depend on the run or is another's to
 /// choose.
 std::vector<std::string> not_counted(const MemoryPlan& plan) {
@@ -104,8 +115,8 @@ std::vector<std::string> not_counted(const MemoryPlan& plan) {
     parts.emplace_back("blocks of a checkpoint while it is written or read");
   } else {
     parts.emplace_back(
-        "of the host: copies of batches, and of the rank's state while a checkpoint "
-        "is written or read");
+        "of the host: copies of batches, and of the rank's state while a checkpoint is read, or "
+        "written while training waits");
   }
   return parts;
 }
@@ -123,8 +134,8 @@ base::Json bytes_json(const engine::MemoryUse& bytes) {
 
 std::string text(const MemoryPlan& plan) {
   std::string text = run_in_words(plan) + "\n" + table(plan);
-  const auto rest =
-      libraries_text(plan) + format("\nnot counted: {}\n", base::join(not_counted(plan), "; "));
+  const auto rest = libraries_text(plan) + snapshot_text(plan) +
+                    format("\nnot counted: {}\n", base::join(not_counted(plan), "; "));
   if (plan.ranks.size() == 1) return text + rest;
   std::uint64_t all = 0;
   for (const auto& rank : plan.ranks) all += engine::total_bytes(rank.bytes);
@@ -146,7 +157,8 @@ base::Json to_json(const MemoryPlan& plan) {
     }
     ranks.push_back({{"rank", rank.rank.value()},
                      {"coordinates", coordinates},
-                     {"bytes", bytes_json(rank.bytes)}});
+                     {"bytes", bytes_json(rank.bytes)},
+                     {"snapshot", rank.snapshot_bytes}});
   }
   const auto& largest = plan.largest();
   const auto layers = engine::stage_layers(options);

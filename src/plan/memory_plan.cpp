@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/engine/options.hpp"
+#include "trireme/engine/parameter_parts.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include <algorithm>
@@ -39,6 +40,12 @@ base::Result<std::vector<base::Rank>> chosen(const Ranks& ranks, int world_size)
   return list;
 }
 
+/// True if a run has checkpoints that are written while it trains on (train::AsyncSaves).
+bool saves_beside_training(const config::Config& config) {
+  const auto& keys = config.options().checkpoint;
+  return keys.asynchronous && (keys.every_steps > 0 || keys.every_minutes > 0);
+}
+
 }  // namespace
 
 const RankMemory& MemoryPlan::largest() const {
@@ -71,7 +78,8 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   }
   for (const auto rank : *wanted) {
     options->rank = rank;
-    plan.ranks.push_back({rank, engine::measure(*options)});
+    plan.ranks.push_back({rank, engine::measure(*options),
+                          saves_beside_training(config) ? engine::saved_bytes(*options) : 0});
   }
   return plan;
 }

@@ -58,7 +58,16 @@ std::vector<Key> checkpoint_keys() {
            .documentation =
                "Where weights come from: a checkpoint step, a run directory or a "
                "Hugging Face folder (weights only), or `none` to start anew."};
+  Key asynchronous{
+      .section = "checkpoint",
+      .name = "asynchronous",
+      .type = Type::flag,
+      .default_text = "true",
+      .documentation =
+          "Whether checkpoints during training are written by a thread, from a copy of "
+          "the state, while training goes on; the last one of a start never is."};
   return {
+      asynchronous,
       integer("every_steps", "0", "steps",
               "Steps between checkpoints; 0 is only at the end of the run."),
       Key{.section = "checkpoint",
@@ -70,6 +79,9 @@ std::vector<Key> checkpoint_keys() {
           .documentation =
               "Minutes between checkpoints, beside every_steps; 0 is off. The first of each start "
               "comes after a tenth of it."},
+      integer("failures_allowed", "3", "checkpoints",
+              "Saves that may fail in a row, training going on; one more ends the run (exit code "
+              "6)."),
       integer("keep_last", "3", "checkpoints",
               "Newest checkpoints that are kept, older ones are removed once a newer one is "
               "committed; 0 keeps all."),

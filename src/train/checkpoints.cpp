@@ -11,6 +11,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/huggingface/config.hpp"
 
+#include "train/async_saves.hpp"
 #include "train/saved_contents.hpp"
 
 #include <algorithm>
@@ -74,8 +75,7 @@ Progress progress_of(const checkpoint::LoadReport& report) {
 
 }  // namespace
 
-checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
-                            comm::ProcessGroup& world) {
+checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engine) {
   if (engine.tied_copies_differ()) {
     base::log::local::warning(
         "train",
@@ -90,11 +90,17 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
   request.tokens = saved.progress.tokens;
   request.tool_version = saved.tool_version;
   request.state = state_json(saved.run, saved.progress, saved.config, engine.options());
-  request.contents = saved_contents(engine.options(), engine.state_prefixes());
+  request.contents = saved_contents(engine.options());
+  return request;
+}
+
+checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
+                            comm::ProcessGroup& world) {
+  auto request = save_request(saved, engine);
   device::HostMirror snapshot(engine.device());
-  for (const auto& shard : saved_shards(engine)) request.shards.push_back(snapshot.of(shard));
+  for (const auto& shard : engine.saved_shards()) request.shards.push_back(snapshot.of(shard));
   snapshot.fetch();
-  return checkpoint::save(request, world);
+  return checkpoint::save(request, world, {.before_commit = saved.before_commit});
 }
 
 std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine& engine,

@@ -234,10 +234,16 @@ void Report::saved(const SaveRecord& record) {
           {"bytes", record.bytes},
           {"stall_ms", record.stall_seconds * 1e3},
           {"write_ms", record.write_seconds * 1e3},
-          {"asynchronous", false},
+          {"asynchronous", record.asynchronous},
           {"seconds", record.stall_seconds}});
-  base::log::info("train", "step {:>6}/{}  saved {} in {}", record.step, settings_.steps,
-                  base::bytes_text(record.bytes), base::duration_text(record.stall_seconds));
+  const auto waited = record.asynchronous ? base::format(", training waited {}",
+                                                         base::duration_text(record.stall_seconds))
+                                          : "";
+  base::log::info(
+      "train", "step {:>6}/{}  saved {} in {}{}", record.step, settings_.steps,
+      base::bytes_text(record.bytes),
+      base::duration_text(record.asynchronous ? record.write_seconds : record.stall_seconds),
+      waited);
 }
 
 void Report::not_saved(std::int64_t step, const std::string& why) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requests.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/peer_error.hpp"
@@ -59,14 +60,17 @@ std::int32_t Requests::own_reason(bool is_first, double lead_seconds, bool peak_
 }
 
 const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_seconds,
-                                      bool peak_is_beaten) {
+                                      bool peak_is_beaten, bool is_saving) {
   if (answer_.stop) return answer_;
-  auto reason = own_reason(world.rank() == 0, lead_seconds, peak_is_beaten);
-  world.all_reduce(device::Tensor(&reason, device::DType::i32, {1}), comm::ReduceOp::max);
+  std::int32_t words[] = {own_reason(world.rank() == 0, lead_seconds, peak_is_beaten),
+                          is_saving ? 1 : 0};
+  world.all_reduce(device::Tensor(words, device::DType::i32, {2}), comm::ReduceOp::max);
+  const auto reason = words[0];
   if (reason == Stop::lost_lock) {
     throw comm::AgreedError(lost_lock(sources_.directory), world.ranks().front(), world.size());
   }
   answer_ = {};
+  answer_.is_saving = words[1] != 0;
   if (reason > save_due + peak_beaten) {
     answer_.stop = {reason};
   } else {
@@ -76,11 +80,14 @@ const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_sec
   return answer_;
 }
 
+void Requests::check_lock() const {
+  if (sources_.lock == nullptr || !sources_.lock->is_lost_by_now()) return;
+  const auto lost = lost_lock(sources_.directory);
+  throw base::Error(lost.code, lost.text);
+}
+
 void Requests::before_save(comm::ProcessGroup& world) const {
-  base::Status held;
-  const bool looks = world.rank() == 0 && sources_.lock != nullptr;
-  if (looks && sources_.lock->is_lost_by_now()) held = lost_lock(sources_.directory);
-  comm::agree(world, held);
+  comm::agree_after(world, [&] { check_lock(); });
 }
 
 }  // namespace trireme::train

@@ -72,19 +72,24 @@ class Requests {
     bool save = false;
     /// A step has beaten the measured peak.
     bool measure_peak = false;
+    /// Some rank still writes its part of a checkpoint.
+    bool is_saving = false;
   };
 
   explicit Requests(Sources sources);
 
   /// Collective over the world. Host-blocking: yes. The same answer on all ranks, from the clock,
-  /// the files and the peak of the first one. The run stops `lead_seconds` before the time limit; 0
-  /// never. A stop stays in all later answers. Throws AgreedError (launch) when another start has
-  /// taken the run over.
-  const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten);
+  /// the files and the peak of the first one, and from all whether they are saving. The run stops
+  /// `lead_seconds` before the time limit; 0 never. A stop stays in all later answers. Throws
+  /// AgreedError (launch) when another start has taken the run over.
+  const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten,
+                    bool is_saving);
   const Answer& answer() const { return answer_; }
   /// Collective over the world. Host-blocking: yes. Fails on all ranks if the run's lock was lost
   /// since the last ask().
   void before_save(comm::ProcessGroup& world) const;
+  /// Throws Error (launch) if this rank's lock of the run is lost by now. For any thread.
+  void check_lock() const;
   void saved() { schedule_.saved(SaveSchedule::Clock::now()); }
 
  private:

@@ -13,7 +13,9 @@
 #include "trireme/inference/evaluate.hpp"
 #include "trireme/inference/groups.hpp"
 
+#include "async_saves.hpp"
 #include "choose_gemms.hpp"
+#include "clock.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
 #include "replica_check.hpp"
@@ -28,14 +30,9 @@
 
 namespace trireme::train {
 
-using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
 namespace {
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// Estimate until a save was timed: fp32 masters and two moments, over storage with 100 MB/s for
 /// each rank and 5 GB/s in all.
@@ -108,8 +105,12 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   cluster_.start_up.reached("peak");
   expected_save_seconds_ = guess_save_seconds(model, world.size());
+  const auto& saves = keys_.checkpoint;
+  if (saves.asynchronous && (saves.every_steps > 0 || saves.every_minutes > 0)) {
+    async_saves_ = std::make_unique<AsyncSaves>(*engine_, world);
+  }
   restore(options_.start);
-  tidy();
+  tidy(saved_step_);
   say_start(model);
   say_where();
   cluster_.start_up.reached("state");
@@ -250,71 +251,14 @@ void Trainer::evaluate() {
         batch_begin = Clock::now();
         // Peak is not requested here: it is handled between steps only, and its answer would be
         // lost.
-        requests_->ask(*cluster_.world, lead_seconds(), false);
+        requests_->ask(*cluster_.world, lead_seconds(), false,
+                       async_saves_ && async_saves_->is_busy());
         return !requests_->answer().stop;
       });
   if (!total) return;
   progress_.evaluation_is_due = false;
   report_->evaluated(progress_.step, total->loss_sum / static_cast<double>(total->tokens),
                      total->tokens, seconds_since(begin));
-}
-
-void Trainer::save() {
-  save_without_pruning();
-  tidy();
-}
-
-void Trainer::save_without_pruning() {
-  const auto begin = Clock::now();
-  requests_->before_save(*cluster_.world);
-  progress_.data_fingerprint = training_data_->fingerprint();
-  const auto saved = train::save({directory_, progress_, resolved_, options_.tool_version},
-                                 *engine_, *cluster_.world);
-  saved_step_ = progress_.step;
-  requests_->saved();
-  longest_save_seconds_ = std::max(longest_save_seconds_, seconds_since(begin));
-  report_->saved({progress_.step, saved.payload_bytes, seconds_since(begin), saved.seconds});
-}
-
-void Trainer::tidy() const {
-  // The first rank holds the lock, unless another start has taken the run over, perhaps since the
-  // last heartbeat.
-  if (!lock_ || lock_->is_lost_by_now()) return;
-  const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
-  const auto keep = keys_.checkpoint.keep_last;
-  try {
-    // This start holds the lock: the processes that wrote them are dead.
-    for (const auto& folder : checkpoint::collect_garbage(checkpoints, std::chrono::seconds{0})) {
-      base::log::info("train", "removed '{}', which a save that was killed had left",
-                      folder.filename().string());
-    }
-    if (keep > 0 && saved_step_ >= 0) {
-      checkpoint::prune(checkpoints, keep, saved_step_);
-    }
-  } catch (const base::Error& error) {
-    base::log::warning("train", "old steps are not removed: {}", error.what());
-  }
-}
-
-void Trainer::save_or_go_on() {
-  try {
-    save();
-  } catch (const comm::AgreedError& error) {
-    // A failed save is no reason to lose hours of work: the disk may have room again at the next.
-    if (error.code() != base::ExitCode::checkpoint) throw;
-    requests_->saved();
-    report_->not_saved(progress_.step, error.what());
-  }
-}
-
-bool Trainer::save_is_due() const {
-  const auto every_steps = keys_.checkpoint.every_steps;
-  return requests_->answer().save || (every_steps > 0 && progress_.step % every_steps == 0);
-}
-
-void Trainer::save_if_due() {
-  // Last step: run() saves it, and fails if that fails.
-  if (save_is_due() && progress_.step < keys_.train.steps) save_or_go_on();
 }
 
 bool Trainer::replica_check_is_due() const {
@@ -332,6 +276,8 @@ bool Trainer::replicas_agree() {
     comm::agree(*cluster_.world, status);
     return true;
   } catch (const comm::AgreedError& error) {
+    finish_saving();
+    await_tidying();
     // A flipped bit passes; a part that flips them is named again at once.
     if (saved_step_ < 0 || went_back_to_ == saved_step_) throw;
     const auto from = progress_.step;
@@ -351,11 +297,13 @@ double Trainer::lead_seconds() const {
 }
 
 void Trainer::ask() {
-  requests_->ask(*cluster_.world, lead_seconds(), report_->take_beaten_peak());
+  requests_->ask(*cluster_.world, lead_seconds(), report_->take_beaten_peak(),
+                 async_saves_ && async_saves_->is_busy());
 }
 
 base::ExitCode Trainer::stop_in_order() {
   const auto stop = requests_->answer().stop;
+  finish_saving();
   // False: the state is that of the newest checkpoint, and nothing is left to save.
   if (keys_.train.replica_check > 0 && saved_step_ != progress_.step) replicas_agree();
   // Nothing to save before the first step.
@@ -379,6 +327,7 @@ base::ExitCode Trainer::run() {
     ask();
     if (requests_->answer().stop) break;
     if (requests_->answer().measure_peak) measure_peak_again();
+    advance_saving();
     step();
     if (replica_check_is_due() && !replicas_agree()) continue;
     progress_.evaluation_is_due =
@@ -387,6 +336,7 @@ base::ExitCode Trainer::run() {
     save_if_due();
   }
   if (requests_->answer().stop) return stop_in_order();
+  finish_saving();
   if (saved_step_ != progress_.step) save();
   say_arenas();
   report_->finished({.steps = progress_.step,

@@ -4,6 +4,7 @@
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/train/trainer.hpp"
 
+#include "async_saves.hpp"
 #include "nonfinite_steps.hpp"
 
 namespace trireme::train {
@@ -11,6 +12,7 @@ namespace trireme::train {
 bool Trainer::update(const StepRecord& record) {
   switch (nonfinite_->judge(record.loss, record.gradient_norm)) {
     case NonfiniteSteps::Verdict::update:
+      if (async_saves_) async_saves_->await_copy();
       engine_->update({.step = record.step,
                        .learning_rate = record.learning_rate,
                        .gradient_norm = record.gradient_norm});
@@ -26,6 +28,7 @@ bool Trainer::update(const StepRecord& record) {
 void Trainer::stop_before_update(const StepRecord& record) {
   // Unchanged state: it is that of after the step before.
   --progress_.step;
+  finish_saving();
   std::string kept = base::format("step {} is saved", progress_.step);
   if (progress_.step == 0) {
     kept = "no step is saved";

@@ -4,6 +4,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/checkpoint/file_system.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -24,6 +25,11 @@ class OutputFile {
   enum class Kind { fresh, existing };
   OutputFile(FileSystem& files, std::filesystem::path path, Kind kind);
 
+  /// Alignment that direct writes need of memory, offset and length: a disk's sector, a page.
+  static constexpr std::size_t direct_alignment = 4096;
+  /// From here on, aligned writes go past the system's cache where the file system can: they cost
+  /// no copy, and no page of the run is given up for them.
+  void write_directly();
   void allocate(std::uint64_t bytes);
   /// Writes all bytes, in spite of short counts and signals. Threads may write different ranges.
   void write(std::span<const std::byte> bytes, std::uint64_t offset);
@@ -34,9 +40,15 @@ class OutputFile {
   void finish();
 
  private:
+  /// Bytes, from the first on, that one direct write may take; 0 where none may.
+  std::size_t directly_writable(std::span<const std::byte> bytes, std::uint64_t offset) const;
+
   FileSystem& files_;
   std::filesystem::path path_;
   base::File file_;
+  base::File direct_;
+  /// The file system has refused a direct write.
+  std::atomic<bool> direct_refused_{false};
 };
 
 /// Writes a new file with this text, synced and closed; its folder is not synced.

@@ -7,8 +7,10 @@
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/tensor.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,10 @@ struct SaveOptions {
   /// Threads of this rank, for checksums and writing; 0: one per core, at most four.
   int threads = 0;
   FileSystem& files = FileSystem::system();
+  /// Called on rank 0 before the step gets its name: what it throws fails the save. May be empty.
+  std::function<void()> before_commit = nullptr;
+  /// Once it is true, writing ends early with Error (checkpoint); may be null.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 struct SaveReport {

@@ -141,6 +141,8 @@ struct DataOptions {
 };
 
 struct CheckpointOptions {
+  bool asynchronous = false;
+  int failures_allowed = 0;
   std::int64_t every_steps = 0;
   double every_minutes = 0;
   int keep_last = 0;

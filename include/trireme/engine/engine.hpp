@@ -132,15 +132,6 @@ struct StatePart {
   bool primary = true;
 };
 
-/// Values of one kind of state in this rank's data-parallel shard of one bucket of its flat buffer,
-/// at every ZeRO level.
-struct BucketShard {
-  std::size_t bucket = 0;
-  /// Before the parameters' names: "" of masters, "adamw.first_moment/".
-  std::string prefix;
-  device::Tensor values;  // f32 [bucket size / data-parallel ranks]
-};
-
 /// Part of one parameter that a rank has, and of its gradient when it trains: a whole box.
 struct ParameterPart {
   std::string name;
@@ -196,11 +187,10 @@ class Engine {
 
   /// Training state of this rank (masters and moments), as boxes.
   std::vector<StatePart> state_parts();
-  /// The same state once over all data-parallel ranks, as runs of memory: bucket after bucket, in
-  /// each all kinds of state in the order of state_prefixes().
-  std::vector<BucketShard> bucket_shards();
-  /// Kinds of state by what stands before the parameters' names: "", "adamw.first_moment/", ...
-  std::vector<std::string> state_prefixes() const;
+  /// The same state once over all data-parallel ranks, as runs of memory: of each bucket with
+  /// saved_pieces() this rank's data-parallel shard, at every ZeRO level, for each of
+  /// state_prefixes(). f32 [bucket size / data-parallel ranks] each.
+  std::vector<device::Tensor> saved_shards();
   /// Collective. Updates the parameters after the values of state_parts() were overwritten with
   /// those of after `step` (0: before the first).
   void state_changed(std::int64_t step);

@@ -4,6 +4,8 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
+#include <cstddef>
+#include <string>
 #include <vector>
 
 namespace trireme::engine {
@@ -11,6 +13,18 @@ namespace trireme::engine {
 /// Parameters of options.rank as an engine with these options holds them: a pure function, also of
 /// the ranks of others.
 model::StageParameters stage_parameters(const EngineOptions& options);
+
+/// Shard pieces of each bucket that a checkpoint takes from a rank: copies on other tensor-parallel
+/// ranks or stages are left out, and with them whole buckets.
+std::vector<std::vector<const model::ShardPiece*>> saved_pieces(
+    const model::StageParameters& stage);
+
+/// What stands before a parameter's name in a checkpoint for each kind of state: "" of masters,
+/// "adamw.first_moment/", ...
+std::vector<std::string> state_prefixes(const EngineOptions& options);
+
+/// Bytes of Engine::saved_shards() on options.rank.
+std::size_t saved_bytes(const EngineOptions& options);
 
 /// The shard pieces of a rank's flat buffers, as boxes of logical tensors. `gradients` may be
 /// empty.

@@ -33,6 +33,9 @@ struct Rule {
 };
 Rule rule_from(const config::Options& options);
 
+/// Moments that a rule keeps, f32 for each element that it updates: "adamw.first_moment".
+std::vector<std::string> state_names(RuleKind rule);
+
 /// A run of elements that this rank updates: where they lie in the flat parameter and gradient
 /// buffers, and where their state begins in the state buffers.
 struct Segment {

@@ -19,6 +19,9 @@ struct RankMemory {
   base::Rank rank;
   /// Largest memory of a training run, by purpose: to the byte, not an estimate.
   engine::MemoryUse bytes{};
+  /// Host memory beside that: the copy of the rank's state from which checkpoints are written while
+  /// training goes on; 0 where they are not.
+  std::size_t snapshot_bytes = 0;
 };
 
 /// Meaning of a configuration on so many ranks, computed without any of them.
@@ -61,8 +64,9 @@ std::string text(const MemoryPlan& plan);
 
 /// {"architecture", "parameters", "world_size", "mesh": {"pp": ..}, "schedule", "virtual_stages",
 ///  "micro_batches", "tokens_per_step", "bubble_fraction", "largest": {"rank", "total"},
-///  "ranks": [{"rank", "coordinates": {"pp": ..}, "bytes": {"parameters": .., .., "total"}}],
-///  "not_counted": ["what", ..], "libraries": {"cuBLASLt": bytes, ..}, "attention": "by what"}, the
+///  "ranks": [{"rank", "coordinates": {"pp": ..}, "bytes": {"parameters": .., .., "total"},
+///  "snapshot"}], "not_counted": ["what", ..], "libraries": {"cuBLASLt": bytes, ..}, "attention":
+///  "by what"}, the
 /// last two with numerics.backend = cuda.
 base::Json to_json(const MemoryPlan& plan);
 

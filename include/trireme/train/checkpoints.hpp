@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -41,6 +42,8 @@ struct SavedRun {
   const config::Config& config;
   /// "trireme 0.1.0 (1a2b3c4)".
   const std::string& tool_version;
+  /// See checkpoint::SaveOptions.
+  std::function<void()> before_commit = nullptr;
 };
 
 /// Collective over the world. Saves and commits everything that training needs to go on.

@@ -76,9 +76,11 @@ struct FinishRecord {
 struct SaveRecord {
   std::int64_t step = 0;
   std::uint64_t bytes = 0;
-  /// Time that training was blocked, and the part of it for writing and commit.
+  /// Time that training was blocked.
   double stall_seconds = 0;
+  /// Time from the first agreement to the commit, in the background or not.
   double write_seconds = 0;
+  bool asynchronous = false;
 };
 
 /// Report of a run's progress: metrics.jsonl and one line of the log per log step. Only rank 0 has

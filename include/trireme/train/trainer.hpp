@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/exit_code.hpp"
+#include "trireme/comm/peer_error.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/data/dataset.hpp"
 #include "trireme/engine/engine.hpp"
@@ -14,11 +15,13 @@
 #include "trireme/train/report.hpp"
 
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 
 namespace trireme::train {
 
+class AsyncSaves;
 class NonfiniteSteps;
 
 /// Treatment of a run directory that is not empty.
@@ -78,6 +81,8 @@ class Trainer {
   void open_run(runtime::Session& session, const model::ModelConfig& model);
   /// Agrees with all ranks, between batches, on requests to stop or save.
   void ask();
+  /// Everything that a checkpoint of this moment holds beside tensors.
+  SavedRun to_save();
   void save();
   /// Saves without removing older steps: the one that is saved may be worse than they are.
   void save_without_pruning();
@@ -89,9 +94,22 @@ class Trainer {
   bool replica_check_is_due() const;
   /// Saves; a failure on all ranks is logged, and training goes on.
   void save_or_go_on();
+  /// Begins a save that is written while training goes on, after the one before has ended.
+  void start_saving();
+  /// Takes the running save one part further if no rank is busy with it; the answer of ask() tells.
+  void advance_saving();
+  /// Waits until no save is running.
+  void finish_saving();
+  void advance();
+  /// Notes a committed step.
+  void saved(const SaveRecord& record);
+  /// Notes that a step was not saved; throws after too many in a row.
+  void not_saved(std::int64_t step, const comm::AgreedError& error);
   /// Removes the remains of killed saves, and the oldest steps except the one that this start has
-  /// just saved or loaded; failures to remove are ignored.
-  void tidy() const;
+  /// just saved or loaded (`newest`); failures to remove are ignored.
+  void tidy(std::int64_t newest) const;
+  /// Waits for a tidy() beside training: it takes the folder of a save for garbage.
+  void await_tidying() const;
   void restore(Start start);
   /// Logs the plan of this start.
   void say_start(const model::ModelConfig& model);
@@ -120,6 +138,12 @@ class Trainer {
   std::unique_ptr<engine::Memory> memory_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<Report> report_;
+  /// Null where saves are not asynchronous; ends before what it copies from.
+  std::unique_ptr<AsyncSaves> async_saves_;
+  /// Tidying after the last asynchronous save, on the first rank.
+  std::future<void> tidying_;
+  /// In a row.
+  int failed_saves_ = 0;
   optim::Curve curve_;
   Progress progress_;
   std::unique_ptr<NonfiniteSteps> nonfinite_;

@@ -13,7 +13,7 @@
 #include "trireme/comm/peer_error.hpp"
 
 #include "checkpoint/folder_names.hpp"
-#include "checkpoint/manifest/check.hpp"
+#include "checkpoint/save/save_run.hpp"
 #include "checkpoint/save/step_files.hpp"
 
 #include <fcntl.h>
@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
-// Order of a save, as in save() at the end: agree on what is saved, write this rank's file, gather
-// what must be known of all files, make the manifest from that, commit.
+// Order of a save, as in save() at the end of this file: agree on what is saved, write this rank's
+// file, gather what must be known of all files, make the manifest from that, commit.
 namespace trireme::checkpoint {
 namespace {
 
@@ -40,11 +40,12 @@ namespace fs = std::filesystem;
 /// which the manifest misdescribes. Collective.
 void agree_on_contents(const SaveRequest& request, comm::ProcessGroup& world) {
   comm::agree_after(world, [&] {
-    if (request.step < 0 || request.tokens > INT64_MAX) {
-      throw base::Error(base::ExitCode::internal, "a save needs a step and tokens of 0 or more");
+    TRIREME_EXPECT(request.step >= 0 && request.tokens <= INT64_MAX,
+                   "a save has a step and tokens of 0 or more");
+    for (const auto& [dtype, files, elements, byte] : request.contents.buckets) {
+      TRIREME_EXPECT(files.at(files.count - 1) < static_cast<std::size_t>(world.size()),
+                     "every file is one rank's");
     }
-    const auto status = check_contents(request.contents, static_cast<std::size_t>(world.size()));
-    if (!status) throw base::Error(base::ExitCode::internal, status.failure().text);
   });
   comm::agree_equal(world, request.contents.hash(), "the contents of the checkpoint",
                     "please report this");
@@ -176,46 +177,68 @@ fs::path commit(FileSystem& files, const fs::path& temporary, std::int64_t step)
 
 }  // namespace
 
-SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const SaveOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const bool commits = world.rank() == 0;
-  auto& files = options.files;
-  SaveReport report;
-  agree_on_contents(request, world);
-  for (const auto& shard : request.shards) report.written_bytes += shard.byte_count();
-  report.payload_bytes = request.contents.payload_bytes();
-  fs::path temporary;
+SaveRun::SaveRun(SaveRequest request, comm::ProcessGroup& world, const SaveOptions& options)
+    : request_(std::move(request)),
+      options_(options),
+      commits_(world.rank() == 0),
+      rank_(static_cast<std::size_t>(world.rank())),
+      start_(std::chrono::steady_clock::now()) {
+  agree_on_contents(request_, world);
+  for (const auto& shard : request_.shards) report_.written_bytes += shard.byte_count();
+  report_.payload_bytes = request_.contents.payload_bytes();
   comm::agree_after(world, [&] {
-    if (commits) temporary = make_temporary_folder(files, request.checkpoints, request.step);
+    if (!commits_) return;
+    temporary_ = make_temporary_folder(options_.files, request_.checkpoints, request_.step);
   });
-  temporary = comm::broadcast_bytes(world, temporary.string());
+  temporary_ = comm::broadcast_bytes(world, temporary_.string());
+}
+
+void SaveRun::agree_or_remove_folder(const base::Status& status, comm::ProcessGroup& world) {
   try {
-    StoredFile mine;
-    comm::agree_after(world, [&] {
-      mine = write_shard(files, temporary, request.contents, static_cast<std::size_t>(world.rank()),
-                         request.shards, options.threads);
-    });
-    auto shards = gather_files(mine, world);
-    comm::agree_after(world, [&] {
-      if (!commits) return;
-      auto manifest = manifest_of(request, std::move(shards));
-      if (has_master(manifest.contents)) {
-        manifest.files.push_back(write_master(files, temporary, manifest));
-      }
-      write_manifest(files, temporary, manifest);
-      report.folder = commit(files, temporary, manifest.step);
-    });
-    report.folder = comm::broadcast_bytes(world, report.folder.string());
+    comm::agree(world, status);
   } catch (const comm::AgreedError&) {
     // All ranks are here and have closed their files. A failed removal leaves garbage that
     // collect_garbage() finds; the failure of the save is the one to report.
-    if (commits && files.remove_folder(temporary) != 0) {
-      base::log::local::warning("checkpoint", "cannot remove '{}'", temporary.string());
+    if (commits_ && options_.files.remove_folder(temporary_) != 0) {
+      base::log::local::warning("checkpoint", "cannot remove '{}'", temporary_.string());
     }
     throw;
   }
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return report;
+}
+
+void SaveRun::write_file() {
+  mine_ = write_shard(options_, temporary_, request_.contents, rank_, request_.shards);
+}
+
+void SaveRun::gather(const base::Status& written, comm::ProcessGroup& world) {
+  agree_or_remove_folder(written, world);
+  all_ = gather_files(mine_, world);
+}
+
+void SaveRun::commit() {
+  if (!commits_) return;
+  auto& files = options_.files;
+  auto manifest = manifest_of(request_, std::move(all_));
+  if (has_master(manifest.contents)) {
+    manifest.files.push_back(write_master(files, temporary_, manifest));
+  }
+  write_manifest(files, temporary_, manifest);
+  if (options_.before_commit) options_.before_commit();
+  report_.folder = checkpoint::commit(files, temporary_, manifest.step);
+}
+
+SaveReport SaveRun::finish(const base::Status& committed, comm::ProcessGroup& world) {
+  agree_or_remove_folder(committed, world);
+  report_.folder = comm::broadcast_bytes(world, report_.folder.string());
+  report_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  return report_;
+}
+
+SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const SaveOptions& options) {
+  SaveRun run(request, world, options);
+  run.gather(comm::status_of([&] { run.write_file(); }), world);
+  return run.finish(comm::status_of([&] { run.commit(); }), world);
 }
 
 }  // namespace trireme::checkpoint

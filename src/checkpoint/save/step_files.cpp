@@ -11,8 +11,11 @@
 #include "checkpoint/parallel.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -20,9 +23,9 @@ namespace trireme::checkpoint {
 namespace {
 
 constexpr auto block_bytes = Manifest::default_block_bytes;
-/// Number of blocks between starts of writeback.
-constexpr std::uint64_t writeback_blocks = 16;
-
+/// Blocks of one write: storage needs long ones to be fast.
+constexpr std::uint64_t group_blocks = 16;
+constexpr auto group_bytes = group_blocks * block_bytes;
 /// Slices of tensors from which on master.h5 is left out.
 constexpr std::size_t max_master_slices = std::size_t{1} << 16;
 
@@ -33,52 +36,75 @@ struct Part {
   std::uint64_t end() const { return byte + values.size(); }
 };
 
-/// Writes the payload block by block; each block is in the cache when its checksum is computed
-/// and when the system copies it.
-class PayloadWriter {
+/// Memory of one write, for values that do not lie in one aligned piece themselves.
+class GroupBuffer {
  public:
-  PayloadWriter(OutputFile& file, std::uint64_t bytes, std::vector<Part> parts)
-      : file_(file), bytes_(bytes), parts_(std::move(parts)) {
-    std::sort(parts_.begin(), parts_.end(),
-              [](const Part& a, const Part& b) { return a.byte < b.byte; });
+  std::span<std::byte> first(std::uint64_t bytes) {
+    if (!memory_) {
+      memory_.reset(static_cast<std::byte*>(::operator new(group_bytes, alignment)));
+    }
+    return {memory_.get(), bytes};
   }
 
-  std::vector<std::uint32_t> write(int threads) {
-    const auto blocks = (bytes_ + block_bytes - 1) / block_bytes;
-    checksums_.assign(blocks, 0);
-    const auto groups = (blocks + writeback_blocks - 1) / writeback_blocks;
+ private:
+  static constexpr std::align_val_t alignment{OutputFile::direct_alignment};
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete(memory, alignment); }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+/// Writes the payload in groups of blocks, each in the cache when its checksum is computed and when
+/// it is copied or written.
+class PayloadWriter {
+ public:
+  /// `parts` ascend by byte.
+  PayloadWriter(OutputFile& file, std::uint64_t bytes, std::vector<Part> parts)
+      : file_(file), bytes_(bytes), parts_(std::move(parts)) {}
+
+  std::vector<std::uint32_t> write(int threads, const std::atomic<bool>* cancelled) {
+    checksums_.assign((bytes_ + block_bytes - 1) / block_bytes, 0);
+    const auto groups = (bytes_ + group_bytes - 1) / group_bytes;
     parallel_for(groups, threads, [&](std::size_t group) {
-      const auto first = group * writeback_blocks;
-      const auto end = std::min<std::uint64_t>(first + writeback_blocks, blocks);
-      for (auto block = first; block < end; ++block) write_block(block);
-      file_.start_writeback(first * block_bytes, (end - first) * block_bytes);
+      if (cancelled != nullptr && *cancelled) {
+        throw base::Error(base::ExitCode::checkpoint, "the save was given up");
+      }
+      const auto begin = group * group_bytes;
+      write_group(begin, std::min(begin + group_bytes, bytes_));
     });
     return checksums_;
   }
 
  private:
-  void write_block(std::uint64_t block) {
-    const auto begin = block * block_bytes;
-    const auto end = std::min(begin + block_bytes, bytes_);
+  void write_group(std::uint64_t begin, std::uint64_t end) {
+    const auto values = values_of(begin, end);
+    for (auto at = begin; at < end; at += block_bytes) {
+      const auto block = values.subspan(at - begin, std::min(block_bytes, end - at));
+      checksums_[at / block_bytes] = crc32c(block);
+    }
+    file_.write(values, begin);
+    file_.start_writeback(begin, end - begin);
+  }
+
+  /// File bytes [begin, end): where they are, if one part has them, else put together.
+  std::span<const std::byte> values_of(std::uint64_t begin, std::uint64_t end) {
     auto part = std::partition_point(parts_.begin(), parts_.end(),
                                      [begin](const Part& each) { return each.end() <= begin; });
     if (part != parts_.end() && part->byte <= begin && end <= part->end()) {
-      const auto source = part->values.subspan(begin - part->byte, end - begin);
-      checksums_[block] = crc32c(source);
-      file_.write(source, begin);
-      return;
+      const auto values = part->values.subspan(begin - part->byte, end - begin);
+      const auto address = reinterpret_cast<std::uintptr_t>(values.data());
+      if (address % OutputFile::direct_alignment == 0) return values;
     }
-    thread_local std::vector<std::byte> buffer;
-    buffer.resize(end - begin);
-    // Bytes of HDF5's own in the block are read back so that the checksum covers them.
+    thread_local GroupBuffer memory;
+    const auto buffer = memory.first(end - begin);
+    // HDF5's own bytes are read back so that the checksum covers them.
     if (!covered(part, begin, end)) file_.read(buffer, begin);
     for (; part != parts_.end() && part->byte < end; ++part) {
       const auto from = std::max(begin, part->byte);
       const auto to = std::min(end, part->end());
       std::memcpy(&buffer[from - begin], &part->values[from - part->byte], to - from);
     }
-    checksums_[block] = crc32c(buffer);
-    file_.write(buffer, begin);
+    return buffer;
   }
 
   /// True if parts from this one on hold every byte of the range.
@@ -111,6 +137,25 @@ StoredFile finish(OutputFile& file, std::string name, std::uint64_t bytes,
           sha256_hex({reinterpret_cast<const char*>(tail.data()), tail.size()})};
 }
 
+/// The same parts ascending, neighbours in file and memory as one.
+std::vector<Part> joined(std::vector<Part> parts) {
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& a, const Part& b) { return a.byte < b.byte; });
+  std::vector<Part> result;
+  for (const auto& part : parts) {
+    const bool continues =
+        !result.empty() && result.back().end() == part.byte &&
+        result.back().values.data() + result.back().values.size() == part.values.data();
+    if (continues) {
+      auto& values = result.back().values;
+      values = {values.data(), values.size() + part.values.size()};
+    } else {
+      result.push_back(part);
+    }
+  }
+  return result;
+}
+
 std::vector<Part> parts_of(const Contents& contents, std::size_t rank,
                            std::span<const device::Tensor> shards) {
   std::vector<Part> parts;
@@ -125,7 +170,7 @@ std::vector<Part> parts_of(const Contents& contents, std::size_t rank,
         {bucket.byte, {static_cast<const std::byte*>(values.raw()), values.byte_count()}});
   }
   TRIREME_EXPECT(parts.size() == shards.size(), "a rank has the shards of its buckets alone");
-  return parts;
+  return joined(std::move(parts));
 }
 
 }  // namespace
@@ -134,9 +179,10 @@ std::string shard_name(std::size_t rank) {
   return base::format("shard-{:05}.h5", rank);
 }
 
-StoredFile write_shard(FileSystem& files, const std::filesystem::path& folder,
+StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
                        const Contents& contents, std::size_t rank,
-                       std::span<const device::Tensor> shards, int threads) {
+                       std::span<const device::Tensor> shards) {
+  auto& files = options.files;
   auto parts = parts_of(contents, rank, shards);
   const auto path = folder / shard_name(rank);
   if (files.before_hdf5(path) != 0) throw_storage_error("write the structure of", path, errno);
@@ -145,8 +191,10 @@ StoredFile write_shard(FileSystem& files, const std::filesystem::path& folder,
   const auto bytes = file.size();
   const auto blocks = (bytes + block_bytes - 1) / block_bytes;
   file.allocate(bytes + blocks * Manifest::checksum_bytes);
+  file.write_directly();
   PayloadWriter payload(file, bytes, std::move(parts));
-  return finish(file, path.filename().string(), bytes, payload.write(threads));
+  return finish(file, path.filename().string(), bytes,
+                payload.write(options.threads, options.cancelled));
 }
 
 bool has_master(const Contents& contents) {

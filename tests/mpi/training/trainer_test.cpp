@@ -130,7 +130,10 @@ TEST_CASE("a start whose lock is gone saves and removes nothing any more") {
   const RunFolder folder;
   const auto run = folder.path() / "lost";
   const auto config =
-      small_config(folder, run, {"checkpoint.every_steps=1", "checkpoint.keep_last=1"});
+      small_config(folder, run,
+                   {"checkpoint.every_steps=1", "checkpoint.keep_last=1",
+                    // Asynchronous ones: unit.checkpoint, a refusal before the commit.
+                    "checkpoint.asynchronous=false"});
   const auto end = start(config, {.step = [&](int step) {
                            if (step == 4) fs::remove(run / "lock");
                          }});

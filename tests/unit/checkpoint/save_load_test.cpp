@@ -36,6 +36,23 @@ TEST_CASE("a file system without fallocate, or without fsync of folders, takes a
   });
 }
 
+TEST_CASE("a file system that refuses direct writes takes a checkpoint") {
+  const ScratchFolder scratch;
+  run_ranks(1, [&](comm::ProcessGroup& world) {
+    // More than one write, the last of them of no whole page.
+    Held large("w", {9'000'001}, device::DType::f32, layout::whole({9'000'001}));
+    large.fill();
+    FaultyFileSystem files;
+    files.refuse("write", 1, EINVAL);
+    const auto saved =
+        checkpoint::save(request_of(scratch.path(), 1, {&large}), world, {.files = files});
+    CHECK(checkpoint::verify(saved.folder, checkpoint::VerifyLevel::full).good());
+    std::fill(large.memory.begin(), large.memory.end(), std::byte{0xAB});
+    checkpoint::load(saved.folder, std::vector{large.wanted()}, world);
+    CHECK(large.wrong_elements() == 0);
+  });
+}
+
 TEST_CASE("what one rank saves it loads bit for bit") {
   const ScratchFolder scratch;
   run_ranks(1, [&](comm::ProcessGroup& world) {

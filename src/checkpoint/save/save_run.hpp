@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/checkpoint/manifest.hpp"
+#include "trireme/checkpoint/save.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <vector>
+
+namespace trireme::checkpoint {
+
+/// One save in the parts that it consists of: collective ones, and between them local ones, which a
+/// thread of their own may do. A failure of any rank ends a collective part on all with
+/// AgreedError, after rank 0 has removed the folder.
+class SaveRun {
+ public:
+  /// Collective over the group. Host-blocking: yes. Agrees on what is saved and makes the folder
+  /// that is not committed yet.
+  SaveRun(SaveRequest request, comm::ProcessGroup& world, const SaveOptions& options);
+
+  /// Writes this rank's file. Throws Error (checkpoint).
+  void write_file();
+  /// Collective over the group. Host-blocking: yes. Takes `written`, what became of write_file(),
+  /// and tells rank 0 what must be known of all files.
+  void gather(const base::Status& written, comm::ProcessGroup& world);
+  /// Commits on rank 0, does nothing on others. Throws Error (checkpoint).
+  void commit();
+  /// Collective over the group. Host-blocking: yes. Takes what became of commit().
+  SaveReport finish(const base::Status& committed, comm::ProcessGroup& world);
+
+ private:
+  void agree_or_remove_folder(const base::Status& status, comm::ProcessGroup& world);
+
+  SaveRequest request_;
+  SaveOptions options_;
+  bool commits_;
+  std::size_t rank_;
+  std::chrono::steady_clock::time_point start_;
+  std::filesystem::path temporary_;
+  StoredFile mine_;
+  std::vector<StoredFile> all_;
+  SaveReport report_;
+};
+
+}  // namespace trireme::checkpoint

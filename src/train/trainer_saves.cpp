@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints of a run: when they are due, in the background or not, and what their failure means.
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/comm/peer_error.hpp"
+#include "trireme/train/trainer.hpp"
+
+#include "async_saves.hpp"
+#include "clock.hpp"
+#include "requests.hpp"
+
+#include <algorithm>
+#include <future>
+
+namespace trireme::train {
+SavedRun Trainer::to_save() {
+  progress_.data_fingerprint = training_data_->fingerprint();
+  return {directory_, progress_, resolved_, options_.tool_version,
+          [this] { requests_->check_lock(); }};
+}
+
+void Trainer::saved(const SaveRecord& record) {
+  saved_step_ = record.step;
+  failed_saves_ = 0;
+  longest_save_seconds_ =
+      std::max({longest_save_seconds_, record.stall_seconds, record.write_seconds});
+  report_->saved(record);
+}
+
+void Trainer::save() {
+  save_without_pruning();
+  tidy(saved_step_);
+}
+
+void Trainer::save_without_pruning() {
+  const auto begin = Clock::now();
+  await_tidying();
+  requests_->before_save(*cluster_.world);
+  const auto report = async_saves_ ? async_saves_->save_now(to_save())
+                                   : train::save(to_save(), *engine_, *cluster_.world);
+  requests_->saved();
+  saved({progress_.step, report.payload_bytes, seconds_since(begin), report.seconds, false});
+}
+
+void Trainer::tidy(std::int64_t newest) const {
+  // The first rank holds the lock, unless another start has taken the run over, perhaps since the
+  // last heartbeat.
+  if (!lock_ || lock_->is_lost_by_now()) return;
+  const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
+  const auto keep = keys_.checkpoint.keep_last;
+  try {
+    // This start holds the lock: the processes that wrote them are dead.
+    for (const auto& folder : checkpoint::collect_garbage(checkpoints, std::chrono::seconds{0})) {
+      base::log::info("train", "removed '{}', which a save that was killed had left",
+                      folder.filename().string());
+    }
+    if (keep > 0 && newest >= 0) checkpoint::prune(checkpoints, keep, newest);
+  } catch (const base::Error& error) {
+    base::log::warning("train", "old steps are not removed: {}", error.what());
+  }
+}
+
+void Trainer::await_tidying() const {
+  if (tidying_.valid()) tidying_.wait();
+}
+
+void Trainer::not_saved(std::int64_t step, const comm::AgreedError& error) {
+  // A failed save is no reason to lose hours of work: the disk may have room again at the next.
+  if (error.code() != base::ExitCode::checkpoint) throw error;
+  requests_->saved();
+  report_->not_saved(step, error.what());
+  const auto allowed = keys_.checkpoint.failures_allowed;
+  if (++failed_saves_ <= allowed) return;
+  throw comm::AgreedError(
+      {base::ExitCode::checkpoint,
+       base::format(
+           "{} saves in a row have failed, and checkpoint.failures_allowed is {} (training "
+           "on would only add to what is lost); the last: {}",
+           failed_saves_, allowed, error.what())},
+      error.first(), error.group_size());
+}
+
+void Trainer::save_or_go_on() {
+  try {
+    save();
+  } catch (const comm::AgreedError& error) {
+    not_saved(progress_.step, error);
+  }
+}
+
+void Trainer::start_saving() {
+  if (async_saves_->is_running()) {
+    base::log::info("train",
+                    "step {}: the save of step {} is still being written, and training waits for "
+                    "it (save less often, or to faster storage)",
+                    progress_.step, async_saves_->step());
+    finish_saving();
+  }
+  await_tidying();
+  requests_->before_save(*cluster_.world);
+  try {
+    async_saves_->start(to_save());
+    requests_->saved();
+  } catch (const comm::AgreedError& error) {
+    not_saved(progress_.step, error);
+  }
+}
+
+void Trainer::advance_saving() {
+  if (async_saves_ && async_saves_->is_running() && !requests_->answer().is_saving) advance();
+}
+
+void Trainer::finish_saving() {
+  // Each rank waits for its own thread.
+  while (async_saves_ && async_saves_->is_running()) advance();
+}
+
+void Trainer::advance() {
+  const auto step = async_saves_->step();
+  try {
+    const auto record = async_saves_->advance();
+    if (!record) return;
+    saved(*record);
+  } catch (const comm::AgreedError& error) {
+    not_saved(step, error);
+    return;
+  }
+  // Large files take the file system a while to remove.
+  if (lock_) {
+    tidying_ = std::async(std::launch::async, [this, newest = saved_step_] { tidy(newest); });
+  }
+}
+
+bool Trainer::save_is_due() const {
+  const auto every_steps = keys_.checkpoint.every_steps;
+  return requests_->answer().save || (every_steps > 0 && progress_.step % every_steps == 0);
+}
+
+void Trainer::save_if_due() {
+  // Last step: run() saves it, and fails if that fails.
+  if (!save_is_due() || progress_.step >= keys_.train.steps) return;
+  if (async_saves_) {
+    start_saving();
+  } else {
+    save_or_go_on();
+  }
+}
+
+}  // namespace trireme::train
