@@ -6,6 +6,7 @@
 
 #include "train/clock.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -55,11 +56,27 @@ Snapshot snapshot_of(const SavedRun& saved, engine::Engine& engine, const device
 }  // namespace
 
 AsyncSaves::AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world)
-    : engine_(engine), world_(world), memory_(arena_for(engine)) {}
+    : engine_(engine), world_(world), memory_(arena_for(engine)) {
+  // The system gives pages when they are first touched, which takes longer than the copy: seconds
+  // on a virtual machine whose host has to find them.
+  touching_ = std::async(std::launch::async, [this] {
+    const auto whole = memory_.whole();
+    constexpr std::size_t piece = std::size_t{4} << 20;
+    for (std::size_t at = 0; at < whole.byte_count() && !given_up_; at += piece) {
+      std::memset(static_cast<std::byte*>(whole.raw()) + at, 0,
+                  std::min(piece, whole.byte_count() - at));
+    }
+  });
+}
+
+AsyncSaves::~AsyncSaves() {
+  given_up_ = true;
+}
 
 checkpoint::SaveReport AsyncSaves::save_now(const SavedRun& saved) {
   TRIREME_EXPECT(!is_running(), "one save at a time");
   if (engine_.device().is_host()) return save(saved, engine_, world_);
+  touching_.wait();
   const auto [request, copies] = snapshot_of(saved, engine_, memory_);
   copy_out(engine_.device(), copies);
   return checkpoint::save(request, world_, {.before_commit = saved.before_commit});
@@ -68,6 +85,7 @@ checkpoint::SaveReport AsyncSaves::save_now(const SavedRun& saved) {
 void AsyncSaves::start(const SavedRun& saved) {
   TRIREME_EXPECT(!is_running(), "one save at a time");
   const auto begin = Clock::now();
+  touching_.wait();
   auto snapshot = snapshot_of(saved, engine_, memory_);
   std::function<void()> copy;
   if (engine_.device().is_host()) {
@@ -77,8 +95,10 @@ void AsyncSaves::start(const SavedRun& saved) {
   } else {
     copy_out(engine_.device(), snapshot.copies);
   }
+  // One thread where ranks compute on the cores that it would take.
+  const int threads = engine_.device().is_host() ? 1 : 0;
   save_.emplace(std::move(snapshot.request), std::move(copy), world_,
-                checkpoint::SaveOptions{.before_commit = saved.before_commit});
+                checkpoint::SaveOptions{.threads = threads, .before_commit = saved.before_commit});
   stall_seconds_ = seconds_since(begin);
 }
 

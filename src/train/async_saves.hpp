@@ -6,7 +6,9 @@
 #include "trireme/train/checkpoints.hpp"
 #include "trireme/train/report.hpp"
 
+#include <atomic>
 #include <cstddef>
+#include <future>
 #include <optional>
 
 namespace trireme::train {
@@ -19,6 +21,9 @@ checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engi
 class AsyncSaves {
  public:
   AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world);
+  ~AsyncSaves();
+  AsyncSaves(const AsyncSaves&) = delete;
+  AsyncSaves& operator=(const AsyncSaves&) = delete;
 
   bool is_running() const { return save_.has_value(); }
   /// Of the save that is running.
@@ -43,6 +48,9 @@ class AsyncSaves {
   comm::ProcessGroup& world_;
   /// Host memory for the values of this rank's shards.
   device::Arena memory_;
+  /// First touch of all its pages, beside the first steps; given up at the end.
+  std::atomic<bool> given_up_{false};
+  std::future<void> touching_;
   double stall_seconds_ = 0;
   std::optional<checkpoint::BackgroundSave> save_;
 };

@@ -2,33 +2,16 @@
 #include "trireme/checkpoint/background_save.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/base/thread_priority.hpp"
 #include "trireme/comm/agree.hpp"
 
 #include "checkpoint/save/save_run.hpp"
-
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <future>
 #include <utility>
 
 namespace trireme::checkpoint {
-namespace {
-
-/// Priority of the thread while it writes: on CPU ranks the cores belong to training, which would
-/// otherwise wait for a thread that has lost its core.
-constexpr int writing_niceness = 10;
-
-/// Lowers the priority of the calling thread and those that it starts. Failure costs speed alone.
-void yield_cores_to_training() {
-  const auto thread = static_cast<id_t>(::syscall(SYS_gettid));
-  (void)::setpriority(PRIO_PROCESS, thread, writing_niceness);
-}
-
-}  // namespace
-
 struct BackgroundSave::State {
   State(SaveRequest request, comm::ProcessGroup& world, SaveOptions options)
       : step(request.step), run(std::move(request), world, cancelled_by(cancelled, options)) {}
@@ -59,7 +42,7 @@ BackgroundSave::BackgroundSave(SaveRequest request, std::function<void()> copy,
     });
     state.copied.set_value();
     if (!copied) return copied;
-    yield_cores_to_training();
+    base::yield_cores_to_training();
     return comm::status_of([&] { state.run.write_file(); });
   });
 }
@@ -88,7 +71,7 @@ std::optional<SaveReport> BackgroundSave::advance(comm::ProcessGroup& world) {
       state.run.gather(status, world);
       state.part = State::Part::committing;
       state.work = std::async(std::launch::async, [&state] {
-        yield_cores_to_training();
+        base::yield_cores_to_training();
         return comm::status_of([&] { state.run.commit(); });
       });
       return std::nullopt;
