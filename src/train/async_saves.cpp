@@ -109,7 +109,13 @@ void AsyncSaves::await_copy() {
   stall_seconds_ += seconds_since(begin);
 }
 
+std::int64_t AsyncSaves::step() const {
+  TRIREME_EXPECT(save_.has_value(), "a save is running");
+  return save_->step();
+}
+
 std::optional<SaveRecord> AsyncSaves::advance() {
+  TRIREME_EXPECT(save_.has_value(), "a save is running");
   const auto begin = Clock::now();
   const auto step = save_->step();
   std::optional<checkpoint::SaveReport> report;

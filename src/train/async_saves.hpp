@@ -27,7 +27,7 @@ class AsyncSaves {
 
   bool is_running() const { return save_.has_value(); }
   /// Of the save that is running.
-  std::int64_t step() const { return save_->step(); }
+  std::int64_t step() const;
   /// True while this rank's thread works.
   bool is_busy() const { return save_ && save_->is_busy(); }
   /// Collective over the world. Begins to copy and to write the state. None is running. Throws

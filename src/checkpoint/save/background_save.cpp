@@ -16,6 +16,8 @@ struct BackgroundSave::State {
   State(SaveRequest request, comm::ProcessGroup& world, SaveOptions options)
       : step(request.step), run(std::move(request), world, cancelled_by(cancelled, options)) {}
   ~State() { cancelled = true; }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   static SaveOptions cancelled_by(const std::atomic<bool>& flag, SaveOptions options) {
     options.cancelled = &flag;
@@ -37,7 +39,7 @@ BackgroundSave::BackgroundSave(SaveRequest request, std::function<void()> copy,
     : state_(std::make_unique<State>(std::move(request), world, options)) {
   auto& state = *state_;
   state.work = std::async(std::launch::async, [&state, act = std::move(copy)] {
-    const auto copied = comm::status_of([&] {
+    auto copied = comm::status_of([&] {
       if (act) act();
     });
     state.copied.set_value();

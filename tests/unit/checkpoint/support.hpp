@@ -64,6 +64,7 @@ struct Held {
         box(std::move(its_box)),
         memory(static_cast<std::size_t>(layout::element_count(box)) * device::size_of(dtype)),
         data(memory.data(), dtype, {layout::element_count(box)}) {}
+  ~Held() = default;
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   checkpoint::LoadItem wanted() const { return {name, shape, box, data}; }
