@@ -57,6 +57,7 @@ Snapshot snapshot_of(const SavedRun& saved, engine::Engine& engine, const device
 
 AsyncSaves::AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world)
     : engine_(engine), world_(world), memory_(arena_for(engine)) {
+  if (!engine.device().is_host()) return;  // pinned memory is there already
   // The system gives pages when they are first touched, which takes longer than the copy: seconds
   // on a virtual machine whose host has to find them.
   touching_ = std::async(std::launch::async, [this] {
@@ -76,7 +77,6 @@ AsyncSaves::~AsyncSaves() {
 checkpoint::SaveReport AsyncSaves::save_now(const SavedRun& saved) {
   TRIREME_EXPECT(!is_running(), "one save at a time");
   if (engine_.device().is_host()) return save(saved, engine_, world_);
-  touching_.wait();
   const auto [request, copies] = snapshot_of(saved, engine_, memory_);
   copy_out(engine_.device(), copies);
   return checkpoint::save(request, world_, {.before_commit = saved.before_commit});
@@ -85,7 +85,7 @@ checkpoint::SaveReport AsyncSaves::save_now(const SavedRun& saved) {
 void AsyncSaves::start(const SavedRun& saved) {
   TRIREME_EXPECT(!is_running(), "one save at a time");
   const auto begin = Clock::now();
-  touching_.wait();
+  if (touching_.valid()) touching_.wait();
   auto snapshot = snapshot_of(saved, engine_, memory_);
   std::function<void()> copy;
   if (engine_.device().is_host()) {

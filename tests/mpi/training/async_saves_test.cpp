@@ -60,6 +60,24 @@ std::map<std::string, std::vector<std::byte>> tensors_of(const fs::path& run, st
   return tensors;
 }
 
+/// Removes the run's lock in the second step, when the save of the first one has just begun.
+class LosesLock final : public CpuKernels {
+ public:
+  explicit LosesLock(fs::path run) : run_(std::move(run)) {}
+  void issue(const device::Operation& operation) override {
+    const bool updates = operation.get_if<device::AdamWUpdate>() != nullptr;
+    // The first stage is the first rank.
+    const bool begins_step = operation.get_if<device::EmbeddingForward>() != nullptr;
+    if (begins_step && updated_) fs::remove(run_ / "lock");
+    updated_ = updated_ || updates;
+    CpuKernels::issue(operation);
+  }
+
+ private:
+  fs::path run_;
+  bool updated_ = false;
+};
+
 /// Lines of metrics.jsonl about saves.
 std::vector<base::Json> saves_of(const fs::path& run) {
   std::vector<base::Json> saves;
@@ -99,6 +117,17 @@ TEST_CASE("what is written beside training has the bits of what training waits f
       CHECK(saves[index]["write_ms"] > 0);
     }
   }
+}
+
+TEST_CASE("a save under way when the run's lock goes is not committed") {
+  RunFolder folder;
+  const auto run = folder.path() / "lost";
+  const auto end =
+      trained(folder, run, {"checkpoint.every_steps=1"}, std::make_unique<LosesLock>(run));
+  CHECK(end.code == ExitCode::launch);
+  CHECK_THAT(end.text, Catch::Contains("was removed or taken over by another start"));
+  folder.wait();
+  CHECK(checkpoint::list(checkpoint::checkpoints_of_run(run)).empty());
 }
 
 TEST_CASE("a run goes on after saves that fail, and ends after too many in a row") {

@@ -166,3 +166,27 @@ TEST_CASE("every configuration of configs/ can be planned on the ranks it is mad
   }
   CHECK(count >= 7);
 }
+
+TEST_CASE(
+    "the copies from which checkpoints are written hold the state once, and can be left out") {
+  const auto plan_of = [](const std::string& zero_level, const std::string& asynchronous) {
+    const auto end = run_trireme(
+        {"plan", std::string(TRIREME_SOURCE_DIR) + "/configs/quickstart.conf", "--world", "8",
+         "--json", "--set", "model.vocab_size=4096", "--set", "parallel.tensor=2", "--set",
+         "parallel.pipeline=2", "--set", "train.global_batch=16", "--set",
+         "parallel.zero_level=" + zero_level, "--set", "checkpoint.asynchronous=" + asynchronous});
+    INFO(end.err);
+    REQUIRE(end.exit_code == 0);
+    return Json::parse(end.out);
+  };
+  for (const std::string zero_level : {"0", "1"}) {
+    const auto plan = plan_of(zero_level, "true");
+    std::int64_t all = 0;
+    for (const auto& rank : plan["ranks"]) all += rank["snapshot"].get<std::int64_t>();
+    // Masters and two moments in fp32; beside them copies of norms and padding.
+    const auto state = 12 * plan["parameters"].get<std::int64_t>();
+    CHECK(all >= state);
+    CHECK(all < state + state / 50);
+  }
+  for (const auto& rank : plan_of("1", "false")["ranks"]) CHECK(rank["snapshot"] == 0);
+}

@@ -3,6 +3,7 @@
 
 #include "trireme/checkpoint/file_system.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,6 +49,8 @@ class FaultyFileSystem : public checkpoint::FileSystem {
   int calls() const { return static_cast<int>(log_.size()); }
   /// Names of the calls so far: "sync", "write"…
   const std::vector<std::string>& log() const { return log_; }
+  /// Bytes that were given to writes past the system's cache.
+  std::uint64_t direct_bytes() const { return direct_bytes_; }
   /// A file was synced again after its sync had failed.
   bool synced_again() const { return synced_again_; }
 
@@ -61,6 +64,7 @@ class FaultyFileSystem : public checkpoint::FileSystem {
     if (strike("open")) return -1;
     const int descriptor = FileSystem::open(path, flags, mode);
     const std::lock_guard lock(mutex_);
+    if ((flags & O_DIRECT) != 0) direct_.insert(descriptor);
     failed_syncs_.erase(descriptor);
     return descriptor;
   }
@@ -72,6 +76,10 @@ class FaultyFileSystem : public checkpoint::FileSystem {
   }
   ssize_t write(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset) override {
     if (strike("write")) return -1;
+    {
+      const std::lock_guard lock(mutex_);
+      if (direct_.contains(descriptor)) direct_bytes_ += bytes.size();
+    }
     if (most_bytes_ == 0) return FileSystem::write(descriptor, bytes, offset);
     {
       const std::lock_guard lock(mutex_);
@@ -158,6 +166,8 @@ class FaultyFileSystem : public checkpoint::FileSystem {
   bool synced_again_ = false;
   std::vector<std::string> log_;
   std::set<int> failed_syncs_;
+  std::set<int> direct_;
+  std::uint64_t direct_bytes_ = 0;
 };
 
 }  // namespace trireme::tests

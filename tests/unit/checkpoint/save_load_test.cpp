@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/error.hpp"
+
 #include "unit/checkpoint/faulty_file_system.hpp"
 #include "unit/checkpoint/support.hpp"
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <unistd.h>
 
 using namespace trireme;
 using namespace trireme::tests;
@@ -34,6 +38,42 @@ TEST_CASE("a file system without fallocate, or without fsync of folders, takes a
         checkpoint::save(request_of(scratch.path(), 1, {&small}), world, {.files = files});
     CHECK(checkpoint::verify(saved.folder, checkpoint::VerifyLevel::full).good());
   });
+}
+
+TEST_CASE("payload goes past the system's cache where the file system can") {
+  const ScratchFolder scratch;
+  const auto probe = scratch.path() / "probe";
+  const int descriptor = ::open(probe.c_str(), O_CREAT | O_WRONLY | O_DIRECT, 0600);
+  if (descriptor < 0) {
+    WARN("TRIREME_SKIP: this file system has no direct writes");
+    return;
+  }
+  ::close(descriptor);
+  run_ranks(1, [&](comm::ProcessGroup& world) {
+    const Held large("w", {9'000'001}, device::DType::f32, layout::whole({9'000'001}));
+    FaultyFileSystem files;
+    checkpoint::save(request_of(scratch.path(), 1, {&large}), world, {.files = files});
+    CHECK(files.direct_bytes() >= 9'000'000 * 4);
+  });
+}
+
+TEST_CASE("ranks that would save other contents save nothing, and are told so") {
+  const ScratchFolder scratch;
+  std::atomic<int> refused{0};
+  run_ranks(2, [&](comm::ProcessGroup& world) {
+    const Held half("w", {20}, device::DType::f32, {{10 * world.rank()}, {10}});
+    auto contents = contents_of({{"w", {20}, device::DType::f32, {{0}, {10}}, 0},
+                                 {"w", {20}, device::DType::f32, {{10}, {10}}, 1}});
+    if (world.rank() == 1) contents.tensors[0].parts[0].begin = 1;
+    try {
+      checkpoint::save({scratch.path(), 1, 0, "", {}, contents, {half.data}}, world);
+    } catch (const base::Error& error) {
+      const std::string text = error.what();
+      if (text.find("the contents of the checkpoint") != std::string::npos) ++refused;
+    }
+  });
+  CHECK(refused == 2);
+  CHECK(std::filesystem::is_empty(scratch.path()));
 }
 
 TEST_CASE("a file system that refuses direct writes takes a checkpoint") {
