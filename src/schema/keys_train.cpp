@@ -3,56 +3,67 @@
 
 namespace trireme::schema {
 
+namespace {
+
+Key train_integer(std::string_view name, std::string_view default_text, std::string_view unit,
+                  const Range& range, Concern concern, std::string_view documentation) {
+  return {.section = "train",
+          .name = name,
+          .type = Type::integer,
+          .concern = concern,
+          .default_text = default_text,
+          .unit = unit,
+          .range = range,
+          .documentation = documentation};
+}
+
+Key global_batch() {
+  auto key = train_integer("global_batch", "auto", "sequences", counts_from(1), Concern::training,
+                           "Sequences of one step over all ranks. A multiple of micro_batch "
+                           "times the data-parallel degree.");
+  key.auto_rule = "micro_batch x data-parallel degree";
+  return key;
+}
+
+Key activation_checkpointing() {
+  return {.section = "train",
+          .name = "activation_checkpointing",
+          .type = Type::choice,
+          .concern = Concern::layout,
+          .default_text = "none",
+          .choices = {"none", "selective", "full"},
+          .documentation =
+              "What is computed again in backward instead of kept. "
+              "`selective`: attention; `full`: each layer from its input. "
+              "Numbers stay the same."};
+}
+
+}  // namespace
+
 std::vector<Key> train_keys() {
-  const auto integer = [](std::string_view name, std::string_view default_text,
-                          std::string_view unit, const Range& range, Concern concern,
-                          std::string_view documentation) {
-    return Key{.section = "train",
-               .name = name,
-               .type = Type::integer,
-               .concern = concern,
-               .default_text = default_text,
-               .unit = unit,
-               .range = range,
-               .documentation = documentation};
-  };
-  auto global_batch =
-      integer("global_batch", "auto", "sequences", counts_from(1), Concern::training,
-              "Sequences of one step over all ranks. A multiple of micro_batch "
-              "times the data-parallel degree.");
-  global_batch.auto_rule = "micro_batch x data-parallel degree";
-  Key recompute{.section = "train",
-                .name = "activation_checkpointing",
-                .type = Type::choice,
-                .concern = Concern::layout,
-                .default_text = "none",
-                .choices = {"none", "selective", "full"},
-                .documentation =
-                    "What is computed again in backward instead of kept. "
-                    "`selective`: attention; `full`: each layer from its input. "
-                    "Numbers stay the same."};
   return {
-      integer("steps", "1000", "steps", counts_from(1), Concern::training,
-              "Optimizer updates of the whole run, those before a resume included."),
-      integer("sequence_length", "1024", "tokens", counts_from(1), Concern::training,
-              "Tokens of one training sequence."),
-      integer("micro_batch", "1", "sequences", counts_from(1), Concern::layout,
-              "Sequences of one forward on one data-parallel rank."),
-      global_batch,
-      integer("seed", "1234", "", at_least(0), Concern::training,
-              "Seed of initial weights and dropout."),
-      recompute,
-      integer("log_every", "1", "steps", counts_from(1), Concern::running,
-              "Steps between two log lines; metrics.jsonl has every step."),
-      integer("eval_every", "0", "steps", counts_from(0), Concern::running,
-              "Steps between evaluations on data.validation; 0 is never."),
-      integer("eval_batches", "16", "global batches", counts_from(0), Concern::running,
-              "Held-out batches of one evaluation; 0 is all there are."),
-      integer("replica_check", "0", "steps", counts_from(0), Concern::running,
-              "Steps between comparisons of the parameters' bits on all data-parallel replicas; "
-              "with it, each checkpoint is compared before it is saved. Where they differ, the run "
-              "names rank and tensor and goes back to its newest checkpoint, once for each. 0 is "
-              "never."),
+      train_integer("steps", "1000", "steps", counts_from(1), Concern::training,
+                    "Optimizer updates of the whole run, those before a resume included."),
+      train_integer("sequence_length", "1024", "tokens", counts_from(1), Concern::training,
+                    "Tokens of one training sequence."),
+      train_integer("micro_batch", "1", "sequences", counts_from(1), Concern::layout,
+                    "Sequences of one forward on one data-parallel rank."),
+      global_batch(),
+      train_integer("seed", "1234", "", at_least(0), Concern::training,
+                    "Seed of initial weights and dropout."),
+      activation_checkpointing(),
+      train_integer("log_every", "1", "steps", counts_from(1), Concern::running,
+                    "Steps between two log lines; metrics.jsonl has every step."),
+      train_integer("eval_every", "0", "steps", counts_from(0), Concern::running,
+                    "Steps between evaluations on data.validation; 0 is never."),
+      train_integer("eval_batches", "16", "global batches", counts_from(0), Concern::running,
+                    "Held-out batches of one evaluation; 0 is all there are."),
+      train_integer(
+          "replica_check", "0", "steps", counts_from(0), Concern::running,
+          "Steps between comparisons of the parameters' bits on all data-parallel replicas; "
+          "with it, each checkpoint is compared before it is saved. Where they differ, the run "
+          "names rank and tensor and goes back to its newest checkpoint, once for each. 0 is "
+          "never."),
   };
 }
 

@@ -9,9 +9,9 @@
 namespace trireme::device::test {
 
 struct Operand {
-  const char* name;
+  const char* name = nullptr;
   Tensor tensor;
-  Role role;
+  Role role = Role::input;
 };
 
 /// Kernels that pass every operation on to others, with a list of its operands and their roles: a

@@ -14,7 +14,7 @@ template <typename L, typename Gemm>
 class OwnKernels : public Kernels {
  public:
   void issue(const Operation& operation) override {
-    operation.visit([this](const auto& one) { run(one); });
+    operation.visit([this](const auto& one) { this->run(one); });
   }
   double sum_of_squares(const Tensor& x) override { return cuda::sum_of_squares(start(), x); }
   double sum(const Tensor& x) override { return cuda::sum(start(), x); }
@@ -57,11 +57,11 @@ class OwnKernels : public Kernels {
   }
   void run(const LinearGeluForward& fused) {
     if (gemm().gelu_forward(gemm_call(fused))) return;
-    run_parts(fused, [this](const auto& part) { run(part); });
+    run_parts(fused, [this](const auto& part) { this->run(part); });
   }
   void run(const LinearBackwardGelu& fused) {
     if (gemm().backward_gelu(gemm_call(fused))) return;
-    run_parts(fused, [this](const auto& part) { run(part); });
+    run_parts(fused, [this](const auto& part) { this->run(part); });
   }
   void run(const Attention& attention) {
     if (!run_fused(attention)) issue_own(start(), attention);
