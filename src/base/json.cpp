@@ -3,6 +3,7 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_lists.hpp"
 
 #include <unordered_set>
 #include <vector>
@@ -37,6 +38,8 @@ bool nests_too_deeply(std::string_view text) {
 /// once per object.
 class Builder : public nlohmann::json_sax<Json> {
  public:
+  explicit Builder(const TakeElement& take = nullptr) : take_(take) {}
+
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(value); }
@@ -82,6 +85,11 @@ class Builder : public nlohmann::json_sax<Json> {
   }
   bool close() {
     open_.pop_back();
+    const bool in_list_of_root = open_.size() == 2 && root_.is_object() && open_[1]->is_array();
+    if (!take_ || !in_list_of_root) return true;
+    auto& elements = open_[1]->get_ref<Json::array_t&>();
+    const auto& key = root_.get_ref<const Json::object_t&>().back().first;
+    if (take_(root_, key, elements.back())) elements.pop_back();
     return true;
   }
   /// Appends the value. Its address is good until its container gets a sibling; by then the value
@@ -100,6 +108,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return &members.Container::emplace_back(std::move(key_), std::move(value)).second;
   }
 
+  TakeElement take_;
   Json root_;
   std::vector<Json*> open_;
   std::string key_;
@@ -108,15 +117,20 @@ class Builder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, std::string_view source, ExitCode code) {
+Result<Json> parse_json_lists(std::string_view text, std::string_view source, ExitCode code,
+                              const TakeElement& take) {
   if (nests_too_deeply(text)) {
     return Failure{code, format("{}: JSON nests deeper than {} levels", source, max_nesting)};
   }
-  Builder builder;
+  Builder builder(take);
   if (!Json::sax_parse(text, &builder)) {
     return Failure{code, format("{}: {}", source, builder.problem())};
   }
   return builder.take();
+}
+
+Result<Json> parse_json(std::string_view text, std::string_view source, ExitCode code) {
+  return parse_json_lists(text, source, code, nullptr);
 }
 
 Result<Json> read_json_file(const std::filesystem::path& path, ExitCode code,

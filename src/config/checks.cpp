@@ -137,6 +137,12 @@ void Checker::evaluation() {
         "held-out tokens, or set train.eval_every=0",
         cited("train.eval_every"));
   }
+  if (options_.checkpoint.keep_best > 0 && options_.train.eval_every == 0) {
+    mistake(
+        "{} needs train.eval_every (checkpoints without an evaluation have no loss to be the best "
+        "of); set it, or checkpoint.keep_best=0",
+        cited("checkpoint.keep_best"));
+  }
 }
 
 void Checker::rounding() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "keys.hpp"
 
+#include <utility>
+
 namespace trireme::schema {
 
 std::vector<Key> data_keys() {
@@ -39,25 +41,21 @@ std::vector<Key> data_keys() {
   return {train, validation, tokenizer, shuffle, seed};
 }
 
-std::vector<Key> checkpoint_keys() {
-  const auto integer = [](std::string_view name, std::string_view default_text,
-                          std::string_view unit, std::string_view documentation) {
-    return Key{.section = "checkpoint",
-               .name = name,
-               .type = Type::integer,
-               .default_text = default_text,
-               .unit = unit,
-               .range = counts_from(0),
-               .documentation = documentation};
-  };
-  Key load{.section = "checkpoint",
-           .name = "load",
-           .concern = Concern::training,
-           .default_text = "auto",
-           .auto_rule = "the newest verified step of the run directory; none if there is none",
-           .documentation =
-               "Where weights come from: a checkpoint step, a run directory or a "
-               "Hugging Face folder (weights only), or `none` to start anew."};
+namespace {
+
+Key checkpoint_integer(std::string_view name, std::string_view default_text, std::string_view unit,
+                       std::string_view documentation) {
+  return {.section = "checkpoint",
+          .name = name,
+          .type = Type::integer,
+          .default_text = default_text,
+          .unit = unit,
+          .range = counts_from(0),
+          .documentation = documentation};
+}
+
+/// When checkpoints are written.
+std::vector<Key> save_keys() {
   Key asynchronous{
       .section = "checkpoint",
       .name = "asynchronous",
@@ -66,27 +64,60 @@ std::vector<Key> checkpoint_keys() {
       .documentation =
           "Whether checkpoints during training are written by a thread, from a copy of "
           "the state, while training goes on; the last one of a start never is."};
-  return {
-      asynchronous,
-      integer("every_steps", "0", "steps",
-              "Steps between checkpoints; 0 is only at the end of the run."),
-      Key{.section = "checkpoint",
-          .name = "every_minutes",
-          .type = Type::real,
-          .default_text = "30",
-          .unit = "minutes",
-          .range = at_least(0),
-          .documentation =
-              "Minutes between checkpoints, beside every_steps; 0 is off. The first of each start "
-              "comes after a tenth of it."},
-      integer("failures_allowed", "3", "checkpoints",
-              "Saves that may fail in a row, training going on; one more ends the run (exit code "
-              "6)."),
-      integer("keep_last", "3", "checkpoints",
+  Key every_minutes{
+      .section = "checkpoint",
+      .name = "every_minutes",
+      .type = Type::real,
+      .default_text = "30",
+      .unit = "minutes",
+      .range = at_least(0),
+      .documentation =
+          "Minutes between checkpoints, beside every_steps; 0 is off. The first of each start "
+          "comes after a tenth of it."};
+  return {asynchronous,
+          checkpoint_integer("every_steps", "0", "steps",
+                             "Steps between checkpoints; 0 is only at the end of the run."),
+          every_minutes,
+          checkpoint_integer("failures_allowed", "3", "checkpoints",
+                             "Saves that may fail in a row, training going on; one more ends the "
+                             "run (exit code 6).")};
+}
+
+/// Which checkpoints stay.
+std::vector<Key> retention_keys() {
+  return {checkpoint_integer(
+              "keep_best", "0", "checkpoints",
+              "Checkpoints of the lowest validation loss that are kept besides; an evaluation "
+              "among the best is followed by a checkpoint. Needs `train.eval_every`."),
+          checkpoint_integer(
+              "keep_every", "0", "steps",
+              "Checkpoints of multiples of so many steps are made, and kept for ever; 0: none."),
+          checkpoint_integer(
+              "keep_last", "3", "checkpoints",
               "Newest checkpoints that are kept, older ones are removed once a newer one is "
-              "committed; 0 keeps all."),
-      load,
-  };
+              "committed; 0 keeps all. Tagged ones (`trireme checkpoint tag`) and the one that "
+              "this start has loaded stay, too.")};
+}
+
+}  // namespace
+
+std::vector<Key> checkpoint_keys() {
+  auto keys = save_keys();
+  for (auto& key : retention_keys()) keys.push_back(std::move(key));
+  keys.push_back({.section = "checkpoint",
+                  .name = "key_file",
+                  .documentation =
+                      "A file with a secret key (mode 0600): manifests are signed with it "
+                      "(HMAC-SHA-256), and a run loads none that is not."});
+  keys.push_back(
+      {.section = "checkpoint",
+       .name = "load",
+       .concern = Concern::training,
+       .default_text = "auto",
+       .auto_rule = "the newest verified step of the run directory; none if there is none",
+       .documentation = "Where weights come from: a checkpoint step, a run directory or a "
+                        "Hugging Face folder (weights only), or `none` to start anew."});
+  return keys;
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "train/saved_contents.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace trireme::train {
@@ -31,6 +32,11 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   state["seed"] = options.seed;
   state["model"] = huggingface::config_json(options.model);
   if (progress.evaluation_is_due) state["evaluation_is_due"] = true;
+  // JSON has no numbers that are not finite.
+  if (progress.validation_loss && std::isfinite(*progress.validation_loss)) {
+    state[checkpoint::validation_loss_name] = *progress.validation_loss;
+  }
+  if (!progress.best_losses.empty()) state["best_losses"] = progress.best_losses;
   // Written even if the run has no tokenizer: readers check that it exists.
   state["tokenizer"] = std::filesystem::absolute(run / "tokenizer.json").string();
   state["config"] = config.resolved_text();
@@ -64,6 +70,7 @@ Progress progress_of(const checkpoint::LoadReport& report) {
     progress.next_sample = data.at("next_sample").get<std::uint64_t>();
     progress.planned_steps = report.state.value("planned_steps", std::int64_t{0});
     progress.evaluation_is_due = report.state.value("evaluation_is_due", false);
+    progress.best_losses = report.state.value("best_losses", std::vector<double>{});
     progress.data_fingerprint = std::stoull(data.at("fingerprint").get<std::string>(), nullptr, 16);
   } catch (const std::exception& error) {
     throw base::Error(base::ExitCode::checkpoint,
@@ -74,6 +81,17 @@ Progress progress_of(const checkpoint::LoadReport& report) {
 }
 
 }  // namespace
+
+bool Progress::evaluated(double loss, int keep) {
+  validation_loss = loss;
+  if (!std::isfinite(loss)) return false;
+  const auto place = std::upper_bound(best_losses.begin(), best_losses.end(), loss);
+  const auto rank = place - best_losses.begin();
+  best_losses.insert(place, loss);
+  const auto kept = static_cast<std::size_t>(keep);
+  if (best_losses.size() > kept) best_losses.resize(kept);
+  return rank < keep;
+}
 
 checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engine) {
   if (engine.tied_copies_differ()) {
@@ -91,6 +109,7 @@ checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engi
   request.tool_version = saved.tool_version;
   request.state = state_json(saved.run, saved.progress, saved.config, engine.options());
   request.contents = saved_contents(engine.options());
+  request.key = saved.key;
   return request;
 }
 
@@ -103,8 +122,8 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
   return checkpoint::save(request, world, {.before_commit = saved.before_commit});
 }
 
-std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine& engine,
-                               comm::ProcessGroup& world) {
+std::optional<Resumed> resume(const std::filesystem::path& run, engine::Engine& engine,
+                              comm::ProcessGroup& world, const checkpoint::LoadOptions& options) {
   // Made anew for each step that is tried.
   std::optional<device::HostMirror> mirror;
   const auto report = checkpoint::load_newest(
@@ -112,25 +131,25 @@ std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine&
       [&](const checkpoint::Manifest& manifest) {
         return wanted(engine, manifest, mirror.emplace(engine.device()));
       },
-      world);
+      world, options);
   if (!report) return std::nullopt;
   TRIREME_ENSURE(mirror.has_value(), "a step that was loaded was asked what it has");
   mirror->store();
   const auto progress = progress_of(*report);
   engine.state_changed(progress.step);
-  return progress;
+  return Resumed{progress, report};
 }
 
-Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
-                     comm::ProcessGroup& world) {
+Resumed resume_from(const std::filesystem::path& path, engine::Engine& engine,
+                    comm::ProcessGroup& world, const checkpoint::LoadOptions& options) {
   device::HostMirror mirror(engine.device());
   const auto report = checkpoint::load_from(
       path, [&](const checkpoint::Manifest& manifest) { return wanted(engine, manifest, mirror); },
-      world);
+      world, options);
   mirror.store();
   const auto progress = progress_of(report);
   engine.state_changed(progress.step);
-  return progress;
+  return {progress, report};
 }
 
 }  // namespace trireme::train

@@ -163,6 +163,7 @@ void Report::step(const StepRecord& record) {
           {"grad_norm", record.gradient_norm},
           {"learning_rate", record.learning_rate},
           {"tokens", record.tokens},
+          {"first_sample", record.first_sample},
           {"step_ms", record.seconds * 1e3},
           {"tokens_per_second", per_second},
           {"mfu", mfu},
@@ -264,15 +265,24 @@ void Report::went_back(std::int64_t step, std::int64_t to, const std::string& wh
                      step, why, to);
 }
 
-void Report::loaded(std::int64_t step, double seconds) {
+void Report::loaded(const LoadRecord& record) {
   if (!settings_.speaks) return;
-  append({{"kind", "load"}, {"step", step}, {"seconds", seconds}});
-  if (step == 0) {
-    base::log::info("train", "weights loaded in {}", base::duration_text(seconds));
+  Json line{{"kind", "load"}, {"step", record.step}, {"seconds", record.seconds}};
+  auto words = base::duration_text(record.seconds);
+  if (record.read_bytes > 0) {
+    const auto rate = static_cast<double>(record.read_bytes) / record.read_seconds;
+    line.update({{"bytes", record.read_bytes},
+                 {"bytes_per_second", rate},
+                 {"read_ratio", record.read_ratio}});
+    words += base::format(", {} at {}/s", base::bytes_text(record.read_bytes),
+                          base::bytes_text(static_cast<std::uint64_t>(rate)));
+  }
+  append(std::move(line));
+  if (record.step == 0) {
+    base::log::info("train", "weights loaded in {}", words);
     return;
   }
-  base::log::info("train", "continues after step {} (loaded in {})", step,
-                  base::duration_text(seconds));
+  base::log::info("train", "continues after step {} (loaded in {})", record.step, words);
 }
 
 }  // namespace trireme::train

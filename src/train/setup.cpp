@@ -114,12 +114,13 @@ base::Status enter_run(const fs::path& directory, base::Rank rank) {
   return {};
 }
 
-Progress start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
+Resumed start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world,
+                   const checkpoint::LoadOptions& options) {
   if (huggingface::is_model_folder(path)) {
     huggingface::load_parameters(path, engine, world);
     return {};
   }
-  return resume_from(path, engine, world);
+  return resume_from(path, engine, world, options);
 }
 
 }  // namespace trireme::train

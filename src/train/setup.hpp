@@ -18,7 +18,7 @@ base::Status enter_run(const std::filesystem::path& directory, base::Rank rank);
 
 /// Collective over the world. Loads the complete state of another run or step, or the weights of a
 /// Hugging Face folder.
-Progress start_from(const std::filesystem::path& path, engine::Engine& engine,
-                    comm::ProcessGroup& world);
+Resumed start_from(const std::filesystem::path& path, engine::Engine& engine,
+                   comm::ProcessGroup& world, const checkpoint::LoadOptions& options);
 
 }  // namespace trireme::train

@@ -5,7 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
@@ -86,6 +86,13 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
         comm::agree(world, engine::open_dataset(keys_, engine::Split::validation, model));
   }
   cluster_.start_up.reached("data");
+  comm::agree_after(world, [&] {
+    // Only the first rank signs, and reads manifests.
+    const auto& file = keys_.checkpoint.key_file;
+    if (is_first_rank() && !file.empty()) {
+      key_ = base::value_or_throw(checkpoint::read_key_file(file));
+    }
+  });
   resolved_ = with_values(config, options);
   open_run(session, model);
   cluster_.start_up.reached("run directory");
@@ -188,41 +195,58 @@ void Trainer::say_arenas() const {
       base::format("arenas held at most {}in all {} bytes", parts, engine::total_bytes(bytes)));
 }
 
+checkpoint::LoadOptions Trainer::load_options() const {
+  checkpoint::LoadOptions options;
+  options.access.key = key_;
+  return options;
+}
+
 void Trainer::restore(Start start) {
   const auto begin = Clock::now();
   const auto load = keys_.checkpoint.load.value_or("");
-  std::optional<Progress> found;
+  std::optional<Resumed> found;
   if (start == Start::resume && load != "none") {
-    found = resume(directory_, *engine_, *cluster_.world);
+    found = resume(directory_, *engine_, *cluster_.world, load_options());
   }
-  if (found) saved_step_ = found->step;
   beginning_ = "begins anew";
-  if (found) beginning_ = base::format("goes on after step {}", found->step);
-  if (found && found->step == 0) beginning_ = "begins with imported weights";
+  if (found) {
+    const auto step = found->progress.step;
+    loaded_step_ = saved_step_ = step;
+    beginning_ =
+        step == 0 ? "begins with imported weights" : base::format("goes on after step {}", step);
+  }
   if (!found && !load.empty() && load != "none") {
-    found = start_from(load, *engine_, *cluster_.world);
+    found = start_from(load, *engine_, *cluster_.world, load_options());
     beginning_ = base::format("begins with '{}'", load);
   }
   if (!found) {
     engine_->initialise();
     return;
   }
-  progress_ = *found;
+  progress_ = found->progress;
   if (progress_.data_fingerprint != training_data_->fingerprint() && progress_.next_sample > 0) {
     base::log::warning("train",
                        "the data or their order have changed since step {}; training goes on at "
                        "sample {} of the new order",
                        progress_.step, progress_.next_sample);
   }
-  report_->loaded(progress_.step, seconds_since(begin));
+  LoadRecord record{.step = progress_.step, .seconds = seconds_since(begin)};
+  if (const auto& read = found->report) {
+    record.read_seconds = read->seconds;
+    record.read_bytes = read->all_read_bytes;
+    record.read_ratio = read->largest_read_ratio;
+  }
+  report_->loaded(record);
 }
 
 void Trainer::step() {
   const auto begin = Clock::now();
   StepRecord record;
   record.step = ++progress_.step;
+  is_among_best_ = false;
   record.learning_rate = curve_.at(record.step);
-  engine::BatchLoader(*training_data_).fill(*engine_, progress_.next_sample);
+  record.first_sample = progress_.next_sample;
+  engine::BatchLoader(*training_data_).fill(*engine_, record.first_sample);
   record.take(engine_->run_schedule());
   record.take(engine_->reduce_gradients());
   record.updated = update(record);
@@ -257,15 +281,17 @@ void Trainer::evaluate() {
       });
   if (!total) return;
   progress_.evaluation_is_due = false;
-  report_->evaluated(progress_.step, total->loss_sum / static_cast<double>(total->tokens),
-                     total->tokens, seconds_since(begin));
+  const double loss = total->loss_sum / static_cast<double>(total->tokens);
+  is_among_best_ = progress_.evaluated(loss, keys_.checkpoint.keep_best);
+  report_->evaluated(progress_.step, loss, total->tokens, seconds_since(begin));
 }
 
 bool Trainer::replica_check_is_due() const {
   const auto every = keys_.train.replica_check;
   if (every == 0 || cluster_.dp->size() == 1) return false;
-  // What is saved has been compared.
-  return progress_.step % every == 0 || progress_.step == keys_.train.steps || save_is_due();
+  // What is saved has been compared, and so has what an evaluation may find worth saving.
+  return progress_.step % every == 0 || progress_.step == keys_.train.steps || save_is_due() ||
+         (keys_.checkpoint.keep_best > 0 && evaluation_is_due());
 }
 
 bool Trainer::replicas_agree() {
@@ -281,10 +307,10 @@ bool Trainer::replicas_agree() {
     // A flipped bit passes; a part that flips them is named again at once.
     if (saved_step_ < 0 || went_back_to_ == saved_step_) throw;
     const auto from = progress_.step;
-    const auto found = resume(directory_, *engine_, *cluster_.world);
+    const auto found = resume(directory_, *engine_, *cluster_.world, load_options());
     TRIREME_ENSURE(found.has_value(), "a step that was saved or loaded is there");
-    progress_ = *found;
-    saved_step_ = went_back_to_ = progress_.step;
+    progress_ = found->progress;
+    loaded_step_ = saved_step_ = went_back_to_ = progress_.step;
     report_->went_back(from, progress_.step, error.what());
     return false;
   }
@@ -315,14 +341,21 @@ base::ExitCode Trainer::stop_in_order() {
   return stop.for_good() ? base::ExitCode::done : base::ExitCode::requeue;
 }
 
+bool Trainer::evaluation_is_due() const {
+  const auto every = keys_.train.eval_every;
+  if (!validation_data_ || every == 0) return false;
+  return progress_.step % every == 0 || progress_.step == keys_.train.steps;
+}
+
 base::ExitCode Trainer::run() {
   const auto begin = Clock::now();
   const auto begin_step = progress_.step;
   const auto steps = keys_.train.steps;
-  const auto eval_every = keys_.train.eval_every;
-  const bool evaluates = validation_data_ != nullptr && eval_every > 0;
   // A stop has interrupted it.
-  if (evaluates && progress_.evaluation_is_due) evaluate();
+  if (validation_data_ && keys_.train.eval_every > 0 && progress_.evaluation_is_due) {
+    evaluate();
+    save_if_due();
+  }
   while (!requests_->answer().stop && progress_.step < steps) {
     ask();
     if (requests_->answer().stop) break;
@@ -330,14 +363,13 @@ base::ExitCode Trainer::run() {
     advance_saving();
     step();
     if (replica_check_is_due() && !replicas_agree()) continue;
-    progress_.evaluation_is_due =
-        evaluates && (progress_.step % eval_every == 0 || progress_.step == steps);
+    progress_.evaluation_is_due = evaluation_is_due();
     if (progress_.evaluation_is_due) evaluate();
     save_if_due();
   }
   if (requests_->answer().stop) return stop_in_order();
   finish_saving();
-  if (saved_step_ != progress_.step) save();
+  if (saved_step_ != progress_.step || is_among_best_) save();
   say_arenas();
   report_->finished({.steps = progress_.step,
                      .steps_of_this_start = progress_.step - begin_step,

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/retention.hpp"
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -17,8 +18,9 @@
 namespace trireme::train {
 SavedRun Trainer::to_save() {
   progress_.data_fingerprint = training_data_->fingerprint();
-  return {directory_, progress_, resolved_, options_.tool_version,
-          [this] { requests_->check_lock(); }};
+  return {
+      directory_, progress_, resolved_, options_.tool_version, [this] { requests_->check_lock(); },
+      key_};
 }
 
 void Trainer::saved(const SaveRecord& record) {
@@ -49,14 +51,18 @@ void Trainer::tidy(std::int64_t newest) const {
   // last heartbeat.
   if (!lock_ || lock_->is_lost_by_now()) return;
   const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
-  const auto keep = keys_.checkpoint.keep_last;
+  const auto& keys = keys_.checkpoint;
+  const checkpoint::Retention retention{.keep_last = keys.keep_last,
+                                        .keep_every = keys.keep_every,
+                                        .keep_best = keys.keep_best,
+                                        .loaded = loaded_step_};
   try {
     // This start holds the lock: the processes that wrote them are dead.
     for (const auto& folder : checkpoint::collect_garbage(checkpoints, std::chrono::seconds{0})) {
       base::log::info("train", "removed '{}', which a save that was killed had left",
                       folder.filename().string());
     }
-    if (keep > 0 && newest >= 0) checkpoint::prune(checkpoints, keep, newest);
+    if (keys.keep_last > 0 && newest >= 0) checkpoint::prune(checkpoints, retention, newest);
   } catch (const base::Error& error) {
     base::log::warning("train", "old steps are not removed: {}", error.what());
   }
@@ -134,8 +140,14 @@ void Trainer::advance() {
 }
 
 bool Trainer::save_is_due() const {
-  const auto every_steps = keys_.checkpoint.every_steps;
-  return requests_->answer().save || (every_steps > 0 && progress_.step % every_steps == 0);
+  if (requests_->answer().save || is_among_best_) return true;
+  const auto& keys = keys_.checkpoint;
+  const auto is_multiple = [this](std::int64_t every) {
+    return every > 0 && progress_.step % every == 0;
+  };
+  // A run that has just loaded a step does not save it again.
+  return saved_step_ != progress_.step &&
+         (is_multiple(keys.every_steps) || is_multiple(keys.keep_every));
 }
 
 void Trainer::save_if_due() {

@@ -3,6 +3,7 @@
 
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
+#include "trireme/checkpoint/file_system.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trireme::checkpoint {
@@ -29,9 +31,13 @@ std::string step_folder_name(std::int64_t step);
 /// does not exist.
 std::vector<StepFolder> list(const std::filesystem::path& checkpoints);
 
+/// Folders of saves that are not committed: being written, or left by a save that was killed.
+std::vector<StepFolder> list_uncommitted(const std::filesystem::path& checkpoints);
+
 enum class VerifyLevel {
   quick,  ///< all of the manifest; the size of every file
   full,   ///< also every byte of every file against its checksum
+  deep,   ///< also each value: HDF5 reads what a load reads, and all are finite
 };
 
 /// Something wrong with a step folder.
@@ -48,7 +54,9 @@ struct VerifyReport {
   std::uint64_t checked_bytes = 0;
   bool good() const { return damages.empty(); }
 };
-VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level, int threads = 0);
+/// With a key a manifest that is not signed with it is damage.
+VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level, int threads = 0,
+                    std::string_view key = {});
 
 /// Newest to oldest, the first step that verifies; what does not is named in the log. Failures
 /// (checkpoint): there is no step; none verifies, each with its reason.
@@ -60,18 +68,11 @@ base::Result<StepFolder> newest_verified(const std::filesystem::path& checkpoint
 base::Result<StepFolder> find_step(const std::filesystem::path& path,
                                    VerifyLevel level = VerifyLevel::quick);
 
-/// Removes old steps but keeps the `keep_last` newest that verify (quickly); at least one. Steps
-/// that do not verify are not counted, and removed only when older than all those kept. The step
-/// `current`, which a run has just saved or loaded, stays in any case, and those above it are
-/// neither touched nor counted: the run resumed before them because they are damaged. Returns the
-/// removed folders. Throws Error (checkpoint).
-std::vector<std::filesystem::path> prune(const std::filesystem::path& checkpoints, int keep_last,
-                                         std::optional<std::int64_t> current = {});
-
 /// Removes the temporary folders of saves that never committed and that have not changed for
 /// `idle`. Returns the removed folders.
 std::vector<std::filesystem::path> collect_garbage(const std::filesystem::path& checkpoints,
-                                                   std::chrono::seconds idle);
+                                                   std::chrono::seconds idle,
+                                                   FileSystem& files = FileSystem::system());
 
 /// Content of a step, for people and for programs.
 base::Json inspect_json(const Manifest& manifest);

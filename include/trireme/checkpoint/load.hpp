@@ -39,6 +39,9 @@ struct ReadAccess {
   FileSystem* files = &FileSystem::system();
   /// Time for which a read that the storage refuses (EIO, ESTALE, …) is tried again.
   std::chrono::milliseconds patience{15'000};
+  /// Key that the manifest must be signed with (signature.hpp), unless it is empty; only rank 0's
+  /// is used.
+  std::string key = {};
 };
 
 struct LoadOptions {
@@ -53,11 +56,16 @@ struct LoadReport {
   std::uint64_t tokens = 0;
   base::Json state;
   std::uint64_t read_bytes = 0;  ///< by this rank, blocks in full
+  std::uint64_t box_bytes = 0;   ///< of this rank's items, as they are stored
+  /// Of all ranks together: what was read, and the largest read_bytes / box_bytes.
+  std::uint64_t all_read_bytes = 0;
+  double largest_read_ratio = 0;
   double seconds = 0;
 };
 
 /// Collective over the group. Host-blocking: yes. Fills every destination from the parts that
-/// meet it, whatever layout saved them. The checksum of every block read is compared.
+/// meet it, whatever layout saved them. Each block that any rank needs is read by one rank, its
+/// checksum is compared, and its values go from there to those that need them.
 /// Throws Error (checkpoint) on every rank when any rank failed: no such tensor (with the nearest
 /// name), another shape, or a bad block (naming file, tensors and byte range). Destinations hold
 /// anything then.

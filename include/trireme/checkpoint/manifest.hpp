@@ -55,8 +55,8 @@ struct Manifest {
 };
 
 /// The text of manifest.json in the newest version, its last member the SHA-256 of all bytes before
-/// it.
-std::string manifest_text(const Manifest& manifest);
+/// it. With a key the member before that is a signature (signature.hpp).
+std::string manifest_text(const Manifest& manifest, std::string_view key = {});
 
 /// Manifest from untrusted text. The digest is compared before anything is parsed. Failures
 /// (checkpoint) name `source`.

@@ -30,6 +30,8 @@ struct SaveRequest {
   /// Values of this rank's shard of each bucket that has its file, in the order of the
   /// buckets: contiguous, on the host.
   std::vector<device::Tensor> shards;
+  /// Signs the manifest (signature.hpp) unless it is empty; only rank 0's is used.
+  std::string key = {};
 };
 
 struct SaveOptions {

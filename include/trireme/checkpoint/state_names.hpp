@@ -3,6 +3,7 @@
 
 #include "trireme/checkpoint/manifest.hpp"
 
+#include <optional>
 #include <string_view>
 
 namespace trireme::checkpoint {
@@ -10,6 +11,17 @@ namespace trireme::checkpoint {
 /// Moments have a purpose before their name ("adamw.first_moment/..."); masters do not.
 inline bool is_moment(std::string_view name) {
   return name.find('/') != std::string_view::npos;
+}
+
+/// Name in a manifest's state of the loss on held-out data after its step, where it was evaluated.
+inline constexpr const char* validation_loss_name = "validation_loss";
+
+inline std::optional<double> validation_loss(const Manifest& manifest) {
+  const auto& state = manifest.state;
+  if (!state.is_object()) return std::nullopt;
+  const auto found = state.find(validation_loss_name);
+  if (found == state.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
 }
 
 /// Value of `state.optimizer` in a manifest that has only parameters.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/json.hpp"
+#include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/save.hpp"
 #include "trireme/comm/process_group.hpp"
 #include "trireme/config/config.hpp"
@@ -12,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trireme::train {
 
@@ -27,9 +29,17 @@ struct Progress {
   bool evaluation_is_due = false;
   /// train.steps of the start that saved it; 0 where it is not recorded.
   std::int64_t planned_steps = 0;
+  /// Loss on held-out data after this step, where it was evaluated.
+  std::optional<double> validation_loss = {};
+  /// Lowest of these of the run so far, ascending: as many as checkpoint.keep_best.
+  std::vector<double> best_losses = {};
+
+  /// Notes an evaluation after this step. True if its loss is among the `keep` lowest of the run.
+  bool evaluated(double loss, int keep);
 
   /// Counts a step of so many samples and tokens; returns the tokens of the run so far.
   std::uint64_t advance(std::int64_t samples, std::int64_t step_tokens) {
+    validation_loss.reset();
     next_sample += static_cast<std::uint64_t>(samples);
     return tokens += static_cast<std::uint64_t>(step_tokens);
   }
@@ -44,6 +54,8 @@ struct SavedRun {
   const std::string& tool_version;
   /// See checkpoint::SaveOptions.
   std::function<void()> before_commit = nullptr;
+  /// See checkpoint::SaveRequest.
+  std::string key = {};
 };
 
 /// Collective over the world. Saves and commits everything that training needs to go on.
@@ -51,14 +63,22 @@ struct SavedRun {
 checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
                             comm::ProcessGroup& world);
 
+/// A state that was loaded.
+struct Resumed {
+  Progress progress;
+  /// What was read for it; nothing of Hugging Face weights.
+  std::optional<checkpoint::LoadReport> report;
+};
+
 /// Collective over the world. Continues from the newest step of the run that can be loaded;
 /// nothing when the run has none.
-std::optional<Progress> resume(const std::filesystem::path& run, engine::Engine& engine,
-                               comm::ProcessGroup& world);
+std::optional<Resumed> resume(const std::filesystem::path& run, engine::Engine& engine,
+                              comm::ProcessGroup& world,
+                              const checkpoint::LoadOptions& options = {});
 
 /// Collective over the world. Loads the complete state from one step folder or another run's newest
 /// step.
-Progress resume_from(const std::filesystem::path& path, engine::Engine& engine,
-                     comm::ProcessGroup& world);
+Resumed resume_from(const std::filesystem::path& path, engine::Engine& engine,
+                    comm::ProcessGroup& world, const checkpoint::LoadOptions& options = {});
 
 }  // namespace trireme::train

@@ -24,6 +24,8 @@ struct StepRecord {
   /// Tokens of the step, and of the run so far.
   std::int64_t step_tokens = 0;
   std::uint64_t tokens = 0;
+  /// Global index of the step's first sample.
+  std::uint64_t first_sample = 0;
   double seconds = 0;
   double exposed_seconds = 0;
   double bubble_seconds = 0;
@@ -70,6 +72,18 @@ struct FinishRecord {
   std::uint64_t tokens = 0;
   /// Duration of this start.
   double seconds = 0;
+};
+
+/// A state that was loaded.
+struct LoadRecord {
+  std::int64_t step = 0;
+  /// Of the whole, and of reading and exchanging.
+  double seconds = 0;
+  double read_seconds = 0;
+  /// By all ranks; 0 where it is not known.
+  std::uint64_t read_bytes = 0;
+  /// Largest of all ranks: bytes read over those of the rank's boxes.
+  double read_ratio = 0;
 };
 
 /// Cost of a save.
@@ -122,8 +136,8 @@ class Report {
   void not_saved(std::int64_t step, const std::string& why);
   /// Records that replicas differed after `step`, and that training goes on after step `to`.
   void went_back(std::int64_t step, std::int64_t to, const std::string& why);
-  /// Records that step 0 has loaded weights.
-  void loaded(std::int64_t step, double seconds);
+  /// Records that a step was loaded; step 0: weights.
+  void loaded(const LoadRecord& record);
   void event(const std::string& name, std::int64_t step);
   /// Records the contents of a device's memory: a line on each rank, and one of metrics.jsonl.
   void memory(std::int64_t step, const MemoryRecord& record);

@@ -75,6 +75,8 @@ class Trainer {
   [[noreturn]] void stop_before_update(const StepRecord& record);
   /// Collective over all ranks.
   void measure_peak_again();
+  /// True after steps that are followed by an evaluation.
+  bool evaluation_is_due() const;
   /// Evaluates; stops between batches when the run is to stop: the evaluation is due again then.
   void evaluate();
   /// Locks the run directory for this start, and opens it.
@@ -111,6 +113,7 @@ class Trainer {
   /// Waits for a tidy() beside training: it takes the folder of a save for garbage.
   void await_tidying() const;
   void restore(Start start);
+  checkpoint::LoadOptions load_options() const;
   /// Logs the plan of this start.
   void say_start(const model::ModelConfig& model);
   void say_where() const;
@@ -131,6 +134,8 @@ class Trainer {
   device::Kernels& kernels_;
   std::filesystem::path directory_;
   StartOptions options_;
+  /// Secret that manifests are signed with, on the first rank; empty: they are not.
+  std::string key_;
   /// Lock of the run, on the first rank; destroyed after all else.
   std::optional<runtime::RunLock> lock_;
   std::unique_ptr<data::TokenDataset> training_data_;
@@ -151,6 +156,10 @@ class Trainer {
   std::string beginning_;
   /// The newest step on disk that this start has saved or loaded.
   std::int64_t saved_step_ = -1;
+  /// The step of this run that this start has loaded.
+  std::optional<std::int64_t> loaded_step_;
+  /// The last evaluation, after this step, was among the best of the run.
+  bool is_among_best_ = false;
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<runtime::JobComment> comment_;
   /// The step that differing replicas have gone back to; -1: none.

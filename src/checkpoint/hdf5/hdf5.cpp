@@ -256,6 +256,19 @@ std::uint64_t storage_offset(const Dataset& dataset) {
   return offset;
 }
 
+void read_values(const Dataset& dataset, device::DType dtype, const layout::Shape& shape,
+                 const layout::Box& box, std::span<std::byte> values) {
+  TRIREME_EXPECT(values.size() ==
+                     static_cast<std::size_t>(layout::element_count(box)) * device::size_of(dtype),
+                 "the box's values have room");
+  const auto stored = create_simple(shape);
+  select_hyperslab(stored, box);
+  const auto held = create_simple(box.length);
+  done(H5Dread(dataset.get(), element_type(dtype).get(), held.get(), stored.get(), H5P_DEFAULT,
+               values.data()),
+       "read values");
+}
+
 PropertyList virtual_layout() {
   return make_list(H5P_DATASET_CREATE);
 }

@@ -69,6 +69,10 @@ std::uint64_t storage_bytes(const Dataset& dataset);
 /// Byte of the file at which the elements begin.
 std::uint64_t storage_offset(const Dataset& dataset);
 
+/// Reads a box of the dataset, row-major, as elements of this type.
+void read_values(const Dataset& dataset, device::DType dtype, const layout::Shape& shape,
+                 const layout::Box& box, std::span<std::byte> values);
+
 /// Layout of a dataset made of boxes of datasets in other files, which are found beside this one.
 PropertyList virtual_layout();
 void set_virtual(const PropertyList& layout, const Space& where, const std::string& file,

@@ -5,10 +5,12 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/peer_error.hpp"
 
+#include "checkpoint/load/exchange.hpp"
 #include "checkpoint/load/plan.hpp"
 #include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/parallel.hpp"
@@ -53,13 +55,16 @@ Manifest read_manifest_together(const std::filesystem::path& step_folder, comm::
                                 const ReadAccess& access) {
   std::string text;
   together_reading(world, [&] {
-    if (world.rank() == 0) text = manifest_text_of(step_folder, access);
+    if (world.rank() != 0) return;
+    text = manifest_text_of(step_folder, access);
+    if (access.key.empty()) return;
+    const auto source = (step_folder / "manifest.json").string();
+    base::success_or_throw(check_signature(text, source, access.key));
   });
   text = comm::broadcast_bytes(world, text);
   Manifest manifest;
-  comm::agree_after(world, [&] {
-    manifest = base::value_or_throw(parse_manifest(text, (step_folder / "manifest.json").string()));
-  });
+  comm::agree_after(world,
+                    [&] { manifest = base::value_or_throw(manifest_from(step_folder, text)); });
   return manifest;
 }
 
@@ -96,13 +101,59 @@ std::uint64_t read_file(const std::filesystem::path& step_folder, const Manifest
   return bytes;
 }
 
+/// Bytes of the items' boxes as they are stored.
+std::uint64_t box_bytes_of(const Manifest& manifest, std::span<const LoadItem> items) {
+  std::uint64_t bytes = 0;
+  for (const auto& item : items) {
+    const auto& tensor = *manifest.contents.find(item.name);
+    bytes +=
+        static_cast<std::uint64_t>(layout::element_count(item.box)) * device::size_of(tensor.dtype);
+  }
+  return bytes;
+}
+
+/// Sums up what all ranks have read. Collective.
+void sum_up(LoadReport& report, comm::ProcessGroup& world) {
+  struct Bytes {
+    std::uint64_t read;
+    std::uint64_t boxes;
+  };
+  Bytes mine{report.read_bytes, report.box_bytes};
+  std::vector<Bytes> all(static_cast<std::size_t>(world.size()));
+  constexpr std::int64_t words = sizeof(Bytes) / sizeof(std::int32_t);
+  world.all_gather({&mine, device::DType::i32, {words}},
+                   {all.data(), device::DType::i32, {words * world.size()}});
+  for (const auto& [read, boxes] : all) {
+    report.all_read_bytes += read;
+    if (boxes == 0) continue;
+    report.largest_read_ratio =
+        std::max(report.largest_read_ratio, static_cast<double>(read) / static_cast<double>(boxes));
+  }
+}
+
 LoadReport load_items(const std::filesystem::path& step_folder, const Manifest& manifest,
                       std::span<const LoadItem> items, comm::ProcessGroup& world,
                       const LoadOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  LoadReport report{step_folder, manifest.step, manifest.tokens, manifest.state, 0, 0};
-  together_reading(world,
-                   [&] { report.read_bytes = load_alone(step_folder, manifest, items, options); });
+  LoadReport report{step_folder, manifest.step, manifest.tokens, manifest.state};
+  std::vector<FileReads> plan;
+  comm::agree_after(world, [&] {
+    plan = base::value_or_throw(plan_reads(manifest, items));
+    report.box_bytes = box_bytes_of(manifest, items);
+  });
+  if (world.size() == 1) {
+    together_reading(world, [&] {
+      for (const auto& reads : plan) {
+        report.read_bytes += read_file(step_folder, manifest, reads, options);
+      }
+    });
+  } else {
+    Exchange exchange(step_folder, manifest, report.box_bytes, plan, world, options);
+    exchange.run();
+    together_reading(world, [&] { exchange.throw_failure(); });
+    report.read_bytes = exchange.read_bytes();
+  }
+  sum_up(report, world);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

@@ -132,8 +132,9 @@ base::Result<std::vector<FileReads>> plan_reads(const Manifest& manifest,
   }
   std::erase_if(files, [](const FileReads& file) { return file.transfers.empty(); });
   for (auto& file : files) {
-    std::sort(file.transfers.begin(), file.transfers.end(),
-              [](const Transfer& a, const Transfer& b) { return a.begin() < b.begin(); });
+    // Items of one slice keep their order: ranks that exchange values count on it.
+    std::stable_sort(file.transfers.begin(), file.transfers.end(),
+                     [](const Transfer& a, const Transfer& b) { return a.begin() < b.begin(); });
     std::vector<bool> wanted(manifest.block_count(manifest.files[file.file]), false);
     for (const auto& transfer : file.transfers) mark_blocks(transfer, manifest.block_bytes, wanted);
     for (std::size_t block = 0; block < wanted.size(); ++block) {
@@ -143,29 +144,23 @@ base::Result<std::vector<FileReads>> plan_reads(const Manifest& manifest,
   return files;
 }
 
-void deliver(const Transfer& transfer, std::uint64_t begin, std::span<const std::byte> block) {
-  const auto size = transfer.element_bytes();
-  const auto end = begin + block.size();
+void copy_to_item(const Transfer& transfer, const std::byte* from, std::uint64_t elements,
+                  std::int64_t held) {
   const auto& destination = transfer.item->destination;
-  const auto held_size = device::size_of(destination.dtype());
-  const auto skipped = begin > transfer.begin() ? (begin - transfer.begin()) / size : 0;
-  for (auto number = first_run(transfer, transfer.slice.begin + static_cast<std::int64_t>(skipped));
-       const auto run = run_at(transfer, number); ++number) {
-    const auto run_begin = transfer.byte_of(run->begin);
-    if (run_begin >= end) return;
-    // A block holds whole elements: buckets begin at multiples of the element's size.
-    const auto skip = begin > run_begin ? begin - run_begin : 0;
-    const auto stop = std::min(transfer.byte_of(run->end), end);
-    const auto elements = (stop - run_begin - skip) / size;
-    const auto* from = &block[run_begin + skip - begin];
-    auto* to = static_cast<std::byte*>(destination.raw()) +
-               (static_cast<std::uint64_t>(run->held) + skip / size) * held_size;
-    if (destination.dtype() == transfer.tensor->dtype) {
-      std::memcpy(to, from, elements * size);
-    } else {
-      convert_elements(transfer.tensor->dtype, from, to, elements);
-    }
+  auto* to = static_cast<std::byte*>(destination.raw()) +
+             static_cast<std::uint64_t>(held) * device::size_of(destination.dtype());
+  if (destination.dtype() == transfer.tensor->dtype) {
+    std::memcpy(to, from, elements * transfer.element_bytes());
+  } else {
+    convert_elements(transfer.tensor->dtype, from, to, elements);
   }
+}
+
+void deliver(const Transfer& transfer, std::uint64_t begin, std::span<const std::byte> block) {
+  each_run_within(transfer, begin, begin + block.size(),
+                  [&](std::uint64_t byte, std::uint64_t elements, std::int64_t held) {
+                    copy_to_item(transfer, &block[byte - begin], elements, held);
+                  });
 }
 
 }  // namespace trireme::checkpoint

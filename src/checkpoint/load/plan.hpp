@@ -6,6 +6,8 @@
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -54,6 +56,30 @@ struct FileReads {
 /// Failures (checkpoint): no such tensor, other shape or type, box outside the shape.
 base::Result<std::vector<FileReads>> plan_reads(const Manifest& manifest,
                                                 std::span<const LoadItem> items);
+
+/// Calls visit(byte of the file, elements, place in the destination of the first) for each run of
+/// the transfer's elements that lie in file bytes [begin, end), ascending. Both ends lie between
+/// elements, as those of blocks do: buckets begin at multiples of the element's size.
+template <typename Visit>
+void each_run_within(const Transfer& transfer, std::uint64_t begin, std::uint64_t end,
+                     const Visit& visit) {
+  const auto size = transfer.element_bytes();
+  const auto skipped = begin > transfer.begin() ? (begin - transfer.begin()) / size : 0;
+  for (auto number = first_run(transfer, transfer.slice.begin + static_cast<std::int64_t>(skipped));
+       const auto run = run_at(transfer, number); ++number) {
+    const auto run_begin = transfer.byte_of(run->begin);
+    if (run_begin >= end) return;
+    const auto skip = begin > run_begin ? begin - run_begin : 0;
+    const auto stop = std::min(transfer.byte_of(run->end), end);
+    visit(run_begin + skip, (stop - run_begin - skip) / size,
+          run->held + static_cast<std::int64_t>(skip / size));
+  }
+}
+
+/// Copies so many elements, in the type that they are stored in, to place `held` of the transfer's
+/// destination, in its type.
+void copy_to_item(const Transfer& transfer, const std::byte* from, std::uint64_t elements,
+                  std::int64_t held);
 
 /// Copies the transfer's elements that lie in file bytes [begin, begin + block.size()) to its
 /// destination.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/load/stored_file.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
 #include "checkpoint/checksum.hpp"
+#include "checkpoint/folder_names.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -176,7 +178,21 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& step_folder) {
   } catch (const base::Error& error) {
     return base::Failure{error.code(), error.what()};
   }
-  return parse_manifest(text, (step_folder / "manifest.json").string());
+  return manifest_from(step_folder, text);
+}
+
+base::Result<Manifest> manifest_from(const std::filesystem::path& step_folder,
+                                     std::string_view text) {
+  const auto source = (step_folder / "manifest.json").string();
+  auto manifest = parse_manifest(text, source);
+  const auto named = parse_folder_name(step_folder.filename().string());
+  if (!manifest.ok() || !named || named->step == manifest->step) return manifest;
+  return base::Failure{
+      base::ExitCode::checkpoint,
+      base::format(
+          "'{}' is the manifest of step {}, but its folder is named as step {} (a copy went "
+          "wrong, or the folder was renamed); use another step or give the folder its name",
+          source, manifest->step, named->step)};
 }
 
 BlockReader::BlockReader(const std::filesystem::path& step_folder, const Manifest& manifest,
@@ -222,8 +238,14 @@ std::optional<Damage> BlockReader::load_checksums() {
 
 bool BlockReader::read(std::uint64_t block, std::vector<std::byte>& buffer) const {
   buffer.resize(block_end(block) - block_begin(block));
-  bytes_.read(buffer, block_begin(block));
-  return crc32c(buffer) == checksums_[block];
+  return read(block, std::span(buffer));
+}
+
+bool BlockReader::read(std::uint64_t block, std::span<std::byte> memory) const {
+  TRIREME_EXPECT(memory.size() == block_end(block) - block_begin(block),
+                 "memory has a block's length");
+  bytes_.read(memory, block_begin(block));
+  return crc32c(memory) == checksums_[block];
 }
 
 Damage checksum_damage(const std::filesystem::path& step_folder, const Manifest& manifest,

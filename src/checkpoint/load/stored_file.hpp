@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trireme::checkpoint {
@@ -50,6 +51,11 @@ class StoredBytes {
 /// UnreadableError for refusals of the storage, Error (checkpoint) for defects of the file.
 std::string manifest_text_of(const std::filesystem::path& step_folder, const ReadAccess& access);
 
+/// Manifest of a step folder, from its text. Failures (checkpoint): those of parse_manifest(); it
+/// is of another step than the name of its folder says.
+base::Result<Manifest> manifest_from(const std::filesystem::path& step_folder,
+                                     std::string_view text);
+
 /// A file of a committed step, read by blocks once their checksums are there. The manifest outlives
 /// it.
 class BlockReader {
@@ -67,6 +73,8 @@ class BlockReader {
   std::uint64_t block_end(std::uint64_t block) const;
   /// Fills `buffer`; true if the checksum matches. Throws as the constructor does.
   bool read(std::uint64_t block, std::vector<std::byte>& buffer) const;
+  /// The same into memory of the block's length.
+  bool read(std::uint64_t block, std::span<std::byte> memory) const;
 
  private:
   const StoredFile* stored_;

@@ -10,6 +10,11 @@
 
 namespace trireme::checkpoint {
 
+/// A manifest ends with its digest, in a form of one length.
+inline constexpr std::string_view digest_begin = ",\n\"sha256\":\"";
+inline constexpr std::string_view digest_end = "\"}\n";
+inline constexpr std::size_t digest_bytes = digest_begin.size() + 64 + digest_end.size();
+
 /// Limits of a checkpoint's contents, whoever wrote it.
 constexpr std::size_t max_dimensions = 4;
 constexpr std::size_t max_parts_per_tensor = 65'536;

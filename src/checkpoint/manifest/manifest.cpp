@@ -3,6 +3,8 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_lists.hpp"
+#include "trireme/checkpoint/signature.hpp"
 
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/manifest/check.hpp"
@@ -16,10 +18,6 @@ namespace {
 using base::Json;
 
 constexpr const char* format_name = "trireme-checkpoint";
-constexpr std::string_view digest_begin = ",\n\"sha256\":\"";
-constexpr std::string_view digest_end = "\"}\n";
-constexpr std::size_t digest_digits = 64;
-constexpr std::size_t tail_bytes = digest_begin.size() + digest_digits + digest_end.size();
 
 base::Failure failure(std::string text) {
   return {base::ExitCode::checkpoint, std::move(text)};
@@ -231,35 +229,76 @@ StoredTensor tensor_of(Reader& reader, const Json& json, std::int64_t version,
   return tensor;
 }
 
-/// Everything but the format's name and version.
-Manifest manifest_of(Reader& reader, const Json& json, std::int64_t version) {
-  Manifest manifest;
-  manifest.version = version;
-  const auto each = [&](const char* key, const auto& act) {
-    for (const auto& element : reader.list(reader.member(json, key), key)) {
-      act(element);
-      if (reader.failure_so_far()) return;
+/// Builds a manifest from its lists, element by element, and from the rest.
+class Builder {
+ public:
+  explicit Builder(std::string_view source) : reader_(source) {}
+
+  /// Takes an element of a list, once a version is known that says what is in it.
+  bool take(const Json& so_far, const std::string& key, const Json& element) {
+    if (reader_.failure_so_far()) return true;
+    if (!so_far.contains("format") || so_far["format"] != format_name) return false;
+    if (!so_far.contains("version") || !is_known(so_far["version"])) return false;
+    const auto version = so_far["version"].get<std::int64_t>();
+    auto& [buckets, tensors] = manifest_.contents;
+    if (key == "files") {
+      manifest_.files.push_back(file_of(reader_, element, version));
+    } else if (key == "buckets" && version > 1) {
+      buckets.push_back(bucket_of(reader_, element));
+    } else if (key == "tensors") {
+      tensors.push_back(tensor_of(reader_, element, version, buckets));
+    } else {
+      return false;
     }
-  };
-  manifest.step = reader.number(reader.member(json, "step"), "step");
-  manifest.tokens = index_of(reader, json, "tokens");
-  manifest.tool_version = reader.text(reader.member(json, "tool_version"), "tool_version");
-  manifest.block_bytes = index_of(reader, json, "block_bytes");
-  manifest.state = reader.member(json, "state");
-  auto& [buckets, tensors] = manifest.contents;
-  each("files",
-       [&](const Json& file) { manifest.files.push_back(file_of(reader, file, version)); });
-  if (version > 1) {
-    each("buckets", [&](const Json& bucket) { buckets.push_back(bucket_of(reader, bucket)); });
+    return true;
   }
-  each("tensors",
-       [&](const Json& tensor) { tensors.push_back(tensor_of(reader, tensor, version, buckets)); });
-  return manifest;
-}
+
+  /// The manifest of a whole text, `json` without what was taken.
+  base::Result<Manifest> finish(const Json& json) {
+    check_format(json);
+    for (const char* key : {"files", "buckets", "tensors"}) {
+      if (reader_.failure_so_far()) break;
+      if (key == std::string_view("buckets") && manifest_.version == 1) continue;
+      for (const auto& element : reader_.list(reader_.member(json, key), key)) {
+        take(json, key, element);
+      }
+    }
+    if (!reader_.failure_so_far()) add_rest(json);
+    if (const auto& failed = reader_.failure_so_far()) return *failed;
+    return std::move(manifest_);
+  }
+
+ private:
+  static bool is_known(const Json& version) {
+    return version.is_number_integer() && version >= 1 && version <= Manifest::newest_version;
+  }
+  void check_format(const Json& json) {
+    if (reader_.text(reader_.member(json, "format"), "format") != format_name) {
+      reader_.fail(base::format("'format' is not '{}'", format_name));
+    }
+    manifest_.version = reader_.number(reader_.member(json, "version"), "version");
+    if (!is_known(manifest_.version)) {
+      reader_.fail(base::format(
+          "format version {} (this program reads versions 1 to {}); use the version of Trireme "
+          "that wrote it, or a newer one",
+          manifest_.version, Manifest::newest_version));
+    }
+  }
+  void add_rest(const Json& json) {
+    manifest_.step = reader_.number(reader_.member(json, "step"), "step");
+    manifest_.tokens = index_of(reader_, json, "tokens");
+    manifest_.tool_version = reader_.text(reader_.member(json, "tool_version"), "tool_version");
+    manifest_.block_bytes = index_of(reader_, json, "block_bytes");
+    manifest_.state = reader_.member(json, "state");
+  }
+
+  Reader reader_;
+  Manifest manifest_;
+};
 
 base::Status check_digest(std::string_view text, std::string_view source) {
-  if (text.size() >= tail_bytes) {
-    const auto content = text.substr(0, text.size() - tail_bytes);
+  if (text.size() >= digest_bytes) {
+    const auto content = text.substr(0, text.size() - digest_bytes);
     const auto tail = base::format("{}{}{}", digest_begin, sha256_hex(content), digest_end);
     if (text.substr(content.size()) == tail) return {};
   }
@@ -271,7 +310,7 @@ base::Status check_digest(std::string_view text, std::string_view source) {
 
 }  // namespace
 
-std::string manifest_text(const Manifest& manifest) {
+std::string manifest_text(const Manifest& manifest, std::string_view key) {
   auto text = base::format(
       "{{\"format\":\"{}\",\n\"version\":{},\n\"step\":{},\n\"tokens\":{},\n"
       "\"tool_version\":{},\n\"block_bytes\":{},\n\"state\":{},\n\"files\":[{}],\n"
@@ -280,6 +319,7 @@ std::string manifest_text(const Manifest& manifest) {
       Json(manifest.tool_version).dump(), manifest.block_bytes, manifest.state.dump(),
       lines(manifest.files, file_json), lines(manifest.contents.buckets, bucket_json),
       lines(manifest.contents.tensors, tensor_json));
+  if (!key.empty()) text += signature_member(text, key);
   const auto digest = sha256_hex(text);
   text.append(digest_begin).append(digest).append(digest_end);
   return text;
@@ -287,23 +327,17 @@ std::string manifest_text(const Manifest& manifest) {
 
 base::Result<Manifest> parse_manifest(std::string_view text, std::string_view source) {
   if (auto status = check_digest(text, source); !status) return status.failure();
-  auto json = base::parse_json(text, source, base::ExitCode::checkpoint);
+  // Of a large run the lists are ten times as large in JSON's form as in the manifest's.
+  Builder builder(source);
+  const auto json = base::parse_json_lists(
+      text, source, base::ExitCode::checkpoint,
+      [&builder](const Json& so_far, const std::string& key, const Json& element) {
+        return builder.take(so_far, key, element);
+      });
   if (!json) return json.failure();
-  Reader reader(source);
-  if (reader.text(reader.member(*json, "format"), "format") != format_name) {
-    reader.fail(base::format("'format' is not '{}'", format_name));
-  }
-  const auto version = reader.number(reader.member(*json, "version"), "version");
-  if (version < 1 || version > Manifest::newest_version) {
-    reader.fail(
-        base::format("format version {} (this program reads versions 1 to {}); use the version "
-                     "of Trireme that wrote it, or a newer one",
-                     version, Manifest::newest_version));
-  }
-  if (const auto& failed = reader.failure_so_far()) return *failed;
-  auto manifest = manifest_of(reader, *json, version);
-  if (const auto& failed = reader.failure_so_far()) return *failed;
-  if (auto status = check_manifest(manifest); !status) {
+  auto manifest = builder.finish(*json);
+  if (!manifest) return manifest.failure();
+  if (auto status = check_manifest(*manifest); !status) {
     return failure(base::format("{}: {}", source, status.failure().text));
   }
   return manifest;

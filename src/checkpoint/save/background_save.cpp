@@ -15,7 +15,11 @@ namespace trireme::checkpoint {
 struct BackgroundSave::State {
   State(SaveRequest request, comm::ProcessGroup& world, SaveOptions options)
       : step(request.step), run(std::move(request), world, cancelled_by(cancelled, options)) {}
-  ~State() { cancelled = true; }
+  ~State() {
+    cancelled = true;
+    writing.compete();
+    committing.compete();
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -30,6 +34,9 @@ struct BackgroundSave::State {
   enum class Part { writing, committing } part = Part::writing;
   std::promise<void> copied;
   std::future<void> is_copied = copied.get_future();
+  /// Of the thread, in each part.
+  base::BackgroundPriority writing;
+  base::BackgroundPriority committing;
   /// Work of the thread; ends before what it uses.
   std::future<base::Status> work;
 };
@@ -44,7 +51,7 @@ BackgroundSave::BackgroundSave(SaveRequest request, std::function<void()> copy,
     });
     state.copied.set_value();
     if (!copied) return copied;
-    base::yield_cores_to_training();
+    state.writing.yield();
     return comm::status_of([&] { state.run.write_file(); });
   });
 }
@@ -67,13 +74,14 @@ bool BackgroundSave::is_busy() const {
 std::optional<SaveReport> BackgroundSave::advance(comm::ProcessGroup& world) {
   auto& state = *state_;
   TRIREME_EXPECT(state.work.valid(), "a save that has ended goes no further");
+  (state.part == State::Part::writing ? state.writing : state.committing).compete();
   const auto status = state.work.get();
   switch (state.part) {
     case State::Part::writing:
       state.run.gather(status, world);
       state.part = State::Part::committing;
       state.work = std::async(std::launch::async, [&state] {
-        base::yield_cores_to_training();
+        state.committing.yield();
         return comm::status_of([&] { state.run.commit(); });
       });
       return std::nullopt;

@@ -149,9 +149,10 @@ void write_latest(FileSystem& files, const fs::path& target) {
 
 /// Puts manifest.json into the folder and reads it as every reader does: a step that cannot be
 /// loaded must not replace one that can.
-void write_manifest(FileSystem& files, const fs::path& temporary, const Manifest& manifest) {
+void write_manifest(FileSystem& files, const fs::path& temporary, const Manifest& manifest,
+                    std::string_view key) {
   const auto unfinished = temporary / "manifest.json.tmp";
-  write_text(files, unfinished, manifest_text(manifest));
+  write_text(files, unfinished, manifest_text(manifest, key));
   rename(files, unfinished, temporary / "manifest.json");
   sync_folder(files, temporary);
   const auto read = read_manifest(temporary);
@@ -222,7 +223,7 @@ void SaveRun::commit() {
   if (has_master(manifest.contents)) {
     manifest.files.push_back(write_master(files, temporary_, manifest));
   }
-  write_manifest(files, temporary_, manifest);
+  write_manifest(files, temporary_, manifest, request_.key);
   if (options_.before_commit) options_.before_commit();
   report_.folder = checkpoint::commit(files, temporary_, manifest.step);
 }

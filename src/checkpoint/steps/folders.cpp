@@ -39,15 +39,6 @@ std::vector<Entry> entries_of(const fs::path& checkpoints) {
   return entries;
 }
 
-/// Removal in two steps, so that a half-removed step no longer has a step's name.
-void remove_step(const StepFolder& step) {
-  auto& files = FileSystem::system();
-  const auto doomed = step.path.parent_path() / temporary_name(step.step);
-  if (files.rename(step.path, doomed) != 0) throw_storage_error("remove", step.path, errno);
-  sync_folder(files, step.path.parent_path());
-  if (files.remove_folder(doomed) != 0) throw_storage_error("remove", doomed, errno);
-}
-
 fs::file_time_type last_touched(const fs::path& folder) {
   auto newest = fs::last_write_time(folder);
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -98,6 +89,14 @@ std::vector<StepFolder> list(const fs::path& checkpoints) {
   return steps;
 }
 
+std::vector<StepFolder> list_uncommitted(const fs::path& checkpoints) {
+  std::vector<StepFolder> found;
+  for (const auto& [path, name] : entries_of(checkpoints)) {
+    if (name.kind == FolderKind::temporary) found.push_back({path, name.step});
+  }
+  return found;
+}
+
 base::Result<StepFolder> newest_verified(const fs::path& checkpoints, VerifyLevel level) {
   const auto steps = list(checkpoints);
   std::string reasons;
@@ -139,24 +138,8 @@ base::Result<StepFolder> find_step(const fs::path& path, VerifyLevel level) {
                    path.string())};
 }
 
-std::vector<fs::path> prune(const fs::path& checkpoints, int keep_last,
-                            std::optional<std::int64_t> current) {
-  const int keep = std::max(keep_last, 1);
-  int kept = 0;
-  std::vector<fs::path> removed;
-  for (const auto& step : list(checkpoints)) {
-    if (current && step.step > *current) continue;
-    if (kept >= keep) {
-      remove_step(step);
-      removed.push_back(step.path);
-    } else if (step.step == current || verify(step.path, VerifyLevel::quick).good()) {
-      ++kept;
-    }
-  }
-  return removed;
-}
-
-std::vector<fs::path> collect_garbage(const fs::path& checkpoints, std::chrono::seconds idle) {
+std::vector<fs::path> collect_garbage(const fs::path& checkpoints, std::chrono::seconds idle,
+                                      FileSystem& files) {
   const auto entries = entries_of(checkpoints);
   std::set<std::int64_t> committed;
   for (const auto& entry : entries) {
@@ -165,7 +148,7 @@ std::vector<fs::path> collect_garbage(const fs::path& checkpoints, std::chrono::
   std::vector<fs::path> removed;
   for (const auto& entry : entries) {
     if (!is_garbage(entry, committed, idle)) continue;
-    if (FileSystem::system().remove_folder(entry.path) != 0) {
+    if (files.remove_folder(entry.path) != 0) {
       throw_storage_error("remove", entry.path, errno);
     }
     removed.push_back(entry.path);

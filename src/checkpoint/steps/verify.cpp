@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/error.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/signature.hpp"
 
 #include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/parallel.hpp"
+#include "checkpoint/steps/deep_check.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -40,11 +42,24 @@ void check_blocks(const std::filesystem::path& step_folder, const Manifest& mani
   add_bad_blocks(step_folder, manifest, file, reader, bad, report);
 }
 
+/// The manifest, if it is signed with the key.
+base::Result<Manifest> read_signed(const std::filesystem::path& step_folder, std::string_view key) {
+  try {
+    const auto text = manifest_text_of(step_folder, {});
+    const auto source = (step_folder / "manifest.json").string();
+    if (auto status = check_signature(text, source, key); !status) return status.failure();
+    return manifest_from(step_folder, text);
+  } catch (const base::Error& error) {
+    return base::Failure{error.code(), error.what()};
+  }
+}
+
 }  // namespace
 
-VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level, int threads) {
+VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level, int threads,
+                    std::string_view key) {
   VerifyReport report{step_folder, {}, 0};
-  const auto manifest = read_manifest(step_folder);
+  const auto manifest = key.empty() ? read_manifest(step_folder) : read_signed(step_folder, key);
   if (!manifest) {
     report.damages.push_back({"manifest.json", 0, 0, {}, manifest.failure().text});
     return report;
@@ -63,6 +78,8 @@ VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level,
       report.damages.push_back({name, 0, 0, {}, error.what()});
     }
   }
+  // Values of damaged files say nothing more.
+  if (level == VerifyLevel::deep && report.good()) deep_check(step_folder, *manifest, report);
   return report;
 }
 

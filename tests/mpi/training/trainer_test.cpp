@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run does beside training: steps that go and stay, the time that a stop needs, what Slurm
 // is told, a lock that is gone, a peak that was beaten.
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/state_names.hpp"
 #include "trireme/device/passing_device.hpp"
 
 #include "mpi/training/small_run.hpp"
@@ -14,6 +17,7 @@
 #include <ctime>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <thread>
 
 using namespace trireme;
@@ -82,6 +86,17 @@ void damage(const fs::path& run, std::int64_t step) {
   file.put(static_cast<char>(~last));
 }
 
+/// On held-out data, of each evaluation.
+std::vector<double> losses_of(const fs::path& run) {
+  std::vector<double> losses;
+  std::ifstream file(run / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const auto json = base::value_or_throw(base::parse_json(line, "metrics.jsonl"));
+    if (json.at("kind") == "eval") losses.push_back(json.at("loss").get<double>());
+  }
+  return losses;
+}
+
 /// Waits until it holds, for some seconds.
 template <typename Condition>
 bool comes_true(const Condition& condition) {
@@ -120,10 +135,53 @@ TEST_CASE("no run removes the step that it has just loaded or saved") {
   fs::remove(run / "STOP");
   // A newer one is there, of the right size, and damaged.
   CHECK(start(config(5, 1)).code == ExitCode::done);
-  CHECK(saved_steps(run) == Steps{5, 6});
+  // The one that it has loaded stays, too: nobody has read the fifth.
+  CHECK(saved_steps(run) == Steps{4, 5, 6});
   std::ofstream(run / "STOP");
   CHECK(start(config(6, 1)).code == ExitCode::done);
   CHECK(steps_of(run, "load") == Steps{4, 4, 5});
+}
+
+TEST_CASE("multiples of a number of steps are saved and stay") {
+  const RunFolder folder;
+  const auto run = folder.path() / "multiples";
+  const auto config = small_config(folder, run,
+                                   {"checkpoint.keep_every=2", "checkpoint.keep_last=1",
+                                    "checkpoint.every_steps=5", "checkpoint.asynchronous=false"});
+  CHECK(start(config).code == ExitCode::done);
+  CHECK(steps_of(run, "save") == Steps{2, 4, 5, 6});
+  CHECK(saved_steps(run) == Steps{2, 4, 6});
+}
+
+TEST_CASE("the step of the lowest validation loss is saved when it is found, and stays") {
+  const RunFolder folder;
+  const auto run = folder.path() / "best";
+  // Steps so long that they lead away.
+  const auto config = small_config(
+      folder, run,
+      {"data.validation=" + (folder.path() / "tokens").string(), "train.eval_every=1",
+       "train.eval_batches=2", "optimizer.learning_rate=0.3", "train.steps=8",
+       "checkpoint.keep_best=1", "checkpoint.keep_last=1", "checkpoint.asynchronous=false"});
+  CHECK(start(config).code == ExitCode::done);
+  const auto losses = losses_of(run);
+  REQUIRE(losses.size() == 8);
+  Steps best_so_far;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (std::size_t at = 0; at < losses.size(); ++at) {
+    if (losses[at] >= lowest) continue;
+    lowest = losses[at];
+    best_so_far.push_back(static_cast<std::int64_t>(at) + 1);
+  }
+  const auto best = best_so_far.back();
+  // Otherwise the test says nothing.
+  REQUIRE(best < 8);
+  CHECK(saved_steps(run) == Steps{best, 8});
+  best_so_far.push_back(8);
+  CHECK(steps_of(run, "save") == best_so_far);
+  const auto manifest = checkpoint::read_manifest(checkpoint::checkpoints_of_run(run) /
+                                                  checkpoint::step_folder_name(best));
+  REQUIRE(manifest.ok());
+  CHECK(checkpoint::validation_loss(*manifest) == lowest);
 }
 
 TEST_CASE("a start whose lock is gone saves and removes nothing any more") {

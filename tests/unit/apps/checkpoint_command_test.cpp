@@ -17,6 +17,7 @@
 #include <array>
 #include <fstream>
 #include <future>
+#include <sstream>
 
 using namespace trireme::tests;
 namespace base = trireme::base;
@@ -149,6 +150,88 @@ TEST_CASE("checkpoint prune keeps the newest good steps") {
   for (const char* kept : {"step-000000002", "step-000000003", "step-000000004"}) {
     CHECK(std::filesystem::exists(checkpoints / kept));
   }
+}
+
+TEST_CASE("checkpoint list tells size, tags and what is not committed") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 2);
+  const auto checkpoints = run / "checkpoints";
+  std::filesystem::create_directory(checkpoints / "step-000000003.tmp-abc");
+  const auto tagged =
+      run_trireme({"checkpoint", "tag", (checkpoints / "step-000000001").string(), "good.one"});
+  CHECK(tagged.exit_code == 0);
+  CHECK(contains(tagged.out, (checkpoints / "tags" / "good.one").string()));
+  const auto end = run_trireme({"checkpoint", "list", run.string(), "--json"});
+  CHECK(end.exit_code == 0);
+  std::vector<base::Json> lines;
+  std::istringstream stream(end.out);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(base::value_or_throw(base::parse_json(line, "list")));
+  }
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0]["step"] == 3);
+  CHECK(lines[0]["committed"] == false);
+  CHECK(lines[1]["step"] == 2);
+  CHECK(lines[1]["committed"] == true);
+  CHECK(lines[1]["tags"].empty());
+  CHECK(lines[1]["tier"] == "shared");
+  CHECK(lines[1]["tokens"] == 1000);
+  CHECK(lines[1]["validation_loss"].is_null());
+  CHECK(lines[1]["bytes"] > 4000);
+  CHECK(lines[2]["tags"] == base::Json({"good.one"}));
+  const auto text = run_trireme({"checkpoint", "list", run.string()});
+  CHECK(contains(text.out, "not committed"));
+  CHECK(contains(text.out, "good.one"));
+  // A tag is a path of its step, and keeps it.
+  const auto link = checkpoints / "tags" / "good.one";
+  CHECK(contains(run_trireme({"checkpoint", "inspect", link.string()}).out, "step 1,"));
+  const auto shown =
+      run_trireme({"checkpoint", "prune", run.string(), "--keep-last", "1", "--dry-run"});
+  CHECK(shown.exit_code == 0);
+  CHECK(shown.out.empty());
+  CHECK(run_trireme({"checkpoint", "tag", run.string(), "good.one"}).exit_code == 6);
+  CHECK(run_trireme({"checkpoint", "tag", run.string(), "a/b"}).exit_code == 2);
+  CHECK(run_trireme({"checkpoint", "tag", run.string(), "good.one", "--remove"}).exit_code == 0);
+  const auto would =
+      run_trireme({"checkpoint", "prune", run.string(), "--keep-last", "1", "--dry-run"});
+  CHECK(contains(would.out, "would remove"));
+  CHECK(std::filesystem::exists(checkpoints / "step-000000001"));
+}
+
+TEST_CASE("checkpoint diff compares steps, and can insist on equality") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 2);
+  const auto step = [&](int number) {
+    return (run / "checkpoints" / ("step-00000000" + std::to_string(number))).string();
+  };
+  const auto same = run_trireme({"checkpoint", "diff", step(1), step(2), "--must-be-equal"});
+  CHECK(same.exit_code == 0);
+  CHECK(contains(same.out, "step: 1 | 2"));
+  CHECK(contains(same.out, "all 1 tensors are the same, bit by bit"));
+  const TemporaryFolder other;
+  const auto more = run_with_steps(other, 1, 3);
+  const auto end = run_trireme({"checkpoint", "diff", run.string(), more.string(), "--json"});
+  CHECK(end.exit_code == 0);
+  const auto json = base::value_or_throw(base::parse_json(end.out, "diff"));
+  CHECK(json["equal"] == false);
+  CHECK(json["common_tensors"] == 1);
+  REQUIRE(json["tensors"].size() == 2);
+  CHECK(json["tensors"][0]["difference"] == "only in the second");
+  CHECK(run_trireme({"checkpoint", "diff", run.string(), more.string(), "--must-be-equal"})
+            .exit_code == 6);
+}
+
+TEST_CASE("checkpoint verify looks at values, and at signatures, when asked to") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 1).string();
+  CHECK(run_trireme({"checkpoint", "verify", run, "--deep"}).exit_code == 0);
+  CHECK(run_trireme({"checkpoint", "verify", run, "--deep", "--quick"}).exit_code == 2);
+  const auto key = folder.path() / "key";
+  std::ofstream(key) << "sixteen bytes and more";
+  ::chmod(key.c_str(), 0600);
+  const auto end = run_trireme({"checkpoint", "verify", run, "--key-file", key.string()});
+  CHECK(end.exit_code == 6);
+  CHECK(contains(end.out, "not signed"));
 }
 
 TEST_CASE("checkpoint commands say what they need when there is nothing") {

@@ -52,6 +52,22 @@ struct Half {
   Held copy;
 };
 
+/// A disk that takes no byte until it is told to go on.
+class StandingFileSystem : public checkpoint::FileSystem {
+ public:
+  ssize_t write(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset) override {
+    goes_on_.wait(false);
+    return FileSystem::write(descriptor, bytes, offset);
+  }
+  void go_on() {
+    goes_on_ = true;
+    goes_on_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> goes_on_{false};
+};
+
 checkpoint::SaveReport finish(BackgroundSave& save, comm::ProcessGroup& world) {
   for (;;) {
     if (const auto report = save.advance(world)) return *report;
@@ -88,6 +104,26 @@ TEST_CASE("what a thread writes is the state at the save's start, while the stat
     finish(save, world);
     half.set(3.0F);
   });
+  CHECK(newest(scratch.path()) == std::pair<std::int64_t, float>(1, 1.0F));
+}
+
+TEST_CASE("a disk that stands still holds up neither the copy nor what changes after it") {
+  const ScratchFolder scratch;
+  StandingFileSystem files;
+  std::atomic<int> went_on{0};
+  run_ranks(2, [&](comm::ProcessGroup& world) {
+    const Half half(world.rank());
+    half.set(1.0F);
+    BackgroundSave save(half.request(scratch.path(), 1), [&] { half.copy_slowly(); }, world,
+                        {.files = files});
+    save.await_copy();
+    half.set(2.0F);
+    if (save.is_busy()) ++went_on;
+    world.barrier();
+    if (world.rank() == 0) files.go_on();
+    finish(save, world);
+  });
+  CHECK(went_on == 2);
   CHECK(newest(scratch.path()) == std::pair<std::int64_t, float>(1, 1.0F));
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/checkpoint/retention.hpp"
 
 #include "unit/checkpoint/faulty_file_system.hpp"
-#include "unit/checkpoint/support.hpp"
+#include "unit/checkpoint/one_value.hpp"
 
 #include <catch2/catch.hpp>
 #include <fcntl.h>
@@ -12,46 +13,14 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <cstring>
+#include <fstream>
+
 using namespace trireme;
 using namespace trireme::tests;
 using At = FaultyFileSystem::At;
 
 namespace {
-
-const layout::Shape shape{600, 500};
-
-/// Two ranks save one tensor whose every element is `value`.
-void save_value(const std::filesystem::path& folder, std::int64_t step, float value,
-                checkpoint::FileSystem& files) {
-  run_ranks(2, [&](comm::ProcessGroup& world) {
-    const layout::Box halves[] = {{{0, 0}, {300, 500}}, {{300, 0}, {300, 500}}};
-    const auto contents = contents_of({{"w", shape, device::DType::f32, halves[0], 0},
-                                       {"w", shape, device::DType::f32, halves[1], 1}});
-    const Held half("w", shape, device::DType::f32, halves[world.rank()]);
-    std::fill_n(half.data.f32(), 300 * 500, value);
-    checkpoint::save({folder, step, 0, "test", {}, contents, {half.data}}, world, {1, files});
-  });
-}
-
-/// The one value that all elements of the newest loadable step have.
-struct Found {
-  std::int64_t step = 0;
-  float value = 0;
-};
-Found load_value(const std::filesystem::path& folder) {
-  Found found;
-  run_ranks(1, [&](comm::ProcessGroup& world) {
-    Held all("w", shape, device::DType::f32, layout::whole(shape));
-    const auto choose = [&](const checkpoint::Manifest&) { return std::vector{all.wanted()}; };
-    const auto report = checkpoint::load_newest(folder, choose, world);
-    REQUIRE(report.has_value());
-    found = {report->step, all.data.f32()[0]};
-    for (std::int64_t index = 0; index < 600 * 500; ++index) {
-      if (all.data.f32()[index] != found.value) FAIL("a mixture of two steps");
-    }
-  });
-  return found;
-}
 
 /// Runs `body` in a process of its own; its exit status, or 128 + the signal that ended it.
 int in_child(const std::function<int()>& body) {
@@ -74,17 +43,27 @@ int in_child(const std::function<int()>& body) {
 
 constexpr int killed = 128 + SIGKILL;
 
-std::size_t temporary_folders(const std::filesystem::path& folder) {
-  std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().filename().string().find(".tmp-") != std::string::npos) ++count;
-  }
-  return count;
+void save_second(const std::filesystem::path& folder, checkpoint::FileSystem& files) {
+  save_value(folder, 2, 2.0F, files);
+}
+void save_beside(const std::filesystem::path& folder, checkpoint::FileSystem& files) {
+  save_value_beside(folder, 2, 2.0F, files);
+}
+void save_and_tidy(const std::filesystem::path& folder, checkpoint::FileSystem& files) {
+  save_value(folder, 2, 2.0F, files);
+  checkpoint::collect_garbage(folder, std::chrono::seconds{0}, files);
+  checkpoint::prune(folder, {.keep_last = 1}, 2, files);
 }
 
 }  // namespace
 
 TEST_CASE("a save killed at any of its calls leaves the step before it, or its own, loadable") {
+  struct Work {
+    const char* name;
+    void (*act)(const std::filesystem::path&, checkpoint::FileSystem&);
+  };
+  const auto work = GENERATE(Work{"a save", save_second}, Work{"in the background", save_beside},
+                             Work{"a save and what follows it", save_and_tidy});
   const ScratchFolder scratch;
   save_value(scratch.path(), 1, 1.0F, checkpoint::FileSystem::system());
   bool committed = false;
@@ -93,10 +72,10 @@ TEST_CASE("a save killed at any of its calls leaves the step before it, or its o
     ++call;
     status = in_child([&] {
       FaultyFileSystem files(At::kill, call);
-      save_value(scratch.path(), 2, 2.0F, files);
+      work.act(scratch.path(), files);
       return 0;
     });
-    INFO("killed at call " << call);
+    INFO(work.name << ", killed at call " << call);
     REQUIRE((status == killed || status == 0));
     const auto found = load_value(scratch.path());
     CHECK(found.value == static_cast<float>(found.step));
@@ -109,6 +88,31 @@ TEST_CASE("a save killed at any of its calls leaves the step before it, or its o
   }
   CHECK(committed);
   CHECK(call > 30);
+}
+
+TEST_CASE("a recovery killed at any of its calls recovers the next time") {
+  const ScratchFolder scratch;
+  save_value(scratch.path(), 1, 1.0F, checkpoint::FileSystem::system());
+  const auto second = scratch.path() / "step-000000002";
+  save_value(scratch.path(), 2, 2.0F, checkpoint::FileSystem::system());
+  // Found damaged late, so that the recovery goes through both steps.
+  std::fstream shard(second / "shard-00001.h5", std::ios::binary | std::ios::in | std::ios::out);
+  shard.seekp((std::streamoff{1} << 20) + 1000);
+  shard.put('\x7F');
+  shard.close();
+  int call = 0;
+  for (int status = killed; status == killed;) {
+    ++call;
+    status = in_child([&] {
+      FaultyFileSystem files(At::kill, call);
+      checkpoint::collect_garbage(scratch.path(), std::chrono::seconds{0}, files);
+      return load_value(scratch.path(), files).step == 1 ? 0 : 1;
+    });
+    INFO("killed at call " << call);
+    REQUIRE((status == killed || status == 0));
+    CHECK(load_value(scratch.path()).value == 1.0F);
+  }
+  CHECK(call > 10);
 }
 
 TEST_CASE("a save that replaces a step, killed at any call, leaves the old one or the new one") {
@@ -140,20 +144,22 @@ TEST_CASE("a save that replaces a step, killed at any call, leaves the old one o
 TEST_CASE("a call that fails fails the save on every rank, loudly, and keeps the older step") {
   const ScratchFolder scratch;
   save_value(scratch.path(), 1, 1.0F, checkpoint::FileSystem::system());
+  const int number = GENERATE(EIO, ENOSPC, EDQUOT, EROFS, EACCES, EMFILE);
   FaultyFileSystem counter;
   save_value(scratch.path(), 2, 2.0F, counter);
   const auto calls = counter.log();
   std::filesystem::remove_all(scratch.path() / "step-000000002");
   for (int call = 1; call <= counter.calls(); ++call) {
-    FaultyFileSystem files(At::fail, call);
-    INFO("failing call " << call << " (" << calls[static_cast<std::size_t>(call) - 1] << ")");
+    FaultyFileSystem files(At::fail, call, number);
+    INFO("failing call " << call << " (" << calls[static_cast<std::size_t>(call) - 1] << ") by "
+                         << std::strerror(number));
     bool failed = false;
     try {
       save_value(scratch.path(), 2, 2.0F, files);
     } catch (const base::Error& error) {
       failed = true;
       CHECK(error.code() == base::ExitCode::checkpoint);
-      CHECK_THAT(error.what(), Catch::Contains("Input/output error"));
+      CHECK_THAT(error.what(), Catch::Contains(std::strerror(number)));
       CHECK_THAT(error.what(), Catch::Contains("older ones are untouched"));
     }
     CHECK_FALSE(files.synced_again());
@@ -178,6 +184,7 @@ TEST_CASE("a sync that fails is not tried again and leaves no half-written folde
 TEST_CASE("a full disk shows before any payload is written") {
   const ScratchFolder scratch;
   run_ranks(1, [&](comm::ProcessGroup& world) {
+    const layout::Shape shape{600, 500};
     Held all("w", shape, device::DType::f32, layout::whole(shape));
     auto files = FaultyFileSystem::first("allocate", ENOSPC);
     CHECK_THROWS_WITH(checkpoint::save(request_of(scratch.path(), 2, {&all}), world, {1, files}),

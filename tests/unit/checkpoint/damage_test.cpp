@@ -3,6 +3,7 @@
 #include "trireme/base/philox.hpp"
 
 #include "unit/checkpoint/faulty_file_system.hpp"
+#include "unit/checkpoint/one_value.hpp"
 #include "unit/checkpoint/toy_model.hpp"
 
 #include <catch2/catch.hpp>
@@ -154,6 +155,46 @@ TEST_CASE("cut, missing, longer and linked files are found by the quick look alr
   std::filesystem::remove(file);
   std::filesystem::create_directory(file);
   expect_bad();
+}
+
+TEST_CASE("files swapped between two steps are found in both") {
+  const std::string name = GENERATE("shard-00000.h5", "shard-00001.h5");
+  const ScratchFolder scratch;
+  auto& system = checkpoint::FileSystem::system();
+  for (const int step : {1, 2}) save_value(scratch.path(), step, static_cast<float>(step), system);
+  const auto first = scratch.path() / "step-000000001";
+  const auto second = scratch.path() / "step-000000002";
+  REQUIRE(system.exchange(first / name, second / name) == 0);
+  for (const auto& folder : {first, second}) {
+    const auto report = checkpoint::verify(folder, VerifyLevel::full);
+    REQUIRE(report.damages.size() == 1);
+    CHECK(report.damages[0].file == name);
+    CHECK_THAT(report.damages[0].text, Catch::Contains("a file of another step"));
+  }
+  CHECK_THROWS_WITH(load_value(scratch.path()),
+                    Catch::Contains("step-000000001") && Catch::Contains("step-000000002"));
+}
+
+TEST_CASE("a manifest in the folder of another step is refused, and so is a folder renamed") {
+  const ScratchFolder scratch;
+  auto& system = checkpoint::FileSystem::system();
+  for (const int step : {1, 2}) save_value(scratch.path(), step, static_cast<float>(step), system);
+  const auto second = scratch.path() / "step-000000002";
+  const auto expect_refused = [&](const std::filesystem::path& folder) {
+    const auto report = checkpoint::verify(folder, VerifyLevel::quick);
+    REQUIRE(report.damages.size() == 1);
+    CHECK_THAT(report.damages[0].text, Catch::Contains("its folder is named as step"));
+    CHECK(load_value(scratch.path()).value == 1.0F);
+  };
+  const auto renamed = scratch.path() / "step-000000003";
+  std::filesystem::rename(second, renamed);
+  expect_refused(renamed);
+  std::filesystem::rename(renamed, second);
+  CHECK(load_value(scratch.path()).value == 2.0F);
+  std::filesystem::copy_file(scratch.path() / "step-000000001" / "manifest.json",
+                             second / "manifest.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  expect_refused(second);
 }
 
 TEST_CASE("a run with a damaged newest step resumes from the step before it") {

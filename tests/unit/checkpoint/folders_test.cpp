@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unit/checkpoint/support.hpp"
+#include "unit/checkpoint/small_steps.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,23 +7,6 @@
 
 using namespace trireme;
 using namespace trireme::tests;
-
-namespace {
-
-void save_small(const std::filesystem::path& folder, std::int64_t step) {
-  run_ranks(1, [&](comm::ProcessGroup& world) {
-    const Held small("w", {10}, device::DType::f32, layout::whole({10}));
-    checkpoint::save(request_of(folder, step, {&small}), world);
-  });
-}
-
-std::vector<std::int64_t> steps_in(const std::filesystem::path& folder) {
-  std::vector<std::int64_t> steps;
-  for (const auto& step : checkpoint::list(folder)) steps.push_back(step.step);
-  return steps;
-}
-
-}  // namespace
 
 TEST_CASE("steps are listed newest first, and only folders that bear a step's one name") {
   const ScratchFolder scratch;
@@ -56,32 +39,6 @@ TEST_CASE("garbage is what has a temporary name and has not been touched for lon
   CHECK(removed[1].filename() == "step-000000010.replaced-abc");
   CHECK(std::filesystem::exists(scratch.path() / "other.tmp-abc"));
   CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{10, 7});
-}
-
-TEST_CASE("pruning keeps at least one good step, and damaged ones newer than those kept") {
-  const ScratchFolder scratch;
-  for (const std::int64_t step : {1, 2, 3, 4, 5}) save_small(scratch.path(), step);
-  std::filesystem::remove(scratch.path() / "step-000000005" / "manifest.json");
-  std::filesystem::remove(scratch.path() / "step-000000002" / "manifest.json");
-  CHECK(checkpoint::prune(scratch.path(), 2).size() == 2);
-  CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{5, 4, 3});
-  checkpoint::prune(scratch.path(), 0);
-  CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{5, 4});
-  std::filesystem::remove(scratch.path() / "step-000000004" / "manifest.json");
-  CHECK(checkpoint::prune(scratch.path(), 1).empty());
-}
-
-TEST_CASE("pruning never takes the step that was just saved or loaded") {
-  const ScratchFolder scratch;
-  // Step 900 looks well but could not be loaded: the run went back to 100.
-  for (const std::int64_t step : {99, 100, 900}) save_small(scratch.path(), step);
-  checkpoint::prune(scratch.path(), 1, 100);
-  CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{900, 100});
-  save_small(scratch.path(), 101);
-  checkpoint::prune(scratch.path(), 2, 101);
-  CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{900, 101, 100});
-  checkpoint::prune(scratch.path(), 1, 101);
-  CHECK(steps_in(scratch.path()) == std::vector<std::int64_t>{900, 101});
 }
 
 TEST_CASE("a step is found from its own folder, its run and the folder of steps") {

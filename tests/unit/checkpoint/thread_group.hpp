@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -27,6 +28,10 @@ class ThreadGroup : public comm::ProcessGroup {
     explicit Shared(int count) : parts(static_cast<std::size_t>(count)), meeting(count) {}
     std::vector<device::Tensor> parts;
     std::barrier<> meeting;
+    /// Messages under way, by sender, receiver and tag.
+    std::mutex mutex;
+    std::condition_variable sent;
+    std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> messages;
   };
 
   ThreadGroup(std::shared_ptr<Shared> shared, std::vector<base::Rank> ranks, int rank)
@@ -66,17 +71,59 @@ class ThreadGroup : public comm::ProcessGroup {
     return {};
   }
 
-  // Checkpoints use none of these.
+  comm::Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override {
+    publish(from);
+    const auto bytes = from.byte_count() / shared_->parts.size();
+    auto* out = static_cast<std::byte*>(to.raw());
+    for (const auto& part : shared_->parts) {
+      std::memcpy(
+          out, static_cast<const std::byte*>(part.raw()) + static_cast<std::size_t>(rank()) * bytes,
+          bytes);
+      out += bytes;
+    }
+    shared_->meeting.arrive_and_wait();
+    return {};
+  }
+  comm::Work start_send(const device::Tensor& x, int peer, int tag) override {
+    const auto* bytes = static_cast<const std::byte*>(x.raw());
+    const std::lock_guard lock(shared_->mutex);
+    shared_->messages[{rank(), peer, tag}].emplace_back(bytes, bytes + x.byte_count());
+    shared_->sent.notify_all();
+    return {};
+  }
+  comm::Work start_receive(const device::Tensor& x, int peer, int tag) override {
+    return comm::Work(std::make_unique<Receive>(shared_, std::tuple(peer, rank(), tag), x));
+  }
+
+  // Checkpoints do not use it.
   comm::Work start_reduce_scatter(const device::Tensor&, const device::Tensor&) override {
     return none();
   }
-  comm::Work start_all_to_all(const device::Tensor&, const device::Tensor&) override {
-    return none();
-  }
-  comm::Work start_send(const device::Tensor&, int, int) override { return none(); }
-  comm::Work start_receive(const device::Tensor&, int, int) override { return none(); }
 
  private:
+  class Receive : public comm::Work::Operation {
+   public:
+    Receive(std::shared_ptr<Shared> shared, std::tuple<int, int, int> what, const device::Tensor& x)
+        : shared_(std::move(shared)), what_(std::move(what)), x_(x) {}
+    void wait() override {
+      std::unique_lock lock(shared_->mutex);
+      auto& queue = shared_->messages[what_];
+      shared_->sent.wait(lock, [&queue] { return !queue.empty(); });
+      if (queue.front().size() != x_.byte_count()) std::terminate();
+      std::memcpy(x_.raw(), queue.front().data(), x_.byte_count());
+      queue.pop_front();
+      done_ = true;
+    }
+    bool poll() override { return done_; }
+    bool done() const override { return done_; }
+
+   private:
+    std::shared_ptr<Shared> shared_;
+    std::tuple<int, int, int> what_;
+    device::Tensor x_;
+    bool done_ = false;
+  };
+
   template <typename T, typename Op>
   void reduce(T* mine, std::int64_t count, const Op& op) {
     std::vector<T> total(static_cast<std::size_t>(count));

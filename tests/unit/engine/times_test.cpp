@@ -56,6 +56,7 @@ class CountedKernels final : public device::Kernels {
   double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
   double sum(const device::Tensor& x) override { return inner_->sum(x); }
   void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
+  void start_sum(const device::Tensor& x) override { inner_->start_sum(x); }
   std::vector<double> finish_sums() override { return inner_->finish_sums(); }
   void synchronize() override { inner_->synchronize(); }
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// trireme checkpoint list|tag|prune
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/retention.hpp"
+#include "trireme/checkpoint/state_names.hpp"
+#include "trireme/runtime/identity.hpp"
+#include "trireme/runtime/run_lock.hpp"
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/option_values.hpp"
+#include "apps/commands/checkpoint_paths.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+namespace trireme::apps {
+namespace {
+
+using base::ExitCode;
+using base::format;
+using base::Json;
+using checkpoint::StepFolder;
+using checkpoint::Tag;
+using checkpoint::VerifyLevel;
+
+/// Temporary folders younger than this may belong to a save that is under way.
+constexpr std::chrono::hours idle_before_garbage{1};
+
+constexpr const char* run_meaning = "Run folder, or its checkpoints folder";
+
+Json names_of(const std::vector<Tag>& tags, std::int64_t step) {
+  auto names = Json::array();
+  for (const auto& tag : tags) {
+    if (tag.step == step) names.push_back(tag.name);
+  }
+  return names;
+}
+
+Json facts_of(const checkpoint::Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : manifest.files) bytes += manifest.stored_bytes(file);
+  const auto loss = checkpoint::validation_loss(manifest);
+  return {{"tokens", manifest.tokens},
+          {"bytes", bytes},
+          {"payload_bytes", manifest.contents.payload_bytes()},
+          {"files", manifest.files.size()},
+          {"validation_loss", loss ? Json(*loss) : Json()},
+          {"tool_version", manifest.tool_version}};
+}
+
+/// What is known of a step, by the names of the line's members.
+Json line_of(const StepFolder& step, const std::vector<Tag>& tags) {
+  Json line{{"folder", step.path.string()},
+            {"step", step.step},
+            {"committed", true},
+            {"tier", "shared"},
+            {"tags", names_of(tags, step.step)}};
+  const auto report = checkpoint::verify(step.path, VerifyLevel::quick);
+  line["good"] = report.good();
+  const auto manifest = checkpoint::read_manifest(step.path);
+  if (manifest.ok()) line.update(facts_of(*manifest));
+  if (!report.good()) line["reason"] = report.damages.front().text;
+  return line;
+}
+
+Json line_of_uncommitted(const StepFolder& step) {
+  return {{"folder", step.path.string()},
+          {"step", step.step},
+          {"committed", false},
+          {"tier", "shared"},
+          {"tags", Json::array()},
+          {"good", false},
+          {"reason", "not committed: it is being written, or a save that was killed has left it"}};
+}
+
+std::string text_of(const Json& line) {
+  const auto name = std::filesystem::path(line["folder"].get<std::string>()).filename().string();
+  std::string tags;
+  for (const auto& tag : line["tags"]) tags += " " + tag.get<std::string>();
+  if (!line["good"].get<bool>()) {
+    return format("{}  not usable: {}{}\n", name, line["reason"].get<std::string>(),
+                  tags.empty() ? "" : " (tagged" + tags + ")");
+  }
+  const auto& loss = line["validation_loss"];
+  return format("{}  {:>12}  {:>4} files  {:>14} tokens  {:>10} {}\n", name,
+                base::bytes_text(line["bytes"].get<std::uint64_t>()),
+                line["files"].get<std::size_t>(), line["tokens"].get<std::uint64_t>(),
+                loss.is_null() ? "-" : base::fixed_text(loss.get<double>(), 4), tags);
+}
+
+Action prepare_list(CLI::App& app) {
+  struct Options {
+    std::string path;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("PATH", options->path, run_meaning)->required()->type_name("PATH");
+  app.add_flag("--json", options->json, "One JSON object a step");
+  return [options](Context& context) {
+    const auto checkpoints = checkpoints_of(options->path);
+    const auto tags = checkpoint::tags(checkpoints);
+    std::vector<Json> lines;
+    for (const auto& step : checkpoint::list_uncommitted(checkpoints)) {
+      lines.push_back(line_of_uncommitted(step));
+    }
+    for (const auto& step : checkpoint::list(checkpoints)) lines.push_back(line_of(step, tags));
+    for (const auto& line : lines) {
+      context.out.write(options->json ? line.dump() + "\n" : text_of(line));
+    }
+    return ExitCode::done;
+  };
+}
+
+Action prepare_tag(CLI::App& app) {
+  struct Options {
+    std::string path;
+    std::string name;
+    checkpoint::Retag retag = checkpoint::Retag::refuse;
+    bool removes = false;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("PATH", options->path, "Step folder, or run folder (its newest good step)")
+      ->required()
+      ->type_name("PATH");
+  app.add_option("NAME", options->name, "Tag: letters, digits and '._-'")
+      ->required()
+      ->type_name("NAME");
+  auto* move = app.add_flag_callback(
+      "--move", [options] { options->retag = checkpoint::Retag::move; },
+      "Takes the tag from the step that has it");
+  app.add_flag("--remove", options->removes, "Removes the tag, whatever step of the run has it")
+      ->excludes(move);
+  return [options](Context& context) {
+    if (options->removes) {
+      const std::filesystem::path path = options->path;
+      const bool is_step = std::filesystem::exists(path / "manifest.json");
+      const auto checkpoints =
+          is_step ? std::filesystem::canonical(path).parent_path() : checkpoints_of(path);
+      base::success_or_throw(checkpoint::remove_tag(checkpoints, options->name));
+      context.out.write(format("removed {}\n", (checkpoints / "tags" / options->name).string()));
+      return ExitCode::done;
+    }
+    auto step = base::value_or_throw(checkpoint::find_step(options->path));
+    // Other tags, "." and links are paths of a step, too.
+    step.path = std::filesystem::canonical(step.path);
+    base::success_or_throw(checkpoint::add_tag(step, options->name, options->retag));
+    context.out.write(format("{}\n", (step.path.parent_path() / "tags" / options->name).string()));
+    return ExitCode::done;
+  };
+}
+
+struct PruneOptions {
+  std::string path;
+  checkpoint::Retention retention;
+  bool only_shows = false;
+  bool json = false;
+};
+
+std::vector<std::filesystem::path> prune(const PruneOptions& options, Context& context) {
+  const auto checkpoints = checkpoints_of(options.path);
+  std::vector<std::filesystem::path> folders;
+  if (options.only_shows) {
+    for (const auto& step : checkpoint::steps_to_prune(checkpoints, options.retention)) {
+      folders.push_back(step.path);
+    }
+    return folders;
+  }
+  const auto job = base::value_or_throw(runtime::identify(context.environment)).job;
+  const auto lock = base::value_or_throw(runtime::RunLock::take(run_of(checkpoints), job));
+  folders = checkpoint::prune(checkpoints, options.retention);
+  const auto garbage = checkpoint::collect_garbage(checkpoints, idle_before_garbage);
+  folders.insert(folders.end(), garbage.begin(), garbage.end());
+  return folders;
+}
+
+Action prepare_prune(CLI::App& app) {
+  auto options = std::make_shared<PruneOptions>();
+  auto& retention = options->retention;
+  app.add_option("PATH", options->path, run_meaning)->required()->type_name("PATH");
+  app.add_option("--keep-last", retention.keep_last, "How many of the newest good steps stay")
+      ->type_name("N")
+      ->required()
+      ->check(in_range(1, 1 << 30).description(""));
+  app.add_option("--keep-every", retention.keep_every, "Multiples of so many steps stay, too")
+      ->type_name("STEPS")
+      ->check(zero_or_more());
+  app.add_option("--keep-best", retention.keep_best,
+                 "So many steps of the lowest validation loss stay, too")
+      ->type_name("N")
+      ->check(in_range(0, 1 << 30).description(""));
+  app.add_flag("--dry-run", options->only_shows,
+               "Shows what would be removed, and removes nothing");
+  app.add_flag("--json", options->json, "One JSON object a removed folder");
+  return [options](Context& context) {
+    const char* verb = options->only_shows ? "would remove" : "removed";
+    for (const auto& folder : prune(*options, context)) {
+      context.out.write(options->json ? Json{{"removed", folder.string()}}.dump() + "\n"
+                                      : format("{} {}\n", verb, folder.string()));
+    }
+    return ExitCode::done;
+  };
+}
+
+}  // namespace
+
+Command checkpoint_list_command() {
+  return {.name = "list",
+          .summary = "Lists the steps of a run, newest first",
+          .details =
+              "Size, files, tokens, validation loss (where the step was evaluated) and "
+              "tags. Saves that are not committed come first.",
+          .prepare = prepare_list};
+}
+
+Command checkpoint_tag_command() {
+  return {.name = "tag",
+          .summary = "Gives a step a name, and keeps it from being removed",
+          .details =
+              "The tag is a link in the run's checkpoints/tags, which every command takes "
+              "as the step's path. Training that removes old steps leaves tagged ones.\n"
+              "Example: trireme checkpoint tag runs/a/checkpoints/step-000001200 "
+              "before-new-data",
+          .prepare = prepare_tag};
+}
+
+Command checkpoint_prune_command() {
+  return {.name = "prune",
+          .summary = "Removes all but the newest good steps of a run",
+          .details =
+              "At least one good step always stays, and so do tagged ones. Folders that "
+              "saves left half-written are removed too once nobody has touched them for an "
+              "hour.",
+          .prepare = prepare_prune};
+}
+
+}  // namespace trireme::apps

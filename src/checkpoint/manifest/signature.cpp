@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/checkpoint/signature.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+
+#include "checkpoint/checksum.hpp"
+#include "checkpoint/manifest/check.hpp"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace trireme::checkpoint {
+namespace {
+
+constexpr std::string_view member_begin = ",\n\"hmac_sha256\":\"";
+constexpr std::string_view member_end = "\"";
+constexpr std::size_t digits = 64;
+constexpr std::size_t member_bytes = member_begin.size() + digits + member_end.size();
+constexpr std::size_t min_key_bytes = 16;
+constexpr std::size_t max_key_bytes = 4096;
+
+base::Failure failure(std::string text) {
+  return {base::ExitCode::checkpoint, std::move(text)};
+}
+
+}  // namespace
+
+base::Result<std::string> read_key_file(const std::filesystem::path& path) {
+  const auto file = base::open_file(path, O_RDONLY, 0, base::ExitCode::checkpoint);
+  if (!file) return file.failure();
+  struct stat facts {};
+  if (::fstat(file->get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid() ||
+      (facts.st_mode & 077U) != 0) {
+    return failure(
+        base::format("key file '{}' may be read by others, or is not this user's own "
+                     "regular file (its key would be no secret); chmod 600 it",
+                     path.string()));
+  }
+  const auto bytes = static_cast<std::uint64_t>(facts.st_size);
+  if (bytes < min_key_bytes || bytes > max_key_bytes) {
+    return failure(
+        base::format("key file '{}' has {} bytes instead of {} to {}; make one: head -c "
+                     "32 /dev/urandom > '{}'",
+                     path.string(), bytes, min_key_bytes, max_key_bytes, path.string()));
+  }
+  std::string key(bytes, '\0');
+  base::read_at(*file, std::as_writable_bytes(std::span(key.data(), key.size())), 0, path);
+  if (key.back() == '\n') key.pop_back();
+  return key;
+}
+
+std::string signature_member(std::string_view content, std::string_view key) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  const auto* const text = reinterpret_cast<const unsigned char*>(content.data());
+  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), text, content.size(),
+           digest.data(), &length) == nullptr) {
+    throw base::Error(base::ExitCode::internal, "OpenSSL cannot compute HMAC-SHA-256");
+  }
+  std::string member(member_begin);
+  for (unsigned int at = 0; at < length; ++at) member += base::format("{:02x}", digest[at]);
+  return member.append(member_end);
+}
+
+base::Status check_signature(std::string_view text, std::string_view source, std::string_view key) {
+  const auto without_digest = text.substr(0, text.size() - std::min(text.size(), digest_bytes));
+  if (without_digest.size() >= member_bytes) {
+    const auto content = without_digest.substr(0, without_digest.size() - member_bytes);
+    const auto found = without_digest.substr(content.size());
+    if (found.starts_with(member_begin)) {
+      const auto expected = signature_member(content, key);
+      if (CRYPTO_memcmp(expected.data(), found.data(), member_bytes) == 0) return {};
+      return failure(
+          base::format("{}: signed with another key, or changed since (the checkpoint is "
+                       "not trusted); use another step, or the key it was saved with",
+                       source));
+    }
+  }
+  return failure(
+      base::format("{}: not signed, and checkpoint.key_file demands it (anybody could "
+                   "have written this checkpoint); use another step, or load it without "
+                   "a key",
+                   source));
+}
+
+}  // namespace trireme::checkpoint

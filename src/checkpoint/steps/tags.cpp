@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/format.hpp"
+#include "trireme/base/random_id.hpp"
+#include "trireme/base/suggest.hpp"
+#include "trireme/checkpoint/retention.hpp"
+
+#include "checkpoint/folder_names.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <system_error>
+
+namespace trireme::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t max_tag_length = 64;
+
+fs::path tags_folder(const fs::path& checkpoints) {
+  return checkpoints / "tags";
+}
+
+bool is_tag(std::string_view name) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0; };
+  return !name.empty() && name.size() <= max_tag_length && is_plain(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_plain(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+base::Failure failure(std::string text) {
+  return {base::ExitCode::checkpoint, std::move(text)};
+}
+
+base::Failure cannot(std::string_view doing, const fs::path& path, const std::error_code& error) {
+  return failure(base::format("cannot {} '{}': {}", doing, path.string(), error.message()));
+}
+
+/// Step that a link names; none if it names something else.
+std::optional<std::int64_t> step_of(const fs::path& link) {
+  std::error_code error;
+  const auto target = fs::read_symlink(link, error);
+  if (error || target.parent_path() != "..") return std::nullopt;
+  const auto name = parse_folder_name(target.filename().string());
+  if (!name || name->kind != FolderKind::committed) return std::nullopt;
+  return name->step;
+}
+
+}  // namespace
+
+std::vector<Tag> tags(const fs::path& checkpoints) {
+  std::vector<Tag> found;
+  std::error_code error;
+  for (fs::directory_iterator at(tags_folder(checkpoints), error), end; !error && at != end;
+       at.increment(error)) {
+    const auto name = at->path().filename().string();
+    if (const auto step = step_of(at->path()); step && is_tag(name)) found.push_back({name, *step});
+  }
+  std::sort(found.begin(), found.end(), [](const Tag& a, const Tag& b) { return a.name < b.name; });
+  return found;
+}
+
+base::Status add_tag(const StepFolder& step, std::string_view name, Retag retag) {
+  if (!is_tag(name)) {
+    return base::Failure{base::ExitCode::usage,
+                         base::format("'{}' is no tag; use up to {} letters, digits and '._-', and "
+                                      "begin with a letter or digit",
+                                      name, max_tag_length)};
+  }
+  const auto folder = tags_folder(step.path.parent_path());
+  const auto link = folder / name;
+  std::error_code error;
+  if (retag == Retag::refuse && fs::exists(fs::symlink_status(link, error))) {
+    const auto other = step_of(link);
+    if (other == step.step) return {};
+    return failure(base::format("'{}' is taken{}; use another name, or --move", link.string(),
+                                other ? base::format(" by step {}", *other) : ""));
+  }
+  fs::create_directories(folder, error);
+  if (error) return cannot("make folder", folder, error);
+  const auto fresh = folder / base::format(".{}", base::random_id());
+  fs::create_directory_symlink(fs::path("..") / step.path.filename(), fresh, error);
+  if (error) return cannot("make link", fresh, error);
+  fs::rename(fresh, link, error);
+  if (error) {
+    std::error_code ignored;
+    fs::remove(fresh, ignored);
+    return cannot("name", link, error);
+  }
+  // A training run that removes old steps looks for tags after it has renamed a step.
+  if (fs::exists(link / "manifest.json", error)) return {};
+  fs::remove(link, error);
+  return failure(base::format("'{}' was removed meanwhile; tag another step", step.path.string()));
+}
+
+base::Status remove_tag(const fs::path& checkpoints, std::string_view name) {
+  const auto link = tags_folder(checkpoints) / name;
+  std::error_code error;
+  if (!is_tag(name) || !step_of(link)) {
+    std::vector<std::string> names;
+    for (const auto& tag : tags(checkpoints)) names.push_back(tag.name);
+    return failure(base::format("there is no tag '{}' in '{}'{}", name,
+                                tags_folder(checkpoints).string(),
+                                base::did_you_mean(std::string(name), names)));
+  }
+  fs::remove(link, error);
+  if (error) return cannot("remove", link, error);
+  return {};
+}
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that is killed over and over, one rank or all at once, at any moment of start-up, step and
+save, and starts again each time in another layout: it consumes every sample once, and its state at
+the end is that of a run that nothing has disturbed.
+
+usage: kill_loop_test.py --mpirun SCRIPT --trireme FILE --config FILE [--kills N] [--steps N]
+                         [--seed N]
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import time
+
+from fault_test import Checks
+from run_directory_test import Place
+
+GLOBAL_BATCH = 12
+# All of them add in the same order, so that they must give the same bits: two data-parallel ranks.
+LAYOUTS = [(2, {"parallel__zero_level": 0}), (2, {"parallel__zero_level": 1}),
+           (4, {"parallel__zero_level": 0, "parallel__pipeline": 2}),
+           (4, {"parallel__zero_level": 1, "parallel__pipeline": 2})]
+
+
+def newest_step(run):
+    """The newest committed step; 0 without any."""
+    return max((int(path.name[5:]) for path in (run / "checkpoints").glob("step-*")
+                if path.name[5:].isdigit()), default=0)
+
+
+def last_line_step(run):
+    file = run / "metrics.jsonl"
+    lines = file.read_text().split("\n")[:-1] if file.exists() else []
+    return next((json.loads(line)["step"] for line in reversed(lines)
+                 if '"kind":"train"' in line), 0)
+
+
+def strike(place, run, launcher, dice):
+    """Kills one rank or all at a moment of this start; False if it has ended before."""
+    moment = dice.choice(["start", "step", "step", "step", "save", "save"])
+    goal = last_line_step(run) + dice.randint(1, 3)
+    begin = time.monotonic()
+    delay = dice.uniform(0, 0.6)
+    while launcher.poll() is None:
+        if moment == "start" and time.monotonic() - begin > delay:
+            break
+        if moment == "step" and last_line_step(run) >= goal:
+            time.sleep(dice.uniform(0, 0.02))
+            break
+        if moment == "save" and last_line_step(run) >= goal - 1 and any(
+                (run / "checkpoints").glob("*.tmp-*")):
+            time.sleep(dice.uniform(0, 0.01))
+            break
+        time.sleep(0.002)
+    ranks = place.processes(run.name)
+    victims = ranks if dice.random() < 0.3 else dice.sample(ranks, min(1, len(ranks)))
+    killed = False
+    for process in victims:
+        try:
+            os.kill(process, signal.SIGKILL)
+            killed = True
+        except ProcessLookupError:
+            pass
+    return killed and launcher.wait(timeout=60) != 0
+
+
+def check_ledger(check, place, steps):
+    """Each sample once, in the lineage that led to the last step."""
+    consumed = {}
+    for line in place.lines("killed", "train"):
+        consumed[line["step"]] = line["first_sample"]
+    wanted = {step: (step - 1) * GLOBAL_BATCH for step in range(1, steps + 1)}
+    check(consumed == wanted, f"samples: {set(consumed.items()) ^ set(wanted.items())}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ["--mpirun", "--trireme", "--config"]:
+        parser.add_argument(name, required=True)
+    parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=20261123)
+    arguments = parser.parse_args()
+    check = Checks()
+    dice = random.Random(arguments.seed)
+    with tempfile.TemporaryDirectory(prefix="trireme-kill-loop-") as name:
+        place = Place(arguments, pathlib.Path(name), check)
+        settings = {"train__steps": arguments.steps, "train__global_batch": GLOBAL_BATCH,
+                    "checkpoint__every_steps": 1, "checkpoint__keep_last": 2}
+        place.train("whole", 2, train__steps=arguments.steps, train__global_batch=GLOBAL_BATCH)
+        run = pathlib.Path(name) / "killed"
+        kills, starts = 0, 0
+        while kills < arguments.kills and newest_step(run) < arguments.steps:
+            starts += 1
+            before, loads_before = newest_step(run), len(place.lines("killed", "load"))
+            ranks, layout = dice.choice(LAYOUTS)
+            # A thread that writes beside training gets little of a busy machine.
+            asynchronous = "true" if dice.random() < 0.3 else "false"
+            launcher = place.start("killed", ranks, **settings, **layout,
+                                   checkpoint__asynchronous=asynchronous)
+            if strike(place, run, launcher, dice):
+                kills += 1
+            said = launcher.communicate(timeout=60)[0]
+            loads = [line["step"] for line in place.lines("killed", "load")[loads_before:]]
+            check(all(step == before for step in loads),
+                  f"start {starts} has loaded {loads}, and {before} was the newest: {said}")
+        check(kills >= arguments.kills, f"{kills} kills in {arguments.steps} steps only")
+        place.train("killed", 2, **settings)
+        said = place.trireme("checkpoint", "diff", place.folder / "whole", run, "--must-be-equal")
+        check("are the same, bit by bit" in said, f"the final states: {said}")
+        check_ledger(check, place, arguments.steps)
+        print(f"{kills} kills in {starts} starts of {arguments.steps} steps")
+    return 1 if check.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
