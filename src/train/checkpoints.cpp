@@ -116,9 +116,9 @@ checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engi
 checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
                             comm::ProcessGroup& world) {
   auto request = save_request(saved, engine);
-  device::HostMirror snapshot(engine.device());
-  for (const auto& shard : engine.saved_shards()) request.shards.push_back(snapshot.of(shard));
-  snapshot.fetch();
+  request.shards = engine.saved_shards();
+  auto& device = engine.device();
+  if (!device.is_host()) request.device = &device;
   return checkpoint::save(request, world, {.before_commit = saved.before_commit});
 }
 

@@ -5,9 +5,11 @@
 #include "trireme/checkpoint/contents.hpp"
 #include "trireme/checkpoint/file_system.hpp"
 #include "trireme/comm/process_group.hpp"
+#include "trireme/device/device.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -15,6 +17,9 @@
 #include <vector>
 
 namespace trireme::checkpoint {
+
+/// Host memory of a save from a device.
+inline constexpr std::size_t save_staging_bytes = std::size_t{32} << 20;
 
 struct SaveRequest {
   /// RUN/checkpoints; made when missing. One file system for all ranks.
@@ -28,8 +33,11 @@ struct SaveRequest {
   /// The same on every rank; files are numbered by rank.
   Contents contents;
   /// Values of this rank's shard of each bucket that has its file, in the order of the
-  /// buckets: contiguous, on the host.
+  /// buckets: contiguous.
   std::vector<device::Tensor> shards;
+  /// Where they lie; null: in host memory. From a device they come by save_staging_bytes of its
+  /// host memory, on the thread that calls save(): not for saves in the background.
+  device::Device* device = nullptr;
   /// Signs the manifest (signature.hpp) unless it is empty; only rank 0's is used.
   std::string key = {};
 };

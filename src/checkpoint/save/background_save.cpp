@@ -45,6 +45,7 @@ BackgroundSave::BackgroundSave(SaveRequest request, std::function<void()> copy,
                                comm::ProcessGroup& world, const SaveOptions& options)
     : state_(std::make_unique<State>(std::move(request), world, options)) {
   auto& state = *state_;
+  TRIREME_EXPECT(state.run.is_of_host(), "a thread saves from host memory");
   state.work = std::async(std::launch::async, [&state, act = std::move(copy)] {
     auto copied = comm::status_of([&] {
       if (act) act();

@@ -208,7 +208,7 @@ void SaveRun::agree_or_remove_folder(const base::Status& status, comm::ProcessGr
 }
 
 void SaveRun::write_file() {
-  mine_ = write_shard(options_, temporary_, request_.contents, rank_, request_.shards);
+  mine_ = write_shard(options_, temporary_, request_, rank_);
 }
 
 void SaveRun::gather(const base::Status& written, comm::ProcessGroup& world) {

@@ -20,6 +20,8 @@ class SaveRun {
   /// that is not committed yet.
   SaveRun(SaveRequest request, comm::ProcessGroup& world, const SaveOptions& options);
 
+  /// Its shards lie in host memory, where any thread reads them.
+  bool is_of_host() const { return request_.device == nullptr; }
   /// Writes this rank's file. Throws Error (checkpoint).
   void write_file();
   /// Collective over the group. Host-blocking: yes. Takes `written`, what became of write_file(),

@@ -11,9 +11,11 @@
 #include "checkpoint/parallel.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <new>
 #include <utility>
@@ -60,24 +62,54 @@ class PayloadWriter {
  public:
   /// `parts` ascend by byte.
   PayloadWriter(OutputFile& file, std::uint64_t bytes, std::vector<Part> parts)
-      : file_(file), bytes_(bytes), parts_(std::move(parts)) {}
+      : file_(file),
+        bytes_(bytes),
+        parts_(std::move(parts)),
+        checksums_((bytes + block_bytes - 1) / block_bytes, 0) {}
 
   std::vector<std::uint32_t> write(int threads, const std::atomic<bool>* cancelled) {
-    checksums_.assign((bytes_ + block_bytes - 1) / block_bytes, 0);
-    const auto groups = (bytes_ + group_bytes - 1) / group_bytes;
-    parallel_for(groups, threads, [&](std::size_t group) {
+    parallel_for(groups(), threads, [&](std::size_t group) {
       if (cancelled != nullptr && *cancelled) {
         throw base::Error(base::ExitCode::checkpoint, "the save was given up");
       }
-      const auto begin = group * group_bytes;
-      write_group(begin, std::min(begin + group_bytes, bytes_));
+      const auto [begin, end] = bytes_of(group);
+      write_group(values_of(begin, end), begin);
     });
     return checksums_;
   }
 
+  /// The same with parts that lie on a device: a group is copied while the one before is written.
+  std::vector<std::uint32_t> write_from(device::Device& device) {
+    static_assert(save_staging_bytes == 2 * group_bytes);
+    const auto staging = device.staging(device::Purpose::optimizer, save_staging_bytes);
+    const auto memory = bytes_in(staging.whole());
+    std::array<std::future<void>, 2> writing;
+    for (std::size_t group = 0; group < groups(); ++group) {
+      auto& slot = writing[group % 2];
+      if (slot.valid()) slot.get();
+      const auto [begin, end] = bytes_of(group);
+      const auto values = memory.subspan(group % 2 * group_bytes, end - begin);
+      fetch(device, begin, end, values);
+      slot =
+          std::async(std::launch::async, [this, values, at = begin] { write_group(values, at); });
+    }
+    for (auto& slot : writing) {
+      if (slot.valid()) slot.get();
+    }
+    return checksums_;
+  }
+
  private:
-  void write_group(std::uint64_t begin, std::uint64_t end) {
-    const auto values = values_of(begin, end);
+  std::size_t groups() const { return (bytes_ + group_bytes - 1) / group_bytes; }
+  std::pair<std::uint64_t, std::uint64_t> bytes_of(std::size_t group) const {
+    return {group * group_bytes, std::min((group + 1) * group_bytes, bytes_)};
+  }
+  static std::span<std::byte> bytes_in(const device::Tensor& memory) {
+    return {static_cast<std::byte*>(memory.raw()), memory.byte_count()};
+  }
+
+  void write_group(std::span<const std::byte> values, std::uint64_t begin) {
+    const auto end = begin + values.size();
     for (auto at = begin; at < end; at += block_bytes) {
       const auto block = values.subspan(at - begin, std::min(block_bytes, end - at));
       checksums_[at / block_bytes] = crc32c(block);
@@ -88,8 +120,7 @@ class PayloadWriter {
 
   /// File bytes [begin, end): where they are, if one part has them, else put together.
   std::span<const std::byte> values_of(std::uint64_t begin, std::uint64_t end) {
-    auto part = std::partition_point(parts_.begin(), parts_.end(),
-                                     [begin](const Part& each) { return each.end() <= begin; });
+    const auto part = first_meeting(begin);
     if (part != parts_.end() && part->byte <= begin && end <= part->end()) {
       const auto values = part->values.subspan(begin - part->byte, end - begin);
       const auto address = reinterpret_cast<std::uintptr_t>(values.data());
@@ -97,14 +128,39 @@ class PayloadWriter {
     }
     thread_local GroupBuffer memory;
     const auto buffer = memory.first(end - begin);
+    gather(begin, end, buffer, [](std::span<const std::byte> from, std::byte* to) {
+      std::memcpy(to, from.data(), from.size());
+    });
+    return buffer;
+  }
+
+  /// The same of parts on a device, put together in `memory`.
+  void fetch(device::Device& device, std::uint64_t begin, std::uint64_t end,
+             std::span<std::byte> memory) {
+    gather(begin, end, memory, [&device](std::span<const std::byte> from, std::byte* to) {
+      // Any type of one byte.
+      const auto bytes = static_cast<std::int64_t>(from.size());
+      device.copy_out({const_cast<std::byte*>(from.data()), device::DType::e4m3, {bytes}}, to);
+    });
+    device.synchronize();
+  }
+
+  template <typename Copy>
+  void gather(std::uint64_t begin, std::uint64_t end, std::span<std::byte> memory,
+              const Copy& copy) {
+    auto part = first_meeting(begin);
     // HDF5's own bytes are read back so that the checksum covers them.
-    if (!covered(part, begin, end)) file_.read(buffer, begin);
+    if (!covered(part, begin, end)) file_.read(memory, begin);
     for (; part != parts_.end() && part->byte < end; ++part) {
       const auto from = std::max(begin, part->byte);
       const auto to = std::min(end, part->end());
-      std::memcpy(&buffer[from - begin], &part->values[from - part->byte], to - from);
+      copy(part->values.subspan(from - part->byte, to - from), &memory[from - begin]);
     }
-    return buffer;
+  }
+
+  std::vector<Part>::const_iterator first_meeting(std::uint64_t begin) const {
+    return std::partition_point(parts_.begin(), parts_.end(),
+                                [begin](const Part& each) { return each.end() <= begin; });
   }
 
   /// True if parts from this one on hold every byte of the range.
@@ -180,21 +236,22 @@ std::string shard_name(std::size_t rank) {
 }
 
 StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
-                       const Contents& contents, std::size_t rank,
-                       std::span<const device::Tensor> shards) {
+                       const SaveRequest& request, std::size_t rank) {
   auto& files = options.files;
-  auto parts = parts_of(contents, rank, shards);
+  auto parts = parts_of(request.contents, rank, request.shards);
   const auto path = folder / shard_name(rank);
   if (files.before_hdf5(path) != 0) throw_storage_error("write the structure of", path, errno);
-  hdf5::create_shard(path, contents, rank);
+  hdf5::create_shard(path, request.contents, rank);
   OutputFile file(files, path, OutputFile::Kind::existing);
   const auto bytes = file.size();
   const auto blocks = (bytes + block_bytes - 1) / block_bytes;
   file.allocate(bytes + blocks * Manifest::checksum_bytes);
   file.write_directly();
   PayloadWriter payload(file, bytes, std::move(parts));
-  return finish(file, path.filename().string(), bytes,
-                payload.write(options.threads, options.cancelled));
+  const auto checksums = request.device != nullptr
+                             ? payload.write_from(*request.device)
+                             : payload.write(options.threads, options.cancelled);
+  return finish(file, path.filename().string(), bytes, checksums);
 }
 
 bool has_master(const Contents& contents) {

@@ -3,10 +3,8 @@
 
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/checkpoint/save.hpp"
-#include "trireme/device/tensor.hpp"
 
 #include <filesystem>
-#include <span>
 
 namespace trireme::checkpoint {
 
@@ -14,11 +12,9 @@ namespace trireme::checkpoint {
 std::string shard_name(std::size_t rank);
 
 /// Writes and syncs the file of a rank: structure by HDF5, payload beside it, and behind both the
-/// checksums of every byte before. `shards`: contiguous values of each bucket that has the file,
-/// in the order of the buckets. Throws Error (checkpoint).
+/// checksums of every byte before. Throws Error (checkpoint).
 StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
-                       const Contents& contents, std::size_t rank,
-                       std::span<const device::Tensor> shards);
+                       const SaveRequest& request, std::size_t rank);
 
 /// True if master.h5 can show these contents: the virtual datasets of large runs would have
 /// hundreds of thousands of sources, and their writing would hold up the save.

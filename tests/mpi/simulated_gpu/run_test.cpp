@@ -85,6 +85,8 @@ Layouts layouts() {
   }
 }
 
+constexpr std::int64_t first_steps = 4;
+
 config::Config config_for(const SharedFolder& folder, const fs::path& run, Layout layout,
                           std::int64_t steps) {
   const auto tokens = (folder / "tokens").string();
@@ -109,6 +111,8 @@ config::Config config_for(const SharedFolder& folder, const fs::path& run, Layou
       "optimizer.learning_rate=0.003",
       "optimizer.clip_norm=0.5",
       "checkpoint.every_steps=2",
+      // Both ways of saving, the first of them while training waits.
+      base::format("checkpoint.asynchronous={}", steps > first_steps),
       "numerics.threads=1",
       "numerics.precision=bf16",
       "numerics.peak_flops=1e12",
@@ -154,7 +158,7 @@ double whole_life(const SharedFolder& folder, const std::string& name, const Mak
   {
     still_going(name + " begins");
     auto session = session_on(make(), first);
-    const auto config = config_for(folder, run, first, 4);
+    const auto config = config_for(folder, run, first, first_steps);
     CHECK(train::Trainer(config, session).run() == base::ExitCode::done);
   }
   still_going(name + " goes on");

@@ -76,6 +76,28 @@ TEST_CASE("ranks that would save other contents save nothing, and are told so") 
   CHECK(std::filesystem::is_empty(scratch.path()));
 }
 
+TEST_CASE("what comes from a device piece by piece is saved bit for bit") {
+  const ScratchFolder scratch;
+  run_ranks(1, [&](comm::ProcessGroup& world) {
+    // Three pieces, the last of them short, with another type and gaps between the two.
+    const layout::Shape large{10'000, 1'001};
+    Held wide("wide", large, device::DType::f32, layout::whole(large));
+    Held narrow("narrow", {12'345}, device::DType::bf16, layout::whole({12'345}));
+    wide.fill();
+    narrow.fill();
+    auto request = request_of(scratch.path(), 1, {&wide, &narrow});
+    request.device = &device::host_device();
+    const auto saved = checkpoint::save(request, world);
+    CHECK(saved.payload_bytes > checkpoint::save_staging_bytes);
+    CHECK(checkpoint::verify(saved.folder, checkpoint::VerifyLevel::full).good());
+    std::fill(wide.memory.begin(), wide.memory.end(), std::byte{});
+    std::fill(narrow.memory.begin(), narrow.memory.end(), std::byte{});
+    checkpoint::load(saved.folder, std::vector{wide.wanted(), narrow.wanted()}, world);
+    CHECK(wide.wrong_elements() == 0);
+    CHECK(narrow.wrong_elements() == 0);
+  });
+}
+
 TEST_CASE("a file system that refuses direct writes takes a checkpoint") {
   const ScratchFolder scratch;
   run_ranks(1, [&](comm::ProcessGroup& world) {
