@@ -145,8 +145,11 @@ void Exchange::read_segment(const Segment& segment, std::byte* memory) {
 }
 
 Exchange::Chunk Exchange::read_chunk(std::uint64_t round) {
-  Chunk chunk{chunk_of(world_.rank(), round), {}};
-  chunk.memory.resize((chunk.blocks.end - chunk.blocks.begin) * manifest_.block_bytes);
+  const auto blocks = chunk_of(world_.rank(), round);
+  auto& memory = memories_[round % 2];
+  memory.resize(
+      std::max(memory.size(), (blocks.end - blocks.begin) * std::size_t{manifest_.block_bytes}));
+  Chunk chunk{blocks, memory.data()};
   if (failure_) return chunk;
   try {
     for (const auto& segment : segments_of(chunk.blocks)) {
@@ -158,11 +161,11 @@ Exchange::Chunk Exchange::read_chunk(std::uint64_t round) {
   return chunk;
 }
 
-std::byte* Exchange::memory_of(Chunk& chunk, const Segment& segment) const {
-  return chunk.memory.data() + (segment.first_block - chunk.blocks.begin) * manifest_.block_bytes;
+std::byte* Exchange::memory_of(const Chunk& chunk, const Segment& segment) const {
+  return chunk.memory + (segment.first_block - chunk.blocks.begin) * manifest_.block_bytes;
 }
 
-std::vector<std::byte> Exchange::values_for(const Audience& audience, Chunk& chunk) const {
+std::vector<std::byte> Exchange::values_for(const Audience& audience, const Chunk& chunk) const {
   std::vector<std::byte> values;
   for (const auto& segment : segments_of(chunk.blocks)) {
     const auto* memory = memory_of(chunk, segment);
@@ -177,7 +180,7 @@ std::vector<std::byte> Exchange::values_for(const Audience& audience, Chunk& chu
   return values;
 }
 
-void Exchange::send(Chunk& chunk, std::vector<Outgoing>& outgoing) {
+void Exchange::send(const Chunk& chunk, std::vector<Outgoing>& outgoing) {
   for (const auto& audience : audiences_) {
     auto values = values_for(audience, chunk);
     if (values.empty()) continue;
@@ -188,7 +191,7 @@ void Exchange::send(Chunk& chunk, std::vector<Outgoing>& outgoing) {
   }
 }
 
-void Exchange::deliver_own(Chunk& chunk) const {
+void Exchange::deliver_own(const Chunk& chunk) const {
   for (const auto& segment : segments_of(chunk.blocks)) {
     const std::span values(memory_of(chunk, segment), segment.end - segment.begin);
     each_transfer_within(
@@ -257,7 +260,7 @@ void Exchange::run() {
   std::future<Chunk> next;
   if (count > 0) next = start_reading(0);
   for (std::uint64_t round = 0; round < count; ++round) {
-    auto chunk = next.get();
+    const auto chunk = next.get();
     if (round + 1 < count) next = start_reading(round + 1);
     std::vector<Outgoing> outgoing;
     send(chunk, outgoing);

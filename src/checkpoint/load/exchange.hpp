@@ -6,6 +6,7 @@
 
 #include "checkpoint/load/plan.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -55,7 +56,7 @@ class Exchange {
   /// Values of blocks of this rank's share.
   struct Chunk {
     Blocks blocks;
-    std::vector<std::byte> memory;
+    std::byte* memory = nullptr;
   };
 
   /// Message to all ranks of an audience.
@@ -78,11 +79,11 @@ class Exchange {
   void read_segment(const Segment& segment, std::byte* memory);
   std::vector<std::uint64_t> wanted_blocks(const Segment& segment) const;
   /// Values of a segment of the chunk, one after the other as in the file.
-  std::byte* memory_of(Chunk& chunk, const Segment& segment) const;
+  std::byte* memory_of(const Chunk& chunk, const Segment& segment) const;
 
-  std::vector<std::byte> values_for(const Audience& audience, Chunk& chunk) const;
-  void send(Chunk& chunk, std::vector<Outgoing>& outgoing);
-  void deliver_own(Chunk& chunk) const;
+  std::vector<std::byte> values_for(const Audience& audience, const Chunk& chunk) const;
+  void send(const Chunk& chunk, std::vector<Outgoing>& outgoing);
+  void deliver_own(const Chunk& chunk) const;
   std::uint64_t bytes_from(int peer, std::uint64_t round) const;
   void deliver_from(int peer, std::uint64_t round, const std::byte* values) const;
   void receive(std::uint64_t round);
@@ -99,6 +100,8 @@ class Exchange {
   /// First block of each rank's share, and one past the last.
   std::vector<std::uint64_t> first_of_share_;
   std::vector<Audience> audiences_;
+  /// Of a chunk that is read, and of the one before it, which is delivered.
+  std::array<std::vector<std::byte>, 2> memories_;
   std::uint64_t read_bytes_ = 0;
   std::exception_ptr failure_;
 };
