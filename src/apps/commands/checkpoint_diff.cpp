@@ -71,7 +71,8 @@ std::string text_of(const Comparison& comparison) {
   if (comparison.tensors.empty()) {
     return text + format("all {} tensors are the same, bit by bit\n", comparison.common);
   }
-  return text + format("{} tensors differ\n", comparison.tensors.size());
+  return text + format("{} tensors differ, of {} that both have\n", comparison.tensors.size(),
+                       comparison.common);
 }
 
 Action prepare_diff(CLI::App& app) {

@@ -37,7 +37,13 @@ base::Failure failure(std::string text) {
 
 base::Result<std::string> read_key_file(const std::filesystem::path& path) {
   const auto file = base::open_file(path, O_RDONLY, 0, base::ExitCode::checkpoint);
-  if (!file) return file.failure();
+  if (!file) {
+    return failure(
+        base::format("the key of checkpoints cannot be read: {} (nothing can be signed "
+                     "without it); make one: head -c 32 /dev/urandom > FILE; chmod 600 "
+                     "FILE",
+                     file.failure().text));
+  }
   struct stat facts {};
   if (::fstat(file->get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid() ||
       (facts.st_mode & 077U) != 0) {

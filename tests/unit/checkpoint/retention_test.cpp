@@ -126,8 +126,10 @@ TEST_CASE("a tag is a path of its step, belongs to one, and moves only when told
 TEST_CASE("names that could lead elsewhere are no tags, and foreign links are not followed") {
   const ScratchFolder scratch;
   const auto step = save_small(scratch.path(), 1);
-  for (const std::string name : {"", ".", "..", ".hidden", "-f", "a/b", "../x", "a b", "\xC3\xA4",
-                                 "new\nline", std::string(65, 'x').c_str()}) {
+  const std::vector<std::string> names{
+      "",    ".",        "..",        ".hidden",           "-f", "a/b", "../x",
+      "a b", "\xC3\xA4", "new\nline", std::string(65, 'x')};
+  for (const auto& name : names) {
     INFO(name);
     const auto status = checkpoint::add_tag(step, name);
     REQUIRE_FALSE(status.ok());
