@@ -48,7 +48,7 @@ class ValueSums {
       std::memcpy(&b, &second[at], sizeof b);
       const double x = to_double(a);
       first_squares_ += x * x;
-      if (std::memcmp(&a, &b, sizeof a) == 0) continue;
+      if (std::memcmp(&first[at], &second[at], sizeof a) == 0) continue;
       ++differing_;
       const double difference = std::fabs(x - to_double(b));
       // A NaN, once found, stays.

@@ -22,7 +22,7 @@ fs::path tags_folder(const fs::path& checkpoints) {
 }
 
 bool is_tag(std::string_view name) {
-  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0; };
+  const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   return !name.empty() && name.size() <= max_tag_length && is_plain(name.front()) &&
          std::all_of(name.begin(), name.end(),
                      [&](char c) { return is_plain(c) || c == '.' || c == '_' || c == '-'; });

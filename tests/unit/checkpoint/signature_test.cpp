@@ -113,7 +113,7 @@ TEST_CASE("a key file is of some bytes that nobody else may read") {
   CHECK_THAT(open.failure().text, Catch::Contains("chmod 600"));
   ::chmod(file.c_str(), 0600);
   CHECK(checkpoint::read_key_file(file).value() == key);
-  for (const std::size_t length : {0, 15, 4097}) {
+  for (const auto length : {std::size_t{0}, std::size_t{15}, std::size_t{4097}}) {
     std::ofstream(file, std::ios::trunc) << std::string(length, 'k');
     CHECK_FALSE(checkpoint::read_key_file(file).ok());
   }
