@@ -20,6 +20,9 @@ constexpr int values_tag = 0x10AE;
 /// Bytes that are received before the next are.
 constexpr std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
+/// Storage needs long reads to be fast; several are under way at once.
+constexpr std::uint64_t run_blocks = 8;
+
 /// Messages are whole words.
 std::size_t padded(std::size_t bytes) {
   return (bytes + sizeof(std::int32_t) - 1) / sizeof(std::int32_t) * sizeof(std::int32_t);
@@ -28,6 +31,24 @@ device::Tensor words_of(std::vector<std::byte>& memory) {
   return {memory.data(),
           device::DType::i32,
           {static_cast<std::int64_t>(memory.size() / sizeof(std::int32_t))}};
+}
+
+/// Neighbouring blocks, which one read takes.
+struct BlockRun {
+  std::uint64_t first;
+  std::uint64_t count;
+};
+std::vector<BlockRun> runs_of(const std::vector<std::uint64_t>& blocks) {
+  std::vector<BlockRun> runs;
+  for (const auto block : blocks) {
+    if (!runs.empty() && runs.back().first + runs.back().count == block &&
+        runs.back().count < run_blocks) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({block, 1});
+    }
+  }
+  return runs;
 }
 
 /// Plan for one file; null if nothing of it is wanted.
@@ -124,32 +145,47 @@ std::vector<std::uint64_t> Exchange::wanted_blocks(const Segment& segment) const
   return wanted;
 }
 
+const BlockReader& Exchange::reader_of(std::size_t file) {
+  if (reader_ && reader_->file == file) return reader_->blocks;
+  reader_.reset();
+  BlockReader blocks(folder_, manifest_, file, options_.access);
+  if (const auto damage = blocks.load_checksums()) {
+    throw base::Error(base::ExitCode::checkpoint, damage->text);
+  }
+  blocks.open_directly();
+  return reader_.emplace(OpenFile{file, std::move(blocks)}).blocks;
+}
+
 void Exchange::read_segment(const Segment& segment, std::byte* memory) {
   const auto wanted = wanted_blocks(segment);
   if (wanted.empty()) return;
-  BlockReader reader(folder_, manifest_, segment.file, options_.access);
-  if (const auto damage = reader.load_checksums()) {
-    throw base::Error(base::ExitCode::checkpoint, damage->text);
-  }
+  const auto& reader = reader_of(segment.file);
+  const auto runs = runs_of(wanted);
   std::atomic<std::uint64_t> bytes{0};
-  parallel_for(wanted.size(), options_.threads, [&](std::size_t index) {
-    const auto begin = reader.block_begin(wanted[index]);
-    const auto end = reader.block_end(wanted[index]);
-    if (!reader.read(wanted[index], {memory + (begin - segment.begin), end - begin})) {
-      throw base::Error(base::ExitCode::checkpoint,
-                        checksum_damage(folder_, manifest_, segment.file, begin, end).text);
+  parallel_for(runs.size(), options_.threads, [&](std::size_t index) {
+    const auto [first, count] = runs[index];
+    reader.read_blocks(first, count, memory + (reader.block_begin(first) - segment.begin));
+    for (auto block = first; block < first + count; ++block) {
+      const auto begin = reader.block_begin(block);
+      const auto end = reader.block_end(block);
+      const std::span values(memory + (begin - segment.begin), end - begin);
+      if (!reader.matches(block, values)) {
+        throw base::Error(base::ExitCode::checkpoint,
+                          checksum_damage(folder_, manifest_, segment.file, begin, end).text);
+      }
+      // What this rank wants itself, while the block is in the cache.
+      each_transfer_within(reads_, segment.file, begin, end,
+                           [&](const Transfer& transfer) { deliver(transfer, begin, values); });
+      bytes += end - begin;
     }
-    bytes += end - begin;
   });
   read_bytes_ += bytes;
 }
 
 Exchange::Chunk Exchange::read_chunk(std::uint64_t round) {
   const auto blocks = chunk_of(world_.rank(), round);
-  auto& memory = memories_[round % 2];
-  memory.resize(
-      std::max(memory.size(), (blocks.end - blocks.begin) * std::size_t{manifest_.block_bytes}));
-  Chunk chunk{blocks, memory.data()};
+  const auto bytes = (blocks.end - blocks.begin) * manifest_.block_bytes;
+  const Chunk chunk{blocks, memories_[round % 2].at_least(bytes)};
   if (failure_) return chunk;
   try {
     for (const auto& segment : segments_of(chunk.blocks)) {
@@ -188,15 +224,6 @@ void Exchange::send(const Chunk& chunk, std::vector<Outgoing>& outgoing) {
     for (const auto rank : audience.ranks) {
       message.works.push_back(world_.start_send(words_of(message.values), rank, values_tag));
     }
-  }
-}
-
-void Exchange::deliver_own(const Chunk& chunk) const {
-  for (const auto& segment : segments_of(chunk.blocks)) {
-    const std::span values(memory_of(chunk, segment), segment.end - segment.begin);
-    each_transfer_within(
-        reads_, segment.file, segment.begin, segment.end,
-        [&](const Transfer& transfer) { deliver(transfer, segment.begin, values); });
   }
 }
 
@@ -264,7 +291,6 @@ void Exchange::run() {
     if (round + 1 < count) next = start_reading(round + 1);
     std::vector<Outgoing> outgoing;
     send(chunk, outgoing);
-    deliver_own(chunk);
     receive(round);
     for (auto& message : outgoing) {
       for (auto& work : message.works) work.wait();

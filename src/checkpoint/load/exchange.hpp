@@ -4,13 +4,16 @@
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/comm/process_group.hpp"
 
+#include "checkpoint/aligned_memory.hpp"
 #include "checkpoint/load/plan.hpp"
+#include "checkpoint/load/stored_file.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +62,10 @@ class Exchange {
     std::byte* memory = nullptr;
   };
 
+  struct OpenFile {
+    std::size_t file;
+    BlockReader blocks;
+  };
   /// Message to all ranks of an audience.
   struct Outgoing {
     std::vector<std::byte> values;
@@ -75,15 +82,16 @@ class Exchange {
   void exchange_requests();
   Audience audience_of(const std::string& request) const;
 
+  /// Reads and verifies this rank's blocks of a round, and delivers what it wants itself.
   Chunk read_chunk(std::uint64_t round);
   void read_segment(const Segment& segment, std::byte* memory);
+  const BlockReader& reader_of(std::size_t file);
   std::vector<std::uint64_t> wanted_blocks(const Segment& segment) const;
   /// Values of a segment of the chunk, one after the other as in the file.
   std::byte* memory_of(const Chunk& chunk, const Segment& segment) const;
 
   std::vector<std::byte> values_for(const Audience& audience, const Chunk& chunk) const;
   void send(const Chunk& chunk, std::vector<Outgoing>& outgoing);
-  void deliver_own(const Chunk& chunk) const;
   std::uint64_t bytes_from(int peer, std::uint64_t round) const;
   void deliver_from(int peer, std::uint64_t round, const std::byte* values) const;
   void receive(std::uint64_t round);
@@ -101,7 +109,9 @@ class Exchange {
   std::vector<std::uint64_t> first_of_share_;
   std::vector<Audience> audiences_;
   /// Of a chunk that is read, and of the one before it, which is delivered.
-  std::array<std::vector<std::byte>, 2> memories_;
+  std::array<AlignedMemory, 2> memories_;
+  /// The file that was read last: the next round goes on in it.
+  std::optional<OpenFile> reader_;
   std::uint64_t read_bytes_ = 0;
   std::exception_ptr failure_;
 };

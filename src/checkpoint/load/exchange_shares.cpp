@@ -16,7 +16,7 @@ namespace {
 
 constexpr int request_tag = 0x10AD;
 /// Bytes that are read before the next are.
-constexpr std::uint64_t chunk_bytes = std::uint64_t{32} << 20;
+constexpr std::uint64_t chunk_bytes = std::uint64_t{64} << 20;
 
 void append(std::string& text, std::int64_t number) {
   text.append(reinterpret_cast<const char*>(&number), sizeof number);

@@ -141,18 +141,10 @@ LoadReport load_items(const std::filesystem::path& step_folder, const Manifest& 
     plan = base::value_or_throw(plan_reads(manifest, items));
     report.box_bytes = box_bytes_of(manifest, items);
   });
-  if (world.size() == 1) {
-    together_reading(world, [&] {
-      for (const auto& reads : plan) {
-        report.read_bytes += read_file(step_folder, manifest, reads, options);
-      }
-    });
-  } else {
-    Exchange exchange(step_folder, manifest, report.box_bytes, plan, world, options);
-    exchange.run();
-    together_reading(world, [&] { exchange.throw_failure(); });
-    report.read_bytes = exchange.read_bytes();
-  }
+  Exchange exchange(step_folder, manifest, report.box_bytes, plan, world, options);
+  exchange.run();
+  together_reading(world, [&] { exchange.throw_failure(); });
+  report.read_bytes = exchange.read_bytes();
   sum_up(report, world);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

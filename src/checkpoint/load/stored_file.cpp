@@ -4,6 +4,7 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/checkpoint/output_file.hpp"
 
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/folder_names.hpp"
@@ -123,6 +124,24 @@ void StoredBytes::read(std::span<std::byte> buffer, std::uint64_t offset) const 
   });
 }
 
+void StoredBytes::open_directly() {
+  const int descriptor = access_.files->open(path_, O_RDONLY | O_NOFOLLOW | O_DIRECT, 0);
+  // What is wrong the usual way tells.
+  if (descriptor >= 0) direct_ = base::File::adopt(descriptor);
+}
+
+void StoredBytes::read_directly(std::span<std::byte> buffer, std::uint64_t offset,
+                                std::size_t needed) const {
+  std::size_t done = 0;
+  while (direct_ && done < needed && done % OutputFile::direct_alignment == 0) {
+    const auto count = access_.files->read(direct_.get(), buffer.subspan(done), offset + done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  if (done < needed) read(buffer.subspan(done, needed - done), offset + done);
+}
+
 namespace {
 
 constexpr std::size_t max_named_tensors = 8;
@@ -238,14 +257,22 @@ std::optional<Damage> BlockReader::load_checksums() {
 
 bool BlockReader::read(std::uint64_t block, std::vector<std::byte>& buffer) const {
   buffer.resize(block_end(block) - block_begin(block));
-  return read(block, std::span(buffer));
+  bytes_.read(buffer, block_begin(block));
+  return matches(block, buffer);
 }
 
-bool BlockReader::read(std::uint64_t block, std::span<std::byte> memory) const {
-  TRIREME_EXPECT(memory.size() == block_end(block) - block_begin(block),
-                 "memory has a block's length");
-  bytes_.read(memory, block_begin(block));
-  return crc32c(memory) == checksums_[block];
+void BlockReader::open_directly() {
+  if (block_bytes_ % OutputFile::direct_alignment == 0) bytes_.open_directly();
+}
+
+void BlockReader::read_blocks(std::uint64_t first, std::uint64_t count, std::byte* memory) const {
+  TRIREME_EXPECT(count > 0 && first + count <= block_count_, "blocks of the file");
+  const auto begin = block_begin(first);
+  bytes_.read_directly({memory, count * block_bytes_}, begin, block_end(first + count - 1) - begin);
+}
+
+bool BlockReader::matches(std::uint64_t block, std::span<const std::byte> bytes) const {
+  return crc32c(bytes) == checksums_[block];
 }
 
 Damage checksum_damage(const std::filesystem::path& step_folder, const Manifest& manifest,

@@ -36,6 +36,12 @@ class StoredBytes {
   std::uint64_t size() const { return size_; }
   /// Reads all bytes of the buffer. Threads may read at once.
   void read(std::span<std::byte> buffer, std::uint64_t offset) const;
+  /// From here on read_directly() goes past the system's cache where the file system can: it costs
+  /// no copy, and no page of a run is given up for it.
+  void open_directly();
+  /// Reads at least `needed` bytes of the buffer, which begins and ends, as the offset does, at
+  /// multiples of OutputFile::direct_alignment.
+  void read_directly(std::span<std::byte> buffer, std::uint64_t offset, std::size_t needed) const;
 
  private:
   base::File open() const;
@@ -43,6 +49,7 @@ class StoredBytes {
   std::filesystem::path path_;
   ReadAccess access_;
   base::File file_;
+  base::File direct_;
   bool is_regular_ = false;
   std::uint64_t size_ = 0;
 };
@@ -73,8 +80,13 @@ class BlockReader {
   std::uint64_t block_end(std::uint64_t block) const;
   /// Fills `buffer`; true if the checksum matches. Throws as the constructor does.
   bool read(std::uint64_t block, std::vector<std::byte>& buffer) const;
-  /// The same into memory of the block's length.
-  bool read(std::uint64_t block, std::span<std::byte> memory) const;
+  /// read_blocks() goes past the system's cache where it can.
+  void open_directly();
+  /// Reads so many blocks from `first` on, unchecked. `memory`, of AlignedMemory, has room for all
+  /// their bytes as if none were short. Throws as the constructor does.
+  void read_blocks(std::uint64_t first, std::uint64_t count, std::byte* memory) const;
+  /// True if these are the block's bytes.
+  bool matches(std::uint64_t block, std::span<const std::byte> bytes) const;
 
  private:
   const StoredFile* stored_;

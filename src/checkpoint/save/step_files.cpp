@@ -6,6 +6,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/output_file.hpp"
 
+#include "checkpoint/aligned_memory.hpp"
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/hdf5/structure.hpp"
 #include "checkpoint/parallel.hpp"
@@ -16,8 +17,6 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
-#include <memory>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -36,24 +35,6 @@ struct Part {
   std::uint64_t byte;
   std::span<const std::byte> values;
   std::uint64_t end() const { return byte + values.size(); }
-};
-
-/// Memory of one write, for values that do not lie in one aligned piece themselves.
-class GroupBuffer {
- public:
-  std::span<std::byte> first(std::uint64_t bytes) {
-    if (!memory_) {
-      memory_.reset(static_cast<std::byte*>(::operator new(group_bytes, alignment)));
-    }
-    return {memory_.get(), bytes};
-  }
-
- private:
-  static constexpr std::align_val_t alignment{OutputFile::direct_alignment};
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, alignment); }
-  };
-  std::unique_ptr<std::byte, Free> memory_;
 };
 
 /// Writes the payload in groups of blocks, each in the cache when its checksum is computed and when
@@ -126,8 +107,8 @@ class PayloadWriter {
       const auto address = reinterpret_cast<std::uintptr_t>(values.data());
       if (address % OutputFile::direct_alignment == 0) return values;
     }
-    thread_local GroupBuffer memory;
-    const auto buffer = memory.first(end - begin);
+    thread_local AlignedMemory memory;
+    const std::span buffer(memory.at_least(group_bytes), end - begin);
     gather(begin, end, buffer, [](std::span<const std::byte> from, std::byte* to) {
       std::memcpy(to, from.data(), from.size());
     });
