@@ -15,6 +15,10 @@ int thread_count(int asked) {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4);
 }
 
+int reading_threads(int asked) {
+  return 2 * thread_count(asked);
+}
+
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;

@@ -10,6 +10,10 @@ namespace trireme::checkpoint {
 /// saturate storage.
 int thread_count(int asked);
 
+/// Number of threads that read, so that as many as `asked` verify at once: half of them wait for
+/// the disk.
+int reading_threads(int asked);
+
 /// Calls work(index) for every index below `count` on that many threads, this one among them.
 /// The first exception ends the rest and is thrown again here.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // usage: [mpirun -n WRITERS] bench_checkpoint [FOLDER [MEBIBYTES [REPEATS [THREADS]]]]
-// Saving and loading by so many ranks, checksums, sync and commit included, against what the
-// storage itself does with as many bytes and files: writes of 16 MiB past the system's cache and
-// fsync, and such reads. Turn about in one run; loads are cold. MEBIBYTES: of all ranks together.
+// Saving, loading and verifying by so many ranks, checksums, sync and commit included, against what
+// the storage itself does with as many bytes and files: writes of 16 MiB past the system's cache
+// and fsync, and such reads. Turn about in one run; loads are cold. MEBIBYTES: of all ranks
+// together.
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/philox.hpp"
+#include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/save.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
@@ -93,7 +95,7 @@ struct Times {
     for (std::size_t index = 0; index < raw.size(); ++index) {
       ratios.push_back(raw[index] / ours[index]);
     }
-    std::puts(base::format("{:<5} {:>5} MiB {} ranks   raw {:6.2f} GB/s   checkpoint {:6.2f} GB/s "
+    std::puts(base::format("{:<6} {:>5} MiB {} ranks   raw {:6.2f} GB/s   checkpoint {:6.2f} GB/s "
                            "  ratio {:5.2f} (medians of {})",
                            what, bytes >> 20, writers, rate(median(raw)), rate(median(ours)),
                            median(ratios), raw.size())
@@ -122,12 +124,15 @@ class Bench {
           write_, repeat, [this] { raw_write(); }, [this] { save(); });
       pair(
           read_, repeat, [this] { raw_read(); }, [this] { load(); });
+      pair(
+          verify_, repeat, [this] { raw_read(); }, [this] { verify(); });
     }
     world_.barrier();
     if (world_.rank() != 0) return;
     const auto bytes = state_.bytes().size() * static_cast<std::size_t>(world_.size());
     write_.print("save", bytes, world_.size());
     read_.print("load", bytes, world_.size());
+    verify_.print("verify", bytes, world_.size());
     std::filesystem::remove_all(folder_);
   }
 
@@ -182,6 +187,14 @@ class Bench {
                      {settings_.threads});
   }
 
+  /// By one process, as the command does it.
+  void verify() {
+    if (world_.rank() != 0) return;
+    const auto step = folder_ / "checkpoints" / "step-000000001";
+    const auto report = checkpoint::verify(step, checkpoint::VerifyLevel::full, settings_.threads);
+    if (!report.good()) throw base::Error(base::ExitCode::checkpoint, report.damages[0].text);
+  }
+
   Settings settings_;
   comm::ProcessGroup& world_;
   std::filesystem::path folder_;
@@ -189,6 +202,7 @@ class Bench {
   State state_;
   Times write_;
   Times read_;
+  Times verify_;
 };
 
 }  // namespace

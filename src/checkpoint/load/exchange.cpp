@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading, and the messages that carry values.
+// Which blocks are read in which order, and the messages that carry their values.
 #include "checkpoint/load/exchange.hpp"
 
-#include "trireme/base/error.hpp"
-
-#include "checkpoint/load/stored_file.hpp"
-#include "checkpoint/parallel.hpp"
-
 #include <algorithm>
-#include <atomic>
-#include <future>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -19,9 +13,6 @@ namespace {
 constexpr int values_tag = 0x10AE;
 /// Bytes that are received before the next are.
 constexpr std::uint64_t window_bytes = std::uint64_t{64} << 20;
-
-/// Storage needs long reads to be fast; several are under way at once.
-constexpr std::uint64_t run_blocks = 8;
 
 /// Messages are whole words.
 std::size_t padded(std::size_t bytes) {
@@ -33,24 +24,6 @@ device::Tensor words_of(std::vector<std::byte>& memory) {
           {static_cast<std::int64_t>(memory.size() / sizeof(std::int32_t))}};
 }
 
-/// Neighbouring blocks, which one read takes.
-struct BlockRun {
-  std::uint64_t first;
-  std::uint64_t count;
-};
-std::vector<BlockRun> runs_of(const std::vector<std::uint64_t>& blocks) {
-  std::vector<BlockRun> runs;
-  for (const auto block : blocks) {
-    if (!runs.empty() && runs.back().first + runs.back().count == block &&
-        runs.back().count < run_blocks) {
-      ++runs.back().count;
-    } else {
-      runs.push_back({block, 1});
-    }
-  }
-  return runs;
-}
-
 /// Plan for one file; null if nothing of it is wanted.
 const FileReads* reads_of(const std::vector<FileReads>& plan, std::size_t file) {
   const auto reads = std::partition_point(
@@ -58,38 +31,29 @@ const FileReads* reads_of(const std::vector<FileReads>& plan, std::size_t file) 
   return reads == plan.end() || reads->file != file ? nullptr : &*reads;
 }
 
-/// Transfers of a file that meet bytes [begin, end), in the plan of somebody's items.
-template <typename Visit>
-void each_transfer_within(const std::vector<FileReads>& plan, std::size_t file, std::uint64_t begin,
-                          std::uint64_t end, const Visit& visit) {
-  const auto* reads = reads_of(plan, file);
-  if (reads == nullptr) return;
-  auto transfer =
-      std::partition_point(reads->transfers.begin(), reads->transfers.end(),
-                           [begin](const Transfer& each) { return each.end() <= begin; });
-  for (; transfer != reads->transfers.end() && transfer->begin() < end; ++transfer) {
-    visit(*transfer);
-  }
-}
-
 /// Calls visit(transfer, byte of the file, elements, place in the destination) for all that the
 /// plan's items have in a segment, in the order that both ends of a message know.
 template <typename Segment, typename Visit>
 void each_value_run(const std::vector<FileReads>& plan, const Segment& segment,
                     const Visit& visit) {
-  each_transfer_within(
-      plan, segment.file, segment.begin, segment.end, [&](const Transfer& transfer) {
-        each_run_within(transfer, segment.begin, segment.end,
-                        [&](std::uint64_t byte, std::uint64_t elements, std::int64_t place) {
-                          visit(transfer, byte, elements, place);
-                        });
-      });
+  const auto* reads = reads_of(plan, segment.file);
+  if (reads == nullptr) return;
+  each_transfer_within(*reads, segment.begin, segment.end, [&](const Transfer& transfer) {
+    each_run_within(transfer, segment.begin, segment.end,
+                    [&](std::uint64_t byte, std::uint64_t elements, std::int64_t place) {
+                      visit(transfer, byte, elements, place);
+                    });
+  });
 }
 
 }  // namespace
 
 void Exchange::throw_failure() const {
-  if (failure_) std::rethrow_exception(failure_);
+  if (reader_) reader_->throw_failure();
+}
+
+std::uint64_t Exchange::read_bytes() const {
+  return reader_ ? reader_->read_bytes() : 0;
 }
 
 Exchange::Blocks Exchange::share_of(int rank) const {
@@ -128,77 +92,54 @@ std::vector<Exchange::Segment> Exchange::segments_of(const Blocks& blocks) const
   return segments;
 }
 
-std::vector<std::uint64_t> Exchange::wanted_blocks(const Segment& segment) const {
+std::vector<Exchange::WantedBlock> Exchange::wanted_blocks(const Segment& segment) const {
   const auto first = segment.begin / manifest_.block_bytes;
   const auto last = (segment.end - 1) / manifest_.block_bytes;
-  std::vector<std::uint64_t> wanted;
-  const auto add = [&](const std::vector<FileReads>& plan) {
+  std::map<std::uint64_t, bool> shared_by_block;
+  const auto add = [&](const std::vector<FileReads>& plan, bool is_shared) {
     const auto* reads = reads_of(plan, segment.file);
     if (reads == nullptr) return;
-    const auto begin = std::lower_bound(reads->blocks.begin(), reads->blocks.end(), first);
-    wanted.insert(wanted.end(), begin, std::upper_bound(begin, reads->blocks.end(), last));
+    const auto& blocks = reads->blocks;
+    for (auto at = std::lower_bound(blocks.begin(), blocks.end(), first);
+         at != blocks.end() && *at <= last; ++at) {
+      shared_by_block[*at] |= is_shared;
+    }
   };
-  add(reads_);
-  for (const auto& audience : audiences_) add(audience.reads);
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  add(reads_, false);
+  for (const auto& audience : audiences_) add(audience.reads, true);
+  std::vector<WantedBlock> wanted;
+  for (const auto& [block, is_shared] : shared_by_block) wanted.push_back({block, is_shared});
   return wanted;
 }
 
-const BlockReader& Exchange::reader_of(std::size_t file) {
-  if (reader_ && reader_->file == file) return reader_->blocks;
-  reader_.reset();
-  BlockReader blocks(folder_, manifest_, file, options_.access);
-  if (const auto damage = blocks.load_checksums()) {
-    throw base::Error(base::ExitCode::checkpoint, damage->text);
-  }
-  blocks.open_directly();
-  return reader_.emplace(OpenFile{file, std::move(blocks)}).blocks;
-}
-
-void Exchange::read_segment(const Segment& segment, std::byte* memory) {
-  const auto wanted = wanted_blocks(segment);
-  if (wanted.empty()) return;
-  const auto& reader = reader_of(segment.file);
-  const auto runs = runs_of(wanted);
-  std::atomic<std::uint64_t> bytes{0};
-  parallel_for(runs.size(), options_.threads, [&](std::size_t index) {
-    const auto [first, count] = runs[index];
-    reader.read_blocks(first, count, memory + (reader.block_begin(first) - segment.begin));
-    for (auto block = first; block < first + count; ++block) {
-      const auto begin = reader.block_begin(block);
-      const auto end = reader.block_end(block);
-      const std::span values(memory + (begin - segment.begin), end - begin);
-      if (!reader.matches(block, values)) {
-        throw base::Error(base::ExitCode::checkpoint,
-                          checksum_damage(folder_, manifest_, segment.file, begin, end).text);
+std::vector<BlockRun> Exchange::runs() const {
+  std::vector<BlockRun> runs;
+  const auto mine = share_of(world_.rank());
+  for (std::uint64_t round = 0; mine.begin + round * chunk_blocks_ < mine.end; ++round) {
+    const auto chunk = chunk_of(world_.rank(), round);
+    for (const auto& segment : segments_of(chunk)) {
+      const auto segment_begin = runs.size();
+      for (const auto& [block, is_shared] : wanted_blocks(segment)) {
+        if (runs.size() == segment_begin || runs.back().count == BlockReader::max_run ||
+            runs.back().first + runs.back().count != block) {
+          const auto offset = block * manifest_.block_bytes - segment.begin;
+          runs.push_back(
+              {round, segment.file, block, 0, false, offset_in(chunk, segment) + offset});
+        }
+        ++runs.back().count;
+        runs.back().is_shared |= is_shared;
       }
-      // What this rank wants itself, while the block is in the cache.
-      each_transfer_within(reads_, segment.file, begin, end,
-                           [&](const Transfer& transfer) { deliver(transfer, begin, values); });
-      bytes += end - begin;
     }
-  });
-  read_bytes_ += bytes;
-}
-
-Exchange::Chunk Exchange::read_chunk(std::uint64_t round) {
-  const auto blocks = chunk_of(world_.rank(), round);
-  const auto bytes = (blocks.end - blocks.begin) * manifest_.block_bytes;
-  const Chunk chunk{blocks, memories_[round % 2].at_least(bytes)};
-  if (failure_) return chunk;
-  try {
-    for (const auto& segment : segments_of(chunk.blocks)) {
-      read_segment(segment, memory_of(chunk, segment));
-    }
-  } catch (const base::Error&) {
-    failure_ = std::current_exception();
   }
-  return chunk;
+  return runs;
 }
 
-std::byte* Exchange::memory_of(const Chunk& chunk, const Segment& segment) const {
-  return chunk.memory + (segment.first_block - chunk.blocks.begin) * manifest_.block_bytes;
+std::uint64_t Exchange::offset_in(const Blocks& chunk, const Segment& segment) const {
+  return (segment.first_block - chunk.begin) * manifest_.block_bytes;
+}
+
+const std::byte* Exchange::memory_of(const Chunk& chunk, const Segment& segment) const {
+  return chunk.memory + offset_in(chunk.blocks, segment);
 }
 
 std::vector<std::byte> Exchange::values_for(const Audience& audience, const Chunk& chunk) const {
@@ -280,15 +221,15 @@ void Exchange::receive(std::uint64_t round) {
 void Exchange::run() {
   divide_blocks();
   exchange_requests();
-  const auto count = rounds();
-  const auto start_reading = [this](std::uint64_t round) {
-    return std::async(std::launch::async, [this, round] { return read_chunk(round); });
+  // What this rank wants itself is delivered by the threads that read.
+  const auto deliver_own = [this](std::size_t file, std::uint64_t begin,
+                                  std::span<const std::byte> values) {
+    if (const auto* reads = reads_of(reads_, file)) deliver(*reads, begin, values);
   };
-  std::future<Chunk> next;
-  if (count > 0) next = start_reading(0);
-  for (std::uint64_t round = 0; round < count; ++round) {
-    const auto chunk = next.get();
-    if (round + 1 < count) next = start_reading(round + 1);
+  reader_.emplace(folder_, manifest_, options_, runs(), chunk_blocks_ * manifest_.block_bytes,
+                  deliver_own);
+  for (std::uint64_t round = 0, count = rounds(); round < count; ++round) {
+    const Chunk chunk{chunk_of(world_.rank(), round), reader_->next()};
     std::vector<Outgoing> outgoing;
     send(chunk, outgoing);
     receive(round);

@@ -4,14 +4,11 @@
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/comm/process_group.hpp"
 
-#include "checkpoint/aligned_memory.hpp"
+#include "checkpoint/load/chunk_reader.hpp"
 #include "checkpoint/load/plan.hpp"
-#include "checkpoint/load/stored_file.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -35,7 +32,7 @@ class Exchange {
   void run();
   /// Throws what this rank has failed to read: Error (checkpoint).
   void throw_failure() const;
-  std::uint64_t read_bytes() const { return read_bytes_; }
+  std::uint64_t read_bytes() const;
 
  private:
   /// Blocks [begin, end), numbered through all files.
@@ -59,13 +56,9 @@ class Exchange {
   /// Values of blocks of this rank's share.
   struct Chunk {
     Blocks blocks;
-    std::byte* memory = nullptr;
+    const std::byte* memory = nullptr;
   };
 
-  struct OpenFile {
-    std::size_t file;
-    BlockReader blocks;
-  };
   /// Message to all ranks of an audience.
   struct Outgoing {
     std::vector<std::byte> values;
@@ -82,13 +75,16 @@ class Exchange {
   void exchange_requests();
   Audience audience_of(const std::string& request) const;
 
-  /// Reads and verifies this rank's blocks of a round, and delivers what it wants itself.
-  Chunk read_chunk(std::uint64_t round);
-  void read_segment(const Segment& segment, std::byte* memory);
-  const BlockReader& reader_of(std::size_t file);
-  std::vector<std::uint64_t> wanted_blocks(const Segment& segment) const;
+  struct WantedBlock {
+    std::uint64_t block;
+    bool is_shared;  ///< other ranks want values of it
+  };
+  std::vector<WantedBlock> wanted_blocks(const Segment& segment) const;
+  /// What this rank reads, chunk after chunk.
+  std::vector<BlockRun> runs() const;
+  std::uint64_t offset_in(const Blocks& chunk, const Segment& segment) const;
   /// Values of a segment of the chunk, one after the other as in the file.
-  std::byte* memory_of(const Chunk& chunk, const Segment& segment) const;
+  const std::byte* memory_of(const Chunk& chunk, const Segment& segment) const;
 
   std::vector<std::byte> values_for(const Audience& audience, const Chunk& chunk) const;
   void send(const Chunk& chunk, std::vector<Outgoing>& outgoing);
@@ -108,12 +104,7 @@ class Exchange {
   /// First block of each rank's share, and one past the last.
   std::vector<std::uint64_t> first_of_share_;
   std::vector<Audience> audiences_;
-  /// Of a chunk that is read, and of the one before it, which is delivered.
-  std::array<AlignedMemory, 2> memories_;
-  /// The file that was read last: the next round goes on in it.
-  std::optional<OpenFile> reader_;
-  std::uint64_t read_bytes_ = 0;
-  std::exception_ptr failure_;
+  std::optional<ChunkReader> reader_;
 };
 
 }  // namespace trireme::checkpoint

@@ -15,8 +15,8 @@ namespace trireme::checkpoint {
 namespace {
 
 constexpr int request_tag = 0x10AD;
-/// Bytes that are read before the next are.
-constexpr std::uint64_t chunk_bytes = std::uint64_t{64} << 20;
+/// Bytes that are read before a message with values of them goes out.
+constexpr std::uint64_t chunk_bytes = std::uint64_t{32} << 20;
 
 void append(std::string& text, std::int64_t number) {
   text.append(reinterpret_cast<const char*>(&number), sizeof number);

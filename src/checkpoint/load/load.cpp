@@ -13,7 +13,6 @@
 #include "checkpoint/load/exchange.hpp"
 #include "checkpoint/load/plan.hpp"
 #include "checkpoint/load/stored_file.hpp"
-#include "checkpoint/parallel.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -68,37 +67,27 @@ Manifest read_manifest_together(const std::filesystem::path& step_folder, comm::
   return manifest;
 }
 
-/// All transfers whose slice meets a block are neighbours in the file's list.
-void deliver_block(const FileReads& reads, std::uint64_t begin, std::span<const std::byte> block) {
-  auto transfer =
-      std::partition_point(reads.transfers.begin(), reads.transfers.end(),
-                           [begin](const Transfer& each) { return each.end() <= begin; });
-  for (; transfer != reads.transfers.end() && transfer->begin() < begin + block.size();
-       ++transfer) {
-    deliver(*transfer, begin, block);
-  }
-}
-
 std::uint64_t read_file(const std::filesystem::path& step_folder, const Manifest& manifest,
                         const FileReads& reads, const LoadOptions& options) {
   BlockReader reader(step_folder, manifest, reads.file, options.access);
   if (const auto damage = reader.load_checksums()) {
     throw base::Error(base::ExitCode::checkpoint, damage->text);
   }
-  std::atomic<std::uint64_t> bytes{0};
-  parallel_for(reads.blocks.size(), options.threads, [&](std::size_t index) {
-    thread_local std::vector<std::byte> buffer;
-    const auto block = reads.blocks[index];
-    if (!reader.read(block, buffer)) {
-      throw base::Error(base::ExitCode::checkpoint,
-                        checksum_damage(step_folder, manifest, reads.file,
-                                        reader.block_begin(block), reader.block_end(block))
-                            .text);
-    }
-    bytes += buffer.size();
-    deliver_block(reads, reader.block_begin(block), buffer);
-  });
-  return bytes;
+  reader.open_directly();
+  std::atomic<std::uint64_t> read{0};
+  reader.read_all(
+      reads.blocks, options.threads,
+      [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
+        const auto begin = reader.block_begin(block);
+        if (!matches) {
+          throw base::Error(
+              base::ExitCode::checkpoint,
+              checksum_damage(step_folder, manifest, reads.file, begin, begin + bytes.size()).text);
+        }
+        read += bytes.size();
+        deliver(reads, begin, bytes);
+      });
+  return read;
 }
 
 /// Bytes of the items' boxes as they are stored.

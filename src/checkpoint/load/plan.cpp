@@ -156,11 +156,14 @@ void copy_to_item(const Transfer& transfer, const std::byte* from, std::uint64_t
   }
 }
 
-void deliver(const Transfer& transfer, std::uint64_t begin, std::span<const std::byte> block) {
-  each_run_within(transfer, begin, begin + block.size(),
-                  [&](std::uint64_t byte, std::uint64_t elements, std::int64_t held) {
-                    copy_to_item(transfer, &block[byte - begin], elements, held);
-                  });
+void deliver(const FileReads& reads, std::uint64_t begin, std::span<const std::byte> bytes) {
+  const auto end = begin + bytes.size();
+  each_transfer_within(reads, begin, end, [&](const Transfer& transfer) {
+    each_run_within(transfer, begin, end,
+                    [&](std::uint64_t byte, std::uint64_t elements, std::int64_t held) {
+                      copy_to_item(transfer, &bytes[byte - begin], elements, held);
+                    });
+  });
 }
 
 }  // namespace trireme::checkpoint

@@ -76,13 +76,24 @@ void each_run_within(const Transfer& transfer, std::uint64_t begin, std::uint64_
   }
 }
 
+/// Visits the transfers whose slice meets file bytes [begin, end): neighbours in the list.
+template <typename Visit>
+void each_transfer_within(const FileReads& reads, std::uint64_t begin, std::uint64_t end,
+                          const Visit& visit) {
+  auto transfer =
+      std::partition_point(reads.transfers.begin(), reads.transfers.end(),
+                           [begin](const Transfer& each) { return each.end() <= begin; });
+  for (; transfer != reads.transfers.end() && transfer->begin() < end; ++transfer) {
+    visit(*transfer);
+  }
+}
+
 /// Copies so many elements, in the type that they are stored in, to place `held` of the transfer's
 /// destination, in its type.
 void copy_to_item(const Transfer& transfer, const std::byte* from, std::uint64_t elements,
                   std::int64_t held);
 
-/// Copies the transfer's elements that lie in file bytes [begin, begin + block.size()) to its
-/// destination.
-void deliver(const Transfer& transfer, std::uint64_t begin, std::span<const std::byte> block);
+/// Copies what the plan has in bytes [begin, begin + bytes.size()) of its file to the destinations.
+void deliver(const FileReads& reads, std::uint64_t begin, std::span<const std::byte> bytes);
 
 }  // namespace trireme::checkpoint

@@ -8,6 +8,7 @@
 
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/folder_names.hpp"
+#include "checkpoint/parallel.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -255,24 +256,41 @@ std::optional<Damage> BlockReader::load_checksums() {
                              path_.string(), stored_->bytes)};
 }
 
-bool BlockReader::read(std::uint64_t block, std::vector<std::byte>& buffer) const {
-  buffer.resize(block_end(block) - block_begin(block));
-  bytes_.read(buffer, block_begin(block));
-  return matches(block, buffer);
-}
-
 void BlockReader::open_directly() {
   if (block_bytes_ % OutputFile::direct_alignment == 0) bytes_.open_directly();
 }
 
-void BlockReader::read_blocks(std::uint64_t first, std::uint64_t count, std::byte* memory) const {
-  TRIREME_EXPECT(count > 0 && first + count <= block_count_, "blocks of the file");
+std::span<const std::byte> BlockReader::read_run(std::uint64_t first, std::uint64_t count,
+                                                 AlignedMemory& memory, const Visit& visit) const {
+  TRIREME_EXPECT(count > 0 && count <= max_run && first + count <= block_count_,
+                 "blocks of the file");
   const auto begin = block_begin(first);
-  bytes_.read_directly({memory, count * block_bytes_}, begin, block_end(first + count - 1) - begin);
+  const auto needed = block_end(first + count - 1) - begin;
+  const std::span buffer(memory.at_least(max_run * block_bytes_), count * block_bytes_);
+  bytes_.read_directly(buffer, begin, needed);
+  for (auto block = first; block < first + count; ++block) {
+    const auto bytes =
+        buffer.subspan(block_begin(block) - begin, block_end(block) - block_begin(block));
+    visit(block, bytes, crc32c(bytes) == checksums_[block]);
+  }
+  return buffer.first(needed);
 }
 
-bool BlockReader::matches(std::uint64_t block, std::span<const std::byte> bytes) const {
-  return crc32c(bytes) == checksums_[block];
+void BlockReader::read_all(std::span<const std::uint64_t> blocks, int threads,
+                           const Visit& visit) const {
+  std::vector<std::span<const std::uint64_t>> runs;
+  for (std::size_t at = 0; at < blocks.size(); at += runs.back().size()) {
+    std::size_t count = 1;
+    while (count < max_run && at + count < blocks.size() &&
+           blocks[at + count] == blocks[at] + count) {
+      ++count;
+    }
+    runs.push_back(blocks.subspan(at, count));
+  }
+  parallel_for(runs.size(), reading_threads(threads), [&](std::size_t index) {
+    thread_local AlignedMemory memory;
+    read_run(runs[index].front(), runs[index].size(), memory, visit);
+  });
 }
 
 Damage checksum_damage(const std::filesystem::path& step_folder, const Manifest& manifest,

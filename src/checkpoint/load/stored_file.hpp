@@ -7,6 +7,8 @@
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 
+#include "checkpoint/aligned_memory.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -78,15 +80,21 @@ class BlockReader {
   std::uint64_t block_count() const { return block_count_; }
   std::uint64_t block_begin(std::uint64_t block) const { return block * block_bytes_; }
   std::uint64_t block_end(std::uint64_t block) const;
-  /// Fills `buffer`; true if the checksum matches. Throws as the constructor does.
-  bool read(std::uint64_t block, std::vector<std::byte>& buffer) const;
-  /// read_blocks() goes past the system's cache where it can.
+  /// From here on reads go past the system's cache where they can.
   void open_directly();
-  /// Reads so many blocks from `first` on, unchecked. `memory`, of AlignedMemory, has room for all
-  /// their bytes as if none were short. Throws as the constructor does.
-  void read_blocks(std::uint64_t first, std::uint64_t count, std::byte* memory) const;
-  /// True if these are the block's bytes.
-  bool matches(std::uint64_t block, std::span<const std::byte> bytes) const;
+
+  /// Blocks of one read: long enough for storage to be fast, as several are under way at once, and
+  /// short enough for the cache.
+  static constexpr std::uint64_t max_run = 2;
+  /// Takes the bytes of a block, and whether its checksum matches.
+  using Visit = std::function<void(std::uint64_t block, std::span<const std::byte>, bool matches)>;
+  /// Reads so many blocks from `first` on, at most max_run, and visits each. What they hold lies in
+  /// `memory` afterwards, and is returned. Throws as the constructor does.
+  std::span<const std::byte> read_run(std::uint64_t first, std::uint64_t count,
+                                      AlignedMemory& memory, const Visit& visit) const;
+  /// Reads and visits these blocks, which ascend, on so many threads that verify at once; 0: one
+  /// per core, at most four. Throws as the constructor does, and what `visit` throws.
+  void read_all(std::span<const std::uint64_t> blocks, int threads, const Visit& visit) const;
 
  private:
   const StoredFile* stored_;

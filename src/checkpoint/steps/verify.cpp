@@ -4,11 +4,11 @@
 #include "trireme/checkpoint/signature.hpp"
 
 #include "checkpoint/load/stored_file.hpp"
-#include "checkpoint/parallel.hpp"
 #include "checkpoint/steps/deep_check.hpp"
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 namespace trireme::checkpoint {
 namespace {
@@ -28,16 +28,18 @@ void add_bad_blocks(const std::filesystem::path& step_folder, const Manifest& ma
 }
 
 void check_blocks(const std::filesystem::path& step_folder, const Manifest& manifest,
-                  std::size_t file, const BlockReader& reader, int threads, VerifyReport& report) {
+                  std::size_t file, BlockReader& reader, int threads, VerifyReport& report) {
+  reader.open_directly();
+  std::vector<std::uint64_t> blocks(reader.block_count());
+  std::iota(blocks.begin(), blocks.end(), std::uint64_t{0});
   std::mutex mutex;
   std::vector<std::uint64_t> bad;
-  parallel_for(reader.block_count(), threads, [&](std::size_t block) {
-    thread_local std::vector<std::byte> buffer;
-    const bool good = reader.read(block, buffer);
-    const std::lock_guard lock(mutex);
-    report.checked_bytes += buffer.size();
-    if (!good) bad.push_back(block);
-  });
+  reader.read_all(blocks, threads,
+                  [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
+                    const std::lock_guard lock(mutex);
+                    report.checked_bytes += bytes.size();
+                    if (!matches) bad.push_back(block);
+                  });
   std::sort(bad.begin(), bad.end());
   add_bad_blocks(step_folder, manifest, file, reader, bad, report);
 }
