@@ -85,6 +85,14 @@ std::uint64_t Contents::payload_bytes() const {
   return bytes;
 }
 
+std::uint64_t Contents::bytes_in_file(std::size_t file) const {
+  std::uint64_t bytes = 0;
+  for (const auto& bucket : buckets) {
+    if (bucket.files.position_of(file)) bytes += bucket.shard_bytes();
+  }
+  return bytes;
+}
+
 std::uint64_t Contents::hash() const {
   base::Fnv1a hash;
   const auto add = [&](const layout::Shape& numbers) {

@@ -21,6 +21,7 @@ class Checker {
   void rope_scaling();
   void backends();
   void evaluation();
+  void node_storage();
   void rounding();
 
   base::Status finish() const {
@@ -145,6 +146,22 @@ void Checker::evaluation() {
   }
 }
 
+void Checker::node_storage() {
+  const auto& checkpoint = options_.checkpoint;
+  if (!checkpoint.local_directory.empty() && !checkpoint.asynchronous) {
+    mistake(
+        "{} needs checkpoint.asynchronous=true (nodes save while training goes on); set it, or "
+        "leave the folder out",
+        cited("checkpoint.local_directory"));
+  }
+  if (checkpoint.local_directory.empty() && checkpoint.local_every_steps > 0) {
+    mistake(
+        "{} needs checkpoint.local_directory (there is no place to save to); give a folder that "
+        "each node has for itself, such as /dev/shm, or set checkpoint.local_every_steps=0",
+        cited("checkpoint.local_every_steps"));
+  }
+}
+
 void Checker::rounding() {
   const auto& numerics = options_.numerics;
   if (numerics.stochastic_rounding && numerics.precision == Precision::fp32) {
@@ -165,6 +182,7 @@ base::Status check(const Config& config) {
   checker.rope_scaling();
   checker.backends();
   checker.evaluation();
+  checker.node_storage();
   checker.rounding();
   return checker.finish();
 }

@@ -209,6 +209,9 @@ CheckpointOptions checkpoint_options(const Section& section) {
   section.read("keep_every", checkpoint.keep_every);
   section.read("keep_last", checkpoint.keep_last);
   section.read("load", checkpoint.load);
+  section.read("local_directory", checkpoint.local_directory);
+  section.read("local_every_steps", checkpoint.local_every_steps);
+  section.read("replicas", checkpoint.replicas);
   return checkpoint;
 }
 

@@ -98,7 +98,7 @@ std::string snapshot_text(const MemoryPlan& plan) {
   for (const auto& rank : plan.ranks) largest = std::max(largest, rank.snapshot_bytes);
   if (largest == 0) return {};
   return format(
-      "\nbeside that on each rank's host: at most {} for a copy of its state, from which "
+      "\nbeside that on each rank's host: at most {} for copies of state, from which "
       "checkpoints are written while training goes on (checkpoint.asynchronous)\n",
       base::bytes_text(largest));
 }

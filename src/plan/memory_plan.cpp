@@ -40,10 +40,14 @@ base::Result<std::vector<base::Rank>> chosen(const Ranks& ranks, int world_size)
   return list;
 }
 
-/// True if a run has checkpoints that are written while it trains on (train::AsyncSaves).
-bool saves_beside_training(const config::Config& config) {
-  const auto& keys = config.options().checkpoint;
-  return keys.asynchronous && (keys.every_steps > 0 || keys.every_minutes > 0);
+/// Room for what a rank holds of ranks on other nodes, any of them (checkpoint.local_directory).
+void add_copies(const config::CheckpointOptions& keys, std::vector<RankMemory>& ranks) {
+  if (keys.local_directory.empty()) return;
+  std::size_t largest = 0;
+  for (const auto& rank : ranks) largest = std::max(largest, rank.snapshot_bytes);
+  for (auto& rank : ranks) {
+    rank.snapshot_bytes += static_cast<std::size_t>(keys.replicas) * largest;
+  }
 }
 
 }  // namespace
@@ -65,6 +69,7 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   const auto bubble = bubble_of(*options);
   if (!bubble) return bubble.failure();
 
+  const auto& keys = config.options().checkpoint;
   MemoryPlan plan;
   plan.options = *options;
   plan.parameter_count = model::parameter_count(model);
@@ -79,8 +84,9 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   for (const auto rank : *wanted) {
     options->rank = rank;
     plan.ranks.push_back({rank, engine::measure(*options),
-                          saves_beside_training(config) ? engine::saved_bytes(*options) : 0});
+                          keys.beside_training() ? engine::saved_bytes(*options) : 0});
   }
+  add_copies(keys, plan.ranks);
   return plan;
 }
 

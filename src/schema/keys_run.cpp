@@ -99,10 +99,29 @@ std::vector<Key> retention_keys() {
               "this start has loaded stay, too.")};
 }
 
+/// Steps in storage that each node has for itself.
+std::vector<Key> node_keys() {
+  return {
+      {.section = "checkpoint",
+       .name = "local_directory",
+       .documentation =
+           "Folder in storage that each node has for itself (NVMe, /dev/shm): checkpoints during "
+           "training are committed there first, with copies on other nodes, and from there copied "
+           "to the run directory while training goes on; a start recovers the newest that its "
+           "nodes complete. Room for three steps and their copies is needed. Empty: none."},
+      checkpoint_integer("local_every_steps", "0", "steps",
+                         "Steps between checkpoints in `checkpoint.local_directory`, beside those "
+                         "that are due in the run directory; 0 is only these."),
+      checkpoint_integer("replicas", "1", "copies",
+                         "Copies of each rank's part of a checkpoint in "
+                         "`checkpoint.local_directory`, on as many other nodes.")};
+}
+
 }  // namespace
 
 std::vector<Key> checkpoint_keys() {
   auto keys = save_keys();
+  for (auto& key : node_keys()) keys.push_back(std::move(key));
   for (auto& key : retention_keys()) keys.push_back(std::move(key));
   keys.push_back({.section = "checkpoint",
                   .name = "key_file",

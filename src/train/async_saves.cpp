@@ -2,12 +2,15 @@
 #include "train/async_saves.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/engine/parameter_parts.hpp"
 
 #include "train/clock.hpp"
+#include "train/saved_contents.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -41,6 +44,11 @@ struct Snapshot {
   std::vector<Copy> copies;
 };
 
+/// One thread where ranks compute on the cores that more would take.
+int threads_beside(device::Device& device) {
+  return device.is_host() ? 1 : 0;
+}
+
 Snapshot snapshot_of(const SavedRun& saved, engine::Engine& engine, const device::Arena& memory) {
   Snapshot snapshot{save_request(saved, engine), {}};
   std::size_t begin = 0;
@@ -55,17 +63,27 @@ Snapshot snapshot_of(const SavedRun& saved, engine::Engine& engine, const device
 
 }  // namespace
 
-AsyncSaves::AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world)
-    : engine_(engine), world_(world), memory_(arena_for(engine)) {
-  if (!engine.device().is_host()) return;  // pinned memory is there already
+AsyncSaves::AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world,
+                       std::optional<checkpoint::NodeTier> tier)
+    : engine_(engine), world_(world), tier_(std::move(tier)), memory_(arena_for(engine)) {
+  std::vector<device::Tensor> untouched;
+  if (tier_) {
+    const auto bytes =
+        checkpoint::copied_bytes(*tier_, saved_contents(engine.options()), world.rank());
+    copies_ = device::Arena::host(device::Purpose::optimizer, bytes);
+    untouched.push_back(copies_->whole());
+  }
+  // Pinned memory is there already.
+  if (engine.device().is_host()) untouched.push_back(memory_.whole());
   // The system gives pages when they are first touched, which takes longer than the copy: seconds
   // on a virtual machine whose host has to find them.
-  touching_ = std::async(std::launch::async, [this] {
-    const auto whole = memory_.whole();
-    constexpr std::size_t piece = std::size_t{4} << 20;
-    for (std::size_t at = 0; at < whole.byte_count() && !given_up_; at += piece) {
-      std::memset(static_cast<std::byte*>(whole.raw()) + at, 0,
-                  std::min(piece, whole.byte_count() - at));
+  touching_ = std::async(std::launch::async, [this, untouched] {
+    for (const auto& whole : untouched) {
+      constexpr std::size_t piece = std::size_t{4} << 20;
+      for (std::size_t at = 0; at < whole.byte_count() && !given_up_; at += piece) {
+        std::memset(static_cast<std::byte*>(whole.raw()) + at, 0,
+                    std::min(piece, whole.byte_count() - at));
+      }
     }
   });
 }
@@ -82,11 +100,25 @@ checkpoint::SaveReport AsyncSaves::save_now(const SavedRun& saved) {
   return checkpoint::save(request, world_, {.before_commit = saved.before_commit});
 }
 
-void AsyncSaves::start(const SavedRun& saved) {
+void AsyncSaves::start(const SavedRun& saved, Goal goal) {
   TRIREME_EXPECT(!is_running(), "one save at a time");
   const auto begin = Clock::now();
   if (touching_.valid()) touching_.wait();
+  if (pruning_.valid()) pruning_.wait();
   auto snapshot = snapshot_of(saved, engine_, memory_);
+  auto& request = snapshot.request;
+  is_for_nodes_ = tier_ && (goal == Goal::nodes || !nodes_failed_);
+  if (is_for_nodes_) {
+    if (goal == Goal::run) {
+      after_save_ = ToDrain{request, saved.before_commit};
+      after_save_->request.shards.clear();
+      after_save_->request.from = tier_->folder() / checkpoint::step_folder_name(request.step);
+    }
+    request.checkpoints = tier_->folder();
+    request.tier = &*tier_;
+    const auto copies = copies_->whole();
+    request.copies = {static_cast<std::byte*>(copies.raw()), copies.byte_count()};
+  }
   std::function<void()> copy;
   if (engine_.device().is_host()) {
     copy = [copies = std::move(snapshot.copies)] {
@@ -95,23 +127,27 @@ void AsyncSaves::start(const SavedRun& saved) {
   } else {
     copy_out(engine_.device(), snapshot.copies);
   }
-  // One thread where ranks compute on the cores that it would take.
-  const int threads = engine_.device().is_host() ? 1 : 0;
-  save_.emplace(std::move(snapshot.request), std::move(copy), world_,
-                checkpoint::SaveOptions{.threads = threads, .before_commit = saved.before_commit});
+  save_.emplace(std::move(request), std::move(copy), world_,
+                checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
+                                        .before_commit = saved.before_commit});
   stall_seconds_ = seconds_since(begin);
 }
 
 void AsyncSaves::await_copy() {
   if (!save_) return;
   const auto begin = Clock::now();
-  save_->await_copy();
+  save_->await_copy(world_);
   stall_seconds_ += seconds_since(begin);
 }
 
 std::int64_t AsyncSaves::step() const {
   TRIREME_EXPECT(save_.has_value(), "a save is running");
   return save_->step();
+}
+
+std::int64_t AsyncSaves::draining_step() const {
+  TRIREME_EXPECT(drain_.has_value(), "a step is being copied");
+  return drain_->step();
 }
 
 std::optional<SaveRecord> AsyncSaves::advance() {
@@ -123,12 +159,77 @@ std::optional<SaveRecord> AsyncSaves::advance() {
     report = save_->advance(world_);
   } catch (...) {
     save_.reset();
+    after_save_.reset();
+    if (is_for_nodes_) nodes_failed_ = true;
     throw;
   }
   stall_seconds_ += seconds_since(begin);
   if (!report) return std::nullopt;
   save_.reset();
-  return SaveRecord{step, report->payload_bytes, stall_seconds_, report->seconds, true};
+  SaveRecord record{step, report->payload_bytes, stall_seconds_, report->seconds, true};
+  if (is_for_nodes_) {
+    record.tier = SaveRecord::Tier::nodes;
+    nodes_failed_ = false;
+    if (after_save_) waiting_ = std::exchange(after_save_, std::nullopt);
+    start_draining();
+    prune_node(step);
+  }
+  return record;
+}
+
+void AsyncSaves::start_draining() {
+  if (drain_ || !waiting_) return;
+  auto [request, before_commit] = *std::exchange(waiting_, std::nullopt);
+  drain_.emplace(std::move(request), nullptr, world_,
+                 checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
+                                         .before_commit = std::move(before_commit)});
+}
+
+std::optional<SaveRecord> AsyncSaves::advance_draining() {
+  TRIREME_EXPECT(drain_.has_value(), "a step is being copied");
+  const auto begin = Clock::now();
+  const auto step = drain_->step();
+  std::optional<checkpoint::SaveReport> report;
+  try {
+    report = drain_->advance(world_);
+  } catch (...) {
+    drain_.reset();
+    throw;
+  }
+  if (!report) return std::nullopt;
+  drain_.reset();
+  const SaveRecord record{step, report->payload_bytes, seconds_since(begin), report->seconds, true};
+  start_draining();
+  return record;
+}
+
+void AsyncSaves::prune_node(std::int64_t newest) {
+  if (!tier_->leads_node(world_.rank())) return;
+  std::set<std::int64_t> kept{newest};
+  if (drain_) kept.insert(drain_->step());
+  if (waiting_) kept.insert(waiting_->request.step);
+  pruning_ = std::async(std::launch::async,
+                        [this, kept = std::move(kept)] { checkpoint::keep_on_node(*tier_, kept); });
+}
+
+void AsyncSaves::leave_nodes() {
+  if (!tier_ || !tier_->leads_node(world_.rank())) return;
+  if (pruning_.valid()) pruning_.wait();
+  std::error_code error;
+  std::filesystem::remove_all(tier_->folder(), error);
+  if (!error) return;
+  base::log::local::warning("train", "cannot remove '{}': {}", tier_->folder().string(),
+                            error.message());
+}
+
+void AsyncSaves::forget_after(std::int64_t step) {
+  if (!tier_ || !tier_->leads_node(world_.rank())) return;
+  if (pruning_.valid()) pruning_.wait();
+  std::set<std::int64_t> kept;
+  for (const auto& each : checkpoint::list(tier_->folder())) {
+    if (each.step <= step) kept.insert(each.step);
+  }
+  checkpoint::keep_on_node(*tier_, kept);
 }
 
 }  // namespace trireme::train

@@ -2,12 +2,16 @@
 #pragma once
 
 #include "trireme/checkpoint/background_save.hpp"
+#include "trireme/checkpoint/node_tier.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/train/checkpoints.hpp"
 #include "trireme/train/report.hpp"
 
+#include "train/requests.hpp"
+
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <future>
 #include <optional>
 
@@ -16,25 +20,38 @@ namespace trireme::train {
 /// Everything that a save needs but the values of the shards.
 checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engine);
 
-/// Saves that a thread writes while training goes on: one at a time, each from a copy of the state
-/// in memory that is taken once.
+/// Storage that a save is for.
+enum class Goal {
+  run,   ///< the run directory, perhaps by way of the nodes' own storage
+  nodes  ///< the nodes' own storage alone
+};
+
+/// Saves that threads write while training goes on: one at a time from a copy of the state in
+/// memory that is taken once. With a tier of nodes that one goes to the nodes, and when it is to
+/// reach the run directory, a second thread copies its files there.
 class AsyncSaves {
  public:
-  AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world);
+  AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world,
+             std::optional<checkpoint::NodeTier> tier);
   ~AsyncSaves();
   AsyncSaves(const AsyncSaves&) = delete;
   AsyncSaves& operator=(const AsyncSaves&) = delete;
 
+  /// A save from memory.
   bool is_running() const { return save_.has_value(); }
   /// Of the save that is running.
   std::int64_t step() const;
-  /// True while this rank's thread works.
-  bool is_busy() const { return save_ && save_->is_busy(); }
+  /// The same of a copy from the nodes to the run directory.
+  bool is_draining() const { return drain_.has_value(); }
+  std::int64_t draining_step() const;
+  /// What this rank's threads work on.
+  Requests::Busy busy() const { return {save_ && save_->is_busy(), drain_ && drain_->is_busy()}; }
+
   /// Collective over the world. Begins to copy and to write the state. None is running. Throws
   /// AgreedError (checkpoint).
-  void start(const SavedRun& saved);
-  /// Collective over the world. Host-blocking: yes. A save that training waits for: of a GPU's
-  /// state from the same memory. None is running. Throws AgreedError (checkpoint).
+  void start(const SavedRun& saved, Goal goal);
+  /// Collective over the world. Host-blocking: yes. A save to the run directory that training waits
+  /// for: of a GPU's state from the same memory. None is running. Throws AgreedError (checkpoint).
   checkpoint::SaveReport save_now(const SavedRun& saved);
   /// Waits until the state is copied: before it changes.
   void await_copy();
@@ -42,17 +59,44 @@ class AsyncSaves {
   /// until the save is committed. Throws AgreedError (checkpoint) if it has failed. It is not
   /// running any more after a report or an error.
   std::optional<SaveRecord> advance();
+  std::optional<SaveRecord> advance_draining();
+
+  const std::optional<checkpoint::NodeTier>& tier() const { return tier_; }
+  /// Removes steps of the nodes above this one, which the run has gone back to. None is running.
+  void forget_after(std::int64_t step);
+  /// Gives the nodes' storage back, when the run directory has all that the run needs.
+  void leave_nodes();
 
  private:
+  struct ToDrain {
+    checkpoint::SaveRequest request;
+    std::function<void()> before_commit;
+  };
+
+  void start_draining();
+  /// Removes steps of this node that are not needed any more, beside training.
+  void prune_node(std::int64_t newest);
+
   engine::Engine& engine_;
   comm::ProcessGroup& world_;
-  /// Host memory for the values of this rank's shards.
+  std::optional<checkpoint::NodeTier> tier_;
+  /// The last save to the nodes has failed: what is due in the run directory goes there at once.
+  bool nodes_failed_ = false;
+  /// Host memory for the values of this rank's shards, and of those it holds copies of.
   device::Arena memory_;
+  std::optional<device::Arena> copies_;
   /// First touch of all its pages, beside the first steps; given up at the end.
   std::atomic<bool> given_up_{false};
   std::future<void> touching_;
+  std::future<void> pruning_;
   double stall_seconds_ = 0;
   std::optional<checkpoint::BackgroundSave> save_;
+  /// The running save, if it goes to the nodes; what then goes to the run directory, if it does.
+  bool is_for_nodes_ = false;
+  std::optional<ToDrain> after_save_;
+  /// The newest step that waits for the drain before it.
+  std::optional<ToDrain> waiting_;
+  std::optional<checkpoint::BackgroundSave> drain_;
 };
 
 }  // namespace trireme::train

@@ -230,19 +230,21 @@ void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, doub
 
 void Report::saved(const SaveRecord& record) {
   if (!settings_.speaks) return;
+  const bool is_for_nodes = record.tier == SaveRecord::Tier::nodes;
   append({{"kind", "save"},
           {"step", record.step},
           {"bytes", record.bytes},
           {"stall_ms", record.stall_seconds * 1e3},
           {"write_ms", record.write_seconds * 1e3},
           {"asynchronous", record.asynchronous},
+          {"tier", is_for_nodes ? "nodes" : "shared"},
           {"seconds", record.stall_seconds}});
   const auto waited = record.asynchronous ? base::format(", training waited {}",
                                                          base::duration_text(record.stall_seconds))
                                           : "";
   base::log::info(
-      "train", "step {:>6}/{}  saved {} in {}{}", record.step, settings_.steps,
-      base::bytes_text(record.bytes),
+      "train", "step {:>6}/{}  saved {}{} in {}{}", record.step, settings_.steps,
+      base::bytes_text(record.bytes), is_for_nodes ? " on the nodes" : "",
       base::duration_text(record.asynchronous ? record.write_seconds : record.stall_seconds),
       waited);
 }

@@ -60,17 +60,17 @@ std::int32_t Requests::own_reason(bool is_first, double lead_seconds, bool peak_
 }
 
 const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_seconds,
-                                      bool peak_is_beaten, bool is_saving) {
+                                      bool peak_is_beaten, const Busy& busy) {
   if (answer_.stop) return answer_;
   std::int32_t words[] = {own_reason(world.rank() == 0, lead_seconds, peak_is_beaten),
-                          is_saving ? 1 : 0};
-  world.all_reduce(device::Tensor(words, device::DType::i32, {2}), comm::ReduceOp::max);
+                          busy.saving ? 1 : 0, busy.draining ? 1 : 0};
+  world.all_reduce(device::Tensor(words, device::DType::i32, {3}), comm::ReduceOp::max);
   const auto reason = words[0];
   if (reason == Stop::lost_lock) {
     throw comm::AgreedError(lost_lock(sources_.directory), world.ranks().front(), world.size());
   }
   answer_ = {};
-  answer_.is_saving = words[1] != 0;
+  answer_.busy = {words[1] != 0, words[2] != 0};
   if (reason > save_due + peak_beaten) {
     answer_.stop = {reason};
   } else {

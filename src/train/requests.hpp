@@ -67,23 +67,27 @@ class Requests {
     /// Lock of the run on the first rank, null on others; outlives the requests.
     const runtime::RunLock* lock = nullptr;
   };
+  /// Threads that still write a rank's part of a checkpoint.
+  struct Busy {
+    bool saving = false;
+    bool draining = false;  ///< from the nodes' own storage
+  };
   struct Answer {
     Stop stop;
     bool save = false;
     /// A step has beaten the measured peak.
     bool measure_peak = false;
-    /// Some rank still writes its part of a checkpoint.
-    bool is_saving = false;
+    Busy busy;
   };
 
   explicit Requests(Sources sources);
 
   /// Collective over the world. Host-blocking: yes. The same answer on all ranks, from the clock,
-  /// the files and the peak of the first one, and from all whether they are saving. The run stops
+  /// the files and the peak of the first one, and from all whether they are busy. The run stops
   /// `lead_seconds` before the time limit; 0 never. A stop stays in all later answers. Throws
   /// AgreedError (launch) when another start has taken the run over.
   const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten,
-                    bool is_saving);
+                    const Busy& busy);
   const Answer& answer() const { return answer_; }
   /// Collective over the world. Host-blocking: yes. Fails on all ranks if the run's lock was lost
   /// since the last ask().

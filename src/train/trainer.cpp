@@ -16,6 +16,7 @@
 #include "async_saves.hpp"
 #include "choose_gemms.hpp"
 #include "clock.hpp"
+#include "node_tier.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
 #include "replica_check.hpp"
@@ -113,10 +114,12 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   cluster_.start_up.reached("peak");
   expected_save_seconds_ = guess_save_seconds(model, world.size());
   const auto& saves = keys_.checkpoint;
-  if (saves.asynchronous && (saves.every_steps > 0 || saves.every_minutes > 0)) {
-    async_saves_ = std::make_unique<AsyncSaves>(*engine_, world);
+  if (saves.beside_training()) {
+    async_saves_ =
+        std::make_unique<AsyncSaves>(*engine_, world, open_node_tier(saves, directory_, world));
   }
   restore(options_.start);
+  if (async_saves_) async_saves_->forget_after(progress_.step);
   tidy(saved_step_);
   say_start(model);
   say_where();
@@ -206,6 +209,7 @@ void Trainer::restore(Start start) {
   const auto load = keys_.checkpoint.load.value_or("");
   std::optional<Resumed> found;
   if (start == Start::resume && load != "none") {
+    recover_from_nodes();
     found = resume(directory_, *engine_, *cluster_.world, load_options());
   }
   beginning_ = "begins anew";
@@ -276,7 +280,7 @@ void Trainer::evaluate() {
         // Peak is not requested here: it is handled between steps only, and its answer would be
         // lost.
         requests_->ask(*cluster_.world, lead_seconds(), false,
-                       async_saves_ && async_saves_->is_busy());
+                       async_saves_ ? async_saves_->busy() : Requests::Busy{});
         return !requests_->answer().stop;
       });
   if (!total) return;
@@ -291,7 +295,7 @@ bool Trainer::replica_check_is_due() const {
   if (every == 0 || cluster_.dp->size() == 1) return false;
   // What is saved has been compared, and so has what an evaluation may find worth saving.
   return progress_.step % every == 0 || progress_.step == keys_.train.steps || save_is_due() ||
-         (keys_.checkpoint.keep_best > 0 && evaluation_is_due());
+         node_save_is_due() || (keys_.checkpoint.keep_best > 0 && evaluation_is_due());
 }
 
 bool Trainer::replicas_agree() {
@@ -311,6 +315,7 @@ bool Trainer::replicas_agree() {
     TRIREME_ENSURE(found.has_value(), "a step that was saved or loaded is there");
     progress_ = found->progress;
     loaded_step_ = saved_step_ = went_back_to_ = progress_.step;
+    if (async_saves_) async_saves_->forget_after(progress_.step);
     report_->went_back(from, progress_.step, error.what());
     return false;
   }
@@ -324,7 +329,7 @@ double Trainer::lead_seconds() const {
 
 void Trainer::ask() {
   requests_->ask(*cluster_.world, lead_seconds(), report_->take_beaten_peak(),
-                 async_saves_ && async_saves_->is_busy());
+                 async_saves_ ? async_saves_->busy() : Requests::Busy{});
 }
 
 base::ExitCode Trainer::stop_in_order() {
@@ -334,6 +339,7 @@ base::ExitCode Trainer::stop_in_order() {
   if (keys_.train.replica_check > 0 && saved_step_ != progress_.step) replicas_agree();
   // Nothing to save before the first step.
   if (progress_.step > 0 && saved_step_ != progress_.step) save();
+  if (async_saves_) async_saves_->leave_nodes();
   report_->event("stop", progress_.step);
   base::log::info("train", "stopped after step {} by {}; {}start again to continue", progress_.step,
                   stop.text(), stop.for_good() ? "remove it and " : "");
@@ -370,6 +376,7 @@ base::ExitCode Trainer::run() {
   if (requests_->answer().stop) return stop_in_order();
   finish_saving();
   if (saved_step_ != progress_.step || is_among_best_) save();
+  if (async_saves_) async_saves_->leave_nodes();
   say_arenas();
   report_->finished({.steps = progress_.step,
                      .steps_of_this_start = progress_.step - begin_step,

@@ -24,8 +24,9 @@ SavedRun Trainer::to_save() {
 }
 
 void Trainer::saved(const SaveRecord& record) {
-  saved_step_ = record.step;
   failed_saves_ = 0;
+  if (record.tier == SaveRecord::Tier::nodes) return report_->saved(record);
+  saved_step_ = record.step;
   longest_save_seconds_ =
       std::max({longest_save_seconds_, record.stall_seconds, record.write_seconds});
   report_->saved(record);
@@ -96,7 +97,7 @@ void Trainer::save_or_go_on() {
   }
 }
 
-void Trainer::start_saving() {
+void Trainer::start_saving(Goal goal) {
   if (async_saves_->is_running()) {
     base::log::info("train",
                     "step {}: the save of step {} is still being written, and training waits for "
@@ -107,28 +108,42 @@ void Trainer::start_saving() {
   await_tidying();
   requests_->before_save(*cluster_.world);
   try {
-    async_saves_->start(to_save());
-    requests_->saved();
+    async_saves_->start(to_save(), goal);
+    if (goal == Goal::run) requests_->saved();
   } catch (const comm::AgreedError& error) {
     not_saved(progress_.step, error);
   }
 }
 
 void Trainer::advance_saving() {
-  if (async_saves_ && async_saves_->is_running() && !requests_->answer().is_saving) advance();
+  if (!async_saves_) return;
+  const auto& busy = requests_->answer().busy;
+  if (async_saves_->is_running() && !busy.saving) advance();
+  if (async_saves_->is_draining() && !busy.draining) advance_draining();
 }
 
 void Trainer::finish_saving() {
   // Each rank waits for its own thread.
-  while (async_saves_ && async_saves_->is_running()) advance();
+  if (!async_saves_) return;
+  while (async_saves_->is_running()) advance();
+  while (async_saves_->is_draining()) advance_draining();
 }
 
 void Trainer::advance() {
-  const auto step = async_saves_->step();
+  took_part(async_saves_->step(), [this] { return async_saves_->advance(); });
+}
+
+void Trainer::advance_draining() {
+  took_part(async_saves_->draining_step(), [this] { return async_saves_->advance_draining(); });
+}
+
+void Trainer::took_part(std::int64_t step,
+                        const std::function<std::optional<SaveRecord>()>& advance) {
   try {
-    const auto record = async_saves_->advance();
+    const auto record = advance();
     if (!record) return;
     saved(*record);
+    if (record->tier == SaveRecord::Tier::nodes) return;
   } catch (const comm::AgreedError& error) {
     not_saved(step, error);
     return;
@@ -150,14 +165,32 @@ bool Trainer::save_is_due() const {
          (is_multiple(keys.every_steps) || is_multiple(keys.keep_every));
 }
 
+bool Trainer::node_save_is_due() const {
+  const auto every = keys_.checkpoint.local_every_steps;
+  return async_saves_ && every > 0 && progress_.step % every == 0;
+}
+
 void Trainer::save_if_due() {
   // Last step: run() saves it, and fails if that fails.
-  if (!save_is_due() || progress_.step >= keys_.train.steps) return;
-  if (async_saves_) {
-    start_saving();
+  if (progress_.step >= keys_.train.steps) return;
+  if (!save_is_due()) {
+    if (node_save_is_due()) start_saving(Goal::nodes);
+  } else if (async_saves_) {
+    start_saving(Goal::run);
   } else {
     save_or_go_on();
   }
+}
+
+void Trainer::recover_from_nodes() {
+  if (!async_saves_ || !async_saves_->tier()) return;
+  const auto begin = Clock::now();
+  const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
+  const auto found = checkpoint::recover(*async_saves_->tier(), checkpoints, *cluster_.world,
+                                         load_options().access);
+  if (!found) return;
+  base::log::info("train", "recovered step {} from '{}' of the nodes in {}", found->step,
+                  keys_.checkpoint.local_directory, base::duration_text(seconds_since(begin)));
 }
 
 }  // namespace trireme::train

@@ -19,7 +19,9 @@ submit() {
     "$source_folder/slurm/train.sbatch" tiny.conf --set run.directory="$name" "${settings[@]}" \
     2>>submit.log
 }
+# shellcheck disable=SC2034  # for the tests that source this
 two_a_node=(-N4 --ntasks-per-node=2 --tensor-parallel=2 --pipeline-parallel=2)
+# shellcheck disable=SC2034  # for the tests that source this
 endless=(train.steps=100000000 train.global_batch=8 checkpoint.every_steps=3)
 
 # The processes of this test's runs, on whatever node; with a number: of that task.

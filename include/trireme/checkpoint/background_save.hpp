@@ -25,9 +25,10 @@ class BackgroundSave {
   BackgroundSave& operator=(const BackgroundSave&) = delete;
 
   std::int64_t step() const;
-  /// Waits until `copy` has ended: what it copied from may change then.
-  void await_copy();
-  /// True while the thread works.
+  /// Waits until `copy` has ended: what it copied from may change then. Starts the messages of a
+  /// save that has any: the first call of each rank belongs to one point of all.
+  void await_copy(comm::ProcessGroup& world);
+  /// True while the thread works, or messages are under way. Makes their progress.
   bool is_busy() const;
   /// Collective over the group, host-blocking while the rank is busy. Takes the save one part
   /// further: the report once it is committed, else nothing, and the thread of rank 0 is busy

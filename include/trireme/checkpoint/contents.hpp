@@ -74,6 +74,8 @@ struct Contents {
   const StoredTensor* find(std::string_view name) const;
   /// Bytes of all tensors together.
   std::uint64_t payload_bytes() const;
+  /// Bytes of the shards in one file.
+  std::uint64_t bytes_in_file(std::size_t file) const;
   /// A hash of everything, the same on all machines.
   std::uint64_t hash() const;
 

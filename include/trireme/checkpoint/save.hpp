@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ namespace trireme::checkpoint {
 /// Host memory of a save from a device.
 inline constexpr std::size_t save_staging_bytes = std::size_t{32} << 20;
 
+class NodeTier;
+
 struct SaveRequest {
-  /// RUN/checkpoints; made when missing. One file system for all ranks.
+  /// RUN/checkpoints; made when missing. One file system for all ranks, unless there is a tier.
   std::filesystem::path checkpoints;
   std::int64_t step = 0;
   std::uint64_t tokens = 0;
@@ -40,6 +43,14 @@ struct SaveRequest {
   device::Device* device = nullptr;
   /// Signs the manifest (signature.hpp) unless it is empty; only rank 0's is used.
   std::string key = {};
+  /// Saves into the folders of the nodes, of which `checkpoints` is this one's; for saves in the
+  /// background alone. Null: into one folder. It outlives the save.
+  const NodeTier* tier = nullptr;
+  /// Host memory of copied_bytes() for the values of other ranks.
+  std::span<std::byte> copies = {};
+  /// A step of this node's folder, with this rank's file: it is copied, each block verified,
+  /// instead of shards being written. Empty: shards are.
+  std::filesystem::path from = {};
 };
 
 struct SaveOptions {

@@ -150,7 +150,14 @@ struct CheckpointOptions {
   std::int64_t keep_every = 0;
   int keep_last = 0;
   std::optional<std::string> load;
+  std::string local_directory;
+  std::int64_t local_every_steps = 0;
+  int replicas = 0;
 
+  /// Threads write checkpoints while the run trains on (train::AsyncSaves).
+  bool beside_training() const {
+    return asynchronous && (every_steps > 0 || every_minutes > 0 || !local_directory.empty());
+  }
   bool operator==(const CheckpointOptions&) const = default;
 };
 

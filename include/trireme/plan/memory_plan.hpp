@@ -20,7 +20,8 @@ struct RankMemory {
   /// Largest memory of a training run, by purpose: to the byte, not an estimate.
   engine::MemoryUse bytes{};
   /// Host memory beside that: the copy of the rank's state from which checkpoints are written while
-  /// training goes on; 0 where they are not.
+  /// training goes on, and of those of ranks on other nodes (checkpoint.replicas), at most; 0 where
+  /// they are not.
   std::size_t snapshot_bytes = 0;
 };
 

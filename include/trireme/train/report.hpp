@@ -95,6 +95,11 @@ struct SaveRecord {
   /// Time from the first agreement to the commit, in the background or not.
   double write_seconds = 0;
   bool asynchronous = false;
+  enum class Tier {
+    shared,  ///< the run directory
+    nodes    ///< checkpoint.local_directory
+  };
+  Tier tier = Tier::shared;
 };
 
 /// Report of a run's progress: metrics.jsonl and one line of the log per log step. Only rank 0 has

@@ -15,6 +15,7 @@
 #include "trireme/train/report.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 namespace trireme::train {
 
 class AsyncSaves;
+enum class Goal;
 class NonfiniteSteps;
 
 /// Treatment of a run directory that is not empty.
@@ -89,6 +91,8 @@ class Trainer {
   /// Saves without removing older steps: the one that is saved may be worse than they are.
   void save_without_pruning();
   bool save_is_due() const;
+  /// One in the nodes' own storage, beside those in the run directory.
+  bool node_save_is_due() const;
   void save_if_due();
   /// Compares the replicas (train.replica_check). If they differ, goes back to the newest
   /// checkpoint and returns false; throws if that has not helped. Collective over all ranks.
@@ -97,12 +101,15 @@ class Trainer {
   /// Saves; a failure on all ranks is logged, and training goes on.
   void save_or_go_on();
   /// Begins a save that is written while training goes on, after the one before has ended.
-  void start_saving();
+  void start_saving(Goal goal);
   /// Takes the running save one part further if no rank is busy with it; the answer of ask() tells.
   void advance_saving();
   /// Waits until no save is running.
   void finish_saving();
   void advance();
+  void advance_draining();
+  /// Notes the end of a part, if `record` is there; failures as not_saved() does.
+  void took_part(std::int64_t step, const std::function<std::optional<SaveRecord>()>& advance);
   /// Notes a committed step.
   void saved(const SaveRecord& record);
   /// Notes that a step was not saved; throws after too many in a row.
@@ -113,6 +120,8 @@ class Trainer {
   /// Waits for a tidy() beside training: it takes the folder of a save for garbage.
   void await_tidying() const;
   void restore(Start start);
+  /// Brings the newest step of the nodes' own storage to the run directory, if it is newer.
+  void recover_from_nodes();
   checkpoint::LoadOptions load_options() const;
   /// Logs the plan of this start.
   void say_start(const model::ModelConfig& model);

@@ -57,6 +57,14 @@ PropertyList make_list(hid_t list_class) {
   return PropertyList::adopt(valid(H5Pcreate(list_class), "create a property list"));
 }
 
+/// Properties of an object that says nothing of the time: the same values make the same file, on
+/// every rank that writes it.
+PropertyList timeless_list(hid_t list_class) {
+  auto list = make_list(list_class);
+  done(H5Pset_obj_track_times(list.get(), false), "leave out the time");
+  return list;
+}
+
 PropertyList intermediate_groups() {
   auto list = make_list(H5P_LINK_CREATE);
   done(H5Pset_create_intermediate_group(list.get(), 1), "set the creation of groups");
@@ -182,7 +190,8 @@ File create_file(const std::filesystem::path& path) {
        "set the file format");
   done(H5Pset_alignment(access.get(), alignment_threshold_bytes, alignment_bytes),
        "set the alignment");
-  return File::adopt(valid(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()),
+  const auto creation = timeless_list(H5P_FILE_CREATE);
+  return File::adopt(valid(H5Fcreate(path.c_str(), H5F_ACC_EXCL, creation.get(), access.get()),
                            base::format("create '{}'", path.string())));
 }
 
@@ -230,7 +239,7 @@ void select_hyperslab(const Space& space, const layout::Box& box) {
 
 Dataset create_contiguous(const File& file, const std::string& path, const Type& type,
                           const layout::Shape& shape) {
-  const auto creation = make_list(H5P_DATASET_CREATE);
+  const auto creation = timeless_list(H5P_DATASET_CREATE);
   done(H5Pset_layout(creation.get(), H5D_CONTIGUOUS), "set the storage layout");
   done(H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY), "set the allocation time");
   done(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), "set the fill time");
@@ -270,7 +279,7 @@ void read_values(const Dataset& dataset, device::DType dtype, const layout::Shap
 }
 
 PropertyList virtual_layout() {
-  return make_list(H5P_DATASET_CREATE);
+  return timeless_list(H5P_DATASET_CREATE);
 }
 
 void set_virtual(const PropertyList& layout, const Space& where, const std::string& file,
@@ -352,7 +361,7 @@ void write_table(const File& file, const std::string& path, const std::vector<Ta
   const auto type = table_type(name_bytes);
   auto dataset = create_dataset(file, path, type.get(),
                                 create_simple({static_cast<std::int64_t>(rows.size())}),
-                                make_list(H5P_DATASET_CREATE));
+                                timeless_list(H5P_DATASET_CREATE));
   done(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
        base::format("write table '{}'", path));
   close(dataset);

@@ -103,10 +103,7 @@ std::shared_ptr<const BlockReader> ChunkReader::opened(std::size_t file) {
 void ChunkReader::take(const BlockReader& reader, std::size_t file, std::uint64_t block,
                        std::span<const std::byte> bytes, bool matches) {
   const auto begin = reader.block_begin(block);
-  if (!matches) {
-    throw base::Error(base::ExitCode::checkpoint,
-                      checksum_damage(folder_, manifest_, file, begin, begin + bytes.size()).text);
-  }
+  if (!matches) throw_damage(folder_, manifest_, file, begin, bytes.size());
   deliver_(file, begin, bytes);
   read_bytes_ += bytes.size();
 }

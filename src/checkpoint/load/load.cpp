@@ -75,18 +75,14 @@ std::uint64_t read_file(const std::filesystem::path& step_folder, const Manifest
   }
   reader.open_directly();
   std::atomic<std::uint64_t> read{0};
-  reader.read_all(
-      reads.blocks, options.threads,
-      [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
-        const auto begin = reader.block_begin(block);
-        if (!matches) {
-          throw base::Error(
-              base::ExitCode::checkpoint,
-              checksum_damage(step_folder, manifest, reads.file, begin, begin + bytes.size()).text);
-        }
-        read += bytes.size();
-        deliver(reads, begin, bytes);
-      });
+  reader.read_all(reads.blocks, options.threads,
+                  [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
+                    const auto begin = reader.block_begin(block);
+                    if (!matches)
+                      throw_damage(step_folder, manifest, reads.file, begin, bytes.size());
+                    read += bytes.size();
+                    deliver(reads, begin, bytes);
+                  });
   return read;
 }
 

@@ -3,146 +3,16 @@
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/base/log.hpp"
 #include "trireme/checkpoint/output_file.hpp"
 
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/folder_names.hpp"
 #include "checkpoint/parallel.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
-#include <thread>
+#include <numeric>
 
 namespace trireme::checkpoint {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// Failure of a system call that may be retried.
-struct Refusal {
-  const char* doing;
-  int error_number;
-};
-
-/// Errors that may be temporary: servers that fail over, paths that recover, limits that others
-/// exhaust.
-bool may_pass(int error_number) {
-  switch (error_number) {
-    case EIO:
-    case ESTALE:
-    case EMFILE:
-    case ENFILE:
-    case ETIMEDOUT:
-    case EAGAIN:
-    case ENOMEM:
-    case ENOTCONN:
-      return true;
-    default:
-      return false;
-  }
-}
-
-[[noreturn]] void give_up(const Refusal& refusal, const std::filesystem::path& path,
-                          double seconds) {
-  const auto what = base::format("cannot {} '{}': {}", refusal.doing, path.string(),
-                                 std::strerror(refusal.error_number));
-  if (!may_pass(refusal.error_number)) throw base::Error(base::ExitCode::checkpoint, what);
-  throw UnreadableError(
-      base::ExitCode::checkpoint,
-      base::format("{}, tried for {} (the step may be good: nothing is known to be wrong with it); "
-                   "start again when the storage answers, or move the step's folder away to use "
-                   "the step before",
-                   what, base::duration_text(seconds)));
-}
-
-/// Calls `attempt(number)` until it throws no Refusal that may be temporary.
-template <typename Attempt>
-void insist(const std::filesystem::path& path, std::chrono::milliseconds patience,
-            Attempt&& attempt) {
-  const auto begin = Clock::now();
-  auto pause = std::chrono::milliseconds(10);
-  for (int number = 0;; ++number) {
-    try {
-      attempt(number);
-      return;
-    } catch (const Refusal& refusal) {
-      const auto passed = Clock::now() - begin;
-      if (!may_pass(refusal.error_number) || passed + pause > patience) {
-        give_up(refusal, path, std::chrono::duration<double>(passed).count());
-      }
-      if (number == 0) {
-        base::log::local::warning("checkpoint", "cannot {} '{}': {}; trying again", refusal.doing,
-                                  path.string(), std::strerror(refusal.error_number));
-      }
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, std::chrono::milliseconds(1000));
-  }
-}
-
-}  // namespace
-
-StoredBytes::StoredBytes(std::filesystem::path path, const ReadAccess& access)
-    : path_(std::move(path)), access_(access) {
-  insist(path_, access_.patience, [&](int) {
-    file_ = open();
-    struct stat facts {};
-    if (::fstat(file_.get(), &facts) != 0) throw Refusal{"examine", errno};
-    is_regular_ = S_ISREG(facts.st_mode);
-    size_ = static_cast<std::uint64_t>(facts.st_size);
-  });
-}
-
-base::File StoredBytes::open() const {
-  const int descriptor = access_.files->open(path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-  if (descriptor < 0) throw Refusal{"open", errno};
-  return base::File::adopt(descriptor);
-}
-
-void StoredBytes::read(std::span<std::byte> buffer, std::uint64_t offset) const {
-  insist(path_, access_.patience, [&](int number) {
-    // A stale descriptor stays stale.
-    const auto fresh = number > 0 ? open() : base::File();
-    const int descriptor = number > 0 ? fresh.get() : file_.get();
-    while (!buffer.empty()) {
-      const auto count = access_.files->read(descriptor, buffer, offset);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw Refusal{"read", errno};
-      if (count == 0) {
-        throw base::Error(base::ExitCode::checkpoint,
-                          base::format("'{}' ends at byte {}, {} bytes too early", path_.string(),
-                                       offset, buffer.size()));
-      }
-      buffer = buffer.subspan(static_cast<std::size_t>(count));
-      offset += static_cast<std::uint64_t>(count);
-    }
-  });
-}
-
-void StoredBytes::open_directly() {
-  const int descriptor = access_.files->open(path_, O_RDONLY | O_NOFOLLOW | O_DIRECT, 0);
-  // What is wrong the usual way tells.
-  if (descriptor >= 0) direct_ = base::File::adopt(descriptor);
-}
-
-void StoredBytes::read_directly(std::span<std::byte> buffer, std::uint64_t offset,
-                                std::size_t needed) const {
-  std::size_t done = 0;
-  while (direct_ && done < needed && done % OutputFile::direct_alignment == 0) {
-    const auto count = access_.files->read(direct_.get(), buffer.subspan(done), offset + done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  if (done < needed) read(buffer.subspan(done, needed - done), offset + done);
-}
-
 namespace {
 
 constexpr std::size_t max_named_tensors = 8;
@@ -276,6 +146,12 @@ std::span<const std::byte> BlockReader::read_run(std::uint64_t first, std::uint6
   return buffer.first(needed);
 }
 
+std::vector<std::uint64_t> BlockReader::all_blocks() const {
+  std::vector<std::uint64_t> blocks(block_count_);
+  std::iota(blocks.begin(), blocks.end(), std::uint64_t{0});
+  return blocks;
+}
+
 void BlockReader::read_all(std::span<const std::uint64_t> blocks, int threads,
                            const Visit& visit) const {
   std::vector<std::span<const std::uint64_t>> runs;
@@ -291,6 +167,26 @@ void BlockReader::read_all(std::span<const std::uint64_t> blocks, int threads,
     thread_local AlignedMemory memory;
     read_run(runs[index].front(), runs[index].size(), memory, visit);
   });
+}
+
+void verify_file(const std::filesystem::path& step_folder, const Manifest& manifest,
+                 std::size_t file, const ReadAccess& access) {
+  BlockReader reader(step_folder, manifest, file, access);
+  if (const auto damage = reader.load_checksums()) {
+    throw base::Error(base::ExitCode::checkpoint, damage->text);
+  }
+  reader.read_all(reader.all_blocks(), 0,
+                  [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
+                    if (matches) return;
+                    throw_damage(step_folder, manifest, file, reader.block_begin(block),
+                                 bytes.size());
+                  });
+}
+
+void throw_damage(const std::filesystem::path& step_folder, const Manifest& manifest,
+                  std::size_t file, std::uint64_t begin, std::size_t bytes) {
+  throw base::Error(base::ExitCode::checkpoint,
+                    checksum_damage(step_folder, manifest, file, begin, begin + bytes).text);
 }
 
 Damage checksum_damage(const std::filesystem::path& step_folder, const Manifest& manifest,

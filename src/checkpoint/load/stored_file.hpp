@@ -77,6 +77,7 @@ class BlockReader {
   /// Reads the checksums of the blocks; the damage if they are not those of the manifest. Throws as
   /// the constructor does.
   std::optional<Damage> load_checksums();
+  const std::vector<std::uint32_t>& checksums() const { return checksums_; }
   std::uint64_t block_count() const { return block_count_; }
   std::uint64_t block_begin(std::uint64_t block) const { return block * block_bytes_; }
   std::uint64_t block_end(std::uint64_t block) const;
@@ -92,6 +93,8 @@ class BlockReader {
   /// `memory` afterwards, and is returned. Throws as the constructor does.
   std::span<const std::byte> read_run(std::uint64_t first, std::uint64_t count,
                                       AlignedMemory& memory, const Visit& visit) const;
+  /// Numbers of all blocks.
+  std::vector<std::uint64_t> all_blocks() const;
   /// Reads and visits these blocks, which ascend, on so many threads that verify at once; 0: one
   /// per core, at most four. Throws as the constructor does, and what `visit` throws.
   void read_all(std::span<const std::uint64_t> blocks, int threads, const Visit& visit) const;
@@ -104,6 +107,16 @@ class BlockReader {
   std::vector<std::uint32_t> checksums_;
   StoredBytes bytes_;
 };
+
+/// Reads every byte of a file. Throws what BlockReader throws, and throw_damage() for the first
+/// block that does not match.
+void verify_file(const std::filesystem::path& step_folder, const Manifest& manifest,
+                 std::size_t file, const ReadAccess& access);
+
+/// Throws Error (checkpoint) for so many bytes of a file, from `begin` on, whose checksum does not
+/// match.
+[[noreturn]] void throw_damage(const std::filesystem::path& step_folder, const Manifest& manifest,
+                               std::size_t file, std::uint64_t begin, std::size_t bytes);
 
 /// Damage of bytes [begin, end) of a file whose checksum does not match.
 Damage checksum_damage(const std::filesystem::path& step_folder, const Manifest& manifest,

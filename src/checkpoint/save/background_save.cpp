@@ -7,6 +7,7 @@
 
 #include "checkpoint/save/save_run.hpp"
 
+#include <array>
 #include <atomic>
 #include <future>
 #include <utility>
@@ -17,8 +18,7 @@ struct BackgroundSave::State {
       : step(request.step), run(std::move(request), world, cancelled_by(cancelled, options)) {}
   ~State() {
     cancelled = true;
-    writing.compete();
-    committing.compete();
+    for (auto& each : priorities) each.compete();
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -31,14 +31,23 @@ struct BackgroundSave::State {
   std::atomic<bool> cancelled{false};
   std::int64_t step;
   SaveRun run;
-  enum class Part { writing, committing } part = Part::writing;
+  enum class Part { writing, copying, committing } part = Part::writing;
   std::promise<void> copied;
   std::future<void> is_copied = copied.get_future();
   /// Of the thread, in each part.
-  base::BackgroundPriority writing;
-  base::BackgroundPriority committing;
+  std::array<base::BackgroundPriority, 3> priorities;
+  base::BackgroundPriority& priority() { return priorities[static_cast<std::size_t>(part)]; }
   /// Work of the thread; ends before what it uses.
   std::future<base::Status> work;
+
+  /// Begins a part with the thread's work in it.
+  void go_on(Part next, std::function<void()> act) {
+    part = next;
+    work = std::async(std::launch::async, [this, act = std::move(act)] {
+      priority().yield();
+      return comm::status_of(act);
+    });
+  }
 };
 
 BackgroundSave::BackgroundSave(SaveRequest request, std::function<void()> copy,
@@ -52,7 +61,7 @@ BackgroundSave::BackgroundSave(SaveRequest request, std::function<void()> copy,
     });
     state.copied.set_value();
     if (!copied) return copied;
-    state.writing.yield();
+    state.priorities[0].yield();
     return comm::status_of([&] { state.run.write_file(); });
   });
 }
@@ -63,11 +72,14 @@ std::int64_t BackgroundSave::step() const {
   return state_->step;
 }
 
-void BackgroundSave::await_copy() {
+void BackgroundSave::await_copy(comm::ProcessGroup& world) {
   state_->is_copied.wait();
+  state_->run.copies().start(world);
 }
 
 bool BackgroundSave::is_busy() const {
+  auto& copies = state_->run.copies();
+  if (copies.is_started() && !copies.poll()) return true;
   return state_->work.valid() &&
          state_->work.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
@@ -75,16 +87,22 @@ bool BackgroundSave::is_busy() const {
 std::optional<SaveReport> BackgroundSave::advance(comm::ProcessGroup& world) {
   auto& state = *state_;
   TRIREME_EXPECT(state.work.valid(), "a save that has ended goes no further");
-  (state.part == State::Part::writing ? state.writing : state.committing).compete();
+  if (state.part == State::Part::writing) await_copy(world);
+  state.run.copies().wait();
+  state.priority().compete();
   const auto status = state.work.get();
   switch (state.part) {
     case State::Part::writing:
       state.run.gather(status, world);
-      state.part = State::Part::committing;
-      state.work = std::async(std::launch::async, [&state] {
-        state.committing.yield();
-        return comm::status_of([&] { state.run.commit(); });
-      });
+      if (state.run.copies().any()) {
+        state.go_on(State::Part::copying, [&state] { state.run.write_copies(); });
+      } else {
+        state.go_on(State::Part::committing, [&state] { state.run.commit(); });
+      }
+      return std::nullopt;
+    case State::Part::copying:
+      state.run.agree(status, world);
+      state.go_on(State::Part::committing, [&state] { state.run.commit(); });
       return std::nullopt;
     case State::Part::committing:
       return state.run.finish(status, world);

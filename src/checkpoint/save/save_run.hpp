@@ -5,15 +5,18 @@
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/checkpoint/save.hpp"
 
+#include "checkpoint/tier/copies.hpp"
+
 #include <chrono>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace trireme::checkpoint {
 
 /// One save in the parts that it consists of: collective ones, and between them local ones, which a
 /// thread of their own may do. A failure of any rank ends a collective part on all with
-/// AgreedError, after rank 0 has removed the folder.
+/// AgreedError, after those who commit have removed the folder.
 class SaveRun {
  public:
   /// Collective over the group. Host-blocking: yes. Agrees on what is saved and makes the folder
@@ -22,27 +25,36 @@ class SaveRun {
 
   /// Its shards lie in host memory, where any thread reads them.
   bool is_of_host() const { return request_.device == nullptr; }
+  /// Values that go to other nodes, whose messages are for the rank's own thread.
+  Copies& copies() { return copies_; }
   /// Writes this rank's file. Throws Error (checkpoint).
   void write_file();
   /// Collective over the group. Host-blocking: yes. Takes `written`, what became of write_file(),
-  /// and tells rank 0 what must be known of all files.
+  /// and tells those who commit what must be known of all files.
   void gather(const base::Status& written, comm::ProcessGroup& world);
-  /// Commits on rank 0, does nothing on others. Throws Error (checkpoint).
+  /// Writes the copies of other nodes' files, whose messages are there. Throws Error (checkpoint).
+  void write_copies() const { copies_.write(options_, temporary_, all_); }
+  /// Collective over the group. Host-blocking: yes. Takes what became of write_copies().
+  void agree(const base::Status& written, comm::ProcessGroup& world);
+  /// Commits on rank 0, or the first of each node; does nothing on others. Throws Error
+  /// (checkpoint).
   void commit();
   /// Collective over the group. Host-blocking: yes. Takes what became of commit().
   SaveReport finish(const base::Status& committed, comm::ProcessGroup& world);
 
  private:
-  void agree_or_remove_folder(const base::Status& status, comm::ProcessGroup& world);
-
   SaveRequest request_;
   SaveOptions options_;
+  Copies copies_;
+  /// Rank 0, or the first of each node.
   bool commits_;
-  std::size_t rank_;
+  int rank_;
   std::chrono::steady_clock::time_point start_;
   std::filesystem::path temporary_;
   StoredFile mine_;
   std::vector<StoredFile> all_;
+  /// Manifest of a step of nodes, which all of them write.
+  std::string manifest_text_;
   SaveReport report_;
 };
 

@@ -9,6 +9,7 @@
 #include "checkpoint/aligned_memory.hpp"
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/hdf5/structure.hpp"
+#include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/parallel.hpp"
 
 #include <algorithm>
@@ -30,6 +31,11 @@ constexpr auto group_bytes = group_blocks * block_bytes;
 /// Slices of tensors from which on master.h5 is left out.
 constexpr std::size_t max_master_slices = std::size_t{1} << 16;
 
+void throw_if_cancelled(const std::atomic<bool>* cancelled) {
+  if (cancelled == nullptr || !*cancelled) return;
+  throw base::Error(base::ExitCode::checkpoint, "the save was given up");
+}
+
 /// Contiguous values and the byte of the file at which they begin.
 struct Part {
   std::uint64_t byte;
@@ -50,9 +56,7 @@ class PayloadWriter {
 
   std::vector<std::uint32_t> write(int threads, const std::atomic<bool>* cancelled) {
     parallel_for(groups(), threads, [&](std::size_t group) {
-      if (cancelled != nullptr && *cancelled) {
-        throw base::Error(base::ExitCode::checkpoint, "the save was given up");
-      }
+      throw_if_cancelled(cancelled);
       const auto [begin, end] = bytes_of(group);
       write_group(values_of(begin, end), begin);
     });
@@ -233,6 +237,41 @@ StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& 
                              ? payload.write_from(*request.device)
                              : payload.write(options.threads, options.cancelled);
   return finish(file, path.filename().string(), bytes, checksums);
+}
+
+void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
+               const std::filesystem::path& from, const Manifest& manifest, std::size_t file) {
+  const auto& stored = manifest.files[file];
+  BlockReader reader(from, manifest, file);
+  if (const auto damage = reader.load_checksums()) {
+    throw base::Error(base::ExitCode::checkpoint, damage->text);
+  }
+  reader.open_directly();
+  OutputFile copy(options.files, folder / stored.name, OutputFile::Kind::fresh);
+  copy.allocate(manifest.stored_bytes(stored));
+  copy.write_directly();
+  reader.read_all(reader.all_blocks(), options.threads,
+                  [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
+                    throw_if_cancelled(options.cancelled);
+                    const auto begin = reader.block_begin(block);
+                    if (!matches) throw_damage(from, manifest, file, begin, bytes.size());
+                    copy.write(bytes, begin);
+                    copy.start_writeback(begin, bytes.size());
+                  });
+  copy.write(bytes_of(reader.checksums()), stored.bytes);
+  copy.finish();
+}
+
+StoredFile copy_shard(const SaveOptions& options, const std::filesystem::path& folder,
+                      const std::filesystem::path& from, std::size_t rank) {
+  const auto manifest = base::value_or_throw(read_manifest(from));
+  const auto& files = manifest.files;
+  const auto mine = std::find_if(files.begin(), files.end(), [&](const StoredFile& each) {
+    return each.name == shard_name(rank);
+  });
+  TRIREME_EXPECT(mine != files.end(), "a rank has a file in each step");
+  copy_file(options, folder, from, manifest, static_cast<std::size_t>(mine - files.begin()));
+  return *mine;
 }
 
 bool has_master(const Contents& contents) {

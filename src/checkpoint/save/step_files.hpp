@@ -16,6 +16,14 @@ std::string shard_name(std::size_t rank);
 StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
                        const SaveRequest& request, std::size_t rank);
 
+/// The same from the file of a committed step, each block verified.
+StoredFile copy_shard(const SaveOptions& options, const std::filesystem::path& folder,
+                      const std::filesystem::path& from, std::size_t rank);
+/// Copies file number `file` of a step, with its checksums, to another folder. Throws Error
+/// (checkpoint), also for a block that does not match.
+void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
+               const std::filesystem::path& from, const Manifest& manifest, std::size_t file);
+
 /// True if master.h5 can show these contents: the virtual datasets of large runs would have
 /// hundreds of thousands of sources, and their writing would hold up the save.
 bool has_master(const Contents& contents);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <numeric>
 
 namespace trireme::checkpoint {
 namespace {
@@ -30,11 +29,9 @@ void add_bad_blocks(const std::filesystem::path& step_folder, const Manifest& ma
 void check_blocks(const std::filesystem::path& step_folder, const Manifest& manifest,
                   std::size_t file, BlockReader& reader, int threads, VerifyReport& report) {
   reader.open_directly();
-  std::vector<std::uint64_t> blocks(reader.block_count());
-  std::iota(blocks.begin(), blocks.end(), std::uint64_t{0});
   std::mutex mutex;
   std::vector<std::uint64_t> bad;
-  reader.read_all(blocks, threads,
+  reader.read_all(reader.all_blocks(), threads,
                   [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
                     const std::lock_guard lock(mutex);
                     report.checked_bytes += bytes.size();

@@ -169,12 +169,30 @@ TEST_CASE("every configuration of configs/ can be planned on the ranks it is mad
 
 TEST_CASE(
     "the copies from which checkpoints are written hold the state once, and can be left out") {
-  const auto plan_of = [](const std::string& zero_level, const std::string& asynchronous) {
-    const auto end = run_trireme(
-        {"plan", std::string(TRIREME_SOURCE_DIR) + "/configs/quickstart.conf", "--world", "8",
-         "--json", "--set", "model.vocab_size=4096", "--set", "parallel.tensor=2", "--set",
-         "parallel.pipeline=2", "--set", "train.global_batch=16", "--set",
-         "parallel.zero_level=" + zero_level, "--set", "checkpoint.asynchronous=" + asynchronous});
+  const auto plan_of = [](const std::string& zero_level, const std::string& asynchronous,
+                          const std::vector<std::string>& settings = {}) {
+    std::vector<std::string> arguments{"plan",
+                                       std::string(TRIREME_SOURCE_DIR) + "/configs/quickstart.conf",
+                                       "--world",
+                                       "8",
+                                       "--json",
+                                       "--set",
+                                       "model.vocab_size=4096",
+                                       "--set",
+                                       "parallel.tensor=2",
+                                       "--set",
+                                       "parallel.pipeline=2",
+                                       "--set",
+                                       "train.global_batch=16",
+                                       "--set",
+                                       "parallel.zero_level=" + zero_level,
+                                       "--set",
+                                       "checkpoint.asynchronous=" + asynchronous};
+    for (const auto& setting : settings) {
+      arguments.emplace_back("--set");
+      arguments.push_back(setting);
+    }
+    const auto end = run_trireme(arguments);
     INFO(end.err);
     REQUIRE(end.exit_code == 0);
     return Json::parse(end.out);
@@ -190,4 +208,16 @@ TEST_CASE(
   }
   const auto without = plan_of("1", "false");
   for (const auto& rank : without["ranks"]) CHECK(rank["snapshot"] == 0);
+  // Copies for two other nodes: of the largest rank, whichever it is.
+  const auto plain = plan_of("1", "true");
+  const auto copied =
+      plan_of("1", "true", {"checkpoint.local_directory=/x", "checkpoint.replicas=2"});
+  std::int64_t largest = 0;
+  for (const auto& rank : plain["ranks"]) {
+    largest = std::max(largest, rank["snapshot"].get<std::int64_t>());
+  }
+  for (std::size_t index = 0; index < plain["ranks"].size(); ++index) {
+    CHECK(copied["ranks"][index]["snapshot"].get<std::int64_t>() ==
+          plain["ranks"][index]["snapshot"].get<std::int64_t>() + 2 * largest);
+  }
 }

@@ -99,7 +99,7 @@ TEST_CASE("what a thread writes is the state at the save's start, while the stat
     half.set(1.0F);
     BackgroundSave save(
         half.request(scratch.path(), 1), [&] { half.copy_slowly(); }, world);
-    save.await_copy();
+    save.await_copy(world);
     half.set(2.0F);
     finish(save, world);
     half.set(3.0F);
@@ -116,7 +116,7 @@ TEST_CASE("a disk that stands still holds up neither the copy nor what changes a
     half.set(1.0F);
     BackgroundSave save(half.request(scratch.path(), 1), [&] { half.copy_slowly(); }, world,
                         {.files = files});
-    save.await_copy();
+    save.await_copy(world);
     half.set(2.0F);
     if (save.is_busy()) ++went_on;
     world.barrier();

@@ -24,6 +24,7 @@ namespace trireme::tests {
 /// the code under test must fail together, and that is the point.
 class ThreadGroup : public comm::ProcessGroup {
  public:
+  using OnTheWay = std::function<void(std::vector<std::byte>&)>;
   struct Shared {
     explicit Shared(int count) : parts(static_cast<std::size_t>(count)), meeting(count) {}
     std::vector<device::Tensor> parts;
@@ -32,6 +33,8 @@ class ThreadGroup : public comm::ProcessGroup {
     std::mutex mutex;
     std::condition_variable sent;
     std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> messages;
+    /// What becomes of a message on its way.
+    OnTheWay on_the_way;
   };
 
   ThreadGroup(std::shared_ptr<Shared> shared, std::vector<base::Rank> ranks, int rank)
@@ -87,7 +90,9 @@ class ThreadGroup : public comm::ProcessGroup {
   comm::Work start_send(const device::Tensor& x, int peer, int tag) override {
     const auto* bytes = static_cast<const std::byte*>(x.raw());
     const std::lock_guard lock(shared_->mutex);
-    shared_->messages[{rank(), peer, tag}].emplace_back(bytes, bytes + x.byte_count());
+    auto& message =
+        shared_->messages[{rank(), peer, tag}].emplace_back(bytes, bytes + x.byte_count());
+    if (shared_->on_the_way) shared_->on_the_way(message);
     shared_->sent.notify_all();
     return {};
   }
@@ -109,15 +114,24 @@ class ThreadGroup : public comm::ProcessGroup {
       std::unique_lock lock(shared_->mutex);
       auto& queue = shared_->messages[what_];
       shared_->sent.wait(lock, [&queue] { return !queue.empty(); });
+      take(queue);
+    }
+    bool poll() override {
+      const std::lock_guard lock(shared_->mutex);
+      auto& queue = shared_->messages[what_];
+      if (!done_ && !queue.empty()) take(queue);
+      return done_;
+    }
+    bool done() const override { return done_; }
+
+   private:
+    void take(std::deque<std::vector<std::byte>>& queue) {
       if (queue.front().size() != x_.byte_count()) std::terminate();
       std::memcpy(x_.raw(), queue.front().data(), x_.byte_count());
       queue.pop_front();
       done_ = true;
     }
-    bool poll() override { return done_; }
-    bool done() const override { return done_; }
 
-   private:
     std::shared_ptr<Shared> shared_;
     std::tuple<int, int, int> what_;
     device::Tensor x_;
@@ -146,8 +160,10 @@ class ThreadGroup : public comm::ProcessGroup {
 };
 
 /// Runs `body` on that many ranks; the exception of the lowest rank that has one is thrown again.
-inline void run_ranks(int count, const std::function<void(comm::ProcessGroup&)>& body) {
+inline void run_ranks(int count, const std::function<void(comm::ProcessGroup&)>& body,
+                      const ThreadGroup::OnTheWay& on_the_way = {}) {
   const auto shared = std::make_shared<ThreadGroup::Shared>(count);
+  shared->on_the_way = on_the_way;
   std::vector<base::Rank> ranks;
   for (int rank = 0; rank < count; ++rank) ranks.emplace_back(rank);
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(count));

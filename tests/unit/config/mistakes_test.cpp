@@ -172,6 +172,13 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
       {{"train.eval_every=5"},
        "train.eval_every = 5 (--set) needs data.validation (there is nothing to evaluate on); "
        "give the prefix of held-out tokens, or set train.eval_every=0"},
+      {{"checkpoint.local_directory=/dev/shm", "checkpoint.asynchronous=false"},
+       "checkpoint.local_directory = /dev/shm (--set) needs checkpoint.asynchronous=true (nodes "
+       "save while training goes on); set it, or leave the folder out"},
+      {{"checkpoint.local_every_steps=5"},
+       "checkpoint.local_every_steps = 5 (--set) needs checkpoint.local_directory (there is no "
+       "place to save to); give a folder that each node has for itself, such as /dev/shm, or set "
+       "checkpoint.local_every_steps=0"},
       {{"numerics.stochastic_rounding=true"},
        "numerics.stochastic_rounding = true (--set) does not go with numerics.precision = fp32 "
        "(default) (parameters are their own fp32 masters, and nothing is rounded); set "

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/checkpoint/node_tier.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/base/text.hpp"
+#include "trireme/checkpoint/output_file.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <system_error>
+
+namespace trireme::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Makes the folder for this user alone. One that is there must be: in a place where everybody may
+/// write, another user could have made it, and would own the run's state.
+void make_private_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw_storage_error("make folder", folder, errno);
+  }
+  struct stat facts {};
+  if (::lstat(folder.c_str(), &facts) != 0) throw_storage_error("examine", folder, errno);
+  if (S_ISDIR(facts.st_mode) && facts.st_uid == ::geteuid() && (facts.st_mode & 077) == 0) return;
+  throw base::Error(
+      base::ExitCode::checkpoint,
+      base::format("'{}' is no folder of this user alone (mode 0700): what others may change there "
+                   "would be loaded; remove it, or choose another checkpoint.local_directory",
+                   folder.string()));
+}
+
+void remove_others(const fs::path& local, const std::string& prefix, const std::string& name) {
+  std::error_code error;
+  std::vector<fs::path> others;
+  for (fs::directory_iterator at(local, error), end; !error && at != end; at.increment(error)) {
+    const auto found = at->path().filename().string();
+    if (found.starts_with(prefix) && found != name) others.push_back(at->path());
+  }
+  for (const auto& other : others) {
+    fs::remove_all(other, error);
+    if (!error) {
+      base::log::local::info("checkpoint", "removed '{}', of an earlier run in the same place",
+                             other.string());
+    }
+  }
+}
+
+}  // namespace
+
+NodeTier::NodeTier(fs::path folder, const std::vector<int>& node_of_rank, int copies)
+    : folder_(std::move(folder)), place_(node_of_rank.size()) {
+  std::map<int, std::size_t> numbers;
+  for (std::size_t rank = 0; rank < node_of_rank.size(); ++rank) {
+    const auto [at, is_new] = numbers.emplace(node_of_rank[rank], nodes_.size());
+    if (is_new) nodes_.emplace_back();
+    auto& members = nodes_[at->second];
+    place_[rank] = {at->second, members.size()};
+    members.push_back(static_cast<int>(rank));
+  }
+  copies_ = std::min(copies, static_cast<int>(nodes_.size()) - 1);
+}
+
+std::vector<int> NodeTier::holders(int rank) const {
+  const auto [node, member] = place_[index(rank)];
+  std::vector<int> ranks;
+  for (std::size_t next = 1; next <= static_cast<std::size_t>(copies_); ++next) {
+    const auto& members = nodes_[(node + next) % nodes_.size()];
+    ranks.push_back(members[member % members.size()]);
+  }
+  return ranks;
+}
+
+std::vector<int> NodeTier::owners(int rank) const {
+  const auto [node, member] = place_[index(rank)];
+  const auto size = nodes_[node].size();
+  std::vector<int> ranks;
+  for (std::size_t back = 1; back <= static_cast<std::size_t>(copies_); ++back) {
+    const auto& members = nodes_[(node + nodes_.size() - back) % nodes_.size()];
+    for (auto at = member; at < members.size(); at += size) ranks.push_back(members[at]);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+fs::path open_node_folder(const fs::path& local, const fs::path& run, std::string_view id,
+                          bool makes) {
+  const auto prefix = base::format("trireme-{:016x}-",
+                                   base::Fnv1a().add(fs::weakly_canonical(run).string()).value());
+  const auto name = base::format("{}{}", prefix, id);
+  if (makes) {
+    std::error_code error;
+    fs::create_directories(local, error);
+    if (error) throw_storage_error("make folder", local, error.value());
+    remove_others(local, prefix, name);
+    make_private_folder(local / name);
+  }
+  return local / name;
+}
+
+std::size_t copied_bytes(const NodeTier& tier, const Contents& contents, int rank) {
+  std::size_t bytes = 0;
+  for (const auto owner : tier.owners(rank)) {
+    bytes += contents.bytes_in_file(static_cast<std::size_t>(owner));
+  }
+  return bytes;
+}
+
+void keep_on_node(const NodeTier& tier, const std::set<std::int64_t>& kept) {
+  auto& files = FileSystem::system();
+  auto doomed = list_uncommitted(tier.folder());
+  for (auto& step : list(tier.folder())) {
+    if (!kept.contains(step.step)) doomed.push_back(std::move(step));
+  }
+  for (const auto& step : doomed) {
+    if (files.remove_folder(step.path) == 0) continue;
+    base::log::local::warning("checkpoint", "cannot remove '{}'", step.path.string());
+  }
+}
+
+}  // namespace trireme::checkpoint
