@@ -107,7 +107,7 @@ void AsyncSaves::start(const SavedRun& saved, Goal goal) {
   if (pruning_.valid()) pruning_.wait();
   auto snapshot = snapshot_of(saved, engine_, memory_);
   auto& request = snapshot.request;
-  is_for_nodes_ = tier_ && (goal == Goal::nodes || !nodes_failed_);
+  is_for_nodes_ = tier_ && (goal == Goal::nodes || !passes_nodes());
   if (is_for_nodes_) {
     if (goal == Goal::run) {
       after_save_ = ToDrain{request, saved.before_commit};
@@ -145,6 +145,11 @@ std::int64_t AsyncSaves::step() const {
   return save_->step();
 }
 
+std::int64_t AsyncSaves::waiting_step() const {
+  TRIREME_EXPECT(waiting_.has_value(), "a step is to be copied");
+  return waiting_->request.step;
+}
+
 std::int64_t AsyncSaves::draining_step() const {
   TRIREME_EXPECT(drain_.has_value(), "a step is being copied");
   return drain_->step();
@@ -171,14 +176,13 @@ std::optional<SaveRecord> AsyncSaves::advance() {
     record.tier = SaveRecord::Tier::nodes;
     nodes_failed_ = false;
     if (after_save_) waiting_ = std::exchange(after_save_, std::nullopt);
-    start_draining();
     prune_node(step);
   }
   return record;
 }
 
 void AsyncSaves::start_draining() {
-  if (drain_ || !waiting_) return;
+  TRIREME_EXPECT(is_to_drain(), "a step waits, and nothing is in its way");
   auto [request, before_commit] = *std::exchange(waiting_, std::nullopt);
   drain_.emplace(std::move(request), nullptr, world_,
                  checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
@@ -198,9 +202,7 @@ std::optional<SaveRecord> AsyncSaves::advance_draining() {
   }
   if (!report) return std::nullopt;
   drain_.reset();
-  const SaveRecord record{step, report->payload_bytes, seconds_since(begin), report->seconds, true};
-  start_draining();
-  return record;
+  return SaveRecord{step, report->payload_bytes, seconds_since(begin), report->seconds, true};
 }
 
 void AsyncSaves::prune_node(std::int64_t newest) {

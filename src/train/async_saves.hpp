@@ -45,7 +45,7 @@ class AsyncSaves {
   bool is_draining() const { return drain_.has_value(); }
   std::int64_t draining_step() const;
   /// What this rank's threads work on.
-  Requests::Busy busy() const { return {save_ && save_->is_busy(), drain_ && drain_->is_busy()}; }
+  BusyThreads busy() const { return {save_ && save_->is_busy(), drain_ && drain_->is_busy()}; }
 
   /// Collective over the world. Begins to copy and to write the state. None is running. Throws
   /// AgreedError (checkpoint).
@@ -59,7 +59,15 @@ class AsyncSaves {
   /// until the save is committed. Throws AgreedError (checkpoint) if it has failed. It is not
   /// running any more after a report or an error.
   std::optional<SaveRecord> advance();
+  /// True if a step of the nodes is to be copied to the run directory, where nothing else is being
+  /// saved or removed.
+  bool is_to_drain() const { return waiting_ && !drain_ && (!save_ || is_for_nodes_); }
+  std::int64_t waiting_step() const;
+  /// Collective over the world. Begins that. Throws AgreedError (checkpoint).
+  void start_draining();
   std::optional<SaveRecord> advance_draining();
+  /// True if a save for the run directory would go there at once.
+  bool passes_nodes() const { return !tier_ || nodes_failed_; }
 
   const std::optional<checkpoint::NodeTier>& tier() const { return tier_; }
   /// Removes steps of the nodes above this one, which the run has gone back to. None is running.
@@ -73,7 +81,6 @@ class AsyncSaves {
     std::function<void()> before_commit;
   };
 
-  void start_draining();
   /// Removes steps of this node that are not needed any more, beside training.
   void prune_node(std::int64_t newest);
 

@@ -60,7 +60,7 @@ std::int32_t Requests::own_reason(bool is_first, double lead_seconds, bool peak_
 }
 
 const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_seconds,
-                                      bool peak_is_beaten, const Busy& busy) {
+                                      bool peak_is_beaten, const BusyThreads& busy) {
   if (answer_.stop) return answer_;
   std::int32_t words[] = {own_reason(world.rank() == 0, lead_seconds, peak_is_beaten),
                           busy.saving ? 1 : 0, busy.draining ? 1 : 0};

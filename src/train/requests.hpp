@@ -56,6 +56,12 @@ struct Stop {
   std::string text() const;
 };
 
+/// Threads that still write a rank's part of a checkpoint.
+struct BusyThreads {
+  bool saving = false;
+  bool draining = false;  ///< from the nodes' own storage
+};
+
 /// External requests to a run, checked between two batches: signals, the file STOP, the nearing
 /// time limit, the clock of its checkpoints.
 class Requests {
@@ -67,17 +73,12 @@ class Requests {
     /// Lock of the run on the first rank, null on others; outlives the requests.
     const runtime::RunLock* lock = nullptr;
   };
-  /// Threads that still write a rank's part of a checkpoint.
-  struct Busy {
-    bool saving = false;
-    bool draining = false;  ///< from the nodes' own storage
-  };
   struct Answer {
     Stop stop;
     bool save = false;
     /// A step has beaten the measured peak.
     bool measure_peak = false;
-    Busy busy;
+    BusyThreads busy;
   };
 
   explicit Requests(Sources sources);
@@ -87,7 +88,7 @@ class Requests {
   /// `lead_seconds` before the time limit; 0 never. A stop stays in all later answers. Throws
   /// AgreedError (launch) when another start has taken the run over.
   const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten,
-                    const Busy& busy);
+                    const BusyThreads& busy);
   const Answer& answer() const { return answer_; }
   /// Collective over the world. Host-blocking: yes. Fails on all ranks if the run's lock was lost
   /// since the last ask().

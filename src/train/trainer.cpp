@@ -279,8 +279,7 @@ void Trainer::evaluate() {
         batch_begin = Clock::now();
         // Peak is not requested here: it is handled between steps only, and its answer would be
         // lost.
-        requests_->ask(*cluster_.world, lead_seconds(), false,
-                       async_saves_ ? async_saves_->busy() : Requests::Busy{});
+        requests_->ask(*cluster_.world, lead_seconds(), false, busy());
         return !requests_->answer().stop;
       });
   if (!total) return;
@@ -328,8 +327,7 @@ double Trainer::lead_seconds() const {
 }
 
 void Trainer::ask() {
-  requests_->ask(*cluster_.world, lead_seconds(), report_->take_beaten_peak(),
-                 async_saves_ ? async_saves_->busy() : Requests::Busy{});
+  requests_->ask(*cluster_.world, lead_seconds(), report_->take_beaten_peak(), busy());
 }
 
 base::ExitCode Trainer::stop_in_order() {

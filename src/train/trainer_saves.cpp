@@ -73,6 +73,11 @@ void Trainer::await_tidying() const {
   if (tidying_.valid()) tidying_.wait();
 }
 
+bool Trainer::is_tidying() const {
+  return tidying_.valid() &&
+         tidying_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
 void Trainer::not_saved(std::int64_t step, const comm::AgreedError& error) {
   // A failed save is no reason to lose hours of work: the disk may have room again at the next.
   if (error.code() != base::ExitCode::checkpoint) throw error;
@@ -103,9 +108,12 @@ void Trainer::start_saving(Goal goal) {
                     "step {}: the save of step {} is still being written, and training waits for "
                     "it (save less often, or to faster storage)",
                     progress_.step, async_saves_->step());
-    finish_saving();
+    while (async_saves_->is_running()) advance();
   }
-  await_tidying();
+  if (goal == Goal::run && async_saves_->passes_nodes()) {
+    finish_saving();
+    await_tidying();
+  }
   requests_->before_save(*cluster_.world);
   try {
     async_saves_->start(to_save(), goal);
@@ -119,14 +127,22 @@ void Trainer::advance_saving() {
   if (!async_saves_) return;
   const auto& busy = requests_->answer().busy;
   if (async_saves_->is_running() && !busy.saving) advance();
-  if (async_saves_->is_draining() && !busy.draining) advance_draining();
+  if (!busy.draining) advance_draining();
+}
+
+BusyThreads Trainer::busy() const {
+  if (!async_saves_) return {};
+  auto busy = async_saves_->busy();
+  // What tidies takes the folder of a save for garbage.
+  busy.draining |= is_tidying();
+  return busy;
 }
 
 void Trainer::finish_saving() {
   // Each rank waits for its own thread.
   if (!async_saves_) return;
   while (async_saves_->is_running()) advance();
-  while (async_saves_->is_draining()) advance_draining();
+  while (async_saves_->is_draining() || async_saves_->is_to_drain()) advance_draining();
 }
 
 void Trainer::advance() {
@@ -134,7 +150,15 @@ void Trainer::advance() {
 }
 
 void Trainer::advance_draining() {
-  took_part(async_saves_->draining_step(), [this] { return async_saves_->advance_draining(); });
+  if (async_saves_->is_to_drain()) {
+    await_tidying();
+    took_part(async_saves_->waiting_step(), [this] {
+      async_saves_->start_draining();
+      return std::nullopt;
+    });
+  } else if (async_saves_->is_draining()) {
+    took_part(async_saves_->draining_step(), [this] { return async_saves_->advance_draining(); });
+  }
 }
 
 void Trainer::took_part(std::int64_t step,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/checkpoint/file_system.hpp"
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,9 @@ namespace trireme::checkpoint {
 struct StepFolder {
   std::filesystem::path path;
   std::int64_t step = 0;
+  /// While it lives, prune() leaves the step alone, where the file system has locks. Of steps that
+  /// were found to be read.
+  std::shared_ptr<const base::File> hold = {};
 };
 
 /// RUN/checkpoints.
@@ -58,12 +63,12 @@ struct VerifyReport {
 VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level, int threads = 0,
                     std::string_view key = {});
 
-/// Newest to oldest, the first step that verifies; what does not is named in the log. Failures
-/// (checkpoint): there is no step; none verifies, each with its reason.
+/// Newest to oldest, the first step that verifies, held; what does not is named in the log.
+/// Failures (checkpoint): there is no step; none verifies, each with its reason.
 base::Result<StepFolder> newest_verified(const std::filesystem::path& checkpoints,
                                          VerifyLevel level = VerifyLevel::full);
 
-/// Step that a path on the command line names: a step folder itself; a run folder or its
+/// Step that a path on the command line names, held: a step folder itself; a run folder or its
 /// checkpoints folder (then its newest verified step). Failures name the path that was searched.
 base::Result<StepFolder> find_step(const std::filesystem::path& path,
                                    VerifyLevel level = VerifyLevel::quick);

@@ -35,8 +35,8 @@ std::vector<StepFolder> steps_to_prune(const std::filesystem::path& checkpoints,
                                        const Retention& retention,
                                        std::optional<std::int64_t> current = {});
 
-/// Removes steps_to_prune(), but none that gets a tag meanwhile. Returns the removed folders.
-/// Throws Error (checkpoint).
+/// Removes steps_to_prune(), but none that gets a tag meanwhile or is being read. Returns the
+/// removed folders. Throws Error (checkpoint).
 std::vector<std::filesystem::path> prune(const std::filesystem::path& checkpoints,
                                          const Retention& retention,
                                          std::optional<std::int64_t> current = {},

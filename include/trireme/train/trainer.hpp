@@ -24,6 +24,7 @@ namespace trireme::train {
 
 class AsyncSaves;
 enum class Goal;
+struct BusyThreads;
 class NonfiniteSteps;
 
 /// Treatment of a run directory that is not empty.
@@ -119,6 +120,9 @@ class Trainer {
   void tidy(std::int64_t newest) const;
   /// Waits for a tidy() beside training: it takes the folder of a save for garbage.
   void await_tidying() const;
+  bool is_tidying() const;
+  /// What this rank's threads work on.
+  BusyThreads busy() const;
   void restore(Start start);
   /// Brings the newest step of the nodes' own storage to the run directory, if it is newer.
   void recover_from_nodes();

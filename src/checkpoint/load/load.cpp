@@ -171,11 +171,11 @@ LoadReport load(const std::filesystem::path& step_folder, std::span<const LoadIt
 
 LoadReport load_from(const std::filesystem::path& path, const ChooseItems& choose_items,
                      comm::ProcessGroup& world, const LoadOptions& options) {
-  std::string found;
+  StepFolder found;
   comm::agree_after(world, [&] {
-    if (world.rank() == 0) found = base::value_or_throw(find_step(path)).path.string();
+    if (world.rank() == 0) found = base::value_or_throw(find_step(path));
   });
-  const std::filesystem::path folder = broadcast_bytes(world, found);
+  const std::filesystem::path folder = broadcast_bytes(world, found.path.string());
   const auto manifest = read_manifest_together(folder, world, options.access);
   std::vector<LoadItem> items;
   comm::agree_after(world, [&] { items = choose_items(manifest); });

@@ -7,6 +7,7 @@
 #include "trireme/checkpoint/output_file.hpp"
 
 #include "checkpoint/folder_names.hpp"
+#include "checkpoint/steps/hold.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -98,11 +99,15 @@ std::vector<StepFolder> list_uncommitted(const fs::path& checkpoints) {
 }
 
 base::Result<StepFolder> newest_verified(const fs::path& checkpoints, VerifyLevel level) {
-  const auto steps = list(checkpoints);
+  auto steps = list(checkpoints);
   std::string reasons;
-  for (const auto& step : steps) {
+  for (auto& step : steps) {
+    step.hold = hold_step(step.path);
     const auto report = verify(step.path, level);
     if (report.good()) return step;
+    // Removed before it was held, because there are newer ones.
+    std::error_code ignored;
+    if (!fs::exists(step.path, ignored)) return newest_verified(checkpoints, level);
     base::log::local::warning("checkpoint", "{} does not verify: {}", step.path.filename().string(),
                               first_reason(report));
     reasons += base::format("\n  {}: {}", step.path.filename().string(), first_reason(report));
@@ -122,11 +127,12 @@ base::Result<StepFolder> newest_verified(const fs::path& checkpoints, VerifyLeve
 base::Result<StepFolder> find_step(const fs::path& path, VerifyLevel level) {
   std::error_code ignored;
   if (fs::exists(path / "manifest.json", ignored)) {
+    auto hold = hold_step(path);
     const auto report = verify(path, level);
     if (!report.good()) return base::Failure{base::ExitCode::checkpoint, first_reason(report)};
     const auto manifest = read_manifest(path);
     if (!manifest) return manifest.failure();
-    return StepFolder{path, manifest->step};
+    return StepFolder{path, manifest->step, std::move(hold)};
   }
   const auto inside = checkpoints_of_run(path);
   if (fs::is_directory(inside, ignored)) return newest_verified(inside, level);

@@ -5,6 +5,7 @@
 #include "trireme/checkpoint/state_names.hpp"
 
 #include "checkpoint/folder_names.hpp"
+#include "checkpoint/steps/hold.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -40,13 +41,13 @@ bool is_tagged(const StepFolder& step) {
                      [&step](const Tag& tag) { return tag.step == step.step; });
 }
 
-/// Removal in two steps, so that a half-removed step no longer has a step's name. False if it has
-/// got a tag before it lost its name.
+/// Removal in two steps, so that a half-removed step no longer has a step's name. False if it is
+/// being read, or has got a tag before it lost its name.
 bool remove_step(const StepFolder& step, FileSystem& files) {
   const auto folder = step.path.parent_path();
   const auto doomed = folder / temporary_name(step.step);
   if (files.rename(step.path, doomed) != 0) throw_storage_error("remove", step.path, errno);
-  if (is_tagged(step)) {
+  if (is_tagged(step) || is_held(doomed)) {
     if (files.rename(doomed, step.path) != 0) throw_storage_error("rename", doomed, errno);
     return false;
   }

@@ -218,9 +218,12 @@ std::optional<StepFolder> assemble(Assembly& assembly, const fs::path& checkpoin
 
 std::optional<StepFolder> recover(const NodeTier& tier, const fs::path& checkpoints,
                                   comm::ProcessGroup& world, const ReadAccess& access) {
-  const auto shared = largest(world.rank() == 0 ? newest_in(checkpoints) : -1, world);
+  const auto shared = largest(
+      comm::agree_after(world, [&] { return world.rank() == 0 ? newest_in(checkpoints) : -1; }),
+      world);
   for (auto bound = std::numeric_limits<std::int64_t>::max();;) {
-    const auto step = largest(newest_below(tier, bound), world);
+    const auto step =
+        largest(comm::agree_after(world, [&] { return newest_below(tier, bound); }), world);
     if (step <= shared) return std::nullopt;
     Assembly assembly(tier, step, world, access);
     if (assembly.is_complete()) {

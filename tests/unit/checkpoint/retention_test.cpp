@@ -100,6 +100,21 @@ TEST_CASE("beside the newest stay multiples, the best, the tagged and the one lo
   CHECK(steps_in(scratch.path()) == Steps{8, 6, 5, 4});
 }
 
+TEST_CASE("a step that somebody reads stays until he has read it") {
+  const ScratchFolder scratch;
+  for (const std::int64_t step : {1, 2, 3}) save_small(scratch.path(), step);
+  const auto step_path = scratch.path() / "step-000000001";
+  {
+    const auto read = base::value_or_throw(checkpoint::find_step(step_path));
+    const auto also = base::value_or_throw(checkpoint::find_step(step_path));
+    CHECK(checkpoint::prune(scratch.path(), {.keep_last = 1}).size() == 1);
+    CHECK(steps_in(scratch.path()) == Steps{3, 1});
+    CHECK(checkpoint::verify(read.path, checkpoint::VerifyLevel::full).good());
+  }
+  CHECK(checkpoint::prune(scratch.path(), {.keep_last = 1}).size() == 1);
+  CHECK(steps_in(scratch.path()) == Steps{3});
+}
+
 TEST_CASE("a tag is a path of its step, belongs to one, and moves only when told") {
   const ScratchFolder scratch;
   const auto first = save_small(scratch.path(), 1);
