@@ -65,13 +65,14 @@ Snapshot snapshot_of(const SavedRun& saved, engine::Engine& engine, const device
 
 AsyncSaves::AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world,
                        std::optional<checkpoint::NodeTier> tier)
-    : engine_(engine), world_(world), tier_(std::move(tier)), memory_(arena_for(engine)) {
+    : engine_(engine), world_(world), memory_(arena_for(engine)) {
   std::vector<device::Tensor> untouched;
-  if (tier_) {
+  if (tier) {
     const auto bytes =
-        checkpoint::copied_bytes(*tier_, saved_contents(engine.options()), world.rank());
-    copies_ = device::Arena::host(device::Purpose::optimizer, bytes);
-    untouched.push_back(copies_->whole());
+        checkpoint::copied_bytes(*tier, saved_contents(engine.options()), world.rank());
+    auto copies = device::Arena::host(device::Purpose::optimizer, bytes);
+    untouched.push_back(copies.whole());
+    nodes_ = std::make_unique<Nodes>(Nodes{*std::move(tier), std::move(copies)});
   }
   // Pinned memory is there already.
   if (engine.device().is_host()) untouched.push_back(memory_.whole());
@@ -107,16 +108,18 @@ void AsyncSaves::start(const SavedRun& saved, Goal goal) {
   if (pruning_.valid()) pruning_.wait();
   auto snapshot = snapshot_of(saved, engine_, memory_);
   auto& request = snapshot.request;
-  is_for_nodes_ = tier_ && (goal == Goal::nodes || !passes_nodes());
+  after_save_.reset();
+  is_for_nodes_ = nodes_ && (goal == Goal::nodes || !nodes_->failed);
   if (is_for_nodes_) {
     if (goal == Goal::run) {
-      after_save_ = ToDrain{request, saved.before_commit};
-      after_save_->request.shards.clear();
-      after_save_->request.from = tier_->folder() / checkpoint::step_folder_name(request.step);
+      auto drained = request;
+      drained.shards.clear();
+      drained.from = nodes_->tier.folder() / checkpoint::step_folder_name(request.step);
+      after_save_ = ToDrain{std::move(drained), saved.before_commit};
     }
-    request.checkpoints = tier_->folder();
-    request.tier = &*tier_;
-    const auto copies = copies_->whole();
+    request.checkpoints = nodes_->tier.folder();
+    request.tier = &nodes_->tier;
+    const auto copies = nodes_->copies.whole();
     request.copies = {static_cast<std::byte*>(copies.raw()), copies.byte_count()};
   }
   std::function<void()> copy;
@@ -165,7 +168,7 @@ std::optional<SaveRecord> AsyncSaves::advance() {
   } catch (...) {
     save_.reset();
     after_save_.reset();
-    if (is_for_nodes_) nodes_failed_ = true;
+    if (is_for_nodes_) nodes_->failed = true;
     throw;
   }
   stall_seconds_ += seconds_since(begin);
@@ -174,7 +177,7 @@ std::optional<SaveRecord> AsyncSaves::advance() {
   SaveRecord record{step, report->payload_bytes, stall_seconds_, report->seconds, true};
   if (is_for_nodes_) {
     record.tier = SaveRecord::Tier::nodes;
-    nodes_failed_ = false;
+    nodes_->failed = false;
     if (after_save_) waiting_ = std::exchange(after_save_, std::nullopt);
     prune_node(step);
   }
@@ -182,8 +185,9 @@ std::optional<SaveRecord> AsyncSaves::advance() {
 }
 
 void AsyncSaves::start_draining() {
-  TRIREME_EXPECT(is_to_drain(), "a step waits, and nothing is in its way");
-  auto [request, before_commit] = *std::exchange(waiting_, std::nullopt);
+  TRIREME_EXPECT(waiting_.has_value() && is_to_drain(), "a step waits, nothing is in its way");
+  auto [request, before_commit] = *std::move(waiting_);
+  waiting_.reset();
   drain_.emplace(std::move(request), nullptr, world_,
                  checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
                                          .before_commit = std::move(before_commit)});
@@ -206,32 +210,30 @@ std::optional<SaveRecord> AsyncSaves::advance_draining() {
 }
 
 void AsyncSaves::prune_node(std::int64_t newest) {
-  if (!tier_->leads_node(world_.rank())) return;
+  if (!nodes_->tier.leads_node(world_.rank())) return;
   std::set<std::int64_t> kept{newest};
   if (drain_) kept.insert(drain_->step());
   if (waiting_) kept.insert(waiting_->request.step);
-  pruning_ = std::async(std::launch::async,
-                        [this, kept = std::move(kept)] { checkpoint::keep_on_node(*tier_, kept); });
+  pruning_ = std::async(std::launch::async, [this, kept = std::move(kept)] {
+    checkpoint::keep_on_node(nodes_->tier,
+                             [&kept](std::int64_t step) { return kept.contains(step); });
+  });
 }
 
 void AsyncSaves::leave_nodes() {
-  if (!tier_ || !tier_->leads_node(world_.rank())) return;
+  if (!nodes_ || !nodes_->tier.leads_node(world_.rank())) return;
   if (pruning_.valid()) pruning_.wait();
   std::error_code error;
-  std::filesystem::remove_all(tier_->folder(), error);
+  std::filesystem::remove_all(nodes_->tier.folder(), error);
   if (!error) return;
-  base::log::local::warning("train", "cannot remove '{}': {}", tier_->folder().string(),
+  base::log::local::warning("train", "cannot remove '{}': {}", nodes_->tier.folder().string(),
                             error.message());
 }
 
 void AsyncSaves::forget_after(std::int64_t step) {
-  if (!tier_ || !tier_->leads_node(world_.rank())) return;
+  if (!nodes_ || !nodes_->tier.leads_node(world_.rank())) return;
   if (pruning_.valid()) pruning_.wait();
-  std::set<std::int64_t> kept;
-  for (const auto& each : checkpoint::list(tier_->folder())) {
-    if (each.step <= step) kept.insert(each.step);
-  }
-  checkpoint::keep_on_node(*tier_, kept);
+  checkpoint::keep_on_node(nodes_->tier, [step](std::int64_t each) { return each <= step; });
 }
 
 }  // namespace trireme::train

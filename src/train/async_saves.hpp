@@ -12,7 +12,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 
 namespace trireme::train {
@@ -41,6 +43,8 @@ class AsyncSaves {
   bool is_running() const { return save_.has_value(); }
   /// Of the save that is running.
   std::int64_t step() const;
+  /// The save that is running, or was tried last, is for the nodes.
+  bool is_for_nodes() const { return is_for_nodes_; }
   /// The same of a copy from the nodes to the run directory.
   bool is_draining() const { return drain_.has_value(); }
   std::int64_t draining_step() const;
@@ -67,15 +71,23 @@ class AsyncSaves {
   void start_draining();
   std::optional<SaveRecord> advance_draining();
   /// True if a save for the run directory would go there at once.
-  bool passes_nodes() const { return !tier_ || nodes_failed_; }
+  bool passes_nodes() const { return !nodes_ || nodes_->failed; }
 
-  const std::optional<checkpoint::NodeTier>& tier() const { return tier_; }
+  /// Null without one.
+  const checkpoint::NodeTier* tier() const { return nodes_ ? &nodes_->tier : nullptr; }
   /// Removes steps of the nodes above this one, which the run has gone back to. None is running.
   void forget_after(std::int64_t step);
   /// Gives the nodes' storage back, when the run directory has all that the run needs.
   void leave_nodes();
 
  private:
+  struct Nodes {
+    checkpoint::NodeTier tier;
+    /// Host memory for the values of ranks of which this one holds copies.
+    device::Arena copies;
+    /// The last save has failed: what is due in the run directory goes there at once.
+    bool failed = false;
+  };
   struct ToDrain {
     checkpoint::SaveRequest request;
     std::function<void()> before_commit;
@@ -86,20 +98,18 @@ class AsyncSaves {
 
   engine::Engine& engine_;
   comm::ProcessGroup& world_;
-  std::optional<checkpoint::NodeTier> tier_;
-  /// The last save to the nodes has failed: what is due in the run directory goes there at once.
-  bool nodes_failed_ = false;
-  /// Host memory for the values of this rank's shards, and of those it holds copies of.
+  /// Null without a tier.
+  std::unique_ptr<Nodes> nodes_;
+  /// Host memory for the values of this rank's shards.
   device::Arena memory_;
-  std::optional<device::Arena> copies_;
   /// First touch of all its pages, beside the first steps; given up at the end.
   std::atomic<bool> given_up_{false};
   std::future<void> touching_;
   std::future<void> pruning_;
   double stall_seconds_ = 0;
   std::optional<checkpoint::BackgroundSave> save_;
-  /// The running save, if it goes to the nodes; what then goes to the run directory, if it does.
   bool is_for_nodes_ = false;
+  /// What goes to the run directory after the running save.
   std::optional<ToDrain> after_save_;
   /// The newest step that waits for the drain before it.
   std::optional<ToDrain> waiting_;

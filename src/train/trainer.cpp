@@ -87,13 +87,7 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
         comm::agree(world, engine::open_dataset(keys_, engine::Split::validation, model));
   }
   cluster_.start_up.reached("data");
-  comm::agree_after(world, [&] {
-    // Only the first rank signs, and reads manifests.
-    const auto& file = keys_.checkpoint.key_file;
-    if (is_first_rank() && !file.empty()) {
-      key_ = base::value_or_throw(checkpoint::read_key_file(file));
-    }
-  });
+  read_key();
   resolved_ = with_values(config, options);
   open_run(session, model);
   cluster_.start_up.reached("run directory");
@@ -127,6 +121,16 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
 }
 
 Trainer::~Trainer() = default;
+
+void Trainer::read_key() {
+  comm::agree_after(*cluster_.world, [&] {
+    // Only the first rank signs, and reads manifests.
+    const auto& file = keys_.checkpoint.key_file;
+    if (is_first_rank() && !file.empty()) {
+      key_ = base::value_or_throw(checkpoint::read_key_file(file));
+    }
+  });
+}
 
 void Trainer::open_run(runtime::Session& session, const model::ModelConfig& model) {
   auto& world = *cluster_.world;

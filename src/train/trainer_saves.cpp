@@ -24,12 +24,12 @@ SavedRun Trainer::to_save() {
 }
 
 void Trainer::saved(const SaveRecord& record) {
-  failed_saves_ = 0;
-  if (record.tier == SaveRecord::Tier::nodes) return report_->saved(record);
+  report_->saved(record);
+  if (record.tier == SaveRecord::Tier::nodes) return;
   saved_step_ = record.step;
+  failed_saves_ = 0;
   longest_save_seconds_ =
       std::max({longest_save_seconds_, record.stall_seconds, record.write_seconds});
-  report_->saved(record);
 }
 
 void Trainer::save() {
@@ -78,11 +78,13 @@ bool Trainer::is_tidying() const {
          tidying_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
 
-void Trainer::not_saved(std::int64_t step, const comm::AgreedError& error) {
+void Trainer::not_saved(std::int64_t step, SaveRecord::Tier tier, const comm::AgreedError& error) {
   // A failed save is no reason to lose hours of work: the disk may have room again at the next.
   if (error.code() != base::ExitCode::checkpoint) throw error;
   requests_->saved();
   report_->not_saved(step, error.what());
+  // What is due then goes to the run directory at once: only its failures lose work.
+  if (tier == SaveRecord::Tier::nodes) return;
   const auto allowed = keys_.checkpoint.failures_allowed;
   if (++failed_saves_ <= allowed) return;
   throw comm::AgreedError(
@@ -98,7 +100,7 @@ void Trainer::save_or_go_on() {
   try {
     save();
   } catch (const comm::AgreedError& error) {
-    not_saved(progress_.step, error);
+    not_saved(progress_.step, SaveRecord::Tier::shared, error);
   }
 }
 
@@ -119,7 +121,7 @@ void Trainer::start_saving(Goal goal) {
     async_saves_->start(to_save(), goal);
     if (goal == Goal::run) requests_->saved();
   } catch (const comm::AgreedError& error) {
-    not_saved(progress_.step, error);
+    not_saved(progress_.step, saving_tier(), error);
   }
 }
 
@@ -146,32 +148,37 @@ void Trainer::finish_saving() {
 }
 
 void Trainer::advance() {
-  took_part(async_saves_->step(), [this] { return async_saves_->advance(); });
+  took_part(async_saves_->step(), saving_tier(), [this] { return async_saves_->advance(); });
 }
 
 void Trainer::advance_draining() {
   if (async_saves_->is_to_drain()) {
     await_tidying();
-    took_part(async_saves_->waiting_step(), [this] {
+    took_part(async_saves_->waiting_step(), SaveRecord::Tier::shared, [this] {
       async_saves_->start_draining();
       return std::nullopt;
     });
   } else if (async_saves_->is_draining()) {
-    took_part(async_saves_->draining_step(), [this] { return async_saves_->advance_draining(); });
+    took_part(async_saves_->draining_step(), SaveRecord::Tier::shared,
+              [this] { return async_saves_->advance_draining(); });
   }
 }
 
-void Trainer::took_part(std::int64_t step,
+SaveRecord::Tier Trainer::saving_tier() const {
+  return async_saves_->is_for_nodes() ? SaveRecord::Tier::nodes : SaveRecord::Tier::shared;
+}
+
+void Trainer::took_part(std::int64_t step, SaveRecord::Tier tier,
                         const std::function<std::optional<SaveRecord>()>& advance) {
   try {
     const auto record = advance();
     if (!record) return;
     saved(*record);
-    if (record->tier == SaveRecord::Tier::nodes) return;
   } catch (const comm::AgreedError& error) {
-    not_saved(step, error);
+    not_saved(step, tier, error);
     return;
   }
+  if (tier == SaveRecord::Tier::nodes) return;
   // Large files take the file system a while to remove.
   if (lock_) {
     tidying_ = std::async(std::launch::async, [this, newest = saved_step_] { tidy(newest); });
@@ -207,11 +214,12 @@ void Trainer::save_if_due() {
 }
 
 void Trainer::recover_from_nodes() {
-  if (!async_saves_ || !async_saves_->tier()) return;
+  const auto* const tier = async_saves_ ? async_saves_->tier() : nullptr;
+  if (tier == nullptr) return;
   const auto begin = Clock::now();
   const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
-  const auto found = checkpoint::recover(*async_saves_->tier(), checkpoints, *cluster_.world,
-                                         load_options().access);
+  const auto found =
+      checkpoint::recover(*tier, checkpoints, *cluster_.world, load_options().access);
   if (!found) return;
   base::log::info("train", "recovered step {} from '{}' of the nodes in {}", found->step,
                   keys_.checkpoint.local_directory, base::duration_text(seconds_since(begin)));

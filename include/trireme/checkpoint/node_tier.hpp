@@ -6,9 +6,10 @@
 #include "trireme/comm/process_group.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -66,8 +67,8 @@ std::size_t copied_bytes(const NodeTier& tier, const Contents& contents, int ran
 std::optional<StepFolder> recover(const NodeTier& tier, const std::filesystem::path& checkpoints,
                                   comm::ProcessGroup& world, const ReadAccess& access = {});
 
-/// Removes, on this node, committed steps but those of `kept`, and what saves have left that were
-/// killed. Failures to remove are logged.
-void keep_on_node(const NodeTier& tier, const std::set<std::int64_t>& kept);
+/// Removes, on this node, committed steps but those to keep, and what saves have left that were
+/// killed. Failures are logged.
+void keep_on_node(const NodeTier& tier, const std::function<bool(std::int64_t step)>& is_kept);
 
 }  // namespace trireme::checkpoint

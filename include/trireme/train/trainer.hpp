@@ -82,6 +82,8 @@ class Trainer {
   bool evaluation_is_due() const;
   /// Evaluates; stops between batches when the run is to stop: the evaluation is due again then.
   void evaluate();
+  /// Reads checkpoint.key_file. Collective over all ranks.
+  void read_key();
   /// Locks the run directory for this start, and opens it.
   void open_run(runtime::Session& session, const model::ModelConfig& model);
   /// Agrees with all ranks, between batches, on requests to stop or save.
@@ -110,11 +112,14 @@ class Trainer {
   void advance();
   void advance_draining();
   /// Notes the end of a part, if `record` is there; failures as not_saved() does.
-  void took_part(std::int64_t step, const std::function<std::optional<SaveRecord>()>& advance);
+  void took_part(std::int64_t step, SaveRecord::Tier tier,
+                 const std::function<std::optional<SaveRecord>()>& advance);
   /// Notes a committed step.
   void saved(const SaveRecord& record);
   /// Notes that a step was not saved; throws after too many in a row.
-  void not_saved(std::int64_t step, const comm::AgreedError& error);
+  void not_saved(std::int64_t step, SaveRecord::Tier tier, const comm::AgreedError& error);
+  /// Where the save goes that is running or was tried last.
+  SaveRecord::Tier saving_tier() const;
   /// Removes the remains of killed saves, and the oldest steps except the one that this start has
   /// just saved or loaded (`newest`); failures to remove are ignored.
   void tidy(std::int64_t newest) const;

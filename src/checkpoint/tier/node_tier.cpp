@@ -112,15 +112,18 @@ std::size_t copied_bytes(const NodeTier& tier, const Contents& contents, int ran
   return bytes;
 }
 
-void keep_on_node(const NodeTier& tier, const std::set<std::int64_t>& kept) {
+void keep_on_node(const NodeTier& tier, const std::function<bool(std::int64_t step)>& is_kept) {
   auto& files = FileSystem::system();
-  auto doomed = list_uncommitted(tier.folder());
-  for (auto& step : list(tier.folder())) {
-    if (!kept.contains(step.step)) doomed.push_back(std::move(step));
-  }
-  for (const auto& step : doomed) {
-    if (files.remove_folder(step.path) == 0) continue;
-    base::log::local::warning("checkpoint", "cannot remove '{}'", step.path.string());
+  try {
+    auto doomed = list_uncommitted(tier.folder());
+    for (auto& step : list(tier.folder())) {
+      if (!is_kept(step.step)) doomed.push_back(std::move(step));
+    }
+    for (const auto& step : doomed) {
+      if (files.remove_folder(step.path) != 0) throw_storage_error("remove", step.path, errno);
+    }
+  } catch (const base::Error& error) {
+    base::log::local::warning("checkpoint", "old steps stay on this node: {}", error.what());
   }
 }
 

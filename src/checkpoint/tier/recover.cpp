@@ -44,11 +44,7 @@ class Assembly {
  public:
   Assembly(const NodeTier& tier, std::int64_t step, comm::ProcessGroup& world,
            const ReadAccess& access)
-      : tier_(tier),
-        step_(step),
-        world_(world),
-        access_(access),
-        own_(tier.folder() / step_folder_name(step)) {}
+      : tier_(tier), world_(world), access_(access), own_(tier.folder() / step_folder_name(step)) {}
 
   /// Collective. False unless some node has a manifest and the nodes together every file.
   bool is_complete() {
@@ -153,7 +149,6 @@ class Assembly {
   }
 
   const NodeTier& tier_;
-  std::int64_t step_;
   comm::ProcessGroup& world_;
   const ReadAccess& access_;
   fs::path own_;
