@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <system_error>
 
@@ -20,11 +21,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+[[noreturn]] void throw_no_folder(const fs::path& folder, int error_number) {
+  throw base::Error(base::ExitCode::checkpoint,
+                    base::format("cannot make '{}' on this node: {} (nothing can be saved there); "
+                                 "set checkpoint.local_directory to a folder in which this user "
+                                 "may make others on each node",
+                                 folder.string(), std::strerror(error_number)));
+}
+
 /// Makes the folder for this user alone. One that is there must be: in a place where everybody may
 /// write, another user could have made it, and would own the run's state.
 void make_private_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw_storage_error("make folder", folder, errno);
+    throw_no_folder(folder, errno);
   }
   struct stat facts {};
   if (::lstat(folder.c_str(), &facts) != 0) throw_storage_error("examine", folder, errno);
@@ -97,7 +106,7 @@ fs::path open_node_folder(const fs::path& local, const fs::path& run, std::strin
   if (makes) {
     std::error_code error;
     fs::create_directories(local, error);
-    if (error) throw_storage_error("make folder", local, error.value());
+    if (error) throw_no_folder(local, error.value());
     remove_others(local, prefix, name);
     make_private_folder(local / name);
   }

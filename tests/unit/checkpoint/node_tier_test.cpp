@@ -264,6 +264,12 @@ TEST_CASE("a node's folder is this user's alone") {
                     Catch::Contains("is no folder of this user alone"));
 }
 
+TEST_CASE("a folder that cannot be made names its key") {
+  CHECK_THROWS_WITH(checkpoint::open_node_folder("/proc/none", "run", "a", true),
+                    Catch::Contains("cannot make '/proc/none' on this node") &&
+                        Catch::Contains("set checkpoint.local_directory to a folder"));
+}
+
 TEST_CASE("a node keeps the steps that it is told to") {
   const std::vector<int> map{0, 1};
   const Nodes nodes;
