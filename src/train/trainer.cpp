@@ -13,17 +13,17 @@
 #include "trireme/inference/evaluate.hpp"
 #include "trireme/inference/groups.hpp"
 
-#include "async_saves.hpp"
 #include "choose_gemms.hpp"
-#include "clock.hpp"
-#include "node_tier.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
-#include "replica_check.hpp"
-#include "requests.hpp"
 #include "resolved_values.hpp"
 #include "say_attention.hpp"
 #include "setup.hpp"
+#include "train/clock.hpp"
+#include "train/requests.hpp"
+#include "train/saving/async_saves.hpp"
+#include "train/saving/node_tier.hpp"
+#include "train/saving/replica_check.hpp"
 
 #include <algorithm>
 #include <chrono>

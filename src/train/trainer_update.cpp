@@ -4,8 +4,8 @@
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/train/trainer.hpp"
 
-#include "async_saves.hpp"
 #include "nonfinite_steps.hpp"
+#include "train/saving/async_saves.hpp"
 
 namespace trireme::train {
 

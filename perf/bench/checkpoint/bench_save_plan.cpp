@@ -6,7 +6,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 
-#include "train/saved_contents.hpp"
+#include "train/saving/saved_contents.hpp"
 
 #include <malloc.h>
 

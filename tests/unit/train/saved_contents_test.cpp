@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/saved_contents.hpp"
+#include "train/saving/saved_contents.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/manifest.hpp"

@@ -11,8 +11,8 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/huggingface/config.hpp"
 
-#include "train/async_saves.hpp"
-#include "train/saved_contents.hpp"
+#include "train/saving/async_saves.hpp"
+#include "train/saving/saved_contents.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -8,9 +8,9 @@
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/train/trainer.hpp"
 
-#include "async_saves.hpp"
-#include "clock.hpp"
-#include "requests.hpp"
+#include "train/clock.hpp"
+#include "train/requests.hpp"
+#include "train/saving/async_saves.hpp"
 
 #include <algorithm>
 #include <future>

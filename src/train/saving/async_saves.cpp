@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/async_saves.hpp"
+#include "train/saving/async_saves.hpp"
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/engine/parameter_parts.hpp"
 
 #include "train/clock.hpp"
-#include "train/saved_contents.hpp"
+#include "train/saving/saved_contents.hpp"
 
 #include <algorithm>
 #include <cstring>

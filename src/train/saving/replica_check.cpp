@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replica_check.hpp"
+#include "train/saving/replica_check.hpp"
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/node_tier.hpp"
+#include "train/saving/node_tier.hpp"
 
 #include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
