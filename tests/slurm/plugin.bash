@@ -13,10 +13,9 @@ shared=${1:-$PWD}/$(basename "$0")-$instance
 mkdir -p "$shared"
 remove_shared() {
   local status=$?
-  if declare -F after_down >/dev/null; then
-    "$cluster" down --name "$instance" >/dev/null 2>&1 || true
-    after_down || true
-  fi
+  # Jobs that a test has cancelled write into the folder until the cluster is down.
+  "$cluster" down --name "$instance" >/dev/null 2>&1 || true
+  if declare -F after_down >/dev/null; then after_down || true; fi
   rm -rf --one-file-system "$shared"
   finish "$status"
 }
