@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -92,6 +93,35 @@ void sync_folder(const std::filesystem::path& folder, ExitCode code) {
     throw_errno(code, format("cannot sync folder '{}'", shown.string()), errno);
   }
   success_or_throw(opened.close());
+}
+
+std::vector<std::filesystem::path> make_folders(const std::filesystem::path& folder,
+                                                std::error_code& error) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> changed;
+  auto level = fs::absolute(folder, error).lexically_normal();
+  if (!level.has_filename()) level = level.parent_path();
+  while (!error && level.has_relative_path() && !fs::exists(level, error)) {
+    level = level.parent_path();
+    if (::access(level.c_str(), R_OK) == 0 || errno == ENOENT) changed.push_back(level);
+  }
+  if (!error) fs::create_directories(folder, error);
+  std::reverse(changed.begin(), changed.end());
+  return changed;
+}
+
+Status make_folders_durably(const std::filesystem::path& folder, ExitCode code) {
+  std::error_code error;
+  const auto changed = make_folders(folder, error);
+  if (error) {
+    return Failure{code, format("cannot make '{}': {}", folder.string(), error.message())};
+  }
+  try {
+    for (const auto& parent : changed) sync_folder(parent, code);
+  } catch (const Error& failed) {
+    return Failure{failed.code(), failed.what()};
+  }
+  return {};
 }
 
 void write_file_durably(const std::filesystem::path& path, std::string_view text, ExitCode code) {

@@ -260,12 +260,7 @@ base::Result<Attempt> attempt(const fs::path& path, const RunHolder& self,
 
 base::Result<RunLock> RunLock::take(const fs::path& run, const std::string& job,
                                     const Options& options) {
-  std::error_code error;
-  fs::create_directories(run, error);
-  if (error) {
-    return base::Failure{base::ExitCode::checkpoint,
-                         base::format("cannot make '{}': {}", run.string(), error.message())};
-  }
+  if (const auto made = base::make_folders_durably(run); !made.ok()) return made.failure();
   const auto self = this_process(job);
   const auto path = run / "lock";
   const auto begin = Clock::now();

@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 namespace trireme::base {
 
@@ -43,5 +45,14 @@ void write_file_durably(const std::filesystem::path& path, std::string_view text
 
 /// fsync of a folder, so that renames inside it last.
 void sync_folder(const std::filesystem::path& folder, ExitCode code = ExitCode::checkpoint);
+
+/// Makes a folder and those above it that are missing. The result are the folders in which a name
+/// is new, outermost first: until they are synced, a power cut may take the new folder and all in
+/// it. One that may not be read cannot be synced and is left out.
+std::vector<std::filesystem::path> make_folders(const std::filesystem::path& folder,
+                                                std::error_code& error);
+/// The same, synced.
+Status make_folders_durably(const std::filesystem::path& folder,
+                            ExitCode code = ExitCode::checkpoint);
 
 }  // namespace trireme::base

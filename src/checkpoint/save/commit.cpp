@@ -70,9 +70,9 @@ void write_latest(FileSystem& files, const fs::path& target) {
 fs::path make_temporary_folder(FileSystem& files, const fs::path& checkpoints,
                                const std::string& name) {
   std::error_code error;
-  const bool made = fs::create_directories(checkpoints, error);
+  const auto changed = base::make_folders(checkpoints, error);
   if (error) throw_storage_error("make folder", checkpoints, error.value());
-  if (made) sync_folder(files, fs::absolute(checkpoints).parent_path());
+  for (const auto& parent : changed) sync_folder(files, parent);
   auto folder = checkpoints / name;
   if (files.make_folder(folder) != 0) throw_storage_error("make folder", folder, errno);
   return folder;

@@ -100,19 +100,6 @@ TEST_CASE("JSON keeps the order of its keys, takes all kinds of values and refus
   CHECK(repeated.failure().text == "here: the key 'c' stands twice in one object");
 }
 
-TEST_CASE("a durable write replaces a file whole") {
-  const auto folder = std::filesystem::temp_directory_path() / format("trireme-base-{}", getpid());
-  std::filesystem::create_directories(folder);
-  const auto path = folder / "text";
-  write_file_durably(path, "one");
-  write_file_durably(path, "two");
-  CHECK(read_text_file(path).value() == "two");
-  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
-  CHECK_FALSE(read_text_file(path, ExitCode::usage, 2).ok());
-  CHECK_FALSE(read_text_file(folder / "absent").ok());
-  std::filesystem::remove_all(folder);
-}
-
 TEST_CASE("a broken contract is an internal error that names the condition") {
   try {
     TRIREME_EXPECT(1 == 2, "numbers differ");
