@@ -6,6 +6,7 @@ set(TRIREME_LAYER_schema 1)
 set(TRIREME_LAYER_layout 1)
 set(TRIREME_LAYER_topology 1)
 set(TRIREME_LAYER_telemetry 1)
+set(TRIREME_LAYER_store 1)
 set(TRIREME_LAYER_config 2)
 set(TRIREME_LAYER_launch 2)
 set(TRIREME_LAYER_device 2)
@@ -22,15 +23,15 @@ set(TRIREME_LAYER_huggingface 7)
 set(TRIREME_LAYER_inference 8)
 set(TRIREME_LAYER_train 9)
 set(TRIREME_LAYER_apps 10)
-set(TRIREME_ROOMS base schema layout topology config launch telemetry device data comm model optim
+set(TRIREME_ROOMS base schema layout topology config launch telemetry store device data comm model optim
     checkpoint engine runtime plan postmortem huggingface inference train apps)
 
 # Foreign headers (as regular expressions) and the only room that may include them.
 set(TRIREME_FOREIGN_OWNERS
   "fmt/=base" "nlohmann/=base" "boost/program_options=config" "hwloc=topology"
   "cuda=device" "cublas=device" "cudnn=device" "dnnl=device" "oneapi/dnnl=device"
-  "pcre2=data" "curl/=data" "zlib=data" "zstd=data" "mpi\\.h=comm" "nccl=comm" "ucp/=nccl-net-plugin"
-  "hdf5=checkpoint" "H5=checkpoint" "isa-l=checkpoint" "openssl/=checkpoint" "pmix=runtime"
+  "pcre2=data" "curl/=store" "pugixml=store" "zlib=data" "zstd=data" "mpi\\.h=comm" "nccl=comm" "ucp/=nccl-net-plugin"
+  "hdf5=checkpoint" "H5=checkpoint" "isa-l=checkpoint" "openssl/=base" "pmix=runtime"
   "CLI/=apps" "slurm/=spank-plugin")
 
 function(trireme_check_includes room depends files)

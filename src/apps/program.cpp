@@ -6,6 +6,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/launcher_environment.hpp"
+#include "trireme/store/object_store.hpp"
 
 #include "apps/cli/cli_tree.hpp"
 #include "apps/cli/commands.hpp"
@@ -198,6 +199,7 @@ ExitCode guarded(const std::function<ExitCode()>& body, Voice voice) {
 
 ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment) {
   const auto voice = voice_in(environment);
+  store::use_environment(environment);
   return guarded(
       [&] {
         Output out(STDOUT_FILENO);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/parallel.hpp"
 
+#include "trireme/store/object_store.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -15,8 +17,15 @@ int thread_count(int asked) {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4);
 }
 
-int reading_threads(int asked) {
-  return 2 * thread_count(asked);
+int reading_threads(const std::filesystem::path& path, int asked) {
+  constexpr int of_object = 8;
+  const int count = 2 * thread_count(asked);
+  return store::is_url(path) ? std::max(count, of_object) : count;
+}
+
+int writing_threads(const std::filesystem::path& path, int asked) {
+  constexpr int of_object = 4;
+  return store::is_url(path) ? std::max(thread_count(asked), of_object) : asked;
 }
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {

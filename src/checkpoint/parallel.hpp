@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 
 namespace trireme::checkpoint {
@@ -10,9 +11,11 @@ namespace trireme::checkpoint {
 /// saturate storage.
 int thread_count(int asked);
 
-/// Number of threads that read, so that as many as `asked` verify at once: half of them wait for
-/// the disk.
-int reading_threads(int asked);
+/// Number of threads that read a file, so that as many as `asked` verify at once: half of them wait
+/// for the disk; of those that read an object more do, for the server.
+int reading_threads(const std::filesystem::path& path, int asked);
+/// The same of threads that write: each may have a part of an upload in memory.
+int writing_threads(const std::filesystem::path& path, int asked);
 
 /// Calls work(index) for every index below `count` on that many threads, this one among them.
 /// The first exception ends the rest and is thrown again here.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/checkpoint/versions.hpp"
 
+#include "trireme/base/digest.hpp"
 #include "trireme/base/format.hpp"
 
 #include <hdf5.h>
-#include <openssl/crypto.h>
 
 namespace trireme::checkpoint {
 
@@ -13,8 +13,7 @@ std::vector<base::LibraryVersion> library_versions() {
   unsigned minor = 0;
   unsigned release = 0;
   H5get_libversion(&major, &minor, &release);
-  return {{"HDF5", base::format("{}.{}.{}", major, minor, release)},
-          {"OpenSSL", OpenSSL_version(OPENSSL_FULL_VERSION_STRING)}};
+  return {{"HDF5", base::format("{}.{}.{}", major, minor, release)}, base::digest_library()};
 }
 
 }  // namespace trireme::checkpoint

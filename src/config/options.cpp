@@ -204,6 +204,7 @@ CheckpointOptions checkpoint_options(const Section& section) {
   section.read("failures_allowed", checkpoint.failures_allowed);
   section.read("every_steps", checkpoint.every_steps);
   section.read("every_minutes", checkpoint.every_minutes);
+  section.read("directory", checkpoint.directory);
   section.read("key_file", checkpoint.key_file);
   section.read("keep_best", checkpoint.keep_best);
   section.read("keep_every", checkpoint.keep_every);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/folders.hpp"
@@ -332,8 +333,12 @@ base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) 
   std::stable_sort(postmortem.events.begin(), postmortem.events.end(),
                    [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
   refine_time(postmortem);
-  const auto steps = checkpoint::list(checkpoint::checkpoints_of_run(run));
-  if (!steps.empty()) postmortem.newest_checkpoint = steps.front().step;
+  try {
+    const auto steps = checkpoint::list(checkpoint::checkpoints_of_run(run));
+    if (!steps.empty()) postmortem.newest_checkpoint = steps.front().step;
+  } catch (const base::Error& failed) {
+    postmortem.notes.push_back(base::format("its checkpoints are not known: {}", failed.what()));
+  }
   postmortem.advice = advice_for(postmortem);
   return postmortem;
 }

@@ -99,6 +99,18 @@ std::vector<Key> retention_keys() {
               "this start has loaded stay, too.")};
 }
 
+Key directory_key() {
+  return {
+      .section = "checkpoint",
+      .name = "directory",
+      .documentation =
+          "Where the run keeps its checkpoints: a folder that all nodes see, or an object store "
+          "(s3://BUCKET/NAME; credentials, region and endpoint as the AWS tools take them from "
+          "the environment) or HDFS (webhdfs://HOST:PORT/PATH, as HADOOP_USER_NAME or with the "
+          "token "
+          "in HADOOP_WEBHDFS_TOKEN). Empty: `checkpoints` in the run directory."};
+}
+
 /// Steps in storage that each node has for itself.
 std::vector<Key> node_keys() {
   return {
@@ -121,6 +133,7 @@ std::vector<Key> node_keys() {
 
 std::vector<Key> checkpoint_keys() {
   auto keys = save_keys();
+  keys.push_back(directory_key());
   for (auto& key : node_keys()) keys.push_back(std::move(key));
   for (auto& key : retention_keys()) keys.push_back(std::move(key));
   keys.push_back({.section = "checkpoint",

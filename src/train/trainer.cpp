@@ -7,6 +7,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
+#include "trireme/comm/bytes.hpp"
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/engine/options.hpp"
@@ -144,6 +145,12 @@ void Trainer::open_run(runtime::Session& session, const model::ModelConfig& mode
     }
   }
   comm::agree(world, opened);
+  std::string checkpoints;
+  comm::agree_after(world, [&] {
+    if (!is_first_rank()) return;
+    checkpoints = checkpoint::choose_checkpoints(directory_, keys_.checkpoint.directory).native();
+  });
+  checkpoints_ = comm::broadcast_bytes(world, checkpoints);
   session.run_is_open();
   comm::agree(world, enter_run(directory_, cluster_.rank));
   requests_ = std::make_unique<Requests>(Requests::Sources{
@@ -214,7 +221,7 @@ void Trainer::restore(Start start) {
   std::optional<Resumed> found;
   if (start == Start::resume && load != "none") {
     recover_from_nodes();
-    found = resume(directory_, *engine_, *cluster_.world, load_options());
+    found = resume(checkpoints_, *engine_, *cluster_.world, load_options());
   }
   beginning_ = "begins anew";
   if (found) {
@@ -314,7 +321,7 @@ bool Trainer::replicas_agree() {
     // A flipped bit passes; a part that flips them is named again at once.
     if (saved_step_ < 0 || went_back_to_ == saved_step_) throw;
     const auto from = progress_.step;
-    const auto found = resume(directory_, *engine_, *cluster_.world, load_options());
+    const auto found = resume(checkpoints_, *engine_, *cluster_.world, load_options());
     TRIREME_ENSURE(found.has_value(), "a step that was saved or loaded is there");
     progress_ = found->progress;
     loaded_step_ = saved_step_ = went_back_to_ = progress_.step;

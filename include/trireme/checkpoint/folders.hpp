@@ -6,6 +6,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/checkpoint/file_system.hpp"
 #include "trireme/checkpoint/manifest.hpp"
+#include "trireme/checkpoint/place.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -27,8 +28,6 @@ struct StepFolder {
   std::shared_ptr<const base::File> hold = {};
 };
 
-/// RUN/checkpoints.
-std::filesystem::path checkpoints_of_run(const std::filesystem::path& run);
 /// "step-000001200".
 std::string step_folder_name(std::int64_t step);
 

@@ -145,6 +145,7 @@ struct CheckpointOptions {
   int failures_allowed = 0;
   std::int64_t every_steps = 0;
   double every_minutes = 0;
+  std::string directory;
   std::string key_file;
   int keep_best = 0;
   std::int64_t keep_every = 0;

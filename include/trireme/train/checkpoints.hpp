@@ -48,6 +48,8 @@ struct Progress {
 /// Contents of a checkpoint besides tensors, and its place.
 struct SavedRun {
   const std::filesystem::path& run;
+  /// checkpoint::checkpoints_of_run().
+  const std::filesystem::path& checkpoints;
   const Progress& progress;
   const config::Config& config;
   /// "trireme 0.1.0 (1a2b3c4)".
@@ -70,9 +72,9 @@ struct Resumed {
   std::optional<checkpoint::LoadReport> report;
 };
 
-/// Collective over the world. Continues from the newest step of the run that can be loaded;
-/// nothing when the run has none.
-std::optional<Resumed> resume(const std::filesystem::path& run, engine::Engine& engine,
+/// Collective over the world. Continues from the newest of these steps of a run that can be loaded;
+/// nothing when there is none.
+std::optional<Resumed> resume(const std::filesystem::path& checkpoints, engine::Engine& engine,
                               comm::ProcessGroup& world,
                               const checkpoint::LoadOptions& options = {});
 

@@ -151,6 +151,8 @@ class Trainer {
   runtime::Cluster& cluster_;
   device::Kernels& kernels_;
   std::filesystem::path directory_;
+  /// Where the steps are.
+  std::filesystem::path checkpoints_;
   StartOptions options_;
   /// Secret that manifests are signed with, on the first rank; empty: they are not.
   std::string key_;

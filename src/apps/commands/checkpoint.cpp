@@ -38,7 +38,7 @@ std::shared_ptr<Options> options_of(CLI::App& app, const char* meaning) {
 
 /// Step at the path, or all steps of a run, newest first.
 std::vector<StepFolder> steps_of(const std::filesystem::path& path) {
-  if (std::filesystem::exists(path / "manifest.json")) return {{path, 0}};
+  if (checkpoint::is_step(path)) return {{path, 0}};
   auto steps = checkpoint::list(checkpoints_of(path));
   if (steps.empty()) {
     throw base::Error(ExitCode::checkpoint,
@@ -106,7 +106,7 @@ Action prepare_verify(CLI::App& app) {
     for (const auto& step : steps_of(options->path)) {
       const auto report = checkpoint::verify(step.path, options->level, 0, key);
       // A training run meanwhile removes its oldest steps, whole.
-      if (std::error_code ignored; !report.good() && !std::filesystem::exists(step.path, ignored)) {
+      if (!report.good() && !checkpoint::is_there(step.path)) {
         base::log::info("checkpoint", "'{}' was removed meanwhile", step.path.string());
         continue;
       }

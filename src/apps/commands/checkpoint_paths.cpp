@@ -3,23 +3,36 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/place.hpp"
+#include "trireme/store/object_store.hpp"
 
 namespace trireme::apps {
 
 std::filesystem::path checkpoints_of(const std::filesystem::path& path) {
-  auto inside = checkpoint::checkpoints_of_run(path);
-  if (std::filesystem::is_directory(inside)) return inside;
-  if (std::filesystem::is_directory(path)) return path;
+  if (auto found = checkpoint::find_checkpoints(path)) return *std::move(found);
   throw base::Error(
       base::ExitCode::checkpoint,
       base::format("'{}' is no folder (a run folder or its checkpoints folder is needed)",
                    path.string()));
 }
 
-std::filesystem::path run_of(const std::filesystem::path& checkpoints) {
-  const auto path = std::filesystem::absolute(checkpoints / ".").lexically_normal().parent_path();
-  return path.filename() == "checkpoints" ? path.parent_path() : path;
+std::filesystem::path run_of(const std::filesystem::path& path) {
+  if (auto run = checkpoint::run_of_checkpoints(path)) {
+    if (std::filesystem::is_directory(*run)) return *std::move(run);
+    throw base::Error(
+        base::ExitCode::checkpoint,
+        base::format("'{}' has the checkpoints of run '{}', which is not here (nothing "
+                     "is removed without its lock); prune where it is",
+                     path.string(), run->string()));
+  }
+  if (store::is_url(path)) {
+    throw base::Error(base::ExitCode::usage,
+                      base::format("'{}' has no run's checkpoints (nothing is removed without its "
+                                   "lock); name a run folder or its checkpoint.directory",
+                                   path.string()));
+  }
+  const auto whole = std::filesystem::absolute(path / ".").lexically_normal().parent_path();
+  return whole.filename() == "checkpoints" ? whole.parent_path() : whole;
 }
 
 }  // namespace trireme::apps

@@ -9,6 +9,6 @@ namespace trireme::apps {
 std::filesystem::path checkpoints_of(const std::filesystem::path& path);
 
 /// Run of such a folder, which is the path to lock. A folder of steps without a run is its own.
-std::filesystem::path run_of(const std::filesystem::path& checkpoints);
+std::filesystem::path run_of(const std::filesystem::path& path);
 
 }  // namespace trireme::apps

@@ -8,6 +8,7 @@
 #include "trireme/checkpoint/state_names.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/run_lock.hpp"
+#include "trireme/store/object_store.hpp"
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/option_values.hpp"
@@ -117,6 +118,12 @@ Action prepare_list(CLI::App& app) {
   };
 }
 
+/// The path of a step without links, dots and a slash at its end.
+std::filesystem::path plain(const std::filesystem::path& step) {
+  if (!store::is_url(step)) return std::filesystem::canonical(step);
+  return step.has_filename() ? step : step.parent_path();
+}
+
 Action prepare_tag(CLI::App& app) {
   struct Options {
     std::string path;
@@ -139,16 +146,15 @@ Action prepare_tag(CLI::App& app) {
   return [options](Context& context) {
     if (options->removes) {
       const std::filesystem::path path = options->path;
-      const bool is_step = std::filesystem::exists(path / "manifest.json");
       const auto checkpoints =
-          is_step ? std::filesystem::canonical(path).parent_path() : checkpoints_of(path);
+          checkpoint::is_step(path) ? plain(path).parent_path() : checkpoints_of(path);
       base::success_or_throw(checkpoint::remove_tag(checkpoints, options->name));
       context.out.write(format("removed {}\n", (checkpoints / "tags" / options->name).string()));
       return ExitCode::done;
     }
     auto step = base::value_or_throw(checkpoint::find_step(options->path));
     // Other tags, "." and links are paths of a step, too.
-    step.path = std::filesystem::canonical(step.path);
+    step.path = plain(step.path);
     base::success_or_throw(checkpoint::add_tag(step, options->name, options->retag));
     context.out.write(format("{}\n", (step.path.parent_path() / "tags" / options->name).string()));
     return ExitCode::done;
@@ -172,7 +178,7 @@ std::vector<std::filesystem::path> prune(const PruneOptions& options, Context& c
     return folders;
   }
   const auto job = base::value_or_throw(runtime::identify(context.environment)).job;
-  const auto lock = base::value_or_throw(runtime::RunLock::take(run_of(checkpoints), job));
+  const auto lock = base::value_or_throw(runtime::RunLock::take(run_of(options.path), job));
   folders = checkpoint::prune(checkpoints, options.retention);
   const auto garbage = checkpoint::collect_garbage(checkpoints, idle_before_garbage);
   folders.insert(folders.end(), garbage.begin(), garbage.end());

@@ -21,7 +21,7 @@ ChunkReader::ChunkReader(const std::filesystem::path& step_folder, const Manifes
       chunk_bytes_(chunk_bytes),
       deliver_(std::move(deliver)) {
   for (const auto& run : runs_) ++unread_[run.chunk];
-  const auto wanted = static_cast<std::size_t>(reading_threads(options.threads));
+  const auto wanted = static_cast<std::size_t>(reading_threads(folder_, options.threads));
   for (std::size_t index = 0; index < std::min(wanted, runs_.size()); ++index) {
     threads_.emplace_back([this] { read_runs(); });
   }

@@ -43,6 +43,10 @@ bool may_pass(int error_number) {
   }
 }
 
+constexpr std::string_view may_be_good =
+    "(the step may be good: nothing is known to be wrong with it); start again when the storage "
+    "answers, or move the step's folder away to use the step before";
+
 [[noreturn]] void give_up(const Refusal& refusal, const std::filesystem::path& path,
                           double seconds) {
   const auto what = base::format("cannot {} '{}': {}", refusal.doing, path.string(),
@@ -50,10 +54,7 @@ bool may_pass(int error_number) {
   if (!may_pass(refusal.error_number)) throw base::Error(base::ExitCode::checkpoint, what);
   throw UnreadableError(
       base::ExitCode::checkpoint,
-      base::format("{}, tried for {} (the step may be good: nothing is known to be wrong with it); "
-                   "start again when the storage answers, or move the step's folder away to use "
-                   "the step before",
-                   what, base::duration_text(seconds)));
+      base::format("{}, tried for {} {}", what, base::duration_text(seconds), may_be_good));
 }
 
 /// Calls `attempt(number)` until it throws no Refusal that may be temporary.
@@ -81,16 +82,54 @@ void insist(const std::filesystem::path& path, std::chrono::milliseconds patienc
   }
 }
 
+/// Calls `ask`, of an object store.
+template <typename Ask>
+auto answer_of(Ask&& ask) {
+  try {
+    return ask();
+  } catch (const store::StoreError& refused) {
+    if (!refused.may_pass()) throw;
+    throw UnreadableError(base::ExitCode::checkpoint,
+                          base::format("{} {}", refused.what(), may_be_good));
+  }
+}
+
 }  // namespace
 
 StoredBytes::StoredBytes(std::filesystem::path path, const ReadAccess& access)
     : path_(std::move(path)), access_(access) {
+  if (store::is_url(path_)) {
+    open_object();
+    return;
+  }
   insist(path_, access_.patience, [&](int) {
     file_ = open();
     struct stat facts {};
     if (::fstat(file_.get(), &facts) != 0) throw Refusal{"examine", errno};
     is_regular_ = S_ISREG(facts.st_mode);
     size_ = static_cast<std::uint64_t>(facts.st_size);
+  });
+}
+
+void StoredBytes::open_object() {
+  object_ = store::locate(path_);
+  const auto size = answer_of([this] { return object_.store->size(object_.name); });
+  if (!size) {
+    throw base::Error(base::ExitCode::checkpoint, no_object_text(path_.native()));
+  }
+  is_regular_ = true;
+  size_ = *size;
+}
+
+void StoredBytes::read_object(std::span<std::byte> buffer, std::uint64_t offset) const {
+  if (offset + buffer.size() > size_) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("'{}' ends at byte {}, {} bytes too early", path_.string(),
+                                   size_, offset + buffer.size() - size_));
+  }
+  answer_of([&] {
+    object_.store->read(object_.name, buffer, offset);
+    return true;
   });
 }
 
@@ -101,6 +140,7 @@ base::File StoredBytes::open() const {
 }
 
 void StoredBytes::read(std::span<std::byte> buffer, std::uint64_t offset) const {
+  if (object_.store) return read_object(buffer, offset);
   insist(path_, access_.patience, [&](int number) {
     // A stale descriptor stays stale.
     const auto fresh = number > 0 ? open() : base::File();
@@ -121,6 +161,7 @@ void StoredBytes::read(std::span<std::byte> buffer, std::uint64_t offset) const 
 }
 
 void StoredBytes::open_directly() {
+  if (object_.store) return;
   const int descriptor = access_.files->open(path_, O_RDONLY | O_NOFOLLOW | O_DIRECT, 0);
   // What is wrong the usual way tells.
   if (descriptor >= 0) direct_ = base::File::adopt(descriptor);

@@ -94,11 +94,18 @@ BlockReader::BlockReader(const std::filesystem::path& step_folder, const Manifes
       bytes_(path_, access) {
   const auto expected = manifest.stored_bytes(*stored_);
   if (bytes_.is_regular() && bytes_.size() == expected) return;
-  throw base::Error(
-      base::ExitCode::checkpoint,
-      base::format("'{}' has {} bytes but its manifest says {} (it was cut or replaced); use "
-                   "another step or restore the file",
-                   path_.string(), bytes_.size(), expected));
+  throw base::Error(base::ExitCode::checkpoint, size_text(path_.native(), bytes_.size(), expected));
+}
+
+std::string no_object_text(std::string_view path) {
+  return base::format("cannot open '{}': there is no such object", path);
+}
+
+std::string size_text(std::string_view path, std::uint64_t bytes, std::uint64_t expected) {
+  return base::format(
+      "'{}' has {} bytes but its manifest says {} (it was cut or replaced); use "
+      "another step or restore the file",
+      path, bytes, expected);
 }
 
 std::uint64_t BlockReader::block_end(std::uint64_t block) const {
@@ -163,7 +170,7 @@ void BlockReader::read_all(std::span<const std::uint64_t> blocks, int threads,
     }
     runs.push_back(blocks.subspan(at, count));
   }
-  parallel_for(runs.size(), reading_threads(threads), [&](std::size_t index) {
+  parallel_for(runs.size(), reading_threads(path_, threads), [&](std::size_t index) {
     thread_local AlignedMemory memory;
     read_run(runs[index].front(), runs[index].size(), memory, visit);
   });

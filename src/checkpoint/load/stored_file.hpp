@@ -6,6 +6,7 @@
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/manifest.hpp"
+#include "trireme/store/object_store.hpp"
 
 #include "checkpoint/aligned_memory.hpp"
 
@@ -28,8 +29,8 @@ class UnreadableError : public base::Error {
 
 /// File of a committed step, read from the storage. Refusals that may be temporary (EIO, ESTALE,
 /// too many open files, …) are tried again on a new descriptor for as long as `access.patience`;
-/// then they are an UnreadableError. Any other is an Error (checkpoint). Symbolic links are
-/// refused.
+/// then they are an UnreadableError, as are those of object stores, which try again themselves. Any
+/// other is an Error (checkpoint). Symbolic links are refused.
 class StoredBytes {
  public:
   StoredBytes(std::filesystem::path path, const ReadAccess& access);
@@ -47,11 +48,15 @@ class StoredBytes {
 
  private:
   base::File open() const;
+  void open_object();
+  void read_object(std::span<std::byte> buffer, std::uint64_t offset) const;
 
   std::filesystem::path path_;
   ReadAccess access_;
   base::File file_;
   base::File direct_;
+  /// Of a URL; else its store is null.
+  store::Location object_;
   bool is_regular_ = false;
   std::uint64_t size_ = 0;
 };
@@ -64,6 +69,10 @@ std::string manifest_text_of(const std::filesystem::path& step_folder, const Rea
 /// is of another step than the name of its folder says.
 base::Result<Manifest> manifest_from(const std::filesystem::path& step_folder,
                                      std::string_view text);
+
+/// What is wrong with a file that is not there, in an object store, or has another size.
+std::string no_object_text(std::string_view path);
+std::string size_text(std::string_view path, std::uint64_t bytes, std::uint64_t expected);
 
 /// A file of a committed step, read by blocks once their checksums are there. The manifest outlives
 /// it.

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/checkpoint/signature.hpp"
 
+#include "trireme/base/digest.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/manifest/check.hpp"
 
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -66,16 +63,10 @@ base::Result<std::string> read_key_file(const std::filesystem::path& path) {
 }
 
 std::string signature_member(std::string_view content, std::string_view key) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int length = 0;
-  const auto* const text = reinterpret_cast<const unsigned char*>(content.data());
-  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), text, content.size(),
-           digest.data(), &length) == nullptr) {
-    throw base::Error(base::ExitCode::internal, "OpenSSL cannot compute HMAC-SHA-256");
-  }
-  std::string member(member_begin);
-  for (unsigned int at = 0; at < length; ++at) member += base::format("{:02x}", digest[at]);
-  return member.append(member_end);
+  const auto bytes = std::as_bytes(std::span(key.data(), key.size()));
+  const std::span secret(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  return base::format("{}{}{}", member_begin, base::hexadecimal(base::hmac_sha256(secret, content)),
+                      member_end);
 }
 
 base::Status check_signature(std::string_view text, std::string_view source, std::string_view key) {
@@ -85,7 +76,7 @@ base::Status check_signature(std::string_view text, std::string_view source, std
     const auto found = without_digest.substr(content.size());
     if (found.starts_with(member_begin)) {
       const auto expected = signature_member(content, key);
-      if (CRYPTO_memcmp(expected.data(), found.data(), member_bytes) == 0) return {};
+      if (base::equal_secrets(expected, found)) return {};
       return failure(
           base::format("{}: signed with another key, or changed since (the checkpoint is "
                        "not trusted); use another step, or the key it was saved with",

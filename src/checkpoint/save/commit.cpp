@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/save/commit.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
@@ -8,8 +9,11 @@
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/checkpoint/output_file.hpp"
+#include "trireme/store/object_store.hpp"
 
 #include "checkpoint/folder_names.hpp"
+#include "checkpoint/load/stored_file.hpp"
+#include "checkpoint/objects/objects.hpp"
 
 #include <fcntl.h>
 
@@ -65,33 +69,15 @@ void write_latest(FileSystem& files, const fs::path& target) {
                             target.filename().string(), std::strerror(errno));
 }
 
-}  // namespace
-
-fs::path make_temporary_folder(FileSystem& files, const fs::path& checkpoints,
-                               const std::string& name) {
-  std::error_code error;
-  const auto changed = base::make_folders(checkpoints, error);
-  if (error) throw_storage_error("make folder", checkpoints, error.value());
-  for (const auto& parent : changed) sync_folder(files, parent);
-  auto folder = checkpoints / name;
-  if (files.make_folder(folder) != 0) throw_storage_error("make folder", folder, errno);
-  return folder;
-}
-
 void write_manifest(FileSystem& files, const fs::path& temporary, std::string_view text) {
   const auto unfinished = temporary / "manifest.json.tmp";
   write_text(files, unfinished, text);
   rename(files, unfinished, temporary / "manifest.json");
   sync_folder(files, temporary);
-  const auto read = read_manifest(temporary);
-  if (read.ok()) return;
-  throw base::Error(base::ExitCode::checkpoint,
-                    base::format("{} (no run could load this checkpoint, so that it is not saved; "
-                                 "older ones are untouched)",
-                                 read.failure().text));
 }
 
-fs::path commit(FileSystem& files, const fs::path& temporary, std::int64_t step) {
+/// Name of a step for its folder, in place of an earlier one of the same step.
+fs::path give_name(FileSystem& files, const fs::path& temporary, std::int64_t step) {
   const auto target = temporary.parent_path() / step_folder_name(step);
   if (fs::exists(fs::symlink_status(target))) {
     replace(files, temporary, target, step);
@@ -101,6 +87,72 @@ fs::path commit(FileSystem& files, const fs::path& temporary, std::int64_t step)
   }
   write_latest(files, target);
   return target;
+}
+
+}  // namespace
+
+fs::path path_of_save(const fs::path& checkpoints, std::string_view name) {
+  if (!store::is_url(checkpoints)) return checkpoints / name;
+  const auto parsed = parse_folder_name(name);
+  TRIREME_EXPECT(parsed.has_value(), "the name of a save has its step");
+  return checkpoints / step_folder_name(parsed->step);
+}
+
+Place make_place(FileSystem& files, const fs::path& path) {
+  if (store::is_url(path)) return {path, false};
+  const auto checkpoints = path.parent_path();
+  std::error_code error;
+  const auto changed = base::make_folders(checkpoints, error);
+  if (error) throw_storage_error("make folder", checkpoints, error.value());
+  for (const auto& parent : changed) sync_folder(files, parent);
+  if (files.make_folder(path) != 0) throw_storage_error("make folder", path, errno);
+  return {path, false};
+}
+
+void look_for_step(Place& place) {
+  place.has_step = store::is_url(place.path) && is_step(place.path);
+}
+
+void remove_place(FileSystem& files, const Place& place) {
+  // What stays is garbage that collect_garbage() finds; the failure of the save is the one to
+  // report.
+  const auto warn = [&place](std::string_view reason) {
+    base::log::local::warning("checkpoint", "cannot remove '{}': {}", place.path.string(), reason);
+  };
+  if (place.has_step) return;
+  try {
+    if (store::is_url(place.path)) {
+      objects::remove_step(place.path);
+    } else if (files.remove_folder(place.path) != 0) {
+      warn(std::strerror(errno));
+    }
+  } catch (const base::Error& error) {
+    warn(error.what());
+  }
+}
+
+fs::path commit(FileSystem& files, const Place& place, std::int64_t step, std::string_view manifest,
+                const std::function<void()>& before_commit) {
+  const bool is_object = store::is_url(place.path);
+  if (!is_object) write_manifest(files, place.path, manifest);
+  const auto read = is_object ? manifest_from(place.path, manifest) : read_manifest(place.path);
+  if (!read.ok()) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("{} (no run could load this checkpoint, so that it is not "
+                                   "saved; older ones are untouched)",
+                                   read.failure().text));
+  }
+  if (before_commit) before_commit();
+  if (!is_object) return give_name(files, place.path, step);
+  if (place.has_step) {
+    objects::write_text(place.path / "manifest.json", manifest);
+  } else if (!objects::create(place.path / "manifest.json", manifest)) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("'{}' was committed by another save meanwhile (two runs save to "
+                                   "one place); give each run a checkpoint.directory of its own",
+                                   place.path.string()));
+  }
+  return place.path;
 }
 
 }  // namespace trireme::checkpoint

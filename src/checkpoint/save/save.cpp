@@ -100,9 +100,9 @@ SaveRun::SaveRun(SaveRequest request, comm::ProcessGroup& world, const SaveOptio
   report_.payload_bytes = request_.contents.payload_bytes();
   // The same name on all nodes.
   const auto name = comm::broadcast_bytes(world, temporary_name(request_.step));
-  temporary_ = request_.checkpoints / name;
+  place_.path = path_of_save(request_.checkpoints, name);
   comm::agree_after(world, [&] {
-    if (commits_) make_temporary_folder(options_.files, request_.checkpoints, name);
+    if (commits_) place_ = make_place(options_.files, place_.path);
   });
 }
 
@@ -110,19 +110,17 @@ void SaveRun::agree(const base::Status& status, comm::ProcessGroup& world) {
   try {
     comm::agree(world, status);
   } catch (const comm::AgreedError&) {
-    // All ranks are here and have closed their files. A failed removal leaves garbage that
-    // collect_garbage() finds; the failure of the save is the one to report.
-    if (commits_ && options_.files.remove_folder(temporary_) != 0) {
-      base::log::local::warning("checkpoint", "cannot remove '{}'", temporary_.string());
-    }
+    // All ranks are here and have closed their files.
+    if (commits_) remove_place(options_.files, place_);
     throw;
   }
 }
 
 void SaveRun::write_file() {
   const auto rank = static_cast<std::size_t>(rank_);
-  mine_ = request_.from.empty() ? write_shard(options_, temporary_, request_, rank)
-                                : copy_shard(options_, temporary_, request_.from, rank);
+  if (commits_) look_for_step(place_);
+  mine_ = request_.from.empty() ? write_shard(options_, place_.path, request_, rank)
+                                : copy_shard(options_, place_.path, request_.from, rank);
 }
 
 void SaveRun::gather(const base::Status& written, comm::ProcessGroup& world) {
@@ -136,17 +134,15 @@ void SaveRun::gather(const base::Status& written, comm::ProcessGroup& world) {
 
 void SaveRun::commit() {
   if (!commits_) return;
-  auto& files = options_.files;
   if (request_.tier == nullptr) {
     auto manifest = manifest_of(request_, std::move(all_));
     if (has_master(manifest.contents)) {
-      manifest.files.push_back(write_master(files, temporary_, manifest));
+      manifest.files.push_back(write_master(options_, place_.path, manifest));
     }
     manifest_text_ = manifest_text(manifest, request_.key);
   }
-  write_manifest(files, temporary_, manifest_text_);
-  if (options_.before_commit && rank_ == 0) options_.before_commit();
-  report_.folder = checkpoint::commit(files, temporary_, request_.step);
+  report_.folder = checkpoint::commit(options_.files, place_, request_.step, manifest_text_,
+                                      rank_ == 0 ? options_.before_commit : nullptr);
 }
 
 SaveReport SaveRun::finish(const base::Status& committed, comm::ProcessGroup& world) {

@@ -5,6 +5,7 @@
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/checkpoint/save.hpp"
 
+#include "checkpoint/save/commit.hpp"
 #include "checkpoint/tier/copies.hpp"
 
 #include <chrono>
@@ -33,7 +34,7 @@ class SaveRun {
   /// and tells those who commit what must be known of all files.
   void gather(const base::Status& written, comm::ProcessGroup& world);
   /// Writes the copies of other nodes' files, whose messages are there. Throws Error (checkpoint).
-  void write_copies() const { copies_.write(options_, temporary_, all_); }
+  void write_copies() const { copies_.write(options_, place_.path, all_); }
   /// Collective over the group. Host-blocking: yes. Takes what became of write_copies().
   void agree(const base::Status& written, comm::ProcessGroup& world);
   /// Commits on rank 0, or the first of each node; does nothing on others. Throws Error
@@ -50,7 +51,7 @@ class SaveRun {
   bool commits_;
   int rank_;
   std::chrono::steady_clock::time_point start_;
-  std::filesystem::path temporary_;
+  Place place_;
   StoredFile mine_;
   std::vector<StoredFile> all_;
   /// Manifest of a step of nodes, which all of them write.

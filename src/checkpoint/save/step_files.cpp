@@ -11,12 +11,13 @@
 #include "checkpoint/hdf5/structure.hpp"
 #include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/parallel.hpp"
+#include "checkpoint/save/step_output.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ struct Part {
 class PayloadWriter {
  public:
   /// `parts` ascend by byte.
-  PayloadWriter(OutputFile& file, std::uint64_t bytes, std::vector<Part> parts)
+  PayloadWriter(StepOutput& file, std::uint64_t bytes, std::vector<Part> parts)
       : file_(file),
         bytes_(bytes),
         parts_(std::move(parts)),
@@ -100,7 +101,6 @@ class PayloadWriter {
       checksums_[at / block_bytes] = crc32c(block);
     }
     file_.write(values, begin);
-    file_.start_writeback(begin, end - begin);
   }
 
   /// File bytes [begin, end): where they are, if one part has them, else put together.
@@ -158,7 +158,7 @@ class PayloadWriter {
     return true;
   }
 
-  OutputFile& file_;
+  StepOutput& file_;
   std::uint64_t bytes_;
   std::vector<Part> parts_;
   std::vector<std::uint32_t> checksums_;
@@ -168,13 +168,25 @@ std::span<const std::byte> bytes_of(const std::vector<std::uint32_t>& checksums)
   return std::as_bytes(std::span(checksums));
 }
 
-/// Appends the checksums and closes the file, which has `bytes` before them.
-StoredFile finish(OutputFile& file, std::string name, std::uint64_t bytes,
-                  const std::vector<std::uint32_t>& checksums) {
+/// Length of a file with its checksums behind so many bytes.
+std::uint64_t with_checksums(std::uint64_t bytes) {
+  return bytes + (bytes + block_bytes - 1) / block_bytes * Manifest::checksum_bytes;
+}
+
+/// Makes a file of a step with HDF5, writes `parts` into it, and behind both the checksums of every
+/// byte before.
+StoredFile write_file(const SaveOptions& options, const std::filesystem::path& path,
+                      const std::function<void(const std::filesystem::path&)>& create,
+                      std::vector<Part> parts, device::Device* device) {
+  const auto [bytes, output] = create_structured(options.files, path, create, with_checksums);
+  PayloadWriter payload(*output, bytes, std::move(parts));
+  const auto checksums =
+      device != nullptr ? payload.write_from(*device)
+                        : payload.write(writing_threads(path, options.threads), options.cancelled);
   const auto tail = bytes_of(checksums);
-  file.write(tail, bytes);
-  file.finish();
-  return {std::move(name), bytes,
+  output->write(tail, bytes);
+  output->finish();
+  return {path.filename().string(), bytes,
           sha256_hex({reinterpret_cast<const char*>(tail.data()), tail.size()})};
 }
 
@@ -222,21 +234,10 @@ std::string shard_name(std::size_t rank) {
 
 StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
                        const SaveRequest& request, std::size_t rank) {
-  auto& files = options.files;
-  auto parts = parts_of(request.contents, rank, request.shards);
-  const auto path = folder / shard_name(rank);
-  if (files.before_hdf5(path) != 0) throw_storage_error("write the structure of", path, errno);
-  hdf5::create_shard(path, request.contents, rank);
-  OutputFile file(files, path, OutputFile::Kind::existing);
-  const auto bytes = file.size();
-  const auto blocks = (bytes + block_bytes - 1) / block_bytes;
-  file.allocate(bytes + blocks * Manifest::checksum_bytes);
-  file.write_directly();
-  PayloadWriter payload(file, bytes, std::move(parts));
-  const auto checksums = request.device != nullptr
-                             ? payload.write_from(*request.device)
-                             : payload.write(options.threads, options.cancelled);
-  return finish(file, path.filename().string(), bytes, checksums);
+  return write_file(
+      options, folder / shard_name(rank),
+      [&](const std::filesystem::path& path) { hdf5::create_shard(path, request.contents, rank); },
+      parts_of(request.contents, rank, request.shards), request.device);
 }
 
 void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
@@ -247,19 +248,16 @@ void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
     throw base::Error(base::ExitCode::checkpoint, damage->text);
   }
   reader.open_directly();
-  OutputFile copy(options.files, folder / stored.name, OutputFile::Kind::fresh);
-  copy.allocate(manifest.stored_bytes(stored));
-  copy.write_directly();
-  reader.read_all(reader.all_blocks(), options.threads,
+  const auto copy = create_copy(options.files, folder / stored.name, manifest.stored_bytes(stored));
+  reader.read_all(reader.all_blocks(), writing_threads(folder, options.threads),
                   [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
                     throw_if_cancelled(options.cancelled);
                     const auto begin = reader.block_begin(block);
                     if (!matches) throw_damage(from, manifest, file, begin, bytes.size());
-                    copy.write(bytes, begin);
-                    copy.start_writeback(begin, bytes.size());
+                    copy->write(bytes, begin);
                   });
-  copy.write(bytes_of(reader.checksums()), stored.bytes);
-  copy.finish();
+  copy->write(bytes_of(reader.checksums()), stored.bytes);
+  copy->finish();
 }
 
 StoredFile copy_shard(const SaveOptions& options, const std::filesystem::path& folder,
@@ -285,15 +283,11 @@ bool has_master(const Contents& contents) {
   return slices < max_master_slices;
 }
 
-StoredFile write_master(FileSystem& files, const std::filesystem::path& folder,
+StoredFile write_master(const SaveOptions& options, const std::filesystem::path& folder,
                         const Manifest& manifest) {
-  const auto path = folder / "master.h5";
-  if (files.before_hdf5(path) != 0) throw_storage_error("write", path, errno);
-  hdf5::create_master(path, manifest);
-  OutputFile file(files, path, OutputFile::Kind::existing);
-  const auto bytes = file.size();
-  return finish(file, path.filename().string(), bytes,
-                block_checksums(path, bytes, manifest.block_bytes));
+  return write_file(
+      options, folder / "master.h5",
+      [&](const std::filesystem::path& path) { hdf5::create_master(path, manifest); }, {}, nullptr);
 }
 
 }  // namespace trireme::checkpoint

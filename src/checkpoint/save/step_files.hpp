@@ -30,7 +30,7 @@ bool has_master(const Contents& contents);
 /// Writes and syncs FOLDER/master.h5: every tensor at its global shape, virtually. For people and
 /// tools; nothing here ever reads it. `manifest` holds the shards and tensors already. Throws Error
 /// (checkpoint).
-StoredFile write_master(FileSystem& files, const std::filesystem::path& folder,
+StoredFile write_master(const SaveOptions& options, const std::filesystem::path& folder,
                         const Manifest& manifest);
 
 }  // namespace trireme::checkpoint

@@ -5,8 +5,10 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/output_file.hpp"
+#include "trireme/store/object_store.hpp"
 
 #include "checkpoint/folder_names.hpp"
+#include "checkpoint/objects/objects.hpp"
 #include "checkpoint/steps/hold.hpp"
 
 #include <algorithm>
@@ -23,8 +25,22 @@ struct Entry {
   FolderName name;
 };
 
+/// The same in an object store, where a step is committed by its manifest.
+std::vector<Entry> entries_of_store(const fs::path& checkpoints) {
+  std::vector<Entry> entries;
+  for (const auto& folder : objects::folders_in(checkpoints)) {
+    auto name = parse_folder_name(folder);
+    if (!name || name->kind != FolderKind::committed) continue;
+    const auto path = checkpoints / folder;
+    if (!objects::size(path / "manifest.json")) name->kind = FolderKind::temporary;
+    entries.push_back({path, *name});
+  }
+  return entries;
+}
+
 /// Real folders whose names follow the pattern, in any order.
 std::vector<Entry> entries_of(const fs::path& checkpoints) {
+  if (store::is_url(checkpoints)) return entries_of_store(checkpoints);
   std::vector<Entry> entries;
   std::error_code error;
   for (fs::directory_iterator at(checkpoints, error), end; !error && at != end;
@@ -51,6 +67,8 @@ fs::file_time_type last_touched(const fs::path& folder) {
 bool is_garbage(const Entry& entry, const std::set<std::int64_t>& committed,
                 std::chrono::seconds idle) {
   if (entry.name.kind == FolderKind::committed) return false;
+  // Objects do not tell when a save of theirs was last at work: whoever may remove them knows.
+  if (store::is_url(entry.path)) return idle.count() == 0;
   // A step set aside is the step itself until its successor has the name.
   if (entry.name.kind == FolderKind::replaced && !committed.contains(entry.name.step)) return false;
   try {
@@ -66,10 +84,6 @@ std::string first_reason(const VerifyReport& report) {
 }
 
 }  // namespace
-
-fs::path checkpoints_of_run(const fs::path& run) {
-  return run / "checkpoints";
-}
 
 std::vector<StepFolder> list(const fs::path& checkpoints) {
   const auto entries = entries_of(checkpoints);
@@ -106,8 +120,7 @@ base::Result<StepFolder> newest_verified(const fs::path& checkpoints, VerifyLeve
     const auto report = verify(step.path, level);
     if (report.good()) return step;
     // Removed before it was held, because there are newer ones.
-    std::error_code ignored;
-    if (!fs::exists(step.path, ignored)) return newest_verified(checkpoints, level);
+    if (!is_there(step.path)) return newest_verified(checkpoints, level);
     base::log::local::warning("checkpoint", "{} does not verify: {}", step.path.filename().string(),
                               first_reason(report));
     reasons += base::format("\n  {}: {}", step.path.filename().string(), first_reason(report));
@@ -125,8 +138,7 @@ base::Result<StepFolder> newest_verified(const fs::path& checkpoints, VerifyLeve
 }
 
 base::Result<StepFolder> find_step(const fs::path& path, VerifyLevel level) {
-  std::error_code ignored;
-  if (fs::exists(path / "manifest.json", ignored)) {
+  if (is_step(path)) {
     auto hold = hold_step(path);
     const auto report = verify(path, level);
     if (!report.good()) return base::Failure{base::ExitCode::checkpoint, first_reason(report)};
@@ -134,9 +146,7 @@ base::Result<StepFolder> find_step(const fs::path& path, VerifyLevel level) {
     if (!manifest) return manifest.failure();
     return StepFolder{path, manifest->step, std::move(hold)};
   }
-  const auto inside = checkpoints_of_run(path);
-  if (fs::is_directory(inside, ignored)) return newest_verified(inside, level);
-  if (fs::is_directory(path, ignored)) return newest_verified(path, level);
+  if (const auto checkpoints = find_checkpoints(path)) return newest_verified(*checkpoints, level);
   return base::Failure{
       base::ExitCode::checkpoint,
       base::format("'{}' is no checkpoint (a step folder with manifest.json, a run folder or its "
@@ -154,7 +164,9 @@ std::vector<fs::path> collect_garbage(const fs::path& checkpoints, std::chrono::
   std::vector<fs::path> removed;
   for (const auto& entry : entries) {
     if (!is_garbage(entry, committed, idle)) continue;
-    if (files.remove_folder(entry.path) != 0) {
+    if (store::is_url(entry.path)) {
+      objects::remove_step(entry.path);
+    } else if (files.remove_folder(entry.path) != 0) {
       throw_storage_error("remove", entry.path, errno);
     }
     removed.push_back(entry.path);

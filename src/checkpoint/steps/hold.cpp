@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/steps/hold.hpp"
 
+#include "trireme/store/object_store.hpp"
+
 #include <fcntl.h>
 
 #include <cerrno>
@@ -22,6 +24,7 @@ int try_lock(const base::File& file, short type) {
 }  // namespace
 
 std::shared_ptr<const base::File> hold_step(const std::filesystem::path& step_folder) {
+  if (store::is_url(step_folder)) return nullptr;
   auto file = base::open_file(step_folder / "manifest.json", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!file || try_lock(*file, F_RDLCK) != 0) return nullptr;
   return std::make_shared<const base::File>(std::move(file).value());

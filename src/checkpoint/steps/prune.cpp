@@ -3,8 +3,10 @@
 #include "trireme/checkpoint/output_file.hpp"
 #include "trireme/checkpoint/retention.hpp"
 #include "trireme/checkpoint/state_names.hpp"
+#include "trireme/store/object_store.hpp"
 
 #include "checkpoint/folder_names.hpp"
+#include "checkpoint/objects/objects.hpp"
 #include "checkpoint/steps/hold.hpp"
 
 #include <algorithm>
@@ -44,6 +46,11 @@ bool is_tagged(const StepFolder& step) {
 /// Removal in two steps, so that a half-removed step no longer has a step's name. False if it is
 /// being read, or has got a tag before it lost its name.
 bool remove_step(const StepFolder& step, FileSystem& files) {
+  if (store::is_url(step.path)) {
+    if (is_tagged(step)) return false;
+    objects::remove_step(step.path);
+    return true;
+  }
   const auto folder = step.path.parent_path();
   const auto doomed = folder / temporary_name(step.step);
   if (files.rename(step.path, doomed) != 0) throw_storage_error("remove", step.path, errno);

@@ -181,26 +181,27 @@ std::optional<StepFolder> assemble(Assembly& assembly, const fs::path& checkpoin
   auto& files = FileSystem::system();
   auto manifest = assembly.manifest();
   const auto name = comm::broadcast_bytes(world, temporary_name(manifest.step));
-  const auto temporary = checkpoints / name;
+  Place place{path_of_save(checkpoints, name)};
   const bool commits = world.rank() == 0;
   const auto remove = [&] {
-    if (commits) files.remove_folder(temporary);
+    if (commits) remove_place(files, place);
   };
   comm::agree_after(world, [&] {
-    if (commits) make_temporary_folder(files, checkpoints, name);
+    if (!commits) return;
+    place = make_place(files, place.path);
+    look_for_step(place);
   });
   try {
-    if (!assembly.copy_to(temporary)) {
+    if (!assembly.copy_to(place.path)) {
       remove();
       return std::nullopt;
     }
     comm::agree_after(world, [&] {
       if (!commits) return;
       if (has_master(manifest.contents)) {
-        manifest.files.push_back(write_master(files, temporary, manifest));
+        manifest.files.push_back(write_master({}, place.path, manifest));
       }
-      write_manifest(files, temporary, manifest_text(manifest, key));
-      commit(files, temporary, manifest.step);
+      commit(files, place, manifest.step, manifest_text(manifest, key), nullptr);
     });
   } catch (const comm::AgreedError&) {
     remove();

@@ -103,7 +103,7 @@ checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engi
         saved.progress.step);
   }
   checkpoint::SaveRequest request;
-  request.checkpoints = checkpoint::checkpoints_of_run(saved.run);
+  request.checkpoints = saved.checkpoints;
   request.step = saved.progress.step;
   request.tokens = saved.progress.tokens;
   request.tool_version = saved.tool_version;
@@ -122,12 +122,12 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
   return checkpoint::save(request, world, {.before_commit = saved.before_commit});
 }
 
-std::optional<Resumed> resume(const std::filesystem::path& run, engine::Engine& engine,
+std::optional<Resumed> resume(const std::filesystem::path& checkpoints, engine::Engine& engine,
                               comm::ProcessGroup& world, const checkpoint::LoadOptions& options) {
   // Made anew for each step that is tried.
   std::optional<device::HostMirror> mirror;
   const auto report = checkpoint::load_newest(
-      checkpoint::checkpoints_of_run(run),
+      checkpoints,
       [&](const checkpoint::Manifest& manifest) {
         return wanted(engine, manifest, mirror.emplace(engine.device()));
       },

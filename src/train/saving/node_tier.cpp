@@ -8,10 +8,10 @@
 #include "trireme/base/random_id.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/checkpoint/output_file.hpp"
+#include "trireme/checkpoint/place.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 
-#include <fstream>
 #include <map>
 #include <string>
 #include <system_error>
@@ -35,16 +35,6 @@ std::vector<int> nodes_of(comm::ProcessGroup& world) {
     nodes.push_back(numbers.emplace(name, static_cast<int>(numbers.size())).first->second);
   }
   return nodes;
-}
-
-/// What tells this run from one that was in the same place before: a file of the run. Rank 0's.
-std::string id_of(const fs::path& run) {
-  const auto path = run / "local-storage.id";
-  std::string id;
-  if (std::ifstream(path) >> id) return id;
-  id = base::random_id();
-  checkpoint::write_text(checkpoint::FileSystem::system(), path, id + "\n");
-  return id;
 }
 
 /// Collective. Fails if a node finds in its folder what another node has just put there.
@@ -86,7 +76,7 @@ std::optional<checkpoint::NodeTier> open_node_tier(const config::CheckpointOptio
   if (local.empty()) return std::nullopt;
   std::string id;
   comm::agree_after(world, [&] {
-    if (world.rank() == 0) id = id_of(run);
+    if (world.rank() == 0) id = checkpoint::run_id(run);
   });
   id = comm::broadcast_bytes(world, id);
   const auto nodes = nodes_of(world);

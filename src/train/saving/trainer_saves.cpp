@@ -18,9 +18,9 @@
 namespace trireme::train {
 SavedRun Trainer::to_save() {
   progress_.data_fingerprint = training_data_->fingerprint();
-  return {
-      directory_, progress_, resolved_, options_.tool_version, [this] { requests_->check_lock(); },
-      key_};
+  return {directory_, checkpoints_,          progress_,
+          resolved_,  options_.tool_version, [this] { requests_->check_lock(); },
+          key_};
 }
 
 void Trainer::saved(const SaveRecord& record) {
@@ -51,7 +51,6 @@ void Trainer::tidy(std::int64_t newest) const {
   // The first rank holds the lock, unless another start has taken the run over, perhaps since the
   // last heartbeat.
   if (!lock_ || lock_->is_lost_by_now()) return;
-  const auto checkpoints = checkpoint::checkpoints_of_run(directory_);
   const auto& keys = keys_.checkpoint;
   const checkpoint::Retention retention{.keep_last = keys.keep_last,
                                         .keep_every = keys.keep_every,
@@ -59,11 +58,11 @@ void Trainer::tidy(std::int64_t newest) const {
                                         .loaded = loaded_step_};
   try {
     // This start holds the lock: the processes that wrote them are dead.
-    for (const auto& folder : checkpoint::collect_garbage(checkpoints, std::chrono::seconds{0})) {
+    for (const auto& folder : checkpoint::collect_garbage(checkpoints_, std::chrono::seconds{0})) {
       base::log::info("train", "removed '{}', which a save that was killed had left",
                       folder.filename().string());
     }
-    if (keys.keep_last > 0 && newest >= 0) checkpoint::prune(checkpoints, retention, newest);
+    if (keys.keep_last > 0 && newest >= 0) checkpoint::prune(checkpoints_, retention, newest);
   } catch (const base::Error& error) {
     base::log::warning("train", "old steps are not removed: {}", error.what());
   }

@@ -2,6 +2,7 @@
 // Checkpoints of real engines in six layouts, each loaded in each of the six.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/checkpoint/place.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/model/parameters.hpp"
 #include "trireme/train/checkpoints.hpp"
@@ -185,7 +186,8 @@ Saved save_in(const Arrangement& arrangement, const std::filesystem::path& run,
     const auto config = base::value_or_throw(config::Config::resolve({}));
     const train::Progress progress{.step = saved_after, .next_sample = 8};
     const std::string version = "test";
-    train::save({run, progress, config, version}, running.engine(), running.world());
+    const auto checkpoints = checkpoint::checkpoints_of_run(run);
+    train::save({run, checkpoints, progress, config, version}, running.engine(), running.world());
     saved.next = running.train(saved_after, more_steps);
   }
   saved.state.put_together(all);

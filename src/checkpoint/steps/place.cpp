@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/checkpoint/place.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/random_id.hpp"
+#include "trireme/base/text.hpp"
+#include "trireme/checkpoint/folders.hpp"
+#include "trireme/store/object_store.hpp"
+
+#include "checkpoint/objects/objects.hpp"
+
+namespace trireme::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t max_text_bytes = 8192;
+
+fs::path location_file(const fs::path& run) {
+  return run / "checkpoints.location";
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::string text_of(const fs::path& path) {
+  return base::value_or_throw(
+      base::read_text_file(path, base::ExitCode::checkpoint, max_text_bytes));
+}
+
+/// First line of a text, in which both files have what programs read.
+std::string first_line(std::string_view text) {
+  return std::string(base::trimmed(text.substr(0, text.find('\n'))));
+}
+
+/// Which run keeps its checkpoints in a directory: "ID\nRUN\n".
+fs::path claim_file(const fs::path& directory) {
+  return directory / "run";
+}
+/// RUN of that text.
+std::string claimed_run(const std::string& text) {
+  return first_line(text.substr(std::min(text.find('\n') + 1, text.size())));
+}
+
+void claim(const fs::path& directory, const fs::path& run) {
+  const auto path = claim_file(directory);
+  const auto id = run_id(run);
+  const auto mine = base::format("{}\n{}\n", id, fs::absolute(run).lexically_normal().string());
+  std::string found;
+  if (store::is_url(directory)) {
+    if (objects::create(path, mine)) return;
+    found = objects::read_text(path, max_text_bytes);
+  } else {
+    base::success_or_throw(base::make_folders_durably(directory));
+    if (is_file(path)) found = text_of(path);
+  }
+  if (first_line(found) == id) return;
+  if (!found.empty()) {
+    throw base::Error(
+        base::ExitCode::usage,
+        base::format(
+            "checkpoint.directory '{}' has the checkpoints of another run, '{}' (both would "
+            "remove each other's); give each run one of its own, or remove '{}' if that "
+            "run is no more",
+            directory.string(), base::printable(claimed_run(found)), path.string()));
+  }
+  base::write_file_durably(path, mine);
+}
+
+}  // namespace
+
+fs::path checkpoints_of_run(const fs::path& run) {
+  const auto file = location_file(run);
+  if (!store::is_url(run) && is_file(file)) return first_line(text_of(file));
+  return run / "checkpoints";
+}
+
+fs::path choose_checkpoints(const fs::path& run, const std::string& directory) {
+  const auto before = checkpoints_of_run(run);
+  auto chosen = run / "checkpoints";
+  if (store::is_url(directory)) {
+    chosen = directory;
+  } else if (!directory.empty()) {
+    chosen = fs::absolute(directory).lexically_normal();
+  }
+  if (!chosen.has_filename()) chosen = chosen.parent_path();
+  if (chosen != before) {
+    if (!list(before).empty()) {
+      throw base::Error(
+          base::ExitCode::usage,
+          base::format(
+              "checkpoint.directory is '{}', but this run's checkpoints are in '{}' (it "
+              "would begin anew); set checkpoint.directory = {}, or start another run with "
+              "checkpoint.load = {}",
+              directory, before.string(), before.string(), before.string()));
+    }
+    base::write_file_durably(location_file(run), chosen.native() + "\n");
+  }
+  if (!directory.empty()) claim(chosen, run);
+  return chosen;
+}
+
+std::optional<fs::path> run_of_checkpoints(const fs::path& directory) {
+  const auto path = claim_file(directory);
+  const bool is_url = store::is_url(directory);
+  if (is_url ? !objects::size(path) : !is_file(path)) return std::nullopt;
+  return claimed_run(is_url ? objects::read_text(path, max_text_bytes) : text_of(path));
+}
+
+std::string run_id(const fs::path& run) {
+  const auto path = run / "local-storage.id";
+  if (is_file(path)) {
+    if (auto id = first_line(text_of(path)); !id.empty()) return id;
+  }
+  const auto id = base::random_id();
+  base::write_file_durably(path, id + "\n");
+  return id;
+}
+
+bool is_step(const fs::path& path) {
+  if (store::is_url(path)) return objects::size(path / "manifest.json").has_value();
+  std::error_code ignored;
+  return fs::exists(path / "manifest.json", ignored);
+}
+
+bool is_there(const fs::path& step) {
+  if (store::is_url(step)) return is_step(step);
+  std::error_code ignored;
+  return fs::exists(step, ignored);
+}
+
+std::optional<fs::path> find_checkpoints(const fs::path& path) {
+  for (const auto& folder : {checkpoints_of_run(path), path}) {
+    std::error_code ignored;
+    const bool is_folder = store::is_url(folder) ? !objects::folders_in(folder).empty()
+                                                 : fs::is_directory(folder, ignored);
+    if (is_folder) return folder;
+  }
+  return std::nullopt;
+}
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/http.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/text.hpp"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <utility>
+
+namespace trireme::store {
+namespace {
+
+/// Longest text of an answer: a listing of 1,000 names of 1 KiB, XML around each.
+constexpr std::size_t max_text_bytes = std::size_t{8} << 20;
+constexpr std::size_t max_headers = 200;
+constexpr long connect_seconds = 10;
+/// A connection on which so long nothing moves is given up.
+constexpr long silent_seconds = 30;
+
+struct HeadersOf {
+  explicit HeadersOf(const std::vector<std::string>& texts) {
+    // Without this one, bodies wait a second for servers that do not answer "100 Continue".
+    add("Expect:");
+    for (const auto& text : texts) add(text);
+  }
+  ~HeadersOf() { curl_slist_free_all(list); }
+  HeadersOf(const HeadersOf&) = delete;
+  HeadersOf& operator=(const HeadersOf&) = delete;
+
+  void add(const std::string& text) {
+    auto* const longer = curl_slist_append(list, text.c_str());
+    if (longer == nullptr) throw std::bad_alloc();
+    list = longer;
+  }
+
+  curl_slist* list = nullptr;
+};
+
+/// What the callbacks of one transfer share.
+struct Transfer {
+  CURL* handle;
+  std::span<const std::byte> unsent;
+  std::span<const std::byte> body;
+  std::span<std::byte> unfilled;
+  bool has_destination;
+  bool too_long = false;
+  HttpResponse response = {};
+
+  bool succeeds() const {
+    long status = 0;
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status < 300;
+  }
+};
+
+std::size_t take_body(const char* bytes, std::size_t, std::size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  if (transfer.has_destination && transfer.succeeds()) {
+    transfer.too_long = count > transfer.unfilled.size();
+    if (transfer.too_long) return 0;
+    std::memcpy(transfer.unfilled.data(), bytes, count);
+    transfer.unfilled = transfer.unfilled.subspan(count);
+    return count;
+  }
+  auto& text = transfer.response.text;
+  transfer.too_long = text.size() + count > max_text_bytes;
+  if (transfer.too_long) return 0;
+  text.append(bytes, count);
+  return count;
+}
+
+std::size_t take_header(const char* bytes, std::size_t, std::size_t count, void* user) {
+  auto& headers = static_cast<Transfer*>(user)->response.headers;
+  const std::string_view line(bytes, count);
+  // An interim answer's headers are not those of the answer.
+  if (line.starts_with("HTTP/")) headers.clear();
+  const auto colon = line.find(':');
+  if (colon != std::string_view::npos && headers.size() < max_headers) {
+    headers[base::lower_case(line.substr(0, colon))] = base::trimmed(line.substr(colon + 1));
+  }
+  return count;
+}
+
+std::size_t give_body(char* bytes, std::size_t, std::size_t room, void* user) {
+  auto& unsent = static_cast<Transfer*>(user)->unsent;
+  const auto count = std::min(room, unsent.size());
+  std::memcpy(bytes, unsent.data(), count);
+  unsent = unsent.subspan(count);
+  return count;
+}
+
+int rewind_body(void* user, curl_off_t offset, int origin) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  if (origin != SEEK_SET || std::cmp_greater(offset, transfer.body.size())) {
+    return CURL_SEEKFUNC_CANTSEEK;
+  }
+  transfer.unsent = transfer.body.subspan(static_cast<std::size_t>(offset));
+  return CURL_SEEKFUNC_OK;
+}
+
+struct Library {
+  Library() {
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
+      throw base::Error(base::ExitCode::internal, "libcurl does not start");
+    }
+  }
+};
+
+}  // namespace
+
+struct HttpClient::Connection {
+  Connection() : handle(curl_easy_init()) {
+    if (handle == nullptr) throw std::bad_alloc();
+  }
+  ~Connection() { curl_easy_cleanup(handle); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void prepare(const HttpRequest& request, const HeadersOf& headers, Transfer& transfer,
+               const std::string& authorities) const {
+    const auto set = [this](CURLoption option, auto value) {
+      if (curl_easy_setopt(handle, option, value) != CURLE_OK) {
+        throw base::Error(base::ExitCode::internal,
+                          base::format("libcurl refuses option {}", static_cast<int>(option)));
+      }
+    };
+    curl_easy_reset(handle);
+    set(CURLOPT_URL, request.url.c_str());
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_CONNECTTIMEOUT, connect_seconds);
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME, silent_seconds);
+    set(CURLOPT_HTTPHEADER, headers.list);
+    set(CURLOPT_HEADERFUNCTION, &take_header);
+    set(CURLOPT_HEADERDATA, &transfer);
+    set(CURLOPT_WRITEFUNCTION, &take_body);
+    set(CURLOPT_WRITEDATA, &transfer);
+    if (!authorities.empty()) set(CURLOPT_CAINFO, authorities.c_str());
+    if (request.method == "HEAD") {
+      set(CURLOPT_NOBODY, 1L);
+    } else if (request.method != "GET" && request.method != "DELETE") {
+      set(CURLOPT_UPLOAD, 1L);
+      set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+      set(CURLOPT_UPLOAD_BUFFERSIZE, 1L << 20);
+      set(CURLOPT_READFUNCTION, &give_body);
+      set(CURLOPT_READDATA, &transfer);
+      set(CURLOPT_SEEKFUNCTION, &rewind_body);
+      set(CURLOPT_SEEKDATA, &transfer);
+    } else {
+      set(CURLOPT_BUFFERSIZE, 1L << 19);
+    }
+  }
+
+  CURL* handle;
+};
+
+HttpClient::HttpClient(std::string authorities) : authorities_(std::move(authorities)) {
+  static const Library library;
+}
+HttpClient::~HttpClient() = default;
+
+std::unique_ptr<HttpClient::Connection> HttpClient::take() {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) return std::make_unique<Connection>();
+  auto connection = std::move(idle_.back());
+  idle_.pop_back();
+  return connection;
+}
+
+HttpResponse HttpClient::perform(const HttpRequest& request) {
+  auto connection = take();
+  Transfer transfer{connection->handle, request.body, request.body, request.destination,
+                    !request.destination.empty()};
+  const HeadersOf headers(request.headers);
+  connection->prepare(request, headers, transfer, authorities_);
+  std::array<char, CURL_ERROR_SIZE> reason{};
+  curl_easy_setopt(connection->handle, CURLOPT_ERRORBUFFER, reason.data());
+  const auto code = curl_easy_perform(connection->handle);
+  auto& response = transfer.response;
+  curl_easy_getinfo(connection->handle, CURLINFO_RESPONSE_CODE, &response.status);
+  if (transfer.too_long) {
+    response.is_misfit = true;
+    response.text = "the answer is longer than what was asked for";
+  } else if (code != CURLE_OK) {
+    response = {0, {}, reason[0] != '\0' ? reason.data() : curl_easy_strerror(code)};
+  } else if (response.ok() && !transfer.unfilled.empty()) {
+    response.is_misfit = true;
+    response.text = base::format("the answer ends {} bytes too early", transfer.unfilled.size());
+  }
+  curl_easy_setopt(connection->handle, CURLOPT_ERRORBUFFER, nullptr);
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(connection));
+  return std::move(response);
+}
+
+std::string HttpResponse::header(const std::string& name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? std::string() : found->second;
+}
+
+std::string url_encoded(std::string_view text, bool keep_slashes) {
+  std::string encoded;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    const bool plain = (byte < 0x80 && std::isalnum(byte) != 0) ||
+                       std::string_view("-._~").find(letter) != std::string_view::npos;
+    if (plain || (keep_slashes && letter == '/')) {
+      encoded += letter;
+    } else {
+      encoded += base::format("%{:02X}", byte);
+    }
+  }
+  return encoded;
+}
+
+bool may_pass(const HttpResponse& response) {
+  const auto status = response.status;
+  if (response.is_misfit) return false;
+  return status == 0 || status == 408 || status == 429 || (status >= 500 && status != 501);
+}
+
+bool Backoff::wait() {
+  if (std::chrono::steady_clock::now() - start_ + pause_ > patience_) return false;
+  thread_local std::minstd_rand dice(std::random_device{}());
+  std::this_thread::sleep_for(pause_ * std::uniform_real_distribution(0.5, 1.0)(dice));
+  pause_ = std::min(2 * pause_, std::chrono::milliseconds(5000));
+  return true;
+}
+
+}  // namespace trireme::store

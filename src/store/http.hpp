@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::store {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;
+  std::vector<std::string> headers;  ///< "Name: value"
+  std::span<const std::byte> body = {};
+  /// Where the body of a success goes, which must have exactly this length; empty: into the text.
+  std::span<std::byte> destination = {};
+};
+
+struct HttpResponse {
+  /// 0 if there was no answer; then `text` says why.
+  long status = 0;
+  std::map<std::string, std::string> headers;  ///< by names in lower case
+  std::string text;
+  /// It was a success, but its body is longer or shorter than what was asked for, as `text` says.
+  bool is_misfit = false;
+
+  bool ok() const { return status >= 200 && status < 300 && !is_misfit; }
+  /// Of the header; empty without it.
+  std::string header(const std::string& name) const;
+};
+
+/// Connections to servers, kept open between requests. Follows no redirects. Threads share it.
+class HttpClient {
+ public:
+  /// `authorities` is a file of certificates; empty: the system's.
+  explicit HttpClient(std::string authorities = {});
+  ~HttpClient();
+
+  HttpResponse perform(const HttpRequest& request);
+
+ private:
+  struct Connection;
+  std::unique_ptr<Connection> take();
+
+  std::string authorities_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> idle_;
+};
+
+/// Text of a URL's path or query, each byte that is not a letter, digit or "-._~" as %XX; '/' stays
+/// where `keep_slashes`.
+std::string url_encoded(std::string_view text, bool keep_slashes = false);
+
+/// True for answers that may be others later: none, 408, 429 and 5xx (but 501).
+bool may_pass(const HttpResponse& response);
+
+/// Times to try again after, until the patience ends: doubling from 50 ms to 5 s, each up to half
+/// shorter, so that thousands of ranks do not come back together.
+class Backoff {
+ public:
+  explicit Backoff(std::chrono::milliseconds patience) : patience_(patience) {}
+  /// Sleeps; false if the patience has ended.
+  bool wait();
+
+ private:
+  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds pause_{50};
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace trireme::store

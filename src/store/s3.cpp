@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/s3.hpp"
+
+#include "trireme/base/contract.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/base/text.hpp"
+
+#include "store/credentials.hpp"
+
+#include <pugixml.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <ctime>
+#include <utility>
+
+namespace trireme::store {
+namespace {
+
+/// Most names of one request that removes (S3's limit).
+constexpr std::size_t max_removed = 1000;
+
+/// The root of an XML answer; empty if it is none.
+pugi::xml_document document_of(const std::string& text) {
+  pugi::xml_document document;
+  document.load_buffer(text.data(), text.size());
+  return document;
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// Error code of an answer, such as "NoSuchBucket".
+std::string code_of(const HttpResponse& response) {
+  return document_of(response.text).child("Error").child_value("Code");
+}
+
+/// "https://host:port" in its parts; nothing if it is something else.
+std::optional<std::pair<std::string, std::string>> endpoint_parts(std::string_view url) {
+  while (url.ends_with('/')) url.remove_suffix(1);
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!url.starts_with(scheme)) continue;
+    const auto host = url.substr(scheme.size());
+    if (host.empty() || host.find_first_of("/?#@ ") != std::string_view::npos) break;
+    return std::pair{std::string(scheme), base::lower_case(host)};
+  }
+  return std::nullopt;
+}
+
+bool is_bucket(std::string_view name) {
+  return name.size() >= 3 && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+         });
+}
+
+}  // namespace
+
+/// Parts of one object, whose number and tag S3 wants to hear at the end.
+class S3Upload : public Upload {
+ public:
+  S3Upload(S3Store& store, std::string name) : store_(store), name_(std::move(name)) {
+    const auto response = store_.demand({"POST", name_, {{"uploads", ""}}}, "begin to write");
+    id_ = document_of(response.text).child("InitiateMultipartUploadResult").child_value("UploadId");
+    if (id_.empty()) store_.refuse("begin to write", name_, response);
+  }
+  ~S3Upload() override {
+    if (finished_) return;
+    try {
+      store_.perform({"DELETE", name_, {{"uploadId", id_}}});
+    } catch (const std::exception& error) {
+      base::log::local::warning("store", "what was written of '{}' stays: {}", store_.url_of(name_),
+                                error.what());
+    }
+  }
+
+  void write(std::size_t number, std::span<const std::byte> bytes) override {
+    TRIREME_EXPECT(number < max_parts && bytes.size() <= part_bytes, "a part of an upload");
+    const auto response =
+        store_.demand({"PUT",
+                       name_,
+                       {{"partNumber", base::format("{}", number + 1)}, {"uploadId", id_}},
+                       {},
+                       bytes},
+                      "write");
+    const std::lock_guard lock(mutex_);
+    tags_[number] = response.header("etag");
+  }
+
+  void finish() override {
+    pugi::xml_document document;
+    auto list = document.append_child("CompleteMultipartUpload");
+    for (const auto& [number, tag] : tags_) {
+      auto part = list.append_child("Part");
+      part.append_child("PartNumber").text().set(static_cast<unsigned>(number + 1));
+      part.append_child("ETag").text().set(tag.c_str());
+    }
+    struct Writer : pugi::xml_writer {
+      void write(const void* data, std::size_t size) override {
+        text.append(static_cast<const char*>(data), size);
+      }
+      std::string text;
+    } writer;
+    document.save(writer, "", pugi::format_raw | pugi::format_no_declaration);
+    const S3Store::Call call{"POST", name_, {{"uploadId", id_}}, {}, bytes_of(writer.text)};
+    const auto response = store_.demand(call, "finish");
+    // Success is not known when the answer begins: its text may be an error's.
+    if (document_of(response.text).child("CompleteMultipartUploadResult").empty()) {
+      store_.refuse("finish", name_, response);
+    }
+    finished_ = true;
+  }
+
+ private:
+  S3Store& store_;
+  std::string name_;
+  std::string id_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::string> tags_;
+  bool finished_ = false;
+};
+
+S3Store::S3Store(std::string bucket, const base::Environment& environment,
+                 std::chrono::milliseconds patience)
+    : bucket_(std::move(bucket)),
+      environment_(environment),
+      patience_(patience),
+      client_(environment.get("AWS_CA_BUNDLE").value_or("")),
+      credentials_(base::value_or_throw(find_credentials(environment))) {
+  const auto first_of = [&](std::initializer_list<const char*> names) {
+    for (const auto* name : names) {
+      if (auto value = environment.get(name); value && !value->empty()) return *value;
+    }
+    return std::string();
+  };
+  if (!is_bucket(bucket_)) {
+    throw base::Error(base::ExitCode::usage,
+                      base::format("'s3://{}' names no bucket (3 to 63 lower-case letters, digits, "
+                                   "'-' and '.'); write s3://BUCKET/NAME",
+                                   base::printable(bucket_)));
+  }
+  region_ = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"});
+  if (region_.empty()) region_ = "us-east-1";
+  const auto endpoint = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
+  if (endpoint.empty()) {
+    scheme_ = "https://";
+    // A certificate for *.s3... does not hold for names with dots.
+    const bool in_host = bucket_.find('.') == std::string::npos;
+    host_ = base::format("{}s3.{}.amazonaws.com", in_host ? bucket_ + "." : "", region_);
+    if (!in_host) path_ = "/" + bucket_;
+    return;
+  }
+  const auto parts = endpoint_parts(endpoint);
+  if (!parts) {
+    throw base::Error(base::ExitCode::usage,
+                      base::format("AWS_ENDPOINT_URL_S3 is '{}', which is no http://HOST:PORT or "
+                                   "https://HOST:PORT; write it like that",
+                                   base::printable(endpoint)));
+  }
+  std::tie(scheme_, host_) = *parts;
+  path_ = "/" + bucket_;
+}
+
+std::string S3Store::url_of(std::string_view name) const {
+  return base::format("s3://{}/{}", bucket_, name);
+}
+
+HttpResponse S3Store::perform_once(const Call& call) {
+  SignedRequest request;
+  request.method = call.method;
+  request.path = path_ + "/" + url_encoded(call.name, true);
+  for (const auto& [name, value] : call.query) {
+    request.query[url_encoded(name)] = url_encoded(value);
+  }
+  request.headers = call.headers;
+  request.headers["host"] = host_;
+  request.payload = base::sha256(call.body);
+  {
+    const std::lock_guard lock(mutex_);
+    sign(request, credentials_, region_, std::time(nullptr));
+  }
+  HttpRequest sent{call.method, scheme_ + host_ + request.path, {}, call.body, call.destination};
+  if (!request.query.empty()) sent.url += "?" + query_text(request.query);
+  for (const auto& [name, value] : request.headers) {
+    sent.headers.push_back(base::format("{}: {}", name, value));
+  }
+  return client_.perform(sent);
+}
+
+HttpResponse S3Store::perform(const Call& call) {
+  Backoff backoff(patience_);
+  bool renewed = false;
+  for (;;) {
+    auto response = perform_once(call);
+    if (response.status == 403 && code_of(response) == "ExpiredToken" && !renewed) {
+      // Whoever renews them writes the file again.
+      auto fresh = find_credentials(environment_);
+      if (!fresh) throw StoreError(fresh.failure().text, false);
+      const std::lock_guard lock(mutex_);
+      credentials_ = *std::move(fresh);
+      renewed = true;
+    } else if (!may_pass(response) || !backoff.wait()) {
+      return response;
+    }
+  }
+}
+
+HttpResponse S3Store::demand(const Call& call, std::string_view doing) {
+  auto response = perform(call);
+  if (!response.ok()) refuse(doing, call.name, response);
+  return response;
+}
+
+void S3Store::refuse(std::string_view doing, std::string_view name,
+                     const HttpResponse& response) const {
+  const auto error = document_of(response.text).child("Error");
+  const std::string code = error.child_value("Code");
+  std::string reason;
+  if (response.status == 0 || response.is_misfit) {
+    reason = response.text;
+  } else {
+    reason = base::format("HTTP {}", response.status);
+    if (!code.empty()) {
+      reason += base::format(" {}, {}", base::printable(code),
+                             base::printable(base::cut_utf8(error.child_value("Message"), 300)));
+    }
+  }
+  std::string remedy = "try again later";
+  if (const auto region = response.header("x-amz-bucket-region");
+      !region.empty() && region != region_) {
+    remedy = base::format("set AWS_REGION={}", base::printable(region));
+  } else if (code == "NoSuchBucket") {
+    remedy = "make the bucket, or name another";
+  } else if (response.status == 401 || response.status == 403) {
+    remedy = "check the credentials, the clock of this node, and what they may do in this bucket";
+  } else if (response.status == 0) {
+    remedy = "check the network and AWS_ENDPOINT_URL_S3";
+  }
+  throw StoreError(base::format("cannot {} '{}': {} from {}{}; {}", doing, url_of(name), reason,
+                                scheme_, host_, remedy),
+                   may_pass(response));
+}
+
+Listing S3Store::list(std::string_view prefix, Depth depth) {
+  Call call{"GET", "", {{"list-type", "2"}, {"prefix", std::string(prefix)}}};
+  if (depth == Depth::one) call.query["delimiter"] = "/";
+  Listing listing;
+  for (;;) {
+    const auto response = perform(call);
+    if (!response.ok()) refuse("list", prefix, response);
+    const auto document = document_of(response.text);
+    const auto result = document.child("ListBucketResult");
+    if (result.empty()) refuse("list", prefix, response);
+    const auto below = [&](std::string_view name) {
+      return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : "");
+    };
+    for (const auto object : result.children("Contents")) {
+      auto name = below(object.child_value("Key"));
+      if (!name.empty()) listing.objects.push_back({name, object.child("Size").text().as_ullong()});
+    }
+    for (const auto folder : result.children("CommonPrefixes")) {
+      auto name = below(folder.child_value("Prefix"));
+      if (name.ends_with('/')) name.pop_back();
+      if (!name.empty()) listing.folders.push_back(std::move(name));
+    }
+    if (!result.child("IsTruncated").text().as_bool()) return listing;
+    const std::string next = result.child_value("NextContinuationToken");
+    if (next.empty()) refuse("list", prefix, response);
+    call.query["continuation-token"] = next;
+  }
+}
+
+std::optional<std::uint64_t> S3Store::size(std::string_view name) {
+  const auto response = perform({"HEAD", std::string(name)});
+  if (response.status == 404) return std::nullopt;
+  const auto text = response.header("content-length");
+  std::uint64_t bytes = 0;
+  const auto* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, bytes);
+  if (!response.ok() || read.ec != std::errc() || read.ptr != end) {
+    refuse("examine", name, response);
+  }
+  return bytes;
+}
+
+void S3Store::read(std::string_view name, std::span<std::byte> bytes, std::uint64_t offset) {
+  if (bytes.empty()) return;
+  const auto range = base::format("bytes={}-{}", offset, offset + bytes.size() - 1);
+  const auto response =
+      demand({"GET", std::string(name), {}, {{"range", range}}, {}, bytes}, "read");
+  // A server that knows no ranges has sent the object's first bytes.
+  if (response.status == 206 || offset == 0) return;
+  throw StoreError(
+      base::format("cannot read '{}': {}{} answers requests of bytes {} on with bytes 0 "
+                   "on; use a server that knows ranges",
+                   url_of(name), scheme_, host_, offset),
+      false);
+}
+
+bool S3Store::put(std::string_view name, std::span<const std::byte> bytes, Existing existing) {
+  Call call{"PUT", std::string(name), {}, {}, bytes};
+  if (existing == Existing::keep) {
+    call.headers["if-none-match"] = "*";
+    const auto response = perform(call);
+    if (response.ok()) return true;
+    if (response.status == 412 || response.status == 409) return false;
+    if (response.status != 501) refuse("write", name, response);
+    // Servers without conditional writes (Swift 2.30): between two requests another may write.
+    call.headers.clear();
+    if (size(name)) return false;
+  }
+  demand(call, "write");
+  return true;
+}
+
+std::unique_ptr<Upload> S3Store::upload(std::string_view name) {
+  return std::make_unique<S3Upload>(*this, std::string(name));
+}
+
+void S3Store::remove_some(std::span<const std::string> names) {
+  std::string text = "<Delete><Quiet>true</Quiet>";
+  for (const auto& name : names) {
+    std::string escaped;
+    for (const char letter : name) {
+      escaped += letter == '&'   ? "&amp;"
+                 : letter == '<' ? "&lt;"
+                 : letter == '>' ? "&gt;"
+                                 : std::string(1, letter);
+    }
+    text += base::format("<Object><Key>{}</Key></Object>", escaped);
+  }
+  text += "</Delete>";
+  const Call call{
+      "POST", "", {{"delete", ""}}, {{"content-md5", base::md5_base64(text)}}, bytes_of(text)};
+  const auto response = demand(call, "remove");
+  const auto document = document_of(response.text);
+  for (const auto error : document.child("DeleteResult").children("Error")) {
+    if (std::string_view(error.child_value("Code")) == "NoSuchKey") continue;
+    throw StoreError(base::format("cannot remove '{}': {}, {}", url_of(error.child_value("Key")),
+                                  base::printable(error.child_value("Code")),
+                                  base::printable(error.child_value("Message"))),
+                     false);
+  }
+}
+
+void S3Store::remove(const std::vector<std::string>& names) {
+  for (std::size_t at = 0; at < names.size(); at += max_removed) {
+    remove_some(std::span(names).subspan(at, std::min(max_removed, names.size() - at)));
+  }
+}
+
+void S3Store::remove_unfinished(std::string_view prefix) {
+  Call call{"GET", "", {{"uploads", ""}, {"prefix", std::string(prefix)}}};
+  for (;;) {
+    const auto response = demand(call, "list uploads of");
+    const auto document = document_of(response.text);
+    const auto result = document.child("ListMultipartUploadsResult");
+    for (const auto upload : result.children("Upload")) {
+      const std::string name = upload.child_value("Key");
+      const auto removed =
+          perform({"DELETE", name, {{"uploadId", upload.child_value("UploadId")}}});
+      if (!removed.ok() && removed.status != 404) refuse("remove the upload of", name, removed);
+    }
+    if (!result.child("IsTruncated").text().as_bool()) return;
+    call.query["key-marker"] = result.child_value("NextKeyMarker");
+    call.query["upload-id-marker"] = result.child_value("NextUploadIdMarker");
+  }
+}
+
+}  // namespace trireme::store

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a server may answer that a good one rarely does; a real one: tests/store.
+#include "store/s3.hpp"
+
+#include "scripted_server.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+
+using namespace trireme;
+using tests::ScriptedServer;
+
+namespace {
+
+store::S3Store store_at(const std::string& url) {
+  return {"bucket",
+          base::Environment({{"AWS_ENDPOINT_URL_S3", url},
+                             {"AWS_ACCESS_KEY_ID", "id"},
+                             {"AWS_SECRET_ACCESS_KEY", "hidden"}}),
+          std::chrono::milliseconds(300)};
+}
+std::string error(std::string_view code, std::string_view message = "Because.") {
+  return base::format("<?xml version='1.0'?><Error><Code>{}</Code><Message>{}</Message></Error>",
+                      code, message);
+}
+template <typename Act>
+store::StoreError failure_of(const Act& act) {
+  try {
+    act();
+  } catch (const store::StoreError& failed) {
+    return failed;
+  }
+  FAIL("nothing was thrown");
+  throw;
+}
+bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("what may pass is tried again, and given up when the patience ends") {
+  const ScriptedServer busy_once([](std::size_t index, const auto&) {
+    return index == 0 ? ScriptedServer::answer(503, error("SlowDown"))
+                      : ScriptedServer::answer(200, "", "Content-Length: 0\r\n");
+  });
+  auto store = store_at(busy_once.url());
+  CHECK(store.put("name", {}, store::Existing::replace));
+  CHECK(busy_once.requests().size() == 2);
+
+  const ScriptedServer busy([](std::size_t, const auto&) {
+    return ScriptedServer::answer(503, error("SlowDown", "Reduce\nyour rate."));
+  });
+  auto other = store_at(busy.url());
+  const auto failed = failure_of([&] { other.size("a/name"); });
+  CHECK(failed.may_pass());
+  const auto told = failure_of([&] { other.list("a/", store::Depth::one); });
+  CHECK(std::string(told.what()) ==
+        base::format(
+            "cannot list 's3://bucket/a/': HTTP 503 SlowDown, Reduce\\x0ayour rate. from {}; "
+            "try again later",
+            busy.url()));
+  CHECK(busy.requests().size() > 4);
+}
+
+TEST_CASE("a server that cannot be reached is named") {
+  auto store = store_at("http://127.0.0.1:1");
+  const auto failed = failure_of([&] { store.size("name"); });
+  CHECK(failed.may_pass());
+  CHECK(holds(failed.what(), "cannot examine 's3://bucket/name'"));
+  CHECK(holds(failed.what(), "from http://127.0.0.1:1; check the network and AWS_ENDPOINT_URL_S3"));
+}
+
+TEST_CASE("what cannot pass is said at once, with what to do, and without the secret") {
+  struct Case {
+    int status;
+    std::string code, headers, remedy;
+  };
+  for (const auto& [status, code, headers, remedy] :
+       {Case{404, "NoSuchBucket", "", "make the bucket"},
+        Case{403, "SignatureDoesNotMatch", "", "check the credentials, the clock"},
+        Case{301, "PermanentRedirect", "x-amz-bucket-region: eu-north-1\r\n",
+             "set AWS_REGION=eu-north-1"}}) {
+    const ScriptedServer server([&](std::size_t, const auto&) {
+      return ScriptedServer::answer(status, error(code), headers);
+    });
+    auto store = store_at(server.url());
+    const auto failed = failure_of([&] { store.list("", store::Depth::all); });
+    CHECK_FALSE(failed.may_pass());
+    CHECK(holds(failed.what(), remedy));
+    CHECK_FALSE(holds(failed.what(), "hidden"));
+    CHECK(server.requests().size() == 1);
+  }
+}
+
+TEST_CASE("reads take what was asked for, or fail") {
+  std::array<std::byte, 4> bytes{};
+  const auto read = [&](const std::string& answer, std::uint64_t offset) {
+    const ScriptedServer server([&](std::size_t, const auto&) { return answer; });
+    auto store = store_at(server.url());
+    store.read("name", bytes, offset);
+    CHECK(holds(server.requests().front().head,
+                base::format("\r\nrange: bytes={}-{}", offset, offset + 3)));
+  };
+  read(ScriptedServer::answer(206, "abcd"), 8);
+  CHECK(static_cast<char>(bytes[3]) == 'd');
+  // A whole answer of another length will not be another one later.
+  CHECK_FALSE(failure_of([&] { read(ScriptedServer::answer(206, "abc"), 8); }).may_pass());
+  CHECK(holds(failure_of([&] { read(ScriptedServer::answer(206, "abc"), 8); }).what(),
+              "ends 1 bytes too early"));
+  CHECK(holds(failure_of([&] { read(ScriptedServer::answer(206, "abcde"), 8); }).what(),
+              "longer than what was asked for"));
+  CHECK(holds(failure_of([&] { read(ScriptedServer::answer(200, "abcd"), 8); }).what(),
+              "use a server that knows ranges"));
+  // The connection ends in the middle.
+  CHECK(
+      holds(failure_of([&] { read("HTTP/1.1 206 Said\r\nContent-Length: 4\r\n\r\nab", 8); }).what(),
+            "cannot read 's3://bucket/name'"));
+}
+
+TEST_CASE("a conditional write knows whether the object was there") {
+  const auto put = [](const ScriptedServer& server) {
+    auto store = store_at(server.url());
+    return store.put("name", std::as_bytes(std::span("text", 4)), store::Existing::keep);
+  };
+  const ScriptedServer takes(
+      [](std::size_t, const auto&) { return ScriptedServer::answer(200, ""); });
+  CHECK(put(takes));
+  CHECK(holds(takes.requests().front().head, "\r\nif-none-match: *"));
+  CHECK(takes.requests().front().body == "text");
+  const ScriptedServer has([](std::size_t, const auto&) {
+    return ScriptedServer::answer(412, error("PreconditionFailed"));
+  });
+  CHECK_FALSE(put(has));
+  // One that knows no conditions is asked first.
+  const auto without = [](bool has_object) {
+    return [has_object](std::size_t index, const auto&) {
+      if (index == 0) return ScriptedServer::answer(501, error("NotImplemented"));
+      if (index == 1) return ScriptedServer::answer(has_object ? 200 : 404, "");
+      return ScriptedServer::answer(200, "");
+    };
+  };
+  const ScriptedServer old(without(false));
+  CHECK(put(old));
+  CHECK(old.requests().size() == 3);
+  const ScriptedServer old_that_has(without(true));
+  CHECK_FALSE(put(old_that_has));
+  CHECK(old_that_has.requests().size() == 2);
+}
+
+TEST_CASE("an upload that its server finishes with an error is a failure, and is removed") {
+  const ScriptedServer server([](std::size_t index, const auto&) {
+    switch (index) {
+      case 0:
+        return ScriptedServer::answer(200,
+                                      "<InitiateMultipartUploadResult><UploadId>u/1</UploadId>"
+                                      "</InitiateMultipartUploadResult>");
+      case 1:
+        return ScriptedServer::answer(200, "", "ETag: \"tag\"\r\n");
+      case 2:
+        return ScriptedServer::answer(200, error("InternalError"));
+      default:
+        return ScriptedServer::answer(204, "");
+    }
+  });
+  auto store = store_at(server.url());
+  auto upload = store.upload("name");
+  upload->write(0, std::as_bytes(std::span("text", 4)));
+  CHECK(holds(failure_of([&] { upload->finish(); }).what(), "HTTP 200 InternalError"));
+  upload.reset();
+  const auto requests = server.requests();
+  REQUIRE(requests.size() == 4);
+  CHECK(requests[1].head.starts_with("PUT /bucket/name?partNumber=1&uploadId=u%2F1 "));
+  CHECK(requests[2].body ==
+        "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"tag\"</ETag></Part>"
+        "</CompleteMultipartUpload>");
+  CHECK(requests[3].head.starts_with("DELETE /bucket/name?uploadId=u%2F1 "));
+}
+
+TEST_CASE("a listing has all its pages") {
+  const ScriptedServer server([](std::size_t index, const auto&) {
+    return ScriptedServer::answer(
+        200, index == 0
+                 ? "<ListBucketResult><Contents><Key>a/b&amp;c</Key><Size>5</Size></Contents>"
+                   "<CommonPrefixes><Prefix>a/d/</Prefix></CommonPrefixes>"
+                   "<IsTruncated>true</IsTruncated>"
+                   "<NextContinuationToken>n=</NextContinuationToken></ListBucketResult>"
+                 : "<ListBucketResult><CommonPrefixes><Prefix>a/e/</Prefix></CommonPrefixes>"
+                   "<IsTruncated>false</IsTruncated></ListBucketResult>");
+  });
+  auto store = store_at(server.url());
+  const auto listing = store.list("a/", store::Depth::one);
+  REQUIRE(listing.objects.size() == 1);
+  CHECK(listing.objects[0].name == "b&c");
+  CHECK(listing.objects[0].bytes == 5);
+  CHECK(listing.folders == std::vector<std::string>{"d", "e"});
+  CHECK(holds(server.requests()[1].head, "continuation-token=n%3D&delimiter=%2F"));
+  const ScriptedServer broken([](std::size_t, const auto&) {
+    return ScriptedServer::answer(200, "<html>Welcome to the proxy!");
+  });
+  auto other = store_at(broken.url());
+  CHECK(holds(failure_of([&] { other.list("a/", store::Depth::one); }).what(), "cannot list"));
+}
+
+TEST_CASE("buckets and endpoints that cannot be are refused") {
+  const auto refused = [](const std::string& bucket, const std::string& endpoint) {
+    try {
+      const store::S3Store store(bucket, base::Environment({{"AWS_ENDPOINT_URL", endpoint},
+                                                            {"AWS_ACCESS_KEY_ID", "id"},
+                                                            {"AWS_SECRET_ACCESS_KEY", "hidden"}}));
+    } catch (const base::Error& failed) {
+      return failed.code() == base::ExitCode::usage ? std::string(failed.what()) : std::string();
+    }
+    return std::string();
+  };
+  CHECK(holds(refused("Upper", "http://h"), "names no bucket"));
+  CHECK(holds(refused("", "http://h"), "names no bucket"));
+  CHECK(holds(refused("bucket", "ftp://h"), "AWS_ENDPOINT_URL_S3 is 'ftp://h'"));
+  CHECK(holds(refused("bucket", "http://user@h"), "write it like that"));
+  CHECK(refused("bucket", "https://h:9000/").empty());
+}
+
+TEST_CASE("URLs of stores are told from paths") {
+  CHECK(store::is_url("s3://bucket/a"));
+  CHECK(store::is_url("webhdfs://host:9870/a"));
+  CHECK_FALSE(store::is_url("s3:/bucket"));
+  CHECK_FALSE(store::is_url("/s3://bucket"));
+  CHECK_FALSE(store::is_url("runs/a"));
+  CHECK((std::filesystem::path("s3://bucket/a") / "b").native() == "s3://bucket/a/b");
+  CHECK(std::filesystem::path("s3://bucket/a/b").parent_path() == "s3://bucket/a");
+}
