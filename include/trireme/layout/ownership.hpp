@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/layout/flat.hpp"
+#include "trireme/layout/matrix_cost.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Who updates which matrix. A rule such as Muon needs matrices whole, and data-parallel ranks
+/// divide the optimizer's state among them: so each matrix gets an owner, such that all ranks have
+/// about as much to compute. Plans are pure functions of their arguments.
+namespace trireme::layout {
+
+enum class Assignment {
+  /// Buckets in the order of backward, cut between matrices into ranges of different lengths by
+  /// work done so far (Wang et al. 2026, Canzona, alpha-balanced): ragged collectives.
+  contiguous,
+  /// Matrices are placed whole in equal padded shards of each bucket by longest processing time
+  /// first; loads are carried from bucket to bucket. Collectives stay those of ZeRO level 1.
+  padded,
+  /// `padded`, but matrices above a rank's fair share are split by columns over ranks of one node,
+  /// or of one tensor-parallel group, in Gram form.
+  shared
+};
+inline constexpr Assignment all_assignments[] = {Assignment::contiguous, Assignment::padded,
+                                                 Assignment::shared};
+const char* name(Assignment assignment);
+/// None for a name that no assignment has.
+std::optional<Assignment> assignment(std::string_view name);
+
+/// A parameter that has an owner.
+struct OwnedTensor {
+  std::string name;
+  MatrixShape shape;
+  /// FLOPs of one update of the whole matrix by the rule. 0: elements are updated one by one
+  /// (AdamW), so the tensor may be cut anywhere.
+  double flops = 0;
+  /// Not possible() for a rule that cannot share a matrix.
+  SplitCost split;
+  /// Elements that one tensor-parallel rank holds of it (at most, where they hold different
+  /// numbers).
+  std::int64_t held_elements = 0;
+
+  bool is_matrix() const { return flops > 0; }
+};
+
+struct OwnershipOptions {
+  /// Degrees. Rank numbers below are data_coordinate * tensor + tensor_coordinate.
+  int data = 1;
+  int tensor = 1;
+  /// Smallest bucket; buckets grow where equal shards would need more padding than this.
+  std::int64_t bucket_elements = std::int64_t{40} << 20;
+  double most_padding = 0.03;
+  /// Without tensor parallelism matrices are shared by so many consecutive ranks: those of a node.
+  int ranks_per_node = 8;
+  /// Pieces begin at multiples of so many elements.
+  std::int64_t alignment = 64;
+  /// Smallest number of columns of a matrix that a rank takes, where the matrix has enough.
+  std::int64_t least_columns = 64;
+  /// Of `contiguous`: 1 balances work, 0 elements.
+  double alpha = 1;
+  /// Largest memory of one owner's matrices in a micro-group, at four bytes an element.
+  std::int64_t group_bytes = std::int64_t{1} << 30;
+};
+
+/// Columns [begin, end) of a matrix, along its longer side, and the rank that computes them.
+struct ColumnRange {
+  int rank = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool operator==(const ColumnRange&) const = default;
+};
+
+struct MatrixOwner {
+  /// Index into the tensors.
+  std::size_t tensor = 0;
+  /// Tile the longer side in ascending order; one range: the matrix has one owner.
+  std::vector<ColumnRange> ranges;
+  /// Of a shared matrix: the rank of each piece of [n, n] work (SplitCost::square).
+  std::vector<int> square_ranks;
+  /// With tensor parallelism: position among its data-parallel rank's exchanges. Matrices of one
+  /// micro-group go to their owners in one all-to-all and come back in another.
+  int micro_group = 0;
+
+  bool is_shared() const { return !square_ranks.empty(); }
+  bool operator==(const MatrixOwner&) const = default;
+};
+
+/// Elements [begin, end) of what a rank holds of a tensor, and their place in the flat buffer. A
+/// shared matrix is stored with its longer side outermost, so that its columns are such runs.
+struct OwnedPiece {
+  std::size_t tensor = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t flat_begin = 0;
+  bool operator==(const OwnedPiece&) const = default;
+};
+
+struct OwnershipBucket {
+  FlatRange flat{};
+  /// Shard d is [cuts[d], cuts[d + 1]) of the flat buffer.
+  std::vector<std::int64_t> cuts;
+  bool operator==(const OwnershipBucket&) const = default;
+};
+
+/// Owners of all matrices, and the flat buffer of a tensor-parallel rank in which reduce-scatter
+/// brings to each owner what it updates.
+struct OwnershipPlan {
+  Assignment assignment = Assignment::padded;
+  int data = 1;
+  int tensor = 1;
+  /// In the order of the tensors.
+  std::vector<MatrixOwner> matrices;
+  /// In the order of the buffer.
+  std::vector<OwnedPiece> pieces;
+  std::vector<OwnershipBucket> buckets;
+  /// FLOPs of each rank, data x tensor.
+  std::vector<double> load;
+  /// Elements that one tensor-parallel rank holds, without padding.
+  std::int64_t elements = 0;
+
+  int ranks() const { return data * tensor; }
+  /// Elements of the flat buffer.
+  std::int64_t size() const { return buckets.empty() ? 0 : buckets.back().flat.end; }
+  /// Padding per element that is none.
+  double padding() const;
+  /// Largest load over the mean; 1 where there is none.
+  double max_over_mean() const;
+};
+
+/// The plan of one assignment. `tensors` are in the order in which backward completes their
+/// gradients. With `shared`, what no rank can share is owned whole.
+OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
+                             Assignment assignment);
+
+/// Bytes that all ranks send in a step: gradients by reduce-scatter, four bytes an element, and
+/// parameters by all-gather. The same for ragged shards; with equal buckets that of ZeRO level 1.
+double bytes_on_wire(const OwnershipPlan& plan, int parameter_bytes);
+
+}  // namespace trireme::layout

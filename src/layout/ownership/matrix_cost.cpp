@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/layout/matrix_cost.hpp"
+
+#include "trireme/base/contract.hpp"
+
+#include <numeric>
+
+namespace trireme::layout {
+namespace {
+
+/// Steps of a half-precision Gram iteration before it starts again from X: beyond them Q X X^T Q
+/// drifts from what R says.
+constexpr int steps_before_restart = 2;
+
+/// Steps of each run of the Gram form between two products with X.
+std::vector<int> gram_runs(int steps) {
+  if (steps <= steps_before_restart) return {steps};
+  return {steps_before_restart, steps - steps_before_restart};
+}
+
+/// [n, n] work of a run, in FLOPs of full products.
+double square_flops(double n, int steps) {
+  return (8.0 * steps - 6.0) * n * n * n;
+}
+
+double gram_flops(double n, double m, int steps) {
+  double flops = 0;
+  for (const int run : gram_runs(steps)) flops += 4 * n * n * m + square_flops(n, run);
+  return flops;
+}
+
+double gram_symmetric_flops(double n, double m, int steps) {
+  double flops = 0;
+  for (const int run : gram_runs(steps)) flops += 3 * n * n * m + square_flops(n, run) / 2;
+  return flops;
+}
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+}  // namespace
+
+const char* name(NewtonSchulzForm form) {
+  switch (form) {
+    case NewtonSchulzForm::standard:
+      return "standard";
+    case NewtonSchulzForm::symmetric:
+      return "symmetric";
+    case NewtonSchulzForm::gram:
+      return "gram";
+    case NewtonSchulzForm::gram_symmetric:
+      return "symmetric gram";
+  }
+  return "";
+}
+
+double newton_schulz_flops(NewtonSchulzForm form, const MatrixShape& shape, int steps) {
+  TRIREME_EXPECT(shape.shorter() > 0 && steps > 0, "a matrix and at least one step");
+  const auto n = static_cast<double>(shape.shorter());
+  const auto m = static_cast<double>(shape.longer());
+  switch (form) {
+    case NewtonSchulzForm::standard:
+      return steps * (4 * n * n * m + 2 * n * n * n);
+    case NewtonSchulzForm::symmetric:
+      return steps * (3 * n * n * m + n * n * n);
+    case NewtonSchulzForm::gram:
+      return gram_flops(n, m, steps);
+    case NewtonSchulzForm::gram_symmetric:
+      return gram_symmetric_flops(n, m, steps);
+  }
+  return 0;
+}
+
+NewtonSchulzForm cheapest_newton_schulz_form(const MatrixShape& shape, int steps) {
+  auto best = NewtonSchulzForm::standard;
+  for (const auto form : all_newton_schulz_forms) {
+    if (newton_schulz_flops(form, shape, steps) < newton_schulz_flops(best, shape, steps)) {
+      best = form;
+    }
+  }
+  return best;
+}
+
+double SplitCost::of_column() const {
+  return sum(column);
+}
+
+double SplitCost::of_squares() const {
+  return sum(square);
+}
+
+SplitCost split_newton_schulz(const MatrixShape& shape, int steps) {
+  TRIREME_EXPECT(shape.shorter() > 0 && steps > 0, "a matrix and at least one step");
+  const auto n = static_cast<double>(shape.shorter());
+  SplitCost cost;
+  double product_with_q = 0;
+  for (const int run : gram_runs(steps)) {
+    cost.column.push_back(product_with_q + n * n);
+    cost.square.push_back(square_flops(n, run) / 2);
+    product_with_q = 2 * n * n;
+  }
+  cost.column.push_back(product_with_q);
+  return cost;
+}
+
+}  // namespace trireme::layout

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/ownership/packing.hpp"
+
+#include "trireme/base/contract.hpp"
+
+#include "layout/ownership/resplit.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace trireme::layout {
+namespace {
+
+constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+/// Exchange of an atom of the most loaded bin with one of another bin, or with nothing.
+struct Exchange {
+  std::size_t out = none;  ///< atom
+  std::size_t in = none;   ///< atom, or none
+  std::size_t bin = none;  ///< the other bin
+  /// Larger of the two bins' loads per rank afterwards.
+  double load = 0;
+};
+
+class Packer {
+ public:
+  Packer(std::span<const Atom> atoms, Bins& bins) : atoms_(atoms), bins_(bins) {
+    bin_of_.resize(atoms.size(), none);
+    content_.resize(bins.load.size());
+  }
+
+  void place_longest_first() {
+    std::vector<std::size_t> order(atoms_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return atoms_[a].load > atoms_[b].load; });
+    for (const auto atom : order) put(atom, least_loaded(atoms_[atom]));
+  }
+
+  void relieve() {
+    // Each exchange lowers the sum of squares of the loads; the limit is against slow ends.
+    const auto most_exchanges = 4 * atoms_.size() + bins_.load.size();
+    for (std::size_t count = 0; count < most_exchanges; ++count) {
+      const auto most = most_loaded();
+      const auto best = best_exchange(most);
+      if (best.out == none) {
+        if (!divide_with_another(most)) return;
+        continue;
+      }
+      take(best.out);
+      if (best.in != none) {
+        take(best.in);
+        put(best.in, most);
+      }
+      put(best.out, best.bin);
+    }
+  }
+
+  std::vector<std::size_t> bin_of() && { return std::move(bin_of_); }
+
+ private:
+  /// Where it fits, the bin that has the least load with it; else the shard with fewest elements.
+  std::size_t least_loaded(const Atom& atom) const {
+    std::size_t best = none;
+    std::size_t emptiest = 0;
+    double best_load = 0;
+    for (std::size_t bin = 0; bin < content_.size(); ++bin) {
+      const double load = (bins_.load[bin] + atom.load) / bins_.ranks[bin];
+      if (fits(bin, atom.elements) && (best == none || load < best_load)) {
+        best = bin;
+        best_load = load;
+      }
+      if (is_emptier(bin, emptiest)) emptiest = bin;
+    }
+    return best == none ? emptiest : best;
+  }
+
+  bool is_emptier(std::size_t bin, std::size_t than) const {
+    const auto room = [&](std::size_t at) {
+      const auto shard = bins_.shard_of(at);
+      return bins_.most_elements[shard] - bins_.elements[shard];
+    };
+    if (room(bin) != room(than)) return room(bin) > room(than);
+    return bins_.load_per_rank(bin) < bins_.load_per_rank(than);
+  }
+
+  bool fits(std::size_t bin, std::int64_t more_elements) const {
+    const auto shard = bins_.shard_of(bin);
+    return bins_.elements[shard] + more_elements <= bins_.most_elements[shard];
+  }
+
+  std::size_t most_loaded() const {
+    std::size_t most = 0;
+    for (std::size_t bin = 1; bin < content_.size(); ++bin) {
+      if (bins_.load_per_rank(bin) > bins_.load_per_rank(most)) most = bin;
+    }
+    return most;
+  }
+
+  Exchange best_exchange(std::size_t most) const {
+    Exchange best;
+    best.load = bins_.load_per_rank(most);
+    for (const auto out : content_[most]) {
+      for (std::size_t bin = 0; bin < content_.size(); ++bin) {
+        if (bin == most || bins_.load_per_rank(bin) >= best.load) continue;
+        consider({.out = out, .in = none, .bin = bin, .load = 0}, most, best);
+        for (const auto in : content_[bin]) {
+          consider({.out = out, .in = in, .bin = bin, .load = 0}, most, best);
+        }
+      }
+    }
+    return best;
+  }
+
+  void consider(Exchange exchange, std::size_t most, Exchange& best) const {
+    const Atom nothing;
+    const Atom& out = atoms_[exchange.out];
+    const Atom& in = exchange.in == none ? nothing : atoms_[exchange.in];
+    const double moved = out.load - in.load;
+    if (moved <= 0) return;
+    exchange.load = std::max((bins_.load[most] - moved) / bins_.ranks[most],
+                             (bins_.load[exchange.bin] + moved) / bins_.ranks[exchange.bin]);
+    // A gain below a part in a billion is rounding, and may be had for ever.
+    if (exchange.load >= best.load * (1 - 1e-9)) return;
+    const std::int64_t elements = out.elements - in.elements;
+    const bool same_shard = bins_.shard_of(most) == bins_.shard_of(exchange.bin);
+    if (same_shard || (fits_or_shrinks(exchange.bin, elements) && fits_or_shrinks(most, -elements)))
+      best = exchange;
+  }
+
+  bool fits_or_shrinks(std::size_t bin, std::int64_t more_elements) const {
+    return more_elements <= 0 || fits(bin, more_elements);
+  }
+
+  /// Divides the atoms of the most loaded bin and another one anew, if that relieves it.
+  bool divide_with_another(std::size_t most) {
+    for (std::size_t bin = 0; bin < content_.size(); ++bin) {
+      if (bin == most) continue;
+      auto both = content_[most];
+      both.insert(both.end(), content_[bin].begin(), content_[bin].end());
+      std::vector<Atom> atoms;
+      for (const auto atom : both) atoms.push_back(atoms_[atom]);
+      const double load = bins_.load_per_rank(most);
+      const auto in_most = divide_anew(atoms, pair_of(most, bin), load);
+      if (!in_most) continue;
+      for (const auto atom : both) take(atom);
+      for (std::size_t at = 0; at < both.size(); ++at) put(both[at], (*in_most)[at] ? most : bin);
+      return true;
+    }
+    return false;
+  }
+
+  Pair pair_of(std::size_t first, std::size_t second) const {
+    Pair pair;
+    const bool same_shard = bins_.shard_of(first) == bins_.shard_of(second);
+    const std::size_t bins[2] = {first, second};
+    for (std::size_t side = 0; side < 2; ++side) {
+      const auto bin = bins[side];
+      pair.load[side] = bins_.load[bin];
+      pair.ranks[side] = bins_.ranks[bin];
+      pair.elements[side] = same_shard ? 0 : bins_.elements[bins_.shard_of(bin)];
+      pair.most_elements[side] = same_shard ? INT64_MAX : bins_.most_elements[bins_.shard_of(bin)];
+      for (const auto atom : content_[bin]) {
+        pair.load[side] -= atoms_[atom].load;
+        if (!same_shard) pair.elements[side] -= atoms_[atom].elements;
+      }
+    }
+    return pair;
+  }
+
+  void put(std::size_t atom, std::size_t bin) {
+    bin_of_[atom] = bin;
+    content_[bin].push_back(atom);
+    bins_.load[bin] += atoms_[atom].load;
+    bins_.elements[bins_.shard_of(bin)] += atoms_[atom].elements;
+  }
+
+  void take(std::size_t atom) {
+    const auto bin = bin_of_[atom];
+    auto& content = content_[bin];
+    content.erase(std::find(content.begin(), content.end(), atom));
+    bins_.load[bin] -= atoms_[atom].load;
+    bins_.elements[bins_.shard_of(bin)] -= atoms_[atom].elements;
+  }
+
+  std::span<const Atom> atoms_;
+  Bins& bins_;
+  std::vector<std::size_t> bin_of_;
+  std::vector<std::vector<std::size_t>> content_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> pack(std::span<const Atom> atoms, Bins& bins) {
+  TRIREME_EXPECT(!bins.load.empty() && bins.ranks.size() == bins.load.size() &&
+                     bins.elements.size() * static_cast<std::size_t>(bins.bins_per_shard) ==
+                         bins.load.size() &&
+                     bins.most_elements.size() == bins.elements.size(),
+                 "as many ranks as bins, and shards of bins_per_shard bins");
+  Packer packer(atoms, bins);
+  packer.place_longest_first();
+  packer.relieve();
+  return std::move(packer).bin_of();
+}
+
+}  // namespace trireme::layout

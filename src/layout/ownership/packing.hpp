@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace trireme::layout {
+
+/// Indivisible work and the memory that goes with it.
+struct Atom {
+  double load = 0;
+  std::int64_t elements = 0;
+};
+
+/// What takes atoms: ranks, or groups of ranks.
+struct Bins {
+  /// So far.
+  std::vector<double> load;
+  /// Ranks of each bin: loads are compared per rank.
+  std::vector<int> ranks;
+  /// Consecutive bins whose elements lie in one shard.
+  int bins_per_shard = 1;
+  /// So far, of each shard.
+  std::vector<std::int64_t> elements;
+  /// Of each shard. Exceeded only by what fits nowhere.
+  std::vector<std::int64_t> most_elements;
+
+  std::size_t shard_of(std::size_t bin) const {
+    return bin / static_cast<std::size_t>(bins_per_shard);
+  }
+  double load_per_rank(std::size_t bin) const { return load[bin] / ranks[bin]; }
+};
+
+/// Index of the bin of each atom: longest processing time first (Graham 1969), then moves and
+/// exchanges that relieve the most loaded bin as long as there are any. Adds to loads and elements.
+std::vector<std::size_t> pack(std::span<const Atom> atoms, Bins& bins);
+
+}  // namespace trireme::layout

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/layout/ownership.hpp"
+
+#include <deque>
+#include <span>
+#include <vector>
+
+namespace trireme::layout {
+
+/// Writer of the flat buffer of equal padded shards, bucket by bucket. Tensors that may be cut
+/// anywhere are filler: they take the room that matrices leave in this or a later bucket.
+class ShardWriter {
+ public:
+  ShardWriter(std::span<const OwnedTensor> tensors, const OwnershipOptions& options);
+
+  void add_filler(std::size_t tensor);
+  /// Filler that no bucket holds yet, with its alignment.
+  std::int64_t filler_elements() const { return filler_elements_; }
+
+  /// Places elements [begin, end) of a tensor in a shard of the open bucket.
+  void put(int shard, std::size_t tensor, std::int64_t begin, std::int64_t end);
+
+  enum class Bucket {
+    inner,  ///< takes as much filler as fits beside its matrices
+    last    ///< takes all filler that is left
+  };
+  void write_bucket(Bucket bucket);
+
+  std::vector<OwnershipBucket> take_buckets() { return std::move(buckets_); }
+  std::vector<OwnedPiece> take_pieces() { return std::move(pieces_); }
+
+ private:
+  void fill(std::int64_t begin, std::int64_t end);
+
+  std::span<const OwnedTensor> tensors_;
+  std::int64_t alignment_;
+  /// Pieces of each shard of the open bucket, and their elements with alignment.
+  std::vector<std::vector<OwnedPiece>> shards_;
+  std::vector<std::int64_t> lengths_;
+  std::deque<OwnedPiece> filler_;
+  std::int64_t filler_elements_ = 0;
+  std::vector<OwnershipBucket> buckets_;
+  std::vector<OwnedPiece> pieces_;
+};
+
+}  // namespace trireme::layout
