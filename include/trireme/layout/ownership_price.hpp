@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/layout/ownership.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+/// Time of a step's communication and update, predicted from counted FLOPs and bytes.
+namespace trireme::layout {
+
+/// Rates that predictions divide by: an H100 node with eight GPUs and a 400 Gb/s NIC for each.
+struct Machine {
+  /// Products of large bf16 matrices: three quarters of the 769 to 798 TFLOP/s that an H200 does on
+  /// random numbers (the data sheet says 989).
+  double product_flops = 600e12;
+  /// Of a GPU in training, all included: 41 % of the data sheet.
+  double training_flops = 405e12;
+  /// Data sheet, H100 SXM.
+  double memory_bytes = 3.35e12;
+  /// Bus bandwidth of NCCL over NVLink in a node, of a GPU.
+  double node_bytes = 370e9;
+  /// 400 Gb/s.
+  double network_bytes = 50e9;
+  int gpus_per_node = 8;
+  /// Start of a collective, and of a kernel.
+  double collective_seconds = 20e-6;
+  double launch_seconds = 5e-6;
+
+  /// Bus bandwidth of a GPU in collectives along dp: the NICs of a node's GPUs work together for
+  /// those of its GPUs that are in one group.
+  double data_bytes(int data, int tensor) const;
+  /// Each constant with its unit, for print.
+  std::string text() const;
+};
+
+/// What a step does beside its update.
+struct StepWork {
+  double parameters = 0;
+  double tokens = 0;
+  int parameter_bytes = 2;
+
+  /// Forward and backward on so many GPUs: 6 FLOPs a parameter and token.
+  double training_seconds(const Machine& machine, int ranks) const;
+};
+
+/// Seconds of a step that backward does not hide.
+struct StepPrice {
+  /// Gradients by reduce-scatter, beyond backward; the last bucket's begins when backward ends.
+  double reduce = 0;
+  /// Matrices to and from their owners among tensor-parallel ranks, beyond what computing hides.
+  double exchange = 0;
+  /// From the first kernel of an update to the last of the slowest rank, waits for terms of shared
+  /// matrices included.
+  double compute = 0;
+  double launch = 0;
+  /// Parameters by all-gather.
+  double gather = 0;
+
+  /// What is usually called the optimizer's step.
+  double update() const { return exchange + compute + launch; }
+  double total() const { return reduce + update() + gather; }
+};
+
+StepPrice price(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                const StepWork& work, const Machine& machine);
+/// AdamW for all parameters at ZeRO level 1: flat_layout() as a plan without owners.
+OwnershipPlan plan_of_adamw(std::span<const OwnedTensor> tensors, const OwnershipOptions& options);
+
+/// A plan, its price, and why it is this one.
+struct PricedPlan {
+  OwnershipPlan plan;
+  StepPrice price;
+};
+struct ChosenPlan {
+  PricedPlan chosen;
+  /// The plans that were not chosen.
+  std::vector<PricedPlan> others;
+  std::string reason;
+};
+/// The assignment with the smallest total; of equals the first.
+ChosenPlan choose_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
+                            const StepWork& work, const Machine& machine);
+
+/// Bytes that all ranks send in a step between tensor-parallel ranks (matrices to their owners at
+/// four bytes an element and back in parameter_bytes), and between ranks that share a matrix (terms
+/// of [n, n] sums at four bytes, results in parameter_bytes, in each round).
+double exchange_bytes(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                      int parameter_bytes);
+
+}  // namespace trireme::layout

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/contract.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/layout/ownership_price.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace trireme::layout {
+namespace {
+
+std::string milliseconds(double seconds) {
+  return base::format("{:.3g} ms", 1e3 * seconds);
+}
+
+std::string buckets_text(const OwnershipPlan& plan) {
+  const auto count = plan.buckets.size();
+  return base::format("{} bucket{}", count, count == 1 ? "" : "s");
+}
+
+/// The part of a step in which one plan loses most against another.
+struct Loss {
+  double seconds = 0;
+  std::string words;
+};
+
+Loss largest_loss(const PricedPlan& loser, const PricedPlan& chosen) {
+  const auto padding = base::format("padding {:.1f} % against {:.1f} %", 100 * loser.plan.padding(),
+                                    100 * chosen.plan.padding());
+  const auto balance = base::format("largest load over the mean {:.2f} against {:.2f}",
+                                    loser.plan.max_over_mean(), chosen.plan.max_over_mean());
+  const StepPrice &a = loser.price, &b = chosen.price;
+  const std::array<Loss, 5> losses{
+      {{a.reduce - b.reduce,
+        base::format("exposed reduction ({} against {}, {})", buckets_text(loser.plan),
+                     buckets_text(chosen.plan), padding)},
+       {a.gather - b.gather, base::format("gathers ({}, {} against {})", padding,
+                                          buckets_text(loser.plan), buckets_text(chosen.plan))},
+       {a.compute - b.compute, base::format("computing ({})", balance)},
+       {a.exchange - b.exchange, "exchanges between tensor-parallel ranks"},
+       {a.launch - b.launch, "starts of kernels"}}};
+  return *std::max_element(losses.begin(), losses.end(),
+                           [](const Loss& x, const Loss& y) { return x.seconds < y.seconds; });
+}
+
+std::string reason(const ChosenPlan& choice) {
+  const auto& chosen = choice.chosen;
+  auto text = base::format("{} adds {} to a step", name(chosen.plan.assignment),
+                           milliseconds(chosen.price.total()));
+  for (const auto& other : choice.others) {
+    const double more = other.price.total() - chosen.price.total();
+    if (more <= 0) {
+      text += base::format("; {} as much", name(other.plan.assignment));
+      continue;
+    }
+    const auto loss = largest_loss(other, chosen);
+    text += base::format("; {} adds {} more, most of it by {}", name(other.plan.assignment),
+                         milliseconds(more), loss.words);
+  }
+  return text;
+}
+
+}  // namespace
+
+ChosenPlan choose_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
+                            const StepWork& work, const Machine& machine) {
+  std::vector<PricedPlan> plans;
+  for (const auto each : all_assignments) {
+    auto plan = plan_ownership(tensors, options, each);
+    const auto cost = price(plan, tensors, work, machine);
+    plans.push_back({std::move(plan), cost});
+  }
+  const auto best = std::min_element(
+      plans.begin(), plans.end(),
+      [](const PricedPlan& a, const PricedPlan& b) { return a.price.total() < b.price.total(); });
+  ChosenPlan choice;
+  choice.chosen = std::move(*best);
+  plans.erase(best);
+  choice.others = std::move(plans);
+  choice.reason = reason(choice);
+  return choice;
+}
+
+}  // namespace trireme::layout

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/format.hpp"
+#include "trireme/layout/ownership_price.hpp"
+
+#include "layout/ownership/makespan.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace trireme::layout {
+namespace {
+
+constexpr double gradient_bytes = 4;
+/// What an update reads and writes for an element: gradient, two moments, master and parameter.
+constexpr double update_bytes = 30;
+/// Kernels of one Newton-Schulz in Gram form over a batch of equal matrices, momentum and the
+/// update of the parameters included: four products with X, fourteen of [n, n] matrices.
+constexpr double kernels_of_whole = 21;
+/// Of the columns of a shared matrix; of its [n, n] work.
+constexpr double kernels_of_columns = 7;
+constexpr double kernels_of_square = 7;
+
+/// Ring collective: a rank sends what is not its own once around.
+double ring_seconds(double bytes, int ranks, double bandwidth) {
+  return bytes * (ranks - 1) / ranks / bandwidth;
+}
+
+/// Starts of collectives for a bucket: one, or with ragged shards one for each owner. The bytes of
+/// ragged shards take as long together as those of equal ones.
+int starts(const OwnershipBucket& bucket) {
+  const auto& cuts = bucket.cuts;
+  int owners = 0;
+  bool equal = true;
+  for (std::size_t at = 0; at + 1 < cuts.size(); ++at) {
+    owners += cuts[at + 1] > cuts[at];
+    equal = equal && cuts[at + 1] - cuts[at] == cuts[1] - cuts[0];
+  }
+  return equal ? 1 : owners;
+}
+
+double collective_seconds(const OwnershipPlan& plan, const OwnershipBucket& bucket,
+                          double bytes_of_element, const Machine& machine) {
+  if (plan.data == 1) return 0;
+  return starts(bucket) * machine.collective_seconds +
+         ring_seconds(bytes_of_element * static_cast<double>(bucket.flat.size()), plan.data,
+                      machine.data_bytes(plan.data, plan.tensor));
+}
+
+/// Part of backward after which all of a bucket's gradients are complete, for each bucket: backward
+/// takes as long for a matrix as it has elements.
+std::vector<double> completions(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors) {
+  std::vector<double> done;
+  double elements = 0;
+  for (const auto& tensor : tensors) {
+    if (tensor.is_matrix()) elements += static_cast<double>(tensor.held_elements);
+    done.push_back(elements);
+  }
+  std::vector<double> completions(plan.buckets.size(), 0.0);
+  std::size_t bucket = 0;
+  for (const auto& piece : plan.pieces) {
+    while (piece.flat_begin >= plan.buckets[bucket].flat.end) ++bucket;
+    completions[bucket] =
+        std::max(completions[bucket], elements > 0 ? done[piece.tensor] / elements : 1.0);
+  }
+  return completions;
+}
+
+/// Reductions one after the other, each once its bucket is complete: what is left of them when
+/// backward, two thirds of a step's products, has ended.
+double exposed_reduction(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                         const StepWork& work, const Machine& machine) {
+  const double backward = work.training_seconds(machine, plan.ranks()) * 2 / 3;
+  const auto complete = completions(plan, tensors);
+  double end = 0;
+  for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
+    end = std::max(end, backward * complete[bucket]) +
+          collective_seconds(plan, plan.buckets[bucket], gradient_bytes, machine);
+  }
+  return std::max(0.0, end - backward);
+}
+
+double gather_seconds(const OwnershipPlan& plan, const StepWork& work, const Machine& machine) {
+  double seconds = 0;
+  for (const auto& bucket : plan.buckets) {
+    seconds += collective_seconds(plan, bucket, work.parameter_bytes, machine);
+  }
+  return seconds;
+}
+
+/// Elements of matrices that each rank computes on.
+std::vector<double> owned_elements(const OwnershipPlan& plan,
+                                   std::span<const OwnedTensor> tensors) {
+  std::vector<double> elements(plan.load.size(), 0.0);
+  for (const auto& owner : plan.matrices) {
+    for (const auto& [rank, begin, end] : owner.ranges) {
+      elements[static_cast<std::size_t>(rank)] +=
+          static_cast<double>(end - begin) *
+          static_cast<double>(tensors[owner.tensor].shape.shorter());
+    }
+  }
+  return elements;
+}
+
+/// Gather of group i + 1 and scatter of group i - 1 go on while group i is computed: the first
+/// gather and the last scatter are left, and what takes longer than computing.
+double tensor_exchange_seconds(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                               double compute, const StepWork& work, const Machine& machine) {
+  if (plan.tensor == 1 || plan.matrices.empty()) return 0;
+  const auto elements = owned_elements(plan, tensors);
+  const double most = *std::max_element(elements.begin(), elements.end());
+  int groups = 1;
+  for (const auto& owner : plan.matrices) groups = std::max(groups, owner.micro_group + 1);
+  const double seconds = most * (plan.tensor - 1) / plan.tensor *
+                         (gradient_bytes + work.parameter_bytes) / machine.node_bytes;
+  const double ends = seconds / groups;
+  return ends + std::max(0.0, seconds - ends - compute) + 2 * groups * machine.collective_seconds;
+}
+
+double launch_seconds(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                      const Machine& machine) {
+  std::vector<double> kernels(plan.load.size(), 0.0);
+  std::set<std::pair<int, std::pair<std::int64_t, std::int64_t>>> batches;
+  for (const auto& owner : plan.matrices) {
+    const auto& shape = tensors[owner.tensor].shape;
+    for (const auto& range : owner.ranges) {
+      auto& count = kernels[static_cast<std::size_t>(range.rank)];
+      if (owner.is_shared()) {
+        count += kernels_of_columns;
+      } else if (batches.insert({range.rank, {shape.shorter(), shape.longer()}}).second) {
+        count += kernels_of_whole;
+      }
+    }
+    for (const int rank : owner.square_ranks) {
+      kernels[static_cast<std::size_t>(rank)] += kernels_of_square;
+    }
+  }
+  // One kernel updates what is updated element by element.
+  return (1 + *std::max_element(kernels.begin(), kernels.end())) * machine.launch_seconds;
+}
+
+double largest_shard(const OwnershipPlan& plan) {
+  std::vector<std::int64_t> length(static_cast<std::size_t>(plan.data), 0);
+  for (const auto& bucket : plan.buckets) {
+    for (std::size_t shard = 0; shard < length.size(); ++shard) {
+      length[shard] += bucket.cuts[shard + 1] - bucket.cuts[shard];
+    }
+  }
+  return static_cast<double>(*std::max_element(length.begin(), length.end()));
+}
+
+}  // namespace
+
+double Machine::data_bytes(int data, int tensor) const {
+  const int in_node = std::max(1, gpus_per_node / tensor);
+  if (data <= in_node) return node_bytes;
+  return std::min(node_bytes, network_bytes * in_node);
+}
+
+std::string Machine::text() const {
+  return base::format(
+      "products {:.0f} TFLOP/s, training {:.0f} TFLOP/s, memory {:.2f} TB/s, in a node {:.0f} "
+      "GB/s, "
+      "network {:.0f} GB/s a GPU, {} GPUs a node, collective {:.0f} us, kernel {:.0f} us",
+      product_flops / 1e12, training_flops / 1e12, memory_bytes / 1e12, node_bytes / 1e9,
+      network_bytes / 1e9, gpus_per_node, collective_seconds * 1e6, launch_seconds * 1e6);
+}
+
+double StepWork::training_seconds(const Machine& machine, int ranks) const {
+  return 6 * parameters * tokens / ranks / machine.training_flops;
+}
+
+StepPrice price(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                const StepWork& work, const Machine& machine) {
+  StepPrice price;
+  price.reduce = exposed_reduction(plan, tensors, work, machine);
+  price.compute =
+      makespan(plan, tensors, machine) + largest_shard(plan) * update_bytes / machine.memory_bytes;
+  price.exchange = tensor_exchange_seconds(plan, tensors, price.compute, work, machine);
+  price.launch = launch_seconds(plan, tensors, machine);
+  price.gather = gather_seconds(plan, work, machine);
+  return price;
+}
+
+OwnershipPlan plan_of_adamw(std::span<const OwnedTensor> tensors, const OwnershipOptions& options) {
+  std::vector<std::int64_t> sizes;
+  for (const auto& tensor : tensors) sizes.push_back(tensor.held_elements);
+  const auto flat = flat_layout(sizes, options.data, options.bucket_elements, options.alignment);
+  OwnershipPlan plan;
+  plan.data = options.data;
+  plan.tensor = options.tensor;
+  plan.load.assign(static_cast<std::size_t>(plan.ranks()), 0.0);
+  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    plan.elements += sizes[tensor];
+    if (sizes[tensor] > 0) {
+      plan.pieces.push_back({tensor, 0, sizes[tensor], flat.tensors[tensor].begin});
+    }
+  }
+  for (std::size_t bucket = 0; bucket < flat.buckets.size(); ++bucket) {
+    plan.buckets.push_back({flat.buckets[bucket], {flat.buckets[bucket].begin}});
+    for (int shard = 0; shard < options.data; ++shard) {
+      plan.buckets.back().cuts.push_back(flat.shard_of_bucket(bucket, shard).end);
+    }
+  }
+  return plan;
+}
+
+double exchange_bytes(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                      int parameter_bytes) {
+  double bytes = 0;
+  for (const auto& owner : plan.matrices) {
+    const auto& tensor = tensors[owner.tensor];
+    const double both_ways = gradient_bytes + parameter_bytes;
+    const auto n = static_cast<double>(tensor.shape.shorter());
+    if (plan.tensor > 1) {
+      bytes += both_ways * n * static_cast<double>(tensor.shape.longer()) * (plan.tensor - 1) /
+               plan.tensor;
+    }
+    for (const int rank : owner.square_ranks) {
+      for (const auto& range : owner.ranges) {
+        if (range.rank != rank) bytes += both_ways * n * n;
+      }
+    }
+  }
+  return bytes;
+}
+
+}  // namespace trireme::layout

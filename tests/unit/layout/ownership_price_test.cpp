@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/layout/ownership_price.hpp"
+
+#include "unit/layout/owned_shapes.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace trireme;
+using namespace trireme::layout;
+using namespace trireme::tests;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr auto standard = NewtonSchulzForm::standard;
+constexpr auto gram = NewtonSchulzForm::gram_symmetric;
+
+/// Only products take time: a FLOP a second.
+Machine slow_machine() {
+  Machine machine;
+  machine.product_flops = 1;
+  machine.memory_bytes = machine.node_bytes = machine.network_bytes = 1e30;
+  machine.collective_seconds = machine.launch_seconds = 0;
+  return machine;
+}
+
+double largest(const OwnershipPlan& plan) {
+  return *std::max_element(plan.load.begin(), plan.load.end());
+}
+
+const StepWork long_step{.parameters = 1e9, .tokens = 1e12, .parameter_bytes = 2};
+
+}  // namespace
+
+TEST_CASE("whole matrices take as long as the rank with most of them") {
+  const auto tensors = tensors_of(qwen3_sizes[0], standard);
+  for (const auto each : {Assignment::contiguous, Assignment::padded}) {
+    const auto plan = plan_ownership(tensors, of_degrees(32), each);
+    CHECK(price(plan, tensors, long_step, slow_machine()).compute == Approx(largest(plan)));
+  }
+}
+
+TEST_CASE("a shared matrix takes its columns and its square work one after the other") {
+  const std::vector<OwnedTensor> tensors{matrix("a", 64, 8 * 1024, gram)};
+  const auto plan = plan_ownership(tensors, of_degrees(8), Assignment::shared);
+  const auto& owner = plan.matrices.front();
+  REQUIRE(owner.ranges.size() > 1);
+  std::int64_t columns = 0;
+  for (const auto& range : owner.ranges) columns = std::max(columns, range.end - range.begin);
+  const auto& split = tensors[0].split;
+  auto machine = slow_machine();
+  const double chain = static_cast<double>(columns) * split.of_column() + split.of_squares();
+  CHECK(price(plan, tensors, long_step, machine).compute == Approx(chain));
+  // Terms and results go over the links twice a round: four ways of 4 n^2 bytes.
+  machine.node_bytes = 4 * 64 * 64;
+  CHECK(price(plan, tensors, long_step, machine).compute == Approx(chain + 4));
+}
+
+TEST_CASE("a rank turns to shared matrices between the products of a whole one") {
+  // Rank 0 has a whole matrix and a few columns for which rank 1 waits.
+  std::vector<OwnedTensor> tensors{matrix("whole", 64, 512, gram), matrix("shared", 64, 128, gram)};
+  OwnershipPlan plan;
+  plan.data = 2;
+  plan.load = {0, 0};
+  plan.matrices = {{.tensor = 0, .ranges = {{0, 0, 512}}, .square_ranks = {}},
+                   {.tensor = 1, .ranges = {{0, 0, 64}, {1, 64, 128}}, .square_ranks = {1, 1}}};
+  plan.buckets = {{{0, 128}, {0, 64, 128}}};
+  const auto& split = tensors[1].split;
+  const double rank_0 = tensors[0].flops + 64 * split.of_column();
+  CHECK(price(plan, tensors, long_step, slow_machine()).compute == Approx(rank_0));
+}
+
+TEST_CASE("reductions hide behind backward but for what completes with its end") {
+  const auto tensors = tensors_of(qwen3_sizes[0], gram);
+  auto options = of_degrees(8);
+  auto machine = slow_machine();
+  machine.node_bytes = 4;  // an element a second
+  auto plan = plan_of_adamw(tensors, options);
+  REQUIRE(plan.buckets.size() > 2);
+  const auto seconds = [&](const OwnershipBucket& bucket) {
+    return static_cast<double>(bucket.flat.size()) * 7 / 8;
+  };
+  machine.training_flops = 5e8;  // backward takes far longer than all reductions
+  const double exposed = price(plan, tensors, long_step, machine).reduce;
+  // The embedding lies in a bucket with the last matrices or behind them.
+  CHECK(exposed >= Approx(seconds(plan.buckets.back())));
+  CHECK(exposed < static_cast<double>(plan.size()) / 2);
+  machine.training_flops = 1e60;  // no time at all
+  CHECK(price(plan, tensors, long_step, machine).reduce ==
+        Approx(static_cast<double>(plan.size()) * 7 / 8));
+  // One rank has nobody to send to.
+  plan = plan_of_adamw(tensors, of_degrees(1));
+  CHECK(price(plan, tensors, long_step, machine).reduce == 0);
+  CHECK(price(plan, tensors, long_step, machine).gather == 0);
+}
+
+TEST_CASE("gathers take as long as parameters and padding") {
+  const auto tensors = tensors_of(qwen3_sizes[0], standard);
+  auto machine = slow_machine();
+  machine.network_bytes = machine.node_bytes = 2;
+  for (const auto each : all_assignments) {
+    const auto plan = plan_ownership(tensors, of_degrees(256), each);
+    CHECK(price(plan, tensors, long_step, machine).gather ==
+          Approx(static_cast<double>(plan.size()) * 255 / 256));
+  }
+}
+
+TEST_CASE("the exchange of a lone micro-group is exposed, that of many hides behind computing") {
+  const auto tensors = tensors_of(qwen3_sizes[0], gram, 4);
+  auto options = of_degrees(2, 4);
+  auto machine = slow_machine();
+  machine.node_bytes = 6;  // an element there and back a second
+  const auto lone = plan_ownership(tensors, options, Assignment::padded);
+  const double exposed = price(lone, tensors, long_step, machine).exchange;
+  CHECK(exposed > 0);
+  options.group_bytes = std::int64_t{32} << 20;
+  const auto many = plan_ownership(tensors, options, Assignment::padded);
+  CHECK(price(many, tensors, long_step, machine).exchange < exposed / 2);
+}
+
+TEST_CASE("data-parallel ranks of one node use all of its NICs") {
+  const Machine machine;
+  CHECK(machine.data_bytes(8, 1) == machine.node_bytes);
+  CHECK(machine.data_bytes(256, 1) == machine.node_bytes);
+  CHECK(machine.data_bytes(32, 8) == machine.network_bytes);
+  CHECK(machine.data_bytes(64, 4) == 2 * machine.network_bytes);
+  CHECK(machine.data_bytes(2, 4) == machine.node_bytes);
+}
+
+TEST_CASE("the choice is the plan with the smallest total, and its reason names all three") {
+  for (const auto& sizes : {qwen3_sizes[0], qwen3_sizes[3]}) {
+    const auto tensors = tensors_of(sizes, gram);
+    const Machine machine;
+    const auto choice = choose_ownership(tensors, of_degrees(256), long_step, machine);
+    CHECK(choice.others.size() == 2);
+    for (const auto& other : choice.others) {
+      CHECK(other.plan.assignment != choice.chosen.plan.assignment);
+      CHECK(other.price.total() >= choice.chosen.price.total());
+    }
+    for (const auto each : all_assignments) CHECK_THAT(choice.reason, Contains(name(each)));
+  }
+}
+
+TEST_CASE("without time for messages and starts, sharing is chosen; on one rank nothing differs") {
+  const auto tensors = tensors_of(qwen3_sizes[2], gram);
+  auto machine = slow_machine();
+  machine.training_flops = 1e30;
+  CHECK(choose_ownership(tensors, of_degrees(256), long_step, machine).chosen.plan.assignment ==
+        Assignment::shared);
+  const auto lone = choose_ownership(tensors, of_degrees(1), long_step, machine);
+  CHECK(lone.chosen.plan.assignment == Assignment::contiguous);
+  CHECK_THAT(lone.reason, Contains("padded as much"));
+}
+
+TEST_CASE("exchanged bytes are counted for shared matrices and tensor-parallel owners") {
+  const std::vector<OwnedTensor> tensors{matrix("a", 64, 256, gram, 2)};
+  OwnershipPlan plan;
+  plan.data = 1;
+  plan.tensor = 2;
+  plan.matrices = {{.tensor = 0, .ranges = {{0, 0, 256}}, .square_ranks = {}}};
+  // Half of the matrix goes to the owner in four bytes, and comes back in two.
+  CHECK(exchange_bytes(plan, tensors, 2) == 6 * 64 * 256 / 2);
+  plan.data = 2;
+  plan.tensor = 1;
+  plan.matrices = {{.tensor = 0, .ranges = {{0, 0, 128}, {1, 128, 256}}, .square_ranks = {1, 1}}};
+  // Rank 0 sends its term and gets the result, in two rounds.
+  CHECK(exchange_bytes(plan, tensors, 2) == 2 * 6 * 64 * 64);
+}
