@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/model/owned_tensors.hpp"
+
+#include "unit/model/published.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+namespace {
+
+std::map<std::string, layout::OwnedTensor> by_name(const model::ModelConfig& config, int tensor) {
+  std::map<std::string, layout::OwnedTensor> tensors;
+  for (auto& each : model::owned_tensors(config, tensor, model::muon_cost)) {
+    const auto name = each.name;
+    tensors.emplace(name, std::move(each));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+TEST_CASE("q, k, v, gate and up are matrices of their own, of whole shape at any tensor degree") {
+  for (const int tensor : {1, 2}) {
+    const auto tensors = by_name(qwen3_06b(), tensor);
+    const auto shape = [&](const char* name) { return tensors.at(name).shape; };
+    CHECK(shape("layers.3.attention.q.weight") == layout::MatrixShape{2048, 1024});
+    CHECK(shape("layers.3.attention.k.weight") == layout::MatrixShape{1024, 1024});
+    CHECK(shape("layers.3.attention.v.weight") == layout::MatrixShape{1024, 1024});
+    CHECK(shape("layers.3.attention.output.weight") == layout::MatrixShape{1024, 2048});
+    CHECK(shape("layers.3.mlp.gate.weight") == layout::MatrixShape{3072, 1024});
+    CHECK(shape("layers.3.mlp.up.weight") == layout::MatrixShape{3072, 1024});
+    CHECK(shape("layers.3.mlp.down.weight") == layout::MatrixShape{1024, 3072});
+    const auto matrices = std::count_if(tensors.begin(), tensors.end(),
+                                        [](const auto& each) { return each.second.is_matrix(); });
+    CHECK(matrices == 28 * 7);
+    CHECK(tensors.at("layers.3.mlp.up.weight").held_elements == 3072 * 1024 / tensor);
+  }
+}
+
+TEST_CASE("embeddings, heads, norms and biases are none of the rule's matrices") {
+  for (const auto& config : {gpt2_124m(), llama3_8b(), qwen3_06b()}) {
+    for (const auto& [name, tensor] : by_name(config, 1)) {
+      INFO(name);
+      const bool outside = name.find("norm") != std::string::npos ||
+                           name.find("bias") != std::string::npos ||
+                           name.find("layers.") == std::string::npos;
+      CHECK(tensor.is_matrix() == !outside);
+    }
+  }
+}
+
+TEST_CASE("elements that are held add up to the model, key heads once for each replica") {
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : by_name(llama3_8b(), 1)) elements += tensor.held_elements;
+  CHECK(elements == 8'030'261'248);
+  // Eight key heads on sixteen ranks: each holds one.
+  CHECK(by_name(llama3_8b(), 16).at("layers.0.attention.k.weight").held_elements == 128 * 4096);
+}
+
+TEST_CASE("tensors come in the order of backward") {
+  std::vector<std::string> names;
+  for (const auto& each : model::owned_tensors(llama3_8b(), 1, model::muon_cost)) {
+    names.push_back(each.name);
+  }
+  const auto at = [&](const char* name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    REQUIRE(found != names.end());
+    return found - names.begin();
+  };
+  CHECK(at("head.weight") < at("layers.31.mlp.down.weight"));
+  CHECK(at("layers.31.mlp.down.weight") < at("layers.30.attention.q.weight"));
+  CHECK(at("layers.0.mlp.down.weight") < at("embedding.weight"));
+  CHECK(names.back() == "embedding.weight");
+}
+
+TEST_CASE("a matrix costs its cheapest form, and can be shared") {
+  const auto cost = model::muon_cost({1024, 4096});
+  CHECK(cost.flops == 38.0 * 1024 * 1024 * 1024);
+  CHECK(cost.split.possible());
+}
