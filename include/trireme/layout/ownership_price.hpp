@@ -3,6 +3,7 @@
 
 #include "trireme/layout/ownership.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,20 +69,20 @@ StepPrice price(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
 /// AdamW for all parameters at ZeRO level 1: flat_layout() as a plan without owners.
 OwnershipPlan plan_of_adamw(std::span<const OwnedTensor> tensors, const OwnershipOptions& options);
 
-/// A plan, its price, and why it is this one.
 struct PricedPlan {
   OwnershipPlan plan;
   StepPrice price;
 };
+/// A plan, the plans of the other assignments, and why it is this one.
 struct ChosenPlan {
   PricedPlan chosen;
-  /// The plans that were not chosen.
   std::vector<PricedPlan> others;
   std::string reason;
 };
-/// The assignment with the smallest total; of equals the first.
+/// The assignment with the smallest total, of equals the first; or the one that is `asked` for.
 ChosenPlan choose_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
-                            const StepWork& work, const Machine& machine);
+                            const StepWork& work, const Machine& machine,
+                            std::optional<Assignment> asked = std::nullopt);
 
 /// Bytes that all ranks send in a step between tensor-parallel ranks (matrices to their owners at
 /// four bytes an element and back in parameter_bytes), and between ranks that share a matrix (terms

@@ -24,6 +24,7 @@ Command data_command();
 Command eval_command();
 Command layout_command();
 Command man_command();
+Command ownership_command();
 Command plan_command();
 Command generate_command();
 Command probe_command();

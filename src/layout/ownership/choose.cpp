@@ -50,7 +50,8 @@ std::string reason(const ChosenPlan& choice) {
   for (const auto& other : choice.others) {
     const double more = other.price.total() - chosen.price.total();
     if (more <= 0) {
-      text += base::format("; {} as much", name(other.plan.assignment));
+      text += base::format("; {} {}", name(other.plan.assignment),
+                           more == 0 ? "as much" : milliseconds(-more) + " less");
       continue;
     }
     const auto loss = largest_loss(other, chosen);
@@ -63,21 +64,24 @@ std::string reason(const ChosenPlan& choice) {
 }  // namespace
 
 ChosenPlan choose_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
-                            const StepWork& work, const Machine& machine) {
+                            const StepWork& work, const Machine& machine,
+                            std::optional<Assignment> asked) {
   std::vector<PricedPlan> plans;
   for (const auto each : all_assignments) {
     auto plan = plan_ownership(tensors, options, each);
     const auto cost = price(plan, tensors, work, machine);
     plans.push_back({std::move(plan), cost});
   }
-  const auto best = std::min_element(
-      plans.begin(), plans.end(),
-      [](const PricedPlan& a, const PricedPlan& b) { return a.price.total() < b.price.total(); });
+  const auto best =
+      std::min_element(plans.begin(), plans.end(), [&](const PricedPlan& a, const PricedPlan& b) {
+        if (asked) return a.plan.assignment == *asked && b.plan.assignment != *asked;
+        return a.price.total() < b.price.total();
+      });
   ChosenPlan choice;
   choice.chosen = std::move(*best);
   plans.erase(best);
   choice.others = std::move(plans);
-  choice.reason = reason(choice);
+  choice.reason = (asked ? "asked for; " : "") + reason(choice);
   return choice;
 }
 

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// trireme ownership
+#include "trireme/base/counted.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/config/arrangement.hpp"
+#include "trireme/config/sources.hpp"
+#include "trireme/layout/ownership_picture.hpp"
+#include "trireme/model/owned_tensors.hpp"
+#include "trireme/train/trainer.hpp"
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/config_arguments.hpp"
+#include "apps/cli/option_values.hpp"
+
+#include <filesystem>
+#include <memory>
+
+namespace trireme::apps {
+namespace {
+
+constexpr int most_ranks = 1 << 16;
+/// Tokens of a step where the configuration does not say.
+constexpr double usual_tokens = 1 << 20;
+
+struct OwnershipArguments {
+  int data = 0;
+  std::string assignment = "auto";
+  std::string svg;
+  bool json = false;
+};
+
+/// Directories among the files: a run is its resolved configuration, a Hugging Face folder is a
+/// model.from.
+void read_directories(ConfigArguments& arguments) {
+  std::vector<std::string> files;
+  for (const auto& file : arguments.files) {
+    const std::filesystem::path path(file);
+    const auto resolved = path / config::resolved_file_name;
+    if (std::filesystem::exists(resolved)) {
+      files.push_back(resolved.string());
+    } else if (std::filesystem::is_directory(path)) {
+      arguments.settings.insert(arguments.settings.begin(), "model.from=" + file);
+    } else {
+      files.push_back(file);
+    }
+  }
+  arguments.files = std::move(files);
+}
+
+/// Of the model and the degrees alone: batches and stages are a run's affair.
+base::Status check_degrees(const config::Config& config, const model::ModelConfig& model,
+                           int data) {
+  const auto tensor = config.options().parallel.tensor;
+  layout::ParallelArrangement asked{.tensor = tensor};
+  model::describe(model, asked);
+  for (const auto& violation : layout::violations(asked)) {
+    return base::usage_failure(layout::text(violation, config::citation(config, asked)));
+  }
+  if (std::int64_t{data} * tensor > most_ranks) {
+    return base::usage_failure(base::format(
+        "--data-parallel {} x {} are {} ranks (at most {} are planned); lower one", data,
+        config.cited("parallel.tensor"), std::int64_t{data} * tensor, most_ranks));
+  }
+  return {};
+}
+
+layout::StepWork work_of(const config::Config& config, const model::ModelConfig& model) {
+  const auto& train = config.options().train;
+  layout::StepWork work;
+  work.parameters = static_cast<double>(model::parameter_count(model));
+  work.tokens = usual_tokens;
+  if (train.global_batch) {
+    work.tokens =
+        static_cast<double>(*train.global_batch) * static_cast<double>(train.sequence_length);
+  }
+  const bool fp32 = config.options().numerics.precision == config::Precision::fp32;
+  work.parameter_bytes = fp32 ? 4 : 2;
+  return work;
+}
+
+layout::OwnershipView view_of(const config::Config& config, const model::ModelConfig& model,
+                              const OwnershipArguments& arguments) {
+  layout::OwnershipOptions options;
+  options.data = arguments.data;
+  options.tensor = config.options().parallel.tensor;
+  layout::OwnershipView view;
+  view.model = base::format("{}, {}", model::name(model.architecture),
+                            base::counted(model.num_hidden_layers, "layer"));
+  view.optimizer = "muon";
+  view.optimizer_origin =
+      base::format("assumed: {} has no use for whole matrices", config.cited("optimizer.name"));
+  view.tensors = model::owned_tensors(model, options.tensor, model::muon_cost);
+  view.work = work_of(config, model);
+  view.choice = choose_ownership(view.tensors, options, view.work, view.machine,
+                                 layout::assignment(arguments.assignment));
+  view.adamw.plan = plan_of_adamw(view.tensors, options);
+  view.adamw.price = price(view.adamw.plan, view.tensors, view.work, view.machine);
+  return view;
+}
+
+base::ExitCode show_ownership(const config::Config& config, const OwnershipArguments& arguments,
+                              Context& context) {
+  const auto model = base::value_or_throw(train::model_from(config));
+  base::success_or_throw(check_degrees(config, model, arguments.data));
+  const auto view = view_of(config, model, arguments);
+  if (!arguments.svg.empty()) {
+    base::write_file_durably(arguments.svg, ownership_svg(view));
+    base::log::info("ownership", "{}: the load of each rank", arguments.svg);
+  }
+  if (config.options().parallel.pipeline > 1) {
+    base::log::warning(
+        "ownership",
+        "{} is left out: owners are shown for a stage that has all layers; each stage "
+        "of a run divides its own",
+        config.cited("parallel.pipeline"));
+  }
+  context.out.write(arguments.json ? ownership_json(view).dump(2) + "\n" : ownership_text(view));
+  return base::ExitCode::done;
+}
+
+Action prepare_ownership(CLI::App& app) {
+  auto config_arguments = ConfigArguments::add_to(app);
+  auto arguments = std::make_shared<OwnershipArguments>();
+  app.add_option("--data-parallel", arguments->data, "Data-parallel ranks")
+      ->required()
+      ->type_name("R")
+      ->check(in_range(1, most_ranks).description(""));
+  config_arguments
+      ->add_shortcut(app, "--tensor-parallel", "parallel.tensor",
+                     "Ranks that share every matrix (key parallel.tensor)")
+      ->type_name("T");
+  app.add_option("--assignment", arguments->assignment,
+                 "auto (the one that adds least to a step), contiguous, padded or shared")
+      ->type_name("NAME")
+      ->check(one_of({"auto", "contiguous", "padded", "shared"}))
+      ->capture_default_str();
+  app.add_option("--svg", arguments->svg, "Also draws the load of each rank")->type_name("FILE");
+  app.add_flag("--json", arguments->json, "One JSON object: owners of all matrices, loads, bytes");
+  return [config_arguments, arguments](Context& context) {
+    read_directories(*config_arguments);
+    const auto config = base::value_or_throw(config_arguments->resolve(context.environment));
+    return show_ownership(config, *arguments, context);
+  };
+}
+
+}  // namespace
+
+Command ownership_command() {
+  return {.name = "ownership",
+          .summary = "Says which rank updates which matrix under Muon, and what that costs",
+          .group = "Explanations",
+          .details =
+              "CONFIG is a configuration, a run directory, or a Hugging Face folder with a "
+              "config.json. Layers' matrices have owners; embeddings, the head, norms and biases "
+              "stay with AdamW. docs/matrix-optimizers.md explains the assignments, and where the "
+              "predicted times come from. Exit codes: 0, or 2 for a model or degrees that do not "
+              "go together.\n"
+              "Example: trireme ownership configs/qwen3-0.6b.conf --data-parallel 32",
+          .prepare = prepare_ownership};
+}
+
+}  // namespace trireme::apps
