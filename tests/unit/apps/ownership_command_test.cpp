@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
 
 #include "support/temporary_folder.hpp"
@@ -127,4 +129,21 @@ TEST_CASE("ownership of one pipeline stage says that others have their own") {
                                 "--set", "parallel.pipeline=2"});
   CHECK(end.exit_code == 0);
   CHECK(contains(end.err, "parallel.pipeline = 2"));
+}
+
+TEST_CASE("the page about matrix optimizers shows what the command prints and draws") {
+  const TemporaryFolder folder;
+  const auto picture = folder.path() / "ownership.svg";
+  const std::string source = TRIREME_SOURCE_DIR;
+  const auto end = run_trireme({"ownership", source + "/configs/qwen3-0.6b.conf", "--data-parallel",
+                                "8", "--svg", picture.string()});
+  REQUIRE(end.exit_code == 0);
+  const auto read = [](const std::filesystem::path& path) {
+    return trireme::base::value_or_throw(trireme::base::read_text_file(path));
+  };
+  const auto page = read(source + "/docs/matrix-optimizers.md");
+  const std::string begin = "<!-- generated: ownership -->\n```text\n";
+  INFO("put there what the command of the page prints, and its --svg in docs/images");
+  CHECK(contains(page, begin + end.out + "```\n<!-- end -->"));
+  CHECK(read(source + "/docs/images/ownership.svg") == read(picture));
 }
