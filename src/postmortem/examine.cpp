@@ -2,12 +2,15 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/utc.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/postmortem/postmortem.hpp"
+#include "trireme/telemetry/run_record.hpp"
+
+#include "noted_failures.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <ctime>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -15,121 +18,42 @@ namespace trireme::postmortem {
 namespace {
 
 namespace fs = std::filesystem;
-using base::Json;
 
-constexpr std::size_t largest_small_file = std::size_t{1} << 20;
 constexpr std::size_t largest_records = std::size_t{64} << 20;
 constexpr std::size_t most_events = 1000;
 
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string{};
-}
-
-std::optional<std::int64_t> number_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (found == json.end() || !found->is_number_integer()) return std::nullopt;
-  return found->get<std::int64_t>();
-}
-
-std::optional<int> small_number(const Json& json, const char* key) {
-  const auto number = number_of(json, key);
-  if (!number || *number < 0 || *number > 1'000'000'000) return std::nullopt;
-  return static_cast<int>(*number);
-}
-
-/// Time in "2026-11-21T09:37:34.250Z" of failure.json; older files have whole seconds.
-std::int64_t time_of(const std::string& text) {
-  tm parts{};
-  const char* const seconds_end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (seconds_end == nullptr) return 0;
-  const std::string_view rest(seconds_end);
-  int milliseconds = 0;
-  const bool exact =
-      rest.size() == 5 && rest.front() == '.' && rest.back() == 'Z' &&
-      std::from_chars(rest.data() + 1, rest.data() + 4, milliseconds).ptr == rest.data() + 4;
-  if (!exact && rest != "Z") return 0;
-  return std::int64_t{timegm(&parts)} * 1000 + milliseconds;
-}
-
-std::string collective_text(const Json& json) {
-  const auto found = json.find("collective");
-  if (found == json.end() || !found->is_object()) return {};
-  std::vector<std::string> missing;
-  if (const auto ranks = found->find("missing_ranks"); ranks != found->end() && ranks->is_array()) {
-    for (const auto& rank : *ranks) {
-      if (rank.is_number_integer()) missing.push_back(rank.dump());
-    }
-  }
-  auto text = base::format("{} number {} of process group '{}'", text_of(*found, "operation"),
-                           number_of(*found, "number").value_or(0), text_of(*found, "group"));
-  if (!missing.empty()) text += base::format(", missing ranks: {}", base::join(missing, ", "));
-  return text;
-}
-
-/// Lines of a library's diagnosis, limited in number.
-std::vector<std::string> account_in(const Json& json) {
-  constexpr std::size_t most_lines = 40;
-  std::vector<std::string> account;
-  const auto collective = json.find("collective");
-  if (collective == json.end() || !collective->is_object()) return account;
-  const auto lines = collective->find("account");
-  if (lines == collective->end() || !lines->is_array()) return account;
-  for (const auto& line : *lines) {
-    if (line.is_string() && account.size() < most_lines) account.push_back(line);
-  }
-  return account;
-}
-
-void read_failure(Postmortem& postmortem) {
-  const auto path = postmortem.run / "failure.json";
-  std::error_code error;
-  if (!fs::exists(path, error)) return;
-  const auto json = base::read_json_file(path, base::ExitCode::usage, largest_small_file);
-  if (!json.ok() || !json->is_object()) {
-    postmortem.notes.push_back(json.ok() ? "failure.json is no object" : json.failure().text);
-    return;
-  }
-  FirstCause cause;
-  cause.text = text_of(*json, "cause");
-  cause.rank = small_number(*json, "first_failing_rank");
-  cause.task = small_number(*json, "first_failing_task");
-  cause.host = text_of(*json, "host");
-  cause.time_ms = time_of(text_of(*json, "time"));
-  cause.log = text_of(*json, "log");
-  cause.collective = collective_text(*json);
-  cause.account = account_in(*json);
-  postmortem.exit_code = small_number(*json, "exit_code");
-  postmortem.cause = std::move(cause);
+void use_failure(Postmortem& postmortem) {
+  auto failure = read_failure(postmortem.run / "failure.json");
+  if (!failure.ok()) postmortem.notes.push_back(failure.failure().text);
+  if (!failure.ok() || !*failure) return;
+  postmortem.exit_code = (*failure)->exit_code;
+  postmortem.cause = std::move((*failure)->cause);
   postmortem.ending = Ending::failed;
 }
 
-/// Progress, and the recorded end of the run, from metrics.jsonl.
-void read_metrics(Postmortem& postmortem) {
-  const auto text = base::read_text_file(postmortem.run / "metrics.jsonl");
-  if (!text.ok()) {
-    postmortem.notes.emplace_back("no metrics.jsonl: no step was begun");
+/// Nothing follows on these two but another start.
+Ending ending_by(std::string_view last_event) {
+  if (last_event == "done") return Ending::finished;
+  return last_event == "stop" ? Ending::stopped : Ending::unknown;
+}
+
+/// Progress, and the recorded end of the run.
+void use_record(Postmortem& postmortem) {
+  const auto record = telemetry::read_record(postmortem.run);
+  if (!record.ok()) {
+    postmortem.notes.push_back(record.failure().text);
     return;
   }
-  std::string last_event;
-  for (std::string_view rest = *text; !rest.empty();) {
-    const auto end = rest.find('\n');
-    const auto line = base::parse_json(rest.substr(0, end), "metrics.jsonl");
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    if (!line.ok() || !line->is_object()) continue;
-    const auto kind = text_of(*line, "kind");
-    if (kind == "train") {
-      postmortem.last_step = number_of(*line, "step").value_or(postmortem.last_step);
-      const auto loss = line->find("loss");
-      if (loss != line->end() && loss->is_number()) postmortem.last_loss = loss->get<double>();
-    }
-    if (kind != "event") continue;
-    last_event = text_of(*line, "event");
-    if (last_event == "start") ++postmortem.starts;
+  if (record->steps.empty() && record->events.empty()) {
+    postmortem.notes.emplace_back("metrics.jsonl has no step and no event: no step was begun");
   }
-  if (postmortem.ending == Ending::failed) return;
-  if (last_event == "done") postmortem.ending = Ending::finished;
-  if (last_event == "stop") postmortem.ending = Ending::stopped;
+  if (!record->steps.empty()) {
+    const auto& last = record->steps.back();
+    postmortem.last_step = last.step;
+    if (!std::isnan(last.loss)) postmortem.last_loss = last.loss;
+  }
+  postmortem.starts = record->start_count;
+  if (postmortem.ending != Ending::failed) postmortem.ending = ending_by(record->last_event);
 }
 
 std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const Evidence& evidence,
@@ -305,11 +229,21 @@ const char* name(Ending ending) {
   return "?";
 }
 
+Ending noted_ending(const fs::path& run, std::string_view last_event) {
+  const auto failure = read_failure(run / "failure.json");
+  return failure.ok() && *failure ? Ending::failed : ending_by(last_event);
+}
+
+bool is_run(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path / "config.resolved.conf", error) ||
+         fs::exists(path / "metrics.jsonl", error);
+}
+
 base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) {
   std::error_code error;
-  const bool known =
-      fs::exists(run / "config.resolved.conf", error) || fs::exists(run / "metrics.jsonl", error) ||
-      fs::exists(run / "failure.json", error) || fs::is_directory(run / "log", error);
+  const bool known = is_run(run) || fs::exists(run / "failure.json", error) ||
+                     fs::is_directory(run / "log", error);
   if (!known) {
     return base::usage_failure(base::format(
         "'{}' is no run directory (it has no config.resolved.conf, metrics.jsonl, failure.json or "
@@ -320,8 +254,8 @@ base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) 
   postmortem.run = run;
   postmortem.slurm = evidence.slurm;
   postmortem.job = job_of_run(run);
-  read_failure(postmortem);
-  read_metrics(postmortem);
+  use_failure(postmortem);
+  use_record(postmortem);
   const auto lines = read_logs(run, Attempts::last, postmortem.notes);
   auto records = read_records(postmortem, evidence, postmortem.notes);
   // Records of a job are of an earlier start.

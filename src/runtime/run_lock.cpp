@@ -4,9 +4,10 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/utc.hpp"
+
+#include "run_holder.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -29,50 +30,16 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Way = RunLock::Way;
 
-constexpr int beats_of_a_dead_holder = 3;
-/// Largest difference between the clocks of two nodes and of their file server, generously.
-constexpr std::chrono::minutes largest_skew{2};
-constexpr std::size_t largest_text = std::size_t{64} << 10;
-
 RunHolder this_process(const std::string& job) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   std::random_device random;
-  const auto boot = base::read_text_file("/proc/sys/kernel/random/boot_id");
   return {job,
           ::getpid(),
           host.data(),
           base::utc_text(),
-          boot ? boot->substr(0, boot->find('\n')) : host.data(),
+          boot_of_this_node(),
           base::format("{:08x}{:08x}", random(), random())};
-}
-
-std::string text_of(const RunHolder& holder) {
-  return base::Json{{"job", holder.job},     {"process", holder.process}, {"host", holder.host},
-                    {"since", holder.since}, {"boot", holder.boot},       {"token", holder.token}}
-             .dump(2) +
-         "\n";
-}
-
-/// Holder in the text; none for a file that was given back, or is being written.
-std::optional<RunHolder> parse(const std::string& text) {
-  const auto json = base::parse_json(text, "lock");
-  if (!json.ok() || !json->is_object()) return std::nullopt;
-  const auto word = [&](const char* key) {
-    const auto found = json->find(key);
-    return found != json->end() && found->is_string() ? found->get<std::string>() : std::string{};
-  };
-  RunHolder holder{word("job"), 0, word("host"), word("since"), word("boot"), word("token")};
-  if (json->contains("process") && (*json)["process"].is_number_integer()) {
-    holder.process = (*json)["process"].get<int>();
-  }
-  return holder;
-}
-
-/// Opens the file anew, because network file systems show others' changes only after an open.
-std::optional<RunHolder> read_holder(const fs::path& path) {
-  const auto text = base::read_text_file(path, base::ExitCode::checkpoint, largest_text);
-  return text ? parse(*text) : std::nullopt;
 }
 
 /// 12 of "12.0".
@@ -111,13 +78,6 @@ base::Result<Seen> try_lock(const base::File& file, const fs::path& path, Way wa
                          base::format("cannot lock '{}': {}", path.string(), std::strerror(errno))};
   }
   return Seen::free;
-}
-
-std::optional<timespec> time_of_change(const fs::path& path) {
-  struct stat facts {};
-  const auto file = base::open_file(path, O_RDONLY);
-  if (!file || ::fstat(file->get(), &facts) != 0) return std::nullopt;
-  return facts.st_mtim;
 }
 
 /// Observes the heartbeat of a holder whose lock this node may not see.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <ctime>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace trireme::base {
 
@@ -10,5 +13,8 @@ namespace trireme::base {
 std::string utc_text(const timespec& moment);
 /// The same, of now.
 std::string utc_text();
+
+/// Milliseconds since 1970 of such a text, or of one with whole seconds; nothing of any other.
+std::optional<std::int64_t> utc_milliseconds(std::string_view text);
 
 }  // namespace trireme::base

@@ -68,6 +68,12 @@ struct FirstCause {
   std::string end_of_task;
 };
 
+/// Failure as a start has noted it in failure.json.
+struct NotedFailure {
+  FirstCause cause;
+  std::optional<int> exit_code;
+};
+
 struct Event {
   std::int64_t time_ms = 0;
   std::string who;   ///< "rank 3 on n2", "task 5 on n1"
@@ -96,6 +102,17 @@ struct Evidence {
   std::vector<std::filesystem::path> records;
   SlurmView slurm;
 };
+
+/// Ending that the run itself has noted, in failure.json or as the last event of metrics.jsonl;
+/// unknown: examine() also reads logs and records. Reads one small file.
+Ending noted_ending(const std::filesystem::path& run, std::string_view last_event);
+
+/// Failures that later starts have put aside (RUN/failure-1.json and so on), oldest first; what is
+/// no such file is left out.
+std::vector<NotedFailure> earlier_failures(const std::filesystem::path& run);
+
+/// True if a start has opened this run directory.
+bool is_run(const std::filesystem::path& path);
 
 /// Fails (ExitCode::usage) where `run` is no run directory.
 base::Result<Postmortem> examine(const std::filesystem::path& run, const Evidence& evidence);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace trireme::runtime {
@@ -24,6 +25,10 @@ struct RunHolder {
   /// Unique mark of this holding.
   std::string token;
 };
+
+/// Holder of the run at the moment: its lock is seen, or its heartbeat, where this node may not see
+/// the locks of others. Changes nothing, and does not wait.
+std::optional<RunHolder> living_holder(const std::filesystem::path& run);
 
 /// RUN/lock: one process at a time changes a run directory. An open-file-description lock holds it
 /// where the file system has such locks for all nodes; where it has none, or only for its own node,

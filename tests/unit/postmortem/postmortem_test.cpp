@@ -326,9 +326,37 @@ TEST_CASE("what is broken in a run directory is noted, and the rest is told") {
   std::filesystem::create_directories(run.path() / "log/r0007.txt");
   const auto postmortem = run.postmortem();
   CHECK(postmortem.ending == Ending::unknown);
-  CHECK(postmortem.notes.size() == 2);
+  REQUIRE(postmortem.notes.size() == 3);
+  CHECK(holds(postmortem.notes[1], "metrics.jsonl has no step and no event"));
   run.write("log/r0000.txt", "\x1b[2J\xff\n");
   CHECK_FALSE(postmortem::examine(run.path() / "no-such", {}).ok());
+}
+
+TEST_CASE("failures of earlier starts are told in their order") {
+  const HandMadeRun run;
+  run.write("failure-1.json", R"({"cause": "first", "exit_code": 5})");
+  run.write("failure-2.json", R"({"cause": "second", "time": "2026-11-21T09:37:34Z"})");
+  run.write("failure-3.json", "{");
+  const auto failures = postmortem::earlier_failures(run.path());
+  REQUIRE(failures.size() == 2);
+  CHECK(failures[0].cause.text == "first");
+  CHECK(failures[0].exit_code == 5);
+  CHECK(failures[1].cause.time_ms == minute * 1000 + 34'000);
+}
+
+TEST_CASE("the ending that a run itself has noted is that of its postmortem") {
+  const HandMadeRun run;
+  CHECK_FALSE(postmortem::is_run(run.path()));
+  run.step(1, 2.0);
+  CHECK(postmortem::is_run(run.path()));
+  CHECK(postmortem::noted_ending(run.path(), "start") == Ending::unknown);
+  for (const auto* event : {"stop", "done"}) {
+    run.event(event);
+    CHECK(postmortem::noted_ending(run.path(), event) == run.postmortem().ending);
+  }
+  run.write("failure.json", R"({"cause": "a", "exit_code": 5})");
+  CHECK(postmortem::noted_ending(run.path(), "done") == Ending::failed);
+  CHECK(run.postmortem().ending == Ending::failed);
 }
 
 TEST_CASE("a terminal is shown no control characters of others") {

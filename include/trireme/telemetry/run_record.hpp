@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/base/result.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::telemetry {
+
+/// Number that a line does not have: older versions wrote fewer, and JSON has none that are not
+/// finite.
+inline constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+
+/// Line of kind `train` (docs/run-directory.md).
+struct StepLine {
+  std::int64_t step = 0;
+  std::int64_t restart = 0;
+  std::int64_t time_ms = 0;  ///< since 1970; 0 where the line has none
+  double loss = absent;
+  double grad_norm = absent;
+  double learning_rate = absent;
+  double tokens = absent;
+  double step_ms = absent;
+  double tokens_per_second = absent;
+  double mfu = absent;
+  double exposed_comm_ms = absent;
+  double tensor_comm_ms = absent;
+  double bubble_ms = absent;
+  double data_ms = absent;
+  double optimizer_ms = absent;
+};
+
+struct EvaluationLine {
+  std::int64_t step = 0;
+  double loss = absent;
+  double tokens = absent;
+  double seconds = absent;
+};
+
+struct SaveLine {
+  std::int64_t step = 0;
+  std::int64_t restart = 0;
+  std::int64_t time_ms = 0;
+  double bytes = absent;
+  double stall_ms = absent;
+  double write_ms = absent;
+};
+
+struct EventLine {
+  std::int64_t step = 0;
+  std::int64_t restart = 0;
+  std::int64_t time_ms = 0;
+  std::string name;
+  base::Json line;  ///< all of it
+};
+
+/// A run as its metrics.jsonl tells it, of any version, taken line by line.
+struct RunRecord {
+  std::string run;
+  /// Final lineage: the steps that the newest state comes from, ascending. A start takes back the
+  /// lines of those that it makes again, and so does a return to an earlier step.
+  std::vector<StepLine> steps;
+  /// Held-out losses of these steps.
+  std::vector<EvaluationLine> evaluations;
+  /// Saves, of earlier starts too, in the order of time.
+  std::vector<SaveLine> saves;
+  /// At most `most_events`; of more the first ones.
+  std::vector<EventLine> events;
+  std::string last_event;
+  std::int64_t start_count = 0;
+  std::int64_t last_time_ms = 0;
+  /// Steps that were made again.
+  std::int64_t repeated_steps = 0;
+  /// Lines that are none of this format: torn ones, and what is no JSON.
+  std::int64_t passed_over = 0;
+  std::int64_t dropped_events = 0;
+
+  static constexpr std::size_t most_events = 10'000;
+  static constexpr std::size_t most_steps = std::size_t{4} << 20;
+
+  /// Takes the next line, without its end.
+  void take(std::string_view line);
+
+ private:
+  void take_step(const base::Json& line);
+  void take_event(const base::Json& line);
+  /// Takes back what was recorded of this step and later ones.
+  void go_back_to(std::int64_t step);
+};
+
+/// Reads metrics.jsonl, also while a run appends to it: each line once, and no line before its end
+/// stands. Memory grows with the steps of the run, up to a limit.
+class RecordReader {
+ public:
+  enum class From {
+    begin,
+    end  ///< the last lines: enough for where the run is, not for how it got there
+  };
+  explicit RecordReader(std::filesystem::path path, From from = From::begin)
+      : path_(std::move(path)), from_(from) {}
+
+  /// Reads what was appended since the last call; another file in its place is read from its
+  /// begin. A missing file is an empty record. Fails (ExitCode::usage) if the system refuses it or
+  /// it has more than RunRecord::most_steps steps.
+  base::Status advance();
+  const RunRecord& record() const { return record_; }
+  RunRecord take_record() && { return std::move(record_); }
+
+ private:
+  void take(std::string_view block);
+
+  std::filesystem::path path_;
+  From from_;
+  RunRecord record_;
+  std::uint64_t inode_ = 0;
+  std::uint64_t offset_ = 0;
+  /// Begin of a line whose end was not there yet.
+  std::string begun_;
+  /// The line is longer than any of ours, or its begin was not read.
+  bool skips_line_ = false;
+};
+
+/// RUN/metrics.jsonl.
+std::filesystem::path record_of_run(const std::filesystem::path& run);
+
+/// The whole record of a run.
+base::Result<RunRecord> read_record(const std::filesystem::path& run);
+
+}  // namespace trireme::telemetry

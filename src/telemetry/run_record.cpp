@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/telemetry/run_record.hpp"
+
+#include "trireme/base/utc.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace trireme::telemetry {
+namespace {
+
+using base::Json;
+
+constexpr std::int64_t largest_number = std::int64_t{1} << 53;
+
+double number(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number() ? found->get<double>() : absent;
+}
+
+/// Numbers that no run counts to are as absent.
+std::optional<std::int64_t> whole_number(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number_integer()) return std::nullopt;
+  const auto value = found->get<std::int64_t>();
+  return value >= 0 && value <= largest_number ? std::optional(value) : std::nullopt;
+}
+
+std::string text(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_string() ? found->get<std::string>() : std::string{};
+}
+
+std::int64_t time_of(const Json& line) {
+  const auto found = line.find("time");
+  if (found == line.end() || !found->is_string()) return 0;
+  return base::utc_milliseconds(found->get_ref<const std::string&>()).value_or(0);
+}
+
+template <typename Lines>
+std::size_t erase_from(Lines& lines, std::int64_t step) {
+  const auto first =
+      std::lower_bound(lines.begin(), lines.end(), step,
+                       [](const auto& line, auto wanted) { return line.step < wanted; });
+  const auto count = static_cast<std::size_t>(lines.end() - first);
+  lines.erase(first, lines.end());
+  return count;
+}
+
+}  // namespace
+
+void RunRecord::take(std::string_view text_line) {
+  if (text_line.empty()) return;
+  const auto parsed = base::parse_json(text_line, "metrics.jsonl");
+  if (!parsed.ok() || !parsed->is_object()) {
+    ++passed_over;
+    return;
+  }
+  const auto& line = *parsed;
+  const auto kind = text(line, "kind");
+  const auto step = whole_number(line, "step").value_or(0);
+  const auto restart = whole_number(line, "restart").value_or(0);
+  if (kind == "train") {
+    take_step(line);
+  } else if (kind == "eval") {
+    erase_from(evaluations, step);
+    evaluations.push_back(
+        {step, number(line, "loss"), number(line, "tokens"), number(line, "seconds")});
+  } else if (kind == "save") {
+    saves.push_back({step, restart, time_of(line), number(line, "bytes"), number(line, "stall_ms"),
+                     number(line, "write_ms")});
+  } else if (kind == "event") {
+    take_event(line);
+  } else if (kind.empty()) {
+    ++passed_over;
+    return;
+  }
+  if (run.empty()) run = text(line, "run");
+  if (const auto time = time_of(line); time != 0) last_time_ms = time;
+}
+
+void RunRecord::take_step(const Json& line) {
+  StepLine step;
+  step.step = whole_number(line, "step").value_or(0);
+  step.restart = whole_number(line, "restart").value_or(0);
+  step.time_ms = time_of(line);
+  step.loss = number(line, "loss");
+  step.grad_norm = number(line, "grad_norm");
+  step.learning_rate = number(line, "learning_rate");
+  step.tokens = number(line, "tokens");
+  step.step_ms = number(line, "step_ms");
+  step.tokens_per_second = number(line, "tokens_per_second");
+  step.mfu = number(line, "mfu");
+  step.exposed_comm_ms = number(line, "exposed_comm_ms");
+  step.tensor_comm_ms = number(line, "tensor_comm_ms");
+  step.bubble_ms = number(line, "bubble_ms");
+  step.data_ms = number(line, "data_ms");
+  step.optimizer_ms = number(line, "optimizer_ms");
+  go_back_to(step.step);
+  steps.push_back(step);
+}
+
+void RunRecord::take_event(const Json& line) {
+  last_event = text(line, "event");
+  if (last_event == "start") {
+    ++start_count;
+    if (const auto first = whole_number(line, "step")) go_back_to(*first);
+  } else if (last_event == "went back") {
+    if (const auto to = whole_number(line, "to")) go_back_to(*to + 1);
+  }
+  if (events.size() == most_events) {
+    ++dropped_events;
+    return;
+  }
+  events.push_back({whole_number(line, "step").value_or(0),
+                    whole_number(line, "restart").value_or(0), time_of(line), last_event, line});
+}
+
+void RunRecord::go_back_to(std::int64_t step) {
+  repeated_steps += static_cast<std::int64_t>(erase_from(steps, step));
+  erase_from(evaluations, step);
+}
+
+}  // namespace trireme::telemetry
