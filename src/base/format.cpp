@@ -30,6 +30,13 @@ std::string fixed_text(double value, int digits) {
   return std::isnan(value) ? "nan" : format("{:.{}f}", value, digits);
 }
 
+std::string count_text(double count) {
+  if (count < 1e3) return format("{:.0f}", count);
+  if (count < 1e6) return format("{:.1f} thousand", count / 1e3);
+  if (count < 1e9) return format("{:.1f} million", count / 1e6);
+  return format("{:.2f} billion", count / 1e9);
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   constexpr std::array<const char*, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double amount = static_cast<double>(bytes);

@@ -74,6 +74,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
       slots(activation_slots(options, schedule)),
       graphs(options, *groups.tensor, kernels.device()),
       batches(options, graphs, slots, kernels.device(), memory),
+      tensor_watch(kernels.device().is_host() ? kernels.device().stopwatch() : nullptr),
       context{options.model,
               kernels,
               graphs.tensor(),
@@ -86,6 +87,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
               options.loss_rows,
               options.seed,
               options.linear_forward} {
+  context.tensor_watch = tensor_watch.get();
   make_parameters();
   make_chunks();
   if (options.keep_logits == KeepLogits::yes && messages.back().is_last()) {
@@ -180,11 +182,13 @@ void Engine::Parts::make_chunks() {
 }
 
 /// Sum of the losses over all ranks; the last stage has its data-parallel part of it.
-double Engine::Parts::whole_loss_sum(double local) const {
-  double sum = local;
-  ordered_sum(*groups.data, {&sum, 1});
-  ordered_sum(*groups.pipeline, {&sum, 1});
-  return sum;
+std::optional<double> Engine::Parts::take_tensor_seconds() const {
+  return tensor_watch ? std::optional(tensor_watch->take()) : std::nullopt;
+}
+
+void Engine::Parts::sum_over_replica(std::span<double> values) const {
+  ordered_sum(*groups.data, values);
+  ordered_sum(*groups.pipeline, values);
 }
 
 void Engine::Parts::gather_parameters() const {
@@ -247,10 +251,18 @@ ScheduleOutcome Engine::run_schedule() {
   parts.pipeline().run(parts.actions(), static_cast<float>(1.0 / tokens),
                        [&](const model::Place& place) { reduction.completed(place); });
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
+  outcome.tensor_seconds = parts.take_tensor_seconds();
   // Order: collectives of a group end in the order of their start. Otherwise the sum of losses
   // would wait for gradients, and that time would be attributed to no phase.
   reduction.wait_on_stream();
-  outcome.loss = parts.whole_loss_sum(parts.pipeline().loss_sum()) / tokens;
+  // The loss, and behind it the bubble of each stage.
+  std::vector<double> sums(1 + static_cast<std::size_t>(parts.schedule.stages), 0.0);
+  sums[0] = parts.pipeline().loss_sum();
+  sums[1 + static_cast<std::size_t>(parts.my_stage())] =
+      outcome.bubble_seconds / parts.groups.data->size();
+  parts.sum_over_replica(sums);
+  outcome.loss = sums[0] / tokens;
+  outcome.stage_bubble_seconds.assign(sums.begin() + 1, sums.end());
   return outcome;
 }
 
@@ -278,9 +290,11 @@ EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   parts.batches.upload();
   parts.renew_weight_copies();
   parts.pipeline().run_forward_only(parts.actions(), seen);
-  const auto loss_sum = parts.whole_loss_sum(parts.pipeline().loss_sum());
+  double loss_sum = parts.pipeline().loss_sum();
+  parts.sum_over_replica({&loss_sum, 1});
   // Discarded: the time of an evaluation is not a training step's.
   static_cast<void>(parts.pipeline().take_waited_seconds());
+  static_cast<void>(parts.take_tensor_seconds());
   return {loss_sum, parts.batches.counted_tokens(*parts.groups.data)};
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients.hpp"
 
+#include "trireme/device/timed.hpp"
+
 #include "host_sum.hpp"
 
 #include <algorithm>
@@ -9,24 +11,9 @@
 namespace trireme::engine {
 
 using device::Tensor;
+using device::Timed;
 
 namespace {
-
-/// Times a scope.
-class Timed {
- public:
-  explicit Timed(device::Stopwatch* watch) : watch_(watch) { start(); }
-  void start() {
-    if (watch_ != nullptr) watch_->start();
-  }
-  /// Ends the measurement; not called after a failure, which is not timed.
-  void end() {
-    if (watch_ != nullptr) watch_->stop();
-  }
-
- private:
-  device::Stopwatch* watch_;
-};
 
 /// Elements of the exchange buffer: for each partial shard piece, room for every rank's part.
 std::int64_t exchange_size(const model::StageParameters& stage) {

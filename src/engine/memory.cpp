@@ -29,6 +29,14 @@ Memory Memory::on(device::Device& device, const MemoryUse& capacity_bytes) {
   return memory;
 }
 
+MemoryUse Memory::capacity_bytes() const {
+  MemoryUse use{};
+  for (std::size_t index = 0; index < use.size(); ++index) {
+    use[index] = arenas_[index].capacity_bytes();
+  }
+  return use;
+}
+
 MemoryUse Memory::peak_bytes() const {
   MemoryUse use{};
   for (std::size_t index = 0; index < use.size(); ++index) {

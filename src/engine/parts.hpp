@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace trireme::engine {
@@ -28,6 +29,8 @@ struct Engine::Parts {
   std::vector<int> slots;  // [chunk]: of activations
   Graphs graphs;
   Batches batches;
+  /// Null where the device waits by itself.
+  std::unique_ptr<device::Stopwatch> tensor_watch;
   model::StageContext context;
   device::Tensor flat_parameters;
   device::Tensor flat_gradients;  // f32, empty for inference
@@ -59,7 +62,10 @@ struct Engine::Parts {
   void make_executor();
   /// Renews the copies of weights, before micro-batches read them.
   void renew_weight_copies() const;
-  double whole_loss_sum(double local) const;
+  /// Time since the last call; nothing where it is not measured.
+  std::optional<double> take_tensor_seconds() const;
+  /// Sums over data-parallel ranks, then over stages; the same bits on every rank.
+  void sum_over_replica(std::span<double> values) const;
   void gather_parameters() const;
 };
 

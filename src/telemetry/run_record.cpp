@@ -26,6 +26,19 @@ std::optional<std::int64_t> whole_number(const Json& line, const char* key) {
   return value >= 0 && value <= largest_number ? std::optional(value) : std::nullopt;
 }
 
+/// Limited in number: memory is kept for each step.
+std::vector<float> numbers(const Json& line, const char* key) {
+  constexpr std::size_t most_numbers = 1024;
+  std::vector<float> values;
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_array() || found->size() > most_numbers) return values;
+  for (const auto& each : *found) {
+    if (!each.is_number()) return {};
+    values.push_back(static_cast<float>(std::clamp(each.get<double>(), 0.0, 1e9)));
+  }
+  return values;
+}
+
 std::string text(const Json& line, const char* key) {
   const auto found = line.find(key);
   return found != line.end() && found->is_string() ? found->get<std::string>() : std::string{};
@@ -96,8 +109,9 @@ void RunRecord::take_step(const Json& line) {
   step.bubble_ms = number(line, "bubble_ms");
   step.data_ms = number(line, "data_ms");
   step.optimizer_ms = number(line, "optimizer_ms");
+  step.stage_bubble_ms = numbers(line, "stage_bubble_ms");
   go_back_to(step.step);
-  steps.push_back(step);
+  steps.push_back(std::move(step));
 }
 
 void RunRecord::take_event(const Json& line) {

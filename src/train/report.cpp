@@ -14,22 +14,12 @@ namespace trireme::train {
 
 using base::Json;
 
-namespace {
-
-/// "999", "12.3 thousand", "124.4 million", "70.55 billion".
-std::string count_text(double count) {
-  if (count < 1e3) return base::format("{:.0f}", count);
-  if (count < 1e6) return base::format("{:.1f} thousand", count / 1e3);
-  if (count < 1e9) return base::format("{:.1f} million", count / 1e6);
-  return base::format("{:.2f} billion", count / 1e9);
-}
-
-}  // namespace
-
 void StepRecord::take(const engine::ScheduleOutcome& outcome) {
   loss = outcome.loss;
   step_tokens = outcome.tokens;
   bubble_seconds = outcome.bubble_seconds;
+  stage_bubble_seconds = outcome.stage_bubble_seconds;
+  tensor_seconds = outcome.tensor_seconds;
 }
 
 void StepRecord::take(const engine::ReduceOutcome& outcome) {
@@ -75,37 +65,11 @@ void Report::event(const std::string& name, std::int64_t step) {
   append({{"kind", "event"}, {"event", name}, {"step", step}});
 }
 
-std::size_t MemoryRecord::rest() const {
-  auto known = arenas + graphs;
-  for (const auto& each : libraries) known += each.bytes;
-  return taken - std::min(taken, known);
-}
-
-void Report::memory(std::int64_t step, const MemoryRecord& record) {
-  std::string parts = base::format("arenas {}, ", base::bytes_text(record.arenas));
-  Json libraries = Json::object();
-  for (const auto& each : record.libraries) {
-    libraries[each.library] = each.bytes;
-    parts += base::format("{} {}, ", each.library, base::bytes_text(each.bytes));
-  }
-  if (record.graphs > 0) parts += base::format("CUDA graphs {}, ", base::bytes_text(record.graphs));
-  base::log::local::info("train", "{} after step {}: {}driver's context and other programs {}",
-                         record.device, step, parts, base::bytes_text(record.rest()));
-  if (!settings_.speaks) return;
-  append({{"kind", "event"},
-          {"event", "memory"},
-          {"step", step},
-          {"arena_bytes", record.arenas},
-          {"library_bytes", libraries},
-          {"graph_bytes", record.graphs},
-          {"taken_bytes", record.taken}});
-}
-
 void Report::started(const StartRecord& record) {
   if (!settings_.speaks) return;
   const auto tokens = record.sequences_per_step * record.sequence_length;
   base::log::info("train", "{}, {} parameters; {} tokens a step ({} sequences of {}) of {}",
-                  record.model, count_text(static_cast<double>(record.parameters)), tokens,
+                  record.model, base::count_text(static_cast<double>(record.parameters)), tokens,
                   record.sequences_per_step, record.sequence_length, record.data);
   base::log::info("train", "run {} in '{}': {}, up to step {}", settings_.run,
                   settings_.directory.string(), record.beginning, settings_.steps);
@@ -133,7 +97,7 @@ void Report::finished(const FinishRecord& record) {
                   "done: {} steps ({} in this start, {}), {} tokens{}; next: trireme generate "
                   "--weights {} --prompt TEXT, or trireme eval --weights {}",
                   record.steps, record.steps_of_this_start, base::duration_text(record.seconds),
-                  count_text(static_cast<double>(record.tokens)), held_out,
+                  base::count_text(static_cast<double>(record.tokens)), held_out,
                   settings_.directory.string(), settings_.directory.string());
 }
 
@@ -157,18 +121,26 @@ void Report::step(const StepRecord& record) {
     if (peaks_beaten_ < most_measurements) peak_is_beaten_ = true;
   }
   const double mfu = flops / settings_.peak_flops;
-  append({{"kind", "train"},
-          {"step", record.step},
-          {"loss", record.loss},
-          {"grad_norm", record.gradient_norm},
-          {"learning_rate", record.learning_rate},
-          {"tokens", record.tokens},
-          {"first_sample", record.first_sample},
-          {"step_ms", record.seconds * 1e3},
-          {"tokens_per_second", per_second},
-          {"mfu", mfu},
-          {"exposed_comm_ms", record.exposed_seconds * 1e3},
-          {"bubble_ms", record.bubble_seconds * 1e3}});
+  Json line{{"kind", "train"},
+            {"step", record.step},
+            {"loss", record.loss},
+            {"grad_norm", record.gradient_norm},
+            {"learning_rate", record.learning_rate},
+            {"tokens", record.tokens},
+            {"first_sample", record.first_sample},
+            {"step_ms", record.seconds * 1e3},
+            {"tokens_per_second", per_second},
+            {"mfu", mfu},
+            {"exposed_comm_ms", record.exposed_seconds * 1e3},
+            {"bubble_ms", record.bubble_seconds * 1e3},
+            {"data_ms", record.data_seconds * 1e3}};
+  if (record.tensor_seconds) line["tensor_comm_ms"] = *record.tensor_seconds * 1e3;
+  if (record.stage_bubble_seconds.size() > 1) {
+    for (const double seconds : record.stage_bubble_seconds) {
+      line["stage_bubble_ms"].push_back(seconds * 1e3);
+    }
+  }
+  append(std::move(line));
   if (record.step % settings_.log_every != 0 && record.step != settings_.steps) return;
   const auto left = static_cast<double>(settings_.steps - record.step) * record.seconds;
   base::log::info("train",

@@ -197,18 +197,6 @@ void Trainer::say_where() const {
                    binding.gpu_bus_id.empty() ? "" : ", GPU " + binding.gpu_bus_id));
 }
 
-void Trainer::say_arenas() const {
-  const auto bytes = memory_->peak_bytes();
-  std::string parts;
-  for (std::size_t index = 0; index < bytes.size(); ++index) {
-    parts += base::format("{} {}, ", device::name(engine::all_purposes[index]), bytes[index]);
-  }
-  // Written to every rank's log file: the summary of trireme plan.
-  base::log::write_once(
-      base::log::Level::debug, "train",
-      base::format("arenas held at most {}in all {} bytes", parts, engine::total_bytes(bytes)));
-}
-
 checkpoint::LoadOptions Trainer::load_options() const {
   checkpoint::LoadOptions options;
   options.access.key = key_;
@@ -262,6 +250,7 @@ void Trainer::step() {
   record.learning_rate = curve_.at(record.step);
   record.first_sample = progress_.next_sample;
   engine::BatchLoader(*training_data_).fill(*engine_, record.first_sample);
+  record.data_seconds = seconds_since(begin);
   record.take(engine_->run_schedule());
   record.take(engine_->reduce_gradients());
   record.updated = update(record);

@@ -2,6 +2,7 @@
 // Actions after a finished step that do not change the training: start-up phases, memory, the
 // report and the job's comment.
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "nonfinite_steps.hpp"
@@ -18,6 +19,19 @@ void Trainer::say_memory() const {
                                    .libraries = kernels_.library_memory(),
                                    .graphs = engine_->graph_use().bytes,
                                    .taken = device.taken_bytes()});
+}
+
+void Trainer::say_arenas() const {
+  const auto bytes = memory_->peak_bytes();
+  std::string parts;
+  for (std::size_t index = 0; index < bytes.size(); ++index) {
+    parts += base::format("{} {}, ", device::name(engine::all_purposes[index]), bytes[index]);
+  }
+  report_->arenas(progress_.step, memory_->capacity_bytes(), bytes);
+  // Written to every rank's log file: the summary of trireme plan.
+  base::log::write_once(
+      base::log::Level::debug, "train",
+      base::format("arenas held at most {}in all {} bytes", parts, engine::total_bytes(bytes)));
 }
 
 void Trainer::observe(const StepRecord& record) {
@@ -41,6 +55,7 @@ void Trainer::observe_start_up(const StepRecord& record) {
   cluster_.start_up.reached("first step");
   report_->started_up(record.step, cluster_.start_up.slowest(*cluster_.world));
   say_memory();
+  report_->arenas(record.step, memory_->capacity_bytes(), memory_->peak_bytes());
 }
 
 void Trainer::observe_memory() {

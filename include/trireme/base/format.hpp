@@ -22,6 +22,9 @@ std::string number_text(double value);
 /// The number with so many digits behind the point; "nan" whatever its sign, which says nothing.
 std::string fixed_text(double value, int digits);
 
+/// "999", "12.3 thousand", "124.4 million", "70.55 billion": a large number for people.
+std::string count_text(double count);
+
 /// "1.50 GiB", "12 B": a size for people.
 std::string bytes_text(std::uint64_t bytes);
 

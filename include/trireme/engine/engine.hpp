@@ -94,6 +94,11 @@ struct ScheduleOutcome {
   /// Time spent waiting for messages of other stages, by the host or its device; the device may
   /// report some of it a step late.
   double bubble_seconds = 0;
+  /// [stage]: the same of every stage, mean over its data-parallel ranks.
+  std::vector<double> stage_bubble_seconds = {};
+  /// Time that the computing thread gave to tensor-parallel collectives of activations; nothing on
+  /// devices, whose streams wait for them by themselves.
+  std::optional<double> tensor_seconds = {};
 };
 
 struct ReduceOutcome {

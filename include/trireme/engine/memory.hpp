@@ -33,6 +33,7 @@ class Memory {
   /// Host memory as large as Purpose::batch, which is filled from it; null where the host fills
   /// batches itself.
   device::Arena* batch_staging() { return staging_ ? &*staging_ : nullptr; }
+  MemoryUse capacity_bytes() const;
   MemoryUse peak_bytes() const;
 
  private:

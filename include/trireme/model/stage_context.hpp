@@ -42,6 +42,9 @@ struct StageContext {
   LinearForward linear_forward = LinearForward::plain;
   /// With FP8: copies of all weights, up to date; null where each product makes its own.
   const KeptCopies* weight_copies = nullptr;
+  /// Counts what the computing thread gives to collectives of activations; null on devices, whose
+  /// streams wait for them.
+  device::Stopwatch* tensor_watch = nullptr;
   /// Called between layers, so that messages and reductions under way make progress.
   std::function<void()> progress = [] {};
 

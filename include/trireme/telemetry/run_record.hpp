@@ -34,6 +34,8 @@ struct StepLine {
   double bubble_ms = absent;
   double data_ms = absent;
   double optimizer_ms = absent;
+  /// [stage]; empty where a line has none.
+  std::vector<float> stage_bubble_ms = {};
 };
 
 struct EvaluationLine {

@@ -29,6 +29,12 @@ struct StepRecord {
   double seconds = 0;
   double exposed_seconds = 0;
   double bubble_seconds = 0;
+  /// [stage].
+  std::vector<double> stage_bubble_seconds = {};
+  /// Nothing where it is not measured.
+  std::optional<double> tensor_seconds = {};
+  /// Reading samples and filling micro-batches.
+  double data_seconds = 0;
   /// False if parameters were not updated, because loss or gradients are not finite.
   bool updated = true;
 
@@ -146,6 +152,8 @@ class Report {
   void event(const std::string& name, std::int64_t step);
   /// Records the contents of a device's memory: a line on each rank, and one of metrics.jsonl.
   void memory(std::int64_t step, const MemoryRecord& record);
+  /// Records the first rank's arenas: what was planned, and the largest use so far.
+  void arenas(std::int64_t step, const engine::MemoryUse& planned, const engine::MemoryUse& used);
 
  private:
   /// Appends a line; one that cannot be written is lost and logged: training goes on.

@@ -137,7 +137,7 @@ class Trainer {
   void say_where() const;
   /// Logs the contents of a GPU's memory, arenas and the rest separately; nothing on a host.
   void say_memory() const;
-  /// Logs the largest use of this rank's arenas, by purpose, in bytes.
+  /// Logs and records the largest use of this rank's arenas, by purpose, in bytes.
   void say_arenas() const;
   base::ExitCode stop_in_order();
   /// The time before the limit at which the run must begin to stop.

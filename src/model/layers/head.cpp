@@ -71,7 +71,7 @@ void Head::loss_of_rows(const MicroBatch& batch, const Tensor& y, const Tensor& 
   kernels.issue(device::CrossEntropyStats{logits, batch.targets, first_token_, stats});
   if (parts > 1) {
     all_stats = arena.allocate(device::DType::f32, {parts, 3, rows});
-    context_.tensor.start_all_gather(stats, all_stats).wait_on_stream();
+    gather(context_, stats, all_stats);
   }
   kernels.issue(device::CrossEntropyCombine{all_stats, batch.targets, lse, losses});
   if (!d_y) return;

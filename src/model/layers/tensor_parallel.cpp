@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor_parallel.hpp"
 
+#include "trireme/device/timed.hpp"
+
 namespace trireme::model {
 namespace {
 
@@ -14,10 +16,16 @@ device::Tensor all_rows_like(const StageContext& context, const device::Tensor& 
 
 }  // namespace
 
+void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all) {
+  device::Timed timed(context.tensor_watch);
+  context.tensor.start_all_gather(own, all).wait_on_stream();
+  timed.end();
+}
+
 device::Tensor gather_rows(const StageContext& context, const device::Tensor& local) {
   if (!splits_rows(context)) return local;
   const auto all = all_rows_like(context, local);
-  context.tensor.start_all_gather(local, all).wait_on_stream();
+  gather(context, local, all);
   return all;
 }
 
@@ -27,11 +35,14 @@ device::Tensor terms_of(const StageContext& context, const device::Tensor& local
 
 void sum_rows(const StageContext& context, const device::Tensor& terms,
               const device::Tensor& local) {
+  if (context.tensor.size() == 1) return;
+  device::Timed timed(context.tensor_watch);
   if (splits_rows(context)) {
     context.tensor.start_reduce_scatter(terms, local).wait_on_stream();
-  } else if (context.tensor.size() > 1) {
+  } else {
     context.tensor.start_all_reduce(local, comm::ReduceOp::sum).wait_on_stream();
   }
+  timed.end();
 }
 
 device::Tensor bias_of_one(const StageContext& context, const device::Tensor& bias) {

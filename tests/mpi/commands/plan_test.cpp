@@ -60,4 +60,18 @@ TEST_CASE("plan and train agree on the memory of each rank, to the byte") {
     CHECK(says(said, base::format("in all {} bytes", bytes["total"].get<std::int64_t>())));
   }
   CHECK_FALSE(plan["not_counted"].empty());
+  // The record has those of the first rank, after its first step and at the end.
+  const auto events = metrics(run, "event");
+  int arenas = 0;
+  for (const auto& event : events) {
+    if (event["event"] != "arenas") continue;
+    ++arenas;
+    for (const auto& [purpose, count] : event["planned_bytes"].items()) {
+      CHECK(plan["ranks"][0]["bytes"][purpose] == count);
+      CHECK(event["used_bytes"][purpose] <= count);
+    }
+    CHECK(event["planned_bytes"].size() == 7);
+  }
+  CHECK(arenas == 2);
+  CHECK(events.back()["event"] == "done");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/text.hpp"
 
+#include "trireme/base/format.hpp"
+
 #include <catch2/catch.hpp>
 
 using namespace trireme;
@@ -24,4 +26,11 @@ TEST_CASE("the digest is FNV-1a of 64 bits") {
   CHECK(base::Fnv1a().value() == 0xCBF29CE484222325U);
   CHECK(base::Fnv1a().add("a").value() == 0xAF63DC4C8601EC8CU);
   CHECK(base::Fnv1a().add("foobar").value() == 0x85944171F73967E8U);
+}
+
+TEST_CASE("large counts are told in words") {
+  CHECK(base::count_text(999) == "999");
+  CHECK(base::count_text(12'345) == "12.3 thousand");
+  CHECK(base::count_text(124.4e6) == "124.4 million");
+  CHECK(base::count_text(70.554e9) == "70.55 billion");
 }

@@ -55,7 +55,7 @@ TEST_CASE("every number of a step is read, and those that a line lacks are absen
   file.append(
       R"({"kind":"train","step":7,"loss":1.5,"grad_norm":2.5,"learning_rate":3e-4,"tokens":640,)"
       R"("step_ms":12.5,"tokens_per_second":51200,"mfu":0.25,"exposed_comm_ms":1,"bubble_ms":2,)"
-      R"("tensor_comm_ms":3,"data_ms":4,"optimizer_ms":5,"run":"a","restart":2,)"
+      R"("tensor_comm_ms":3,"data_ms":4,"optimizer_ms":5,"stage_bubble_ms":[2,0.5],"run":"a","restart":2,)"
       R"("time":"2026-11-21T09:37:34.250Z"})"
       "\n"
       R"({"kind":"train","step":8,"loss":null})"
@@ -78,6 +78,7 @@ TEST_CASE("every number of a step is read, and those that a line lacks are absen
   CHECK(full.tensor_comm_ms == 3);
   CHECK(full.data_ms == 4);
   CHECK(full.optimizer_ms == 5);
+  CHECK(full.stage_bubble_ms == std::vector<float>{2, 0.5F});
   CHECK(record.run == "a");
   CHECK(record.last_time_ms == 1795253854250);
   const auto& older = record.steps[1];

@@ -72,6 +72,22 @@ TEST_CASE("speed and MFU are tokens and operations by time, and a beaten peak is
   CHECK(lines[6].at("mfu") == 0.2);
 }
 
+TEST_CASE("arenas are told by purpose, as planned and as used") {
+  const tests::TemporaryFolder folder;
+  train::Report::Settings settings;
+  settings.directory = folder.path();
+  settings.speaks = true;
+  train::Report report(settings);
+  report.arenas(3, {10, 20, 30, 40, 50, 60, 70}, {1, 2, 3, 4, 5, 6, 7});
+  const auto lines = lines_of(folder.path());
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].at("event") == "arenas");
+  CHECK(lines[0].at("step") == 3);
+  CHECK(lines[0].at("planned_bytes").at("parameters") == 10);
+  CHECK(lines[0].at("planned_bytes").at("batch") == 70);
+  CHECK(lines[0].at("used_bytes").at("optimizer") == 3);
+}
+
 TEST_CASE("waits and the time left are told as they were counted") {
   const tests::TemporaryFolder folder;
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): configure() changes the original.
@@ -92,6 +108,13 @@ TEST_CASE("waits and the time left are told as they were counted") {
     auto record = record_of(step, 1000, 2.5);
     record.exposed_seconds = 0.25;
     record.bubble_seconds = 0.5;
+    record.data_seconds = 0.125;
+    if (step == 9) {
+      record.tensor_seconds = 0.75;
+      record.stage_bubble_seconds = {0.5, 1};
+    } else {
+      record.stage_bubble_seconds = {0.5};
+    }
     report.step(record);
   }
   base::log::configure(before);
@@ -101,7 +124,13 @@ TEST_CASE("waits and the time left are told as they were counted") {
     CHECK(line.at("step_ms") == 2500);
     CHECK(line.at("exposed_comm_ms") == 250);
     CHECK(line.at("bubble_ms") == 500);
+    CHECK(line.at("data_ms") == 125);
   }
+  CHECK(lines[0].at("tensor_comm_ms") == 750);
+  CHECK(lines[0].at("stage_bubble_ms") == base::Json::parse("[500, 1000]"));
+  // Of a device and of a run of one stage.
+  CHECK_FALSE(lines[1].contains("tensor_comm_ms"));
+  CHECK_FALSE(lines[1].contains("stage_bubble_ms"));
   const auto said = base::value_or_throw(base::read_text_file(log.file));
   CHECK(said.find("step      9/40") == std::string::npos);
   // Thirty steps of 2.5 s.

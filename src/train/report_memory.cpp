@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory in the report: a device's, and the arenas.
+#include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/train/report.hpp"
+
+#include <algorithm>
+
+namespace trireme::train {
+
+using base::Json;
+
+std::size_t MemoryRecord::rest() const {
+  auto known = arenas + graphs;
+  for (const auto& each : libraries) known += each.bytes;
+  return taken - std::min(taken, known);
+}
+
+void Report::memory(std::int64_t step, const MemoryRecord& record) {
+  std::string parts = base::format("arenas {}, ", base::bytes_text(record.arenas));
+  Json libraries = Json::object();
+  for (const auto& each : record.libraries) {
+    libraries[each.library] = each.bytes;
+    parts += base::format("{} {}, ", each.library, base::bytes_text(each.bytes));
+  }
+  if (record.graphs > 0) parts += base::format("CUDA graphs {}, ", base::bytes_text(record.graphs));
+  base::log::local::info("train", "{} after step {}: {}driver's context and other programs {}",
+                         record.device, step, parts, base::bytes_text(record.rest()));
+  if (!settings_.speaks) return;
+  append({{"kind", "event"},
+          {"event", "memory"},
+          {"step", step},
+          {"arena_bytes", record.arenas},
+          {"library_bytes", libraries},
+          {"graph_bytes", record.graphs},
+          {"taken_bytes", record.taken}});
+}
+
+void Report::arenas(std::int64_t step, const engine::MemoryUse& planned,
+                    const engine::MemoryUse& used) {
+  if (!settings_.speaks) return;
+  const auto by_purpose = [](const engine::MemoryUse& bytes) {
+    Json object = Json::object();
+    for (std::size_t index = 0; index < bytes.size(); ++index) {
+      object[device::name(engine::all_purposes[index])] = bytes[index];
+    }
+    return object;
+  };
+  append({{"kind", "event"},
+          {"event", "arenas"},
+          {"step", step},
+          {"planned_bytes", by_purpose(planned)},
+          {"used_bytes", by_purpose(used)}});
+}
+
+}  // namespace trireme::train

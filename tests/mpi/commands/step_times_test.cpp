@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step's line in metrics.jsonl says of the step's time.
+#include "mpi/commands/ranks.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+namespace {
+
+std::vector<base::Json> steps_of(int ranks, const std::vector<std::string>& layout) {
+  const TemporaryFolder folder;
+  const auto tokens = folder.path() / "tokens";
+  write_tokens(tokens, made_up_tokens(4000, 512));
+  const auto run = folder.path() / "run";
+  auto settings = layout;
+  settings.insert(settings.end(), {"data.train=" + tokens.string(), "train.steps=3",
+                                   "run.directory=" + run.string(), "numerics.threads=1"});
+  done_on_ranks(ranks, with_settings({"-q", "train", TRIREME_SOURCE_DIR "/configs/debug-tiny.conf"},
+                                     settings));
+  auto lines = metrics(run, "train");
+  REQUIRE(lines.size() == 3);
+  for (const auto& line : lines) {
+    CHECK(line["data_ms"] > 0);
+    double parts = 0;
+    for (const auto* part : {"data_ms", "tensor_comm_ms", "exposed_comm_ms", "bubble_ms"}) {
+      CHECK(line[part] >= 0);
+      parts += line[part].get<double>();
+    }
+    CHECK(parts < line["step_ms"]);
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("steps of two stages tell each stage's bubble and the tensor-parallel communication") {
+  for (const auto& line : steps_of(4, {"parallel.tensor=2", "parallel.pipeline=2"})) {
+    CHECK(line["tensor_comm_ms"] > 0);
+    REQUIRE(line["stage_bubble_ms"].size() == 2);
+    CHECK(line["stage_bubble_ms"][0] == line["bubble_ms"]);
+    CHECK(line["stage_bubble_ms"][1] > 0);
+    CHECK(line["stage_bubble_ms"][1] < line["step_ms"]);
+  }
+}
+
+TEST_CASE("steps of data-parallel ranks alone have neither") {
+  for (const auto& line : steps_of(2, {})) {
+    CHECK(line["tensor_comm_ms"] == 0);
+    CHECK(line["bubble_ms"] == 0);
+    CHECK(line["exposed_comm_ms"] > 0);
+    CHECK_FALSE(line.contains("stage_bubble_ms"));
+  }
+}
