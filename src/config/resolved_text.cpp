@@ -8,21 +8,31 @@
 
 namespace trireme::config {
 
-using base::format;
+std::vector<RecordedValue> recorded_values(std::string_view resolved_text) {
+  std::vector<RecordedValue> values;
+  std::string section;
+  for (auto line : base::split(resolved_text, '\n')) {
+    line = base::trimmed(line);
+    if (line.starts_with('[') && line.ends_with(']')) {
+      section = line.substr(1, line.size() - 2);
+      continue;
+    }
+    const auto hash = std::min(line.find('#'), line.size());
+    const auto equals = line.substr(0, hash).find('=');
+    if (section.empty() || equals == std::string_view::npos) continue;
+    const auto name = base::trimmed(line.substr(0, equals));
+    if (name.empty()) continue;
+    const auto origin = line.substr(std::min(hash + 1, line.size()));
+    values.push_back({base::format("{}.{}", section, name),
+                      std::string(base::trimmed(line.substr(equals + 1, hash - equals - 1))),
+                      std::string(base::trimmed(origin))});
+  }
+  return values;
+}
 
 std::optional<std::string> resolved_value(std::string_view resolved_text, std::string_view key) {
-  const auto dot = key.find('.');
-  const auto section = format("[{}]", key.substr(0, dot));
-  const auto begin = format("{} =", key.substr(dot + 1));
-  bool inside = false;
-  while (!resolved_text.empty()) {
-    const auto end = std::min(resolved_text.find('\n'), resolved_text.size());
-    auto line = resolved_text.substr(0, end);
-    resolved_text.remove_prefix(std::min(end + 1, resolved_text.size()));
-    if (line.starts_with('[')) inside = line == section;
-    if (!inside || !line.starts_with(begin)) continue;
-    line = line.substr(0, line.find('#'));
-    return std::string(base::trimmed(line.substr(begin.size())));
+  for (auto& value : recorded_values(resolved_text)) {
+    if (value.key == key) return std::move(value.text);
   }
   return std::nullopt;
 }

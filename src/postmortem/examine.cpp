@@ -38,22 +38,26 @@ Ending ending_by(std::string_view last_event) {
 }
 
 /// Progress, and the recorded end of the run.
-void use_record(Postmortem& postmortem) {
-  const auto record = telemetry::read_record(postmortem.run);
-  if (!record.ok()) {
-    postmortem.notes.push_back(record.failure().text);
-    return;
-  }
-  if (record->steps.empty() && record->events.empty()) {
+void use_record(Postmortem& postmortem, const telemetry::RunRecord& record) {
+  if (record.steps.empty() && record.events.empty()) {
     postmortem.notes.emplace_back("metrics.jsonl has no step and no event: no step was begun");
   }
-  if (!record->steps.empty()) {
-    const auto& last = record->steps.back();
+  if (!record.steps.empty()) {
+    const auto& last = record.steps.back();
     postmortem.last_step = last.step;
     if (!std::isnan(last.loss)) postmortem.last_loss = last.loss;
   }
-  postmortem.starts = record->start_count;
-  if (postmortem.ending != Ending::failed) postmortem.ending = ending_by(record->last_event);
+  postmortem.starts = record.start_count;
+  if (postmortem.ending != Ending::failed) postmortem.ending = ending_by(record.last_event);
+}
+
+void read_record(Postmortem& postmortem) {
+  const auto record = telemetry::read_record(postmortem.run);
+  if (record.ok()) {
+    use_record(postmortem, *record);
+  } else {
+    postmortem.notes.push_back(record.failure().text);
+  }
 }
 
 std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const Evidence& evidence,
@@ -255,7 +259,11 @@ base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) 
   postmortem.slurm = evidence.slurm;
   postmortem.job = job_of_run(run);
   use_failure(postmortem);
-  use_record(postmortem);
+  if (evidence.record != nullptr) {
+    use_record(postmortem, *evidence.record);
+  } else {
+    read_record(postmortem);
+  }
   const auto lines = read_logs(run, Attempts::last, postmortem.notes);
   auto records = read_records(postmortem, evidence, postmortem.notes);
   // Records of a job are of an earlier start.

@@ -4,6 +4,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/launch/task_record.hpp"
+#include "trireme/telemetry/run_record.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -101,6 +102,8 @@ struct Evidence {
   /// Files of task records (docs/launch-contract.md); RUN/log/tasks*.jsonl are read anyway.
   std::vector<std::filesystem::path> records;
   SlurmView slurm;
+  /// The run's record, where it was read before.
+  const telemetry::RunRecord* record = nullptr;
 };
 
 /// Ending that the run itself has noted, in failure.json or as the last event of metrics.jsonl;

@@ -26,3 +26,20 @@ TEST_CASE("a resolved text of another version gives what it has") {
   CHECK_FALSE(resolved_value(text, "data.steps").has_value());
   CHECK_FALSE(resolved_value("", "train.steps").has_value());
 }
+
+TEST_CASE("all values of a resolved text come with the origins that it names") {
+  const auto values = trireme::config::recorded_values(
+      "; junk\nlost = 1\n[train]\r\nsteps = 8   # a.conf:3\nempty =  # --set\nplain = x\n = 3\n"
+      "no equals # =\n[unended\n[data]\ntrain = a b\n");
+  REQUIRE(values.size() == 4);
+  CHECK(values[0].key == "train.steps");
+  CHECK(values[0].text == "8");
+  CHECK(values[0].origin == "a.conf:3");
+  CHECK(values[1].key == "train.empty");
+  CHECK(values[1].text.empty());
+  CHECK(values[1].origin == "--set");
+  CHECK(values[2].text == "x");
+  CHECK(values[2].origin.empty());
+  CHECK(values[3].key == "data.train");
+  CHECK(values[3].text == "a b");
+}

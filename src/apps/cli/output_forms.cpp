@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/output_forms.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace trireme::apps {
+
+std::size_t terminal_width() {
+  constexpr std::size_t narrowest = 40;
+  constexpr std::size_t usual = 100;
+  constexpr std::size_t widest = 200;
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return usual;
+  return std::clamp(std::size_t{size.ws_col}, narrowest, widest);
+}
+
+std::int64_t now_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+std::string json_line(const base::Json& json) {
+  return json.dump(-1, ' ', false, base::Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace trireme::apps

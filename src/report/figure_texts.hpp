@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/report/run_view.hpp"
+
+namespace trireme::report {
+
+/// A figure of several runs, as people read it.
+struct FigureText {
+  std::string label;
+  std::vector<std::string> values;  ///< [run]
+};
+
+/// Figures that at least one of the runs has. The texts are printable().
+std::vector<FigureText> figure_texts(std::span<const RunView> runs);
+
+}  // namespace trireme::report

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/report/run_view.hpp"
+
+#include "trireme/base/file.hpp"
+#include "trireme/runtime/run_lock.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+namespace trireme::report {
+namespace {
+
+namespace fs = std::filesystem;
+using postmortem::Ending;
+
+constexpr std::size_t largest_configuration = std::size_t{1} << 20;
+constexpr std::size_t largest_versions = std::size_t{1} << 20;
+
+State state_by(Ending ending) {
+  switch (ending) {
+    case Ending::finished:
+      return State::finished;
+    case Ending::stopped:
+      return State::stopped;
+    case Ending::failed:
+      return State::failed;
+    case Ending::unknown:
+      break;
+  }
+  return State::unknown;
+}
+
+/// "runs/a/" and "." are names of folders, too.
+std::string folder_name(const fs::path& path) {
+  return (fs::absolute(path) / ".").lexically_normal().parent_path().filename().string();
+}
+
+base::Result<RunView> read_run(const fs::path& path) {
+  RunView run;
+  run.path = path;
+  run.name = folder_name(path);
+  auto record = telemetry::read_record(path);
+  if (!record.ok()) return record.failure();
+  run.record = std::move(record).value();
+  auto postmortem = postmortem::examine(path, {{}, {}, &run.record});
+  if (!postmortem.ok()) return postmortem.failure();
+  run.postmortem = std::move(postmortem).value();
+  run.state = runtime::living_holder(path) ? State::running : state_by(run.postmortem.ending);
+  run.earlier_failures = postmortem::earlier_failures(path);
+  const auto configuration = base::read_text_file(path / "config.resolved.conf",
+                                                  base::ExitCode::usage, largest_configuration);
+  if (configuration.ok()) run.values = config::recorded_values(*configuration);
+  auto versions =
+      base::read_json_file(path / "versions.json", base::ExitCode::usage, largest_versions);
+  if (versions.ok() && versions->is_object()) run.versions = std::move(versions).value();
+  return run;
+}
+
+}  // namespace
+
+const char* name(State state) {
+  switch (state) {
+    case State::running:
+      return "running";
+    case State::finished:
+      return "finished";
+    case State::stopped:
+      return "stopped";
+    case State::failed:
+      return "failed";
+    case State::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+State state_of(const fs::path& run, std::string_view last_event) {
+  if (runtime::living_holder(run)) return State::running;
+  const auto noted = postmortem::noted_ending(run, last_event);
+  if (noted != Ending::unknown) return state_by(noted);
+  const auto examined = postmortem::examine(run, {});
+  return examined.ok() ? state_by(examined->ending) : State::unknown;
+}
+
+std::string RunView::value(std::string_view key) const {
+  const auto found = std::find_if(values.begin(), values.end(),
+                                  [key](const auto& value) { return value.key == key; });
+  return found == values.end() ? std::string{} : found->text;
+}
+
+std::int64_t RunView::number(std::string_view key, std::int64_t otherwise) const {
+  const auto text = value(key);
+  std::int64_t number = 0;
+  const auto end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  return parsed.ec == std::errc{} && parsed.ptr == end ? number : otherwise;
+}
+
+base::Result<std::vector<RunView>> read_runs(std::span<const fs::path> paths) {
+  std::vector<RunView> runs;
+  for (const auto& path : paths) {
+    auto run = read_run(path);
+    if (!run.ok()) return run.failure();
+    runs.push_back(std::move(run).value());
+  }
+  std::multiset<std::string> names;
+  for (const auto& run : runs) names.insert(run.name);
+  for (auto& run : runs) {
+    if (names.count(run.name) > 1) run.name = run.path.string();
+  }
+  return runs;
+}
+
+}  // namespace trireme::report

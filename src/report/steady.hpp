@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/report/run_view.hpp"
+
+#include <vector>
+
+namespace trireme::report {
+
+/// Of the finite ones; telemetry::absent if there are none.
+double median(std::vector<double> numbers);
+
+/// Numbers of the first steps of each start, which are slower, left out; all where there are no
+/// others.
+std::vector<std::size_t> steady_indices(const telemetry::RunRecord& record);
+
+/// One number of the steady steps.
+std::vector<double> steady_numbers(const telemetry::RunRecord& record,
+                                   double telemetry::StepLine::*number);
+
+}  // namespace trireme::report
