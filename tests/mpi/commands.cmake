@@ -30,3 +30,11 @@ if(TARGET trireme AND TRIREME_MPIEXEC)
   set_tests_properties(mpi.first-model/transformers PROPERTIES
     LABELS "mpi;slow" PROCESSORS 2 TIMEOUT 1500)
 endif()
+
+# Lists, comparisons and pages of real runs.
+if(TARGET trireme AND TRIREME_MPIEXEC)
+  add_test(NAME mpi.reports COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/reports_test.py"
+    --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun"
+    --root "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(mpi.reports PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+endif()

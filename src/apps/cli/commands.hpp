@@ -29,6 +29,7 @@ Command ownership_command();
 Command plan_command();
 Command generate_command();
 Command probe_command();
+Command report_command();
 Command runs_command();
 Command tokenizer_command();
 Command topology_command();

@@ -10,6 +10,7 @@
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
 #include "apps/local_ranks.hpp"
+#include "apps/run_report.hpp"
 #include "apps/session_options.hpp"
 #include "apps/version.hpp"
 
@@ -43,10 +44,15 @@ Action prepare_train(CLI::App& app) {
     auto options = session_options(config);
     options.run_directory = config::run_directory(config);
     return runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
-      train::Trainer trainer(config, session, start);
-      if (session.cluster.rank.value() == 0) write_versions(options.run_directory, config);
-      trainer.comment_job(context.environment);
-      return trainer.run();
+      const bool is_first = session.cluster.rank.value() == 0;
+      auto trainer = std::make_unique<train::Trainer>(config, session, start);
+      if (is_first) write_versions(options.run_directory, config);
+      trainer->comment_job(context.environment);
+      const auto code = trainer->run();
+      // The run is given back first: its page says that it has ended.
+      trainer.reset();
+      if (is_first) write_own_report(options.run_directory);
+      return code;
     });
   };
 }

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/report/findings.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include "run_schedule.hpp"
+#include "steady.hpp"
+#include "time_parts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace trireme::report {
+namespace {
+
+using base::format;
+using telemetry::StepLine;
+
+// Thresholds, as docs/reports.md has them.
+constexpr double much_reduction = 0.15;
+constexpr double much_tensor = 0.25;
+constexpr double idle_beyond_schedule = 0.10;
+constexpr double idle_schedule = 0.20;
+constexpr double stage_difference = 0.10;
+constexpr double much_data = 0.05;
+constexpr double much_saving = 0.05;
+constexpr double much_evaluation = 0.25;
+constexpr std::int64_t small_micro_batch = 512;  // tokens
+constexpr std::int64_t many_micro_batches = 4;
+constexpr double low_mfu = 0.30;
+constexpr std::size_t loss_window = 50;
+constexpr double risen_loss = 1.10;
+constexpr double risen_held_out = 1.02;
+constexpr std::size_t evaluations_after_best = 3;
+constexpr double much_repeated = 0.10;
+constexpr std::int64_t few_repeated = 10;
+constexpr double slower = 0.80;
+constexpr double uneven = 3.0;
+constexpr std::size_t least_steps = 100;
+
+/// What the rules look at.
+struct Facts {
+  const RunView& run;
+  Figures figures;
+  PartTimes times;
+  double step_ms;  ///< of all parts
+
+  double share(Part part) const { return step_ms > 0 ? of(times, part) / step_ms : 0; }
+  /// "31 % of a step (12.3 of 40.1 ms)".
+  std::string share_text(Part part) const {
+    return format("{:.0f} % of a step ({:.3g} of {:.3g} ms)", 100 * share(part), of(times, part),
+                  step_ms);
+  }
+};
+
+using Verdict = std::optional<std::string>;
+
+Verdict gradients(const Facts& facts) {
+  if (facts.share(Part::gradients) < much_reduction) return {};
+  return format(
+      "{} is exposed reduction of gradients over {} data-parallel ranks: give each reduction more "
+      "work to hide behind (a larger train.global_batch), let it begin earlier (a smaller "
+      "parallel.bucket_bytes), or see what the link gives (trireme bench comm)",
+      facts.share_text(Part::gradients), facts.run.value("parallel.data"));
+}
+
+Verdict tensor(const Facts& facts) {
+  if (facts.share(Part::tensor) < much_tensor) return {};
+  return format(
+      "{} is communication of {} tensor-parallel ranks, with their waits for one another, and "
+      "nothing hides it: keep them within a node, or lower parallel.tensor",
+      facts.share_text(Part::tensor), facts.run.value("parallel.tensor"));
+}
+
+/// [stage]: share of the steady steps' time that it waits for others.
+std::vector<double> stage_waits(const telemetry::RunRecord& record) {
+  std::vector<double> waits;
+  double step_ms = 0;
+  for (const auto index : steady_indices(record)) {
+    const auto& step = record.steps[index];
+    if (step.stage_bubble_ms.size() < 2 || !std::isfinite(step.step_ms)) continue;
+    waits.resize(step.stage_bubble_ms.size(), 0.0);
+    std::transform(waits.begin(), waits.end(), step.stage_bubble_ms.begin(), waits.begin(),
+                   std::plus<>());
+    step_ms += step.step_ms;
+  }
+  for (auto& wait : waits) wait /= std::max(step_ms, 1e-9);
+  return waits;
+}
+
+Verdict stages(const Facts& facts) {
+  const auto waits = stage_waits(facts.run.record);
+  if (waits.empty()) return {};
+  const auto [least, most] = std::minmax_element(waits.begin(), waits.end());
+  if (*most - *least < stage_difference) return {};
+  return format(
+      "stage {} waits for others {:.0f} % of a step, stage {} only {:.0f} %: stage {} has more "
+      "work "
+      "than the others, move a layer away from it (parallel.stage_layers)",
+      most - waits.begin(), 100 * *most, least - waits.begin(), 100 * *least,
+      least - waits.begin());
+}
+
+Verdict bubble(const Facts& facts) {
+  const double waited = facts.share(Part::bubble);
+  const auto schedule = schedule_of(facts.run);
+  if (!schedule || stages(facts)) return {};
+  const double own = schedule->simulation.bubble_fraction;
+  if (waited >= own + idle_beyond_schedule) {
+    return format(
+        "{} is waiting for messages of other stages, though the schedule itself is idle only "
+        "{:.0f} "
+        "%: the link between stages is slow (trireme bench comm), or ranks share cores",
+        facts.share_text(Part::bubble), 100 * own);
+  }
+  if (own < idle_schedule || waited < idle_schedule) return {};
+  return format(
+      "{} is waiting for other stages, and {:.0f} % is the schedule's own bubble of {} "
+      "micro-batches "
+      "over {} stages: more micro-batches (train.global_batch, a smaller train.micro_batch) or "
+      "parallel.virtual_stages make it smaller",
+      facts.share_text(Part::bubble), 100 * own, schedule->schedule.micro_batches,
+      schedule->schedule.stages);
+}
+
+Verdict data(const Facts& facts) {
+  if (facts.share(Part::data) < much_data) return {};
+  return format(
+      "{} is reading samples: the storage of data.train is slow, or its pages do not fit in "
+      "memory; "
+      "put the token files on faster storage",
+      facts.share_text(Part::data));
+}
+
+Verdict saves(const Facts& facts) {
+  if (facts.share(Part::save) < much_saving) return {};
+  return format(
+      "{} is training that stands still for checkpoints: save less often "
+      "(checkpoint.every_minutes, checkpoint.every_steps), beside training "
+      "(checkpoint.asynchronous), or first on the nodes (checkpoint.local_directory)",
+      facts.share_text(Part::save));
+}
+
+Verdict evaluations(const Facts& facts) {
+  if (facts.share(Part::evaluation) < much_evaluation) return {};
+  return format("{} is evaluation: raise train.eval_every, or lower train.eval_batches",
+                facts.share_text(Part::evaluation));
+}
+
+Verdict micro_batches(const Facts& facts) {
+  const auto tokens =
+      facts.run.number("train.micro_batch", 0) * facts.run.number("train.sequence_length", 0);
+  const auto count = micro_batches_of(facts.run);
+  const bool small = tokens > 0 && tokens < small_micro_batch && count >= many_micro_batches;
+  if (!small || !(facts.figures.mfu < low_mfu)) return {};
+  return format(
+      "a micro-batch has only {} tokens, {} of them make a step, and MFU is {:.0f} %: a larger "
+      "train.micro_batch gives larger products at the same train.global_batch",
+      tokens, count, 100 * facts.figures.mfu);
+}
+
+Verdict skipped(const Facts& facts) {
+  std::int64_t count = 0;
+  for (const auto& event : facts.run.record.events) count += event.name == "skipped" ? 1 : 0;
+  if (count == 0) return {};
+  return format(
+      "{} skipped because loss or gradients were not finite: lower "
+      "optimizer.learning_rate, or set optimizer.clip_norm",
+      count == 1 ? std::string("a step was") : format("{} steps were", count));
+}
+
+Verdict rising_loss(const Facts& facts) {
+  const auto& steps = facts.run.record.steps;
+  if (steps.size() < 2 * loss_window || steps.size() < least_steps) return {};
+  double lowest = telemetry::absent;
+  double last = telemetry::absent;
+  for (std::size_t end = loss_window; end <= steps.size(); end += loss_window) {
+    std::vector<double> losses;
+    for (auto at = end - loss_window; at < end; ++at) losses.push_back(steps[at].loss);
+    last = median(std::move(losses));
+    lowest = std::fmin(lowest, last);
+  }
+  if (!(last > risen_loss * lowest)) return {};
+  return format(
+      "the training loss has risen from {:.3f} to {:.3f} (medians of {} steps): lower "
+      "optimizer.learning_rate or set optimizer.clip_norm, and go on from a checkpoint "
+      "before the rise",
+      lowest, last, loss_window);
+}
+
+Verdict overfitting(const Facts& facts) {
+  const auto& evaluations = facts.run.record.evaluations;
+  const auto best = std::find_if(evaluations.begin(), evaluations.end(), [&](const auto& each) {
+    return each.step == facts.figures.best_step;
+  });
+  const auto after = static_cast<std::size_t>(evaluations.end() - best);
+  if (after <= evaluations_after_best ||
+      !(facts.figures.held_out_loss >= risen_held_out * facts.figures.best_held_out_loss)) {
+    return {};
+  }
+  return format(
+      "the held-out loss was lowest at step {} ({:.4f}) and is {:.4f} now: the model "
+      "learns its training data by heart; take the checkpoint of that step "
+      "(checkpoint.keep_best keeps it), or train on more data",
+      facts.figures.best_step, facts.figures.best_held_out_loss, facts.figures.held_out_loss);
+}
+
+Verdict repeated(const Facts& facts) {
+  const auto& record = facts.run.record;
+  const auto all =
+      static_cast<double>(record.repeated_steps) + static_cast<double>(record.steps.size());
+  if (record.repeated_steps < few_repeated ||
+      static_cast<double>(record.repeated_steps) < much_repeated * all) {
+    return {};
+  }
+  return format(
+      "{} steps were lost with earlier starts and made again, {:.0f} % of all: save more "
+      "often (checkpoint.every_minutes, checkpoint.every_steps)",
+      record.repeated_steps, 100 * static_cast<double>(record.repeated_steps) / all);
+}
+
+Verdict slow_down(const Facts& facts) {
+  const auto speeds = steady_numbers(facts.run.record, &StepLine::tokens_per_second);
+  if (speeds.size() < least_steps) return {};
+  const auto quarter = speeds.size() / 4;
+  double fastest = 0;
+  double last = 0;
+  for (std::size_t part = 0; part < 4; ++part) {
+    const auto begin = speeds.begin() + static_cast<std::ptrdiff_t>(part * quarter);
+    last = median({begin, begin + static_cast<std::ptrdiff_t>(quarter)});
+    fastest = std::fmax(fastest, last);
+  }
+  if (!(last < slower * fastest)) return {};
+  return format(
+      "the run has become slower: {:.0f} tok/s in the last quarter of its steps, {:.0f} "
+      "in the fastest (medians): another program on its nodes, or processors or GPUs that "
+      "get too hot",
+      last, fastest);
+}
+
+Verdict uneven_steps(const Facts& facts) {
+  auto times = steady_numbers(facts.run.record, &StepLine::step_ms);
+  std::erase_if(times, [](double each) { return !std::isfinite(each); });
+  if (times.size() < least_steps) return {};
+  const double middle = median(times);
+  const auto place = times.begin() + static_cast<std::ptrdiff_t>(times.size() * 95 / 100);
+  std::nth_element(times.begin(), place, times.end());
+  if (*place < uneven * middle) return {};
+  return format(
+      "one step in twenty takes over {:.3g} ms, the median is {:.3g} ms: ranks share "
+      "their cores with other programs, or the storage or network has pauses",
+      *place, middle);
+}
+
+struct Rule {
+  const char* name;
+  Verdict (*judge)(const Facts&);
+};
+constexpr std::array<Rule, 14> rules{{
+    {"gradients", gradients},
+    {"tensor", tensor},
+    {"stages", stages},
+    {"bubble", bubble},
+    {"data", data},
+    {"saves", saves},
+    {"evaluations", evaluations},
+    {"micro-batches", micro_batches},
+    {"skipped", skipped},
+    {"rising loss", rising_loss},
+    {"overfitting", overfitting},
+    {"repeated", repeated},
+    {"slow down", slow_down},
+    {"uneven steps", uneven_steps},
+}};
+
+}  // namespace
+
+std::vector<std::string> rule_names() {
+  std::vector<std::string> names;
+  for (const auto& rule : rules) names.emplace_back(rule.name);
+  return names;
+}
+
+std::vector<Finding> findings_of(const RunView& run) {
+  Facts facts{run, figures_of(run), mean_part_times(run.record), 0};
+  facts.step_ms = sum_of(facts.times);
+  std::vector<Finding> findings;
+  for (const auto& rule : rules) {
+    if (auto text = rule.judge(facts)) findings.push_back({rule.name, std::move(*text)});
+  }
+  return findings;
+}
+
+}  // namespace trireme::report

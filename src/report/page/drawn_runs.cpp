@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drawn_runs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace trireme::report {
+namespace {
+
+using telemetry::StepLine;
+
+constexpr std::array<Curve, 6> curves{{
+    {"loss", "Training loss", "nats per token", &StepLine::loss},
+    {"held_out", "Held-out loss", "nats per token", nullptr, 1, false},
+    {"norm", "Gradient norm", "before clipping", &StepLine::grad_norm, 1, true, true},
+    {"rate", "Learning rate", "of each update", &StepLine::learning_rate, 1, false},
+    {"speed", "Throughput", "tokens per second, all ranks", &StepLine::tokens_per_second, 1, true,
+     true},
+    {"mfu", "MFU", "% of the peak", &StepLine::mfu, 100, true, true},
+}};
+
+std::int64_t first_time(const telemetry::RunRecord& record) {
+  for (const auto& event : record.events) {
+    if (event.time_ms != 0) return event.time_ms;
+  }
+  return record.steps.empty() ? 0 : record.steps.front().time_ms;
+}
+
+double hours_of(const StepLine& step, std::int64_t begin_ms) {
+  if (step.time_ms == 0) return telemetry::absent;
+  return static_cast<double>(step.time_ms - begin_ms) / 3.6e6;
+}
+
+void add(Abscissas& at, const StepLine& first, const StepLine& last, std::int64_t begin_ms) {
+  const auto middle = [](double one, double other) { return (one + other) / 2; };
+  at.step.push_back(middle(static_cast<double>(first.step), static_cast<double>(last.step)));
+  at.tokens.push_back(middle(first.tokens, last.tokens));
+  at.hours.push_back(middle(hours_of(first, begin_ms), hours_of(last, begin_ms)));
+}
+
+void draw_curves(DrawnRun& drawn) {
+  const auto& steps = drawn.run->record.steps;
+  std::vector<double> values(steps.size());
+  for (const auto& curve : curves) {
+    drawn.curves.emplace_back();
+    if (curve.number == nullptr) continue;
+    std::transform(steps.begin(), steps.end(), values.begin(),
+                   [&curve](const StepLine& step) { return step.*curve.number * curve.factor; });
+    drawn.curves.back() = ranges_of(values, drawn.buckets);
+  }
+}
+
+void draw_parts(DrawnRun& drawn, std::int64_t begin_ms) {
+  const auto& steps = drawn.run->record.steps;
+  const auto times = part_times(drawn.run->record);
+  for (const auto& bucket : buckets_of(steps.size(), most_area_columns)) {
+    add(drawn.parts_at, steps[bucket.begin], steps[bucket.end - 1], begin_ms);
+    PartTimes sum{};
+    for (auto index = bucket.begin; index < bucket.end; ++index) {
+      for (std::size_t part = 0; part < part_count; ++part) sum[part] += times[index][part];
+    }
+    const auto count = static_cast<double>(bucket.end - bucket.begin);
+    for (std::size_t part = 0; part < part_count; ++part) {
+      drawn.parts[part].push_back(sum[part] / count);
+    }
+  }
+}
+
+void draw_held_out(DrawnRun& drawn, std::int64_t begin_ms) {
+  const auto& steps = drawn.run->record.steps;
+  for (const auto& evaluation : drawn.run->record.evaluations) {
+    const auto found = std::lower_bound(
+        steps.begin(), steps.end(), evaluation.step,
+        [](const StepLine& line, std::int64_t wanted) { return line.step < wanted; });
+    StepLine place;
+    if (found != steps.end() && found->step == evaluation.step) place = *found;
+    place.step = evaluation.step;
+    add(drawn.held_out_at, place, place, begin_ms);
+    drawn.held_out.push_back(evaluation.loss);
+  }
+  // Evaluations are few; where they are not, neighbours say the same.
+  while (drawn.held_out.size() > most_columns) {
+    const auto thin = [](std::vector<double>& values) {
+      for (std::size_t index = 0; 2 * index < values.size(); ++index) {
+        values[index] = values[2 * index];
+      }
+      values.resize((values.size() + 1) / 2);
+    };
+    for (auto* values : {&drawn.held_out, &drawn.held_out_at.step, &drawn.held_out_at.tokens,
+                         &drawn.held_out_at.hours}) {
+      thin(*values);
+    }
+  }
+}
+
+DrawnRun draw_one(const RunView& run) {
+  DrawnRun drawn;
+  drawn.run = &run;
+  const auto& steps = run.record.steps;
+  drawn.buckets = buckets_of(steps.size(), most_columns);
+  const auto begin_ms = first_time(run.record);
+  for (std::size_t column = 0; column < drawn.buckets.size(); ++column) {
+    const auto& bucket = drawn.buckets[column];
+    add(drawn.at, steps[bucket.begin], steps[bucket.end - 1], begin_ms);
+    const bool has_next = bucket.end < steps.size();
+    if (has_next && steps[bucket.end].step > steps[bucket.end - 1].step + 1) {
+      drawn.breaks.push_back(column);
+    }
+  }
+  draw_curves(drawn);
+  draw_parts(drawn, begin_ms);
+  draw_held_out(drawn, begin_ms);
+  return drawn;
+}
+
+}  // namespace
+
+std::span<const Curve> all_curves() {
+  return curves;
+}
+
+std::vector<DrawnRun> draw(std::span<const RunView> runs) {
+  std::vector<DrawnRun> drawn;
+  for (const auto& run : runs) drawn.push_back(draw_one(run));
+  return drawn;
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "drawn_runs.hpp"
+#include "html.hpp"
+
+/// Parts of the page. Those of runs that have nothing for them are empty.
+namespace trireme::report {
+
+Html overview_section(std::span<const RunView> runs);
+Html findings_section(std::span<const RunView> runs);
+Html curves_section(std::span<const DrawnRun> runs);
+Html time_section(std::span<const DrawnRun> runs);
+Html memory_section(std::span<const RunView> runs);
+Html layout_section(std::span<const RunView> runs);
+/// Starts, failures and what else happened.
+Html history_section(std::span<const RunView> runs);
+Html configuration_section(std::span<const RunView> runs);
+Html versions_section(std::span<const RunView> runs);
+
+/// A section of the page; nothing where it has no content.
+Html section(std::string_view id, std::string_view title, const Html& content);
+/// The content, under the run's name if there are several.
+Html part_of_run(std::span<const RunView> runs, const RunView& run, const Html& content);
+/// A table that scrolls by itself where the page is too narrow.
+Html table(const std::vector<std::string>& head, const std::vector<std::vector<Html>>& rows);
+Html text(std::string_view words);
+
+}  // namespace trireme::report

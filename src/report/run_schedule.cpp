@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_schedule.hpp"
+
+#include "trireme/layout/arrange.hpp"
+
+namespace trireme::report {
+namespace {
+
+/// Actions of all stages: each is a rectangle of the picture.
+constexpr std::int64_t most_actions = 4000;
+constexpr std::int64_t most_ranks = 4096;
+
+bool is_within(std::int64_t value, std::int64_t most) {
+  return value >= 1 && value <= most;
+}
+
+}  // namespace
+
+std::int64_t micro_batches_of(const RunView& run) {
+  const auto samples = run.number("train.global_batch", 0);
+  const auto micro_batch = run.number("train.micro_batch", 0);
+  const auto data = run.number("parallel.data", 0);
+  const bool known = is_within(samples, std::int64_t{1} << 40) &&
+                     is_within(micro_batch, std::int64_t{1} << 20) &&
+                     is_within(data, std::int64_t{1} << 20);
+  return known ? samples / (micro_batch * data) : 0;
+}
+
+std::optional<RunSchedule> schedule_of(const RunView& run) {
+  const auto stages = run.number("parallel.pipeline", 1);
+  const auto chunks = run.number("parallel.virtual_stages", 1);
+  const auto micro_batches = micro_batches_of(run);
+  const auto kind = layout::schedule_kind(run.value("parallel.schedule"));
+  const bool fits = is_within(stages, most_actions) && stages > 1 &&
+                    is_within(chunks, most_actions) && is_within(micro_batches, most_actions) &&
+                    2 * stages * chunks * micro_batches <= most_actions;
+  if (!fits || !kind.ok()) return std::nullopt;
+  auto schedule = layout::make_schedule(*kind, static_cast<int>(stages),
+                                        static_cast<int>(micro_batches), static_cast<int>(chunks));
+  if (!schedule.ok()) return std::nullopt;
+  // An action of one of v virtual stages is 1/v of a stage's work.
+  const double share = 1.0 / static_cast<double>(chunks);
+  auto simulation = layout::simulate(*schedule, {share, share, share, 0.0});
+  if (!simulation.ok()) return std::nullopt;
+  return RunSchedule{std::move(schedule).value(), std::move(simulation).value()};
+}
+
+std::optional<layout::Mesh> mesh_of(const RunView& run) {
+  const auto tensor = run.number("parallel.tensor", 0);
+  const auto pipeline = run.number("parallel.pipeline", 0);
+  const auto data = run.number("parallel.data", 0);
+  if (!is_within(tensor, most_ranks) || !is_within(pipeline, most_ranks) ||
+      !is_within(data, most_ranks) || tensor * pipeline * data > most_ranks) {
+    return std::nullopt;
+  }
+  layout::ParallelArrangement degrees{.tensor = static_cast<int>(tensor),
+                                      .pipeline = static_cast<int>(pipeline)};
+  degrees.data = static_cast<int>(data);
+  auto mesh = layout::arrange(degrees, static_cast<int>(tensor * pipeline * data));
+  return mesh.ok() ? std::optional(std::move(mesh).value()) : std::nullopt;
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "time_parts.hpp"
+
+#include "steady.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+namespace trireme::report {
+namespace {
+
+double or_zero(double milliseconds) {
+  return std::isfinite(milliseconds) && milliseconds > 0 ? milliseconds : 0;
+}
+
+}  // namespace
+
+const PartText& text_of(Part part) {
+  static constexpr std::array<PartText, part_count> texts{{
+      {"compute", "what is left of the step"},
+      {"tensor-parallel", "collectives of activations (tensor_comm_ms)"},
+      {"gradient reduction", "exposed reductions of gradients (exposed_comm_ms)"},
+      {"bubble", "waiting for messages of other stages (bubble_ms)"},
+      {"data", "reading samples (data_ms)"},
+      {"optimizer", "the update (optimizer_ms)"},
+      {"saves", "training stands still for a checkpoint (stall_ms)"},
+      {"evaluation", "held-out loss between two steps (seconds)"},
+  }};
+  return texts[static_cast<std::size_t>(part)];
+}
+
+double sum_of(const PartTimes& times) {
+  return std::accumulate(times.begin(), times.end(), 0.0);
+}
+
+std::vector<PartTimes> part_times(const telemetry::RunRecord& record) {
+  std::map<std::pair<std::int64_t, std::int64_t>, double> stalls;  // by step and restart
+  for (const auto& save : record.saves) stalls[{save.step, save.restart}] += or_zero(save.stall_ms);
+  std::map<std::int64_t, double> evaluations;
+  for (const auto& each : record.evaluations) evaluations[each.step] = or_zero(each.seconds) * 1e3;
+  std::vector<PartTimes> all;
+  all.reserve(record.steps.size());
+  for (const auto& step : record.steps) {
+    PartTimes times{};
+    of(times, Part::tensor) = or_zero(step.tensor_comm_ms);
+    of(times, Part::gradients) = or_zero(step.exposed_comm_ms);
+    of(times, Part::bubble) = or_zero(step.bubble_ms);
+    of(times, Part::data) = or_zero(step.data_ms);
+    of(times, Part::optimizer) = or_zero(step.optimizer_ms);
+    of(times, Part::compute) = std::max(0.0, or_zero(step.step_ms) - sum_of(times));
+    if (const auto stall = stalls.find({step.step, step.restart}); stall != stalls.end()) {
+      of(times, Part::save) = stall->second;
+    }
+    if (const auto found = evaluations.find(step.step); found != evaluations.end()) {
+      of(times, Part::evaluation) = found->second;
+    }
+    all.push_back(times);
+  }
+  return all;
+}
+
+PartTimes mean_part_times(const telemetry::RunRecord& record) {
+  const auto all = part_times(record);
+  const auto steady = steady_indices(record);
+  PartTimes mean{};
+  for (const auto index : steady) {
+    for (std::size_t part = 0; part < part_count; ++part) mean[part] += all[index][part];
+  }
+  for (auto& each : mean) each /= static_cast<double>(std::max<std::size_t>(steady.size(), 1));
+  return mean;
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/report/run_view.hpp"
+
+#include <array>
+#include <cstddef>
+
+namespace trireme::report {
+
+/// Parts of the time between two steps, as rank 0 spends it.
+enum class Part { compute, tensor, gradients, bubble, data, optimizer, save, evaluation };
+inline constexpr std::size_t part_count = 8;
+
+struct PartText {
+  const char* name;  ///< "gradient reduction"
+  const char* what;  ///< a clause
+};
+const PartText& text_of(Part part);
+
+/// Milliseconds by part.
+using PartTimes = std::array<double, part_count>;
+inline double& of(PartTimes& times, Part part) {
+  return times[static_cast<std::size_t>(part)];
+}
+inline double of(const PartTimes& times, Part part) {
+  return times[static_cast<std::size_t>(part)];
+}
+double sum_of(const PartTimes& times);
+
+/// [step of the record]. Parts that a line lacks are within `compute`, which is what is left of the
+/// step's time.
+std::vector<PartTimes> part_times(const telemetry::RunRecord& record);
+
+/// Mean over the steady steps: of the sixth step of each start and later ones.
+PartTimes mean_part_times(const telemetry::RunRecord& record);
+
+}  // namespace trireme::report
