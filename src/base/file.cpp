@@ -124,18 +124,32 @@ Status make_folders_durably(const std::filesystem::path& folder, ExitCode code) 
   return {};
 }
 
+namespace {
+
+void write_and_sync(const std::filesystem::path& path, std::string_view text, ExitCode code) {
+  auto file = value_or_throw(open_file(path, O_WRONLY | O_CREAT | O_TRUNC, 0644, code));
+  write_at(file, std::as_bytes(std::span(text.data(), text.size())), 0, path, code);
+  if (::fsync(file.get()) != 0) {
+    throw_errno(code, format("cannot sync '{}'", path.string()), errno);
+  }
+  success_or_throw(file.close());
+}
+
+}  // namespace
+
 void write_file_durably(const std::filesystem::path& path, std::string_view text, ExitCode code) {
   auto temporary = path;
   temporary += format(".tmp-{}", ::getpid());
-  auto file = value_or_throw(open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644, code));
-  write_at(file, std::as_bytes(std::span(text.data(), text.size())), 0, temporary, code);
-  if (::fsync(file.get()) != 0) {
-    throw_errno(code, format("cannot sync '{}'", temporary.string()), errno);
-  }
-  success_or_throw(file.close());
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    throw_errno(code, format("cannot rename '{}' to '{}'", temporary.string(), path.string()),
-                errno);
+  try {
+    write_and_sync(temporary, text, code);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+      throw_errno(code, format("cannot rename '{}' to '{}'", temporary.string(), path.string()),
+                  errno);
+    }
+  } catch (const Error&) {
+    // A full disk would stay full.
+    ::unlink(temporary.c_str());
+    throw;
   }
   sync_folder(path.parent_path(), code);
 }

@@ -29,7 +29,7 @@ constexpr double much_saving = 0.05;
 constexpr double much_evaluation = 0.25;
 constexpr std::int64_t small_micro_batch = 512;  // tokens
 constexpr std::int64_t many_micro_batches = 4;
-constexpr double low_mfu = 0.30;
+constexpr double low_mfu = 0.50;
 constexpr std::size_t loss_window = 50;
 constexpr double risen_loss = 1.10;
 constexpr double risen_held_out = 1.02;
@@ -90,11 +90,18 @@ std::vector<double> stage_waits(const telemetry::RunRecord& record) {
   return waits;
 }
 
+/// Share of a stage's work that is one of its layers; 0 if the configuration does not tell.
+double layer_share(const RunView& run) {
+  const auto layers = static_cast<double>(run.number("model.num_hidden_layers", 0));
+  return layers > 0 ? static_cast<double>(run.number("parallel.pipeline", 1)) / layers : 0;
+}
+
 Verdict stages(const Facts& facts) {
   const auto waits = stage_waits(facts.run.record);
   if (waits.empty()) return {};
   const auto [least, most] = std::minmax_element(waits.begin(), waits.end());
-  if (*most - *least < stage_difference) return {};
+  // A layer that is larger than the difference would only turn it round.
+  if (*most - *least < std::max(stage_difference, layer_share(facts.run))) return {};
   return format(
       "stage {} waits for others {:.0f} % of a step, stage {} only {:.0f} %: stage {} has more "
       "work "
@@ -104,10 +111,12 @@ Verdict stages(const Facts& facts) {
 }
 
 Verdict bubble(const Facts& facts) {
-  const double waited = facts.share(Part::bubble);
   const auto schedule = schedule_of(facts.run);
   if (!schedule || stages(facts)) return {};
   const double own = schedule->simulation.bubble_fraction;
+  double waited = facts.share(Part::bubble);
+  // A slow link keeps every stage waiting, more work of one only the others.
+  for (const double wait : stage_waits(facts.run.record)) waited = std::min(waited, wait);
   if (waited >= own + idle_beyond_schedule) {
     return format(
         "{} is waiting for messages of other stages, though the schedule itself is idle only "

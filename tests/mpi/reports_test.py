@@ -105,6 +105,7 @@ class Place:
         end = subprocess.run(self.command(ranks, name, settings), text=True, capture_output=True,
                              timeout=120, cwd=self.folder, check=False, env=self.environment)
         assert (end.returncode == 0) == (code == 0), f"{name}: {end.returncode}\n{end.stderr}"
+        return end.stderr
 
     def start(self, ranks, name, settings):
         return subprocess.Popen(self.command(ranks, name, settings), cwd=self.folder,
@@ -190,6 +191,18 @@ def compare(place):
     assert (place.folder / "all.html").stat().st_size < 3 << 20
 
 
+def page_that_cannot_be_written(place):
+    """The run ends well all the same."""
+    obstacle = place.folder / "runs/d/report.html/folder"
+    place.train(1, "d", {"train.steps": 2})
+    (place.folder / "runs/d/report.html").unlink()
+    obstacle.mkdir(parents=True)
+    said = place.train(1, "d", {"train.steps": 4})
+    assert "trireme report runs/d" in said and "without a page" in said, said
+    assert place.listed()["d"]["state"] == "finished" and obstacle.is_dir()
+    assert not list((place.folder / "runs/d").glob("*.tmp-*")), "nothing half-written stays"
+
+
 def mistakes(place):
     assert "--out FILE.html" in place.trireme("report", "runs/a", "runs/b", code=2)
     assert "is no run directory" in place.trireme("compare", "runs", code=2)
@@ -205,6 +218,7 @@ def main():
         place = Place(parser.parse_args(), pathlib.Path(folder))
         kill_and_look(place)
         compare(place)
+        page_that_cannot_be_written(place)
         mistakes(place)
     print("each run is listed, compared and reported as it was")
     return 0

@@ -21,6 +21,7 @@ namespace {
 struct Made {
   std::int64_t steps = 200;
   std::int64_t pipeline = 2;
+  std::int64_t layers = 32;
   std::int64_t micro_batch = 8;
   std::int64_t global_batch = 256;
   std::function<double(int)> loss = [](int step) { return 3 + 3.0 / step; };
@@ -37,6 +38,7 @@ struct Made {
 
 report::RunView view_of(const Made& made) {
   const tests::HandMadeRuns runs;
+  runs.configure("a", base::format("[model]\nnum_hidden_layers = {}\n", made.layers));
   runs.configure("a",
                  base::format("[parallel]\ntensor = 2\npipeline = {}\ndata = 2\nschedule = 1f1b\n"
                               "virtual_stages = 1\n[train]\nmicro_batch = {}\n"
@@ -121,6 +123,10 @@ TEST_CASE("a stage that the others wait for is named") {
   CHECK(is_silent(made));
   made.bubble = 30;
   made.stage_bubbles = {30, 8};
+  made.layers = 4;
+  // Two layers a stage: one more would be too much for the other.
+  CHECK(is_silent(made));
+  made.layers = 32;
   const auto found = finding(made);
   CHECK(found.rule == "stages");
   CHECK(
