@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/base/text.hpp"
 
 #include <curl/curl.h>
@@ -106,6 +107,18 @@ int rewind_body(void* user, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
+bool cannot_pass(CURLcode code) {
+  switch (static_cast<int>(code)) {
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+      return true;
+    default:
+      return false;
+  }
+}
+
 struct Library {
   Library() {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
@@ -189,12 +202,13 @@ HttpResponse HttpClient::perform(const HttpRequest& request) {
   auto& response = transfer.response;
   curl_easy_getinfo(connection->handle, CURLINFO_RESPONSE_CODE, &response.status);
   if (transfer.too_long) {
-    response.is_misfit = true;
+    response.is_final = true;
     response.text = "the answer is longer than what was asked for";
   } else if (code != CURLE_OK) {
     response = {0, {}, reason[0] != '\0' ? reason.data() : curl_easy_strerror(code)};
+    response.is_final = cannot_pass(code);
   } else if (response.ok() && !transfer.unfilled.empty()) {
-    response.is_misfit = true;
+    response.is_final = true;
     response.text = base::format("the answer ends {} bytes too early", transfer.unfilled.size());
   }
   curl_easy_setopt(connection->handle, CURLOPT_ERRORBUFFER, nullptr);
@@ -225,12 +239,22 @@ std::string url_encoded(std::string_view text, bool keep_slashes) {
 
 bool may_pass(const HttpResponse& response) {
   const auto status = response.status;
-  if (response.is_misfit) return false;
+  if (response.is_final) return false;
   return status == 0 || status == 408 || status == 429 || (status >= 500 && status != 501);
 }
 
-bool Backoff::wait() {
-  if (std::chrono::steady_clock::now() - start_ + pause_ > patience_) return false;
+bool Backoff::wait(std::string_view url, const HttpResponse& response) {
+  constexpr std::chrono::seconds noticeable{5};
+  const auto passed = std::chrono::steady_clock::now() - start_;
+  if (passed + pause_ > patience_) return false;
+  if (passed > noticeable && !has_warned_) {
+    has_warned_ = true;
+    base::log::local::warning(
+        "store", "'{}' has not been served for {} ({}); trying again for {}", url,
+        base::duration_text(std::chrono::duration<double>(passed).count()),
+        response.status == 0 ? response.text : base::format("HTTP {}", response.status),
+        base::duration_text(std::chrono::duration<double>(patience_ - passed).count()));
+  }
   thread_local std::minstd_rand dice(std::random_device{}());
   std::this_thread::sleep_for(pause_ * std::uniform_real_distribution(0.5, 1.0)(dice));
   pause_ = std::min(2 * pause_, std::chrono::milliseconds(5000));

@@ -28,10 +28,11 @@ struct HttpResponse {
   long status = 0;
   std::map<std::string, std::string> headers;  ///< by names in lower case
   std::string text;
-  /// It was a success, but its body is longer or shorter than what was asked for, as `text` says.
-  bool is_misfit = false;
+  /// To ask again cannot help, as `text` says: the body is longer or shorter than what was asked
+  /// for, or the server is not trusted.
+  bool is_final = false;
 
-  bool ok() const { return status >= 200 && status < 300 && !is_misfit; }
+  bool ok() const { return status >= 200 && status < 300 && !is_final; }
   /// Of the header; empty without it.
   std::string header(const std::string& name) const;
 };
@@ -66,13 +67,15 @@ bool may_pass(const HttpResponse& response);
 class Backoff {
  public:
   explicit Backoff(std::chrono::milliseconds patience) : patience_(patience) {}
-  /// Sleeps; false if the patience has ended.
-  bool wait();
+  /// Sleeps; false if the patience has ended. Once, after seconds, it warns that `url` does not
+  /// answer as it should.
+  bool wait(std::string_view url, const HttpResponse& response);
 
  private:
   std::chrono::milliseconds patience_;
   std::chrono::milliseconds pause_{50};
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  bool has_warned_ = false;
 };
 
 }  // namespace trireme::store

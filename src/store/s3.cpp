@@ -201,7 +201,7 @@ HttpResponse S3Store::perform(const Call& call) {
       const std::lock_guard lock(mutex_);
       credentials_ = *std::move(fresh);
       renewed = true;
-    } else if (!may_pass(response) || !backoff.wait()) {
+    } else if (!may_pass(response) || !backoff.wait(url_of(call.name), response)) {
       return response;
     }
   }
@@ -218,7 +218,7 @@ void S3Store::refuse(std::string_view doing, std::string_view name,
   const auto error = document_of(response.text).child("Error");
   const std::string code = error.child_value("Code");
   std::string reason;
-  if (response.status == 0 || response.is_misfit) {
+  if (response.status == 0 || response.is_final) {
     reason = response.text;
   } else {
     reason = base::format("HTTP {}", response.status);
@@ -236,7 +236,7 @@ void S3Store::refuse(std::string_view doing, std::string_view name,
   } else if (response.status == 401 || response.status == 403) {
     remedy = "check the credentials, the clock of this node, and what they may do in this bucket";
   } else if (response.status == 0) {
-    remedy = "check the network and AWS_ENDPOINT_URL_S3";
+    remedy = "check the network, AWS_ENDPOINT_URL_S3 and AWS_CA_BUNDLE";
   }
   throw StoreError(base::format("cannot {} '{}': {} from {}{}; {}", doing, url_of(name), reason,
                                 scheme_, host_, remedy),

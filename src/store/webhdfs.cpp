@@ -135,7 +135,9 @@ WebHdfsStore::Answer WebHdfsStore::perform(const Call& call) {
     }
     // A part that was appended though no answer came would be there twice.
     const bool can_repeat = call.operation != "APPEND";
-    if (!can_repeat || !may_pass(answer.response) || !backoff.wait()) return answer;
+    if (!can_repeat || !may_pass(answer.response) ||
+        !backoff.wait(url_of(call.name), answer.response))
+      return answer;
   }
 }
 
@@ -148,8 +150,8 @@ WebHdfsStore::Answer WebHdfsStore::demand(const Call& call, std::string_view doi
 void WebHdfsStore::refuse(std::string_view doing, std::string_view name,
                           const Answer& answer) const {
   const auto status = answer.response.status;
-  auto reason = status == 0 || answer.response.is_misfit ? answer.response.text
-                                                         : base::format("HTTP {}", status);
+  auto reason = status == 0 || answer.response.is_final ? answer.response.text
+                                                        : base::format("HTTP {}", status);
   if (!answer.exception.empty()) {
     reason += base::format(" {}, {}", base::printable(answer.exception),
                            base::printable(base::cut_utf8(answer.message, 300)));

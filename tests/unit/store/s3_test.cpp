@@ -69,7 +69,9 @@ TEST_CASE("a server that cannot be reached is named") {
   const auto failed = failure_of([&] { store.size("name"); });
   CHECK(failed.may_pass());
   CHECK(holds(failed.what(), "cannot examine 's3://bucket/name'"));
-  CHECK(holds(failed.what(), "from http://127.0.0.1:1; check the network and AWS_ENDPOINT_URL_S3"));
+  CHECK(holds(failed.what(),
+              "from http://127.0.0.1:1; check the network, "
+              "AWS_ENDPOINT_URL_S3 and AWS_CA_BUNDLE"));
 }
 
 TEST_CASE("what cannot pass is said at once, with what to do, and without the secret") {
