@@ -44,8 +44,8 @@ constexpr std::size_t least_steps = 100;
 struct Facts {
   const RunView& run;
   Figures figures;
-  PartTimes times;
-  double step_ms;  ///< of all parts
+  PartTimes times = {};
+  double step_ms = 0;  ///< of all parts
 
   double share(Part part) const { return step_ms > 0 ? of(times, part) / step_ms : 0; }
   /// "31 % of a step (12.3 of 40.1 ms)".

@@ -57,15 +57,15 @@ std::string line_path(const Frame& frame, std::span<const double> xs, std::span<
 /// Area between two lines over all columns.
 std::string area_path(const Frame& frame, std::span<const double> xs, std::span<const double> lows,
                       std::span<const double> highs) {
-  std::string there;
-  std::string back;
-  for (std::size_t index = 0; index < xs.size(); ++index) {
-    if (!std::isfinite(lows[index]) || !std::isfinite(xs[index])) continue;
-    const double x = frame.x(xs[index]);
-    there += format("{}{:.1f} {:.1f}", there.empty() ? "M" : "L", x, frame.y(highs[index]));
-    back = format("L{:.1f} {:.1f}", x, frame.y(lows[index])) + back;
-  }
-  return there.empty() ? there : there + back + "Z";
+  std::string path;
+  const auto add = [&](std::size_t index, double value) {
+    if (!std::isfinite(lows[index]) || !std::isfinite(xs[index])) return;
+    path += format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", frame.x(xs[index]), frame.y(value));
+  };
+  for (std::size_t index = 0; index < xs.size(); ++index) add(index, highs[index]);
+  for (std::size_t index = xs.size(); index-- > 0;) add(index, lows[index]);
+  if (!path.empty()) path += 'Z';
+  return path;
 }
 
 Html plot(const Frame& frame, const std::string& label, const Html& drawing) {

@@ -20,17 +20,16 @@ inline constexpr double first_smoothing = 0.9;
 
 /// A number of steps that has a picture.
 struct Curve {
-  const char* id;
-  const char* title;
-  const char* unit;
+  const char* id = "";
+  const char* title = "";
+  const char* unit = "";
   /// Null: the held-out loss, which has points of its own.
-  double telemetry::StepLine::*number;
+  double telemetry::StepLine::*number = nullptr;
   double factor = 1;
   bool is_smoothed = true;
   /// The picture shows the values between the first and the last hundredth, so that a few far ones
   /// do not press the others flat.
   bool leaves_far_values_out = false;
-  const char* remark = "";
 };
 std::span<const Curve> all_curves();
 

@@ -82,9 +82,11 @@ Html image(std::string_view svg, std::string_view description) {
   std::string address = "data:image/svg+xml,";
   for (const char letter : svg) {
     constexpr std::string_view special = "%#<>\"'&\n";
-    address += special.find(letter) == std::string_view::npos
-                   ? std::string(1, letter)
-                   : base::format("%{:02X}", static_cast<int>(letter));
+    if (special.find(letter) == std::string_view::npos) {
+      address += letter;
+    } else {
+      address += base::format("%{:02X}", static_cast<int>(letter));
+    }
   }
   return markup("<img alt=\"{}\" src=\"{}\">", description, address);
 }
@@ -108,7 +110,7 @@ Html layout_of(const RunView& run) {
 /// Every member of nested objects as a row "built_with.MPI".
 void flatten(const Json& json, const std::string& prefix, std::vector<std::vector<Html>>& rows) {
   for (const auto& [name, value] : json.items()) {
-    const auto full_name = prefix.empty() ? name : prefix + "." + name;
+    const auto full_name = prefix.empty() ? name : base::format("{}.{}", prefix, name);
     if (value.is_object()) {
       flatten(value, full_name, rows);
     } else if (value.is_string()) {

@@ -90,7 +90,7 @@ TEST_CASE("a comparison of two or three runs fits the terminal, whatever it comp
     runs.start(run);
     runs.step(run, 1, 2);
   }
-  for (const std::size_t columns : {80, 100}) {
+  for (const std::size_t columns : {80U, 100U}) {
     for (const auto& names : std::vector<std::vector<std::string>>{
              {"one", "two"}, {"one", "two", "three"}, {"one", "two", "three", "four"}}) {
       const auto text = report::comparison_text(views(runs, names), columns);

@@ -10,7 +10,7 @@
 using namespace trireme;
 
 TEST_CASE("buckets cover all points once, in sizes that differ by one") {
-  for (const std::size_t points : {0, 1, 599, 600, 601, 1000, 10'007}) {
+  for (const std::size_t points : {0U, 1U, 599U, 600U, 601U, 1000U, 10'007U}) {
     const auto buckets = report::buckets_of(points, 600);
     CHECK(buckets.size() == std::min<std::size_t>(points, 600));
     std::size_t next = 0;
