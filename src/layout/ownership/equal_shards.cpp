@@ -25,7 +25,8 @@ class EqualShards {
         options_(options),
         sharing_(sharing),
         writer_(tensors, options),
-        load_(static_cast<std::size_t>(options.data * options.tensor), 0.0) {}
+        load_(static_cast<std::size_t>(options.data) * static_cast<std::size_t>(options.tensor),
+              0.0) {}
 
   /// Buckets end at the first matrix at or behind equal parts of the elements.
   OwnershipPlan plan(std::int64_t bucket_count) && {
@@ -175,7 +176,8 @@ class EqualShards {
 /// Largest load over the mean of longest processing time first over all matrices at once.
 double balance_of_whole_matrices(std::span<const OwnedTensor> tensors,
                                  const OwnershipOptions& options) {
-  const auto ranks = static_cast<std::size_t>(options.data * options.tensor);
+  const auto ranks =
+      static_cast<std::size_t>(options.data) * static_cast<std::size_t>(options.tensor);
   Bins bins{.load = std::vector<double>(ranks, 0.0),
             .ranks = std::vector<int>(ranks, 1),
             .bins_per_shard = 1,

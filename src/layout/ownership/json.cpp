@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/layout/ownership_picture.hpp"
 
+#include <cmath>
+#include <cstdint>
+
 namespace trireme::layout {
 namespace {
 
 using base::Json;
+
+std::int64_t whole(double bytes) {
+  return std::llround(bytes);
+}
 
 Json step_json(const StepPrice& price) {
   return {{"reduce", 1e3 * price.reduce},   {"exchange", 1e3 * price.exchange},
@@ -43,13 +50,14 @@ Json ownership_json(const OwnershipView& view) {
   json["tensor_parallel"] = plan.tensor;
   json["max_over_mean"] = plan.max_over_mean();
   json["padding"] = plan.padding();
-  json["bytes_on_wire"] = bytes_on_wire(plan, view.work.parameter_bytes);
-  json["bytes_exchanged"] = exchange_bytes(plan, view.tensors, view.work.parameter_bytes);
+  json["bytes_on_wire"] = whole(bytes_on_wire(plan, view.work.parameter_bytes));
+  json["bytes_exchanged"] = whole(exchange_bytes(plan, view.tensors, view.work.parameter_bytes));
   json["buckets"] = plan.buckets.size();
   json["reason"] = view.choice.reason;
   json["step_ms"] = step_json(price);
-  json["adamw"] = {{"bytes_on_wire", bytes_on_wire(view.adamw.plan, view.work.parameter_bytes)},
-                   {"step_ms", step_json(view.adamw.price)}};
+  json["adamw"] = {
+      {"bytes_on_wire", whole(bytes_on_wire(view.adamw.plan, view.work.parameter_bytes))},
+      {"step_ms", step_json(view.adamw.price)}};
   json["load"] = plan.load;
   json["matrices"] = Json::array();
   for (const auto& owner : plan.matrices) {

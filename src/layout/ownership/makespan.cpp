@@ -70,7 +70,7 @@ class Timeline {
       last = std::max(last, event.seconds);
       const auto rank = static_cast<std::size_t>(tasks_[event.task].rank);
       if (event.kind == Event::Kind::ready) {
-        ready_[rank].push({tasks_[event.task].urgency, event.task});
+        ready_[rank].emplace(tasks_[event.task].urgency, event.task);
       } else {
         idle_[rank] = true;
         finish(event);

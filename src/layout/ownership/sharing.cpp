@@ -50,7 +50,7 @@ class GroupDivider {
   Division best() const {
     const auto sharable = static_cast<std::size_t>(std::count_if(
         matrices_.begin(), matrices_.end(), [&](std::size_t at) { return can_be_shared(at); }));
-    Division best = *divide(0);
+    Division best = own_whole();
     // In steps that grow, so that many matrices cost few tries.
     for (std::size_t count = 0; count < sharable && !is_good(best);) {
       count = std::min(sharable, count + std::max<std::size_t>(1, count / 2));
@@ -73,20 +73,30 @@ class GroupDivider {
     return a.fits != b.fits ? a.fits : a.most_load < b.most_load;
   }
 
-  /// The first `shared` matrices shared, the others whole; none if columns find no room.
-  std::optional<Division> divide(std::size_t shared) const {
-    Division division;
-    division.group = group_;
-    place_atoms(shared, division);
-    if (!pour_columns(shared, division)) return std::nullopt;
-    const auto& [first, load, elements, most] = division.group;
-    division.most_load = *std::max_element(load.begin(), load.end());
-    division.fits = *std::max_element(elements.begin(), elements.end()) <= most;
+  Division own_whole() const {
+    Division division = with_atoms(0);
+    measure(division);
     return division;
   }
 
-  /// Whole matrices, and the [n, n] work of shared ones.
-  void place_atoms(std::size_t shared, Division& division) const {
+  /// The first `shared` matrices shared, the others whole; none if columns find no room.
+  std::optional<Division> divide(std::size_t shared) const {
+    Division division = with_atoms(shared);
+    if (!pour_columns(shared, division)) return std::nullopt;
+    measure(division);
+    return division;
+  }
+
+  static void measure(Division& division) {
+    const auto& [first, load, elements, most] = division.group;
+    division.most_load = *std::max_element(load.begin(), load.end());
+    division.fits = *std::max_element(elements.begin(), elements.end()) <= most;
+  }
+
+  /// Places whole matrices, and the [n, n] work of shared ones.
+  Division with_atoms(std::size_t shared) const {
+    Division division;
+    division.group = group_;
     std::vector<Atom> atoms;
     for (std::size_t at = 0; at < matrices_.size(); ++at) {
       const auto& tensor = tensors_[matrices_[at]];
@@ -119,10 +129,10 @@ class GroupDivider {
       }
       division.owners.push_back(std::move(owner));
     }
+    return division;
   }
 
   bool pour_columns(std::size_t shared, Division& division) const {
-    if (shared == 0) return true;
     ColumnPouring pouring(division.group, options_);
     for (std::size_t at = 0; at < shared; ++at) {
       const auto& tensor = tensors_[matrices_[at]];

@@ -57,6 +57,8 @@ TEST_CASE("the completion script completes commands, options, keys and values") 
   CHECK(completions(script, "trireme config show --set parallel.sequence = ''") == "true false\n");
   // Words that a plain option or an argument takes.
   CHECK(completions(script, "trireme layout --schedule ''") == "gpipe 1f1b interleaved\n");
+  CHECK(completions(script, "trireme ownership --assignment ''") ==
+        "auto contiguous padded shared\n");
   CHECK(completions(script, "trireme topology --devices g") == "gpu\n");
   CHECK(completions(script, "trireme bench gemm --precision b") == "bf16 both\n");
   CHECK(completions(script, "trireme tokenizer train --pre-tokenizer q") == "qwen2\n");

@@ -32,11 +32,6 @@ double longest_first(const std::vector<OwnedTensor>& tensors, int ranks) {
          std::accumulate(flops.begin(), flops.end(), 0.0);
 }
 
-/// A matrix of n = 1 whose standard cost is 10 (2 m + 1).
-OwnedTensor row(std::int64_t length) {
-  return matrix("row", 1, length, standard);
-}
-
 }  // namespace
 
 TEST_CASE("whole matrices are never divided worse than by longest processing time first") {
@@ -80,17 +75,18 @@ TEST_CASE("with shared matrices 256 ranks of every size differ by at most 10 %")
   }
 }
 
-TEST_CASE("what longest processing time first misses is found by dividing two ranks anew") {
-  // Costs 3, 3, 2, 2, 2 on two ranks: first 7 and 5, at best 6 and 6. 10 (2 m + 1) = 30 c.
+TEST_CASE("what exchanges of two matrices miss is found by dividing two ranks anew") {
+  // Costs 5, 5, 3, 3, 3, 1 on two ranks: 5, 3, 3 and 5, 3, 1 at first, which no exchange of two
+  // betters; at best 5, 5 and 3, 3, 3, 1.
   std::vector<OwnedTensor> tensors;
-  for (const int cost : {3, 3, 2, 2, 2}) tensors.push_back(row((3 * cost - 1) / 2));
-  for (auto& tensor : tensors) tensor.held_elements = 1;
-  tensors[0].flops = tensors[1].flops = 3;
-  for (std::size_t at = 2; at < 5; ++at) tensors[at].flops = 2;
+  for (const int cost : {5, 5, 3, 3, 3, 1}) {
+    tensors.push_back(matrix("m", 1, 1, standard));
+    tensors.back().flops = cost;
+  }
   auto options = of_degrees(2);
   options.most_padding = 1;
   const auto plan = plan_ownership(tensors, options, Assignment::padded);
-  CHECK(plan.load == std::vector<double>{6, 6});
+  CHECK(plan.load == std::vector<double>{10, 10});
 }
 
 TEST_CASE("loads are carried from bucket to bucket") {
@@ -174,4 +170,20 @@ TEST_CASE("micro-groups hold a bounded part of each owner's matrices") {
   const int of_64_mib = groups_with(std::int64_t{64} << 20);
   CHECK(of_64_mib > 1);
   CHECK(groups_with(1) > of_64_mib);
+}
+
+TEST_CASE("plans of nothing are empty") {
+  for (const auto each : all_assignments) {
+    const auto plan = plan_ownership({}, of_degrees(4), each);
+    CHECK(plan.matrices.empty());
+    CHECK(plan.size() == 0);
+    CHECK(plan.padding() == 0.0);
+    CHECK(plan.max_over_mean() == 1.0);
+  }
+}
+
+TEST_CASE("assignments are found by their names") {
+  for (const auto each : all_assignments) CHECK(assignment(name(each)) == each);
+  CHECK_FALSE(assignment("auto").has_value());
+  CHECK_FALSE(assignment("").has_value());
 }

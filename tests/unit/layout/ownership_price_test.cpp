@@ -161,7 +161,7 @@ TEST_CASE("exchanged bytes are counted for shared matrices and tensor-parallel o
   plan.tensor = 2;
   plan.matrices = {{.tensor = 0, .ranges = {{0, 0, 256}}, .square_ranks = {}}};
   // Half of the matrix goes to the owner in four bytes, and comes back in two.
-  CHECK(exchange_bytes(plan, tensors, 2) == 6 * 64 * 256 / 2);
+  CHECK(exchange_bytes(plan, tensors, 2) == 6.0 * 64 * 256 / 2);
   plan.data = 2;
   plan.tensor = 1;
   plan.matrices = {{.tensor = 0, .ranges = {{0, 0, 128}, {1, 128, 256}}, .square_ranks = {1, 1}}};

@@ -288,19 +288,3 @@ TEST_CASE("matrices of one row are owned, and shared") {
   CHECK(shared.matrices[0].ranges.size() > 1);
   CHECK(shared.max_over_mean() < 1.1);
 }
-
-TEST_CASE("plans of nothing are empty") {
-  for (const auto each : all_assignments) {
-    const auto plan = plan_ownership({}, of_degrees(4), each);
-    CHECK(plan.matrices.empty());
-    CHECK(plan.size() == 0);
-    CHECK(plan.padding() == 0.0);
-    CHECK(plan.max_over_mean() == 1.0);
-  }
-}
-
-TEST_CASE("assignments are found by their names") {
-  for (const auto each : all_assignments) CHECK(assignment(name(each)) == each);
-  CHECK_FALSE(assignment("auto").has_value());
-  CHECK_FALSE(assignment("").has_value());
-}
