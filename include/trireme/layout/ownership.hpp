@@ -45,6 +45,9 @@ struct OwnedTensor {
   /// Elements that one tensor-parallel rank holds of it (at most, where they hold different
   /// numbers).
   std::int64_t held_elements = 0;
+  /// A bucket ends in front of it, and holds all that came before: gradients from here on are
+  /// reduced otherwise (deferred and tied buckets).
+  bool begins_bucket = false;
 
   bool is_matrix() const { return flops > 0; }
 };

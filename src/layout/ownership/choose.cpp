@@ -9,8 +9,8 @@
 namespace trireme::layout {
 namespace {
 
-std::string milliseconds(double seconds) {
-  return base::format("{:.3g} ms", 1e3 * seconds);
+std::string time_text(double seconds) {
+  return seconds < 1 ? base::format("{:.3g} ms", 1e3 * seconds) : base::format("{:.3g} s", seconds);
 }
 
 std::string buckets_text(const OwnershipPlan& plan) {
@@ -46,17 +46,17 @@ Loss largest_loss(const PricedPlan& loser, const PricedPlan& chosen) {
 std::string reason(const ChosenPlan& choice) {
   const auto& chosen = choice.chosen;
   auto text = base::format("{} adds {} to a step", name(chosen.plan.assignment),
-                           milliseconds(chosen.price.total()));
+                           time_text(chosen.price.total()));
   for (const auto& other : choice.others) {
     const double more = other.price.total() - chosen.price.total();
     if (more <= 0) {
       text += base::format("; {} {}", name(other.plan.assignment),
-                           more == 0 ? "as much" : milliseconds(-more) + " less");
+                           more == 0 ? "as much" : time_text(-more) + " less");
       continue;
     }
     const auto loss = largest_loss(other, chosen);
     text += base::format("; {} adds {} more, most of it by {}", name(other.plan.assignment),
-                         milliseconds(more), loss.words);
+                         time_text(more), loss.words);
   }
   return text;
 }

@@ -33,6 +33,11 @@ class ContiguousCuts {
     std::int64_t size = 0;
     for (std::size_t at = 0; at < tensors_.size(); ++at) {
       const auto& tensor = tensors_[at];
+      if (tensor.begins_bucket) {
+        close_ragged(matrices);
+        close_equal(elementwise);
+        size = 0;
+      }
       if (!tensor.is_matrix()) {
         if (tensor.held_elements > 0) elementwise.push_back(at);
         const bool in_front = plan_.buckets.empty() && matrices.empty() &&

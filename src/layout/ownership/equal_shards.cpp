@@ -36,6 +36,7 @@ class EqualShards {
     std::int64_t closed = 0;
     for (std::size_t at = 0; at < tensors_.size(); ++at) {
       const auto& tensor = tensors_[at];
+      if (tensor.begins_bucket) close_bucket(ShardWriter::Bucket::last);
       if (tensor.is_matrix()) {
         matrices_.push_back(at);
         placed += tensor.held_elements;

@@ -24,7 +24,7 @@ class ShardWriter {
 
   enum class Bucket {
     inner,  ///< takes as much filler as fits beside its matrices
-    last    ///< takes all filler that is left
+    last    ///< takes all filler that there is so far
   };
   void write_bucket(Bucket bucket);
 

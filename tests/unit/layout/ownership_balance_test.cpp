@@ -187,3 +187,23 @@ TEST_CASE("assignments are found by their names") {
   CHECK_FALSE(assignment("auto").has_value());
   CHECK_FALSE(assignment("").has_value());
 }
+
+TEST_CASE("with more ranks than matrices some own none, and elements fill their shards") {
+  const std::vector<OwnedTensor> tensors{matrix("a", 64, 64, standard),
+                                         matrix("b", 64, 64, standard),
+                                         vector("embedding", 6 * 64 * 64)};
+  const auto plan = plan_ownership(tensors, of_degrees(8), Assignment::padded);
+  CHECK(plan.matrices[0].ranges.front().rank != plan.matrices[1].ranges.front().rank);
+  CHECK(plan.max_over_mean() == 4.0);
+  CHECK(plan.padding() == 0.0);
+}
+
+TEST_CASE("matrices of one row are owned, and shared") {
+  const std::vector<OwnedTensor> tensors{matrix("row", 1, 4096, gram),
+                                         matrix("column", 4096, 1, gram)};
+  const auto whole = plan_ownership(tensors, of_degrees(2), Assignment::padded);
+  CHECK(whole.max_over_mean() == 1.0);
+  const auto shared = plan_ownership(tensors, of_degrees(8), Assignment::shared);
+  CHECK(shared.matrices[0].ranges.size() > 1);
+  CHECK(shared.max_over_mean() < 1.1);
+}

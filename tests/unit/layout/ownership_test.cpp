@@ -36,7 +36,10 @@ class ProblemMaker {
     options.group_bytes = draw(1, 200'000);
     options.alpha = draw(0, 4) / 4.0;
     const int count = draw(0, 40);
-    for (int at = 0; at < count; ++at) problem.tensors.push_back(tensor(options.tensor));
+    for (int at = 0; at < count; ++at) {
+      problem.tensors.push_back(tensor(options.tensor));
+      problem.tensors.back().begins_bucket = draw(0, 15) == 0;
+    }
     return problem;
   }
 
@@ -163,6 +166,22 @@ void check_pieces(const Problem& problem, const OwnershipPlan& plan) {
   }
 }
 
+/// No bucket holds tensors on both sides of one that begins a bucket.
+void check_borders(const Problem& problem, const OwnershipPlan& plan) {
+  std::vector<int> part;
+  for (const auto& tensor : problem.tensors) {
+    part.push_back((part.empty() ? 0 : part.back()) + (tensor.begins_bucket ? 1 : 0));
+  }
+  for (const auto& bucket : plan.buckets) {
+    int parts = -1;
+    for (const auto& piece : plan.pieces) {
+      if (piece.flat_begin < bucket.flat.begin || piece.flat_begin >= bucket.flat.end) continue;
+      if (parts < 0) parts = part[piece.tensor];
+      CHECK(part[piece.tensor] == parts);
+    }
+  }
+}
+
 void check_buckets(const Problem& problem, const OwnershipPlan& plan) {
   const auto shards = static_cast<std::size_t>(problem.options.data);
   std::int64_t at = 0;
@@ -215,6 +234,7 @@ TEST_CASE("every matrix has its owners, its place and its part of the load, what
       CHECK(plan.assignment == each);
       check_owners(problem, plan);
       check_buckets(problem, plan);
+      check_borders(problem, plan);
       check_pieces(problem, plan);
       CHECK(bytes_on_wire(plan, 2) == Approx(counted_bytes(plan)));
     }
@@ -266,25 +286,4 @@ TEST_CASE("one rank owns everything, and pads for alignment alone") {
     CHECK(bytes_on_wire(plan, 2) == 0);
     for (const auto& owner : plan.matrices) CHECK(owner.ranges.front().rank == 0);
   }
-}
-
-TEST_CASE("with more ranks than matrices some own none, and elements fill their shards") {
-  const std::vector<OwnedTensor> tensors{matrix("a", 64, 64, NewtonSchulzForm::standard),
-                                         matrix("b", 64, 64, NewtonSchulzForm::standard),
-                                         vector("embedding", 6 * 64 * 64)};
-  const auto plan = plan_ownership(tensors, of_degrees(8), Assignment::padded);
-  CHECK(plan.matrices[0].ranges.front().rank != plan.matrices[1].ranges.front().rank);
-  CHECK(plan.max_over_mean() == 4.0);
-  CHECK(plan.padding() == 0.0);
-}
-
-TEST_CASE("matrices of one row are owned, and shared") {
-  const std::vector<OwnedTensor> tensors{
-      matrix("row", 1, 4096, NewtonSchulzForm::gram_symmetric),
-      matrix("column", 4096, 1, NewtonSchulzForm::gram_symmetric)};
-  const auto whole = plan_ownership(tensors, of_degrees(2), Assignment::padded);
-  CHECK(whole.max_over_mean() == 1.0);
-  const auto shared = plan_ownership(tensors, of_degrees(8), Assignment::shared);
-  CHECK(shared.matrices[0].ranges.size() > 1);
-  CHECK(shared.max_over_mean() < 1.1);
 }
