@@ -54,7 +54,7 @@ ListedRun list_one(const fs::path& path, std::string name, std::vector<std::stri
                                  telemetry::RecordReader::From::end);
   if (const auto read = reader.advance(); !read.ok()) notes.push_back(read.failure().text);
   const auto& record = reader.record();
-  run.state = state_of(path, record.last_event);
+  run.state = state_of(path, record);
   if (!record.steps.empty()) {
     run.step = record.steps.back().step;
     run.loss = record.steps.back().loss;

@@ -27,9 +27,9 @@ enum class State {
 };
 const char* name(State state);
 
-/// State of a run whose record ends with this event: by the run's lock, else as `trireme why` finds
-/// it. Reads logs only if the run has noted no end.
-State state_of(const std::filesystem::path& run, std::string_view last_event);
+/// State of a run with this record, of which the end is enough: by the run's lock, else as `trireme
+/// why` finds it. Reads logs only if the run has noted no end.
+State state_of(const std::filesystem::path& run, const telemetry::RunRecord& record);
 
 /// A run directory with what its files say.
 struct RunView {

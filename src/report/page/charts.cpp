@@ -198,11 +198,10 @@ Html curve_figure(const Curve& curve, std::span<const DrawnRun> runs) {
 
 Html parts_figure(const DrawnRun& run, std::size_t index) {
   std::vector<double> sums(run.parts_at.step.size(), 0.0);
-  std::vector<double> sorted;
   for (const auto& part : run.parts) {
     for (std::size_t column = 0; column < sums.size(); ++column) sums[column] += part[column];
   }
-  sorted = sums;
+  auto sorted = sums;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.empty() || sorted.back() <= 0) return {};
   const auto away = static_cast<std::size_t>(2 * far_share * static_cast<double>(sorted.size()));

@@ -67,30 +67,27 @@ void draw_parts(DrawnRun& drawn, std::int64_t begin_ms) {
   }
 }
 
+/// Step of an evaluation; without tokens and time if its line is missing.
+StepLine step_of(const telemetry::EvaluationLine& evaluation, const telemetry::RunRecord& record) {
+  const auto& steps = record.steps;
+  const auto found = std::lower_bound(
+      steps.begin(), steps.end(), evaluation.step,
+      [](const StepLine& line, std::int64_t wanted) { return line.step < wanted; });
+  if (found != steps.end() && found->step == evaluation.step) return *found;
+  StepLine step;
+  step.step = evaluation.step;
+  return step;
+}
+
 void draw_held_out(DrawnRun& drawn, std::int64_t begin_ms) {
-  const auto& steps = drawn.run->record.steps;
-  for (const auto& evaluation : drawn.run->record.evaluations) {
-    const auto found = std::lower_bound(
-        steps.begin(), steps.end(), evaluation.step,
-        [](const StepLine& line, std::int64_t wanted) { return line.step < wanted; });
-    StepLine place;
-    if (found != steps.end() && found->step == evaluation.step) place = *found;
-    place.step = evaluation.step;
-    add(drawn.held_out_at, place, place, begin_ms);
-    drawn.held_out.push_back(evaluation.loss);
-  }
-  // Evaluations are few; where they are not, neighbours say the same.
-  while (drawn.held_out.size() > most_columns) {
-    const auto thin = [](std::vector<double>& values) {
-      for (std::size_t index = 0; 2 * index < values.size(); ++index) {
-        values[index] = values[2 * index];
-      }
-      values.resize((values.size() + 1) / 2);
-    };
-    for (auto* values : {&drawn.held_out, &drawn.held_out_at.step, &drawn.held_out_at.tokens,
-                         &drawn.held_out_at.hours}) {
-      thin(*values);
-    }
+  const auto& record = drawn.run->record;
+  std::vector<double> losses;
+  for (const auto& evaluation : record.evaluations) losses.push_back(evaluation.loss);
+  const auto buckets = buckets_of(losses.size(), most_columns);
+  for (const auto& range : ranges_of(losses, buckets)) drawn.held_out.push_back(range.mean);
+  for (const auto& bucket : buckets) {
+    add(drawn.held_out_at, step_of(record.evaluations[bucket.begin], record),
+        step_of(record.evaluations[bucket.end - 1], record), begin_ms);
   }
 }
 
