@@ -56,8 +56,8 @@ struct OwnershipOptions {
   /// Degrees. Rank numbers below are data_coordinate * tensor + tensor_coordinate.
   int data = 1;
   int tensor = 1;
-  /// Smallest bucket; buckets grow where equal shards would need more padding than this.
-  std::int64_t bucket_elements = std::int64_t{40} << 20;
+  std::int64_t bucket_elements = std::int64_t{40} << 20;  ///< smallest bucket
+  /// Padding per element above which equal shards have fewer, larger buckets.
   double most_padding = 0.03;
   /// Without tensor parallelism matrices are shared by so many consecutive ranks: those of a node.
   int ranks_per_node = 8;

@@ -14,7 +14,7 @@ constexpr int halvings = 24;
 
 }  // namespace
 
-std::optional<ColumnPouring::Poured> ColumnPouring::lowest() const {
+std::optional<ColumnDivision::Divided> ColumnDivision::lowest() const {
   double all_columns = 0;
   for (const auto& matrix : matrices_) {
     all_columns += static_cast<double>(matrix.columns) * matrix.flops;
@@ -26,8 +26,8 @@ std::optional<ColumnPouring::Poured> ColumnPouring::lowest() const {
   if (auto lowest = below(low)) return lowest;
   for (int halving = 0; halving < halvings; ++halving) {
     const double middle = low + (high - low) / 2;
-    if (auto poured = below(middle)) {
-      best = std::move(poured);
+    if (auto divided = below(middle)) {
+      best = std::move(divided);
       high = middle;
     } else {
       low = middle;
@@ -38,7 +38,7 @@ std::optional<ColumnPouring::Poured> ColumnPouring::lowest() const {
 
 /// Columns of each rank, in proportion to what it can take, so that many ranks work on a matrix at
 /// once; empty if they do not fit.
-std::vector<std::int64_t> ColumnPouring::spread(
+std::vector<std::int64_t> ColumnDivision::spread(
     std::int64_t columns, const std::function<std::int64_t(std::size_t)>& capacity,
     std::size_t ranks) const {
   const auto least = options_.least_columns;
@@ -70,29 +70,29 @@ std::vector<std::int64_t> ColumnPouring::spread(
   return taken;
 }
 
-std::optional<ColumnPouring::Poured> ColumnPouring::below(double level) const {
-  Poured poured{.ranges = {}, .load = group_.load, .elements = group_.elements};
+std::optional<ColumnDivision::Divided> ColumnDivision::below(double level) const {
+  Divided divided{.ranges = {}, .load = group_.load, .elements = group_.elements};
   for (const auto& matrix : matrices_) {
     const auto capacity = [&](std::size_t rank) {
-      const auto room = (group_.most_elements - poured.elements[rank]) / matrix.elements;
-      const double spare = (level - poured.load[rank]) / matrix.flops;
+      const auto room = (group_.most_elements - divided.elements[rank]) / matrix.elements;
+      const double spare = (level - divided.load[rank]) / matrix.flops;
       return std::max<std::int64_t>(0, std::min(room, static_cast<std::int64_t>(spare)));
     };
-    const auto columns = spread(matrix.columns, capacity, poured.load.size());
+    const auto columns = spread(matrix.columns, capacity, divided.load.size());
     if (columns.empty()) return std::nullopt;
     for (std::size_t rank = 0; rank < columns.size(); ++rank) {
-      poured.load[rank] += static_cast<double>(columns[rank]) * matrix.flops;
-      poured.elements[rank] += aligned(columns[rank] * matrix.elements, options_.alignment);
+      divided.load[rank] += static_cast<double>(columns[rank]) * matrix.flops;
+      divided.elements[rank] += aligned(columns[rank] * matrix.elements, options_.alignment);
     }
     std::int64_t begin = 0;
-    auto& ranges = poured.ranges.emplace_back();
+    auto& ranges = divided.ranges.emplace_back();
     for (std::size_t rank = 0; rank < columns.size(); ++rank) {
       if (columns[rank] == 0) continue;
       ranges.push_back({group_.first_rank + static_cast<int>(rank), begin, begin + columns[rank]});
       begin += columns[rank];
     }
   }
-  return poured;
+  return divided;
 }
 
 }  // namespace trireme::layout

@@ -18,24 +18,24 @@ struct Columns {
 
 /// Division of the columns of matrices over the ranks of a group, such that no rank's load exceeds
 /// a level that is as low as possible, nor its shard its limit.
-class ColumnPouring {
+class ColumnDivision {
  public:
-  ColumnPouring(const SharingGroup& group, const OwnershipOptions& options)
+  ColumnDivision(const SharingGroup& group, const OwnershipOptions& options)
       : group_(group), options_(options) {}
 
   void add(const Columns& matrix) { matrices_.push_back(matrix); }
 
-  struct Poured {
+  struct Divided {
     /// Of each matrix, ascending.
     std::vector<std::vector<ColumnRange>> ranges;
     std::vector<double> load;
     std::vector<std::int64_t> elements;
   };
   /// None if the shards have no room.
-  std::optional<Poured> lowest() const;
+  std::optional<Divided> lowest() const;
 
  private:
-  std::optional<Poured> below(double level) const;
+  std::optional<Divided> below(double level) const;
   std::vector<std::int64_t> spread(std::int64_t columns,
                                    const std::function<std::int64_t(std::size_t)>& capacity,
                                    std::size_t ranks) const;

@@ -16,7 +16,7 @@ namespace {
 /// Balance of shared plans with more than one bucket: smaller buckets that miss it are joined.
 constexpr double most_over_mean_shared = 1.05;
 
-/// One plan with buckets of at least a given size, closed one after the other.
+/// One plan with a given number of buckets, closed one after the other.
 class EqualShards {
  public:
   EqualShards(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
@@ -74,9 +74,9 @@ class EqualShards {
   }
 
   void own_whole(std::int64_t most_elements) {
-    std::vector<Atom> atoms;
+    std::vector<Item> items;
     for (const auto at : matrices_) {
-      atoms.push_back({tensors_[at].flops, held(at)});
+      items.push_back({tensors_[at].flops, held(at)});
       // Shards are not smaller than what they must hold.
       most_elements = std::max(most_elements, held(at));
     }
@@ -86,7 +86,7 @@ class EqualShards {
               .bins_per_shard = options_.tensor,
               .elements = std::vector<std::int64_t>(shards, 0),
               .most_elements = std::vector<std::int64_t>(shards, most_elements)};
-    const auto rank_of = pack(atoms, bins);
+    const auto rank_of = pack(items, bins);
     load_ = std::move(bins.load);
     for (std::size_t index = 0; index < matrices_.size(); ++index) {
       const auto at = matrices_[index];
@@ -113,9 +113,9 @@ class EqualShards {
       groups.most_elements.push_back(most_elements * (options_.tensor > 1 ? 1 : size));
     }
     groups.elements.assign(groups.load.size(), 0);
-    std::vector<Atom> atoms;
-    for (const auto at : matrices_) atoms.push_back({tensors_[at].flops, held(at)});
-    const auto group_of = pack(atoms, groups);
+    std::vector<Item> items;
+    for (const auto at : matrices_) items.push_back({tensors_[at].flops, held(at)});
+    const auto group_of = pack(items, groups);
     for (std::size_t group = 0; group < groups.load.size(); ++group) {
       std::vector<std::size_t> own;
       for (std::size_t index = 0; index < matrices_.size(); ++index) {
@@ -184,11 +184,11 @@ double balance_of_whole_matrices(std::span<const OwnedTensor> tensors,
             .bins_per_shard = 1,
             .elements = std::vector<std::int64_t>(ranks, 0),
             .most_elements = std::vector<std::int64_t>(ranks, 0)};
-  std::vector<Atom> atoms;
+  std::vector<Item> items;
   for (const auto& tensor : tensors) {
-    if (tensor.is_matrix()) atoms.push_back({tensor.flops, 0});
+    if (tensor.is_matrix()) items.push_back({tensor.flops, 0});
   }
-  pack(atoms, bins);
+  pack(items, bins);
   OwnershipPlan plan;
   plan.load = std::move(bins.load);
   return plan.max_over_mean();
@@ -205,10 +205,10 @@ std::int64_t most_buckets(std::span<const OwnedTensor> tensors, const OwnershipO
     elements += tensor.held_elements;
     largest = std::max(largest, tensor.held_elements);
   }
-  const int takers = sharing == Sharing::on && options.tensor == 1
+  const int owners = sharing == Sharing::on && options.tensor == 1
                          ? (options.data + options.ranks_per_node - 1) / options.ranks_per_node
                          : options.data;
-  return std::max<std::int64_t>(1, elements / std::max(options.bucket_elements, largest * takers));
+  return std::max<std::int64_t>(1, elements / std::max(options.bucket_elements, largest * owners));
 }
 
 }  // namespace

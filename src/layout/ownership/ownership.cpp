@@ -57,9 +57,9 @@ std::vector<MatrixOwner> own_in_tensor_group(std::span<const OwnedTensor> tensor
             .bins_per_shard = 1,
             .elements = std::vector<std::int64_t>(ranks, 0),
             .most_elements = std::vector<std::int64_t>(ranks, 0)};
-  std::vector<Atom> atoms;
-  for (const auto at : matrices) atoms.push_back({tensors[at].flops, 0});
-  const auto bin_of = pack(atoms, bins);
+  std::vector<Item> items;
+  for (const auto at : matrices) items.push_back({tensors[at].flops, 0});
+  const auto bin_of = pack(items, bins);
   std::copy(bins.load.begin(), bins.load.end(), first);
   std::vector<MatrixOwner> owners;
   for (std::size_t index = 0; index < matrices.size(); ++index) {

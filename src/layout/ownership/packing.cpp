@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-/// Exchange of an atom of the most loaded bin with one of another bin, or with nothing.
+/// Exchange of an item of the most loaded bin with one of another bin, or with nothing.
 struct Exchange {
-  std::size_t out = none;  ///< atom
-  std::size_t in = none;   ///< atom, or none
+  std::size_t out = none;  ///< item
+  std::size_t in = none;   ///< item, or none
   std::size_t bin = none;  ///< the other bin
   /// Larger of the two bins' loads per rank afterwards.
   double load = 0;
@@ -24,22 +24,22 @@ struct Exchange {
 
 class Packer {
  public:
-  Packer(std::span<const Atom> atoms, Bins& bins) : atoms_(atoms), bins_(bins) {
-    bin_of_.resize(atoms.size(), none);
+  Packer(std::span<const Item> items, Bins& bins) : items_(items), bins_(bins) {
+    bin_of_.resize(items.size(), none);
     content_.resize(bins.load.size());
   }
 
   void place_longest_first() {
-    std::vector<std::size_t> order(atoms_.size());
+    std::vector<std::size_t> order(items_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return atoms_[a].load > atoms_[b].load; });
-    for (const auto atom : order) put(atom, least_loaded(atoms_[atom]));
+                     [&](std::size_t a, std::size_t b) { return items_[a].load > items_[b].load; });
+    for (const auto item : order) put(item, least_loaded(items_[item]));
   }
 
-  void relieve() {
+  void improve() {
     // Each exchange lowers the sum of squares of the loads; the limit is against slow ends.
-    const auto most_exchanges = 4 * atoms_.size() + bins_.load.size();
+    const auto most_exchanges = 4 * items_.size() + bins_.load.size();
     for (std::size_t count = 0; count < most_exchanges; ++count) {
       const auto most = most_loaded();
       const auto best = best_exchange(most);
@@ -60,13 +60,13 @@ class Packer {
 
  private:
   /// Where it fits, the bin that has the least load with it; else the shard with fewest elements.
-  std::size_t least_loaded(const Atom& atom) const {
+  std::size_t least_loaded(const Item& item) const {
     std::size_t best = none;
     std::size_t emptiest = 0;
     double best_load = 0;
     for (std::size_t bin = 0; bin < content_.size(); ++bin) {
-      const double load = (bins_.load[bin] + atom.load) / bins_.ranks[bin];
-      if (fits(bin, atom.elements) && (best == none || load < best_load)) {
+      const double load = (bins_.load[bin] + item.load) / bins_.ranks[bin];
+      if (fits(bin, item.elements) && (best == none || load < best_load)) {
         best = bin;
         best_load = load;
       }
@@ -113,9 +113,9 @@ class Packer {
   }
 
   void consider(Exchange exchange, std::size_t most, Exchange& best) const {
-    const Atom nothing;
-    const Atom& out = atoms_[exchange.out];
-    const Atom& in = exchange.in == none ? nothing : atoms_[exchange.in];
+    const Item nothing;
+    const Item& out = items_[exchange.out];
+    const Item& in = exchange.in == none ? nothing : items_[exchange.in];
     const double moved = out.load - in.load;
     if (moved <= 0) return;
     exchange.load = std::max((bins_.load[most] - moved) / bins_.ranks[most],
@@ -132,18 +132,18 @@ class Packer {
     return more_elements <= 0 || fits(bin, more_elements);
   }
 
-  /// Divides the atoms of the most loaded bin and another one anew, if that relieves it.
+  /// Divides the items of the most loaded bin and another one anew, if that lowers its load.
   bool divide_with_another(std::size_t most) {
     for (std::size_t bin = 0; bin < content_.size(); ++bin) {
       if (bin == most) continue;
       auto both = content_[most];
       both.insert(both.end(), content_[bin].begin(), content_[bin].end());
-      std::vector<Atom> atoms;
-      for (const auto atom : both) atoms.push_back(atoms_[atom]);
+      std::vector<Item> items;
+      for (const auto item : both) items.push_back(items_[item]);
       const double load = bins_.load_per_rank(most);
-      const auto in_most = divide_anew(atoms, pair_of(most, bin), load);
+      const auto in_most = divide_anew(items, pair_of(most, bin), load);
       if (!in_most) continue;
-      for (const auto atom : both) take(atom);
+      for (const auto item : both) take(item);
       for (std::size_t at = 0; at < both.size(); ++at) put(both[at], (*in_most)[at] ? most : bin);
       return true;
     }
@@ -160,30 +160,30 @@ class Packer {
       pair.ranks[side] = bins_.ranks[bin];
       pair.elements[side] = same_shard ? 0 : bins_.elements[bins_.shard_of(bin)];
       pair.most_elements[side] = same_shard ? INT64_MAX : bins_.most_elements[bins_.shard_of(bin)];
-      for (const auto atom : content_[bin]) {
-        pair.load[side] -= atoms_[atom].load;
-        if (!same_shard) pair.elements[side] -= atoms_[atom].elements;
+      for (const auto item : content_[bin]) {
+        pair.load[side] -= items_[item].load;
+        if (!same_shard) pair.elements[side] -= items_[item].elements;
       }
     }
     return pair;
   }
 
-  void put(std::size_t atom, std::size_t bin) {
-    bin_of_[atom] = bin;
-    content_[bin].push_back(atom);
-    bins_.load[bin] += atoms_[atom].load;
-    bins_.elements[bins_.shard_of(bin)] += atoms_[atom].elements;
+  void put(std::size_t item, std::size_t bin) {
+    bin_of_[item] = bin;
+    content_[bin].push_back(item);
+    bins_.load[bin] += items_[item].load;
+    bins_.elements[bins_.shard_of(bin)] += items_[item].elements;
   }
 
-  void take(std::size_t atom) {
-    const auto bin = bin_of_[atom];
+  void take(std::size_t item) {
+    const auto bin = bin_of_[item];
     auto& content = content_[bin];
-    content.erase(std::find(content.begin(), content.end(), atom));
-    bins_.load[bin] -= atoms_[atom].load;
-    bins_.elements[bins_.shard_of(bin)] -= atoms_[atom].elements;
+    content.erase(std::find(content.begin(), content.end(), item));
+    bins_.load[bin] -= items_[item].load;
+    bins_.elements[bins_.shard_of(bin)] -= items_[item].elements;
   }
 
-  std::span<const Atom> atoms_;
+  std::span<const Item> items_;
   Bins& bins_;
   std::vector<std::size_t> bin_of_;
   std::vector<std::vector<std::size_t>> content_;
@@ -191,15 +191,15 @@ class Packer {
 
 }  // namespace
 
-std::vector<std::size_t> pack(std::span<const Atom> atoms, Bins& bins) {
+std::vector<std::size_t> pack(std::span<const Item> items, Bins& bins) {
   TRIREME_EXPECT(!bins.load.empty() && bins.ranks.size() == bins.load.size() &&
                      bins.elements.size() * static_cast<std::size_t>(bins.bins_per_shard) ==
                          bins.load.size() &&
                      bins.most_elements.size() == bins.elements.size(),
                  "as many ranks as bins, and shards of bins_per_shard bins");
-  Packer packer(atoms, bins);
+  Packer packer(items, bins);
   packer.place_longest_first();
-  packer.relieve();
+  packer.improve();
   return std::move(packer).bin_of();
 }
 

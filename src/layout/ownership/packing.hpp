@@ -9,12 +9,12 @@
 namespace trireme::layout {
 
 /// Indivisible work and the memory that goes with it.
-struct Atom {
+struct Item {
   double load = 0;
   std::int64_t elements = 0;
 };
 
-/// What takes atoms: ranks, or groups of ranks.
+/// What takes items: ranks, or groups of ranks.
 struct Bins {
   /// So far.
   std::vector<double> load;
@@ -33,8 +33,9 @@ struct Bins {
   double load_per_rank(std::size_t bin) const { return load[bin] / ranks[bin]; }
 };
 
-/// Index of the bin of each atom: longest processing time first (Graham 1969), then moves and
-/// exchanges that relieve the most loaded bin as long as there are any. Adds to loads and elements.
-std::vector<std::size_t> pack(std::span<const Atom> atoms, Bins& bins);
+/// Index of the bin of each item: longest processing time first (Graham 1969), then moves,
+/// exchanges and new divisions of two bins as long as they lower the largest load. Adds to loads
+/// and elements.
+std::vector<std::size_t> pack(std::span<const Item> items, Bins& bins);
 
 }  // namespace trireme::layout

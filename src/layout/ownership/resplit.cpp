@@ -8,22 +8,22 @@ namespace {
 
 constexpr std::size_t most_divisions = 4096;
 
-/// Atoms that are alike.
+/// Items that are alike.
 struct Kind {
-  Atom atom;
+  Item item;
   std::vector<std::size_t> members;
 };
 
-std::vector<Kind> kinds_of(std::span<const Atom> atoms) {
+std::vector<Kind> kinds_of(std::span<const Item> items) {
   std::vector<Kind> kinds;
-  for (std::size_t at = 0; at < atoms.size(); ++at) {
+  for (std::size_t at = 0; at < items.size(); ++at) {
     const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
-      return kind.atom.load == atoms[at].load && kind.atom.elements == atoms[at].elements;
+      return kind.item.load == items[at].load && kind.item.elements == items[at].elements;
     });
     if (same != kinds.end()) {
       same->members.push_back(at);
     } else {
-      kinds.push_back({atoms[at], {at}});
+      kinds.push_back({items[at], {at}});
     }
   }
   return kinds;
@@ -36,8 +36,8 @@ class Divisions {
       : kinds_(kinds), pair_(pair), best_load_(load), counts_(kinds.size(), 0) {
     for (const auto& kind : kinds) {
       const auto count = static_cast<std::int64_t>(kind.members.size());
-      all_.load += kind.atom.load * static_cast<double>(count);
-      all_.elements += kind.atom.elements * count;
+      all_.load += kind.item.load * static_cast<double>(count);
+      all_.elements += kind.item.elements * count;
     }
   }
 
@@ -47,22 +47,22 @@ class Divisions {
   }
 
  private:
-  void visit(std::size_t kind, Atom first) {
+  void visit(std::size_t kind, Item first) {
     if (kind == kinds_.size()) {
       consider(first);
       return;
     }
     for (counts_[kind] = 0; counts_[kind] <= kinds_[kind].members.size(); ++counts_[kind]) {
       const auto count = static_cast<std::int64_t>(counts_[kind]);
-      const auto& atom = kinds_[kind].atom;
-      visit(kind + 1, {first.load + atom.load * static_cast<double>(count),
-                       first.elements + atom.elements * count});
+      const auto& item = kinds_[kind].item;
+      visit(kind + 1, {first.load + item.load * static_cast<double>(count),
+                       first.elements + item.elements * count});
     }
   }
 
-  void consider(const Atom& first) {
+  void consider(const Item& first) {
     const auto& [load, ranks, elements, most_elements] = pair_;
-    const Atom second{all_.load - first.load, all_.elements - first.elements};
+    const Item second{all_.load - first.load, all_.elements - first.elements};
     const double larger =
         std::max((load[0] + first.load) / ranks[0], (load[1] + second.load) / ranks[1]);
     if (larger >= best_load_ * (1 - 1e-9)) return;
@@ -74,7 +74,7 @@ class Divisions {
 
   const std::vector<Kind>& kinds_;
   const Pair& pair_;
-  Atom all_;
+  Item all_;
   double best_load_;
   std::vector<std::size_t> counts_;
   std::optional<std::vector<std::size_t>> best_;
@@ -82,9 +82,9 @@ class Divisions {
 
 }  // namespace
 
-std::optional<std::vector<bool>> divide_anew(std::span<const Atom> atoms, const Pair& pair,
+std::optional<std::vector<bool>> divide_anew(std::span<const Item> items, const Pair& pair,
                                              double load) {
-  const auto kinds = kinds_of(atoms);
+  const auto kinds = kinds_of(items);
   std::size_t divisions = 1;
   for (const auto& kind : kinds) {
     divisions *= kind.members.size() + 1;
@@ -92,7 +92,7 @@ std::optional<std::vector<bool>> divide_anew(std::span<const Atom> atoms, const 
   }
   const auto counts = Divisions(kinds, pair, load).best();
   if (!counts) return std::nullopt;
-  std::vector<bool> in_first(atoms.size(), false);
+  std::vector<bool> in_first(items.size(), false);
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
     for (std::size_t member = 0; member < (*counts)[kind]; ++member) {
       in_first[kinds[kind].members[member]] = true;

@@ -74,15 +74,15 @@ class GroupDivider {
   }
 
   Division own_whole() const {
-    Division division = with_atoms(0);
+    Division division = with_items(0);
     measure(division);
     return division;
   }
 
   /// The first `shared` matrices shared, the others whole; none if columns find no room.
   std::optional<Division> divide(std::size_t shared) const {
-    Division division = with_atoms(shared);
-    if (!pour_columns(shared, division)) return std::nullopt;
+    Division division = with_items(shared);
+    if (!divide_columns(shared, division)) return std::nullopt;
     measure(division);
     return division;
   }
@@ -94,16 +94,16 @@ class GroupDivider {
   }
 
   /// Places whole matrices, and the [n, n] work of shared ones.
-  Division with_atoms(std::size_t shared) const {
+  Division with_items(std::size_t shared) const {
     Division division;
     division.group = group_;
-    std::vector<Atom> atoms;
+    std::vector<Item> items;
     for (std::size_t at = 0; at < matrices_.size(); ++at) {
       const auto& tensor = tensors_[matrices_[at]];
       if (at >= shared) {
-        atoms.push_back({tensor.flops, aligned(tensor.held_elements, options_.alignment)});
+        items.push_back({tensor.flops, aligned(tensor.held_elements, options_.alignment)});
       } else {
-        for (const double flops : tensor.split.square) atoms.push_back({flops, 0});
+        for (const double flops : tensor.split.square) items.push_back({flops, 0});
       }
     }
     auto& group = division.group;
@@ -112,14 +112,14 @@ class GroupDivider {
               .bins_per_shard = 1,
               .elements = group.elements,
               .most_elements = std::vector<std::int64_t>(group.load.size(), group.most_elements)};
-    const auto bin_of = pack(atoms, bins);
+    const auto bin_of = pack(items, bins);
     group.load = std::move(bins.load);
     group.elements = std::move(bins.elements);
-    std::size_t atom = 0;
+    std::size_t item = 0;
     for (std::size_t at = 0; at < matrices_.size(); ++at) {
       const auto& tensor = tensors_[matrices_[at]];
       MatrixOwner owner{.tensor = matrices_[at], .ranges = {}, .square_ranks = {}};
-      const auto next_rank = [&] { return group.first_rank + static_cast<int>(bin_of[atom++]); };
+      const auto next_rank = [&] { return group.first_rank + static_cast<int>(bin_of[item++]); };
       if (at >= shared) {
         owner.ranges.push_back({next_rank(), 0, tensor.shape.longer()});
       } else {
@@ -132,21 +132,21 @@ class GroupDivider {
     return division;
   }
 
-  bool pour_columns(std::size_t shared, Division& division) const {
-    ColumnPouring pouring(division.group, options_);
+  bool divide_columns(std::size_t shared, Division& division) const {
+    ColumnDivision columns(division.group, options_);
     for (std::size_t at = 0; at < shared; ++at) {
       const auto& tensor = tensors_[matrices_[at]];
-      pouring.add({.columns = tensor.shape.longer(),
+      columns.add({.columns = tensor.shape.longer(),
                    .flops = tensor.split.of_column(),
                    .elements = tensor.shape.shorter()});
     }
-    auto poured = pouring.lowest();
-    if (!poured) return false;
+    auto divided = columns.lowest();
+    if (!divided) return false;
     for (std::size_t at = 0; at < shared; ++at) {
-      division.owners[at].ranges = std::move(poured->ranges[at]);
+      division.owners[at].ranges = std::move(divided->ranges[at]);
     }
-    division.group.load = std::move(poured->load);
-    division.group.elements = std::move(poured->elements);
+    division.group.load = std::move(divided->load);
+    division.group.elements = std::move(divided->elements);
     return true;
   }
 
