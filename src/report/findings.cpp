@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 namespace trireme::report {
 namespace {
@@ -39,13 +38,14 @@ constexpr std::int64_t few_repeated = 10;
 constexpr double slower = 0.80;
 constexpr double uneven = 3.0;
 constexpr std::size_t least_steps = 100;
+constexpr std::size_t least_timed_steps = 20;
 
 /// What the rules look at.
 struct Facts {
   const RunView& run;
   Figures figures;
   PartTimes times = {};
-  double step_ms = 0;  ///< of all parts
+  double step_ms = 0;  ///< of all parts; 0 if the steps are too few to tell
 
   double share(Part part) const { return step_ms > 0 ? of(times, part) / step_ms : 0; }
   /// "31 % of a step (12.3 of 40.1 ms)".
@@ -74,22 +74,6 @@ Verdict tensor(const Facts& facts) {
       facts.share_text(Part::tensor), facts.run.value("parallel.tensor"));
 }
 
-/// [stage]: share of the steady steps' time that it waits for others.
-std::vector<double> stage_waits(const telemetry::RunRecord& record) {
-  std::vector<double> waits;
-  double step_ms = 0;
-  for (const auto index : steady_indices(record)) {
-    const auto& step = record.steps[index];
-    if (step.stage_bubble_ms.size() < 2 || !std::isfinite(step.step_ms)) continue;
-    waits.resize(step.stage_bubble_ms.size(), 0.0);
-    std::transform(waits.begin(), waits.end(), step.stage_bubble_ms.begin(), waits.begin(),
-                   std::plus<>());
-    step_ms += step.step_ms;
-  }
-  for (auto& wait : waits) wait /= std::max(step_ms, 1e-9);
-  return waits;
-}
-
 /// Share of a stage's work that is one of its layers; 0 if the configuration does not tell.
 double layer_share(const RunView& run) {
   const auto layers = static_cast<double>(run.number("model.num_hidden_layers", 0));
@@ -98,7 +82,7 @@ double layer_share(const RunView& run) {
 
 Verdict stages(const Facts& facts) {
   const auto waits = stage_waits(facts.run.record);
-  if (waits.empty()) return {};
+  if (waits.empty() || facts.step_ms == 0) return {};
   const auto [least, most] = std::minmax_element(waits.begin(), waits.end());
   // A layer that is larger than the difference would only turn it round.
   if (*most - *least < std::max(stage_difference, layer_share(facts.run))) return {};
@@ -162,7 +146,8 @@ Verdict micro_batches(const Facts& facts) {
   const auto tokens =
       facts.run.number("train.micro_batch", 0) * facts.run.number("train.sequence_length", 0);
   const auto count = micro_batches_of(facts.run);
-  const bool small = tokens > 0 && tokens < small_micro_batch && count >= many_micro_batches;
+  const bool small =
+      facts.step_ms > 0 && tokens > 0 && tokens < small_micro_batch && count >= many_micro_batches;
   if (!small || !(facts.figures.mfu < low_mfu)) return {};
   return format(
       "a micro-batch has only {} tokens, {} of them make a step, and MFU is {:.0f} %: a larger "
@@ -293,8 +278,11 @@ std::vector<std::string> rule_names() {
 }
 
 std::vector<Finding> findings_of(const RunView& run) {
-  Facts facts{run, figures_of(run), mean_part_times(run.record), 0};
-  facts.step_ms = sum_of(facts.times);
+  Facts facts{run, figures_of(run)};
+  if (steady_indices(run.record).size() >= least_timed_steps) {
+    facts.times = mean_part_times(run.record);
+    facts.step_ms = sum_of(facts.times);
+  }
   std::vector<Finding> findings;
   for (const auto& rule : rules) {
     if (auto text = rule.judge(facts)) findings.push_back({rule.name, std::move(*text)});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -59,6 +60,21 @@ std::vector<PartTimes> part_times(const telemetry::RunRecord& record) {
     all.push_back(times);
   }
   return all;
+}
+
+std::vector<double> stage_waits(const telemetry::RunRecord& record) {
+  std::vector<double> waits;
+  double step_ms = 0;
+  for (const auto index : steady_indices(record)) {
+    const auto& step = record.steps[index];
+    if (step.stage_bubble_ms.size() < 2 || !std::isfinite(step.step_ms)) continue;
+    waits.resize(step.stage_bubble_ms.size(), 0.0);
+    std::transform(waits.begin(), waits.end(), step.stage_bubble_ms.begin(), waits.begin(),
+                   std::plus<>());
+    step_ms += step.step_ms;
+  }
+  for (auto& wait : waits) wait /= std::max(step_ms, 1e-9);
+  return waits;
 }
 
 PartTimes mean_part_times(const telemetry::RunRecord& record) {

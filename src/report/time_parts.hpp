@@ -32,6 +32,10 @@ double sum_of(const PartTimes& times);
 /// step's time.
 std::vector<PartTimes> part_times(const telemetry::RunRecord& record);
 
+/// [stage]: share of the steady steps' time that it waits for others; empty where it is not
+/// recorded.
+std::vector<double> stage_waits(const telemetry::RunRecord& record);
+
 /// Mean over the steady steps: of the sixth step of each start and later ones.
 PartTimes mean_part_times(const telemetry::RunRecord& record);
 

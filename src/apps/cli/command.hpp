@@ -29,8 +29,9 @@ using Action = std::function<base::ExitCode(Context&)>;
 
 /// Command of the tree. Help, man page, completion and suggestions are all made from it.
 ///
-/// To add a command: write src/apps/<name>.cpp with a function `Command <name>_command()`, declare
-/// it in commands.hpp, list it in commands.cpp, and name the file in src/apps/CMakeLists.txt.
+/// To add a command: write src/apps/commands/<name>.cpp (src/apps/runs: those that read run
+/// directories) with a function `Command <name>_command()`, declare it in commands.hpp, list it in
+/// commands.cpp, and name the file in src/apps/CMakeLists.txt.
 struct Command {
   std::string name;
   /// Summary in lists of commands: one line, without a full stop.

@@ -10,7 +10,7 @@
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
 #include "apps/local_ranks.hpp"
-#include "apps/run_report.hpp"
+#include "apps/runs/run_report.hpp"
 #include "apps/session_options.hpp"
 #include "apps/version.hpp"
 

@@ -203,7 +203,7 @@ Html parts_figure(const DrawnRun& run, std::size_t index) {
   }
   auto sorted = sums;
   std::sort(sorted.begin(), sorted.end());
-  if (sorted.empty() || sorted.back() <= 0) return {};
+  if (sorted.size() < 2 || sorted.back() <= 0) return {};
   const auto away = static_cast<std::size_t>(2 * far_share * static_cast<double>(sorted.size()));
   const double high = 1.05 * sorted[sorted.size() - 1 - away];
   const auto frame = frame_over({&run.parts_at.step}, 0, high);

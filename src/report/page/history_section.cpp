@@ -22,6 +22,10 @@ std::string member_text(const base::Json& line, const char* name) {
 /// What an event says beyond its name; empty for those that other sections show.
 std::string details_of(const EventLine& event) {
   if (event.name == "start") return base::format("begins with step {}", event.step);
+  if (event.name == "peak") {
+    return base::format("MFU divides by {} FLOP/s from here on",
+                        member_text(event.line, "peak_flops"));
+  }
   if (event.name == "not saved") return member_text(event.line, "why");
   if (event.name == "went back") {
     return base::format("to step {}: {}", member_text(event.line, "to"),

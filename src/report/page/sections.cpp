@@ -94,6 +94,9 @@ Html legend_of(std::span<const DrawnRun> runs) {
 }  // namespace
 
 Html curves_section(std::span<const DrawnRun> runs) {
+  // A single step is a point at the edge: its numbers stand in the overview.
+  const auto has_line = [](const DrawnRun& run) { return run.at.step.size() > 1; };
+  if (std::none_of(runs.begin(), runs.end(), has_line)) return {};
   Html figures;
   for (const auto& curve : all_curves()) figures += curve_figure(curve, runs);
   if (figures.empty()) return {};

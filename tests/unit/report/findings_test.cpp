@@ -98,6 +98,17 @@ TEST_CASE("a run without steps, and one of an older version, have no finding") {
   CHECK(report::findings_of(runs.view("a")).empty());
 }
 
+TEST_CASE("of a few steps nothing is said of time") {
+  Made made;
+  made.exposed = 31;
+  made.data = 31;
+  made.stage_bubbles = {30, 8};
+  made.steps = 24;
+  CHECK(is_silent(made));
+  made.steps = 25;
+  CHECK(report::findings_of(view_of(made)).size() == 3);
+}
+
 TEST_CASE("exposed reductions are found from their share of a step on") {
   Made made;
   made.exposed = 14.9;

@@ -197,6 +197,14 @@ TEST_CASE("a page tells memory, layout, history, configuration and versions") {
   CHECK(holds(between(page, "id=\"versions\"", "</section>"), "built_with.MPI</th><td>3.1</td>"));
 }
 
+TEST_CASE("a run of a single step has no pictures of it") {
+  const tests::HandMadeRuns runs;
+  train(runs, "a", 1);
+  CHECK_FALSE(holds(page_of(runs, {"a"}), "<figure"));
+  train(runs, "b", 2);
+  CHECK(holds(page_of(runs, {"a", "b"}), "data-parts=\"1\""));
+}
+
 TEST_CASE("a run that has done nothing yet has a page, too") {
   const tests::HandMadeRuns runs;
   runs.configure("a", "[train]\nsteps = 5\n");

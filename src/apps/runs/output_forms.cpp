@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/cli/output_forms.hpp"
+#include "apps/runs/output_forms.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include "trireme/report/comparison.hpp"
 
 #include "apps/cli/commands.hpp"
-#include "apps/cli/output_forms.hpp"
+#include "apps/runs/output_forms.hpp"
 
 #include <memory>
 

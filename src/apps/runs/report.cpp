@@ -4,7 +4,7 @@
 #include "trireme/base/log.hpp"
 
 #include "apps/cli/commands.hpp"
-#include "apps/run_report.hpp"
+#include "apps/runs/run_report.hpp"
 
 #include <memory>
 

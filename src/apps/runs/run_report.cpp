@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/run_report.hpp"
+#include "apps/runs/run_report.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
@@ -7,7 +7,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/report/page.hpp"
 
-#include "apps/cli/output_forms.hpp"
+#include "apps/runs/output_forms.hpp"
 #include "apps/version.hpp"
 
 namespace trireme::apps {

@@ -5,7 +5,7 @@
 #include "trireme/report/listing.hpp"
 
 #include "apps/cli/commands.hpp"
-#include "apps/cli/output_forms.hpp"
+#include "apps/runs/output_forms.hpp"
 
 #include <memory>
 
