@@ -13,6 +13,7 @@
 #include "state.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace trireme::engine {
 
@@ -186,9 +187,11 @@ std::optional<double> Engine::Parts::take_tensor_seconds() const {
   return tensor_watch ? std::optional(tensor_watch->take()) : std::nullopt;
 }
 
-void Engine::Parts::sum_over_replica(std::span<double> values) const {
-  ordered_sum(*groups.data, values);
-  ordered_sum(*groups.pipeline, values);
+double Engine::Parts::whole_loss_sum(double local) const {
+  double sum = local;
+  ordered_sum(*groups.data, {&sum, 1});
+  ordered_sum(*groups.pipeline, {&sum, 1});
+  return sum;
 }
 
 void Engine::Parts::gather_parameters() const {
@@ -255,14 +258,15 @@ ScheduleOutcome Engine::run_schedule() {
   // Order: collectives of a group end in the order of their start. Otherwise the sum of losses
   // would wait for gradients, and that time would be attributed to no phase.
   reduction.wait_on_stream();
+  std::array sums{parts.pipeline().loss_sum(), outcome.bubble_seconds};
+  ordered_sum(*parts.groups.data, sums);
   // The loss, and behind it the bubble of each stage.
-  std::vector<double> sums(1 + static_cast<std::size_t>(parts.schedule.stages), 0.0);
-  sums[0] = parts.pipeline().loss_sum();
-  sums[1 + static_cast<std::size_t>(parts.my_stage())] =
-      outcome.bubble_seconds / parts.groups.data->size();
-  parts.sum_over_replica(sums);
-  outcome.loss = sums[0] / tokens;
-  outcome.stage_bubble_seconds.assign(sums.begin() + 1, sums.end());
+  std::vector<double> all(1 + static_cast<std::size_t>(parts.schedule.stages), 0.0);
+  all[0] = sums[0];
+  all[1 + static_cast<std::size_t>(parts.my_stage())] = sums[1] / parts.groups.data->size();
+  ordered_sum(*parts.groups.pipeline, all);
+  outcome.loss = all[0] / tokens;
+  outcome.stage_bubble_seconds.assign(all.begin() + 1, all.end());
   return outcome;
 }
 
@@ -290,8 +294,7 @@ EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   parts.batches.upload();
   parts.renew_weight_copies();
   parts.pipeline().run_forward_only(parts.actions(), seen);
-  double loss_sum = parts.pipeline().loss_sum();
-  parts.sum_over_replica({&loss_sum, 1});
+  const auto loss_sum = parts.whole_loss_sum(parts.pipeline().loss_sum());
   // Discarded: the time of an evaluation is not a training step's.
   static_cast<void>(parts.pipeline().take_waited_seconds());
   static_cast<void>(parts.take_tensor_seconds());

@@ -13,7 +13,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 namespace trireme::engine {
@@ -64,8 +63,7 @@ struct Engine::Parts {
   void renew_weight_copies() const;
   /// Time since the last call; nothing where it is not measured.
   std::optional<double> take_tensor_seconds() const;
-  /// Sums over data-parallel ranks, then over stages; the same bits on every rank.
-  void sum_over_replica(std::span<double> values) const;
+  double whole_loss_sum(double local) const;
   void gather_parameters() const;
 };
 
