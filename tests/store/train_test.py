@@ -110,6 +110,9 @@ def check_owners(check, place):
     said = place.train("second", 2, code=USAGE, **settings("a"))
     check("has the checkpoints of another run" in said and str(place.folder / "run") in said, said)
     check(said.count("another run") == 1, f"said once: {said}")
+    said = place.train("misspelt", 2, code=USAGE,
+                       **settings("a", checkpoint__directory="S3://steps/a"))
+    check("which is no URL that is known here" in said, said)
     said = place.train("run", 2, code=USAGE, **settings("elsewhere"))
     check("but this run's checkpoints are in 's3://steps/a'" in said, said)
 

@@ -11,6 +11,9 @@
 
 #include "checkpoint/objects/objects.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 namespace trireme::checkpoint {
 namespace {
 
@@ -25,6 +28,14 @@ fs::path location_file(const fs::path& run) {
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
+}
+
+/// "gs://...", "S3:/...": letters and digits before the first ":/".
+bool looks_like_url(std::string_view text) {
+  const auto scheme = text.substr(0, text.find(":/"));
+  return scheme.size() > 1 && scheme.size() < text.size() &&
+         std::all_of(scheme.begin(), scheme.end(),
+                     [](unsigned char letter) { return std::isalnum(letter) != 0; });
 }
 
 std::string text_of(const fs::path& path) {
@@ -80,6 +91,15 @@ fs::path checkpoints_of_run(const fs::path& run) {
 }
 
 fs::path choose_checkpoints(const fs::path& run, const std::string& directory) {
+  if (!store::is_url(directory) && looks_like_url(directory)) {
+    throw base::Error(
+        base::ExitCode::usage,
+        base::format(
+            "checkpoint.directory is '{}', which is no URL that is known here (it would be a "
+            "folder of that odd name); write s3://BUCKET/NAME or webhdfs://HOST:PORT/PATH, "
+            "or ./{} if you mean that folder",
+            base::printable(directory), base::printable(directory)));
+  }
   const auto before = checkpoints_of_run(run);
   auto chosen = run / "checkpoints";
   if (store::is_url(directory)) {

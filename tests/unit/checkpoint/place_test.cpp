@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/checkpoint/place.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+#include "trireme/checkpoint/folders.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme;
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path make_run(const fs::path& path) {
+  fs::create_directories(path);
+  return path;
+}
+std::string refusal(const fs::path& run, const std::string& directory) {
+  try {
+    checkpoint::choose_checkpoints(run, directory);
+  } catch (const base::Error& refused) {
+    CHECK(refused.code() == base::ExitCode::usage);
+    return refused.what();
+  }
+  FAIL("it was not refused");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a run keeps its checkpoints in itself, or where it has noted") {
+  const tests::TemporaryFolder folder;
+  const auto run = make_run(folder.path() / "run");
+  CHECK(checkpoint::choose_checkpoints(run, "") == run / "checkpoints");
+  CHECK(checkpoint::checkpoints_of_run(run) == run / "checkpoints");
+  CHECK(fs::is_empty(run));
+
+  const auto elsewhere = folder.path() / "some" / "where";
+  CHECK(checkpoint::choose_checkpoints(run, elsewhere.string() + "/") == elsewhere);
+  CHECK(checkpoint::checkpoints_of_run(run) == elsewhere);
+  CHECK(checkpoint::find_checkpoints(run) == elsewhere);
+  CHECK(checkpoint::run_of_checkpoints(elsewhere) == run);
+  CHECK(checkpoint::choose_checkpoints(run, elsewhere.string()) == elsewhere);
+  // Nothing is there yet: it may choose again.
+  CHECK(checkpoint::choose_checkpoints(run, "") == run / "checkpoints");
+  CHECK(checkpoint::checkpoints_of_run(run) == run / "checkpoints");
+}
+
+TEST_CASE("checkpoints of another run, and a move away from one's own, are refused") {
+  const tests::TemporaryFolder folder;
+  const auto first = make_run(folder.path() / "first");
+  const auto second = make_run(folder.path() / "second");
+  const auto shared = folder.path() / "shared";
+  checkpoint::choose_checkpoints(first, shared.string());
+  CHECK_THAT(refusal(second, shared.string()),
+             Catch::Contains("has the checkpoints of another run, '" + first.string() + "'"));
+  fs::create_directories(shared / "step-000000001");
+  CHECK_THAT(refusal(first, ""), Catch::Contains("this run's checkpoints are in '" +
+                                                 shared.string() + "' (it would begin anew)"));
+  CHECK(checkpoint::checkpoints_of_run(first) == shared);
+  // A folder made anew under the same name is another run.
+  fs::remove_all(first);
+  make_run(first);
+  CHECK_THAT(refusal(first, shared.string()), Catch::Contains("another run"));
+  CHECK(checkpoint::run_id(first) != checkpoint::run_id(second));
+  CHECK(checkpoint::run_id(first) == checkpoint::run_id(first));
+}
+
+TEST_CASE("what looks like a URL and is none is no folder") {
+  const tests::TemporaryFolder folder;
+  const auto run = make_run(folder.path() / "run");
+  for (const char* directory : {"gs://bucket/name", "S3://bucket/name", "s3:/bucket"}) {
+    CHECK_THAT(refusal(run, directory), Catch::Contains("which is no URL that is known here"));
+  }
+  CHECK(fs::is_empty(run));
+}
