@@ -66,6 +66,8 @@ class S3Upload : public Upload {
     id_ = document_of(response.text).child("InitiateMultipartUploadResult").child_value("UploadId");
     if (id_.empty()) store_.refuse("begin to write", name_, response);
   }
+  S3Upload(const S3Upload&) = delete;
+  S3Upload& operator=(const S3Upload&) = delete;
   ~S3Upload() override {
     if (finished_) return;
     try {

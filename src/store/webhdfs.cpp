@@ -49,6 +49,8 @@ class WebHdfsUpload : public Upload {
       : store_(store), name_(name), temporary_(temporary_name(name)) {
     store_.demand({"PUT", "CREATE", temporary_, {{"overwrite", "true"}}, true}, "begin to write");
   }
+  WebHdfsUpload(const WebHdfsUpload&) = delete;
+  WebHdfsUpload& operator=(const WebHdfsUpload&) = delete;
   ~WebHdfsUpload() override {
     if (finished_) return;
     try {
