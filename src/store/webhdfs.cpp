@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <utility>
 
 // Operations as in hadoop.apache.org/docs/stable/hadoop-project-dist/hadoop-hdfs/WebHDFS.html.
@@ -119,8 +120,13 @@ HttpResponse WebHdfsStore::perform_once(const Call& call) {
   for (const auto& [name, value] : query) url += base::format("&{}={}", name, url_encoded(value));
   auto response = client_.perform({call.method, url, {}});
   if (!call.moves_data || response.status != 307) return response;
+  const auto location = response.header("location");
+  // The token is in the location, and is no secret without TLS.
+  if (!location.starts_with(scheme_)) {
+    return {0, {}, "the answer leads away from " + scheme_, true};
+  }
   return client_.perform({call.method,
-                          response.header("location"),
+                          location,
                           {"Content-Type: application/octet-stream"},
                           call.body,
                           call.destination});
@@ -248,14 +254,16 @@ std::unique_ptr<Upload> WebHdfsStore::upload(std::string_view name) {
 }
 
 void WebHdfsStore::remove(const std::vector<std::string>& names) {
+  std::set<std::string> folders;
   for (const auto& name : names) {
     const auto answer = perform({"DELETE", "DELETE", name});
     if (!answer.response.ok() && answer.response.status != 404) refuse("remove", name, answer);
-    // A folder goes with its last file, as prefixes of objects do; one that is not empty stays.
-    const auto folder = name.substr(0, std::min(name.rfind('/'), name.size()));
-    if (folder.find('/') != std::string::npos) {
-      static_cast<void>(perform({"DELETE", "DELETE", folder, {{"recursive", "false"}}}));
-    }
+    folders.insert(name.substr(0, std::min(name.rfind('/'), name.size())));
+  }
+  // A folder goes with its last file, as prefixes of objects do; one that is not empty stays.
+  for (const auto& folder : folders) {
+    if (folder.find('/') == std::string::npos) continue;
+    static_cast<void>(perform({"DELETE", "DELETE", folder, {{"recursive", "false"}}}));
   }
 }
 

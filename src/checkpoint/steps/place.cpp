@@ -38,6 +38,11 @@ bool looks_like_url(std::string_view text) {
                      [](unsigned char letter) { return std::isalnum(letter) != 0; });
 }
 
+/// A URL as it is.
+fs::path normal(const fs::path& path) {
+  return store::is_url(path) ? path : fs::absolute(path).lexically_normal();
+}
+
 std::string text_of(const fs::path& path) {
   return base::value_or_throw(
       base::read_text_file(path, base::ExitCode::checkpoint, max_text_bytes));
@@ -60,7 +65,7 @@ std::string claimed_run(const std::string& text) {
 void claim(const fs::path& directory, const fs::path& run) {
   const auto path = claim_file(directory);
   const auto id = run_id(run);
-  const auto mine = base::format("{}\n{}\n", id, fs::absolute(run).lexically_normal().string());
+  const auto mine = base::format("{}\n{}\n", id, normal(run).string());
   std::string found;
   if (store::is_url(directory)) {
     if (objects::create(path, mine)) return;
@@ -105,22 +110,26 @@ fs::path choose_checkpoints(const fs::path& run, const std::string& directory) {
   if (store::is_url(directory)) {
     chosen = directory;
   } else if (!directory.empty()) {
-    chosen = fs::absolute(directory).lexically_normal();
+    chosen = normal(directory);
   }
   if (!chosen.has_filename()) chosen = chosen.parent_path();
-  if (chosen != before) {
-    if (!list(before).empty()) {
-      throw base::Error(
-          base::ExitCode::usage,
-          base::format(
-              "checkpoint.directory is '{}', but this run's checkpoints are in '{}' (it "
-              "would begin anew); set checkpoint.directory = {}, or start another run with "
-              "checkpoint.load = {}",
-              directory, before.string(), before.string(), before.string()));
-    }
+  if (normal(chosen) != normal(before) && !list(before).empty()) {
+    throw base::Error(
+        base::ExitCode::usage,
+        base::format("checkpoint.directory is '{}', but this run's checkpoints are in '{}' (it "
+                     "would begin anew); set checkpoint.directory = {}, or start another run with "
+                     "checkpoint.load = {}",
+                     directory, before.string(), before.string(), before.string()));
+  }
+  // A directory that is another run's is not noted.
+  if (!directory.empty()) claim(chosen, run);
+  if (normal(chosen) == normal(run / "checkpoints")) {
+    // Without a note the run may be moved with its steps.
+    std::error_code ignored;
+    fs::remove(location_file(run), ignored);
+  } else if (normal(chosen) != normal(before)) {
     base::write_file_durably(location_file(run), chosen.native() + "\n");
   }
-  if (!directory.empty()) claim(chosen, run);
   return chosen;
 }
 

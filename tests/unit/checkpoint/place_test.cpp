@@ -57,6 +57,9 @@ TEST_CASE("checkpoints of another run, and a move away from one's own, are refus
   checkpoint::choose_checkpoints(first, shared.string());
   CHECK_THAT(refusal(second, shared.string()),
              Catch::Contains("has the checkpoints of another run, '" + first.string() + "'"));
+  // What was refused leaves nothing behind.
+  CHECK(checkpoint::checkpoints_of_run(second) == second / "checkpoints");
+  CHECK(checkpoint::choose_checkpoints(second, "") == second / "checkpoints");
   fs::create_directories(shared / "step-000000001");
   CHECK_THAT(refusal(first, ""), Catch::Contains("this run's checkpoints are in '" +
                                                  shared.string() + "' (it would begin anew)"));
@@ -67,6 +70,16 @@ TEST_CASE("checkpoints of another run, and a move away from one's own, are refus
   CHECK_THAT(refusal(first, shared.string()), Catch::Contains("another run"));
   CHECK(checkpoint::run_id(first) != checkpoint::run_id(second));
   CHECK(checkpoint::run_id(first) == checkpoint::run_id(first));
+}
+
+TEST_CASE("the usual place is the usual place under each of its names") {
+  const tests::TemporaryFolder folder;
+  const auto run = make_run(folder.path() / "run");
+  fs::create_directories(run / "checkpoints" / "step-000000001");
+  const auto relative = fs::relative(run);
+  const auto named = (run / "." / "checkpoints" / "").string();
+  CHECK(checkpoint::choose_checkpoints(relative, named) == run / "checkpoints");
+  CHECK(checkpoint::choose_checkpoints(relative, "") == relative / "checkpoints");
 }
 
 TEST_CASE("what looks like a URL and is none is no folder") {
