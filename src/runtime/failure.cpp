@@ -17,6 +17,10 @@
 namespace trireme::runtime {
 namespace {
 
+std::string text_of(const base::Json& json) {
+  return json.dump(2, ' ', false, base::Json::error_handler_t::replace) + "\n";
+}
+
 base::Json to_json(const comm::RankFailure& failure, const std::string& log_file) {
   base::Json json;
   json["cause"] = failure.cause;
@@ -75,8 +79,13 @@ std::filesystem::path kept_room(const std::filesystem::path& run_directory) {
 bool is_hearsay(const std::filesystem::path& path, const comm::RankFailure& failure) {
   if (base::log::settings().identity.rank != failure.first.value()) return false;
   const auto written = base::read_json_file(path);
-  return written.ok() && written->value("first_failing_rank", -1) == failure.first.value() &&
-         written->value("cause", std::string{}) == failure.cause;
+  if (!written.ok() || written->value("first_failing_rank", -1) != failure.first.value()) {
+    return false;
+  }
+  // Bytes that are no UTF-8 were replaced in the file, and the notification may have been cut.
+  const auto own = base::Json::parse(text_of(failure.cause)).get<std::string>();
+  const auto cause = written->value("cause", std::string{});
+  return !cause.empty() && own.starts_with(cause);
 }
 
 /// Writes a complete file under a name of its own, then links it: link() refuses when another rank
@@ -116,9 +125,7 @@ void keep_room_for_failure(const std::filesystem::path& run_directory) {
 
 void write_failure(const comm::RankFailure& failure, const FailureReport& report) {
   const auto path = report.run_directory / "failure.json";
-  const auto text =
-      to_json(failure, report.log_file).dump(2, ' ', false, base::Json::error_handler_t::replace) +
-      "\n";
+  const auto text = text_of(to_json(failure, report.log_file));
   try {
     write_once(text, path, failure);
     return;

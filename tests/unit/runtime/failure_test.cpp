@@ -88,27 +88,41 @@ TEST_CASE("a cause that is no UTF-8 is written down all the same") {
   CHECK((*json)["cause"].get<std::string>().find("rank 2 cannot open '/data/b") == 0);
 }
 
-TEST_CASE("the rank that failed has the last word over those that heard of it") {
-  const tests::TemporaryFolder folder;
+namespace {
+
+/// exit_code of RUN/failure.json after `rank` has written `failure`.
+int written_by(int rank, const comm::RankFailure& failure, const std::filesystem::path& run) {
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): configure() changes the original.
   const auto before = base::log::settings();
   auto settings = before;
-  const auto write_as = [&](int rank, const comm::RankFailure& failure) {
-    settings.identity.rank = rank;
-    base::log::configure(settings);
-    runtime::write_failure(failure, {folder.path(), ""});
-    base::log::configure(before);
-    return (*base::read_json_file(folder.path() / "failure.json"))["exit_code"].get<int>();
-  };
+  settings.identity.rank = rank;
+  base::log::configure(settings);
+  runtime::write_failure(failure, {run, ""});
+  base::log::configure(before);
+  return (*base::read_json_file(run / "failure.json"))["exit_code"].get<int>();
+}
+
+}  // namespace
+
+TEST_CASE("the rank that failed has the last word over those that heard of it") {
+  const std::string bytes =
+      "cannot read '/data/b\xfc"
+      "cher'";
+  const std::string text = GENERATE_COPY(failure_of(2).cause, bytes, std::string(900, 'x'));
+  const tests::TemporaryFolder folder;
   auto own = failure_of(2);
   own.code = base::ExitCode::checkpoint;
-  CHECK(write_as(1, failure_of(2)) == 5);
-  CHECK(write_as(2, own) == 6);
-  CHECK(write_as(1, failure_of(2)) == 6);
+  own.cause = text;
+  auto heard = failure_of(2);
+  // Notifications are cut to 511 bytes.
+  heard.cause = text.substr(0, 511);
+  CHECK(written_by(1, heard, folder.path()) == 5);
+  CHECK(written_by(2, own, folder.path()) == 6);
+  CHECK(written_by(1, heard, folder.path()) == 6);
   // Another failure of its own came later than the first cause.
   own.cause = "rank 2 fails once more";
   own.code = base::ExitCode::topology;
-  CHECK(write_as(2, own) == 6);
+  CHECK(written_by(2, own, folder.path()) == 6);
 }
 
 TEST_CASE("the last line tells how many ranks failed alike") {
