@@ -114,7 +114,7 @@ base::Result<device::ThreadWait> thread_wait(const base::Environment& environmen
   const auto spins = lower_case(environment.get("GOMP_SPINCOUNT").value_or(""));
   if (!spins.empty()) {
     const auto spin = spin_time(spins);
-    if (spin) return device::ThreadWait{*spin};
+    if (spin) return device::spins_for(*spin);
     return base::usage_failure(base::format(
         "GOMP_SPINCOUNT={} is no number of spins (such as 0, 30000, 2k or infinite); unset it to "
         "let compute threads spin briefly",

@@ -10,9 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -21,7 +23,6 @@
 namespace {
 
 using namespace trireme;
-using device::ThreadWait;
 using device::cpu::Team;
 
 double process_seconds() {
@@ -69,7 +70,7 @@ class OneCore {
 TEST_CASE("each part of a call is done once, however threads wait and whoever disturbs them") {
   for (const auto spin : {0, 5, 1000}) {
     CAPTURE(spin);
-    Team team(5, ThreadWait{std::chrono::microseconds(spin)});
+    Team team(5, device::spins_for(std::chrono::microseconds(spin)));
     REQUIRE(team.size() == 5);
     std::atomic<bool> ends{false};
     std::thread neighbour([&] {
@@ -107,6 +108,64 @@ TEST_CASE("threads without work leave their cores to others within microseconds"
   }
   // What spins for as long as the caller sleeps takes 400 ms here; load makes it less, never more.
   CHECK(process_seconds() - before < 0.060);
+}
+
+TEST_CASE("a thread that waits for one that does not run leaves its core to others") {
+  Team team(2);
+  threads_of(team);
+  const double before = process_seconds();
+  for (int call = 0; call < 10; ++call) {
+    std::atomic<bool> begun{false};
+    team.run(2, [&](int part) {
+      // Wait: the caller would do the part of a thread that has not come.
+      while (part == 0 && !begun) std::this_thread::yield();
+      if (part == 0) return;
+      begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(9));
+    });
+  }
+  // What spins all the while takes 90 ms.
+  CHECK(process_seconds() - before < 0.045);
+}
+
+TEST_CASE("a spin goes on while the awaited thread runs, and this one keeps its core") {
+  using device::cpu::AwaitedThread;
+  const auto awaits = GENERATE(AwaitedThread::computes, AwaitedThread::calls);
+  // Moments, not time: those without a core add none.
+  const auto moments = [&](std::optional<clockid_t> awaited,
+                           device::cpu::Disturbance& disturbance) {
+    device::cpu::Spinning spinning({}, awaits, disturbance);
+    int passed = 0;
+    while (spinning.pass([&] { return awaited; })) ++passed;
+    return passed;
+  };
+  // A thread of its own, and this one, which runs for sure.
+  std::atomic<bool> ends{false};
+  std::atomic<clockid_t> asleep{};
+  std::thread sleeper([&] {
+    asleep = device::cpu::own_cpu_clock();
+    ends.wait(false);
+  });
+  while (asleep == clockid_t{}) std::this_thread::yield();
+  int runs = 0;
+  int sleeps = 0;
+  int disturbed = 0;
+  // Others take cores, too: one attempt of many has what it needs.
+  const auto is_clear = [&] { return runs > 10 * sleeps && runs > 10 * disturbed; };
+  for (int attempt = 0; attempt < 10 || (attempt < 500 && !is_clear()); ++attempt) {
+    device::cpu::Disturbance none{};
+    device::cpu::Disturbance now{std::chrono::steady_clock::now()};
+    runs = std::max(runs, moments(device::cpu::own_cpu_clock(), none));
+    sleeps = std::max(sleeps, moments(asleep.load(), none));
+    disturbed = std::max(disturbed, moments(device::cpu::own_cpu_clock(), now));
+  }
+  ends = true;
+  ends.notify_one();
+  sleeper.join();
+  CAPTURE(runs, sleeps, disturbed);
+  CHECK(sleeps > 0);
+  CHECK(runs > 10 * sleeps);
+  CHECK(runs > 10 * disturbed);
 }
 
 TEST_CASE("nobody waits for a thread that gets no core: the caller does its part") {

@@ -103,9 +103,9 @@ TEST_CASE("compute threads wait as the user's OpenMP variables say, else briefly
   CHECK(*wait("OMP_WAIT_POLICY", "passive") == device::never_spins);
   CHECK(*wait("OMP_WAIT_POLICY", "ACTIVE") == device::always_spins);
   CHECK(*wait("GOMP_SPINCOUNT", "0") == device::never_spins);
-  CHECK(*wait("GOMP_SPINCOUNT", "30000") == device::ThreadWait{microseconds(300)});
-  CHECK(*wait("GOMP_SPINCOUNT", "2k") == device::ThreadWait{microseconds(20)});
-  CHECK(*wait("GOMP_SPINCOUNT", "3M") == device::ThreadWait{microseconds(30'000)});
+  CHECK(*wait("GOMP_SPINCOUNT", "30000") == device::spins_for(microseconds(300)));
+  CHECK(*wait("GOMP_SPINCOUNT", "2k") == device::spins_for(microseconds(20)));
+  CHECK(*wait("GOMP_SPINCOUNT", "3M") == device::spins_for(microseconds(30'000)));
   CHECK(*wait("GOMP_SPINCOUNT", "infinite") == device::always_spins);
   CHECK(wait("GOMP_SPINCOUNT", "18446744073709551615")->spin > std::chrono::minutes(1));
   for (const char* text : {"often", "-1", "3kk", "2 k", "99999999999999999999"}) {

@@ -16,8 +16,6 @@
 namespace trireme::device::cpu {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Offer that ends a thread; no call makes it: its number would be 0.
 constexpr std::uint32_t end_of_work = 1;
 
@@ -34,38 +32,13 @@ void wake(const std::atomic<std::uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-/// The time that a thread may spin from now on.
-class Spinning {
- public:
-  explicit Spinning(std::chrono::microseconds limit) : limit_(limit) {}
-
-  /// Passes a moment; false once it is time to sleep.
-  bool pass() {
-    // Reading the clock takes as long as a few pauses.
-    constexpr int pauses_per_look = 16;
-    if (pauses_++ % pauses_per_look == 0) {
-      const auto now = Clock::now();
-      if (pauses_ == 1) begin_ = now;
-      if (now - begin_ >= limit_) return false;
-    }
-    __builtin_ia32_pause();
-    return true;
-  }
-
- private:
-  std::chrono::microseconds limit_;
-  Clock::time_point begin_;
-  int pauses_ = 0;
-};
-
-/// Wait without spinning if there are more threads than cores and no spin time was given: spinning
-/// threads keep the others from their cores.
-ThreadWait suited(ThreadWait wait, int threads) {
+/// Wait without spinning if there are more threads than cores and no other wait was asked for:
+/// spinning threads keep the others from their cores.
+ThreadWait suited(const ThreadWait& wait, int threads) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   const bool known = ::sched_getaffinity(0, sizeof cores, &cores) == 0;
-  if (known && CPU_COUNT(&cores) < threads && wait.spin == ThreadWait{}.spin) wait.spin = {};
-  return wait;
+  return known && CPU_COUNT(&cores) < threads && wait == ThreadWait{} ? never_spins : wait;
 }
 
 /// Scope in which new threads take no signals but those of their own faults: handlers run on the
@@ -126,6 +99,7 @@ void Team::run(int parts, Call call) {
   // Numbers repeat after days; 0 and the end of work are never used.
   calls_ = calls_ == 0x7fffffffU ? 1 : calls_ + 1;
   call_ = call;
+  caller_.store(own_cpu_clock(), std::memory_order_relaxed);
   unfinished_.store(static_cast<std::uint32_t>(parts), std::memory_order_relaxed);
   const auto offer = 2 * calls_ + 1;
   const auto count = static_cast<std::size_t>(parts);
@@ -155,22 +129,30 @@ bool Team::take(Seat& seat, std::uint32_t offer) {
                                             std::memory_order_relaxed);
 }
 
+std::optional<clockid_t> Team::first_at_work() const {
+  for (const auto& seat : seats_) {
+    if (seat.works.load(std::memory_order_acquire)) return seat.clock;
+  }
+  return std::nullopt;
+}
+
 void Team::await_parts() {
-  Spinning spinning(wait_.spin);
+  Spinning spinning(wait_, AwaitedThread::computes, disturbance_);
   while (const auto left = unfinished_.load(std::memory_order_acquire)) {
-    if (spinning.pass()) continue;
+    if (spinning.pass([this] { return first_at_work(); })) continue;
     caller_sleeps_.store(1);
     if (unfinished_.load() == left) sleep_while(unfinished_, left);
     caller_sleeps_.store(0, std::memory_order_relaxed);
   }
 }
 
-std::uint32_t Team::await_offer(Seat& seat) const {
-  Spinning spinning(wait_.spin);
+std::uint32_t Team::await_offer(Seat& seat) {
+  Spinning spinning(wait_, AwaitedThread::calls, disturbance_);
+  const auto caller = [this] { return caller_.load(std::memory_order_relaxed); };
   for (;;) {
     const auto seen = seat.offer.load(std::memory_order_acquire);
     if (is_open(seen)) return seen;
-    if (spinning.pass()) continue;
+    if (spinning.pass(caller)) continue;
     seat.sleeping.store(1);
     if (seat.offer.load() == seen) sleep_while(seat.offer, seen);
     seat.sleeping.store(0, std::memory_order_relaxed);
@@ -179,11 +161,14 @@ std::uint32_t Team::await_offer(Seat& seat) const {
 
 void Team::work(int part) {
   auto& seat = seats_[static_cast<std::size_t>(part)];
+  seat.clock = own_cpu_clock();
   for (;;) {
     const auto offer = await_offer(seat);
     if (offer == end_of_work) return;
     if (!take(seat, offer)) continue;
+    seat.works.store(true, std::memory_order_release);
     call_.run(call_.body, part);
+    seat.works.store(false, std::memory_order_relaxed);
     // The last thread of a call wakes the caller, if it sleeps.
     if (unfinished_.fetch_sub(1) == 1 && caller_sleeps_.load() != 0) wake(unfinished_);
   }

@@ -3,8 +3,12 @@
 
 #include "trireme/device/compute_threads.hpp"
 
+#include "device/cpu/runtime/spinning.hpp"
+
 #include <atomic>
 #include <cstdint>
+#include <ctime>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -42,12 +46,18 @@ class Team {
     /// Twice the number of the call, plus one until the part is taken.
     std::atomic<std::uint32_t> offer{0};
     std::atomic<std::uint32_t> sleeping{0};
+    /// Whether its thread is at its part of a call.
+    std::atomic<bool> works{false};
+    /// CPU time of its thread; set before the first part.
+    clockid_t clock{};
   };
 
   void run(int parts, Call call);
   bool take(Seat& seat, std::uint32_t offer);
   void work(int part);
-  std::uint32_t await_offer(Seat& seat) const;
+  std::uint32_t await_offer(Seat& seat);
+  /// CPU clock of a thread that is at its part of the call.
+  std::optional<clockid_t> first_at_work() const;
   void await_parts();
   void stop();
 
@@ -58,6 +68,9 @@ class Team {
   /// Parts of the call that are not done.
   alignas(128) std::atomic<std::uint32_t> unfinished_{0};
   std::atomic<std::uint32_t> caller_sleeps_{0};
+  /// CPU clock of the thread that called last, before any call that of the one that made the team.
+  std::atomic<clockid_t> caller_{own_cpu_clock()};
+  Disturbance disturbance_{};
   std::vector<std::thread> threads_;
 };
 
