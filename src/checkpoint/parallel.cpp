@@ -25,7 +25,8 @@ int reading_threads(const std::filesystem::path& path, int asked) {
 
 int writing_threads(const std::filesystem::path& path, int asked) {
   constexpr int of_object = 4;
-  return store::is_url(path) ? std::max(thread_count(asked), of_object) : asked;
+  const int count = thread_count(asked);
+  return store::is_url(path) ? std::max(count, of_object) : 2 * count;
 }
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {

@@ -14,7 +14,8 @@ int thread_count(int asked);
 /// Number of threads that read a file, so that as many as `asked` verify at once: half of them wait
 /// for the disk; of those that read an object more do, for the server.
 int reading_threads(const std::filesystem::path& path, int asked);
-/// The same of threads that write: each may have a part of an upload in memory.
+/// The same of threads that write; of an object fewer, as each may have a part of an upload in
+/// memory.
 int writing_threads(const std::filesystem::path& path, int asked);
 
 /// Calls work(index) for every index below `count` on that many threads, this one among them.

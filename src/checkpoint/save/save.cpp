@@ -24,7 +24,8 @@
 #include <vector>
 
 // Order of a save, as in save() at the end of this file: agree on what is saved, write this rank's
-// file, gather what must be known of all files, make the manifest from that, commit.
+// file (on rank 0 the master file, too), gather what must be known of all files, make the manifest
+// from that, commit.
 namespace trireme::checkpoint {
 namespace {
 
@@ -94,6 +95,7 @@ SaveRun::SaveRun(SaveRequest request, comm::ProcessGroup& world, const SaveOptio
       commits_(request_.tier != nullptr ? request_.tier->leads_node(world.rank())
                                         : world.rank() == 0),
       rank_(world.rank()),
+      world_size_(static_cast<std::size_t>(world.size())),
       start_(std::chrono::steady_clock::now()) {
   agree_on_contents(request_, world);
   report_.written_bytes = request_.contents.bytes_in_file(static_cast<std::size_t>(rank_));
@@ -119,8 +121,18 @@ void SaveRun::agree(const base::Status& status, comm::ProcessGroup& world) {
 void SaveRun::write_file() {
   const auto rank = static_cast<std::size_t>(rank_);
   if (commits_) look_for_step(place_);
-  mine_ = request_.from.empty() ? write_shard(options_, place_.path, request_, rank)
-                                : copy_shard(options_, place_.path, request_.from, rank);
+  if (!request_.from.empty()) {
+    mine_ = copy_shard(options_, place_.path, request_.from, rank);
+    return write_master_file();
+  }
+  mine_ = write_shard(options_, place_.path, request_, rank, [this] { write_master_file(); });
+}
+
+void SaveRun::write_master_file() {
+  if (!commits_ || request_.tier != nullptr || !has_master(request_.contents)) return;
+  std::vector<StoredFile> shards;
+  while (shards.size() < world_size_) shards.push_back({shard_name(shards.size()), 0, {}});
+  master_ = write_master(options_, place_.path, manifest_of(request_, std::move(shards)));
 }
 
 void SaveRun::gather(const base::Status& written, comm::ProcessGroup& world) {
@@ -135,11 +147,8 @@ void SaveRun::gather(const base::Status& written, comm::ProcessGroup& world) {
 void SaveRun::commit() {
   if (!commits_) return;
   if (request_.tier == nullptr) {
-    auto manifest = manifest_of(request_, std::move(all_));
-    if (has_master(manifest.contents)) {
-      manifest.files.push_back(write_master(options_, place_.path, manifest));
-    }
-    manifest_text_ = manifest_text(manifest, request_.key);
+    if (master_) all_.push_back(*master_);
+    manifest_text_ = manifest_text(manifest_of(request_, std::move(all_)), request_.key);
   }
   report_.folder = checkpoint::commit(options_.files, place_, request_.step, manifest_text_,
                                       rank_ == 0 ? options_.before_commit : nullptr);

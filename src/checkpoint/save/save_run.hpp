@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ class SaveRun {
   bool is_of_host() const { return request_.device == nullptr; }
   /// Values that go to other nodes, whose messages are for the rank's own thread.
   Copies& copies() { return copies_; }
-  /// Writes this rank's file. Throws Error (checkpoint).
+  /// Writes this rank's file, and the master file where this rank commits for all. Throws Error
+  /// (checkpoint).
   void write_file();
   /// Collective over the group. Host-blocking: yes. Takes `written`, what became of write_file(),
   /// and tells those who commit what must be known of all files.
@@ -44,15 +46,19 @@ class SaveRun {
   SaveReport finish(const base::Status& committed, comm::ProcessGroup& world);
 
  private:
+  void write_master_file();
+
   SaveRequest request_;
   SaveOptions options_;
   Copies copies_;
   /// Rank 0, or the first of each node.
   bool commits_;
   int rank_;
+  std::size_t world_size_;
   std::chrono::steady_clock::time_point start_;
   Place place_;
   StoredFile mine_;
+  std::optional<StoredFile> master_;
   std::vector<StoredFile> all_;
   /// Manifest of a step of nodes, which all of them write.
   std::string manifest_text_;

@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/output_file.hpp"
+#include "trireme/store/object_store.hpp"
 
 #include "checkpoint/aligned_memory.hpp"
 #include "checkpoint/checksum.hpp"
@@ -26,9 +27,10 @@ namespace trireme::checkpoint {
 namespace {
 
 constexpr auto block_bytes = Manifest::default_block_bytes;
-/// Blocks of one write: storage needs long ones to be fast.
-constexpr std::uint64_t group_blocks = 16;
-constexpr auto group_bytes = group_blocks * block_bytes;
+/// Bytes of one write to a file: so few that they are in the cache for their checksum and the
+/// write, and that files of a few blocks occupy all threads. Storage has several at a time.
+constexpr auto file_write_bytes = 2 * block_bytes;
+static_assert(store::part_bytes % block_bytes == 0);
 /// Slices of tensors from which on master.h5 is left out.
 constexpr std::size_t max_master_slices = std::size_t{1} << 16;
 
@@ -44,37 +46,45 @@ struct Part {
   std::uint64_t end() const { return byte + values.size(); }
 };
 
-/// Writes the payload in groups of blocks, each in the cache when its checksum is computed and when
-/// it is copied or written.
+/// Writes the payload in groups of blocks.
 class PayloadWriter {
  public:
   /// `parts` ascend by byte.
-  PayloadWriter(StepOutput& file, std::uint64_t bytes, std::vector<Part> parts)
+  PayloadWriter(StepOutput& file, std::uint64_t bytes, std::uint64_t group_bytes,
+                std::vector<Part> parts)
       : file_(file),
         bytes_(bytes),
+        group_bytes_(group_bytes),
         parts_(std::move(parts)),
         checksums_((bytes + block_bytes - 1) / block_bytes, 0) {}
 
-  std::vector<std::uint32_t> write(int threads, const std::atomic<bool>* cancelled) {
-    parallel_for(groups(), threads, [&](std::size_t group) {
+  /// One of the threads calls `beside` first.
+  std::vector<std::uint32_t> write(int threads, const std::atomic<bool>* cancelled,
+                                   const std::function<void()>& beside) {
+    const std::size_t others = beside ? 1 : 0;
+    parallel_for(others + groups(), threads, [&](std::size_t index) {
       throw_if_cancelled(cancelled);
-      const auto [begin, end] = bytes_of(group);
+      if (index < others) return beside();
+      const auto [begin, end] = bytes_of(index - others);
       write_group(values_of(begin, end), begin);
     });
     return checksums_;
   }
 
-  /// The same with parts that lie on a device: a group is copied while the one before is written.
+  /// The same with parts that lie on a device: one half of the staging memory is filled while the
+  /// other is written.
   std::vector<std::uint32_t> write_from(device::Device& device) {
-    static_assert(save_staging_bytes == 2 * group_bytes);
+    constexpr auto copy_bytes = save_staging_bytes / 2;
+    static_assert(copy_bytes % block_bytes == 0);
     const auto staging = device.staging(device::Purpose::optimizer, save_staging_bytes);
     const auto memory = bytes_in(staging.whole());
     std::array<std::future<void>, 2> writing;
-    for (std::size_t group = 0; group < groups(); ++group) {
-      auto& slot = writing[group % 2];
+    for (std::size_t copy = 0; copy * copy_bytes < bytes_; ++copy) {
+      auto& slot = writing[copy % 2];
       if (slot.valid()) slot.get();
-      const auto [begin, end] = bytes_of(group);
-      const auto values = memory.subspan(group % 2 * group_bytes, end - begin);
+      const auto begin = copy * copy_bytes;
+      const auto end = std::min(begin + copy_bytes, bytes_);
+      const auto values = memory.subspan(copy % 2 * copy_bytes, end - begin);
       fetch(device, begin, end, values);
       slot =
           std::async(std::launch::async, [this, values, at = begin] { write_group(values, at); });
@@ -86,9 +96,9 @@ class PayloadWriter {
   }
 
  private:
-  std::size_t groups() const { return (bytes_ + group_bytes - 1) / group_bytes; }
+  std::size_t groups() const { return (bytes_ + group_bytes_ - 1) / group_bytes_; }
   std::pair<std::uint64_t, std::uint64_t> bytes_of(std::size_t group) const {
-    return {group * group_bytes, std::min((group + 1) * group_bytes, bytes_)};
+    return {group * group_bytes_, std::min((group + 1) * group_bytes_, bytes_)};
   }
   static std::span<std::byte> bytes_in(const device::Tensor& memory) {
     return {static_cast<std::byte*>(memory.raw()), memory.byte_count()};
@@ -112,7 +122,7 @@ class PayloadWriter {
       if (address % OutputFile::direct_alignment == 0) return values;
     }
     thread_local AlignedMemory memory;
-    const std::span buffer(memory.at_least(group_bytes), end - begin);
+    const std::span buffer(memory.at_least(group_bytes_), end - begin);
     gather(begin, end, buffer, [](std::span<const std::byte> from, std::byte* to) {
       std::memcpy(to, from.data(), from.size());
     });
@@ -160,6 +170,7 @@ class PayloadWriter {
 
   StepOutput& file_;
   std::uint64_t bytes_;
+  std::uint64_t group_bytes_;
   std::vector<Part> parts_;
   std::vector<std::uint32_t> checksums_;
 };
@@ -177,12 +188,15 @@ std::uint64_t with_checksums(std::uint64_t bytes) {
 /// byte before.
 StoredFile write_file(const SaveOptions& options, const std::filesystem::path& path,
                       const std::function<void(const std::filesystem::path&)>& create,
-                      std::vector<Part> parts, device::Device* device) {
+                      std::vector<Part> parts, device::Device* device,
+                      const std::function<void()>& beside = nullptr) {
   const auto [bytes, output] = create_structured(options.files, path, create, with_checksums);
-  PayloadWriter payload(*output, bytes, std::move(parts));
-  const auto checksums =
-      device != nullptr ? payload.write_from(*device)
-                        : payload.write(writing_threads(path, options.threads), options.cancelled);
+  const auto write_bytes = store::is_url(path) ? store::part_bytes : file_write_bytes;
+  PayloadWriter payload(*output, bytes, write_bytes, std::move(parts));
+  if (device != nullptr && beside) beside();
+  const auto checksums = device != nullptr ? payload.write_from(*device)
+                                           : payload.write(writing_threads(path, options.threads),
+                                                           options.cancelled, beside);
   const auto tail = bytes_of(checksums);
   output->write(tail, bytes);
   output->finish();
@@ -233,11 +247,12 @@ std::string shard_name(std::size_t rank) {
 }
 
 StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
-                       const SaveRequest& request, std::size_t rank) {
+                       const SaveRequest& request, std::size_t rank,
+                       const std::function<void()>& beside) {
   return write_file(
       options, folder / shard_name(rank),
       [&](const std::filesystem::path& path) { hdf5::create_shard(path, request.contents, rank); },
-      parts_of(request.contents, rank, request.shards), request.device);
+      parts_of(request.contents, rank, request.shards), request.device, beside);
 }
 
 void copy_file(const SaveOptions& options, const std::filesystem::path& folder,

@@ -5,6 +5,7 @@
 #include "trireme/checkpoint/save.hpp"
 
 #include <filesystem>
+#include <functional>
 
 namespace trireme::checkpoint {
 
@@ -12,9 +13,11 @@ namespace trireme::checkpoint {
 std::string shard_name(std::size_t rank);
 
 /// Writes and syncs the file of a rank: structure by HDF5, payload beside it, and behind both the
-/// checksums of every byte before. Throws Error (checkpoint).
+/// checksums of every byte before. `beside` is called while the payload is written, by a thread
+/// that alone uses HDF5 then. Throws Error (checkpoint).
 StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
-                       const SaveRequest& request, std::size_t rank);
+                       const SaveRequest& request, std::size_t rank,
+                       const std::function<void()>& beside = nullptr);
 
 /// The same from the file of a committed step, each block verified.
 StoredFile copy_shard(const SaveOptions& options, const std::filesystem::path& folder,
@@ -28,8 +31,8 @@ void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
 /// hundreds of thousands of sources, and their writing would hold up the save.
 bool has_master(const Contents& contents);
 /// Writes and syncs FOLDER/master.h5: every tensor at its global shape, virtually. For people and
-/// tools; nothing here ever reads it. `manifest` holds the shards and tensors already. Throws Error
-/// (checkpoint).
+/// tools; nothing here ever reads it. `manifest` holds the tensors and the shards' names already.
+/// Throws Error (checkpoint).
 StoredFile write_master(const SaveOptions& options, const std::filesystem::path& folder,
                         const Manifest& manifest);
 

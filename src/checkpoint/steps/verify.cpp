@@ -6,10 +6,14 @@
 
 #include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/objects/objects.hpp"
+#include "checkpoint/parallel.hpp"
 #include "checkpoint/steps/deep_check.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace trireme::checkpoint {
 namespace {
@@ -73,6 +77,39 @@ void check_sizes(const std::filesystem::path& step, const Manifest& manifest,
   }
 }
 
+/// Damages of one file.
+VerifyReport check_file(const std::filesystem::path& step_folder, const Manifest& manifest,
+                        std::size_t file, VerifyLevel level, int threads) {
+  VerifyReport report{step_folder, {}, 0};
+  try {
+    BlockReader reader(step_folder, manifest, file);
+    if (level == VerifyLevel::quick) return report;
+    if (auto damage = reader.load_checksums()) {
+      report.damages.push_back(std::move(*damage));
+      return report;
+    }
+    check_blocks(step_folder, manifest, file, reader, threads, report);
+  } catch (const base::Error& error) {
+    report.damages.push_back({manifest.files[file].name, 0, 0, {}, error.what()});
+  }
+  return report;
+}
+
+/// Damages of all files, in their order. While the last bytes of one file are awaited, the next is
+/// read.
+void check_files(const std::filesystem::path& step_folder, const Manifest& manifest,
+                 VerifyLevel level, int threads, VerifyReport& report) {
+  constexpr int files_at_once = 2;
+  std::vector<VerifyReport> parts(manifest.files.size());
+  parallel_for(parts.size(), files_at_once, [&](std::size_t file) {
+    parts[file] = check_file(step_folder, manifest, file, level, threads);
+  });
+  for (auto& part : parts) {
+    report.checked_bytes += part.checked_bytes;
+    std::move(part.damages.begin(), part.damages.end(), std::back_inserter(report.damages));
+  }
+}
+
 }  // namespace
 
 VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level, int threads,
@@ -99,20 +136,7 @@ VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level,
     check_sizes(step_folder, *manifest, report);
     return report;
   }
-  for (std::size_t file = 0; file < manifest->files.size(); ++file) {
-    const auto& name = manifest->files[file].name;
-    try {
-      BlockReader reader(step_folder, *manifest, file);
-      if (level == VerifyLevel::quick) continue;
-      if (auto damage = reader.load_checksums()) {
-        report.damages.push_back(std::move(*damage));
-        continue;
-      }
-      check_blocks(step_folder, *manifest, file, reader, threads, report);
-    } catch (const base::Error& error) {
-      report.damages.push_back({name, 0, 0, {}, error.what()});
-    }
-  }
+  check_files(step_folder, *manifest, level, threads, report);
   // Values of damaged files say nothing more.
   if (level == VerifyLevel::deep && report.good()) deep_check(step_folder, *manifest, report);
   return report;
