@@ -7,6 +7,7 @@
 #include "trireme/device/operations/cross_entropy.hpp"
 #include "trireme/device/operations/embedding.hpp"
 #include "trireme/device/operations/gemm.hpp"
+#include "trireme/device/operations/matrices.hpp"
 #include "trireme/device/operations/norm.hpp"
 #include "trireme/device/operations/optimizer.hpp"
 #include "trireme/device/operations/quantise.hpp"
@@ -21,9 +22,10 @@
 /// (docs/gpu-backend.md).
 namespace trireme::device {
 
-using Operations = Joined<GemmOperations, AttentionOperations, NormOperations,
-                          CrossEntropyOperations, EmbeddingOperations, ActivationOperations,
-                          QuantiseOperations, ArithmeticOperations, OptimizerOperations>;
+using Operations =
+    Joined<GemmOperations, AttentionOperations, NormOperations, CrossEntropyOperations,
+           EmbeddingOperations, ActivationOperations, QuantiseOperations, ArithmeticOperations,
+           OptimizerOperations, MatrixOperations, MatrixProductOperations>;
 
 /// Any one operation, by reference: it must not outlive what it was made from.
 class Operation {

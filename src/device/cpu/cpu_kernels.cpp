@@ -5,6 +5,7 @@
 
 #include "device/cpu/attention/attention.hpp"
 #include "device/cpu/gemm/linear_gemm.hpp"
+#include "device/cpu/gemm/matrix_gemm.hpp"
 #include "device/cpu/kernels/arithmetic.hpp"
 #include "device/cpu/kernels/quantise.hpp"
 #include "device/cpu/kernels/run.hpp"
@@ -21,6 +22,7 @@ class CpuKernels final : public Kernels {
   explicit CpuKernels(const cpu::Context& context)
       : context_(context),
         gemm_(context.team, cpu::bf16_gemm_of(context.isa), context.tiling),
+        matrices_(context.team, cpu::bf16_gemm_of(context.isa)),
         attention_(context) {
     flush_denormals();
   }
@@ -59,11 +61,14 @@ class CpuKernels final : public Kernels {
   void run(const LinearBackwardGelu& fused) {
     run_parts(fused, [this](const auto& part) { run(part); });
   }
+  void run(const SymmetricProduct& product) { matrices_.run(product); }
+  void run(const AddProduct& product) { matrices_.run(product); }
   void run(const Attention& attention) { attention_.forward(attention); }
   void run(const AttentionBackward& attention) { attention_.backward(attention); }
 
   cpu::Context context_;
   cpu::LinearGemm gemm_;
+  cpu::MatrixGemm matrices_;
   cpu::FlashAttention attention_;
   cpu::QuantisedValues quantised_;
 };

@@ -87,4 +87,17 @@ void run(const SgdUpdate& operation) {
   publish(master, rule.rounding, parameter);
 }
 
+template <>
+void run(const MeanMomentum& operation) {
+  const auto& [beta, step, gradient_scale, gradient, momentum, update] = operation;
+  const auto count = gradient.element_count();
+  for (const auto* run : {&gradient, &momentum, &update}) expect_run(*run, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = gradient.f32()[i] * gradient_scale;
+    float& m = momentum.f32()[i];
+    m = beta * m + (1.0F - beta) * g;
+    update.f32()[i] = step == MeanMomentum::Step::nesterov ? g + beta * (m - g) : m;
+  }
+}
+
 }  // namespace trireme::device::reference

@@ -6,6 +6,7 @@
 #include "device/cuda/kernels/attention_forward.cuh"
 #include "device/cuda/kernels/cross_entropy.cuh"
 #include "device/cuda/kernels/embedding.cuh"
+#include "device/cuda/kernels/matrices.cuh"
 #include "device/cuda/kernels/norm.cuh"
 #include "device/cuda/kernels/optimizer.cuh"
 #include "device/cuda/kernels/own_kernels.hpp"
@@ -67,7 +68,8 @@ class HostKernels final : public cuda::OwnKernels<HostLauncher, ReferenceGemm> {
 void ExecutedKernels::run(const char* operation, std::span<const test::Operand> operands,
                           const Body& body) {
   // What the library writes, the executor does not see: to own kernels it is written already.
-  const bool by_library = std::string_view(operation).starts_with("linear");
+  const std::string_view name(operation);
+  const bool by_library = name.starts_with("linear") || name.ends_with("product");
   Memory memory;
   for (const auto& operand : operands) {
     const auto role = by_library && operand.role == Role::output ? Role::in_out : operand.role;

@@ -90,6 +90,26 @@ struct SgdUpdate {
   }
 };
 
+/// Momentum as a mean: m = beta * m + (1 - beta) * g. What it gives is m, or with Nesterov's step
+/// g + beta * (m - g) (Jordan et al. 2024, Muon). All are f32.
+struct MeanMomentum {
+  static constexpr const char* name = "mean_momentum";
+  enum class Step { plain, nesterov };
+  float beta = 0;
+  Step step = Step::nesterov;
+  /// Factor on the gradient before use: clipping.
+  float gradient_scale = 1.0F;
+  Tensor gradient;
+  Tensor momentum;
+  Tensor update;
+
+  void operands(auto visit) {
+    visit("gradient", gradient, Role::input);
+    visit("momentum", momentum, Role::in_out);
+    visit("update", update, Role::output);
+  }
+};
+
 /// parameter = the master's numbers, as an update with this rounding writes them.
 struct RoundStochastically {
   static constexpr const char* name = "round_stochastically";
@@ -103,6 +123,7 @@ struct RoundStochastically {
   }
 };
 
-using OptimizerOperations = OperationList<AdamWUpdate, SgdUpdate, RoundStochastically>;
+using OptimizerOperations =
+    OperationList<AdamWUpdate, SgdUpdate, MeanMomentum, RoundStochastically>;
 
 }  // namespace trireme::device

@@ -150,6 +150,26 @@ void run(Context& context, const SgdUpdate& operation) {
 }
 
 template <>
+void run(Context& context, const MeanMomentum& operation) {
+  const auto& [decay, step, factor, gradient, momentum, update] = operation;
+  const auto count = gradient.element_count();
+  for (const auto* run : {&gradient, &momentum, &update}) expect_run(*run, count);
+  const bool nesterov = step == MeanMomentum::Step::nesterov;
+  const float beta = decay;
+  const float scale = factor;
+  const float* const g = gradient.f32();
+  float* const m = momentum.f32();
+  float* const u = update.f32();
+  parallel_for(*context.team, count, elements_per_thread, [=](Range range) {
+    for (auto i = range.begin; i < range.end; ++i) {
+      const float number = g[i] * scale;
+      m[i] = beta * m[i] + (1.0F - beta) * number;
+      u[i] = nesterov ? number + beta * (m[i] - number) : m[i];
+    }
+  });
+}
+
+template <>
 void run(Context& context, const RoundStochastically& operation) {
   const auto& [master, rounding, parameter] = operation;
   TRIREME_EXPECT(rounding.active(), "rounding at random knows the width of its box");

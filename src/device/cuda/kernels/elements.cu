@@ -3,6 +3,7 @@
 #include "device/cuda/kernels/activations.cuh"
 #include "device/cuda/kernels/arithmetic.cuh"
 #include "device/cuda/kernels/embedding.cuh"
+#include "device/cuda/kernels/matrices.cuh"
 #include "device/cuda/kernels/optimizer.cuh"
 #include "device/cuda/kernels/own_operations.cuh"
 #include "device/cuda/kernels/quantise.cuh"

@@ -144,6 +144,28 @@ struct SgdRun {
   }
 };
 
+struct MeanMomentumRun {
+  float beta = 0;
+  bool nesterov = true;
+  float gradient_scale = 1.0F;
+  simt::Global<const float> gradient;
+  simt::Global<float> momentum;
+  simt::Global<float> update;
+
+  template <int N>
+  __device__ void run(std::int64_t, std::int64_t column) const {
+    auto g = load_floats<N>(gradient, column);
+    auto m = load_floats<N>(momentum, column);
+    for (int i = 0; i < N; ++i) {
+      const float number = g[i] * gradient_scale;
+      m[i] = beta * m[i] + (1.0F - beta) * number;
+      g[i] = nesterov ? number + beta * (m[i] - number) : m[i];
+    }
+    store_floats<N>(momentum, column, m);
+    store_floats<N>(update, column, g);
+  }
+};
+
 /// The f32 runs of an update, and the parameter that is written from `master`.
 struct OptimizerRuns {
   Tensor gradient;
@@ -228,6 +250,22 @@ void run(L& launcher, const SgdUpdate& update) {
                        SgdRun<T>{rule, memory_of<const float>(launcher, runs.gradient),
                                  memory_of<float>(launcher, runs.first_moment), out});
                  });
+}
+
+template <typename L>
+void run(L& launcher, const MeanMomentum& operation) {
+  const auto& [beta, step, scale, gradient, momentum, update] = operation;
+  const auto count = gradient.element_count();
+  for (const auto* run : {&gradient, &momentum, &update}) {
+    TRIREME_EXPECT(run->contiguous() && run->element_count() == count,
+                   "optimizers work on contiguous runs of equal length");
+  }
+  constexpr int pack = pack_size<float>;
+  run_elements<pack>(
+      launcher, "mean_momentum", Elements{1, count, all_packable(pack, gradient, momentum, update)},
+      MeanMomentumRun{beta, step == MeanMomentum::Step::nesterov, scale,
+                      memory_of<const float>(launcher, gradient),
+                      memory_of<float>(launcher, momentum), memory_of<float>(launcher, update)});
 }
 
 template <typename L>

@@ -16,12 +16,21 @@ struct AddColumnSums {
   Tensor sums;  // f32 [out]
 };
 
+/// y = y_scale * y + x_scale * x, f32 or bf16: what products of a library leave of a polynomial.
+struct Combine {
+  Tensor x;  // or empty
+  Tensor y;
+  float x_scale = 0;
+  float y_scale = 1;
+};
+
 /// Operations of rows.cu, which reduce over rows or columns.
 using RowOperations =
     Joined<NormOperations, CrossEntropyOperations, OperationList<AddBias, AddColumnSums>>;
 /// Operations of elements.cu, which go element by element or over a whole tensor.
-using ElementOperations = Joined<EmbeddingOperations, ActivationOperations, QuantiseOperations,
-                                 ArithmeticOperations, OptimizerOperations>;
+using ElementOperations =
+    Joined<EmbeddingOperations, ActivationOperations, QuantiseOperations, ArithmeticOperations,
+           OptimizerOperations, MatrixOperations, OperationList<Combine>>;
 
 /// Own kernels of a list of operations, started by a launcher `L`. Each operation is a
 /// `run(L&, const Operation&)` of device/cuda/kernels/*.cuh; own_operations.cuh defines issue(),

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/device/operations/operation_list.hpp"
+#include "trireme/device/tensor.hpp"
+
+namespace trireme::device {
+
+// Batches of whole matrices of one shape, contiguous: what rules that need whole matrices compute
+// with. The result of a matrix does not depend on what else is in its batch, nor on the number of
+// threads.
+
+/// y = x / (norm + eps) for each matrix, by its Frobenius norm, which is summed in double.
+struct NormaliseMatrices {
+  static constexpr const char* name = "normalise_matrices";
+  Tensor x;  // f32 [count, rows, columns]
+  Tensor y;  // [count, rows, columns]
+  float eps = 0;
+
+  void operands(auto visit) {
+    visit("x", x, Role::input);
+    visit("y", y, Role::output);
+  }
+};
+
+/// y = transpose(x) of each matrix.
+struct TransposeMatrices {
+  static constexpr const char* name = "transpose_matrices";
+  Tensor x;  // [count, rows, columns]
+  Tensor y;  // [count, columns, rows]
+
+  void operands(auto visit) {
+    visit("x", x, Role::input);
+    visit("y", y, Role::output);
+  }
+};
+
+/// What a backend computes of a symmetric product.
+enum class Triangles {
+  both,
+  /// The lower one, which is mirrored: half of the products. A backend that has no kernel for it
+  /// computes both.
+  lower
+};
+
+/// y = scale * x * transpose(x) + added_scale * added, of each matrix.
+struct SymmetricProduct {
+  static constexpr const char* name = "symmetric_product";
+  Tensor x;      // [count, n, m]
+  Tensor added;  // [count, n, n], symmetric; or empty
+  Tensor y;      // [count, n, n]
+  float scale = 1;
+  float added_scale = 0;
+  Triangles triangles = Triangles::lower;
+
+  void operands(auto visit) {
+    visit("x", x, Role::input);
+    visit("added", added, Role::input);
+    visit("y", y, Role::output);
+  }
+};
+
+/// z = scale * x + s * x, of each matrix.
+struct AddProduct {
+  static constexpr const char* name = "add_product";
+  Tensor s;  // [count, n, n]
+  Tensor x;  // [count, n, m]
+  Tensor z;  // [count, n, m]
+  float scale = 1;
+
+  void operands(auto visit) {
+    visit("s", s, Role::input);
+    visit("x", x, Role::input);
+    visit("z", z, Role::output);
+  }
+};
+
+using MatrixOperations = OperationList<NormaliseMatrices, TransposeMatrices>;
+/// Those that backends compute as they do GEMMs.
+using MatrixProductOperations = OperationList<SymmetricProduct, AddProduct>;
+
+}  // namespace trireme::device

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cpu/gemm/matrix_gemm.hpp"
+
+#include "device/cpu/runtime/parallel.hpp"
+#include "device/elements.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+namespace trireme::device::cpu {
+namespace {
+
+/// Division of a side into equal tiles, at multiples of `grain`, none longer than `most`.
+struct Side {
+  Side(std::int64_t all, std::int64_t most) : length(all) {
+    constexpr std::int64_t grain = 32;
+    const auto parts = std::max<std::int64_t>(1, (all + most - 1) / most);
+    tile = std::max<std::int64_t>(1, ((all + parts - 1) / parts + grain - 1) / grain * grain);
+    tile = std::min(tile, std::max<std::int64_t>(all, 1));
+    count = (all + tile - 1) / tile;
+  }
+  std::int64_t begin(std::int64_t index) const { return index * tile; }
+  std::int64_t size(std::int64_t index) const { return std::min(tile, length - begin(index)); }
+
+  std::int64_t length;
+  std::int64_t tile = 1;
+  std::int64_t count = 0;
+};
+
+/// Longest side of a tile of a symmetric result: an eighth of the side, so that the tiles of one
+/// triangle are 9 / 16 of all, where such tiles still multiply fast.
+std::int64_t symmetric_tile(std::int64_t side, Triangles triangles) {
+  if (triangles == Triangles::both) return 512;
+  return std::clamp<std::int64_t>(side / 8, 128, 512);
+}
+
+/// Where the elements of matrix `index` of a batch begin.
+template <typename T>
+T* matrix_at(const Tensor& batch, std::int64_t index) {
+  return data_of<T>(batch) + index * batch.dim(1) * batch.dim(2);
+}
+
+/// y = scale * sums + added_scale * added on a tile; of one triangle also its mirror image.
+template <typename T>
+void finish_symmetric(const SymmetricProduct& product, std::int64_t matrix, std::int64_t row,
+                      std::int64_t column, std::int64_t rows, std::int64_t columns, float* sums) {
+  const auto n = product.y.dim(1);
+  auto* const y = matrix_at<T>(product.y, matrix);
+  const bool mirrors = product.triangles == Triangles::lower;
+  // A tile on the diagonal holds both triangles; its lower one counts.
+  const bool diagonal = mirrors && row == column;
+  const T* const added = product.added ? matrix_at<T>(product.added, matrix) : nullptr;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto at = (row + r) * n + column;
+    const auto count = diagonal ? r + 1 : columns;
+    auto* const line = sums + r * columns;
+    for (std::int64_t c = 0; c < count; ++c) {
+      line[c] *= product.scale;
+      if (added != nullptr) line[c] += product.added_scale * to_float(added[at + c]);
+      assign(y[at + c], line[c]);
+    }
+  }
+  if (!mirrors) return;
+  for (std::int64_t c = 0; c < columns; ++c) {
+    auto* const line = y + (column + c) * n + row;
+    for (std::int64_t r = diagonal ? c + 1 : 0; r < rows; ++r) {
+      assign(line[r], sums[r * columns + c]);
+    }
+  }
+}
+
+}  // namespace
+
+MatrixGemm::MatrixGemm(std::shared_ptr<Team> team, Bf16Gemm bf16) : team_(std::move(team)) {
+  for (int thread = 0; thread < team_->size(); ++thread) {
+    threads_.push_back({BlockGemm(bf16), {}});
+  }
+}
+
+void MatrixGemm::run(const SymmetricProduct& product) {
+  const auto& [x, added, y, scale, added_scale, triangles] = product;
+  const auto n = x.dim(1);
+  const auto m = x.dim(2);
+  TRIREME_EXPECT(x.rank() == 3 && y.rank() == 3 && x.contiguous() && y.contiguous() &&
+                     y.dim(0) == x.dim(0) && y.dim(1) == n && y.dim(2) == n &&
+                     x.dtype() == y.dtype(),
+                 "symmetric product: x " + x.text() + ", y " + y.text());
+  TRIREME_EXPECT(!added || (same_shape(added, y) && added.contiguous() && added.raw() != y.raw()),
+                 "symmetric product: added " + added.text() + ", y " + y.text());
+  const Side side(n, symmetric_tile(n, triangles));
+  std::vector<Tile> tiles;
+  for (std::int64_t matrix = 0; matrix < x.dim(0); ++matrix) {
+    for (std::int64_t i = 0; i < side.count; ++i) {
+      for (std::int64_t j = 0; j < (triangles == Triangles::lower ? i + 1 : side.count); ++j) {
+        tiles.push_back({matrix, side.begin(i), side.begin(j), side.size(i), side.size(j)});
+      }
+    }
+  }
+  BlockDescriptor shape{.inner = m, .a_stride = m, .b_stride = m, .in = x.dtype()};
+  shape.b_transposed = true;
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    multiply(
+        shape, tiles,
+        [&](const Tile& tile) {
+          const auto* const from = matrix_at<T>(product.x, tile.matrix);
+          return BlockOperands{from + tile.row * m, from + tile.column * m};
+        },
+        [&](const Tile& tile, float* sums) {
+          finish_symmetric<T>(product, tile.matrix, tile.row, tile.column, tile.rows, tile.columns,
+                              sums);
+        });
+  });
+}
+
+void MatrixGemm::run(const AddProduct& product) {
+  const auto& [s, x, z, scale] = product;
+  const auto n = x.dim(1);
+  const auto m = x.dim(2);
+  TRIREME_EXPECT(x.rank() == 3 && same_shape(x, z) && s.rank() == 3 && s.dim(0) == x.dim(0) &&
+                     s.dim(1) == n && s.dim(2) == n && s.contiguous() && x.contiguous() &&
+                     z.contiguous() && z.raw() != x.raw() && s.dtype() == x.dtype() &&
+                     z.dtype() == x.dtype(),
+                 "product: s " + s.text() + ", x " + x.text() + ", z " + z.text());
+  constexpr std::int64_t most_rows = 512;
+  constexpr std::int64_t most_columns = 768;
+  const Side rows(n, most_rows);
+  const Side columns(m, most_columns);
+  std::vector<Tile> tiles;
+  for (std::int64_t matrix = 0; matrix < x.dim(0); ++matrix) {
+    for (std::int64_t j = 0; j < columns.count; ++j) {
+      for (std::int64_t i = 0; i < rows.count; ++i) {
+        tiles.push_back({matrix, rows.begin(i), columns.begin(j), rows.size(i), columns.size(j)});
+      }
+    }
+  }
+  const BlockDescriptor shape{.inner = n, .a_stride = n, .b_stride = m, .in = x.dtype()};
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    multiply(
+        shape, tiles,
+        [&](const Tile& tile) {
+          return BlockOperands{matrix_at<T>(product.s, tile.matrix) + tile.row * n,
+                               matrix_at<T>(product.x, tile.matrix) + tile.column};
+        },
+        [&](const Tile& tile, const float* sums) {
+          const auto first = tile.row * m + tile.column;
+          const auto* const from = matrix_at<T>(product.x, tile.matrix) + first;
+          auto* const to = matrix_at<T>(product.z, tile.matrix) + first;
+          for (std::int64_t r = 0; r < tile.rows; ++r) {
+            for (std::int64_t c = 0; c < tile.columns; ++c) {
+              assign(to[r * m + c],
+                     product.scale * to_float(from[r * m + c]) + sums[r * tile.columns + c]);
+            }
+          }
+        });
+  });
+}
+
+void MatrixGemm::multiply(const BlockDescriptor& shape, const std::vector<Tile>& tiles,
+                          const OperandsOf& operands_of, const Finish& finish) {
+  if (tiles.empty() || shape.inner == 0) return;
+  const auto descriptor_of = [&shape](const Tile& tile) {
+    auto descriptor = shape;
+    descriptor.rows = tile.rows;
+    descriptor.columns = descriptor.c_stride = tile.columns;
+    return descriptor;
+  };
+  const auto threads = std::min(threads_.size(), tiles.size());
+  std::size_t largest = 0;
+  for (const auto& tile : tiles) {
+    largest = std::max(largest, static_cast<std::size_t>(tile.rows * tile.columns));
+  }
+  // Compiling and allocating may fail, so they happen here and not where threads cannot throw.
+  for (std::size_t index = 0; index < threads; ++index) {
+    auto& thread = threads_[index];
+    thread.gemm.trim();
+    for (const auto& tile : tiles) {
+      if (tile.matrix > 0) break;
+      thread.gemm.prepare(descriptor_of(tile));
+    }
+    if (thread.tile.size() < largest) thread.tile.resize(largest);
+  }
+  std::atomic<std::size_t> next{0};
+  parallel(*team_, static_cast<int>(threads), [&](int index) {
+    const SerialScope serial;
+    auto& thread = threads_[static_cast<std::size_t>(index)];
+    for (auto number = next++; number < tiles.size(); number = next++) {
+      const auto& tile = tiles[number];
+      auto operands = operands_of(tile);
+      operands.c = thread.tile.data();
+      thread.gemm.run(descriptor_of(tile), operands);
+      finish(tile, thread.tile.data());
+    }
+  });
+}
+
+}  // namespace trireme::device::cpu

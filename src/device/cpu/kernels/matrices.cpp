@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cpu/kernels/arithmetic.hpp"
+#include "device/cpu/kernels/run.hpp"
+#include "device/cpu/runtime/runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trireme::device::cpu {
+
+template <>
+void run(Context& context, const NormaliseMatrices& operation) {
+  const auto& [x, y, eps] = operation;
+  expect_same_shape(x, y);
+  TRIREME_EXPECT(x.rank() == 3 && x.contiguous() && y.contiguous(), "matrices lie in one run");
+  const auto size = x.dim(1) * x.dim(2);
+  for (std::int64_t index = 0; index < x.dim(0); ++index) {
+    const auto one = x.slice(0, index, 1);
+    const float norm = static_cast<float>(std::sqrt(sum_of_squares(context, one))) + eps;
+    const float* const from = one.f32();
+    with_type(y.dtype(), [&](auto element) {
+      auto* const to = data_of<decltype(element)>(operation.y) + index * size;
+      parallel_for(*context.team, size, elements_per_thread, [=](Range range) {
+        for (auto i = range.begin; i < range.end; ++i) assign(to[i], from[i] / norm);
+      });
+    });
+  }
+}
+
+template <>
+void run(Context& context, const TransposeMatrices& operation) {
+  const auto& [x, y] = operation;
+  TRIREME_EXPECT(x.rank() == 3 && y.rank() == 3 && x.dim(0) == y.dim(0) && x.dim(1) == y.dim(2) &&
+                     x.dim(2) == y.dim(1) && x.dtype() == y.dtype() && x.contiguous() &&
+                     y.contiguous(),
+                 "transposed matrices: x " + x.text() + ", y " + y.text());
+  const auto rows = x.dim(1);
+  const auto columns = x.dim(2);
+  /// Squares of elements that lie in the cache on both sides.
+  constexpr std::int64_t side = 32;
+  const auto bands = (rows + side - 1) / side;
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const auto* const from = data_of<T>(operation.x);
+    auto* const to = data_of<T>(operation.y);
+    parallel_for(*context.team, operation.x.dim(0) * bands, 1, [=](Range range) {
+      for (auto index = range.begin; index < range.end; ++index) {
+        const auto first = index / bands * rows * columns;
+        const auto begin = index % bands * side;
+        const auto end = std::min(rows, begin + side);
+        for (std::int64_t left = 0; left < columns; left += side) {
+          const auto right = std::min(columns, left + side);
+          for (auto j = left; j < right; ++j) {
+            for (auto i = begin; i < end; ++i)
+              to[first + j * rows + i] = from[first + i * columns + j];
+          }
+        }
+      }
+    });
+  });
+}
+
+}  // namespace trireme::device::cpu

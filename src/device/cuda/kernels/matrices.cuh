@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/cuda/kernels/launch.hpp"
+#include "device/cuda/kernels/own_operations.hpp"
+#include "device/cuda/kernels/reduce.cuh"
+
+namespace trireme::device::cuda {
+
+/// Elements of one block's part of a matrix, whatever the GPU.
+constexpr std::int64_t matrix_chunk = 16384;
+
+/// Part of a batch that a block works on: chunk `block % chunks` of matrix `block / chunks`.
+struct MatrixChunk {
+  std::int64_t matrix;
+  std::int64_t begin;
+  std::int64_t end;
+};
+__device__ inline MatrixChunk chunk_of_block(std::int64_t size, std::int64_t chunks) {
+  const auto place = divide(simt::block(), chunks);
+  const auto begin = place.rest * matrix_chunk;
+  const auto first = place.whole * size;
+  const auto end = begin + matrix_chunk < size ? begin + matrix_chunk : size;
+  return {place.whole, first + begin, first + end};
+}
+
+/// partials[block] = sum of the squares of the block's chunk.
+__global__ inline void __launch_bounds__(256)
+    square_chunks(simt::Global<const float> x, std::int64_t size, std::int64_t chunks,
+                  simt::Global<double> partials) {
+  const auto chunk = chunk_of_block(size, chunks);
+  double total[1] = {0.0};
+  for (auto i = chunk.begin + simt::thread(); i < chunk.end; i += simt::threads()) {
+    const auto value = static_cast<double>(x.load(i));
+    total[0] += value * value;
+  }
+  block_sums(total);
+  if (simt::thread() == 0) partials.store(simt::block(), total[0]);
+}
+
+/// Divides the block's chunk by the norm of its matrix, whose partial sums every block adds in one
+/// order.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    divide_chunks(simt::Global<const float> x, std::int64_t size, std::int64_t chunks,
+                  simt::Global<const double> partials, float eps, simt::Global<T> y) {
+  const auto chunk = chunk_of_block(size, chunks);
+  double total[1] = {0.0};
+  for (std::int64_t i = simt::thread(); i < chunks; i += simt::threads()) {
+    total[0] += partials.load(chunk.matrix * chunks + i);
+  }
+  block_sums(total);
+  const float norm = static_cast<float>(sqrt(total[0])) + eps;
+  for (auto i = chunk.begin + simt::thread(); i < chunk.end; i += simt::threads()) {
+    auto value = load_floats<1>(x, i);
+    value[0] /= norm;
+    store_floats<1>(y, i, value);
+  }
+}
+
+template <typename L>
+void run(L& launcher, const NormaliseMatrices& operation) {
+  const auto& [x, y, eps] = operation;
+  expect_same_shape(x, y);
+  TRIREME_EXPECT(x.rank() == 3 && all_contiguous(x, y), "matrices lie in one run");
+  if (x.element_count() == 0) return;
+  const auto size = x.dim(1) * x.dim(2);
+  const auto chunks = ceil_div(size, matrix_chunk);
+  const Grid grid{x.dim(0) * chunks, 256};
+  const auto from = memory_of<const float>(launcher, x);
+  const auto partials = launcher.template workspace<double>(grid.blocks);
+  launcher.launch("square_chunks", &square_chunks, grid, from, size, chunks, partials);
+  with_type(y.dtype(), [&](auto element) {
+    using T = decltype(element);
+    launcher.launch("divide_chunks", &divide_chunks<T>, grid, from, size, chunks, partials, eps,
+                    memory_of<T>(launcher, y));
+  });
+}
+
+/// Element `column` of row `row` of the results, which is in that column of x. Reads lie apart: a
+/// matrix is transposed twice an update, beside ten products or more.
+template <typename T>
+struct TransposeBody {
+  simt::Global<const T> x;
+  simt::Global<T> y;
+  std::int64_t rows = 0;     // of x
+  std::int64_t columns = 0;  // of x
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const auto place = divide(row, columns);
+    const auto from = (place.whole * rows + column) * columns + place.rest;
+    store_floats<1>(y, row * rows + column, load_floats<1>(x, from));
+  }
+};
+
+template <typename L>
+void run(L& launcher, const TransposeMatrices& operation) {
+  const auto& [x, y] = operation;
+  TRIREME_EXPECT(x.rank() == 3 && y.rank() == 3 && x.dim(0) == y.dim(0) && x.dim(1) == y.dim(2) &&
+                     x.dim(2) == y.dim(1) && all_contiguous(x, y) && x.dtype() == y.dtype(),
+                 "transposed matrices: x " + x.text() + ", y " + y.text());
+  with_type(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<1>(launcher, "transpose_matrices", Elements{x.dim(0) * x.dim(2), x.dim(1), false},
+                    TransposeBody<T>{memory_of<const T>(launcher, x), memory_of<T>(launcher, y),
+                                     x.dim(1), x.dim(2)});
+  });
+}
+
+template <typename T>
+struct CombineBody {
+  simt::Global<const T> x;
+  simt::Global<T> y;
+  float x_scale = 0;
+  float y_scale = 1;
+
+  template <int N>
+  __device__ void run(std::int64_t, std::int64_t column) const {
+    auto v = load_floats<N>(y, column);
+    for (int i = 0; i < N; ++i) v[i] *= y_scale;
+    if (x) {
+      const auto other = load_floats<N>(x, column);
+      for (int i = 0; i < N; ++i) v[i] += x_scale * other[i];
+    }
+    store_floats<N>(y, column, v);
+  }
+};
+
+template <typename L>
+void run(L& launcher, const Combine& operation) {
+  const auto& [x, y, x_scale, y_scale] = operation;
+  TRIREME_EXPECT(all_contiguous(x, y) && (!x || x.dtype() == y.dtype()),
+                 "a combination of runs of one type");
+  with_type(y.dtype(), [&](auto element) {
+    using T = decltype(element);
+    run_elements<pack_size<T>>(launcher, "combine",
+                               Elements{1, y.element_count(), all_packable(pack_size<T>, x, y)},
+                               CombineBody<T>{memory_of<const T>(launcher, x),
+                                              memory_of<T>(launcher, y), x_scale, y_scale});
+  });
+}
+
+}  // namespace trireme::device::cuda

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations of rules that update whole matrices.
+#include "unit/device/backends.hpp"
+#include "unit/device/compare.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme::device;
+using namespace trireme::device::test;
+
+namespace {
+
+struct Batch {
+  std::int64_t count;
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+/// The last ones are cut into several tiles.
+std::vector<Batch> batches() {
+  std::vector<Batch> shapes{{1, 1, 1}, {1, 1, 9}, {2, 3, 5}, {3, 7, 7}, {2, 33, 65}};
+  if (take_large_shapes()) shapes.insert(shapes.end(), {{2, 300, 420}, {1, 640, 1000}});
+  return shapes;
+}
+
+}  // namespace
+
+TEST_CASE("matrices are divided by their norms") {
+  for_each_backend([](Kernels& kernels) {
+    for (const auto dtype : {DType::f32, DType::bf16}) {
+      TestTensor x(DType::f32, {3, 1, 2});
+      TestTensor y(dtype, {3, 1, 2});
+      x.set({3, 4, 0, 0, 0, -0.5F});
+      kernels.issue(NormaliseMatrices{x, y, 0.5F});
+      CHECK(y.written_exactly());
+      const std::vector<float> expected{3 / 5.5F, 4 / 5.5F, 0, 0, 0, -0.5F};
+      CHECK(relative_error(y.values(), expected) < (dtype == DType::f32 ? 1e-6 : 1e-2));
+    }
+  });
+}
+
+TEST_CASE("each matrix of a batch is transposed") {
+  for_each_backend([](Kernels& kernels) {
+    for (const auto dtype : {DType::f32, DType::bf16}) {
+      for (const auto& [count, rows, columns] : {Batch{2, 2, 3}, Batch{3, 41, 35}}) {
+        TestTensor x(dtype, {count, rows, columns});
+        TestTensor y(dtype, {count, columns, rows});
+        x.randomise(1);
+        kernels.issue(TransposeMatrices{x, y});
+        CHECK(y.written_exactly());
+        const auto from = x.values();
+        const auto to = y.values();
+        std::int64_t wrong = 0;
+        for (std::int64_t at = 0; at < count * rows * columns; ++at) {
+          const auto matrix = at / (rows * columns);
+          const auto row = at / columns % rows;
+          const auto place = (matrix * columns + at % columns) * rows + row;
+          wrong +=
+              from[static_cast<std::size_t>(at)] == to[static_cast<std::size_t>(place)] ? 0 : 1;
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  });
+}
+
+TEST_CASE("the mean of gradients and the step beyond it are those of the rule") {
+  for_each_backend([](Kernels& kernels) {
+    TestTensor gradient(DType::f32, {37});
+    TestTensor momentum(DType::f32, {37});
+    TestTensor update(DType::f32, {37});
+    gradient.set(std::vector<float>(37, 4.0F));
+    momentum.set(std::vector<float>(37, 1.0F));
+    using Step = MeanMomentum::Step;
+    kernels.issue(MeanMomentum{0.75F, Step::plain, 0.5F, gradient, momentum, update});
+    CHECK(momentum.values() == std::vector<float>(37, 1.25F));
+    CHECK(update.values() == std::vector<float>(37, 1.25F));
+    kernels.issue(MeanMomentum{0.75F, Step::nesterov, 0.5F, gradient, momentum, update});
+    CHECK(momentum.values() == std::vector<float>(37, 1.4375F));
+    CHECK(update.values() == std::vector<float>(37, 2.0F + 0.75F * (1.4375F - 2.0F)));
+    CHECK(update.written_exactly());
+  });
+}
+
+TEST_CASE("products of batches of matrices are the reference's") {
+  const auto reference = make_reference_kernels();
+  for (const auto dtype : {DType::f32, DType::bf16}) {
+    for (const auto& [count, rows, columns] : batches()) {
+      INFO(count << " x " << rows << " x " << columns);
+      // Terms of one sign on the diagonal: a matrix of one element would have only what cancels.
+      const float scale = 1.0F / static_cast<float>(columns);
+      for (const auto triangles : {Triangles::both, Triangles::lower}) {
+        compare(dtype, [&, count = count, rows = rows, columns = columns](Kernels& kernels) {
+          TestTensor x(dtype, {count, rows, columns});
+          TestTensor a(dtype, {count, rows, rows});
+          TestTensor b(dtype, {count, rows, rows});
+          TestTensor z(dtype, {count, rows, columns});
+          TestTensor gram(dtype, {count, rows, rows});
+          x.randomise(1);
+          // The same operands for all: what is compared is one product each.
+          reference->issue(SymmetricProduct{x, {}, gram, scale});
+          kernels.issue(SymmetricProduct{x, {}, a, scale, 0.0F, triangles});
+          kernels.issue(SymmetricProduct{gram, gram, b, 2.0F, 0.75F, triangles});
+          kernels.issue(AddProduct{gram, x, z, 1.5F});
+          return all({a, b, z});
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("a matrix has the same bits alone and in a batch") {
+  for_each_backend([](Kernels& kernels) {
+    for (const auto dtype : {DType::f32, DType::bf16}) {
+      const std::int64_t n = 19;
+      const std::int64_t m = 45;
+      TestTensor x(dtype, {3, n, m});
+      TestTensor y(dtype, {3, n, n});
+      TestTensor alone(dtype, {1, n, n});
+      x.randomise(1);
+      kernels.issue(SymmetricProduct{x, {}, y});
+      kernels.issue(SymmetricProduct{x.view().slice(0, 2, 1), {}, alone});
+      const auto all_of_them = y.values();
+      CHECK(std::vector<float>(all_of_them.end() - n * n, all_of_them.end()) == alone.values());
+    }
+  });
+}
