@@ -147,7 +147,9 @@ TrainOptions train_options(const Section& section) {
 
 OptimizerOptions optimizer_options(const Section& section) {
   OptimizerOptions optimizer;
-  section.read("name", optimizer.name, {{"adamw", UpdateRule::adamw}, {"sgd", UpdateRule::sgd}});
+  section.read(
+      "name", optimizer.name,
+      {{"adamw", UpdateRule::adamw}, {"sgd", UpdateRule::sgd}, {"muon", UpdateRule::muon}});
   section.read("learning_rate", optimizer.learning_rate);
   section.read("min_learning_rate", optimizer.min_learning_rate);
   section.read("curve", optimizer.curve,
@@ -161,6 +163,17 @@ OptimizerOptions optimizer_options(const Section& section) {
   section.read("beta2", optimizer.beta2);
   section.read("eps", optimizer.eps);
   section.read("momentum", optimizer.momentum);
+  section.read("nesterov", optimizer.nesterov);
+  section.read("ns_steps", optimizer.ns_steps);
+  section.read("ns_coefficients", optimizer.ns_coefficients,
+               {{"simple", NewtonSchulzCoefficients::simple},
+                {"quintic", NewtonSchulzCoefficients::quintic},
+                {"polar_express", NewtonSchulzCoefficients::polar_express}});
+  section.read("scale", optimizer.scale,
+               {{"original", MatrixScale::original},
+                {"match_rms_adamw", MatrixScale::match_rms_adamw},
+                {"unit_rms_norm", MatrixScale::unit_rms_norm}});
+  section.read("adamw_learning_rate", optimizer.adamw_learning_rate);
   section.read("weight_decay", optimizer.weight_decay);
   section.read("clip_norm", optimizer.clip_norm);
   section.read("skip_nonfinite", optimizer.skip_nonfinite);

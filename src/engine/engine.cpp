@@ -7,6 +7,7 @@
 #include "trireme/engine/parameter_parts.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
+#include "trireme/optim/matrix_rule.hpp"
 
 #include "host_sum.hpp"
 #include "parts.hpp"
@@ -37,6 +38,15 @@ std::int64_t bucket_elements(const EngineOptions& options) {
   return std::max<std::int64_t>(1, options.bucket_bytes / 4);
 }
 
+/// Cost of an owner's matrix; none where no rule updates matrices whole.
+model::CostOfMatrix cost_of_matrix(const EngineOptions& options) {
+  if (!optim::has_matrix_rule(options.rule.kind)) return {};
+  return [rule = std::shared_ptr(optim::make_matrix_rule(options.rule, options.dtype))](
+             const layout::MatrixShape& shape) {
+    return model::MatrixCost{rule->flops(shape), {}};
+  };
+}
+
 /// Schedule; with one stage there is nothing to overlap: each backward right after its forward
 /// holds the fewest activations, and a table shared by embedding and head gets its gradients in one
 /// order.
@@ -61,7 +71,7 @@ std::vector<int> activation_slots(const EngineOptions& options, const layout::Sc
 }  // namespace
 
 model::StageParameters stage_parameters(const EngineOptions& options) {
-  return {options.model, stage_place(options), bucket_elements(options)};
+  return {options.model, stage_place(options), bucket_elements(options), cost_of_matrix(options)};
 }
 
 Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
@@ -98,13 +108,15 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
   if (trains()) {
     auto& arena = memory.of(Purpose::optimizer);
     auto ownership = ownership_of(options, stage, groups.data->rank());
-    optimizer.emplace(options.rule, std::move(ownership.segments), ownership.state_size,
-                      flat_parameters, arena);
+    optimizer.emplace(options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters,
+                      arena);
+    owned_buckets = std::move(ownership.buckets);
     // Fresh memory is zero on the host; on a device its content is undefined.
     if (!kernels.device().is_host()) {
       for (const auto& state : optimizer->states()) kernels.issue(device::Fill{state.values, 0.0F});
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
+    say_rules();
   }
   register_arenas(options.model, groups, memory, registrations);
   if (trains()) register_flat(groups, flat_parameters, flat_gradients, registrations);
@@ -114,6 +126,25 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     pipeline().poll();
     if (reducer) reducer->poll();
   };
+}
+
+/// Tells which rule updates what, where there are two.
+void Engine::Parts::say_rules() const {
+  if (!optim::has_matrix_rule(options.rule.kind) || memory.of(Purpose::batch).is_measuring()) {
+    return;
+  }
+  std::int64_t matrices = 0;
+  std::int64_t elements = 0;
+  for (const auto& parameter : stage.parameters()) {
+    if (!model::is_rule_matrix(parameter)) continue;
+    ++matrices;
+    elements += layout::element_count(parameter.tensor.shape);
+  }
+  base::log::info("engine",
+                  "{} updates {} matrices of layers ({:.1f} % of the parameters), adamw the others",
+                  optim::name(options.rule.kind), matrices,
+                  100.0 * static_cast<double>(elements) /
+                      static_cast<double>(model::parameter_count(options.model)));
 }
 
 void Engine::Parts::make_executor() {
@@ -284,7 +315,7 @@ void Engine::update(const Update& step) {
   const double clip = parts.options.clip_norm;
   const bool clips = clip > 0.0 && step.gradient_norm > clip;
   const float scale = clips ? static_cast<float>(clip / step.gradient_norm) : 1.0F;
-  parts.updates().update(parts.kernels, parts.flat_gradients,
+  parts.updates().update(parts.kernels, parts.memory.of(Purpose::workspace), parts.flat_gradients,
                          static_cast<float>(step.learning_rate), scale, step.step);
   parts.gather_parameters();
 }

@@ -40,6 +40,7 @@ struct Engine::Parts {
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
   std::optional<optim::Optimizer> optimizer;
+  std::vector<optim::Segment> owned_buckets;  // [bucket]: what the rank updates of it
   std::optional<PipelineExecutor> executor;
   /// Memory that collectives and messages work in; ends before memory and groups do.
   Registrations registrations;
@@ -59,6 +60,7 @@ struct Engine::Parts {
   void make_parameters();
   void make_chunks();
   void make_executor();
+  void say_rules() const;
   /// Renews the copies of weights, before micro-batches read them.
   void renew_weight_copies() const;
   /// Time since the last call; nothing where it is not measured.

@@ -65,37 +65,46 @@ class Collector {
   Collector(const model::StageParameters& stage, optim::ParameterRounding rounding)
       : stage_(stage), rounding_(rounding) {}
 
-  void add(layout::FlatRange owned) {
+  void add(layout::FlatRange owned, optim::Content content) {
+    auto& size =
+        content == optim::Content::matrix ? ownership_.sizes.matrices : ownership_.sizes.elements;
+    ownership_.buckets.push_back({.flat = owned, .state_begin = size, .content = content});
     for (const auto& fused : stage_.fused_parameters()) {
-      switch (rounding_) {
-        case optim::ParameterRounding::nearest:
-          add_run(owned, {fused.pieces.front().flat.begin, fused.pieces.back().flat.end}, fused);
-          break;
-        case optim::ParameterRounding::stochastic:
-          // A run of one tensor each.
-          for (const auto& piece : fused.pieces) add_piece(owned, piece, fused);
-          break;
+      const bool whole =
+          content == optim::Content::elements && rounding_ == optim::ParameterRounding::nearest;
+      if (whole) {
+        add_run({fused.pieces.front().flat.begin, fused.pieces.back().flat.end}, fused);
+        continue;
       }
+      // A run of one tensor each.
+      for (const auto& piece : fused.pieces) add_piece(piece, fused);
     }
-    ownership_.state_size += owned.size();
+    size += owned.size();
   }
   Ownership take() { return std::move(ownership_); }
 
  private:
-  /// True when the ranges share a run, which is the last segment then.
-  bool add_run(layout::FlatRange owned, layout::FlatRange run, const model::FusedParameter& fused) {
-    const auto begin = std::max(owned.begin, run.begin);
-    const auto end = std::min(owned.end, run.end);
+  /// True when the last bucket shares a run, which is the last segment then.
+  bool add_run(layout::FlatRange run, const model::FusedParameter& fused) {
+    const auto& bucket = ownership_.buckets.back();
+    const auto begin = std::max(bucket.flat.begin, run.begin);
+    const auto end = std::min(bucket.flat.end, run.end);
     if (begin >= end) return false;
-    const auto state_begin = ownership_.state_size + begin - owned.begin;
-    ownership_.segments.push_back({{begin, end}, state_begin, fused.decays});
+    const auto state_begin = bucket.state_begin + begin - bucket.flat.begin;
+    ownership_.segments.push_back({.flat = {begin, end},
+                                   .state_begin = state_begin,
+                                   .decays = fused.decays,
+                                   .content = bucket.content});
     return true;
   }
-  void add_piece(layout::FlatRange owned, const model::ShardPiece& piece,
-                 const model::FusedParameter& fused) {
-    if (!add_run(owned, piece.flat, fused)) return;
+  void add_piece(const model::ShardPiece& piece, const model::FusedParameter& fused) {
+    if (!add_run(piece.flat, fused)) return;
     auto& segment = ownership_.segments.back();
     segment.place = place_in_tensor(stage_, piece, segment.flat.begin);
+    if (segment.content == optim::Content::elements) return;
+    const auto& shape = stage_.parameters()[piece.parameter].tensor.shape;
+    segment.shape = {shape[0], shape[1]};
+    TRIREME_EXPECT(segment.flat.size() == shape[0] * shape[1], "an owner has its matrices whole");
   }
 
   const model::StageParameters& stage_;
@@ -105,15 +114,21 @@ class Collector {
 
 }  // namespace
 
+namespace {
+
+optim::Content content_of(const model::StageParameters& stage, std::size_t bucket) {
+  return stage.is_owned(bucket) ? optim::Content::matrix : optim::Content::elements;
+}
+
+}  // namespace
+
 Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
                        int data_rank) {
   Collector collector(stage, options.rule.rounding);
-  if (options.zero_level == 0) {
-    collector.add({0, stage.flat().size});
-    return collector.take();
-  }
   for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
-    collector.add(stage.flat().shard_of_bucket(bucket, data_rank));
+    collector.add(options.zero_level == 0 ? stage.flat().buckets[bucket]
+                                          : stage.flat().shard_of_bucket(bucket, data_rank),
+                  content_of(stage, bucket));
   }
   return collector.take();
 }
@@ -123,9 +138,8 @@ std::vector<StatePart> Engine::state_parts() {
   const auto& optimizer = parts_->updates();
   for (const auto& segment : optimizer.segments()) {
     append_parts(parts_->stage, segment, "", optimizer.master(segment), parts);
-    for (const auto& state : optimizer.states()) {
-      append_parts(parts_->stage, segment, state.name + "/",
-                   state.values.slice(0, segment.state_begin, segment.flat.size()), parts);
+    for (const auto& state : optimizer.states_of(segment)) {
+      append_parts(parts_->stage, segment, state.name + "/", state.values, parts);
     }
   }
   return parts;
@@ -147,20 +161,25 @@ std::vector<std::vector<const model::ShardPiece*>> saved_pieces(
   return pieces;
 }
 
-std::vector<std::string> state_prefixes(const EngineOptions& options) {
+std::vector<std::string> state_prefixes(const EngineOptions& options,
+                                        const model::StageParameters& stage, std::size_t bucket) {
   std::vector<std::string> prefixes{""};
-  for (const auto& name : optim::state_names(options.rule.kind)) prefixes.push_back(name + "/");
+  for (const auto& name : optim::state_names(options.rule, content_of(stage, bucket))) {
+    prefixes.push_back(name + "/");
+  }
   return prefixes;
 }
 
 std::size_t saved_bytes(const EngineOptions& options) {
   const auto stage = stage_parameters(options);
   const auto pieces = saved_pieces(stage);
-  std::int64_t elements = 0;
+  std::size_t elements = 0;
   for (std::size_t bucket = 0; bucket < pieces.size(); ++bucket) {
-    if (!pieces[bucket].empty()) elements += stage.flat().shard_of_bucket(bucket, 0).size();
+    if (pieces[bucket].empty()) continue;
+    elements += static_cast<std::size_t>(stage.flat().shard_of_bucket(bucket, 0).size()) *
+                state_prefixes(options, stage, bucket).size();
   }
-  return static_cast<std::size_t>(elements) * sizeof(float) * state_prefixes(options).size();
+  return elements * sizeof(float);
 }
 
 std::vector<Tensor> Engine::saved_shards() {
@@ -169,17 +188,15 @@ std::vector<Tensor> Engine::saved_shards() {
   const auto pieces = saved_pieces(parts_->stage);
   const int rank = parts_->groups.data->rank();
   std::vector<Tensor> shards;
-  std::int64_t owned = 0;
   for (std::size_t bucket = 0; bucket < flat.buckets.size(); ++bucket) {
-    const auto range = flat.shard_of_bucket(bucket, rank);
-    // State of this rank's shards alone, or of the whole flat buffer (ownership_of).
-    const auto begin = parts_->options.zero_level == 0 ? range.begin : owned;
-    owned += range.size();
     if (pieces[bucket].empty()) continue;
-    shards.push_back(optimizer.master({range, begin}));
-    for (const auto& state : optimizer.states()) {
-      shards.push_back(state.values.slice(0, begin, range.size()));
-    }
+    // State of this rank's shards alone, or of whole buckets (ownership_of).
+    auto shard = parts_->owned_buckets[bucket];
+    const auto range = flat.shard_of_bucket(bucket, rank);
+    shard.state_begin += range.begin - shard.flat.begin;
+    shard.flat = range;
+    shards.push_back(optimizer.master(shard));
+    for (const auto& state : optimizer.states_of(shard)) shards.push_back(state.values);
   }
   return shards;
 }

@@ -12,7 +12,9 @@ namespace trireme::engine {
 /// Elements that a rank updates: with ZeRO level 1 its shard of each bucket, else all.
 struct Ownership {
   std::vector<optim::Segment> segments;
-  std::int64_t state_size = 0;
+  optim::StateSizes sizes;
+  /// [bucket]: all that the rank updates of it, as a run of state.
+  std::vector<optim::Segment> buckets;
 };
 
 Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,

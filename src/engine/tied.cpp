@@ -34,8 +34,8 @@ std::uint64_t digest_of(device::Kernels& kernels, const optim::Optimizer& optimi
     if (count <= 0) continue;
     const auto offset = begin - segment.flat.begin;
     add(optimizer.master(segment).slice(0, offset, count));
-    for (const auto& state : optimizer.states()) {
-      add(state.values.slice(0, segment.state_begin + offset, count));
+    for (const auto& state : optimizer.states_of(segment)) {
+      add(state.values.slice(0, offset, count));
     }
   }
   return digest.value();

@@ -65,7 +65,7 @@ layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayou
 }  // namespace
 
 StageParameters::StageParameters(const ModelConfig& config, const StagePlace& place,
-                                 std::int64_t bucket_elements)
+                                 std::int64_t bucket_elements, const CostOfMatrix& cost)
     : parameters_(model::parameters(config)) {
   const int last_stage = place.mesh.degree(Axis::pipeline) - 1;
   const int stage = place.mesh.coordinate(Axis::pipeline, place.rank);
@@ -81,7 +81,10 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
     }
   }
   if (stage == 0) collect(place, {Place::Kind::embedding, 0}, shared);
-  order_and_place(place.mesh.degree(Axis::data), bucket_elements);
+  for (auto& fused : fused_parameters_) {
+    fused.owned = cost && is_rule_matrix(parameters_[fused.pieces.front().parameter]);
+  }
+  order_and_place(place.mesh.degree(Axis::data), bucket_elements, cost);
   if (shared && stage == last_stage) {
     // The first stage counts the tied table.
     for (auto& piece : fused_parameters_[index_.find("embedding.weight")->second].pieces) {
@@ -119,25 +122,72 @@ void StageParameters::collect(const StagePlace& place, const Place& part, bool t
   }
 }
 
-void StageParameters::order_and_place(int shards, std::int64_t bucket_elements) {
-  const auto turn = [](const FusedParameter& fused) {
-    return fused.tied ? 2 : fused.deferred ? 1 : 0;
+/// Places of matrices with owners: those of a padded plan for whole fused parameters.
+layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter> matrices,
+                                                 int shards, std::int64_t bucket_elements,
+                                                 const CostOfMatrix& cost) const {
+  std::vector<layout::OwnedTensor> tensors;
+  for (const auto& fused : matrices) {
+    layout::OwnedTensor owned;
+    owned.name = fused.name;
+    owned.shape = {fused.rows, fused.columns};
+    owned.held_elements = fused.element_count();
+    for (const auto& piece : fused.pieces) {
+      const auto& shape = parameters_[piece.parameter].tensor.shape;
+      owned.flops += cost({shape[0], shape[1]}).flops;
+    }
+    tensors.push_back(std::move(owned));
+  }
+  layout::OwnershipOptions options;
+  options.data = shards;
+  options.bucket_elements = bucket_elements;
+  options.alignment = parameter_alignment;
+  const auto plan = layout::plan_ownership(tensors, options, layout::Assignment::padded);
+  layout::FlatLayout flat;
+  flat.shards = shards;
+  flat.alignment = parameter_alignment;
+  flat.size = plan.size();
+  flat.tensors.resize(matrices.size());
+  TRIREME_ENSURE(plan.pieces.size() == matrices.size(), "an owner has matrices whole");
+  for (const auto& [tensor, begin, end, flat_begin] : plan.pieces) {
+    flat.tensors[tensor] = {flat_begin, flat_begin + end - begin};
+  }
+  for (const auto& bucket : plan.buckets) flat.buckets.push_back(bucket.flat);
+  return flat;
+}
+
+void StageParameters::order_and_place(int shards, std::int64_t bucket_elements,
+                                      const CostOfMatrix& cost) {
+  /// Classes with buckets of their own, in the order of the buffer.
+  enum Turn : std::size_t { owned, first, deferred_owned, deferred, tied, turn_count };
+  const auto turn_of = [](const FusedParameter& fused) {
+    if (fused.tied) return tied;
+    if (fused.deferred) return fused.owned ? deferred_owned : deferred;
+    return fused.owned ? owned : first;
   };
   std::stable_sort(
       fused_parameters_.begin(), fused_parameters_.end(),
-      [&](const FusedParameter& a, const FusedParameter& b) { return turn(a) < turn(b); });
-  std::vector<std::int64_t> sizes[3];
-  for (const auto& fused : fused_parameters_) sizes[turn(fused)].push_back(fused.element_count());
-  const auto laid_out = [&](const std::vector<std::int64_t>& of) {
-    return layout::flat_layout(of, shards, bucket_elements, parameter_alignment);
-  };
-  flat_ = laid_out(sizes[0]);
-  first_deferred_bucket_ = flat_.buckets.size();
-  flat_ = concatenated(flat_, laid_out(sizes[1]));
-  first_tied_bucket_ = flat_.buckets.size();
-  // The tied table is laid out alone, so that its bucket has the same shards on both stages that
-  // hold it.
-  flat_ = concatenated(flat_, laid_out(sizes[2]));
+      [&](const FusedParameter& a, const FusedParameter& b) { return turn_of(a) < turn_of(b); });
+  auto next = fused_parameters_.cbegin();
+  flat_ = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
+  for (std::size_t turn = 0; turn < turn_count; ++turn) {
+    if (turn == deferred_owned) first_deferred_bucket_ = flat_.buckets.size();
+    // The tied table is laid out alone, so that its bucket has the same shards on both stages that
+    // hold it.
+    if (turn == tied) first_tied_bucket_ = flat_.buckets.size();
+    const auto begin = next;
+    next = std::find_if(begin, fused_parameters_.cend(),
+                        [&](const FusedParameter& fused) { return turn_of(fused) != turn; });
+    if (begin == next) continue;
+    const std::span<const FusedParameter> members(begin, next);
+    const bool has_owners = turn == owned || turn == deferred_owned;
+    std::vector<std::int64_t> sizes;
+    for (const auto& fused : members) sizes.push_back(fused.element_count());
+    flat_ = concatenated(flat_, has_owners ? owned_layout(members, shards, bucket_elements, cost)
+                                           : layout::flat_layout(sizes, shards, bucket_elements,
+                                                                 parameter_alignment));
+    owned_buckets_.resize(flat_.buckets.size(), has_owners);
+  }
   for (std::size_t index = 0; index < fused_parameters_.size(); ++index) {
     auto& fused = fused_parameters_[index];
     auto begin = flat_.tensors[index].begin;

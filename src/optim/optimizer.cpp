@@ -2,50 +2,88 @@
 #include "trireme/optim/optimizer.hpp"
 
 #include "trireme/base/philox.hpp"
+#include "trireme/optim/matrix_rule.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace trireme::optim {
 
 using device::Tensor;
 
-Rule rule_from(const config::Options& options) {
-  const auto& optimizer = options.optimizer;
-  return {.kind = optimizer.name,
-          .beta1 = static_cast<float>(optimizer.beta1),
-          .beta2 = static_cast<float>(optimizer.beta2),
-          .eps = static_cast<float>(optimizer.eps),
-          .momentum = static_cast<float>(optimizer.momentum),
-          .weight_decay = static_cast<float>(optimizer.weight_decay),
-          .rounding = options.numerics.stochastic_rounding ? ParameterRounding::stochastic
-                                                           : ParameterRounding::nearest,
-          .seed = static_cast<std::uint64_t>(options.train.seed)};
-}
+namespace {
 
-std::vector<std::string> state_names(RuleKind rule) {
-  switch (rule) {
-    case RuleKind::adamw:
-      return {"adamw.first_moment", "adamw.second_moment"};
-    case RuleKind::sgd:
-      return {"sgd.momentum"};
-  }
-  return {};
-}
+/// Elements of the matrices that are updated together: enough to keep all threads busy with small
+/// ones, few enough that their workspace stays small beside a model.
+constexpr std::int64_t batch_elements = std::int64_t{1} << 22;
 
-Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, std::int64_t state_size,
+}  // namespace
+
+/// What all segments of an update share.
+struct Optimizer::Step {
+  Tensor gradients;
+  float learning_rate = 0;
+  float gradient_scale = 1;
+  std::int64_t number = 1;
+};
+
+Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
                      const Tensor& parameters, device::Arena& arena)
-    : rule_(rule), segments_(std::move(segments)), parameters_(parameters) {
+    : rule_(rule),
+      matrix_rule_(make_matrix_rule(rule, parameters.dtype())),
+      segments_(std::move(segments)),
+      sizes_(sizes),
+      parameters_(parameters) {
   if (parameters.dtype() != device::DType::f32) {
-    masters_ = arena.allocate(device::DType::f32, {state_size});
+    masters_ = arena.allocate(device::DType::f32, {sizes.elements + sizes.matrices});
   }
-  for (auto& name : state_names(rule.kind)) {
-    states_.push_back({std::move(name), arena.allocate(device::DType::f32, {state_size})});
+  const auto add_states = [&](Content content, std::int64_t size) {
+    for (auto& state : state_names(rule, content)) {
+      states_.push_back({std::move(state), arena.allocate(device::DType::f32, {size})});
+    }
+  };
+  add_states(Content::elements, sizes.elements);
+  element_states_ = states_.size();
+  if (matrix_rule_) add_states(Content::matrix, sizes.matrices);
+  make_batches();
+}
+
+Optimizer::~Optimizer() = default;
+Optimizer::Optimizer(Optimizer&&) noexcept = default;
+
+/// Matrices of one shape, in the order of the segments.
+void Optimizer::make_batches() {
+  for (std::size_t index = 0; index < segments_.size(); ++index) {
+    const auto& segment = segments_[index];
+    if (segment.content != Content::matrix) continue;
+    const auto most =
+        std::max<std::int64_t>(1, batch_elements / std::max<std::int64_t>(1, segment.flat.size()));
+    const auto open = std::find_if(batches_.begin(), batches_.end(), [&](const Batch& batch) {
+      return batch.shape == segment.shape && std::ssize(batch.segments) < most;
+    });
+    if (open != batches_.end()) {
+      open->segments.push_back(index);
+    } else {
+      batches_.push_back({segment.shape, {index}});
+    }
   }
 }
 
 Tensor Optimizer::master(const Segment& segment) const {
-  return masters_ ? masters_.slice(0, segment.state_begin, segment.flat.size())
+  const auto before = segment.content == Content::matrix ? sizes_.elements : 0;
+  return masters_ ? masters_.slice(0, before + segment.state_begin, segment.flat.size())
                   : parameters_.slice(0, segment.flat.begin, segment.flat.size());
+}
+
+std::vector<Optimizer::State> Optimizer::states_of(const Segment& segment) const {
+  const bool matrix = segment.content == Content::matrix;
+  std::vector<State> states;
+  for (auto index = matrix ? element_states_ : 0;
+       index < (matrix ? states_.size() : element_states_); ++index) {
+    const auto& [name, values] = states_[index];
+    states.push_back({name, values.slice(0, segment.state_begin, segment.flat.size())});
+  }
+  return states;
 }
 
 /// Each step has a seed of its own, which a run that goes on from it finds again.
@@ -59,45 +97,88 @@ device::StochasticRounding Optimizer::rounding_of(const Segment& segment, std::i
   return rounding;
 }
 
-void Optimizer::update(device::Kernels& kernels, const Tensor& gradients, float learning_rate,
-                       float gradient_scale, std::int64_t step) {
-  for (const auto& segment : segments_) {
-    const auto count = segment.flat.size();
-    const auto gradient = gradients.slice(0, segment.flat.begin, count);
-    const auto parameter = parameters_.slice(0, segment.flat.begin, count);
-    const auto state = [&](std::size_t index) {
-      return states_[index].values.slice(0, segment.state_begin, count);
-    };
-    const float decay = segment.decays ? rule_.weight_decay : 0.0F;
-    switch (rule_.kind) {
-      case RuleKind::adamw:
-        kernels.issue(device::AdamWUpdate{{.learning_rate = learning_rate,
-                                           .beta1 = rule_.beta1,
-                                           .beta2 = rule_.beta2,
-                                           .eps = rule_.eps,
-                                           .weight_decay = decay,
-                                           .gradient_scale = gradient_scale,
-                                           .step = step,
-                                           .rounding = rounding_of(segment, step)},
-                                          gradient,
-                                          master(segment),
-                                          state(0),
-                                          state(1),
-                                          parameter});
-        break;
-      case RuleKind::sgd:
-        kernels.issue(device::SgdUpdate{{.learning_rate = learning_rate,
-                                         .momentum = rule_.momentum,
-                                         .weight_decay = decay,
-                                         .gradient_scale = gradient_scale,
-                                         .rounding = rounding_of(segment, step)},
-                                        gradient,
-                                        master(segment),
-                                        state(0),
-                                        parameter});
-        break;
-    }
+void Optimizer::update_elements(device::Kernels& kernels, const Segment& segment,
+                                const Step& step) {
+  const auto count = segment.flat.size();
+  const auto gradient = step.gradients.slice(0, segment.flat.begin, count);
+  const auto parameter = parameters_.slice(0, segment.flat.begin, count);
+  const auto state = [&](std::size_t index) {
+    return states_[index].values.slice(0, segment.state_begin, count);
+  };
+  const float decay = segment.decays ? rule_.weight_decay : 0.0F;
+  if (rule_.kind == RuleKind::sgd) {
+    kernels.issue(device::SgdUpdate{{.learning_rate = step.learning_rate,
+                                     .momentum = rule_.momentum,
+                                     .weight_decay = decay,
+                                     .gradient_scale = step.gradient_scale,
+                                     .rounding = rounding_of(segment, step.number)},
+                                    gradient,
+                                    master(segment),
+                                    state(0),
+                                    parameter});
+    return;
   }
+  const float learning_rate =
+      matrix_rule_ ? static_cast<float>(rule_.adamw_rate * static_cast<double>(step.learning_rate))
+                   : step.learning_rate;
+  kernels.issue(device::AdamWUpdate{{.learning_rate = learning_rate,
+                                     .beta1 = rule_.beta1,
+                                     .beta2 = rule_.beta2,
+                                     .eps = rule_.eps,
+                                     .weight_decay = decay,
+                                     .gradient_scale = step.gradient_scale,
+                                     .step = step.number,
+                                     .rounding = rounding_of(segment, step.number)},
+                                    gradient,
+                                    master(segment),
+                                    state(0),
+                                    state(1),
+                                    parameter});
+}
+
+void Optimizer::update_batch(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
+                             const Step& step) {
+  const auto count = std::ssize(batch.segments);
+  const auto& [rows, columns] = batch.shape;
+  const device::ArenaScope scope(workspace);
+  const auto matrices = workspace.allocate(device::DType::f32, {count, rows, columns});
+  const auto flat = matrices.reshape({count * rows * columns});
+  const auto each = [&](const auto& act) {
+    std::int64_t begin = 0;
+    for (const auto index : batch.segments) {
+      const auto& segment = segments_[index];
+      act(segment, flat.slice(0, begin, segment.flat.size()));
+      begin += segment.flat.size();
+    }
+  };
+  each([&](const Segment& segment, const Tensor& own) {
+    std::vector<Tensor> states;
+    for (const auto& state : states_of(segment)) states.push_back(state.values);
+    matrix_rule_->take(kernels, step.gradients.slice(0, segment.flat.begin, segment.flat.size()),
+                       step.gradient_scale, states, own);
+  });
+  matrix_rule_->directions(kernels, workspace, matrices);
+  each([&](const Segment& segment, const Tensor& direction) {
+    // SGD without momentum: the velocity is the scaled direction, in its own place.
+    kernels.issue(device::SgdUpdate{{.learning_rate = step.learning_rate,
+                                     .momentum = 0.0F,
+                                     .weight_decay = segment.decays ? rule_.weight_decay : 0.0F,
+                                     .gradient_scale = matrix_rule_->factor(segment.shape),
+                                     .rounding = rounding_of(segment, step.number)},
+                                    direction,
+                                    master(segment),
+                                    direction,
+                                    parameters_.slice(0, segment.flat.begin, segment.flat.size())});
+  });
+}
+
+void Optimizer::update(device::Kernels& kernels, device::Arena& workspace, const Tensor& gradients,
+                       float learning_rate, float gradient_scale, std::int64_t step) {
+  const Step shared{gradients, learning_rate, gradient_scale, step};
+  for (const auto& segment : segments_) {
+    if (segment.content == Content::elements) update_elements(kernels, segment, shared);
+  }
+  for (const auto& batch : batches_) update_batch(kernels, workspace, batch, shared);
 }
 
 void Optimizer::give_parameters(device::Kernels& kernels, std::int64_t step) {

@@ -108,6 +108,54 @@ Key skip_nonfinite() {
 
 }  // namespace
 
+Key momentum() {
+  return {.section = "optimizer",
+          .name = "momentum",
+          .type = Type::real,
+          .concern = Concern::training,
+          .default_text = "auto",
+          .range = from_0_below_1(),
+          .auto_rule = "0.9 for sgd, 0.95 for muon",
+          .documentation = "Decay of the velocity (sgd), or of the mean of gradients (muon)."};
+}
+
+Key nesterov() {
+  return {.section = "optimizer",
+          .name = "nesterov",
+          .type = Type::flag,
+          .concern = Concern::training,
+          .default_text = "true",
+          .documentation =
+              "Whether muon takes gradient + momentum x (mean - gradient) instead of "
+              "the mean (Nesterov's step)."};
+}
+
+Key newton_schulz_steps() {
+  return {.section = "optimizer",
+          .name = "ns_steps",
+          .type = Type::integer,
+          .concern = Concern::training,
+          .default_text = "5",
+          .unit = "steps",
+          .range = between(1, 50),
+          .documentation =
+              "Newton-Schulz iterations of an update (muon). Products are of the "
+              "type of numerics.precision: fp32, or bf16 with sums in fp32."};
+}
+
+Key adamw_learning_rate() {
+  return {.section = "optimizer",
+          .name = "adamw_learning_rate",
+          .type = Type::real,
+          .concern = Concern::training,
+          .default_text = "auto",
+          .range = at_least(0),
+          .auto_rule = "learning_rate",
+          .documentation =
+              "Highest learning rate of what AdamW updates beside a rule for matrices "
+              "(muon); its curve is that of learning_rate, scaled."};
+}
+
 std::vector<Key> optimizer_keys() {
   const auto real = [](std::string_view name, std::string_view default_text, const Range& range,
                        std::string_view documentation) {
@@ -130,8 +178,12 @@ std::vector<Key> optimizer_keys() {
                .documentation = documentation};
   };
   return {
-      choice("name", "adamw", {"adamw", "sgd"},
-             "Update rule. `sgd` is stochastic gradient descent with momentum."),
+      choice(
+          "name", "adamw", {"adamw", "sgd", "muon"},
+          "Update rule. `sgd` is stochastic gradient descent with momentum. `muon` (Jordan et "
+          "al. 2024) orthogonalises the momentum of each matrix of a layer, q, k, v and gate, up "
+          "apart; AdamW updates embedding, head, norms and biases. It needs "
+          "parallel.tensor = 1."),
       real("learning_rate", "0.0003", at_least(0), "Learning rate at its highest."),
       real("min_learning_rate", "0", at_least(0),
            "Learning rate at the end of the decay. At most learning_rate."),
@@ -143,12 +195,22 @@ std::vector<Key> optimizer_keys() {
       real("beta1", "0.9", from_0_below_1(), "Decay of the first moment (adamw)."),
       real("beta2", "0.95", from_0_below_1(), "Decay of the second moment (adamw)."),
       real("eps", "1e-8", more_than(0), "Term beside the root of the second moment (adamw)."),
-      real("momentum", "0.9", from_0_below_1(), "Decay of the velocity (sgd)."),
+      momentum(),
       real("weight_decay", "0.1", at_least(0),
            "Decoupled weight decay, on matrices only (not on norms, biases)."),
       real("clip_norm", "1", at_least(0),
            "Largest global norm of gradients, larger ones are scaled down; 0 is off."),
       skip_nonfinite(),
+      nesterov(),
+      newton_schulz_steps(),
+      choice("ns_coefficients", "simple", {"simple", "quintic", "polar_express"},
+             "Coefficients of the Newton-Schulz steps (muon): one triple for all (Jordan et al. "
+             "2024), five, or eight (Amsel et al. 2025, arXiv 2505.16932); the last one repeats."),
+      choice("scale", "match_rms_adamw", {"original", "match_rms_adamw", "unit_rms_norm"},
+             "Factor on the update of a matrix [out, in] (muon): sqrt(max(1, out / in)); "
+             "0.2 sqrt(max(out, in)), with which AdamW's learning rate and decay carry over (Liu "
+             "et al. 2025, arXiv 2502.16982); sqrt(out / in)."),
+      adamw_learning_rate(),
   };
 }
 

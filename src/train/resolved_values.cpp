@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/optim/optimizer.hpp"
 #include "trireme/schema/value.hpp"
 
 #include <filesystem>
@@ -96,6 +97,13 @@ config::Config with_values(const config::Config& config, const engine::EngineOpt
   to.set_auto("data.seed", config.options().data_seed());
   if (config.options().optimizer.curve == config::LearningRateCurve::wsd) {
     to.set_auto("optimizer.decay_steps", config.options().decay_steps());
+  }
+  const auto& optimizer = config.options().optimizer;
+  if (optimizer.name != config::UpdateRule::adamw) {
+    to.set_auto("optimizer.momentum", number_text(optim::default_momentum(optimizer.name)));
+  }
+  if (optim::has_matrix_rule(optimizer.name)) {
+    to.set_auto("optimizer.adamw_learning_rate", number_text(optimizer.learning_rate));
   }
   to.set_auto("run.directory", config::run_directory(config).string());
   for (const auto* key : {"data.train", "data.validation"}) to.set_absolute(key);

@@ -57,13 +57,14 @@ EXCEPTIONS = {
 # Names of the documents, and what they are here.
 STAND_INS = [
     (r"configs/quickstart\.conf", "small.conf"),
+    (r"configs/muon-quickstart\.conf", "small-muon.conf --set run.directory=runs/muon"),
     (r"\bRUN/checkpoints/step-000001200\b", "{step}"),
     (r"\bRUN\b(?!/)", "runs/by-hand"),
     (r"\bHF_DIR --to runs/by-hand", "HF_DIR --to runs/imported"),
     (r"--bytes \S+", "--bytes 4KiB,256KiB"),
 ]
 SMALL = """
-include = {root}/configs/quickstart.conf
+include = {root}/configs/{name}.conf
 model.vocab_size = 512
 model.hidden_size = 32
 model.intermediate_size = 64
@@ -107,8 +108,9 @@ class Place:
 
     def configure(self, steps):
         self.steps = steps
-        text = SMALL.format(root=ROOT, folder=self.folder, steps=steps)
-        (self.folder / "small.conf").write_text(text)
+        for name, file in (("quickstart", "small"), ("muon-quickstart", "small-muon")):
+            text = SMALL.format(root=ROOT, name=name, folder=self.folder, steps=steps)
+            (self.folder / f"{file}.conf").write_text(text)
 
     def run(self, command):
         """Exit code and what was printed."""

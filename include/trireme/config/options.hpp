@@ -25,7 +25,11 @@ enum class Recompute {
   selective,  ///< attention's own activations
   full        ///< all but a layer's input
 };
-enum class UpdateRule { adamw, sgd };
+enum class UpdateRule { adamw, sgd, muon };
+/// Coefficients of the steps of a Newton-Schulz iteration, and the factor on its result
+/// (optim/newton_schulz.hpp, optim/matrix_rule.hpp).
+enum class NewtonSchulzCoefficients { simple, quintic, polar_express };
+enum class MatrixScale { original, match_rms_adamw, unit_rms_norm };
 enum class LearningRateCurve { constant, cosine, linear, wsd };
 enum class Precision { fp32, bf16, fp8 };
 enum class KernelBackend { automatic, reference, cpu, cuda };
@@ -107,7 +111,14 @@ struct OptimizerOptions {
   double beta1 = 0;
   double beta2 = 0;
   double eps = 0;
-  double momentum = 0;
+  /// Unset: default_momentum(name).
+  std::optional<double> momentum;
+  bool nesterov = true;
+  std::int64_t ns_steps = 0;
+  NewtonSchulzCoefficients ns_coefficients = NewtonSchulzCoefficients::simple;
+  MatrixScale scale = MatrixScale::match_rms_adamw;
+  /// Unset: learning_rate.
+  std::optional<double> adamw_learning_rate;
   double weight_decay = 0;
   double clip_norm = 0;
   std::int64_t skip_nonfinite = 0;

@@ -19,9 +19,10 @@ model::StageParameters stage_parameters(const EngineOptions& options);
 std::vector<std::vector<const model::ShardPiece*>> saved_pieces(
     const model::StageParameters& stage);
 
-/// What stands before a parameter's name in a checkpoint for each kind of state: "" of masters,
-/// "adamw.first_moment/", ...
-std::vector<std::string> state_prefixes(const EngineOptions& options);
+/// What stands before a parameter's name in a checkpoint for each kind of state of a bucket's
+/// parameters: "" of masters, "adamw.first_moment/", ...
+std::vector<std::string> state_prefixes(const EngineOptions& options,
+                                        const model::StageParameters& stage, std::size_t bucket);
 
 /// Bytes of Engine::saved_shards() on options.rank.
 std::size_t saved_bytes(const EngineOptions& options);

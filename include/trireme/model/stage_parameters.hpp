@@ -4,6 +4,7 @@
 #include "trireme/device/tensor.hpp"
 #include "trireme/layout/flat.hpp"
 #include "trireme/layout/schedule.hpp"
+#include "trireme/model/owned_tensors.hpp"
 #include "trireme/model/parameters.hpp"
 
 #include <map>
@@ -47,6 +48,8 @@ struct FusedParameter {
   bool deferred = false;
   /// Also held by another stage: tied embeddings.
   bool tied = false;
+  /// Its pieces are matrices that a rule updates whole, by an owner.
+  bool owned = false;
 
   std::int64_t element_count() const { return rows * (columns == 0 ? 1 : columns); }
 };
@@ -62,10 +65,14 @@ struct StagePlace {
 /// Fused parameters of a rank and their places in its flat buffers: in the order in which backward
 /// completes their gradients, so that early buckets can be reduced while later layers still
 /// compute; deferred ones are in buckets of their own at the end, and a tied table behind them in
-/// one of its own (docs/decisions/0023).
+/// one of its own (docs/decisions/0023). Matrices that a rule updates whole are in buckets of their
+/// own before the others, each in one shard (layout::Assignment::padded); q, k, v and gate, up have
+/// one owner, because their product reads them as one matrix.
 class StageParameters {
  public:
-  StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements);
+  /// `cost`: what an update of a matrix of a layer costs its owner; without one no matrix is owned.
+  StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements,
+                  const CostOfMatrix& cost = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<FusedParameter>& fused_parameters() const { return fused_parameters_; }
@@ -74,6 +81,8 @@ class StageParameters {
   std::size_t first_deferred_bucket() const { return first_deferred_bucket_; }
   /// Buckets from this one on hold the tied table only: none, or one.
   std::size_t first_tied_bucket() const { return first_tied_bucket_; }
+  /// Whether all of a bucket's tensors are matrices with owners; otherwise none is.
+  bool is_owned(std::size_t bucket) const { return owned_buckets_[bucket]; }
   /// Elements that are parameters, padding left out.
   std::int64_t element_count() const;
 
@@ -86,12 +95,15 @@ class StageParameters {
 
  private:
   void collect(const StagePlace& place, const Place& part, bool tied);
-  void order_and_place(int shards, std::int64_t bucket_elements);
+  void order_and_place(int shards, std::int64_t bucket_elements, const CostOfMatrix& cost);
+  layout::FlatLayout owned_layout(std::span<const FusedParameter> matrices, int shards,
+                                  std::int64_t bucket_elements, const CostOfMatrix& cost) const;
   device::Tensor view(const device::Tensor& flat, std::string_view name) const;
 
   std::vector<Parameter> parameters_;
   std::vector<FusedParameter> fused_parameters_;
   layout::FlatLayout flat_;
+  std::vector<bool> owned_buckets_;  // [bucket]
   std::size_t first_deferred_bucket_ = 0;
   std::size_t first_tied_bucket_ = 0;
   std::map<std::string, std::size_t, std::less<>> index_;

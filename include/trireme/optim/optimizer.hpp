@@ -5,14 +5,18 @@
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/layout/flat.hpp"
+#include "trireme/layout/matrix_cost.hpp"
+#include "trireme/optim/newton_schulz.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace trireme::optim {
 
 using RuleKind = config::UpdateRule;
+using MatrixScale = config::MatrixScale;
 
 /// Rounding of parameters that are not fp32, when they are written from their masters.
 enum class ParameterRounding {
@@ -20,24 +24,46 @@ enum class ParameterRounding {
   stochastic  ///< bf16 alone: see device::StochasticRounding
 };
 
+/// Muon (Jordan et al. 2024). The factor on a direction of W [out, in] is sqrt(max(1, out / in))
+/// (original), 0.2 sqrt(max(out, in)) (match_rms_adamw, Liu et al. 2025, arXiv 2502.16982: AdamW's
+/// learning rate and decay carry over) or sqrt(out / in) (unit_rms_norm, Bernstein 2025).
+struct MuonRule {
+  float momentum = 0.95F;
+  device::MeanMomentum::Step step = device::MeanMomentum::Step::nesterov;
+  NewtonSchulz newton_schulz;
+  MatrixScale scale = MatrixScale::match_rms_adamw;
+};
+
 struct Rule {
   RuleKind kind = RuleKind::adamw;
   float beta1 = 0.9F;
   float beta2 = 0.95F;
   float eps = 1e-8F;
-  float momentum = 0.9F;
+  float momentum = 0.9F;  ///< of sgd
   float weight_decay = 0.1F;
+  MuonRule muon{};
+  /// With a rule for matrices: learning rate of what AdamW updates over that of the matrices.
+  double adamw_rate = 1;
   ParameterRounding rounding = ParameterRounding::nearest;
   /// Seed of stochastic rounding.
   std::uint64_t seed = 0;
 };
 Rule rule_from(const config::Options& options);
 
-/// Moments that a rule keeps, f32 for each element that it updates: "adamw.first_moment".
-std::vector<std::string> state_names(RuleKind rule);
+/// Momentum of a rule where optimizer.momentum is not given.
+double default_momentum(RuleKind rule);
+const char* name(RuleKind rule);
+
+/// What a segment is to a rule: elements, or a matrix of a layer, which some rules update whole.
+enum class Content { elements, matrix };
+/// True if this rule updates matrices of layers whole, and the others by AdamW.
+bool has_matrix_rule(RuleKind rule);
+
+/// State that a rule keeps, f32 for each element of this content: "adamw.first_moment".
+std::vector<std::string> state_names(const Rule& rule, Content content);
 
 /// A run of elements that this rank updates: where they lie in the flat parameter and gradient
-/// buffers, and where their state begins in the state buffers.
+/// buffers, and where their state begins among that of their content.
 struct Segment {
   layout::FlatRange flat{};
   std::int64_t state_begin = 0;
@@ -45,41 +71,73 @@ struct Segment {
   /// For stochastic rounding: the one tensor that its elements belong to, as a stream, and where
   /// they lie in it. The seed comes with the step.
   device::StochasticRounding place{};
+  Content content = Content::elements;
+  /// Of a matrix, which is the segment.
+  layout::MatrixShape shape{};
 };
 
-/// Element-wise update rules over the part of the flat buffers that a rank owns. Parameters in
-/// fp32 are their own master copy; others get one here.
+/// Elements of state buffers, by content.
+struct StateSizes {
+  std::int64_t elements = 0;
+  std::int64_t matrices = 0;
+};
+
+class MatrixRule;
+
+/// Update rules over the part of the flat buffers that a rank owns: element by element, and of
+/// whole matrices. Parameters in fp32 are their own master copy; others get one here.
 class Optimizer {
  public:
-  /// `state_size`: elements of each state buffer, at least the end of the last segment.
-  Optimizer(const Rule& rule, std::vector<Segment> segments, std::int64_t state_size,
+  /// `sizes`: at least the ends of the last segments.
+  Optimizer(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
             const device::Tensor& parameters, device::Arena& arena);
+  ~Optimizer();
+  Optimizer(Optimizer&&) noexcept;
+  Optimizer& operator=(Optimizer&&) = delete;
 
-  /// One update from reduced gradients (f32, flat). `step` counts from 1.
-  void update(device::Kernels& kernels, const device::Tensor& gradients, float learning_rate,
-              float gradient_scale, std::int64_t step);
+  /// One update from reduced gradients (f32, flat). `step` counts from 1. `workspace` lends room
+  /// for the matrices of a batch.
+  void update(device::Kernels& kernels, device::Arena& workspace, const device::Tensor& gradients,
+              float learning_rate, float gradient_scale, std::int64_t step);
   /// Parameters become what the masters are now (after initialisation or loading), rounded as the
   /// update of `step` rounds them; 0: before the first.
   void give_parameters(device::Kernels& kernels, std::int64_t step);
 
   struct State {
     std::string name;
-    device::Tensor values;  // f32 [state_size]
+    device::Tensor values;  // f32
   };
-  /// Moments by name ("adamw.first_moment"): what a checkpoint must hold beside the masters.
+  /// All of the state's memory, apart from masters.
   const std::vector<State>& states() const { return states_; }
+  /// States of a segment's elements by name: what a checkpoint must hold beside the masters.
+  std::vector<State> states_of(const Segment& segment) const;
   /// f32 master of a segment's elements.
   device::Tensor master(const Segment& segment) const;
   const std::vector<Segment>& segments() const { return segments_; }
 
  private:
+  struct Step;
+  /// Matrices of one shape that are updated together.
+  struct Batch {
+    layout::MatrixShape shape;
+    std::vector<std::size_t> segments;
+  };
+
   device::StochasticRounding rounding_of(const Segment& segment, std::int64_t step) const;
+  void make_batches();
+  void update_elements(device::Kernels& kernels, const Segment& segment, const Step& step);
+  void update_batch(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
+                    const Step& step);
 
   Rule rule_;
+  std::unique_ptr<MatrixRule> matrix_rule_;
   std::vector<Segment> segments_;
+  std::vector<Batch> batches_;
+  StateSizes sizes_;
   device::Tensor parameters_;
-  device::Tensor masters_;  // f32 [state_size], or empty when parameters are f32
-  std::vector<State> states_;
+  device::Tensor masters_;     // f32: of elements, then of matrices; empty when parameters are f32
+  std::vector<State> states_;  // of elements, then of matrices
+  std::size_t element_states_ = 0;
 };
 
 }  // namespace trireme::optim

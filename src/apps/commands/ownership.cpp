@@ -9,6 +9,7 @@
 #include "trireme/config/sources.hpp"
 #include "trireme/layout/ownership_picture.hpp"
 #include "trireme/model/owned_tensors.hpp"
+#include "trireme/optim/optimizer.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -90,8 +91,10 @@ layout::OwnershipView view_of(const config::Config& config, const model::ModelCo
   view.model = base::format("{}, {}", model::name(model.architecture),
                             base::counted(model.num_hidden_layers, "layer"));
   view.optimizer = "muon";
-  view.optimizer_origin =
-      base::format("assumed: {} has no use for whole matrices", config.cited("optimizer.name"));
+  view.optimizer_origin = optim::has_matrix_rule(config.options().optimizer.name)
+                              ? config.cited("optimizer.name")
+                              : base::format("assumed: {} has no use for whole matrices",
+                                             config.cited("optimizer.name"));
   view.tensors = model::owned_tensors(model, options.tensor, model::muon_cost);
   view.work = work_of(config, model);
   view.choice = choose_ownership(view.tensors, options, view.work, view.machine,

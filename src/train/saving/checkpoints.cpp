@@ -43,12 +43,29 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   return state;
 }
 
-/// Items to load. Moments that the checkpoint does not have begin at zero: a damaged step that was
-/// tried before may have filled them in part.
+/// True if the checkpoint lacks state of this run's optimizer: another one wrote it. The same on
+/// all ranks.
+bool is_of_another_optimizer(const engine::EngineOptions& options,
+                             const checkpoint::Manifest& manifest) {
+  const auto own = saved_contents(options);
+  return std::any_of(own.tensors.begin(), own.tensors.end(), [&](const auto& tensor) {
+    return checkpoint::is_moment(tensor.name) && manifest.contents.find(tensor.name) == nullptr;
+  });
+}
+
+/// Items to load. Moments that the checkpoint does not have, or not all of, begin at zero: a
+/// damaged step that was tried before may have filled them in part.
 std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
                                          const checkpoint::Manifest& manifest,
                                          device::HostMirror& mirror) {
-  const bool fresh = checkpoint::has_fresh_optimizer(manifest);
+  bool fresh = checkpoint::has_fresh_optimizer(manifest);
+  if (!fresh && is_of_another_optimizer(engine.options(), manifest)) {
+    fresh = true;
+    base::log::warning("train",
+                       "step {} was saved by another optimizer than optimizer.name = {}: its "
+                       "weights go on, and the optimizer's state begins anew",
+                       manifest.step, optim::name(engine.options().rule.kind));
+  }
   std::vector<checkpoint::LoadItem> items;
   for (const auto& part : engine.state_parts()) {
     const auto values = mirror.of(part.values);

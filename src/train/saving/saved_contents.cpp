@@ -19,13 +19,12 @@ checkpoint::FileRange files_of(const layout::Mesh& mesh, base::Rank rank) {
 }
 
 void add_rank(const engine::EngineOptions& options, checkpoint::ContentsBuilder& builder) {
-  const auto prefixes = engine::state_prefixes(options);
   const auto stage = engine::stage_parameters(options);
   const auto pieces = engine::saved_pieces(stage);
   for (std::size_t bucket = 0; bucket < pieces.size(); ++bucket) {
     if (pieces[bucket].empty()) continue;
     const auto range = stage.flat().buckets[bucket];
-    for (const auto& prefix : prefixes) {
+    for (const auto& prefix : engine::state_prefixes(options, stage, bucket)) {
       const auto number =
           builder.add_bucket(device::DType::f32, files_of(options.mesh, options.rank),
                              range.size() / stage.flat().shards);

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/place.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/model/owned_tensors.hpp"
 #include "trireme/model/parameters.hpp"
 #include "trireme/train/checkpoints.hpp"
 
@@ -30,6 +31,7 @@ struct Arrangement {
   int tensor;
   int zero_level;
   int virtual_stages = 1;
+  optim::RuleKind rule = optim::RuleKind::adamw;
 
   layout::Mesh mesh() const { return layout::Mesh::of(pipeline, data, tensor); }
   int ranks() const { return pipeline * data * tensor; }
@@ -42,6 +44,11 @@ struct Arrangement {
 /// With four tensor-parallel ranks each key head is on two of them.
 const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1, 0, 2},
                                             {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1}};
+
+const std::vector<Arrangement> arrangements_of_muon{{1, 1, 1, 0, 1, optim::RuleKind::muon},
+                                                    {1, 3, 1, 1, 1, optim::RuleKind::muon},
+                                                    {2, 1, 1, 0, 2, optim::RuleKind::muon},
+                                                    {2, 4, 1, 1, 1, optim::RuleKind::muon}};
 
 constexpr int saved_after = 2;
 /// What the first of them updates depends on moments, and the second shows it.
@@ -56,7 +63,8 @@ engine::EngineOptions options_for(const Arrangement& arrangement) {
   options.virtual_stages = arrangement.virtual_stages;
   if (arrangement.virtual_stages > 1) options.schedule = layout::ScheduleKind::interleaved;
   options.micro_batch = 1;
-  options.micro_batches = 4 / arrangement.data;
+  options.micro_batches = (arrangement.rule == optim::RuleKind::muon ? 12 : 4) / arrangement.data;
+  options.rule.kind = arrangement.rule;
   options.sequence_length = 12;
   options.sequence_parallel =
       arrangement.tensor > 1 ? model::SequenceParallel::on : model::SequenceParallel::off;
@@ -71,10 +79,14 @@ engine::EngineOptions options_for(const Arrangement& arrangement) {
 class State {
  public:
   /// Nobody has anything yet.
-  State() {
+  explicit State(optim::RuleKind rule) {
     std::size_t count = 0;
     for (const auto& parameter : model::parameters(options_for(arrangements.front()).model)) {
-      for (const char* purpose : {"", "adamw.first_moment/", "adamw.second_moment/"}) {
+      std::vector<std::string> purposes{"", "adamw.first_moment/", "adamw.second_moment/"};
+      if (rule == optim::RuleKind::muon && model::is_rule_matrix(parameter)) {
+        purposes = {"", "muon.momentum/"};
+      }
+      for (const auto& purpose : purposes) {
         begins_[purpose + parameter.tensor.name] = count;
         count += static_cast<std::size_t>(layout::element_count(parameter.tensor.shape));
       }
@@ -177,7 +189,7 @@ struct Saved {
 Saved save_in(const Arrangement& arrangement, const std::filesystem::path& run,
               comm::ProcessGroup& all) {
   still_going("save in " + arrangement.text());
-  Saved saved{run, {}, {}};
+  Saved saved{run, State(arrangement.rule), {}};
   if (arrangement.has_this_rank()) {
     Run running(arrangement);
     running.engine().initialise();
@@ -215,14 +227,16 @@ void load_in(Run& running, Saved& saved, const std::vector<Observed>& serial) {
 
 }  // namespace
 
-TEST_CASE("each of six layouts goes on bit for bit from what each of the six saved") {
+namespace {
+
+void load_each_in_each(const std::vector<Arrangement>& layouts) {
   const auto all = mpi().make_world({comm::Backend::automatic, 120});
   std::optional<tests::TemporaryFolder> folder;
   if (all->rank() == 0) folder.emplace();
   const std::filesystem::path path =
       comm::broadcast_bytes(*all, folder ? folder->path().string() : "");
   std::vector<Saved> saves;
-  for (const auto& arrangement : arrangements) {
+  for (const auto& arrangement : layouts) {
     saves.push_back(save_in(arrangement, path / base::format("{}", saves.size()), *all));
   }
   // Of one rank, told to all.
@@ -230,14 +244,24 @@ TEST_CASE("each of six layouts goes on bit for bit from what each of the six sav
   serial.resize(more_steps);
   constexpr std::int64_t words = more_steps * sizeof(Observed) / sizeof(std::int32_t);
   all->broadcast({serial.data(), DType::i32, {words}}, 0);
-  for (const auto& arrangement : arrangements) {
+  for (const auto& arrangement : layouts) {
     if (!arrangement.has_this_rank()) continue;
     Run running(arrangement);
     for (std::size_t index = 0; index < saves.size(); ++index) {
-      INFO(arrangements[index].text() << " to " << arrangement.text());
-      still_going(arrangements[index].text() + " to " + arrangement.text());
+      INFO(layouts[index].text() << " to " << arrangement.text());
+      still_going(layouts[index].text() + " to " + arrangement.text());
       load_in(running, saves[index], serial);
     }
   }
   all->barrier();
+}
+
+}  // namespace
+
+TEST_CASE("each of six layouts goes on bit for bit from what each of the six saved") {
+  load_each_in_each(arrangements);
+}
+
+TEST_CASE("layouts of muon go on from what each of them saved, momentum by matrix") {
+  load_each_in_each(arrangements_of_muon);
 }

@@ -287,6 +287,31 @@ TEST_CASE("every layout trains with momentum sgd as one rank does") {
   }
 }
 
+TEST_CASE("every layout without tensor parallelism trains with muon as one rank does") {
+  if (!has_whole_table()) return;
+  const Variant plain{.name = "muon", .rule = optim::RuleKind::muon};
+  const Variant sharded{.name = "muon, zero 1", .zero_level = 1, .rule = optim::RuleKind::muon};
+  const auto kernels = kernels_under_test();
+  if (!kernels) return;
+  const auto one = layout::Mesh::of(1, 1, 1);
+  for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
+    const auto serial = run_serially(options_for(architecture, one, plain), *kernels, short_run);
+    const auto other = train_serially(options_for(architecture, one, {}), *kernels, 2);
+    CHECK(serial.observed[1].loss != other[1].loss);
+    for (const auto& mesh : meshes_of(mpi().world_size(), architecture)) {
+      CAPTURE(mesh.text());
+      if (mesh.degree(Axis::tensor) > 1) {
+        CHECK_FALSE(engine::check(options_for(architecture, mesh, plain)).ok());
+        continue;
+      }
+      Comparison comparison(architecture, mesh, *kernels);
+      const auto run = comparison.run_whole(plain, short_run);
+      comparison.must_end_close(plain, run, serial);
+      if (mesh.degree(Axis::data) > 1) comparison.must_be_same(sharded, run.observed);
+    }
+  }
+}
+
 namespace {
 
 /// Meshes beside the table: as wide and as deep as one axis gets, threes that split key heads, and

@@ -142,6 +142,69 @@ TEST_CASE("no run removes the step that it has just loaded or saved") {
   CHECK(steps_of(run, "load") == Steps{4, 4, 5});
 }
 
+TEST_CASE("another optimizer goes on from the weights of a run, with state of its own") {
+  const RunFolder folder;
+  const auto run = folder.path() / "switches";
+  const auto losses = [](const fs::path& of) {
+    std::vector<double> all;
+    std::ifstream file(of / "metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const auto json = base::value_or_throw(base::parse_json(line, "metrics.jsonl"));
+      if (json.at("kind") == "train") all.push_back(json.at("loss").get<double>());
+    }
+    return all;
+  };
+  const auto config = [&](const char* rule, int steps) {
+    return small_config(folder, run,
+                        {base::format("optimizer.name={}", rule), "checkpoint.every_steps=2",
+                         "optimizer.curve=constant", base::format("train.steps={}", steps)});
+  };
+  CHECK(start(config("adamw", 2)).code == ExitCode::done);
+  const auto kept = folder.path() / "kept";
+  fs::copy(run, kept, fs::copy_options::recursive);
+  CHECK(start(config("muon", 4)).code == ExitCode::done);
+  CHECK(start(config("adamw", 6)).code == ExitCode::done);
+  CHECK(steps_of(run, "load") == Steps{2, 4});
+  const auto switched = losses(run);
+  REQUIRE(switched.size() == 6);
+  // The line of a step holds the loss before its update: weights are those that were saved.
+  const auto stayed_config = [&](int steps) {
+    return small_config(folder, kept,
+                        {"checkpoint.every_steps=2", "optimizer.curve=constant",
+                         base::format("train.steps={}", steps)});
+  };
+  CHECK(start(stayed_config(4)).code == ExitCode::done);
+  const auto stayed = losses(kept);
+  REQUIRE(stayed.size() == 4);
+  CHECK(switched[2] == stayed[2]);
+  CHECK(switched[3] != stayed[3]);
+}
+
+TEST_CASE("a run with muon goes on bit for bit from what it saved") {
+  const RunFolder folder;
+  const auto config = [&](const fs::path& run, int steps) {
+    return small_config(folder, run,
+                        {"optimizer.name=muon", "checkpoint.every_steps=3",
+                         "optimizer.curve=constant", base::format("train.steps={}", steps)});
+  };
+  const auto last_of = [](const fs::path& run) {
+    std::string last;
+    std::ifstream file(run / "metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const auto json = base::value_or_throw(base::parse_json(line, "metrics.jsonl"));
+      if (json.at("kind") == "train") last = json.at("loss").dump() + json.at("grad_norm").dump();
+    }
+    return last;
+  };
+  const auto whole = folder.path() / "whole";
+  const auto halves = folder.path() / "halves";
+  CHECK(start(config(whole, 6)).code == ExitCode::done);
+  CHECK(start(config(halves, 3)).code == ExitCode::done);
+  CHECK(start(config(halves, 6)).code == ExitCode::done);
+  CHECK(steps_of(halves, "load") == Steps{3});
+  CHECK(last_of(halves) == last_of(whole));
+}
+
 TEST_CASE("multiples of a number of steps are saved and stay") {
   const RunFolder folder;
   const auto run = folder.path() / "multiples";

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/optim/matrix_rule.hpp"
+#include "trireme/optim/optimizer.hpp"
+
+namespace trireme::optim {
+
+bool has_matrix_rule(RuleKind rule) {
+  return rule == RuleKind::muon;
+}
+
+const char* name(RuleKind rule) {
+  switch (rule) {
+    case RuleKind::adamw:
+      return "adamw";
+    case RuleKind::sgd:
+      return "sgd";
+    case RuleKind::muon:
+      return "muon";
+  }
+  return "";
+}
+
+double default_momentum(RuleKind rule) {
+  return rule == RuleKind::muon ? 0.95 : 0.9;
+}
+
+Rule rule_from(const config::Options& options) {
+  const auto& optimizer = options.optimizer;
+  const auto momentum =
+      static_cast<float>(optimizer.momentum.value_or(default_momentum(optimizer.name)));
+  const auto rate = optimizer.learning_rate;
+  const auto adamw_rate = optimizer.adamw_learning_rate.value_or(rate);
+  using Momentum = device::MeanMomentum::Step;
+  return {.kind = optimizer.name,
+          .beta1 = static_cast<float>(optimizer.beta1),
+          .beta2 = static_cast<float>(optimizer.beta2),
+          .eps = static_cast<float>(optimizer.eps),
+          .momentum = momentum,
+          .weight_decay = static_cast<float>(optimizer.weight_decay),
+          .muon = {.momentum = momentum,
+                   .step = optimizer.nesterov ? Momentum::nesterov : Momentum::plain,
+                   .newton_schulz = {.coefficients = optimizer.ns_coefficients,
+                                     .steps = static_cast<int>(optimizer.ns_steps)},
+                   .scale = optimizer.scale},
+          .adamw_rate = rate > 0 ? adamw_rate / rate : 1.0,
+          .rounding = options.numerics.stochastic_rounding ? ParameterRounding::stochastic
+                                                           : ParameterRounding::nearest,
+          .seed = static_cast<std::uint64_t>(options.train.seed)};
+}
+
+std::vector<std::string> state_names(const Rule& rule, Content content) {
+  if (content == Content::matrix) {
+    if (const auto matrices = make_matrix_rule(rule, device::DType::f32)) {
+      return matrices->state_names();
+    }
+  }
+  if (rule.kind == RuleKind::sgd) return {"sgd.momentum"};
+  return {"adamw.first_moment", "adamw.second_moment"};
+}
+
+}  // namespace trireme::optim
