@@ -70,17 +70,6 @@ base::Status check_fp8(const EngineOptions& options) {
   return {};
 }
 
-/// Rules that need whole matrices train where a rank has them whole.
-base::Status check_matrix_rule(const EngineOptions& options) {
-  const int tensor = options.mesh.degree(Axis::tensor);
-  if (!optim::has_matrix_rule(options.rule.kind) || tensor == 1) return {};
-  return base::usage_failure(base::format(
-      "optimizer.name = {} but parallel.tensor = {} (it updates whole matrices, of which "
-      "tensor-parallel ranks have parts, and these are not gathered yet); use parallel.tensor = 1 "
-      "with more data-parallel ranks or pipeline stages, or optimizer.name = adamw",
-      optim::name(options.rule.kind), tensor));
-}
-
 }  // namespace
 
 base::Status check(const EngineOptions& options) {
@@ -93,7 +82,6 @@ base::Status check(const EngineOptions& options) {
     return status;
   }
   if (auto status = check_fp8(options); !status.ok()) return status;
-  if (auto status = check_matrix_rule(options); !status.ok()) return status;
   if (options.gpu_attention) {
     auto status = device::check_attention(attention_of(options), *options.gpu_attention);
     if (!status.ok()) return status;

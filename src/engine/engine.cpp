@@ -108,8 +108,9 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
   if (trains()) {
     auto& arena = memory.of(Purpose::optimizer);
     auto ownership = ownership_of(options, stage, groups.data->rank());
+    const bool exchanges = optim::has_matrix_rule(options.rule.kind) && groups.tensor->size() > 1;
     optimizer.emplace(options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters,
-                      arena);
+                      arena, exchanges ? &part_exchange.emplace(*groups.tensor) : nullptr);
     owned_buckets = std::move(ownership.buckets);
     // Fresh memory is zero on the host; on a device its content is undefined.
     if (!kernels.device().is_host()) {

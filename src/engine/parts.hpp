@@ -9,6 +9,7 @@
 #include "engine/data/batches.hpp"
 #include "engine/graphs/graphs.hpp"
 #include "gradients.hpp"
+#include "part_exchange.hpp"
 #include "pipeline.hpp"
 
 #include <memory>
@@ -39,6 +40,7 @@ struct Engine::Parts {
   std::vector<ChunkMessages> messages;
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
+  std::optional<PartExchange> part_exchange;  // of matrices that tensor-parallel ranks cut
   std::optional<optim::Optimizer> optimizer;
   std::vector<optim::Segment> owned_buckets;  // [bucket]: what the rank updates of it
   std::optional<PipelineExecutor> executor;

@@ -62,8 +62,8 @@ device::StochasticRounding place_in_tensor(const model::StageParameters& stage,
 
 class Collector {
  public:
-  Collector(const model::StageParameters& stage, optim::ParameterRounding rounding)
-      : stage_(stage), rounding_(rounding) {}
+  Collector(const EngineOptions& options, const model::StageParameters& stage)
+      : stage_(stage), mesh_(options.mesh), rank_(options.rank), rounding_(options.rule.rounding) {}
 
   void add(layout::FlatRange owned, optim::Content content) {
     auto& size =
@@ -104,10 +104,17 @@ class Collector {
     if (segment.content == optim::Content::elements) return;
     const auto& shape = stage_.parameters()[piece.parameter].tensor.shape;
     segment.shape = {shape[0], shape[1]};
-    TRIREME_EXPECT(segment.flat.size() == shape[0] * shape[1], "an owner has its matrices whole");
+    TRIREME_EXPECT(segment.flat == piece.flat, "an owner has all that its rank holds of a matrix");
+    if (mesh_.degree(layout::Axis::tensor) == 1) return;
+    for (const auto rank : mesh_.group(layout::Axis::tensor, rank_)) {
+      segment.parts.push_back(
+          layout::shard_box(stage_.parameters()[piece.parameter].tensor, mesh_, rank));
+    }
   }
 
   const model::StageParameters& stage_;
+  const layout::Mesh& mesh_;
+  base::Rank rank_;
   optim::ParameterRounding rounding_;
   Ownership ownership_;
 };
@@ -124,7 +131,7 @@ optim::Content content_of(const model::StageParameters& stage, std::size_t bucke
 
 Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
                        int data_rank) {
-  Collector collector(stage, options.rule.rounding);
+  Collector collector(options, stage);
   for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
     collector.add(options.zero_level == 0 ? stage.flat().buckets[bucket]
                                           : stage.flat().shard_of_bucket(bucket, data_rank),

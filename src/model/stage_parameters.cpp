@@ -47,6 +47,15 @@ ShardPiece make_shard_piece(const Parameter& parameter, std::size_t index,
   return piece;
 }
 
+/// Elements of a tensor that a tensor-parallel rank holds at most.
+std::int64_t most_held(const layout::TensorSpec& tensor, const layout::Mesh& mesh) {
+  std::int64_t most = 0;
+  for (const auto rank : mesh.group(Axis::tensor, base::Rank{0})) {
+    most = std::max(most, layout::element_count(layout::shard_box(tensor, mesh, rank)));
+  }
+  return most;
+}
+
 /// `tail` behind `head` in one buffer.
 layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayout& tail) {
   const auto shift = [&head](layout::FlatRange range) {
@@ -84,7 +93,7 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
   for (auto& fused : fused_parameters_) {
     fused.owned = cost && is_rule_matrix(parameters_[fused.pieces.front().parameter]);
   }
-  order_and_place(place.mesh.degree(Axis::data), bucket_elements, cost);
+  order_and_place(place.mesh, bucket_elements, cost);
   if (shared && stage == last_stage) {
     // The first stage counts the tied table.
     for (auto& piece : fused_parameters_[index_.find("embedding.weight")->second].pieces) {
@@ -122,41 +131,44 @@ void StageParameters::collect(const StagePlace& place, const Place& part, bool t
   }
 }
 
-/// Places of matrices with owners: those of a padded plan for whole fused parameters.
+/// Places of matrices with owners: those of a padded plan for whole fused parameters. The same on
+/// all tensor-parallel ranks, each of which has room for what any of them holds.
 layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter> matrices,
-                                                 int shards, std::int64_t bucket_elements,
+                                                 const layout::Mesh& mesh,
+                                                 std::int64_t bucket_elements,
                                                  const CostOfMatrix& cost) const {
   std::vector<layout::OwnedTensor> tensors;
   for (const auto& fused : matrices) {
     layout::OwnedTensor owned;
     owned.name = fused.name;
     owned.shape = {fused.rows, fused.columns};
-    owned.held_elements = fused.element_count();
     for (const auto& piece : fused.pieces) {
-      const auto& shape = parameters_[piece.parameter].tensor.shape;
-      owned.flops += cost({shape[0], shape[1]}).flops;
+      const auto& tensor = parameters_[piece.parameter].tensor;
+      owned.flops += cost({tensor.shape[0], tensor.shape[1]}).flops;
+      owned.held_elements += most_held(tensor, mesh);
     }
     tensors.push_back(std::move(owned));
   }
   layout::OwnershipOptions options;
-  options.data = shards;
+  options.data = mesh.degree(Axis::data);
   options.bucket_elements = bucket_elements;
   options.alignment = parameter_alignment;
   const auto plan = layout::plan_ownership(tensors, options, layout::Assignment::padded);
   layout::FlatLayout flat;
-  flat.shards = shards;
+  flat.shards = options.data;
   flat.alignment = parameter_alignment;
   flat.size = plan.size();
   flat.tensors.resize(matrices.size());
   TRIREME_ENSURE(plan.pieces.size() == matrices.size(), "an owner has matrices whole");
-  for (const auto& [tensor, begin, end, flat_begin] : plan.pieces) {
-    flat.tensors[tensor] = {flat_begin, flat_begin + end - begin};
+  for (const auto& piece : plan.pieces) {
+    flat.tensors[piece.tensor] = {piece.flat_begin,
+                                  piece.flat_begin + matrices[piece.tensor].element_count()};
   }
   for (const auto& bucket : plan.buckets) flat.buckets.push_back(bucket.flat);
   return flat;
 }
 
-void StageParameters::order_and_place(int shards, std::int64_t bucket_elements,
+void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t bucket_elements,
                                       const CostOfMatrix& cost) {
   /// Classes with buckets of their own, in the order of the buffer.
   enum Turn : std::size_t { owned, first, deferred_owned, deferred, tied, turn_count };
@@ -168,6 +180,7 @@ void StageParameters::order_and_place(int shards, std::int64_t bucket_elements,
   std::stable_sort(
       fused_parameters_.begin(), fused_parameters_.end(),
       [&](const FusedParameter& a, const FusedParameter& b) { return turn_of(a) < turn_of(b); });
+  const int shards = mesh.degree(Axis::data);
   auto next = fused_parameters_.cbegin();
   flat_ = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
   for (std::size_t turn = 0; turn < turn_count; ++turn) {
@@ -183,7 +196,7 @@ void StageParameters::order_and_place(int shards, std::int64_t bucket_elements,
     const bool has_owners = turn == owned || turn == deferred_owned;
     std::vector<std::int64_t> sizes;
     for (const auto& fused : members) sizes.push_back(fused.element_count());
-    flat_ = concatenated(flat_, has_owners ? owned_layout(members, shards, bucket_elements, cost)
+    flat_ = concatenated(flat_, has_owners ? owned_layout(members, mesh, bucket_elements, cost)
                                            : layout::flat_layout(sizes, shards, bucket_elements,
                                                                  parameter_alignment));
     owned_buckets_.resize(flat_.buckets.size(), has_owners);

@@ -17,6 +17,14 @@ namespace {
 /// ones, few enough that their workspace stays small beside a model.
 constexpr std::int64_t batch_elements = std::int64_t{1} << 22;
 
+/// Elements of the largest part of a matrix, or of the matrix.
+std::int64_t largest_part(const layout::MatrixShape& shape, const std::vector<layout::Box>& parts) {
+  if (parts.empty()) return shape.rows * shape.columns;
+  std::int64_t most = 0;
+  for (const auto& part : parts) most = std::max(most, layout::element_count(part));
+  return most;
+}
+
 }  // namespace
 
 /// What all segments of an update share.
@@ -28,9 +36,10 @@ struct Optimizer::Step {
 };
 
 Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
-                     const Tensor& parameters, device::Arena& arena)
+                     const Tensor& parameters, device::Arena& arena, PartExchange* exchange)
     : rule_(rule),
       matrix_rule_(make_matrix_rule(rule, parameters.dtype())),
+      exchange_(exchange),
       segments_(std::move(segments)),
       sizes_(sizes),
       parameters_(parameters) {
@@ -51,21 +60,32 @@ Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, const Stat
 Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 
-/// Matrices of one shape, in the order of the segments.
+int Optimizer::ranks() const {
+  return exchange_ != nullptr ? exchange_->ranks() : 1;
+}
+
+/// Matrices of one shape, in the order of the segments: the same batches on all ranks that exchange
+/// parts.
 void Optimizer::make_batches() {
+  int owner = 0;
   for (std::size_t index = 0; index < segments_.size(); ++index) {
     const auto& segment = segments_[index];
     if (segment.content != Content::matrix) continue;
-    const auto most =
-        std::max<std::int64_t>(1, batch_elements / std::max<std::int64_t>(1, segment.flat.size()));
+    const auto elements = std::max<std::int64_t>(1, segment.shape.rows * segment.shape.columns);
+    const auto most = ranks() * std::max<std::int64_t>(1, batch_elements / elements);
     const auto open = std::find_if(batches_.begin(), batches_.end(), [&](const Batch& batch) {
-      return batch.shape == segment.shape && std::ssize(batch.segments) < most;
+      return batch.shape == segment.shape && batch.parts == segment.parts &&
+             std::ssize(batch.segments) < most;
     });
     if (open != batches_.end()) {
       open->segments.push_back(index);
     } else {
-      batches_.push_back({segment.shape, {index}});
+      batches_.push_back({segment.shape, segment.parts, {index}, 0});
     }
+  }
+  for (auto& batch : batches_) {
+    batch.first_owner = owner;
+    owner = static_cast<int>((owner + std::ssize(batch.segments)) % ranks());
   }
 }
 
@@ -136,19 +156,43 @@ void Optimizer::update_elements(device::Kernels& kernels, const Segment& segment
                                     parameter});
 }
 
+/// Directions of a batch, in place of what the rule took: f32 [ranks, slots, part], by owner.
+void Optimizer::direct(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
+                       const Tensor& parts) {
+  const auto slots = parts.dim(1);
+  const auto& [rows, columns] = batch.shape;
+  if (exchange_ == nullptr) {
+    matrix_rule_->directions(kernels, workspace, parts.reshape({slots, rows, columns}));
+    return;
+  }
+  const auto count = std::ssize(batch.segments);
+  const auto first = (exchange_->rank() - batch.first_owner + ranks()) % ranks();
+  const MicroGroup group{
+      .boxes = batch.parts,
+      .parts = parts,
+      .received = workspace.allocate(device::DType::f32, {ranks(), slots, parts.dim(2)}),
+      .whole = workspace.allocate(device::DType::f32, {slots, rows, columns}),
+      .owned = first < count ? (count - first + ranks() - 1) / ranks() : 0};
+  exchange_->gather(kernels, group);
+  if (group.owned > 0) {
+    matrix_rule_->directions(kernels, workspace, group.whole.slice(0, 0, group.owned));
+  }
+  exchange_->scatter(kernels, group);
+}
+
 void Optimizer::update_batch(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
                              const Step& step) {
-  const auto count = std::ssize(batch.segments);
-  const auto& [rows, columns] = batch.shape;
+  const auto slots = (std::ssize(batch.segments) + ranks() - 1) / ranks();
+  const auto size = largest_part(batch.shape, batch.parts);
   const device::ArenaScope scope(workspace);
-  const auto matrices = workspace.allocate(device::DType::f32, {count, rows, columns});
-  const auto flat = matrices.reshape({count * rows * columns});
+  const auto parts = workspace.allocate(device::DType::f32, {ranks(), slots, size});
+  const auto all = parts.reshape({ranks() * slots * size});
   const auto each = [&](const auto& act) {
-    std::int64_t begin = 0;
-    for (const auto index : batch.segments) {
-      const auto& segment = segments_[index];
-      act(segment, flat.slice(0, begin, segment.flat.size()));
-      begin += segment.flat.size();
+    for (std::int64_t index = 0; index < std::ssize(batch.segments); ++index) {
+      const auto& segment = segments_[batch.segments[static_cast<std::size_t>(index)]];
+      const auto owner = (batch.first_owner + index) % ranks();
+      const auto place = owner * slots + index / ranks();
+      act(segment, all.slice(0, place * size, segment.flat.size()));
     }
   };
   each([&](const Segment& segment, const Tensor& own) {
@@ -157,7 +201,7 @@ void Optimizer::update_batch(device::Kernels& kernels, device::Arena& workspace,
     matrix_rule_->take(kernels, step.gradients.slice(0, segment.flat.begin, segment.flat.size()),
                        step.gradient_scale, states, own);
   });
-  matrix_rule_->directions(kernels, workspace, matrices);
+  direct(kernels, workspace, batch, parts);
   each([&](const Segment& segment, const Tensor& direction) {
     // SGD without momentum: the velocity is the scaled direction, in its own place.
     kernels.issue(device::SgdUpdate{{.learning_rate = step.learning_rate,

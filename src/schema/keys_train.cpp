@@ -182,8 +182,7 @@ std::vector<Key> optimizer_keys() {
           "name", "adamw", {"adamw", "sgd", "muon"},
           "Update rule. `sgd` is stochastic gradient descent with momentum. `muon` (Jordan et "
           "al. 2024) orthogonalises the momentum of each matrix of a layer, q, k, v and gate, up "
-          "apart; AdamW updates embedding, head, norms and biases. It needs "
-          "parallel.tensor = 1."),
+          "apart; AdamW updates embedding, head, norms and biases."),
       real("learning_rate", "0.0003", at_least(0), "Learning rate at its highest."),
       real("min_learning_rate", "0", at_least(0),
            "Learning rate at the end of the decay. At most learning_rate."),

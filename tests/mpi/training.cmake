@@ -7,6 +7,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(parallel_equals_serial_on_cpu RANKS 4 SLOW_RANKS 6 TIMEOUT 600
     SOURCES training/parallel_equals_serial_test.cpp training/on_cpu.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(part_exchange RANKS 1 2 3 4
+    SOURCES training/part_exchange_test.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4
     SOURCES training/evaluation_test.cpp training/training.cpp
     LINK trireme::engine)

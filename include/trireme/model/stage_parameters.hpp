@@ -95,9 +95,11 @@ class StageParameters {
 
  private:
   void collect(const StagePlace& place, const Place& part, bool tied);
-  void order_and_place(int shards, std::int64_t bucket_elements, const CostOfMatrix& cost);
-  layout::FlatLayout owned_layout(std::span<const FusedParameter> matrices, int shards,
-                                  std::int64_t bucket_elements, const CostOfMatrix& cost) const;
+  void order_and_place(const layout::Mesh& mesh, std::int64_t bucket_elements,
+                       const CostOfMatrix& cost);
+  layout::FlatLayout owned_layout(std::span<const FusedParameter> matrices,
+                                  const layout::Mesh& mesh, std::int64_t bucket_elements,
+                                  const CostOfMatrix& cost) const;
   device::Tensor view(const device::Tensor& flat, std::string_view name) const;
 
   std::vector<Parameter> parameters_;

@@ -37,6 +37,30 @@ class MatrixRule {
   virtual float factor(const layout::MatrixShape& shape) const = 0;
 };
 
+/// Matrices of one shape of which each of several ranks holds a part, on their way to their owners
+/// and back. All tensors are f32.
+struct MicroGroup {
+  /// [rank]: what it holds of each matrix.
+  std::span<const layout::Box> boxes;
+  device::Tensor parts;     // [ranks, slots, largest part]: this rank's parts, by owner
+  device::Tensor received;  // [ranks, slots, largest part]: all parts of the matrices owned here
+  device::Tensor whole;     // [slots, rows, columns]: the matrices owned here
+  /// So many of the slots are in use here.
+  std::int64_t owned = 0;
+};
+
+/// Way between parts of matrices and their owners.
+class PartExchange {
+ public:
+  virtual ~PartExchange() = default;
+  virtual int ranks() const = 0;
+  virtual int rank() const = 0;
+  /// Collective over the ranks. `whole` becomes the matrices whose `parts` the ranks hold.
+  virtual void gather(device::Kernels& kernels, const MicroGroup& group) = 0;
+  /// Collective over the ranks. `parts` become those of the owners' `whole`.
+  virtual void scatter(device::Kernels& kernels, const MicroGroup& group) = 0;
+};
+
 /// The rule for matrices; null where all parameters are updated element by element. `products`:
 /// type of what is multiplied.
 std::unique_ptr<MatrixRule> make_matrix_rule(const Rule& rule, device::DType products);

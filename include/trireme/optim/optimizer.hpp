@@ -4,6 +4,7 @@
 #include "trireme/config/options.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
+#include "trireme/layout/box.hpp"
 #include "trireme/layout/flat.hpp"
 #include "trireme/layout/matrix_cost.hpp"
 #include "trireme/optim/newton_schulz.hpp"
@@ -72,8 +73,11 @@ struct Segment {
   /// they lie in it. The seed comes with the step.
   device::StochasticRounding place{};
   Content content = Content::elements;
-  /// Of a matrix, which is the segment.
+  /// Of a matrix.
   layout::MatrixShape shape{};
+  /// [rank of a part exchange]: the part of the matrix that it has. The segment is that of the own
+  /// rank; without an exchange it is the matrix.
+  std::vector<layout::Box> parts{};
 };
 
 /// Elements of state buffers, by content.
@@ -83,14 +87,17 @@ struct StateSizes {
 };
 
 class MatrixRule;
+class PartExchange;
 
 /// Update rules over the part of the flat buffers that a rank owns: element by element, and of
 /// whole matrices. Parameters in fp32 are their own master copy; others get one here.
 class Optimizer {
  public:
-  /// `sizes`: at least the ends of the last segments.
+  /// `sizes`: at least the ends of the last segments. `exchange`, where other ranks hold the other
+  /// parts of matrices, outlives this; then update() is collective over its ranks.
   Optimizer(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
-            const device::Tensor& parameters, device::Arena& arena);
+            const device::Tensor& parameters, device::Arena& arena,
+            PartExchange* exchange = nullptr);
   ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) = delete;
@@ -120,17 +127,24 @@ class Optimizer {
   /// Matrices of one shape that are updated together.
   struct Batch {
     layout::MatrixShape shape;
+    std::vector<layout::Box> parts;
     std::vector<std::size_t> segments;
+    /// Rank that owns the first of them; others follow in turn.
+    int first_owner = 0;
   };
 
   device::StochasticRounding rounding_of(const Segment& segment, std::int64_t step) const;
+  int ranks() const;
   void make_batches();
+  void direct(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
+              const device::Tensor& parts);
   void update_elements(device::Kernels& kernels, const Segment& segment, const Step& step);
   void update_batch(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
                     const Step& step);
 
   Rule rule_;
   std::unique_ptr<MatrixRule> matrix_rule_;
+  PartExchange* exchange_;
   std::vector<Segment> segments_;
   std::vector<Batch> batches_;
   StateSizes sizes_;

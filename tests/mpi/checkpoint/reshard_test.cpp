@@ -48,7 +48,8 @@ const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1
 const std::vector<Arrangement> arrangements_of_muon{{1, 1, 1, 0, 1, optim::RuleKind::muon},
                                                     {1, 3, 1, 1, 1, optim::RuleKind::muon},
                                                     {2, 1, 1, 0, 2, optim::RuleKind::muon},
-                                                    {2, 4, 1, 1, 1, optim::RuleKind::muon}};
+                                                    {1, 1, 4, 0, 1, optim::RuleKind::muon},
+                                                    {2, 2, 2, 1, 1, optim::RuleKind::muon}};
 
 constexpr int saved_after = 2;
 /// What the first of them updates depends on moments, and the second shows it.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "part_exchange.hpp"
+
+namespace trireme::engine {
+namespace {
+
+using device::Tensor;
+
+/// act(place of the part in an owned matrix, place of the part in the buffer) for all parts of all
+/// matrices that this rank owns.
+template <typename Act>
+void each_part(const optim::MicroGroup& group, const Tensor& buffer, const Act& act) {
+  const auto slots = buffer.dim(1);
+  const auto part = buffer.dim(2);
+  const auto flat = buffer.reshape({buffer.element_count()});
+  for (std::size_t from = 0; from < group.boxes.size(); ++from) {
+    const auto& [offset, length] = group.boxes[from];
+    for (std::int64_t slot = 0; slot < group.owned; ++slot) {
+      const auto begin = (static_cast<std::int64_t>(from) * slots + slot) * part;
+      const auto matrix =
+          group.whole.slice(0, slot, 1).reshape({group.whole.dim(1), group.whole.dim(2)});
+      act(matrix.slice(0, offset[0], length[0]).slice(1, offset[1], length[1]),
+          flat.slice(0, begin, length[0] * length[1]).reshape({length[0], length[1]}));
+    }
+  }
+}
+
+}  // namespace
+
+void PartExchange::gather(device::Kernels& kernels, const optim::MicroGroup& group) {
+  const auto elements = group.parts.element_count();
+  tensor_.start_all_to_all(group.parts.reshape({elements}), group.received.reshape({elements}))
+      .wait_on_stream();
+  each_part(group, group.received, [&](const Tensor& place, const Tensor& part) {
+    kernels.issue(device::Copy{part, place});
+  });
+}
+
+void PartExchange::scatter(device::Kernels& kernels, const optim::MicroGroup& group) {
+  each_part(group, group.received, [&](const Tensor& place, const Tensor& part) {
+    kernels.issue(device::Copy{place, part});
+  });
+  const auto elements = group.parts.element_count();
+  tensor_.start_all_to_all(group.received.reshape({elements}), group.parts.reshape({elements}))
+      .wait_on_stream();
+}
+
+}  // namespace trireme::engine

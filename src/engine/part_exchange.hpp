@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/optim/matrix_rule.hpp"
+
+namespace trireme::engine {
+
+/// Brings matrices together whose parts lie on tensor-parallel ranks. Ranks own the matrices of a
+/// micro-group in turn: one all-to-all brings an owner the parts of its matrices, one brings back
+/// the parts of what it made of them.
+class PartExchange final : public optim::PartExchange {
+ public:
+  explicit PartExchange(comm::ProcessGroup& tensor) : tensor_(tensor) {}
+
+  int ranks() const override { return tensor_.size(); }
+  int rank() const override { return tensor_.rank(); }
+  /// Collective over the group. Host-blocking: no, on a device. Ordered on: its stream.
+  void gather(device::Kernels& kernels, const optim::MicroGroup& group) override;
+  void scatter(device::Kernels& kernels, const optim::MicroGroup& group) override;
+
+ private:
+  comm::ProcessGroup& tensor_;
+};
+
+}  // namespace trireme::engine
