@@ -30,7 +30,7 @@ struct Side {
 /// Longest side of a tile of a symmetric result: an eighth of the side, so that the tiles of one
 /// triangle are 9 / 16 of all, where such tiles still multiply fast.
 std::int64_t symmetric_tile(std::int64_t side, Triangles triangles) {
-  if (triangles == Triangles::both) return 512;
+  if (triangles == Triangles::both) return 256;
   return std::clamp<std::int64_t>(side / 8, 128, 512);
 }
 
@@ -122,8 +122,9 @@ void MatrixGemm::run(const AddProduct& product) {
                      z.contiguous() && z.raw() != x.raw() && s.dtype() == x.dtype() &&
                      z.dtype() == x.dtype(),
                  "product: s " + s.text() + ", x " + x.text() + ", z " + z.text());
-  constexpr std::int64_t most_rows = 512;
-  constexpr std::int64_t most_columns = 768;
+  // Small enough that the threads share a matrix of 512 rows.
+  constexpr std::int64_t most_rows = 256;
+  constexpr std::int64_t most_columns = 512;
   const Side rows(n, most_rows);
   const Side columns(m, most_columns);
   std::vector<Tile> tiles;
