@@ -134,6 +134,7 @@ void Report::step(const StepRecord& record) {
             {"exposed_comm_ms", record.exposed_seconds * 1e3},
             {"bubble_ms", record.bubble_seconds * 1e3},
             {"data_ms", record.data_seconds * 1e3}};
+  if (record.optimizer_seconds) line["optimizer_ms"] = *record.optimizer_seconds * 1e3;
   if (record.tensor_seconds) line["tensor_comm_ms"] = *record.tensor_seconds * 1e3;
   if (record.stage_bubble_seconds.size() > 1) {
     for (const double seconds : record.stage_bubble_seconds) {

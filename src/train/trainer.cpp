@@ -13,6 +13,7 @@
 #include "trireme/engine/options.hpp"
 #include "trireme/inference/evaluate.hpp"
 #include "trireme/inference/groups.hpp"
+#include "trireme/optim/optimizer.hpp"
 
 #include "choose_gemms.hpp"
 #include "nonfinite_steps.hpp"
@@ -253,7 +254,11 @@ void Trainer::step() {
   record.data_seconds = seconds_since(begin);
   record.take(engine_->run_schedule());
   record.take(engine_->reduce_gradients());
+  const auto update_begin = Clock::now();
   record.updated = update(record);
+  if (optim::has_matrix_rule(keys_.optimizer.name) && engine_->device().is_host()) {
+    record.optimizer_seconds = seconds_since(update_begin);
+  }
   record.tokens = progress_.advance(engine::global_batch(engine_->options()), record.step_tokens);
   record.seconds = seconds_since(begin);
   observe(record);

@@ -192,7 +192,9 @@ TEST_CASE("a run with muon goes on bit for bit from what it saved") {
     std::ifstream file(run / "metrics.jsonl");
     for (std::string line; std::getline(file, line);) {
       const auto json = base::value_or_throw(base::parse_json(line, "metrics.jsonl"));
-      if (json.at("kind") == "train") last = json.at("loss").dump() + json.at("grad_norm").dump();
+      if (json.at("kind") != "train") continue;
+      CHECK(json.at("optimizer_ms").get<double>() >= 0);
+      last = json.at("loss").dump() + json.at("grad_norm").dump();
     }
     return last;
   };
