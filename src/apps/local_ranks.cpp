@@ -7,6 +7,8 @@
 #include "trireme/launch/task_record.hpp"
 #include "trireme/runtime/identity.hpp"
 
+#include "apps/cli/terminal.hpp"
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -75,6 +77,8 @@ std::vector<std::string> variables_for(const base::Environment& environment) {
   }
   // The ranks' stderr is a pipe of mpirun's, which writes to this terminal.
   if (base::log::settings().colour) variables["FORCE_COLOR"] = yes;
+  const auto terminal = terminal_path(environment);
+  if (!terminal.empty()) variables[std::string(terminal_variable)] = terminal;
   std::vector<std::string> entries;
   for (const auto& [name, value] : variables) entries.push_back(format("{}={}", name, value));
   return entries;

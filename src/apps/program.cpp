@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/log_terminal.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/launcher_environment.hpp"
 #include "trireme/store/object_store.hpp"
@@ -11,6 +12,7 @@
 #include "apps/cli/cli_tree.hpp"
 #include "apps/cli/commands.hpp"
 #include "apps/cli/suggestion.hpp"
+#include "apps/cli/terminal.hpp"
 #include "apps/exit_codes.hpp"
 #include "apps/version.hpp"
 
@@ -30,6 +32,7 @@ using base::format;
 /// Writes text to stderr, each line with the program's name. A failure of stderr is ignored.
 void complain(std::string_view text) {
   std::string lines;
+  base::log::set_status_line("");
   while (!text.empty()) {
     const auto end = text.find('\n');
     lines += format("trireme: {}\n", text.substr(0, end));
@@ -57,24 +60,13 @@ void complain(std::string_view text, Voice voice) {
   if (voice != Voice::silent) complain(text);
 }
 
-/// Colour on a terminal, unless NO_COLOR (no-color.org), or else FORCE_COLOR or CLICOLOR_FORCE is
-/// set; these reach ranks whose stderr is a pipe of the launcher's.
-bool wants_colour(const base::Environment& environment) {
-  const auto set = [&environment](const char* name) {
-    const auto text = environment.get(name).value_or("");
-    return !text.empty() && text != "0";
-  };
-  if (!environment.get("NO_COLOR").value_or("").empty()) return false;
-  if (set("FORCE_COLOR") || set("CLICOLOR_FORCE")) return true;
-  return ::isatty(STDERR_FILENO) == 1 && environment.get("TERM") != "dumb";
-}
-
 void configure_log(const CommandLine& line, const base::Environment& environment) {
   base::log::Settings settings;
   if (line.quiet()) settings.threshold = base::log::Level::warning;
   if (line.verbose()) settings.threshold = base::log::Level::debug;
-  settings.colour = wants_colour(environment);
+  settings.colour = wants_colour(environment, STDERR_FILENO);
   base::log::configure(settings);
+  base::log::attach_terminal(log_terminal(environment));
 }
 
 /// Innermost command at which parsing ended.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/report/comparison.hpp"
 
+#include "trireme/base/columns.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 
-#include "columns.hpp"
 #include "figure_texts.hpp"
 
 #include <algorithm>
@@ -62,18 +62,18 @@ std::string table(std::span<const RunView> runs, const std::vector<KeyDifference
   const auto figures = figure_rows(runs);
   const auto keys = difference_rows(runs, all);
   std::size_t label = 0;
-  for (const auto& row : figures) label = std::max(label, width_of(row.front()));
+  for (const auto& row : figures) label = std::max(label, base::width_of(row.front()));
   for (const auto& row : keys) {
-    if (row.size() > 1) label = std::max(label, width_of(row.front()));
+    if (row.size() > 1) label = std::max(label, base::width_of(row.front()));
   }
   label = std::min(label, widest_label);
   const auto left = columns - std::min(columns, label + 2 * runs.size());
   std::vector<std::size_t> widths(1 + runs.size(), std::max(least_cell, left / runs.size()));
   widths.front() = label;
-  auto text = wrapped_rows(figures, widths);
+  auto text = base::wrapped_rows(figures, widths);
   if (runs.size() < 2) return text;
   if (all.empty()) return text + "\n" + keys.front().front() + "\n";
-  return text + "\nkeys that differ (origin)\n" + wrapped_rows(keys, widths);
+  return text + "\nkeys that differ (origin)\n" + base::wrapped_rows(keys, widths);
 }
 
 Json number_or_null(double number) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/report/listing.hpp"
-
+#include "trireme/base/columns.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/base/utc.hpp"
-
-#include "columns.hpp"
+#include "trireme/report/listing.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -155,7 +153,7 @@ std::string text_of(const std::vector<ListedRun>& runs, std::size_t columns, std
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
     for (std::size_t at = 0; at < row.size(); ++at) {
-      widths[at] = std::max(widths[at], width_of(row[at]));
+      widths[at] = std::max(widths[at], base::width_of(row[at]));
     }
   }
   std::size_t others = 0;
@@ -164,8 +162,10 @@ std::string text_of(const std::vector<ListedRun>& runs, std::size_t columns, std
   widths[0] = std::min(widths[0], std::max(least_name, columns - std::min(columns, others)));
   std::string text;
   for (const auto& row : rows) {
-    text += filled(cut_to(row[0], widths[0]), widths[0]) + "  " + filled(row[1], widths[1]);
-    for (std::size_t at = 2; at < row.size(); ++at) text += "  " + filled_left(row[at], widths[at]);
+    text += base::filled(base::cut_to(row[0], widths[0]), widths[0]) + "  " +
+            base::filled(row[1], widths[1]);
+    for (std::size_t at = 2; at < row.size(); ++at)
+      text += "  " + base::filled_left(row[at], widths[at]);
     text += "\n";
   }
   return text;

@@ -7,6 +7,8 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/utc.hpp"
 
+#include "train/lines/step_lines.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +34,11 @@ Report::Report(const Settings& settings) : settings_(settings) {
   const auto path = settings_.directory / "metrics.jsonl";
   restart_ = telemetry::start_count(path);
   metrics_ = base::value_or_throw(telemetry::MetricsFile::open(path));
+  lines_ = std::make_unique<StepLines>(
+      StepLines::Settings{.steps = settings_.steps, .log_every = settings_.log_every});
 }
+
+Report::~Report() = default;
 
 void Report::append(Json line) {
   line["run"] = settings_.run;
@@ -142,14 +148,7 @@ void Report::step(const StepRecord& record) {
     }
   }
   append(std::move(line));
-  if (record.step % settings_.log_every != 0 && record.step != settings_.steps) return;
-  const auto left = static_cast<double>(settings_.steps - record.step) * record.seconds;
-  base::log::info("train",
-                  "step {:>6}/{}  loss {:.4f}  norm {:.3f}  rate {:.2e}  {:.0f} tok/s  mfu {:.1f} "
-                  "%  exposed {:.1f} ms  bubble {:.1f} ms  left {}",
-                  record.step, settings_.steps, record.loss, record.gradient_norm,
-                  record.learning_rate, per_second, mfu * 100, record.exposed_seconds * 1e3,
-                  record.bubble_seconds * 1e3, base::duration_text(left));
+  lines_->took(record, per_second, mfu);
 }
 
 bool Report::take_beaten_peak() {
@@ -196,9 +195,10 @@ void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, doub
           {"perplexity", std::exp(loss)},
           {"tokens", tokens},
           {"seconds", seconds}});
-  base::log::info("train", "step {:>6}/{}  held-out loss {}  perplexity {}  ({} tokens, {})", step,
-                  settings_.steps, base::fixed_text(loss, 4), base::fixed_text(std::exp(loss), 2),
-                  tokens, base::duration_text(seconds));
+  lines_->between(
+      StepLines::Between::evaluation, step,
+      base::format("held-out loss {}  perplexity {}  ({} tokens, {})", base::fixed_text(loss, 4),
+                   base::fixed_text(std::exp(loss), 2), tokens, base::duration_text(seconds)));
 }
 
 void Report::saved(const SaveRecord& record) {
@@ -215,11 +215,12 @@ void Report::saved(const SaveRecord& record) {
   const auto waited = record.asynchronous ? base::format(", training waited {}",
                                                          base::duration_text(record.stall_seconds))
                                           : "";
-  base::log::info(
-      "train", "step {:>6}/{}  saved {}{} in {}{}", record.step, settings_.steps,
-      base::bytes_text(record.bytes), is_for_nodes ? " on the nodes" : "",
-      base::duration_text(record.asynchronous ? record.write_seconds : record.stall_seconds),
-      waited);
+  lines_->between(
+      StepLines::Between::save, record.step,
+      base::format(
+          "saved {}{} in {}{}", base::bytes_text(record.bytes), is_for_nodes ? " on the nodes" : "",
+          base::duration_text(record.asynchronous ? record.write_seconds : record.stall_seconds),
+          waited));
 }
 
 void Report::not_saved(std::int64_t step, const std::string& why) {

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -110,8 +111,10 @@ struct SaveRecord {
   Tier tier = Tier::shared;
 };
 
-/// Report of a run's progress: metrics.jsonl and one line of the log per log step. Only rank 0 has
-/// one that writes.
+class StepLines;
+
+/// Report of a run's progress: metrics.jsonl, and the lines of the log that tell of steps. Only
+/// rank 0 has one that writes.
 class Report {
  public:
   struct Settings {
@@ -128,6 +131,9 @@ class Report {
     bool speaks = false;
   };
   explicit Report(const Settings& settings);
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+  ~Report();
 
   void started(const StartRecord& record);
   /// Records that all steps are done.
@@ -164,6 +170,8 @@ class Report {
   Settings settings_;
   std::int64_t restart_ = 0;
   std::optional<telemetry::MetricsFile> metrics_;
+  /// Null where the report does not speak.
+  std::unique_ptr<StepLines> lines_;
   std::int64_t lost_lines_ = 0;
   bool peak_is_beaten_ = false;
   int peaks_beaten_ = 0;

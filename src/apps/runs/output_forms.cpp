@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/runs/output_forms.hpp"
 
-#include <sys/ioctl.h>
+#include "apps/cli/terminal.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +14,8 @@ std::size_t terminal_width() {
   constexpr std::size_t narrowest = 40;
   constexpr std::size_t usual = 100;
   constexpr std::size_t widest = 200;
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return usual;
-  return std::clamp(std::size_t{size.ws_col}, narrowest, widest);
+  const auto size = terminal_size(STDOUT_FILENO);
+  return size ? std::clamp(size->columns, narrowest, widest) : usual;
 }
 
 std::int64_t now_ms() {

@@ -34,14 +34,15 @@ Trained train(const std::filesystem::path& folder, const std::string& name,
   const auto run = folder / name;
   const auto begin = std::chrono::steady_clock::now();
   const auto end = on_ranks(
-      ranks, with_settings({"train"}, {"run.directory=" + run.string(), "data.train=" + tokens,
-                                       "model.architecture=llama", "model.vocab_size=300",
-                                       "model.hidden_size=96", "model.num_hidden_layers=2",
-                                       "model.num_attention_heads=4", "model.num_key_value_heads=4",
-                                       "model.intermediate_size=260", "train.sequence_length=64",
-                                       "train.micro_batch=2", "train.global_batch=4",
-                                       "train.steps=" + std::to_string(steps), "train.log_every=1",
-                                       "numerics.threads=1", "numerics.peak_flops=" + peak}));
+      ranks,
+      with_settings(
+          {"train", "-v"},
+          {"run.directory=" + run.string(), "data.train=" + tokens, "model.architecture=llama",
+           "model.vocab_size=300", "model.hidden_size=96", "model.num_hidden_layers=2",
+           "model.num_attention_heads=4", "model.num_key_value_heads=4",
+           "model.intermediate_size=260", "train.sequence_length=64", "train.micro_batch=2",
+           "train.global_batch=4", "train.steps=" + std::to_string(steps), "train.log_every=1",
+           "numerics.threads=1", "numerics.peak_flops=" + peak}));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   INFO(end.err);
   REQUIRE(end.exit_code == 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/report/comparison.hpp"
 
-#include "report/columns.hpp"
+#include "trireme/base/columns.hpp"
+
 #include "unit/report/hand_made_run.hpp"
 
 #include <catch2/catch.hpp>
@@ -24,7 +25,7 @@ std::size_t widest_line(const std::string& text) {
   std::istringstream lines(text);
   std::size_t widest = 0;
   for (std::string line; std::getline(lines, line);) {
-    widest = std::max(widest, report::width_of(line));
+    widest = std::max(widest, base::width_of(line));
   }
   return widest;
 }
@@ -148,15 +149,4 @@ TEST_CASE("what is no run directory is a failure that says what is missing") {
   REQUIRE_FALSE(read.ok());
   CHECK(holds(read.failure().text, "is no run directory"));
   CHECK(holds(read.failure().text, "config.resolved.conf"));
-}
-
-TEST_CASE("texts are wrapped at blanks, at slashes, and where there are none") {
-  using Lines = std::vector<std::string>;
-  CHECK(report::wrapped("one two three", 8) == Lines{"one two", "three"});
-  CHECK(report::wrapped("/aaa/bbb/ccc", 8) == Lines{"/aaa/", "bbb/ccc"});
-  CHECK(report::wrapped("aaaabbbbcc", 4) == Lines{"aaaa", "bbbb", "cc"});
-  CHECK(report::wrapped("äöüäöü", 4) == Lines{"äöüä", "öü"});
-  CHECK(report::wrapped("", 4) == Lines{""});
-  CHECK(report::cut_to("äöüäöü", 4) == "…äöü");
-  CHECK(report::cut_to("abcd", 4) == "abcd");
 }

@@ -134,8 +134,9 @@ TEST_CASE("waits and the time left are told as they were counted") {
   const auto said = base::value_or_throw(base::read_text_file(log.file));
   CHECK(said.find("step      9/40") == std::string::npos);
   // Thirty steps of 2.5 s.
-  CHECK(said.find("exposed 250.0 ms  bubble 500.0 ms  left 1 min 15 s") != std::string::npos);
-  CHECK(said.find("exposed 250.0 ms  bubble 500.0 ms  left 0 s") != std::string::npos);
+  CHECK(said.find("step     10/40  loss 0.0000  400 tok/s  mfu 2.0 %  left 1 min 15 s") !=
+        std::string::npos);
+  CHECK(said.find("left 0 s") != std::string::npos);
 }
 
 TEST_CASE("a peak that somebody has promised stays, and measuring again has an end") {

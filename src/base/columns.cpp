@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "columns.hpp"
+#include "trireme/base/columns.hpp"
 
 #include <algorithm>
 
-namespace trireme::report {
+namespace trireme::base {
 namespace {
 
 bool begins_character(char letter) {
@@ -33,6 +33,10 @@ std::string filled(std::string_view text, std::size_t width) {
 std::string filled_left(std::string_view text, std::size_t width) {
   const auto own = width_of(text);
   return std::string(width - std::min(own, width), ' ') + std::string(text);
+}
+
+std::string_view first_columns(std::string_view text, std::size_t columns) {
+  return text.substr(0, offset_of(text, columns));
 }
 
 std::string cut_to(std::string_view text, std::size_t width) {
@@ -82,4 +86,4 @@ std::string wrapped_rows(const std::vector<std::vector<std::string>>& rows,
   return text;
 }
 
-}  // namespace trireme::report
+}  // namespace trireme::base
