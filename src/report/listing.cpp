@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/report/listing.hpp"
+
 #include "trireme/base/columns.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/base/utc.hpp"
-#include "trireme/report/listing.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +21,6 @@ constexpr int deepest = 12;
 constexpr std::size_t most_folders = 100'000;
 constexpr std::size_t most_runs = 20'000;
 constexpr std::size_t averaged_steps = 20;
-constexpr std::size_t largest_configuration = std::size_t{1} << 20;
 
 /// Tokens over time of the last steps.
 double recent_rate(const std::vector<telemetry::StepLine>& steps) {
@@ -58,13 +58,9 @@ ListedRun list_one(const fs::path& path, std::string name, std::vector<std::stri
     run.loss = record.steps.back().loss;
     run.tokens_per_second = recent_rate(record.steps);
   }
-  const auto configuration = base::read_text_file(path / "config.resolved.conf",
-                                                  base::ExitCode::usage, largest_configuration);
-  if (configuration.ok()) {
-    RunView view;
-    view.values = config::recorded_values(*configuration);
-    run.planned_steps = view.number("train.steps", 0);
-  }
+  RunView view;
+  view.values = values_of(path);
+  run.planned_steps = view.number("train.steps", 0);
   run.last_time_ms =
       record.last_time_ms != 0 ? record.last_time_ms : changed_ms(telemetry::record_of_run(path));
   return run;
@@ -94,6 +90,12 @@ struct Search {
   }
 };
 
+base::Json number_or_null(double number) {
+  return std::isfinite(number) ? base::Json(number) : base::Json(nullptr);
+}
+
+}  // namespace
+
 std::string age_text(std::int64_t milliseconds) {
   const auto seconds = std::max<std::int64_t>(milliseconds, 0) / 1000;
   if (seconds < 60) return format("{} s", seconds);
@@ -101,12 +103,6 @@ std::string age_text(std::int64_t milliseconds) {
   if (seconds < 48 * 3600) return format("{} h", seconds / 3600);
   return format("{} d", seconds / 86400);
 }
-
-base::Json number_or_null(double number) {
-  return std::isfinite(number) ? base::Json(number) : base::Json(nullptr);
-}
-
-}  // namespace
 
 base::Result<Listing> list_runs(const fs::path& folder) {
   std::error_code error;

@@ -31,11 +31,6 @@ State state_by(Ending ending) {
   return State::unknown;
 }
 
-/// "runs/a/" and "." are names of folders, too.
-std::string folder_name(const fs::path& path) {
-  return (fs::absolute(path) / ".").lexically_normal().parent_path().filename().string();
-}
-
 base::Result<RunView> read_run(const fs::path& path) {
   RunView run;
   run.path = path;
@@ -48,9 +43,7 @@ base::Result<RunView> read_run(const fs::path& path) {
   run.postmortem = std::move(postmortem).value();
   run.state = runtime::living_holder(path) ? State::running : state_by(run.postmortem.ending);
   run.earlier_failures = postmortem::earlier_failures(path);
-  const auto configuration = base::read_text_file(path / "config.resolved.conf",
-                                                  base::ExitCode::usage, largest_configuration);
-  if (configuration.ok()) run.values = config::recorded_values(*configuration);
+  run.values = values_of(path);
   auto versions =
       base::read_json_file(path / "versions.json", base::ExitCode::usage, largest_versions);
   if (versions.ok() && versions->is_object()) run.versions = std::move(versions).value();
@@ -58,6 +51,17 @@ base::Result<RunView> read_run(const fs::path& path) {
 }
 
 }  // namespace
+
+std::string folder_name(const fs::path& path) {
+  return (fs::absolute(path) / ".").lexically_normal().parent_path().filename().string();
+}
+
+std::vector<config::RecordedValue> values_of(const fs::path& run) {
+  const auto configuration = base::read_text_file(run / "config.resolved.conf",
+                                                  base::ExitCode::usage, largest_configuration);
+  if (!configuration.ok()) return {};
+  return config::recorded_values(*configuration);
+}
 
 const char* name(State state) {
   switch (state) {

@@ -38,3 +38,10 @@ if(TARGET trireme AND TRIREME_MPIEXEC)
     --root "${PROJECT_SOURCE_DIR}")
   set_tests_properties(mpi.reports PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
 endif()
+
+# What a person sees at a terminal.
+if(TARGET trireme AND TRIREME_MPIEXEC)
+  add_test(NAME mpi.terminal COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/terminal_test.py"
+    --trireme $<TARGET_FILE:trireme> --root "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(mpi.terminal PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+endif()

@@ -28,6 +28,9 @@ struct Listing {
 /// there is no such folder.
 base::Result<Listing> list_runs(const std::filesystem::path& folder);
 
+/// "4 s", "2 min", "31 h", "3 d": an age, or a time to wait, rounded down.
+std::string age_text(std::int64_t milliseconds);
+
 /// A table of at most `columns` columns; `now_ms` is what ages count to.
 std::string text_of(const std::vector<ListedRun>& runs, std::size_t columns, std::int64_t now_ms);
 /// {"run", "path", "state", "step", "steps", "loss", "tokens_per_second", "time"}; what is not

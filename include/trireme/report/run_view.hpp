@@ -31,6 +31,11 @@ const char* name(State state);
 /// why` finds it. Reads logs only if the run has noted no end.
 State state_of(const std::filesystem::path& run, const telemetry::RunRecord& record);
 
+/// Name of the run's folder: "a" of "runs/a/".
+std::string folder_name(const std::filesystem::path& path);
+/// Configuration, as the run has recorded it; empty if it has none.
+std::vector<config::RecordedValue> values_of(const std::filesystem::path& run);
+
 /// A run directory with what its files say.
 struct RunView {
   std::filesystem::path path;

@@ -34,6 +34,7 @@ Command runs_command();
 Command tokenizer_command();
 Command topology_command();
 Command train_command();
+Command watch_command();
 Command why_command();
 
 /// All commands, in the order in which help shows them.

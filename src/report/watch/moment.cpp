@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "moment.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/report/listing.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace trireme::report {
+namespace {
+
+using base::format;
+using telemetry::RunRecord;
+using telemetry::StepLine;
+
+constexpr std::size_t trend_losses = 40;
+
+/// The last steps of the newest start, with the saves and evaluations between them.
+RunRecord recent_of(const RunRecord& record, std::size_t most_steps) {
+  RunRecord recent;
+  const auto& steps = record.steps;
+  auto first = steps.end();
+  while (first != steps.begin() && static_cast<std::size_t>(steps.end() - first) < most_steps &&
+         (first - 1)->restart == steps.back().restart) {
+    --first;
+  }
+  recent.steps.assign(first, steps.end());
+  if (recent.steps.empty()) return recent;
+  const auto begin = recent.steps.front().step;
+  for (const auto& save : record.saves) {
+    if (save.step >= begin) recent.saves.push_back(save);
+  }
+  for (const auto& each : record.evaluations) {
+    if (each.step >= begin) recent.evaluations.push_back(each);
+  }
+  return recent;
+}
+
+double mean_of(const std::vector<StepLine>& steps, double StepLine::*number) {
+  double sum = 0;
+  double count = 0;
+  for (const auto& step : steps) {
+    if (!std::isfinite(step.*number)) continue;
+    sum += step.*number;
+    ++count;
+  }
+  return count > 0 ? sum / count : telemetry::absent;
+}
+
+/// By the clock, if the lines have times; else by the steps alone.
+double seconds_between(const std::vector<StepLine>& steps) {
+  const auto elapsed_ms = steps.back().time_ms - steps.front().time_ms;
+  const auto count = steps.back().step - steps.front().step;
+  if (count > 0 && elapsed_ms > 0 && steps.front().time_ms > 0) {
+    return static_cast<double>(elapsed_ms) / 1e3 / static_cast<double>(count);
+  }
+  const double mean_ms = mean_of(steps, &StepLine::step_ms);
+  return std::isfinite(mean_ms) ? mean_ms / 1e3 : 0;
+}
+
+PartTimes mean_parts(const RunRecord& recent) {
+  PartTimes mean{};
+  const auto all = part_times(recent);
+  for (const auto& times : all) {
+    for (std::size_t part = 0; part < part_count; ++part) {
+      mean[part] += times[part] / static_cast<double>(all.size());
+    }
+  }
+  return mean;
+}
+
+double minutes_of(const RunView& view, std::string_view key) {
+  const auto text = view.value(key);
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc{} && std::isfinite(number) ? number : 0;
+}
+
+std::int64_t milliseconds(double seconds) {
+  constexpr double most = 1e12;
+  return static_cast<std::int64_t>(std::min(seconds, most) * 1e3);
+}
+
+}  // namespace
+
+Moment moment_of(const RunView& view, const RunRecord& record) {
+  Moment moment;
+  moment.planned_steps = view.number("train.steps", 0);
+  if (record.steps.empty()) return moment;
+  moment.step = record.steps.back().step;
+  const auto recent = recent_of(record, Moment::recent_steps);
+  for (const auto& step : recent.steps) moment.rates.push_back(step.tokens_per_second);
+  const auto losses = std::min(recent.steps.size(), trend_losses);
+  for (auto at = recent.steps.end() - static_cast<std::ptrdiff_t>(losses); at != recent.steps.end();
+       ++at) {
+    moment.losses.push_back(at->loss);
+  }
+  const auto last = recent_of(record, Moment::mean_steps);
+  moment.tokens_per_second = mean_of(last.steps, &StepLine::tokens_per_second);
+  moment.mfu = mean_of(last.steps, &StepLine::mfu);
+  moment.step_seconds = seconds_between(last.steps);
+  const auto left = std::max<std::int64_t>(moment.planned_steps - moment.step, 0);
+  moment.seconds_left = static_cast<double>(left) * moment.step_seconds;
+  moment.parts = mean_parts(last);
+  moment.stage_waits = stage_waits(last);
+  return moment;
+}
+
+std::string next_save_text(const RunView& view, const RunRecord& record, const Moment& moment) {
+  const auto every = view.number("checkpoint.every_steps", 0);
+  const auto end = moment.planned_steps;
+  if (moment.step == 0 || end == 0 || moment.step >= end) return {};
+  const auto due = every > 0 ? std::min(end, (moment.step / every + 1) * every) : end;
+  const auto steps = due - moment.step;
+  const double seconds = static_cast<double>(steps) * moment.step_seconds;
+  // checkpoint.every_minutes counts from the last save, the first time from the start.
+  const double minutes = minutes_of(view, "checkpoint.every_minutes");
+  const bool has_saved = !record.saves.empty() && record.saves.back().time_ms > 0 &&
+                         record.saves.back().restart == record.steps.back().restart;
+  if (minutes > 0 && has_saved) {
+    const double since =
+        static_cast<double>(record.last_time_ms - record.saves.back().time_ms) / 1e3;
+    const double left = std::max(0.0, minutes * 60 - since);
+    if (left < seconds) {
+      return format("in about {} (checkpoint.every_minutes)", age_text(milliseconds(left)));
+    }
+  }
+  return format("step {} (in {} steps, about {})", due, steps, age_text(milliseconds(seconds)));
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/report/watch.hpp"
+
+#include "trireme/base/columns.hpp"
+#include "trireme/base/text.hpp"
+#include "trireme/runtime/run_lock.hpp"
+
+#include "report/watch/placement.hpp"
+#include "unit/report/hand_made_run.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme;
+using base::Glyphs;
+using report::State;
+using tests::HandMadeRuns;
+using tests::holds;
+
+namespace {
+
+/// 2026-11-21 09:38:30 UTC, a minute after the lines of hand-made steps.
+constexpr std::int64_t later_ms = 1795253910000;
+
+report::WatchedRun watched(const HandMadeRuns& runs, const std::string& run) {
+  return base::value_or_throw(report::WatchedRun::open(runs.path(run)));
+}
+
+std::string shown(const report::WatchedRun& run, std::size_t columns = 100) {
+  return report::text_of(run.frame({columns, 0}, Glyphs::ascii, later_ms));
+}
+
+void write_steps(const HandMadeRuns& runs, int first, int last) {
+  for (int step = first; step <= last; ++step) {
+    runs.step("a", step, 5 - 0.05 * step,
+              ",\"step_ms\":500,\"tokens_per_second\":2000,\"mfu\":0.25,\"bubble_ms\":50,"
+              "\"exposed_comm_ms\":100,\"data_ms\":1,\"stage_bubble_ms\":[50,10]");
+  }
+}
+
+void configure(const HandMadeRuns& runs) {
+  runs.configure("a",
+                 "[train]\nsteps = 100\n[parallel]\npipeline = 2\ndata = 1\ntensor = 2\n"
+                 "[checkpoint]\nevery_steps = 25\nevery_minutes = 0\n");
+}
+
+}  // namespace
+
+TEST_CASE("a frame tells progress, curves, where a step's time goes, and the next save") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  write_steps(runs, 1, 30);
+  runs.write("a", "metrics.jsonl",
+             "{\"kind\":\"eval\",\"step\":25,\"loss\":3.9}\n"
+             "{\"kind\":\"save\",\"step\":25,\"bytes\":1048576,\"stall_ms\":20}\n");
+  const auto text = shown(watched(runs, "a"));
+  INFO(text);
+  CHECK(holds(text, "30/100  30 %"));
+  CHECK(holds(text, "loss        3.5000 v      ^"));
+  CHECK(holds(text, "held-out    3.9000"));
+  CHECK(holds(text, "tok/s       2000"));
+  CHECK(holds(text, "MFU         25.0 %"));
+  // 500 ms, of which 100 and 50 and 1 are not compute.
+  CHECK(holds(text, "a step      500.0 ms: compute 70 %, gradient reduction 20 %, bubble 10 %"));
+  CHECK(holds(text, "stages wait 10 %, 2 %; stage 1 is the slowest"));
+  CHECK(holds(text, "saved       step 25, 1.00 MiB, training stood still 20.0 ms"));
+  CHECK_FALSE(holds(text, "left"));
+  CHECK_FALSE(holds(text, "next save"));
+}
+
+TEST_CASE("a run is read on, and its state is that of its lock and its last event") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  auto run = watched(runs, "a");
+  CHECK(holds(shown(run), "step        none"));
+  {
+    const auto lock = base::value_or_throw(runtime::RunLock::take(runs.path("a"), ""));
+    REQUIRE(run.advance().ok());
+    CHECK(run.state() == State::running);
+    CHECK(holds(shown(run), "none yet: the run is starting"));
+    write_steps(runs, 1, 10);
+    REQUIRE(run.advance().ok());
+    CHECK(holds(shown(run), "10/100  10 %  left 45.0 s"));
+    CHECK(holds(shown(run), "next save   step 25 (in 15 steps, about 7 s)"));
+    // A minute without a line, of steps that take half a second.
+    CHECK(holds(shown(run), "a  running  last line 1 min ago"));
+    write_steps(runs, 11, 100);
+    runs.event("a", "done", 100);
+  }
+  REQUIRE(run.advance().ok());
+  CHECK(run.state() == State::finished);
+  CHECK(holds(shown(run), "100/100  100 %"));
+  CHECK(holds(shown(run), "last event  done after step 100"));
+  CHECK_FALSE(holds(shown(run), "next save"));
+}
+
+TEST_CASE("no line of a frame is wider than the terminal, and none is below it") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  write_steps(runs, 1, 60);
+  runs.write("a", "metrics.jsonl",
+             "{\"kind\":\"event\",\"event\":\"not saved\",\"step\":60,\"why\":\"" +
+                 std::string(300, 'x') + "\"}\n");
+  const auto run = watched(runs, "a");
+  for (std::size_t columns = 1; columns < 130; columns += 3) {
+    for (const auto glyphs : {Glyphs::ascii, Glyphs::unicode}) {
+      const auto frame = run.frame({columns, 5}, glyphs, later_ms);
+      CHECK(frame.size() <= 5);
+      const auto text = report::text_of(frame);
+      for (const auto line : base::split(text, '\n')) {
+        CAPTURE(columns, line);
+        CHECK(base::width_of(line) <= columns);
+      }
+    }
+  }
+}
+
+TEST_CASE("nodes have their ranks and stages, and the slowest stage is marked") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  write_steps(runs, 1, 10);
+  for (int rank = 0; rank < 4; ++rank) {
+    runs.write("a", base::format("log/r000{}.txt", rank),
+               base::format("2026-11-21T09:37:34.123Z info    r000{}/0004 n0{} train: a line\n"
+                            "a line that goes on\n",
+                            rank, rank < 2 ? 1 : 2));
+  }
+  // Of an earlier start with more ranks.
+  runs.write("a", "log/r0004.txt", "2026-11-21T09:30:34.123Z info    r0004/0008 n09 train: old\n");
+  const auto text = shown(watched(runs, "a"));
+  INFO(text);
+  CHECK(holds(text, "nodes       n01  ranks 0-1  stages 0\n"));
+  CHECK(holds(text, "            n02  ranks 2-3  stages 1  (the slowest)\n"));
+  CHECK_FALSE(holds(text, "n09"));
+  CHECK(report::ranges_text({0, 1, 2, 5, 7, 8}) == "0-2, 5, 7-8");
+  CHECK(report::ranges_text({}).empty());
+}
+
+TEST_CASE("names and reasons of a run cannot move the terminal's cursor") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  runs.write("a", "metrics.jsonl",
+             "{\"kind\":\"event\",\"event\":\"not saved\\u001b[2J\",\"step\":1,"
+             "\"why\":\"\\u001b[31m\"}\n");
+  const auto text = shown(watched(runs, "a"));
+  CHECK_FALSE(holds(text, "\033"));
+  CHECK(holds(text, "not saved\\x1b[2J after step 1: \\x1b[31m"));
+}
+
+TEST_CASE("what is no run directory is refused, and a torn record is none the less read") {
+  const HandMadeRuns runs;
+  CHECK_FALSE(report::WatchedRun::open(runs.path("nowhere")).ok());
+  std::filesystem::create_directories(runs.path("empty"));
+  const auto refused = report::WatchedRun::open(runs.path("empty"));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(holds(refused.failure().text, "is no run directory"));
+  configure(runs);
+  runs.write("a", "metrics.jsonl", "{\"kind\":\"train\",\"step\":1,\"lo");
+  CHECK(holds(shown(watched(runs, "a")), "step        none"));
+}
