@@ -22,10 +22,11 @@ set(TRIREME_LAYER_postmortem 7)
 set(TRIREME_LAYER_huggingface 7)
 set(TRIREME_LAYER_report 8)
 set(TRIREME_LAYER_inference 8)
+set(TRIREME_LAYER_track 9)
 set(TRIREME_LAYER_train 9)
 set(TRIREME_LAYER_apps 10)
 set(TRIREME_ROOMS base schema layout topology config launch telemetry store device data comm model optim
-    checkpoint engine runtime plan postmortem huggingface report inference train apps)
+    checkpoint engine runtime plan postmortem huggingface report inference track train apps)
 
 # Foreign headers (as regular expressions) and the only room that may include them.
 set(TRIREME_FOREIGN_OWNERS

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/http.hpp"
+#include "trireme/store/http.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "trireme/base/environment.hpp"
+#include "trireme/store/http.hpp"
 #include "trireme/store/object_store.hpp"
 
-#include "store/http.hpp"
 #include "store/signature.hpp"
 
 #include <chrono>

@@ -3,9 +3,8 @@
 
 #include "trireme/base/environment.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/store/http.hpp"
 #include "trireme/store/object_store.hpp"
-
-#include "store/http.hpp"
 
 #include <chrono>
 #include <map>

@@ -33,6 +33,7 @@ Command report_command();
 Command runs_command();
 Command tokenizer_command();
 Command topology_command();
+Command track_command();
 Command train_command();
 Command watch_command();
 Command why_command();

@@ -2,8 +2,7 @@
 #include "store/signature.hpp"
 
 #include "trireme/base/format.hpp"
-
-#include "store/http.hpp"
+#include "trireme/store/http.hpp"
 
 #include <catch2/catch.hpp>
 

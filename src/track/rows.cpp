@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+namespace trireme::track {
+namespace {
+
+using telemetry::RunRecord;
+using telemetry::StepLine;
+
+struct StepMetric {
+  Metric metric;
+  double StepLine::*number;
+};
+
+constexpr double ms = 1e-3;
+constexpr std::array<StepMetric, 13> step_metrics{{
+    {{"train/loss", "trireme_loss", 1, "1", "Mean loss of the step in nats per token"},
+     &StepLine::loss},
+    {{"train/grad_norm", "trireme_gradient_norm", 1, "1", "Norm of the gradients before clipping"},
+     &StepLine::grad_norm},
+    {{"train/learning_rate", "trireme_learning_rate", 1, "1", "Learning rate of the step"},
+     &StepLine::learning_rate},
+    {{"train/tokens", "trireme_tokens_total", 1, "1", "Tokens of the run so far", true},
+     &StepLine::tokens},
+    {{"speed/step_ms", "trireme_step_seconds", ms, "s", "Duration of the step"},
+     &StepLine::step_ms},
+    {{"speed/tokens_per_second", "trireme_tokens_per_second", 1, "1", "Tokens a second"},
+     &StepLine::tokens_per_second},
+    {{"speed/mfu", "trireme_mfu_ratio", 1, "1", "Model FLOPs over those of the peak"},
+     &StepLine::mfu},
+    {{"time/exposed_comm_ms", "trireme_exposed_communication_seconds", ms, "s",
+      "Exposed reductions of gradients in the step, on rank 0"},
+     &StepLine::exposed_comm_ms},
+    {{"time/tensor_comm_ms", "trireme_tensor_communication_seconds", ms, "s",
+      "Tensor-parallel collectives in the step, on rank 0"},
+     &StepLine::tensor_comm_ms},
+    {{"time/bubble_ms", "trireme_bubble_seconds", ms, "s",
+      "Waiting for other stages in the step, on rank 0"},
+     &StepLine::bubble_ms},
+    {{"time/data_ms", "trireme_data_seconds", ms, "s", "Reading samples in the step, on rank 0"},
+     &StepLine::data_ms},
+    {{"time/optimizer_ms", "trireme_optimizer_seconds", ms, "s", "The update of the step"},
+     &StepLine::optimizer_ms},
+    {{"train/step", "trireme_step", 1, "1", "Steps that are done"}, nullptr},
+}};
+constexpr std::size_t step_number = step_metrics.size() - 1;
+
+constexpr std::array<Metric, 5> other_metrics{{
+    {"eval/loss", "trireme_held_out_loss", 1, "1", "Mean held-out loss in nats per token"},
+    {"eval/perplexity", "trireme_held_out_perplexity", 1, "1", "exp of the held-out loss"},
+    {"save/bytes", "trireme_checkpoint_bytes", 1, "By", "Bytes of the last checkpoint"},
+    {"save/stall_ms", "trireme_checkpoint_stall_seconds", ms, "s",
+     "How long training stood still for the last checkpoint"},
+    {"save/write_ms", "trireme_checkpoint_write_seconds", ms, "s",
+     "From the begin of the last checkpoint to its commit"},
+}};
+constexpr std::size_t held_out_loss = step_metrics.size();
+constexpr std::size_t perplexity = held_out_loss + 1;
+constexpr std::size_t save_bytes = held_out_loss + 2;
+constexpr std::size_t save_stall = held_out_loss + 3;
+constexpr std::size_t save_write = held_out_loss + 4;
+
+/// Of two saves of a step, on the nodes and in the run directory, the later one counts.
+void add(Row& row, std::size_t metric, double value) {
+  if (!std::isfinite(value)) return;
+  std::erase_if(row.points, [metric](const Point& point) { return point.metric == metric; });
+  row.points.push_back({metric, value});
+}
+
+/// The largest step of these lines that is not beyond the row's.
+template <typename Lines>
+std::int64_t last_step(const Lines& lines, std::int64_t most) {
+  std::int64_t last = 0;
+  for (const auto& line : lines) {
+    if (line.step <= most) last = std::max(last, line.step);
+  }
+  return last;
+}
+
+void add_step(Row& row, const StepLine& step) {
+  row.time_ms = step.time_ms;
+  add(row, step_number, static_cast<double>(step.step));
+  for (std::size_t at = 0; at < step_number; ++at) add(row, at, step.*step_metrics[at].number);
+}
+
+/// The time of a row that has no line of a step: that of the step.
+std::int64_t time_of(const RunRecord& record, std::int64_t step) {
+  const auto found = std::lower_bound(
+      record.steps.begin(), record.steps.end(), step,
+      [](const StepLine& line, std::int64_t wanted) { return line.step < wanted; });
+  return found != record.steps.end() && found->step == step ? found->time_ms : record.last_time_ms;
+}
+
+}  // namespace
+
+std::span<const Metric> metrics() {
+  static const auto all = [] {
+    std::vector<Metric> list;
+    for (const auto& each : step_metrics) list.push_back(each.metric);
+    list.insert(list.end(), other_metrics.begin(), other_metrics.end());
+    return list;
+  }();
+  return all;
+}
+
+std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool last_too) {
+  std::map<std::int64_t, Row> rows;  // by step
+  const auto last = record.steps.empty() ? 0 : record.steps.back().step;
+  const auto is_settled = [&](std::int64_t step) { return last_too || step < last; };
+  for (const auto& step : record.steps) {
+    if (step.step > cursor.step && is_settled(step.step)) add_step(rows[step.step], step);
+  }
+  for (const auto& each : record.evaluations) {
+    if (each.step <= cursor.evaluation_step || !is_settled(each.step)) continue;
+    auto& row = rows[each.step];
+    add(row, held_out_loss, each.loss);
+    add(row, perplexity, std::exp(each.loss));
+  }
+  for (const auto& save : record.saves) {
+    if (save.step <= cursor.save_step || !is_settled(save.step)) continue;
+    auto& row = rows[save.step];
+    if (row.time_ms == 0) row.time_ms = save.time_ms;
+    add(row, save_bytes, save.bytes);
+    add(row, save_stall, save.stall_ms);
+    add(row, save_write, save.write_ms);
+  }
+  std::vector<Row> all;
+  for (auto& [step, row] : rows) {
+    row.step = step;
+    if (row.time_ms == 0) row.time_ms = time_of(record, step);
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+Cursor behind(Cursor cursor, const RunRecord& record, const Row& row) {
+  cursor.step = std::max(cursor.step, row.step);
+  cursor.evaluation_step =
+      std::max(cursor.evaluation_step, last_step(record.evaluations, row.step));
+  cursor.save_step = std::max(cursor.save_step, last_step(record.saves, row.step));
+  return cursor;
+}
+
+}  // namespace trireme::track

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/track/sync.hpp"
+
+#include "rows.hpp"
+
+#include <span>
+#include <string>
+
+namespace trireme::track {
+
+/// A tracker's place. `state` is what a sink has left there the last time (null the first time);
+/// it is kept durably when send() or end() has returned. A sink whose process is killed in between
+/// is called again with the same rows and the older state, and must not write any of them twice.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  /// Sends rows in their order. Throws Error.
+  virtual void send(const RunFacts& run, std::span<const Row> rows, base::Json& state) = 0;
+  /// Says how the run stands after its last row; more rows may come at a later start of the run.
+  virtual void end(const RunFacts& run, base::Json& state) = 0;
+  /// For people.
+  virtual std::string place(const RunFacts& run) const = 0;
+};
+
+std::unique_ptr<Sink> make_sink(const Target& target, const Sync::Options& options);
+
+}  // namespace trireme::track

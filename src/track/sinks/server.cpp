@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/text.hpp"
+
+#include <span>
+
+namespace trireme::track {
+
+base::Json Server::post(const std::string& path, const base::Json& body) {
+  return call("POST", path, body.dump(-1, ' ', false, base::Json::error_handler_t::replace), false);
+}
+
+base::Json Server::get(const std::string& path) {
+  return call("GET", path, "", false);
+}
+
+base::Json Server::find(const std::string& path) {
+  return call("GET", path, "", true);
+}
+
+base::Json Server::call(const char* method, const std::string& path, const std::string& body,
+                        bool may_be_absent) {
+  store::HttpRequest request{.method = method, .url = url_ + path, .headers = headers_};
+  request.headers.emplace_back("Content-Type: application/json");
+  request.body = std::as_bytes(std::span(body));
+  store::Backoff backoff(patience_);
+  for (;;) {
+    const auto response = client_.perform(request);
+    if (response.ok()) {
+      if (base::trimmed(response.text).empty()) return nullptr;
+      auto answer = base::parse_json(response.text, request.url, base::ExitCode::checkpoint);
+      return base::value_or_throw(std::move(answer));
+    }
+    if (may_be_absent && response.status == 404) return nullptr;
+    if (store::may_pass(response) && backoff.wait(request.url, response)) continue;
+    constexpr std::size_t most_bytes = 300;
+    const auto reason = base::printable(base::cut_utf8(response.text, most_bytes));
+    throw base::Error(
+        base::ExitCode::checkpoint,
+        base::format("'{}' does not take the run: {}{} (what was sent until now is noted); call "
+                     "again when it does",
+                     request.url,
+                     response.status == 0 ? "" : base::format("HTTP {}, ", response.status),
+                     reason));
+  }
+}
+
+}  // namespace trireme::track

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/store/http.hpp"
+#include "trireme/track/sync.hpp"
+
+#include <string>
+#include <vector>
+
+namespace trireme::track {
+
+/// A server that takes JSON over HTTP. What may pass (no connection, 5xx, 429) is tried again for
+/// as long as the patience; then, and for any other refusal, calls throw Error (checkpoint).
+class Server {
+ public:
+  /// `headers`: of each request, "Authorization: ...".
+  Server(std::string url, std::vector<std::string> headers, std::chrono::milliseconds patience)
+      : url_(std::move(url)), headers_(std::move(headers)), patience_(patience) {}
+
+  const std::string& url() const { return url_; }
+  /// Answer as JSON; null if it is empty.
+  base::Json post(const std::string& path, const base::Json& body);
+  base::Json get(const std::string& path);
+  /// The same; null where the server answers 404.
+  base::Json find(const std::string& path);
+
+ private:
+  base::Json call(const char* method, const std::string& path, const std::string& body,
+                  bool may_be_absent);
+
+  std::string url_;
+  std::vector<std::string> headers_;
+  std::chrono::milliseconds patience_;
+  store::HttpClient client_;
+};
+
+}  // namespace trireme::track

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `trireme track sync` writes, read back by the trackers' own code: TensorBoard's
+EventAccumulator, W&B's DataStore, and a real MLflow server with a database, which is also killed and
+started again while a run is being sent.
+
+usage: trusted_readers_test.py TRIREME, in a virtual environment of its own in .cache (made when
+missing, some 700 MB from PyPI)
+"""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import venv
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".cache/trackers-venv"
+# Later versions of wandb read these files in Go alone.
+PACKAGES = ("tensorboard", "wandb<0.20", "mlflow")
+SKIPPED = 77
+
+sys.dont_write_bytecode = True
+import made_run  # noqa: E402
+
+
+def enter():
+    """Runs this script again inside of the environment."""
+    if pathlib.Path(sys.prefix).resolve() == FOLDER.resolve():
+        return
+    complete = FOLDER / "complete"
+    if not complete.exists():
+        venv.create(FOLDER, with_pip=True)
+        end = subprocess.run([FOLDER / "bin/pip", "install", "--quiet", *PACKAGES], check=False)
+        if end.returncode != 0:
+            print(f"TRIREME_SKIP: PyPI does not give {', '.join(PACKAGES)}")
+            sys.exit(SKIPPED)
+        complete.touch()
+    python = str(FOLDER / "bin/python")
+    os.execv(python, [python, *sys.argv])
+
+
+def sync(run, target, code=0):
+    words = [sys.argv[1], "-q", "track", "sync", str(run), "--to", target]
+    end = subprocess.run(words, text=True, capture_output=True, timeout=300, check=False)
+    assert end.returncode == code, f"{words} ended with {end.returncode}\n{end.stderr}"
+    return end.stdout.strip() if code == 0 else end.stderr
+
+
+def whole_run(folder, steps):
+    run = made_run.MadeRun(folder, steps)
+    run.steps(1, steps)
+    run.finish(steps)
+    return run
+
+
+def read_tensorboard(folder):
+    from tensorboard.backend.event_processing import event_accumulator
+    run = whole_run(folder / "runs/tb", 1000)
+    place = pathlib.Path(sync(run.folder, f"tensorboard={folder}/logs"))
+    reader = event_accumulator.EventAccumulator(str(place.parent), size_guidance={"scalars": 0})
+    reader.Reload()
+    losses = reader.Scalars("train/loss")
+    assert [event.step for event in losses] == list(range(1, 1001))
+    for event in losses:
+        assert abs(event.value - run.loss(event.step)) < 1e-6, event
+    assert [event.step for event in reader.Scalars("eval/loss")] == list(range(10, 1001, 10))
+    assert abs(losses[1].wall_time - losses[0].wall_time - 1.001) < 1e-4, losses[:2]
+    print(f"tensorboard: {len(reader.Tags()['scalars'])} curves, 1000 steps each")
+
+
+def read_wandb(folder):
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal import datastore
+    run = whole_run(folder / "runs/wb", 1000)
+    place = pathlib.Path(sync(run.folder, f"wandb={folder}"))
+    file, = place.glob("*.wandb")
+    store = datastore.DataStore()
+    store.open_for_scan(str(file))
+    steps, kinds, config = [], [], {}
+    while True:
+        data = store.scan_data()
+        if data is None:
+            break
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        kind = record.WhichOneof("record_type")
+        if kind == "history":
+            row = {item.key: json.loads(item.value_json) for item in record.history.item}
+            assert row["train/loss"] == run.loss(row["_step"]), row
+            assert record.history.step.num == row["_step"]
+            steps.append(row["_step"])
+        else:
+            kinds.append(kind)
+        if kind == "run":
+            config = {item.key: json.loads(item.value_json) for item in record.run.config.update}
+            assert (record.run.project, record.run.display_name) == ("trireme", "made by hand")
+        if kind == "exit":
+            assert record.exit.exit_code == 0
+    assert steps == list(range(1, 1001)) and kinds == ["header", "run", "summary", "exit"], kinds
+    assert config["train.steps"] == 1000, config
+    print(f"wandb: {len(steps)} rows in {file.stat().st_size} bytes")
+
+
+class Mlflow:
+    """A tracking server with sqlite."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url, self.process = f"http://127.0.0.1:{self.port}", None
+
+    def start(self):
+        words = [FOLDER / "bin/mlflow", "server", "--port", str(self.port), "--workers", "1",
+                 "--backend-store-uri", f"sqlite:///{self.folder}/mlflow.db",
+                 "--artifacts-destination", str(self.folder / "artifacts")]
+        environment = os.environ | {"PATH": f"{FOLDER}/bin:{os.environ['PATH']}", "HOME": str(self.folder)}
+        log = open(self.folder / "mlflow.log", "a", encoding="utf-8")
+        self.process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True,
+                                        cwd=self.folder, env=environment)
+        deadline = time.monotonic() + 240
+        while True:
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(self.url + "/health", timeout=5).read()
+                return
+            assert self.process.poll() is None and time.monotonic() < deadline, \
+                (self.folder / "mlflow.log").read_text()
+            time.sleep(0.2)
+
+    def stop(self):
+        if self.process:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def call(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}/api/2.0/mlflow/{path}", data=data,
+                                         headers={"Content-Type": "application/json"})
+        return json.load(urllib.request.urlopen(request, timeout=60))
+
+    def history(self, run, key):
+        metrics, token = [], ""
+        while True:
+            answer = self.call(f"metrics/get-history?run_id={run}&metric_key={key}&max_results=1000"
+                               + (f"&page_token={token}" if token else ""))
+            metrics += answer.get("metrics", [])
+            token = answer.get("next_page_token", "")
+            if not token:
+                return metrics
+
+
+def killed_while_sending(server, run, words):
+    """SIGKILL of the sender in the middle, then of the server; each step is there once."""
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    note = run.folder / "track"
+    while not any(note.glob("mlflow-*.json")):
+        assert process.poll() is None
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    server.stop()
+    time.sleep(1)
+    server.start()
+    said = process.communicate(timeout=200)[1]
+    # Its patience is half a minute: a slow start of the server is a refusal, and the next call goes on.
+    assert process.returncode in (0, 6), said
+
+
+def read_mlflow(folder):
+    server = Mlflow(folder)
+    server.start()
+    try:
+        run = whole_run(folder / "runs/ml", 3000)
+        target = f"mlflow={server.url}"
+        killed_while_sending(server, run, [sys.argv[1], "-q", "track", "sync", str(run.folder), "--to", target])
+        place = sync(run.folder, target)
+        sync(run.folder, target)
+        experiment = server.call("experiments/get-by-name?experiment_name=trireme")["experiment"]["experiment_id"]
+        runs = server.call("runs/search", {"experiment_ids": [experiment]})["runs"]
+        assert len(runs) == 1, "a kill has left a second run"
+        info = runs[0]["info"]
+        assert place.endswith(f"/runs/{info['run_id']}"), place
+        assert (info["status"], info["run_name"]) == ("FINISHED", "made by hand"), info
+        parameters = {each["key"]: each["value"] for each in runs[0]["data"]["params"]}
+        assert parameters["optimizer.learning_rate"] == "0.0003", parameters
+        points = server.history(info["run_id"], "train/loss")
+        found = sorted((int(each["step"]), each["value"]) for each in points)
+        assert found == [(step, run.loss(step)) for step in range(1, 3001)], len(found)
+        assert len(server.history(info["run_id"], "eval/loss")) == 300
+        print(f"mlflow: {len(found)} steps once")
+    finally:
+        server.stop()
+
+
+def main():
+    enter()
+    with tempfile.TemporaryDirectory(prefix="trireme-trackers-") as text:
+        folder = pathlib.Path(text)
+        read_tensorboard(folder)
+        read_wandb(folder)
+        read_mlflow(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

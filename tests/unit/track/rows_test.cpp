@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "track/rows.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <set>
+
+using namespace trireme;
+using telemetry::RunRecord;
+using track::Cursor;
+using track::Row;
+
+namespace {
+
+void add_step(RunRecord& record, int step, const std::string& more = ",\"loss\":2") {
+  record.take(
+      base::format("{{\"kind\":\"train\",\"step\":{},\"time\":\"2026-11-21T09:00:{:02}.000Z\"{}}}",
+                   step, step, more));
+}
+void add_evaluation(RunRecord& record, int step) {
+  record.take(base::format("{{\"kind\":\"eval\",\"step\":{},\"loss\":0}}", step));
+}
+void add_save(RunRecord& record, int step, int bytes = 8) {
+  record.take(base::format("{{\"kind\":\"save\",\"step\":{},\"bytes\":{}}}", step, bytes));
+}
+
+std::map<std::string, double> named(const Row& row) {
+  std::map<std::string, double> numbers;
+  for (const auto& point : row.points) {
+    CHECK(numbers.emplace(track::metrics()[point.metric].name, point.value).second);
+  }
+  return numbers;
+}
+
+/// Sends what there is, as Sync does.
+std::vector<Row> send(const RunRecord& record, Cursor& cursor, bool last_too) {
+  auto rows = track::rows_behind(record, cursor, last_too);
+  for (const auto& row : rows) cursor = track::behind(cursor, record, row);
+  return rows;
+}
+
+std::vector<std::int64_t> steps_of(const std::vector<Row>& rows) {
+  std::vector<std::int64_t> steps;
+  for (const auto& row : rows) steps.push_back(row.step);
+  return steps;
+}
+
+using Steps = std::vector<std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("a row has the step's numbers, its evaluation and its save") {
+  RunRecord record;
+  add_step(record, 1, ",\"loss\":2,\"step_ms\":250,\"tokens\":4096,\"mfu\":\"nan\"");
+  add_evaluation(record, 1);
+  add_save(record, 1, 5);
+  add_save(record, 1, 7);
+  const auto rows = track::rows_behind(record, {}, true);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows.front().time_ms == 1795251601000);
+  CHECK(named(rows.front()) == std::map<std::string, double>{{"train/step", 1},
+                                                             {"train/loss", 2},
+                                                             {"speed/step_ms", 250},
+                                                             {"train/tokens", 4096},
+                                                             {"eval/loss", 0},
+                                                             {"eval/perplexity", 1},
+                                                             {"save/bytes", 7}});
+}
+
+TEST_CASE("the last step waits until another line tells that nothing more belongs to it") {
+  RunRecord record;
+  Cursor cursor;
+  add_step(record, 1);
+  add_step(record, 2);
+  CHECK(steps_of(send(record, cursor, false)) == Steps{1});
+  CHECK(send(record, cursor, false).empty());
+  add_evaluation(record, 2);
+  add_step(record, 3);
+  const auto rows = send(record, cursor, false);
+  CHECK(steps_of(rows) == Steps{2});
+  CHECK(named(rows.front()).count("eval/loss") == 1);
+  CHECK(steps_of(send(record, cursor, true)) == Steps{3});
+  CHECK(send(record, cursor, true).empty());
+}
+
+TEST_CASE("what comes after its step was sent has a row of its own, once") {
+  RunRecord record;
+  Cursor cursor;
+  for (int step = 1; step <= 4; ++step) add_step(record, step);
+  CHECK(send(record, cursor, true).size() == 4);
+  // A save that was written beside training, and an evaluation that a stop had interrupted.
+  add_save(record, 2);
+  add_evaluation(record, 4);
+  const auto rows = send(record, cursor, true);
+  CHECK(steps_of(rows) == Steps{2, 4});
+  CHECK(named(rows.front()) == std::map<std::string, double>{{"save/bytes", 8}});
+  CHECK(rows.front().time_ms == 1795251602000);
+  CHECK(send(record, cursor, true).empty());
+}
+
+TEST_CASE("steps that a later start makes again are not sent again") {
+  RunRecord record;
+  Cursor cursor;
+  for (int step = 1; step <= 6; ++step) add_step(record, step);
+  add_save(record, 3);
+  CHECK(send(record, cursor, true).size() == 6);
+  record.take(R"({"kind":"event","event":"start","step":4})");
+  CHECK(send(record, cursor, true).empty());
+  for (int step = 4; step <= 8; ++step) add_step(record, step);
+  CHECK(steps_of(send(record, cursor, true)) == Steps{7, 8});
+}
+
+TEST_CASE("names of metrics are unique, and those of Prometheus are in base units") {
+  std::set<std::string> names;
+  std::set<std::string> expositions;
+  for (const auto& metric : track::metrics()) {
+    const std::string exposition = metric.exposition;
+    CHECK(names.insert(metric.name).second);
+    CHECK(expositions.insert(exposition).second);
+    CHECK(exposition.starts_with("trireme_"));
+    CHECK(exposition.ends_with("_total") == metric.is_counter);
+    CHECK((std::string(metric.name).ends_with("_ms")) == exposition.ends_with("_seconds"));
+  }
+}
