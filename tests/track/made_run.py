@@ -34,7 +34,8 @@ class MadeRun:
         for step in range(first, last + 1):
             self.write({"kind": "train", "step": step, "loss": self.loss(step), "grad_norm": 1.5,
                         "learning_rate": 3e-4 / step, "tokens": 4096 * step, "step_ms": 250.5,
-                        "tokens_per_second": 16352.0, "mfu": 0.41, "bubble_ms": 1.25})
+                        "tokens_per_second": 16352.0, "mfu": 0.41, "bubble_ms": 1.25,
+                        "exposed_comm_ms": 20.5, "tensor_comm_ms": 30.25, "data_ms": 0.5})
             if step % 10 == 0:
                 self.write({"kind": "eval", "step": step, "loss": self.loss(step) + 0.5, "tokens": 1000})
             if step % 25 == 0:
