@@ -139,6 +139,7 @@ TrainOptions train_options(const Section& section) {
       "activation_checkpointing", train.activation_checkpointing,
       {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
   section.read("log_every", train.log_every);
+  section.read("log_interval", train.log_interval);
   section.read("eval_every", train.eval_every);
   section.read("eval_batches", train.eval_batches);
   section.read("replica_check", train.replica_check);
@@ -265,6 +266,13 @@ RunOptions run_options(const Section& section) {
   return run;
 }
 
+TrackOptions track_options(const Section& section) {
+  TrackOptions track;
+  section.read("to", track.to);
+  section.read("interval", track.interval);
+  return track;
+}
+
 }  // namespace
 
 Options read_options(const Config& config) {
@@ -276,7 +284,8 @@ Options read_options(const Config& config) {
           .data = data_options({config, "data"}),
           .checkpoint = checkpoint_options({config, "checkpoint"}),
           .comm = comm_options({config, "comm"}),
-          .run = run_options({config, "run"})};
+          .run = run_options({config, "run"}),
+          .track = track_options({config, "track"})};
 }
 
 }  // namespace trireme::config

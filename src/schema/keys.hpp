@@ -39,5 +39,6 @@ std::vector<Key> data_keys();
 std::vector<Key> checkpoint_keys();
 std::vector<Key> comm_keys();
 std::vector<Key> run_keys();
+std::vector<Key> track_keys();
 
 }  // namespace trireme::schema

@@ -229,4 +229,22 @@ std::vector<Key> run_keys() {
   return keys;
 }
 
+std::vector<Key> track_keys() {
+  return {
+      {.section = "track",
+       .name = "to",
+       .type = Type::texts,
+       .documentation =
+           "Where a thread of rank 0 sends the record to: tensorboard=DIR, wandb=DIR, "
+           "mlflow=URL, otlp=URL, prometheus=FILE, as `trireme track sync` does. A tracker that "
+           "is gone stops nothing. Paths are relative to the working directory."},
+      {.section = "track",
+       .name = "interval",
+       .type = Type::seconds,
+       .default_text = "10s",
+       .unit = "seconds",
+       .range = between(0.1, 86400),
+       .documentation = "Time between two sendings."}};
+}
+
 }  // namespace trireme::schema

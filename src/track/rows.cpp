@@ -88,11 +88,16 @@ void add_step(Row& row, const StepLine& step) {
   for (std::size_t at = 0; at < step_number; ++at) add(row, at, step.*step_metrics[at].number);
 }
 
-/// The time of a row that has no line of a step: that of the step.
-std::int64_t time_of(const RunRecord& record, std::int64_t step) {
-  const auto found = std::lower_bound(
+/// The first step of the record from this one on.
+auto find_step(const RunRecord& record, std::int64_t step) {
+  return std::lower_bound(
       record.steps.begin(), record.steps.end(), step,
       [](const StepLine& line, std::int64_t wanted) { return line.step < wanted; });
+}
+
+/// The time of a row that has no line of a step: that of the step.
+std::int64_t time_of(const RunRecord& record, std::int64_t step) {
+  const auto found = find_step(record, step);
   return found != record.steps.end() && found->step == step ? found->time_ms : record.last_time_ms;
 }
 
@@ -112,8 +117,8 @@ std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool
   std::map<std::int64_t, Row> rows;  // by step
   const auto last = record.steps.empty() ? 0 : record.steps.back().step;
   const auto is_settled = [&](std::int64_t step) { return last_too || step < last; };
-  for (const auto& step : record.steps) {
-    if (step.step > cursor.step && is_settled(step.step)) add_step(rows[step.step], step);
+  for (auto step = find_step(record, cursor.step + 1); step != record.steps.end(); ++step) {
+    if (is_settled(step->step)) add_step(rows[step->step], *step);
   }
   for (const auto& each : record.evaluations) {
     if (each.step <= cursor.evaluation_step || !is_settled(each.step)) continue;

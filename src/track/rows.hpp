@@ -6,6 +6,7 @@
 #include "trireme/telemetry/run_record.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,7 @@ Cursor behind(Cursor cursor, const telemetry::RunRecord& record, const Row& row)
 
 /// What trackers say of a run beside its numbers.
 struct RunFacts {
+  std::filesystem::path path;
   std::string name;
   /// Eight letters and digits that follow from the run's place and first start: the same at every
   /// call.

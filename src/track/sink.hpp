@@ -6,6 +6,7 @@
 
 #include "rows.hpp"
 
+#include <algorithm>
 #include <span>
 #include <string>
 
@@ -24,6 +25,13 @@ class Sink {
   /// For people.
   virtual std::string place(const RunFacts& run) const = 0;
 };
+
+/// A whole number that a sink has noted; 0 if there is none.
+inline std::uint64_t noted(const base::Json& state, const char* key) {
+  const auto found = state.find(key);
+  if (found == state.end() || !found->is_number_integer()) return 0;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(found->get<std::int64_t>(), 0));
+}
 
 std::unique_ptr<Sink> make_sink(const Target& target, const Sync::Options& options);
 

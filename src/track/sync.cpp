@@ -82,7 +82,7 @@ base::Status Sync::Parts::load() {
   if (!fs::exists(state_file, error)) return {};
   const auto state = base::read_json_file(state_file, base::ExitCode::checkpoint, 1U << 20);
   if (!state.ok()) return state.failure();
-  if (!state->is_object() || state->value("target", "") != target.text()) {
+  if (!state->is_object() || state->value("target", Json()) != target.text()) {
     return base::Failure{base::ExitCode::checkpoint,
                          base::format("'{}' is no note of what was sent to {}; remove it to send "
                                       "all of the run again",
@@ -111,6 +111,7 @@ void Sync::Parts::read_on() {
   facts.state = state == report::State::running ? state : report::state_of(run, record);
   facts.end_ms = record.last_time_ms;
   if (!facts.id.empty() || record.events.empty()) return;
+  facts.path = run;
   facts.values = report::values_of(run);
   facts.name = record.run.empty() ? report::folder_name(run) : record.run;
   facts.start_ms = first_time_ms(record);
@@ -154,10 +155,9 @@ Sync::Counts Sync::send(Send what) {
     const auto count = std::min(parts.options.batch_rows, rows.size() - begin);
     const auto batch = std::span(rows).subspan(begin, count);
     parts.sink->send(parts.facts, batch, parts.sink_state);
-    for (const auto& row : batch) {
-      parts.cursor = behind(parts.cursor, record, row);
-      counts.points += static_cast<std::int64_t>(row.points.size());
-    }
+    for (const auto& row : batch) counts.points += static_cast<std::int64_t>(row.points.size());
+    // Rows ascend by step: the last one has the batch's furthest.
+    parts.cursor = behind(parts.cursor, record, batch.back());
     counts.rows += static_cast<std::int64_t>(count);
     parts.store();
   }

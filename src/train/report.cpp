@@ -34,8 +34,11 @@ Report::Report(const Settings& settings) : settings_(settings) {
   const auto path = settings_.directory / "metrics.jsonl";
   restart_ = telemetry::start_count(path);
   metrics_ = base::value_or_throw(telemetry::MetricsFile::open(path));
-  lines_ = std::make_unique<StepLines>(
-      StepLines::Settings{.steps = settings_.steps, .log_every = settings_.log_every});
+  const std::chrono::duration<double> interval(settings_.log_interval);
+  lines_ = std::make_unique<StepLines>(StepLines::Settings{
+      .steps = settings_.steps,
+      .log_every = settings_.log_every,
+      .interval = std::chrono::duration_cast<std::chrono::milliseconds>(interval)});
 }
 
 Report::~Report() = default;

@@ -57,6 +57,7 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
                                                 .string();
   settings.steps = keys.train.steps;
   settings.log_every = keys.train.log_every;
+  settings.log_interval = keys.train.log_interval;
   settings.flops_per_token = model::flops_per_token(options.model, options.sequence_length);
   settings.peak_flops = peak.flops;
   settings.peak_source = peak.source;

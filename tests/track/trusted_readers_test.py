@@ -198,7 +198,9 @@ def read_mlflow(folder):
         found = sorted((int(each["step"]), each["value"]) for each in points)
         assert found == [(step, run.loss(step)) for step in range(1, 3001)], len(found)
         assert len(server.history(info["run_id"], "eval/loss")) == 300
-        print(f"mlflow: {len(found)} steps once")
+        files = [each["path"] for each in server.call(f"artifacts/list?run_id={info['run_id']}")["files"]]
+        assert files == ["config.resolved.conf"], files
+        print(f"mlflow: {len(found)} steps once, {len(parameters)} parameters, artifacts {files}")
     finally:
         server.stop()
 

@@ -94,6 +94,8 @@ struct TrainOptions {
   std::int64_t seed = 0;
   Recompute activation_checkpointing = Recompute::none;
   std::int64_t log_every = 0;
+  /// Seconds.
+  double log_interval = 0;
   std::int64_t eval_every = 0;
   std::int64_t eval_batches = 0;
   std::int64_t replica_check = 0;
@@ -197,6 +199,15 @@ struct RunOptions {
   bool operator==(const RunOptions&) const = default;
 };
 
+struct TrackOptions {
+  /// Targets, as they are written.
+  std::vector<std::string> to;
+  /// Seconds.
+  double interval = 0;
+
+  bool operator==(const TrackOptions&) const = default;
+};
+
 struct Options {
   ModelOptions model;
   ParallelOptions parallel;
@@ -207,6 +218,7 @@ struct Options {
   CheckpointOptions checkpoint;
   CommOptions comm;
   RunOptions run;
+  TrackOptions track;
 
   /// Steps over which the learning rate falls at the end; a tenth of the run (rounded up) where
   /// the key is auto: what the paper of wsd found enough.

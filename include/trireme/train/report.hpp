@@ -122,6 +122,8 @@ class Report {
     std::string run;
     std::int64_t steps = 0;
     std::int64_t log_every = 1;
+    /// Seconds between two lines off a terminal, at least.
+    double log_interval = 10;
     double flops_per_token = 0;
     /// Peak of all ranks together, and its source.
     double peak_flops = 0;

@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"
+#include "trireme/track/live.hpp"
 #include "trireme/train/stop_signal.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -18,6 +19,25 @@ namespace trireme::apps {
 namespace {
 
 constexpr int most_local_ranks = 4096;
+
+/// Trackers of track.to; mistakes end the start before MPI.
+std::vector<track::Target> trackers_of(const config::TrackOptions& options) {
+  std::vector<track::Target> targets;
+  for (const auto& text : options.to) {
+    targets.push_back(base::value_or_throw(track::parse_target(text)));
+  }
+  return targets;
+}
+
+std::unique_ptr<track::Live> start_tracking(const config::Config& config,
+                                            const base::Environment& environment) {
+  const auto& options = config.options().track;
+  if (options.to.empty()) return nullptr;
+  const std::chrono::duration<double> interval(options.interval);
+  return std::make_unique<track::Live>(
+      config::run_directory(config), trackers_of(options), environment,
+      std::chrono::duration_cast<std::chrono::milliseconds>(interval));
+}
 
 Action prepare_train(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
@@ -43,17 +63,26 @@ Action prepare_train(CLI::App& app) {
                                     .tool_version = tool_version()};
     auto options = session_options(config);
     options.run_directory = config::run_directory(config);
-    return runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
-      const bool is_first = session.cluster.rank.value() == 0;
-      auto trainer = std::make_unique<train::Trainer>(config, session, start);
-      if (is_first) write_versions(options.run_directory, config);
-      trainer->comment_job(context.environment);
-      const auto code = trainer->run();
-      // The run is given back first: its page says that it has ended.
-      trainer.reset();
-      if (is_first) write_own_report(options.run_directory);
-      return code;
-    });
+    trackers_of(config.options().track);
+    // Ended after the session: a failure ends all ranks without waiting for trackers.
+    std::unique_ptr<track::Live> trackers;
+    const auto code =
+        runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
+          const bool is_first = session.cluster.rank.value() == 0;
+          auto trainer = std::make_unique<train::Trainer>(config, session, start);
+          if (is_first) {
+            write_versions(options.run_directory, config);
+            trackers = start_tracking(config, context.environment);
+          }
+          trainer->comment_job(context.environment);
+          const auto end = trainer->run();
+          // The run is given back first: its page says that it has ended.
+          trainer.reset();
+          if (is_first) write_own_report(options.run_directory);
+          return end;
+        });
+    if (trackers) trackers->finish();
+    return code;
   };
 }
 

@@ -59,6 +59,8 @@ Screen::Screen() {
   if (has_keys_) {
     auto keys = keys_before_;
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    // Ctrl-Z would leave a shell on the alternate screen, without a cursor.
+    keys.c_cc[VSUSP] = _POSIX_VDISABLE;
     ::tcsetattr(STDIN_FILENO, TCSANOW, &keys);
   }
   put("\033[?1049h\033[?25l");

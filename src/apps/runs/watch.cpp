@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -62,7 +63,9 @@ void follow(report::WatchedRun& run, double interval, bool colour, base::Glyphs 
   Screen screen;
   while (run.state() == report::State::running) {
     const auto size = screen.size();
-    const auto frame = run.frame({size.columns, size.rows - 1}, glyphs, now_ms());
+    constexpr std::size_t least_rows = 2;
+    const auto rows = std::max(least_rows, size.rows) - 1;
+    const auto frame = run.frame({size.columns, rows}, glyphs, now_ms());
     screen.draw((colour ? painted(frame) : text_of(frame)) + "q quits; the run goes on\n");
     const auto event = screen.wait(pause);
     if (event == Screen::Event::end) return;

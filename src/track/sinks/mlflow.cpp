@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of an MLflow tracking server, by its REST API 2.0 (mlflow.org/docs/latest/rest-api.html).
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 
@@ -86,7 +87,11 @@ class Mlflow : public Sink {
   void end(const RunFacts& run, Json& state) override {
     open(run, state);
     Json body{{"run_id", state["run_id"]}, {"status", status_of(run.state)}};
-    if (run.state != report::State::running) body["end_time"] = run.end_ms;
+    const bool has_ended = run.state != report::State::running;
+    if (has_ended) {
+      body["end_time"] = run.end_ms;
+      send_files(run);
+    }
     server_.post(api("runs/update"), body);
   }
 
@@ -118,8 +123,8 @@ class Mlflow : public Sink {
       send_parameters(run, found);
       state = {{"experiment_id", experiment_text}, {"run_id", found}};
     }
-    experiment_ = state.value("experiment_id", "");
-    run_ = state.value("run_id", "");
+    experiment_ = text_at(state, {"experiment_id"});
+    run_ = text_at(state, {"run_id"});
   }
 
   std::string find_run(const RunFacts& run, const std::string& experiment_text) {
@@ -127,8 +132,9 @@ class Mlflow : public Sink {
         api("runs/search"), {{"experiment_ids", {experiment_text}},
                              {"filter", base::format("tags.\"{}\" = '{}'", id_tag, run.id)},
                              {"max_results", 1}});
-    if (!answer.is_object() || !answer.contains("runs") || answer["runs"].empty()) return {};
-    return text_at(answer["runs"][0], {"info", "run_id"});
+    const auto runs = answer.is_object() ? answer.value("runs", Json::array()) : Json::array();
+    if (!runs.is_array() || runs.empty()) return {};
+    return text_at(runs[0], {"info", "run_id"});
   }
 
   std::string make_run(const RunFacts& run, const std::string& experiment_text) {
@@ -152,6 +158,24 @@ class Mlflow : public Sink {
             {{"key", value.key}, {"value", base::cut_utf8(value.text, longest_parameter)}});
       }
       server_.post(api("runs/log-batch"), {{"run_id", id}, {"params", std::move(parameters)}});
+    }
+  }
+
+  /// What the run's page and configuration are, as artifacts, where the server takes them itself
+  /// (mlflow server --artifacts-destination).
+  void send_files(const RunFacts& run) {
+    const auto answer = server_.get(api(base::format("runs/get?run_id={}", run_)));
+    const auto uri = text_at(answer, {"run", "info", "artifact_uri"});
+    constexpr std::string_view proxied = "mlflow-artifacts:/";
+    if (!uri.starts_with(proxied)) return;
+    for (const auto* name : {"report.html", "config.resolved.conf", "versions.json"}) {
+      constexpr std::size_t most_bytes = std::size_t{64} << 20;
+      const auto text =
+          base::read_text_file(run.path / name, base::ExitCode::checkpoint, most_bytes);
+      if (!text.ok()) continue;
+      server_.put(base::format("/api/2.0/mlflow-artifacts/artifacts/{}/{}",
+                               uri.substr(proxied.size()), name),
+                  *text);
     }
   }
 

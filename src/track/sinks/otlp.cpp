@@ -33,6 +33,12 @@ Json attribute(const char* key, const std::string& text) {
   return {{"key", key}, {"value", {{"stringValue", text}}}};
 }
 
+/// Time of a row in nanoseconds. Steps of the same millisecond have microseconds of their own, the
+/// same at each call: a point is known by its name and time.
+std::string nanoseconds(const Row& row) {
+  return base::format("{}{:03}000", row.time_ms, row.step % 1000);
+}
+
 /// "trireme.train.loss".
 std::string name_of(const Metric& metric) {
   std::string name = base::format("trireme.{}", metric.name);
@@ -67,7 +73,7 @@ class Otlp : public Sink {
     for (const auto& row : rows) {
       for (const auto& point : row.points) {
         const auto& metric = metrics()[point.metric];
-        Json json{{"timeUnixNano", base::format("{}000000", row.time_ms)},
+        Json json{{"timeUnixNano", nanoseconds(row)},
                   {"asDouble", point.value * metric.to_base_unit}};
         if (metric.is_counter) json["startTimeUnixNano"] = base::format("{}000000", run.start_ms);
         points[point.metric].push_back(std::move(json));

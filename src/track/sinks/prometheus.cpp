@@ -54,7 +54,7 @@ class Prometheus : public Sink {
         run.state == report::State::running ? 1 : 0);
     for (const auto& metric : metrics()) {
       const auto found = state.find(metric.exposition);
-      if (found == state.end()) continue;
+      if (found == state.end() || !found->is_number()) continue;
       add(metric.exposition, metric.help, metric.is_counter ? "counter" : "gauge",
           found->get<double>());
     }

@@ -10,21 +10,27 @@
 namespace trireme::track {
 
 base::Json Server::post(const std::string& path, const base::Json& body) {
-  return call("POST", path, body.dump(-1, ' ', false, base::Json::error_handler_t::replace), false);
+  return call("POST", path, body.dump(-1, ' ', false, base::Json::error_handler_t::replace),
+              Body::json, Absence::refused);
 }
 
 base::Json Server::get(const std::string& path) {
-  return call("GET", path, "", false);
+  return call("GET", path, "", Body::json, Absence::refused);
 }
 
 base::Json Server::find(const std::string& path) {
-  return call("GET", path, "", true);
+  return call("GET", path, "", Body::json, Absence::answered);
+}
+
+void Server::put(const std::string& path, const std::string& bytes) {
+  call("PUT", path, bytes, Body::bytes, Absence::refused);
 }
 
 base::Json Server::call(const char* method, const std::string& path, const std::string& body,
-                        bool may_be_absent) {
+                        Body kind, Absence absence) {
   store::HttpRequest request{.method = method, .url = url_ + path, .headers = headers_};
-  request.headers.emplace_back("Content-Type: application/json");
+  request.headers.emplace_back(kind == Body::json ? "Content-Type: application/json"
+                                                  : "Content-Type: application/octet-stream");
   request.body = std::as_bytes(std::span(body));
   store::Backoff backoff(patience_);
   for (;;) {
@@ -34,7 +40,7 @@ base::Json Server::call(const char* method, const std::string& path, const std::
       auto answer = base::parse_json(response.text, request.url, base::ExitCode::checkpoint);
       return base::value_or_throw(std::move(answer));
     }
-    if (may_be_absent && response.status == 404) return nullptr;
+    if (absence == Absence::answered && response.status == 404) return nullptr;
     if (store::may_pass(response) && backoff.wait(request.url, response)) continue;
     constexpr std::size_t most_bytes = 300;
     const auto reason = base::printable(base::cut_utf8(response.text, most_bytes));

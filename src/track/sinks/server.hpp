@@ -24,10 +24,14 @@ class Server {
   base::Json get(const std::string& path);
   /// The same; null where the server answers 404.
   base::Json find(const std::string& path);
+  /// Stores bytes that are no JSON.
+  void put(const std::string& path, const std::string& bytes);
 
  private:
-  base::Json call(const char* method, const std::string& path, const std::string& body,
-                  bool may_be_absent);
+  enum class Body { json, bytes };
+  enum class Absence { refused, answered };
+  base::Json call(const char* method, const std::string& path, const std::string& body, Body kind,
+                  Absence absence);
 
   std::string url_;
   std::vector<std::string> headers_;

@@ -50,7 +50,7 @@ class TensorBoard : public Sink {
   explicit TensorBoard(fs::path folder) : folder_(std::move(folder)) {}
 
   void send(const RunFacts& run, std::span<const Row> rows, base::Json& state) override {
-    const auto bytes = state.is_object() ? state.value("bytes", std::uint64_t{0}) : 0;
+    const auto bytes = noted(state, "bytes");
     std::string text = bytes == 0 ? first_record(run.start_ms) : "";
     for (const auto& row : rows) text += record_of(row);
     state = {{"bytes", append_behind(file_of(run), bytes, text)}};

@@ -160,9 +160,10 @@ class Wandb : public Sink {
   };
 
   static Position position_of(const base::Json& state) {
-    if (!state.is_object()) return {};
-    return {state.value("bytes", std::uint64_t{0}), state.value("records", std::uint64_t{0}),
-            state.value("step", std::int64_t{0}), state.value("summary", base::Json::object())};
+    Position position{noted(state, "bytes"), noted(state, "records"),
+                      static_cast<std::int64_t>(noted(state, "step")), base::Json::object()};
+    if (state.contains("summary")) position.summary = state["summary"];
+    return position;
   }
 
   /// Record{num 1, history 2 {item 1 {key 1, value_json 16}, step 2 {num 1}}}.

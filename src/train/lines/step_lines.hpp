@@ -11,8 +11,8 @@
 namespace trireme::train {
 
 /// Lines about steps for people. On a terminal one for each log step, with a status line below that
-/// follows every step; in the rank's file, and on stderr where it is no terminal, at most one every
-/// ten seconds, the first and the last step's in any case. With -v all of them for each log step,
+/// follows every step; in the rank's file, and on stderr where it is no terminal, at most one in
+/// each interval, the first and the last step's in any case. With -v all of them for each log step,
 /// and long.
 class StepLines {
  public:

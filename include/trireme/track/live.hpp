@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/track/sync.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+namespace trireme::track {
+
+/// A thread that sends a run's record to trackers while the run goes on. It reads the run's files
+/// alone, with the lowest priority: no step waits for it. A tracker that refuses or is gone is
+/// warned of once, and gets what it has missed when it is back.
+class Live {
+ public:
+  Live(std::filesystem::path run, std::vector<Target> targets, base::Environment environment,
+       std::chrono::milliseconds interval);
+  Live(const Live&) = delete;
+  Live& operator=(const Live&) = delete;
+  /// Ends the thread. What it has not sent is for finish(), a later start, or `trireme track sync`.
+  ~Live();
+
+  /// Sends the rest, and how the run has ended: to be called when the run was given back. Waits for
+  /// servers as `trireme track sync` does; failures are warnings.
+  void finish();
+
+ private:
+  struct Shared;
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace trireme::track

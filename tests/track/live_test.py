@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A run that sends its record while it goes on (track.to), through an outage of the collector and a
+SIGKILL of all of it, and through its next start: each step arrives once, with the numbers that
+metrics.jsonl has.
+
+usage: live_test.py --trireme FILE --root FOLDER
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+import collector as otlp  # noqa: E402
+import readers  # noqa: E402
+
+
+class Place:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        docs = sorted((options.root / "docs").glob("*.md"))
+        for words in (["tokenizer", "train", "--input", *docs, "--vocab-size", 512, "--out", "tokenizer.json"],
+                      ["data", "prepare", "--input", *docs, "--tokenizer", "tokenizer.json", "--out", "tokens"]):
+            subprocess.run([str(word) for word in (options.trireme, "-q", *words)], check=True, cwd=folder)
+
+    def start(self, steps, target, **more):
+        settings = {"run.directory": "runs/live", "data.train": "tokens", "data.tokenizer": "tokenizer.json",
+                    "train.steps": steps, "numerics.threads": 1, "checkpoint.every_steps": 20,
+                    "track.to": target, "track.interval": "100ms"} | more
+        words = [self.options.trireme, "train", self.options.root / "configs/debug-tiny.conf", "--ranks", 2]
+        for key, value in settings.items():
+            words += ["--set", f"{key}={value}"]
+        return subprocess.Popen([str(word) for word in words], cwd=self.folder, env=self.environment,
+                                start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                text=True)
+
+    def losses(self):
+        """{step: loss} of the record, the last line of each step."""
+        found = {}
+        for line in (self.folder / "runs/live/metrics.jsonl").read_text().splitlines():
+            try:
+                line = json.loads(line)
+            except ValueError:
+                continue
+            if line["kind"] == "train":
+                found[line["step"]] = line["loss"]
+        return found
+
+
+def wait_until(process, what, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert process.poll() is None and time.monotonic() < deadline, process.stderr.read()
+        time.sleep(0.05)
+
+
+def end_all(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def run_with_trackers(place, collector):
+    target = f"tensorboard=tb, otlp={collector.url}"
+
+    def sent():
+        return len(collector.points.get("trireme.train.loss", ()))
+
+    process = place.start(10**7, target)
+    try:
+        wait_until(process, lambda: sent() > 40)
+        # The collector is out of order: training goes on, and the other tracker gets its steps.
+        collector.refuses = 500
+        before, steps = sent(), max(place.losses())
+        wait_until(process, lambda: max(place.losses()) > steps + 200)
+        assert sent() == before
+        collector.refuses = 0
+        wait_until(process, lambda: sent() > before + 100)
+    finally:
+        end_all(process)
+    steps = max(place.losses()) + 100
+    process = place.start(steps, target)
+    said = process.communicate(timeout=200)[1]
+    assert process.returncode == 0, said
+    return steps
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("trireme", "root"):
+        parser.add_argument(f"--{name}", required=True, type=lambda text: pathlib.Path(text).resolve())
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="trireme-live-") as text, otlp.Collector() as collector:
+        place = Place(options, pathlib.Path(text))
+        wrong = place.start(5, "tensorbord=x")
+        said = wrong.communicate(timeout=60)[1]
+        assert wrong.returncode == 2 and said.count("did you mean 'tensorboard'") == 1, said
+        steps = run_with_trackers(place, collector)
+        file, = (place.folder / "tb").glob("*/events.*")
+        points = [(step, value) for tag, step, value, _ in readers.tensorboard(file, check_sums=False)
+                  if tag == "train/loss"]
+        losses = place.losses()
+        assert [step for step, _ in points] == list(range(1, steps + 1)), "each step once, in order"
+        assert all(value == struct.unpack("<f", struct.pack("<f", losses[step]))[0] for step, value in points)
+        numbers = collector.points["trireme.train.step"]
+        assert sorted(numbers.values()) == list(range(1, steps + 1)), "the collector has each step"
+        print(f"{steps} steps arrived once; {collector.repeated} points were sent twice, alike")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
