@@ -15,6 +15,8 @@ namespace {
 
 /// While the run goes on, a server that is gone holds up the others for so long at most.
 constexpr std::chrono::seconds live_patience{2};
+/// At the end, when a job may have little time left.
+constexpr std::chrono::seconds last_patience{10};
 
 /// A tracker, opened when there is a record to send.
 struct Follower {
@@ -113,7 +115,7 @@ Live::~Live() {
 
 void Live::finish() {
   shared_->stop();
-  shared_->send_to_all(Send::all, Sync::Options{}.patience);
+  shared_->send_to_all(Send::all, last_patience);
 }
 
 }  // namespace trireme::track

@@ -110,7 +110,7 @@ void Sync::Parts::read_on() {
   const auto& record = reader.record();
   facts.state = state == report::State::running ? state : report::state_of(run, record);
   facts.end_ms = record.last_time_ms;
-  if (!facts.id.empty() || record.events.empty()) return;
+  if (!facts.id.empty() || (record.events.empty() && record.steps.empty())) return;
   facts.path = run;
   facts.values = report::values_of(run);
   facts.name = record.run.empty() ? report::folder_name(run) : record.run;

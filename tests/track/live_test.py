@@ -7,6 +7,7 @@ metrics.jsonl has.
 usage: live_test.py --trireme FILE --root FOLDER
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -33,7 +34,9 @@ class Place:
 
     def start(self, steps, target, **more):
         settings = {"run.directory": "runs/live", "data.train": "tokens", "data.tokenizer": "tokenizer.json",
-                    "train.steps": steps, "numerics.threads": 1, "checkpoint.every_steps": 20,
+                    "train.steps": steps, "numerics.threads": 1,
+                    # Another number of steps changes no step that comes again.
+                    "optimizer.curve": "constant", "checkpoint.every_steps": 20,
                     "track.to": target, "track.interval": "100ms"} | more
         words = [self.options.trireme, "train", self.options.root / "configs/debug-tiny.conf", "--ranks", 2]
         for key, value in settings.items():
@@ -55,6 +58,12 @@ class Place:
         return found
 
 
+def record_of(place, step):
+    """Lines of a step, for the text of a failure."""
+    lines = (place.folder / "runs/live/metrics.jsonl").read_text().splitlines()
+    return [line for line in lines if f'"step":{step},' in line]
+
+
 def wait_until(process, what, seconds=120):
     deadline = time.monotonic() + seconds
     while not what():
@@ -62,11 +71,23 @@ def wait_until(process, what, seconds=120):
         time.sleep(0.05)
 
 
+def processes_of(session):
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # "pid (name) state parent group session ...": names may have blanks.
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(path.parent.name))
+    return found
+
+
 def end_all(process):
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    """SIGKILL of launcher and ranks, which have process groups of their own."""
+    while found := processes_of(process.pid):
+        for each in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
     process.wait()
 
 
@@ -110,8 +131,11 @@ def main():
         points = [(step, value) for tag, step, value, _ in readers.tensorboard(file, check_sums=False)
                   if tag == "train/loss"]
         losses = place.losses()
-        assert [step for step, _ in points] == list(range(1, steps + 1)), "each step once, in order"
-        assert all(value == struct.unpack("<f", struct.pack("<f", losses[step]))[0] for step, value in points)
+        wrong = [(at, step) for at, (step, _) in enumerate(points, 1) if at != step]
+        assert not wrong and len(points) == steps, (wrong[:5], len(points), steps)
+        others = [(step, value, losses[step]) for step, value in points
+                  if value != struct.unpack("<f", struct.pack("<f", losses[step]))[0]]
+        assert not others, (others[:5], len(others), record_of(place, others[0][0]))
         numbers = collector.points["trireme.train.step"]
         assert sorted(numbers.values()) == list(range(1, steps + 1)), "the collector has each step"
         print(f"{steps} steps arrived once; {collector.repeated} points were sent twice, alike")

@@ -22,8 +22,8 @@ class Live {
   /// Ends the thread. What it has not sent is for finish(), a later start, or `trireme track sync`.
   ~Live();
 
-  /// Sends the rest, and how the run has ended: to be called when the run was given back. Waits for
-  /// servers as `trireme track sync` does; failures are warnings.
+  /// Sends the rest, and how the run has ended: to be called when the run was given back. Waits ten
+  /// seconds for a server that is gone; failures are warnings.
   void finish();
 
  private:

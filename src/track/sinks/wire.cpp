@@ -108,9 +108,11 @@ std::uint64_t append_behind(const std::filesystem::path& path, std::uint64_t byt
   if (::fstat(file.get(), &facts) != 0) fail("look at");
   if (static_cast<std::uint64_t>(facts.st_size) < bytes) {
     throw base::Error(
-        storage, base::format("'{}' has {} bytes of the {} that were written (was it removed or "
-                              "cut?); to send all of the run again, remove its note in RUN/track",
-                              path.string(), facts.st_size, bytes));
+        storage,
+        base::format("'{}' has {} bytes of the {} that were written (it was removed or cut, or the "
+                     "run was moved or copied); to send all of the run again, remove its note in "
+                     "RUN/track",
+                     path.string(), facts.st_size, bytes));
   }
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) fail("cut");
   base::write_at(file, std::as_bytes(std::span(text)), bytes, path, storage);
