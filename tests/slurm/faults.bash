@@ -6,6 +6,9 @@ newest_checkpoint() {
     sed -n 's/^step-0*\([0-9]*\)$/\1/p' | sort -n | tail -n 1
 }
 
+# trains NAME: it has done some steps, and committed one of those that it saves beside them.
+trains() { has_step "$1" 4 && [[ -n $(newest_checkpoint "$1") ]]; }
+
 # submit NAME [ARGUMENT OF SBATCH...] -- [SETTING...]: a run of that name through the batch template;
 # prints the job's number.
 submit() {
