@@ -164,27 +164,31 @@ Key adamw_learning_rate() {
               "(muon); its curve is that of learning_rate, scaled."};
 }
 
+Key optimizer_real(std::string_view name, std::string_view default_text, const Range& range,
+                   std::string_view documentation) {
+  return {.section = "optimizer",
+          .name = name,
+          .type = Type::real,
+          .concern = Concern::training,
+          .default_text = default_text,
+          .range = range,
+          .documentation = documentation};
+}
+
+Key optimizer_choice(std::string_view name, std::string_view default_text,
+                     std::vector<std::string_view> choices, std::string_view documentation) {
+  return {.section = "optimizer",
+          .name = name,
+          .type = Type::choice,
+          .concern = Concern::training,
+          .default_text = default_text,
+          .choices = std::move(choices),
+          .documentation = documentation};
+}
+
 std::vector<Key> optimizer_keys() {
-  const auto real = [](std::string_view name, std::string_view default_text, const Range& range,
-                       std::string_view documentation) {
-    return Key{.section = "optimizer",
-               .name = name,
-               .type = Type::real,
-               .concern = Concern::training,
-               .default_text = default_text,
-               .range = range,
-               .documentation = documentation};
-  };
-  const auto choice = [](std::string_view name, std::string_view default_text,
-                         std::vector<std::string_view> choices, std::string_view documentation) {
-    return Key{.section = "optimizer",
-               .name = name,
-               .type = Type::choice,
-               .concern = Concern::training,
-               .default_text = default_text,
-               .choices = std::move(choices),
-               .documentation = documentation};
-  };
+  const auto& real = optimizer_real;
+  const auto& choice = optimizer_choice;
   return {
       choice(
           "name", "adamw", {"adamw", "sgd", "muon"},

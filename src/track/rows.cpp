@@ -14,7 +14,7 @@ using telemetry::StepLine;
 
 struct StepMetric {
   Metric metric;
-  double StepLine::*number;
+  double StepLine::*number = nullptr;
 };
 
 constexpr double ms = 1e-3;

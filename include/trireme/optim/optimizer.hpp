@@ -99,6 +99,8 @@ class Optimizer {
             const device::Tensor& parameters, device::Arena& arena,
             PartExchange* exchange = nullptr);
   ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) = delete;
 

@@ -85,17 +85,19 @@ TEST_CASE("the mean of gradients and the step beyond it are those of the rule") 
 TEST_CASE("products of batches of matrices are the reference's") {
   const auto reference = make_reference_kernels();
   for (const auto dtype : {DType::f32, DType::bf16}) {
-    for (const auto& [count, rows, columns] : batches()) {
+    for (const auto& batch : batches()) {
+      const auto [count, rows, columns] = batch;
       INFO(count << " x " << rows << " x " << columns);
       // Terms of one sign on the diagonal: a matrix of one element would have only what cancels.
       const float scale = 1.0F / static_cast<float>(columns);
       for (const auto triangles : {Triangles::both, Triangles::lower}) {
-        compare(dtype, [&, count = count, rows = rows, columns = columns](Kernels& kernels) {
-          TestTensor x(dtype, {count, rows, columns});
-          TestTensor a(dtype, {count, rows, rows});
-          TestTensor b(dtype, {count, rows, rows});
-          TestTensor z(dtype, {count, rows, columns});
-          TestTensor gram(dtype, {count, rows, rows});
+        compare(dtype, [&](Kernels& kernels) {
+          const auto& [matrices, n, m] = batch;
+          TestTensor x(dtype, {matrices, n, m});
+          TestTensor a(dtype, {matrices, n, n});
+          TestTensor b(dtype, {matrices, n, n});
+          TestTensor z(dtype, {matrices, n, m});
+          TestTensor gram(dtype, {matrices, n, n});
           x.randomise(1);
           // The same operands for all: what is compared is one product each.
           reference->issue(SymmetricProduct{x, {}, gram, scale});

@@ -89,7 +89,7 @@ TEST_CASE("the rows of what Newton-Schulz gives are nearly orthonormal") {
     // Published ranges of singular values: five steps of each list, and eight that converge.
     struct Case {
       NewtonSchulz rule;
-      double most;
+      double most = 0;
     };
     for (const auto& [rule, most] :
          {Case{{.coefficients = NewtonSchulzCoefficients::simple}, 0.6},

@@ -41,9 +41,9 @@ T* matrix_at(const Tensor& batch, std::int64_t index) {
 }
 
 /// y = scale * sums + added_scale * added on a tile; of one triangle also its mirror image.
-template <typename T>
-void finish_symmetric(const SymmetricProduct& product, std::int64_t matrix, std::int64_t row,
-                      std::int64_t column, std::int64_t rows, std::int64_t columns, float* sums) {
+template <typename T, typename Tile>
+void finish_symmetric(const SymmetricProduct& product, const Tile& tile, float* sums) {
+  const auto& [matrix, row, column, rows, columns] = tile;
   const auto n = product.y.dim(1);
   auto* const y = matrix_at<T>(product.y, matrix);
   const bool mirrors = product.triangles == Triangles::lower;
@@ -106,10 +106,7 @@ void MatrixGemm::run(const SymmetricProduct& product) {
           const auto* const from = matrix_at<T>(product.x, tile.matrix);
           return BlockOperands{from + tile.row * m, from + tile.column * m};
         },
-        [&](const Tile& tile, float* sums) {
-          finish_symmetric<T>(product, tile.matrix, tile.row, tile.column, tile.rows, tile.columns,
-                              sums);
-        });
+        [&](const Tile& tile, float* sums) { finish_symmetric<T>(product, tile, sums); });
   });
 }
 
