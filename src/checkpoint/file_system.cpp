@@ -15,10 +15,6 @@ int FileSystem::make_folder(const std::filesystem::path& path) {
   return ::mkdir(path.c_str(), 0755);
 }
 
-int FileSystem::before_hdf5(const std::filesystem::path& /*path*/) {
-  return 0;
-}
-
 int FileSystem::open(const std::filesystem::path& path, int flags, unsigned mode) {
   return ::open(path.c_str(), flags | O_CLOEXEC, mode);
 }

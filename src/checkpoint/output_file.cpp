@@ -6,7 +6,6 @@
 #include "trireme/base/format.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -44,10 +43,9 @@ void throw_storage_error(std::string_view doing, const std::filesystem::path& pa
                    doing, path.string(), std::strerror(error_number), remedy(error_number)));
 }
 
-OutputFile::OutputFile(FileSystem& files, std::filesystem::path path, Kind kind)
+OutputFile::OutputFile(FileSystem& files, std::filesystem::path path)
     : files_(files), path_(std::move(path)) {
-  const int flags = kind == Kind::fresh ? O_RDWR | O_CREAT | O_EXCL : O_RDWR | O_NOFOLLOW;
-  const int descriptor = files_.open(path_, flags, 0644);
+  const int descriptor = files_.open(path_, O_WRONLY | O_CREAT | O_EXCL, 0644);
   if (descriptor < 0) throw_storage_error("open", path_, errno);
   file_ = base::File::adopt(descriptor);
 }
@@ -92,23 +90,12 @@ void OutputFile::write(std::span<const std::byte> bytes, std::uint64_t offset) {
     // A regular file always accepts at least one byte; without this check a faulty one would loop
     // forever.
     if (count == 0) throw_storage_error("write", path_, EIO);
+    if (direct == 0) {
+      files_.start_writeback(file_.get(), offset, static_cast<std::uint64_t>(count));
+    }
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     offset += static_cast<std::uint64_t>(count);
   }
-}
-
-void OutputFile::start_writeback(std::uint64_t offset, std::uint64_t bytes) {
-  files_.start_writeback(file_.get(), offset, bytes);
-}
-
-void OutputFile::read(std::span<std::byte> bytes, std::uint64_t offset) const {
-  base::read_at(file_, bytes, offset, path_);
-}
-
-std::uint64_t OutputFile::size() const {
-  struct stat facts {};
-  if (::fstat(file_.get(), &facts) != 0) throw_storage_error("examine", path_, errno);
-  return static_cast<std::uint64_t>(facts.st_size);
 }
 
 void OutputFile::finish() {
@@ -118,7 +105,7 @@ void OutputFile::finish() {
 }
 
 void write_text(FileSystem& files, const std::filesystem::path& path, std::string_view text) {
-  OutputFile file(files, path, OutputFile::Kind::fresh);
+  OutputFile file(files, path);
   file.allocate(text.size());
   file.write(std::as_bytes(std::span(text.data(), text.size())), 0);
   file.finish();

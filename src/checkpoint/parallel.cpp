@@ -26,7 +26,9 @@ int reading_threads(const std::filesystem::path& path, int asked) {
 int writing_threads(const std::filesystem::path& path, int asked) {
   constexpr int of_object = 4;
   const int count = thread_count(asked);
-  return store::is_url(path) ? std::max(count, of_object) : 2 * count;
+  // Writes of equal length end together: with twice as many as storage takes at a time, the
+  // checksums of the next are there by then.
+  return store::is_url(path) ? std::max(count, of_object) : 4 * count;
 }
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {

@@ -83,7 +83,7 @@ void write_file(const fs::path& path, Outputs tensors, const SafetensorsWriteOpt
   auto temporary = path;
   temporary += ".tmp-" + base::random_id();
   try {
-    checkpoint::OutputFile file(files, temporary, checkpoint::OutputFile::Kind::fresh);
+    checkpoint::OutputFile file(files, temporary);
     file.allocate(bytes);
     file.write(std::as_bytes(std::span(header.data(), header.size())), 0);
     std::uint64_t at = header.size();

@@ -18,8 +18,6 @@ class FileSystem {
   virtual ~FileSystem() = default;
 
   virtual int make_folder(const std::filesystem::path& path);
-  /// Hook before HDF5 writes the file's structure itself.
-  virtual int before_hdf5(const std::filesystem::path& path);
   virtual int open(const std::filesystem::path& path, int flags, unsigned mode);
   /// fallocate(2): reserves the space at once, or reports a full disk at once. EOPNOTSUPP where the
   /// file system does not support it; the C library would write every block once instead.

@@ -22,8 +22,8 @@ namespace trireme::checkpoint {
 /// never synced again, because the system may have dropped the pages and would report success.
 class OutputFile {
  public:
-  enum class Kind { fresh, existing };
-  OutputFile(FileSystem& files, std::filesystem::path path, Kind kind);
+  /// A new file; one of this name is refused.
+  OutputFile(FileSystem& files, std::filesystem::path path);
 
   /// Alignment that direct writes need of memory, offset and length: a disk's sector, a page.
   static constexpr std::size_t direct_alignment = 4096;
@@ -31,11 +31,9 @@ class OutputFile {
   /// no copy, and no page of the run is given up for them.
   void write_directly();
   void allocate(std::uint64_t bytes);
-  /// Writes all bytes, in spite of short counts and signals. Threads may write different ranges.
+  /// Writes all bytes, in spite of short counts and signals, and has the system begin with what
+  /// went to its cache. Threads may write different ranges.
   void write(std::span<const std::byte> bytes, std::uint64_t offset);
-  void start_writeback(std::uint64_t offset, std::uint64_t bytes);
-  void read(std::span<std::byte> bytes, std::uint64_t offset) const;
-  std::uint64_t size() const;
   /// fsync, then close; both checked.
   void finish();
 

@@ -186,12 +186,15 @@ std::optional<std::string> Traits<Kind::attribute>::close(raw_type raw) {
 File create_file(const std::filesystem::path& path) {
   prepare_library();
   const auto access = file_access();
+  // Streams, because the other drivers ask for the name behind a symbolic link, which a file in
+  // memory does not have.
+  done(H5Pset_fapl_stdio(access.get()), "choose the driver of files");
   done(H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST),
        "set the file format");
   done(H5Pset_alignment(access.get(), alignment_threshold_bytes, alignment_bytes),
        "set the alignment");
   const auto creation = timeless_list(H5P_FILE_CREATE);
-  return File::adopt(valid(H5Fcreate(path.c_str(), H5F_ACC_EXCL, creation.get(), access.get()),
+  return File::adopt(valid(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
                            base::format("create '{}'", path.string())));
 }
 

@@ -47,7 +47,8 @@ void close(base::UniqueHandle<Traits<kind>>& handle) {
 constexpr std::uint64_t alignment_threshold_bytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t alignment_bytes = std::uint64_t{1} << 20;
 
-/// A new file in the newest file format, which a reader refuses when it was not closed well.
+/// Replaces what is at the path by a file in the newest format, which a reader refuses when it was
+/// not closed well.
 File create_file(const std::filesystem::path& path);
 File open_file(const std::filesystem::path& path);
 

@@ -6,10 +6,15 @@
 
 #include "checkpoint/hdf5/hdf5.hpp"
 
+#include <sys/mman.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
 #include <map>
 #include <string>
-#include <system_error>
 
 namespace trireme::checkpoint::hdf5 {
 namespace {
@@ -66,25 +71,32 @@ std::string path_of(device::DType dtype) {
   return base::format("/{}", device::name(dtype));
 }
 
-/// Verification of a written shard: HDF5 has been seen to report success on a full disk, and a
-/// library that aligns otherwise would put values where no reader looks for them.
-void check_shard(const std::filesystem::path& path, const std::vector<ShardDataset>& datasets) {
-  auto file = open_file(path);
-  std::error_code error;
-  const auto file_bytes = std::filesystem::file_size(path, error);
-  for (const auto& [dtype, byte, elements] : datasets) {
-    auto dataset = open_dataset(file, path_of(dtype));
-    const auto offset = storage_offset(dataset);
-    if (error || offset != byte || offset > file_bytes ||
-        storage_bytes(dataset) > file_bytes - offset) {
-      throw base::Error(
-          base::ExitCode::checkpoint,
-          base::format("'{}': dataset '{}' is at byte {} of {}, not at {} (the disk may be full)",
-                       path.string(), path_of(dtype), offset, file_bytes, byte));
-    }
-    close(dataset);
+/// Makes a file that only this process knows, has `fill` write it, and tells its length.
+Structure in_memory(const char* name, const std::function<void(const File&)>& fill) {
+  Structure made{base::File::adopt(::memfd_create(name, MFD_CLOEXEC)), 0};
+  if (!made.file) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("cannot make a file in memory: {}", std::strerror(errno)));
   }
+  auto file = create_file(base::format("/proc/self/fd/{}", made.file.get()));
+  fill(file);
   close(file);
+  struct stat facts {};
+  if (::fstat(made.file.get(), &facts) != 0) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("cannot examine a file in memory: {}", std::strerror(errno)));
+  }
+  made.bytes = static_cast<std::uint64_t>(facts.st_size);
+  return made;
+}
+
+/// Verification: a library that aligns otherwise would put values where no reader looks for them.
+void check_place(const Dataset& dataset, const ShardDataset& expected) {
+  const auto offset = storage_offset(dataset);
+  if (offset == expected.byte) return;
+  throw base::Error(base::ExitCode::checkpoint,
+                    base::format("HDF5 lays dataset '{}' at byte {}, not at {}; please report this",
+                                 path_of(expected.dtype), offset, expected.byte));
 }
 
 void write_tensor(const File& file, const Manifest& manifest, const StoredTensor& tensor,
@@ -110,37 +122,31 @@ void write_tensor(const File& file, const Manifest& manifest, const StoredTensor
 
 }  // namespace
 
-void create_shard(const std::filesystem::path& path, const Contents& contents, std::size_t rank) {
+Structure shard_structure(const Contents& contents, std::size_t rank) {
   const auto all = shard_datasets(contents.buckets);
   const auto datasets = rank < all.size() ? all[rank] : std::vector<ShardDataset>{};
-  auto file = create_file(path);
-  for (const auto& [dtype, byte, elements] : datasets) {
-    auto dataset = create_contiguous(file, path_of(dtype), element_type(dtype), {elements});
-    close(dataset);
-  }
-  for (const auto& [dtype, rows] : tables_of(contents, rank, datasets)) {
-    write_table(file, path_of(dtype) + "_table", rows);
-  }
-  close(file);
-  check_shard(path, datasets);
+  return in_memory("shard.h5", [&](const File& file) {
+    for (const auto& each : datasets) {
+      auto dataset =
+          create_contiguous(file, path_of(each.dtype), element_type(each.dtype), {each.elements});
+      check_place(dataset, each);
+      close(dataset);
+    }
+    for (const auto& [dtype, rows] : tables_of(contents, rank, datasets)) {
+      write_table(file, path_of(dtype) + "_table", rows);
+    }
+  });
 }
 
-void create_master(const std::filesystem::path& path, const Manifest& manifest) {
-  auto file = create_file(path);
-  write_attribute(file, "format", "trireme-checkpoint");
-  write_attribute(file, "step", std::to_string(manifest.step));
-  const auto datasets = shard_datasets(manifest.contents.buckets);
-  for (const auto& tensor : manifest.contents.tensors) {
-    write_tensor(file, manifest, tensor, datasets);
-  }
-  close(file);
-  // Verification: HDF5's report of success is not relied on.
-  auto written = open_file(path);
-  for (const auto& tensor : manifest.contents.tensors) {
-    auto dataset = open_dataset(written, tensor.name);
-    close(dataset);
-  }
-  close(written);
+Structure master_structure(const Manifest& manifest) {
+  return in_memory("master.h5", [&](const File& file) {
+    write_attribute(file, "format", "trireme-checkpoint");
+    write_attribute(file, "step", std::to_string(manifest.step));
+    const auto datasets = shard_datasets(manifest.contents.buckets);
+    for (const auto& tensor : manifest.contents.tensors) {
+      write_tensor(file, manifest, tensor, datasets);
+    }
+  });
 }
 
 }  // namespace trireme::checkpoint::hdf5

@@ -33,19 +33,13 @@ namespace fs = std::filesystem;
 
 // 1. Agreement on what is saved.
 
-/// Contents follow from layout and model on every rank; ranks that disagree would write files
-/// which the manifest misdescribes. Collective.
-void agree_on_contents(const SaveRequest& request, comm::ProcessGroup& world) {
-  comm::agree_after(world, [&] {
-    TRIREME_EXPECT(request.step >= 0 && request.tokens <= INT64_MAX,
-                   "a save has a step and tokens of 0 or more");
-    for (const auto& [dtype, files, elements, byte] : request.contents.buckets) {
-      TRIREME_EXPECT(files.at(files.count - 1) < static_cast<std::size_t>(world.size()),
-                     "every file is one rank's");
-    }
-  });
-  comm::agree_equal(world, request.contents.hash(), "the contents of the checkpoint",
-                    "please report this");
+void check_request(const SaveRequest& request, int world_size) {
+  TRIREME_EXPECT(request.step >= 0 && request.tokens <= INT64_MAX,
+                 "a save has a step and tokens of 0 or more");
+  for (const auto& [dtype, files, elements, byte] : request.contents.buckets) {
+    TRIREME_EXPECT(files.at(files.count - 1) < static_cast<std::size_t>(world_size),
+                   "every file is one rank's");
+  }
 }
 
 // 2. The manifest.
@@ -97,13 +91,17 @@ SaveRun::SaveRun(SaveRequest request, comm::ProcessGroup& world, const SaveOptio
       rank_(world.rank()),
       world_size_(static_cast<std::size_t>(world.size())),
       start_(std::chrono::steady_clock::now()) {
-  agree_on_contents(request_, world);
+  // Contents follow from layout and model on every rank; ranks that disagree would write files
+  // which the manifest misdescribes.
+  comm::agree_equal(world, request_.contents.hash(), "the contents of the checkpoint",
+                    "please report this");
   report_.written_bytes = request_.contents.bytes_in_file(static_cast<std::size_t>(rank_));
   report_.payload_bytes = request_.contents.payload_bytes();
   // The same name on all nodes.
   const auto name = comm::broadcast_bytes(world, temporary_name(request_.step));
   place_.path = path_of_save(request_.checkpoints, name);
   comm::agree_after(world, [&] {
+    check_request(request_, world.size());
     if (commits_) place_ = make_place(options_.files, place_.path);
   });
 }

@@ -3,6 +3,7 @@
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/output_file.hpp"
 #include "trireme/store/object_store.hpp"
@@ -49,14 +50,15 @@ struct Part {
 /// Writes the payload in groups of blocks.
 class PayloadWriter {
  public:
-  /// `parts` ascend by byte.
-  PayloadWriter(StepOutput& file, std::uint64_t bytes, std::uint64_t group_bytes,
+  /// `parts` ascend by byte; what they do not cover is taken from the structure.
+  PayloadWriter(StepOutput& file, const hdf5::Structure& structure, std::uint64_t group_bytes,
                 std::vector<Part> parts)
       : file_(file),
-        bytes_(bytes),
+        structure_(structure),
+        bytes_(structure.bytes),
         group_bytes_(group_bytes),
         parts_(std::move(parts)),
-        checksums_((bytes + block_bytes - 1) / block_bytes, 0) {}
+        checksums_((bytes_ + block_bytes - 1) / block_bytes, 0) {}
 
   /// One of the threads calls `beside` first.
   std::vector<std::uint32_t> write(int threads, const std::atomic<bool>* cancelled,
@@ -110,7 +112,11 @@ class PayloadWriter {
       const auto block = values.subspan(at - begin, std::min(block_bytes, end - at));
       checksums_[at / block_bytes] = crc32c(block);
     }
-    file_.write(values, begin);
+    if (covered(begin, end)) {
+      file_.write(values, begin);
+    } else {
+      file_.write_sparse(values, begin);
+    }
   }
 
   /// File bytes [begin, end): where they are, if one part has them, else put together.
@@ -144,8 +150,9 @@ class PayloadWriter {
   void gather(std::uint64_t begin, std::uint64_t end, std::span<std::byte> memory,
               const Copy& copy) {
     auto part = first_meeting(begin);
-    // HDF5's own bytes are read back so that the checksum covers them.
-    if (!covered(part, begin, end)) file_.read(memory, begin);
+    if (!covered(begin, end)) {
+      base::read_at(structure_.file, memory, begin, "HDF5's structure");
+    }
     for (; part != parts_.end() && part->byte < end; ++part) {
       const auto from = std::max(begin, part->byte);
       const auto to = std::min(end, part->end());
@@ -158,10 +165,9 @@ class PayloadWriter {
                                 [begin](const Part& each) { return each.end() <= begin; });
   }
 
-  /// True if parts from this one on hold every byte of the range.
-  bool covered(std::vector<Part>::const_iterator part, std::uint64_t begin,
-               std::uint64_t end) const {
-    for (; begin < end; ++part) {
+  /// True if parts hold every byte of the range.
+  bool covered(std::uint64_t begin, std::uint64_t end) const {
+    for (auto part = first_meeting(begin); begin < end; ++part) {
       if (part == parts_.end() || part->byte > begin) return false;
       begin = part->end();
     }
@@ -169,6 +175,7 @@ class PayloadWriter {
   }
 
   StepOutput& file_;
+  const hdf5::Structure& structure_;
   std::uint64_t bytes_;
   std::uint64_t group_bytes_;
   std::vector<Part> parts_;
@@ -184,15 +191,15 @@ std::uint64_t with_checksums(std::uint64_t bytes) {
   return bytes + (bytes + block_bytes - 1) / block_bytes * Manifest::checksum_bytes;
 }
 
-/// Makes a file of a step with HDF5, writes `parts` into it, and behind both the checksums of every
+/// Writes a file of a step: the structure, in it `parts`, and behind both the checksums of every
 /// byte before.
 StoredFile write_file(const SaveOptions& options, const std::filesystem::path& path,
-                      const std::function<void(const std::filesystem::path&)>& create,
-                      std::vector<Part> parts, device::Device* device,
-                      const std::function<void()>& beside = nullptr) {
-  const auto [bytes, output] = create_structured(options.files, path, create, with_checksums);
+                      const hdf5::Structure& structure, std::vector<Part> parts,
+                      device::Device* device, const std::function<void()>& beside = nullptr) {
+  const auto bytes = structure.bytes;
+  const auto output = create_output(options.files, path, with_checksums(bytes));
   const auto write_bytes = store::is_url(path) ? store::part_bytes : file_write_bytes;
-  PayloadWriter payload(*output, bytes, write_bytes, std::move(parts));
+  PayloadWriter payload(*output, structure, write_bytes, std::move(parts));
   if (device != nullptr && beside) beside();
   const auto checksums = device != nullptr ? payload.write_from(*device)
                                            : payload.write(writing_threads(path, options.threads),
@@ -249,10 +256,9 @@ std::string shard_name(std::size_t rank) {
 StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
                        const SaveRequest& request, std::size_t rank,
                        const std::function<void()>& beside) {
-  return write_file(
-      options, folder / shard_name(rank),
-      [&](const std::filesystem::path& path) { hdf5::create_shard(path, request.contents, rank); },
-      parts_of(request.contents, rank, request.shards), request.device, beside);
+  return write_file(options, folder / shard_name(rank),
+                    hdf5::shard_structure(request.contents, rank),
+                    parts_of(request.contents, rank, request.shards), request.device, beside);
 }
 
 void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
@@ -263,7 +269,8 @@ void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
     throw base::Error(base::ExitCode::checkpoint, damage->text);
   }
   reader.open_directly();
-  const auto copy = create_copy(options.files, folder / stored.name, manifest.stored_bytes(stored));
+  const auto copy =
+      create_output(options.files, folder / stored.name, manifest.stored_bytes(stored));
   reader.read_all(reader.all_blocks(), writing_threads(folder, options.threads),
                   [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
                     throw_if_cancelled(options.cancelled);
@@ -300,9 +307,7 @@ bool has_master(const Contents& contents) {
 
 StoredFile write_master(const SaveOptions& options, const std::filesystem::path& folder,
                         const Manifest& manifest) {
-  return write_file(
-      options, folder / "master.h5",
-      [&](const std::filesystem::path& path) { hdf5::create_master(path, manifest); }, {}, nullptr);
+  return write_file(options, folder / "master.h5", hdf5::master_structure(manifest), {}, nullptr);
 }
 
 }  // namespace trireme::checkpoint

@@ -57,9 +57,6 @@ class FaultyFileSystem : public checkpoint::FileSystem {
   int make_folder(const std::filesystem::path& path) override {
     return strike("make_folder") ? -1 : FileSystem::make_folder(path);
   }
-  int before_hdf5(const std::filesystem::path& path) override {
-    return strike("before_hdf5") ? -1 : FileSystem::before_hdf5(path);
-  }
   int open(const std::filesystem::path& path, int flags, unsigned mode) override {
     if (strike("open")) return -1;
     const int descriptor = FileSystem::open(path, flags, mode);

@@ -44,12 +44,12 @@ void save_and_prune(const std::filesystem::path& steps, RecordedStorage& storage
 }
 
 const Scenario scenarios[] = {
-    {"a new step", save_third, {2, 3}, {3}, 440},
-    {"the same step again", save_second_again, {2}, {2}, 530},
-    {"the same step again, without exchange of names", save_without_exchange, {2}, {2}, 540},
-    {"a new step, older ones removed", save_and_prune, {2, 3}, {3}, 700},
+    {"a new step", save_third, {2, 3}, {3}, 385},
+    {"the same step again", save_second_again, {2}, {2}, 480},
+    {"the same step again, without exchange of names", save_without_exchange, {2}, {2}, 475},
+    {"a new step, older ones removed", save_and_prune, {2, 3}, {3}, 635},
     // The loss of what was reported as synced is found by the checksums.
-    {"a new step on a disk that loses synced files", save_on_lying_disk, {2, 3}, {2, 3}, 1450},
+    {"a new step on a disk that loses synced files", save_on_lying_disk, {2, 3}, {2, 3}, 1170},
 };
 
 }  // namespace

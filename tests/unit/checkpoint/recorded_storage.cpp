@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <random>
 #include <stdexcept>
 #include <tuple>
@@ -28,13 +27,6 @@ int shard_number(const fs::path& path) {
   int number = -1;
   std::from_chars(name.data() + begin.size(), name.data() + name.size(), number);
   return number;
-}
-
-std::vector<std::byte> bytes_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
@@ -86,22 +78,6 @@ int RecordedStorage::add_node(const fs::path& path, bool folder) {
   return node;
 }
 
-/// A file that HDF5 has written by itself: a name, and its bytes in two pieces.
-void RecordedStorage::record_file(const fs::path& path) {
-  const int node = add_node(path, false);
-  const auto bytes = fs::exists(path) ? bytes_of(path) : std::vector<std::byte>{};
-  const auto middle = bytes.size() / 2;
-  if (bytes.empty()) return;
-  const auto at = [&bytes](std::size_t index) {
-    return bytes.begin() + static_cast<std::ptrdiff_t>(index);
-  };
-  record({.kind = Change::Kind::write, .node = node, .bytes = {bytes.begin(), at(middle)}});
-  record({.kind = Change::Kind::write,
-          .node = node,
-          .offset = middle,
-          .bytes = {at(middle), bytes.end()}});
-}
-
 int RecordedStorage::make_folder(const fs::path& path) {
   const std::lock_guard lock(mutex_);
   const int result = FileSystem::make_folder(path);
@@ -110,19 +86,13 @@ int RecordedStorage::make_folder(const fs::path& path) {
   return result;
 }
 
-int RecordedStorage::before_hdf5(const fs::path& path) {
-  std::unique_lock lock(mutex_);
-  shard_closed_.wait(lock, [&] { return closed_shards_ >= shard_number(path); });
-  made_by_hdf5_.insert(path);
-  return 0;
-}
-
 int RecordedStorage::open(const fs::path& path, int flags, unsigned mode) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  const bool is_new = (flags & O_CREAT) != 0;
+  shard_closed_.wait(lock, [&] { return !is_new || closed_shards_ >= shard_number(path); });
   const int descriptor = FileSystem::open(path, flags, mode);
   if (descriptor < 0) return descriptor;
-  const bool is_new = made_by_hdf5_.erase(path) > 0 || (flags & O_CREAT) != 0;
-  if (is_new) record_file(path);
+  if (is_new) add_node(path, false);
   descriptors_[descriptor] = node_at(path);
   return descriptor;
 }

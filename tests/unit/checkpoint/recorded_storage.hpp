@@ -33,7 +33,6 @@ class RecordedStorage : public checkpoint::FileSystem {
   void lose_file_syncs() { file_syncs_lost_ = true; }
 
   int make_folder(const std::filesystem::path& path) override;
-  int before_hdf5(const std::filesystem::path& path) override;
   int open(const std::filesystem::path& path, int flags, unsigned mode) override;
   int allocate(int descriptor, std::uint64_t bytes) override;
   ssize_t write(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset) override;
@@ -86,7 +85,6 @@ class RecordedStorage : public checkpoint::FileSystem {
   int node_at(const std::filesystem::path& path) const;
   void record(Change change);
   int add_node(const std::filesystem::path& path, bool folder);
-  void record_file(const std::filesystem::path& path);
   static void apply(const Change& change, Names& names);
   void write_file(int node, const State& state, const std::filesystem::path& to) const;
   void write_folder(int node, const State& state, const Names& names,
@@ -104,7 +102,6 @@ class RecordedStorage : public checkpoint::FileSystem {
   int time_ = 0;
   std::vector<int> root_syncs_;
   std::map<int, int> descriptors_;  // nodes by descriptor
-  std::set<std::filesystem::path> made_by_hdf5_;
   bool exchange_forbidden_ = false;
   bool file_syncs_lost_ = false;
 };

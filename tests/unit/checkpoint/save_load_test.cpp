@@ -50,7 +50,8 @@ TEST_CASE("payload goes past the system's cache where the file system can") {
   }
   ::close(descriptor);
   run_ranks(1, [&](comm::ProcessGroup& world) {
-    const Held large("w", {9'000'001}, device::DType::f32, layout::whole({9'000'001}));
+    Held large("w", {9'000'001}, device::DType::f32, layout::whole({9'000'001}));
+    large.fill();
     FaultyFileSystem files;
     checkpoint::save(request_of(scratch.path(), 1, {&large}), world, {.files = files});
     CHECK(files.direct_bytes() >= 9'000'000 * 4);
