@@ -217,7 +217,8 @@ HttpResponse S3Store::demand(const Call& call, std::string_view doing) {
 
 void S3Store::refuse(std::string_view doing, std::string_view name,
                      const HttpResponse& response) const {
-  const auto error = document_of(response.text).child("Error");
+  const auto document = document_of(response.text);
+  const auto error = document.child("Error");
   const std::string code = error.child_value("Code");
   std::string reason;
   if (response.status == 0 || response.is_final) {
