@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/config/arrangement.hpp"
+#include "trireme/config/step_range.hpp"
 
 #include <utility>
 
@@ -21,6 +22,7 @@ class Checker {
   void rope_scaling();
   void backends();
   void evaluation();
+  void profile();
   void node_storage();
   void rounding();
 
@@ -146,6 +148,13 @@ void Checker::evaluation() {
   }
 }
 
+void Checker::profile() {
+  const auto& text = options_.train.profile;
+  if (text.empty()) return;
+  const auto steps = parse_step_range(text);
+  if (!steps) mistake("{} {}", cited("train.profile"), steps.failure().text);
+}
+
 void Checker::node_storage() {
   const auto& checkpoint = options_.checkpoint;
   if (!checkpoint.local_directory.empty() && !checkpoint.asynchronous) {
@@ -182,6 +191,7 @@ base::Status check(const Config& config) {
   checker.rope_scaling();
   checker.backends();
   checker.evaluation();
+  checker.profile();
   checker.node_storage();
   checker.rounding();
   return checker.finish();

@@ -140,6 +140,7 @@ TrainOptions train_options(const Section& section) {
       {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
   section.read("log_every", train.log_every);
   section.read("log_interval", train.log_interval);
+  section.read("profile", train.profile);
   section.read("eval_every", train.eval_every);
   section.read("eval_batches", train.eval_batches);
   section.read("replica_check", train.replica_check);

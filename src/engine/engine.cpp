@@ -8,6 +8,7 @@
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
 #include "trireme/optim/matrix_rule.hpp"
+#include "trireme/telemetry/spans.hpp"
 
 #include "host_sum.hpp"
 #include "parts.hpp"
@@ -312,6 +313,7 @@ ReduceOutcome Engine::reduce_gradients() {
 }
 
 void Engine::update(const Update& step) {
+  const telemetry::SpanScope span(telemetry::SpanKind::update);
   auto& parts = *parts_;
   const double clip = parts.options.clip_norm;
   const bool clips = clip > 0.0 && step.gradient_norm > clip;

@@ -12,6 +12,7 @@ namespace trireme::engine {
 
 using device::Tensor;
 using device::Timed;
+using telemetry::SpanKind;
 
 namespace {
 
@@ -69,7 +70,7 @@ void GradientReducer::completed(const model::Place& place) {
 
 void GradientReducer::start(std::size_t bucket) {
   if (groups_.data->size() == 1) return;
-  Timed timed(hosts_part_);
+  Timed timed(hosts_part_, SpanKind::gradients);
   const auto range = stage_.flat().buckets[bucket];
   const auto whole = flat_.slice(0, range.begin, range.size());
   if (options_.zero_level == 0) {
@@ -84,7 +85,7 @@ void GradientReducer::start(std::size_t bucket) {
 
 void GradientReducer::poll() {
   if (under_way_.empty()) return;
-  Timed timed(hosts_part_);
+  Timed timed(hosts_part_, SpanKind::gradients);
   // Order: groups complete collectives in the order of their start.
   while (!under_way_.empty() && under_way_.front().poll()) under_way_.erase(under_way_.begin());
   timed.end();
@@ -92,7 +93,7 @@ void GradientReducer::poll() {
 
 void GradientReducer::wait_on_stream() {
   if (under_way_.empty()) return;
-  Timed timed(exposed_.get());
+  Timed timed(exposed_.get(), SpanKind::gradients);
   for (auto& work : under_way_) work.wait_on_stream();
   under_way_.clear();
   timed.end();
@@ -140,7 +141,7 @@ void GradientReducer::add_tied_terms() {
 }
 
 void GradientReducer::finish() {
-  Timed timed(exposed_.get());
+  Timed timed(exposed_.get(), SpanKind::gradients);
   add_partial_terms();
   timed.end();
   for (auto bucket = stage_.first_deferred_bucket(); bucket < stage_.flat().buckets.size();
@@ -154,6 +155,7 @@ void GradientReducer::finish() {
 }
 
 double GradientReducer::global_norm() {
+  const telemetry::SpanScope span(SpanKind::norm);
   // One sum of squares per logical parameter, so that the sum over parameters has one order
   // whatever the pipeline. Each data-parallel rank counts its shard of each bucket at every ZeRO
   // level.

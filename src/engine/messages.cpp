@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/device/timed.hpp"
+
 #include "pipeline.hpp"
 
 namespace trireme::engine {
@@ -62,9 +64,9 @@ void ChunkMessages::expect_output_gradient(int micro_batch) {
 Tensor ChunkMessages::take(Ring& ring, int micro_batch, device::Stopwatch& waiting) {
   if (ring.buffers.empty()) return {};
   const auto place = ring.place(micro_batch);
-  waiting.start();
+  device::Timed timed(&waiting, telemetry::SpanKind::bubble);
   ring.works[place].wait_on_stream();
-  waiting.stop();
+  timed.end();
   return ring.buffers[place];
 }
 

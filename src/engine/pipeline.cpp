@@ -2,6 +2,7 @@
 #include "pipeline.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/telemetry/spans.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -18,6 +19,10 @@ int forward_part(std::size_t chunk) {
 }
 int backward_part(std::size_t chunk) {
   return static_cast<int>(2 * chunk + 1);
+}
+
+telemetry::SpanPlace place_of(const Action& action) {
+  return {.micro_batch = action.micro_batch, .chunk = action.virtual_stage};
 }
 
 }  // namespace
@@ -57,6 +62,7 @@ void PipelineExecutor::run_part(CudaGraphCache::Key key, const model::MicroBatch
 }
 
 void PipelineExecutor::forward(const Action& action, const model::MicroBatch& batch) {
+  const telemetry::SpanScope span(telemetry::SpanKind::forward, place_of(action));
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);
   auto& messages = stage_.messages[chunk];
   const auto input = messages.input(action.micro_batch, *waiting_);
@@ -71,6 +77,7 @@ void PipelineExecutor::forward(const Action& action, const model::MicroBatch& ba
 
 void PipelineExecutor::backward(const Action& action, const model::MicroBatch& batch, bool last,
                                 const Completed& completed) {
+  const telemetry::SpanScope span(telemetry::SpanKind::backward, place_of(action));
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);
   auto& messages = stage_.messages[chunk];
   const auto d_output = messages.output_gradient(action.micro_batch, *waiting_);

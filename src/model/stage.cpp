@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/model/stage.hpp"
 
+#include "trireme/telemetry/spans.hpp"
+
 #include "model/layers/embedding.hpp"
 #include "model/layers/head.hpp"
 #include "model/layers/layer.hpp"
@@ -11,6 +13,8 @@
 namespace trireme::model {
 
 using device::Tensor;
+using telemetry::SpanKind;
+using telemetry::SpanScope;
 
 /// Tensors of one micro-batch that the chunk keeps between forward and backward.
 struct Slot {
@@ -50,6 +54,10 @@ struct Chunk::Parts {
     return slot;
   }
 
+  telemetry::SpanPlace place_of(std::size_t layer) const {
+    return {.number = role.layers.begin + static_cast<int>(layer)};
+  }
+
   /// A chunk without layers or head: parallel.stage_layers may give a position none.
   void hand_on(const MicroBatch& batch, const Tensor& input, const Tensor& output) const {
     if (embedding) {
@@ -68,14 +76,18 @@ struct Chunk::Parts {
       return held;
     }
     if (embedding) {
+      const SpanScope span(SpanKind::embedding);
       embedding->forward(batch, held.boundaries[0]);
     } else {
       held.boundaries[0] = input;
     }
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       const bool leaves = layer + 1 == layers.size() && !role.last;
-      layers[layer].forward(batch, held.boundaries[layer], held.layers[layer],
-                            leaves ? output : held.boundaries[layer + 1]);
+      {
+        const SpanScope span(SpanKind::layer_forward, place_of(layer));
+        layers[layer].forward(batch, held.boundaries[layer], held.layers[layer],
+                              leaves ? output : held.boundaries[layer + 1]);
+      }
       context.progress();
     }
     return held;
@@ -107,6 +119,7 @@ Chunk& Chunk::operator=(Chunk&&) noexcept = default;
 void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& output) {
   const auto& held = parts_->run_layers(batch, slot, input, output);
   if (parts_->head) {
+    const SpanScope span(SpanKind::head);
     parts_->head->loss(batch, held.boundaries.back(), parts_->losses, held.head_gradient);
   }
 }
@@ -114,6 +127,7 @@ void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, cons
 void Chunk::forward_only(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
   const auto& held = parts_->run_layers(batch, 0, input, output);
   if (parts_->head && batch.targets) {
+    const SpanScope span(SpanKind::head);
     parts_->head->loss(batch, held.boundaries.back(), parts_->losses, {});
   }
 }
@@ -139,7 +153,10 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, con
   }
   if (count == 0 && d_input) parts_->context.kernels.issue(device::Copy{d_out, d_input});
   if (parts_->embedding) {
-    parts_->embedding->backward(batch, d_out);
+    {
+      const SpanScope span(SpanKind::embedding);
+      parts_->embedding->backward(batch, d_out);
+    }
     completed({Place::Kind::embedding, 0});
   }
 }

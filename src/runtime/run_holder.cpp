@@ -2,7 +2,9 @@
 #include "run_holder.hpp"
 
 #include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/runtime/steady_clock.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,6 +22,12 @@ std::string boot_of_this_node() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   return host.data();
+}
+
+std::string steady_clock_name() {
+  std::error_code ignored;
+  const auto space = std::filesystem::read_symlink("/proc/self/ns/time", ignored);
+  return base::format("{} {}", boot_of_this_node(), space.string());
 }
 
 std::string text_of(const RunHolder& holder) {

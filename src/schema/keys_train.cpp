@@ -62,6 +62,11 @@ std::vector<Key> train_keys() {
        .range = at_least(0),
        .documentation = "Time between two lines about steps at least, where stderr is no terminal; "
                         "0: a line for each log step."},
+      {.section = "train",
+       .name = "profile",
+       .documentation =
+           "Steps whose times each rank records in RUN/trace: `100..102`, or `100`; at "
+           "most 100. Empty: none; `trireme profile` asks a run that goes on."},
       train_integer("eval_every", "0", "steps", counts_from(0), Concern::running,
                     "Steps between evaluations on data.validation; 0 is never."),
       train_integer("eval_batches", "16", "global batches", counts_from(0), Concern::running,

@@ -5,8 +5,11 @@
 #include "trireme/base/format.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/peer_error.hpp"
+#include "trireme/config/step_range.hpp"
 #include "trireme/launch/task_record.hpp"
 #include "trireme/train/stop_signal.hpp"
+
+#include <algorithm>
 
 namespace trireme::train {
 namespace {
@@ -15,8 +18,8 @@ namespace {
 constexpr std::int32_t save_due = 1;
 constexpr std::int32_t peak_beaten = 2;
 
-/// Interval between checks for a file STOP in the run directory: shared file systems are slow.
-constexpr double stop_file_seconds = 1.0;
+/// Interval between looks for files in the run directory: shared file systems are slow.
+constexpr double look_seconds = 1.0;
 
 base::Failure lost_lock(const std::filesystem::path& run) {
   return {base::ExitCode::launch,
@@ -38,20 +41,23 @@ Requests::Requests(Sources sources)
     : sources_(std::move(sources)),
       schedule_(sources_.save_every_minutes, SaveSchedule::Clock::now()) {}
 
-bool Requests::finds_stop_file() {
+void Requests::look_for_files() {
   const auto now = SaveSchedule::Clock::now();
-  if (looked_for_stop_ &&
-      std::chrono::duration<double>(now - *looked_for_stop_).count() < stop_file_seconds) {
-    return false;
-  }
-  looked_for_stop_ = now;
+  if (looked_ && std::chrono::duration<double>(now - *looked_).count() < look_seconds) return;
+  looked_ = now;
   std::error_code ignored;
-  return std::filesystem::exists(sources_.directory / "STOP", ignored);
+  stop_file_ = std::filesystem::exists(sources_.directory / "STOP", ignored);
+  const auto profile = sources_.directory / config::profile_request;
+  if (!std::filesystem::exists(profile, ignored)) return;
+  // A file that cannot be removed would ask again and again.
+  const auto count = config::read_profile_request(profile);
+  if (std::filesystem::remove(profile, ignored)) asked_profile_steps_ = count;
 }
 
 std::int32_t Requests::own_reason(bool is_first, double lead_seconds, bool peak_is_beaten) {
   if (is_first && sources_.lock != nullptr && sources_.lock->is_lost()) return Stop::lost_lock;
-  if (is_first && finds_stop_file()) return Stop::stop_file;
+  if (is_first) look_for_files();
+  if (is_first && stop_file_) return Stop::stop_file;
   if (const int signal = StopSignal::received()) return Stop::first_signal + signal;
   if (is_first && lead_seconds > 0 && sources_.limit.is_near(lead_seconds)) return Stop::time_limit;
   if (!is_first) return 0;
@@ -63,8 +69,10 @@ const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_sec
                                       bool peak_is_beaten, const BusyThreads& busy) {
   if (answer_.stop) return answer_;
   std::int32_t words[] = {own_reason(world.rank() == 0, lead_seconds, peak_is_beaten),
-                          busy.saving ? 1 : 0, busy.draining ? 1 : 0};
-  world.all_reduce(device::Tensor(words, device::DType::i32, {3}), comm::ReduceOp::max);
+                          busy.saving ? 1 : 0, busy.draining ? 1 : 0,
+                          std::exchange(asked_profile_steps_, 0)};
+  world.all_reduce(device::Tensor(words, device::DType::i32, {4}), comm::ReduceOp::max);
+  profile_steps_ = std::max<std::int64_t>(profile_steps_, words[3]);
   const auto reason = words[0];
   if (reason == Stop::lost_lock) {
     throw comm::AgreedError(lost_lock(sources_.directory), world.ranks().front(), world.size());

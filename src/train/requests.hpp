@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace trireme::train {
 
@@ -62,8 +63,8 @@ struct BusyThreads {
   bool draining = false;  ///< from the nodes' own storage
 };
 
-/// External requests to a run, checked between two batches: signals, the file STOP, the nearing
-/// time limit, the clock of its checkpoints.
+/// External requests to a run, checked between two batches: signals, the files STOP and PROFILE,
+/// the nearing time limit, the clock of its checkpoints.
 class Requests {
  public:
   struct Sources {
@@ -90,6 +91,9 @@ class Requests {
   const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten,
                     const BusyThreads& busy);
   const Answer& answer() const { return answer_; }
+  /// Steps whose times are to be recorded, which the file PROFILE has asked for since the last
+  /// call; 0: none. The same on all ranks.
+  std::int64_t take_profile_steps() { return std::exchange(profile_steps_, 0); }
   /// Collective over the world. Host-blocking: yes. Fails on all ranks if the run's lock was lost
   /// since the last ask().
   void before_save(comm::ProcessGroup& world) const;
@@ -99,12 +103,17 @@ class Requests {
 
  private:
   std::int32_t own_reason(bool is_first, double lead_seconds, bool peak_is_beaten);
-  bool finds_stop_file();
+  /// Looks for files in the run directory, now and then.
+  void look_for_files();
 
   Sources sources_;
   SaveSchedule schedule_;
   Answer answer_;
-  std::optional<SaveSchedule::Clock::time_point> looked_for_stop_;
+  std::optional<SaveSchedule::Clock::time_point> looked_;
+  bool stop_file_ = false;
+  /// What the file PROFILE has asked the first rank for, and all ranks have not heard of.
+  std::int32_t asked_profile_steps_ = 0;
+  std::int64_t profile_steps_ = 0;
 };
 
 }  // namespace trireme::train

@@ -22,6 +22,7 @@
 #include "say_attention.hpp"
 #include "setup.hpp"
 #include "train/clock.hpp"
+#include "train/profile.hpp"
 #include "train/requests.hpp"
 #include "train/saving/async_saves.hpp"
 #include "train/saving/node_tier.hpp"
@@ -34,6 +35,7 @@
 namespace trireme::train {
 
 namespace fs = std::filesystem;
+using telemetry::SpanKind;
 
 namespace {
 
@@ -155,6 +157,11 @@ void Trainer::open_run(runtime::Session& session, const model::ModelConfig& mode
   checkpoints_ = comm::broadcast_bytes(world, checkpoints);
   session.run_is_open();
   comm::agree(world, enter_run(directory_, cluster_.rank));
+  const auto& steps = keys_.train.profile;
+  profile_ = std::make_unique<Profile>(
+      cluster_, directory_,
+      steps.empty() ? std::nullopt
+                    : std::optional(base::value_or_throw(config::parse_step_range(steps))));
   requests_ = std::make_unique<Requests>(Requests::Sources{
       directory_, keys_.checkpoint.every_minutes, options_.limit, lock_ ? &*lock_ : nullptr});
 }
@@ -185,18 +192,6 @@ void Trainer::say_start(const model::ModelConfig& model) {
         "rate, set optimizer.curve = constant or a larger train.steps",
         end, steps - progress_.step, curve_.at(progress_.step + 1), curve_.peak);
   }
-}
-
-void Trainer::say_where() const {
-  const auto& binding = cluster_.binding;
-  // Written to every rank's log file, where people look for the rank that Slurm calls task 5.
-  base::log::write_once(
-      base::log::Level::debug, "runtime",
-      base::format("rank {} is task {} of {}{}; CPUs {} ({}){}", cluster_.rank.value(),
-                   cluster_.task, runtime::name(cluster_.identity.launcher),
-                   cluster_.identity.job.empty() ? "" : " in job " + cluster_.identity.job,
-                   binding.cpus, binding.reason,
-                   binding.gpu_bus_id.empty() ? "" : ", GPU " + binding.gpu_bus_id));
 }
 
 checkpoint::LoadOptions Trainer::load_options() const {
@@ -252,7 +247,7 @@ void Trainer::step() {
   record.learning_rate = curve_.at(record.step);
   record.first_sample = progress_.next_sample;
   engine::BatchLoader(*training_data_).fill(*engine_, record.first_sample);
-  record.data_seconds = seconds_since(begin);
+  record.data_seconds = span_seconds(begin, SpanKind::data);
   record.take(engine_->run_schedule());
   record.take(engine_->reduce_gradients());
   const auto update_begin = Clock::now();
@@ -261,7 +256,7 @@ void Trainer::step() {
     record.optimizer_seconds = seconds_since(update_begin);
   }
   record.tokens = progress_.advance(engine::global_batch(engine_->options()), record.step_tokens);
-  record.seconds = seconds_since(begin);
+  record.seconds = span_seconds(begin, SpanKind::step, {.number = record.step});
   observe(record);
 }
 
@@ -292,7 +287,8 @@ void Trainer::evaluate() {
   progress_.evaluation_is_due = false;
   const double loss = total->loss_sum / static_cast<double>(total->tokens);
   is_among_best_ = progress_.evaluated(loss, keys_.checkpoint.keep_best);
-  report_->evaluated(progress_.step, loss, total->tokens, seconds_since(begin));
+  report_->evaluated(progress_.step, loss, total->tokens,
+                     span_seconds(begin, SpanKind::evaluation));
 }
 
 bool Trainer::replica_check_is_due() const {
@@ -371,12 +367,16 @@ base::ExitCode Trainer::run() {
     if (requests_->answer().stop) break;
     if (requests_->answer().measure_peak) measure_peak_again();
     advance_saving();
+    profile_->ask(requests_->take_profile_steps(), progress_.step + 1);
+    profile_->before(progress_.step + 1);
     step();
+    profile_->after(progress_.step);
     if (replica_check_is_due() && !replicas_agree()) continue;
     progress_.evaluation_is_due = evaluation_is_due();
     if (progress_.evaluation_is_due) evaluate();
     save_if_due();
   }
+  profile_->finish();
   if (requests_->answer().stop) return stop_in_order();
   finish_saving();
   if (saved_step_ != progress_.step || is_among_best_) save();

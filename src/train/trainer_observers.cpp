@@ -11,6 +11,18 @@
 
 namespace trireme::train {
 
+void Trainer::say_where() const {
+  const auto& binding = cluster_.binding;
+  // Written to every rank's log file, where people look for the rank that Slurm calls task 5.
+  base::log::write_once(
+      base::log::Level::debug, "runtime",
+      base::format("rank {} is task {} of {}{}; CPUs {} ({}){}", cluster_.rank.value(),
+                   cluster_.task, runtime::name(cluster_.identity.launcher),
+                   cluster_.identity.job.empty() ? "" : " in job " + cluster_.identity.job,
+                   binding.cpus, binding.reason,
+                   binding.gpu_bus_id.empty() ? "" : ", GPU " + binding.gpu_bus_id));
+}
+
 void Trainer::say_memory() const {
   auto& device = kernels_.device();
   if (device.is_host()) return;

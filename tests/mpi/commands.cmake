@@ -39,6 +39,18 @@ if(TARGET trireme AND TRIREME_MPIEXEC)
   set_tests_properties(mpi.reports PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
 endif()
 
+# Traces of real runs; what HolisticTraceAnalysis makes of them, among the slow ones.
+if(TARGET trireme AND TRIREME_MPIEXEC)
+  set(tracing python3 "${CMAKE_CURRENT_SOURCE_DIR}/tracing_test.py"
+    --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun"
+    --root "${PROJECT_SOURCE_DIR}")
+  add_test(NAME mpi.tracing COMMAND ${tracing})
+  set_tests_properties(mpi.tracing PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+  add_test(NAME mpi.tracing/hta COMMAND ${tracing} --hta)
+  set_tests_properties(mpi.tracing/hta PROPERTIES
+    LABELS "mpi;slow" PROCESSORS 2 TIMEOUT 1500 SKIP_RETURN_CODE 77)
+endif()
+
 # What a person sees at a terminal.
 if(TARGET trireme AND TRIREME_MPIEXEC)
   add_test(NAME mpi.terminal COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/terminal_test.py"

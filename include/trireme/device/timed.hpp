@@ -2,23 +2,31 @@
 #pragma once
 
 #include "trireme/device/device.hpp"
+#include "trireme/telemetry/spans.hpp"
+
+#include <optional>
 
 namespace trireme::device {
 
-/// Times a part of a function; without a stopwatch it does nothing.
+/// Times a part of a function, as a span of this kind where spans are recorded; without a stopwatch
+/// nothing else.
 class Timed {
  public:
-  explicit Timed(Stopwatch* watch) : watch_(watch) { start(); }
+  Timed(Stopwatch* watch, telemetry::SpanKind kind) : watch_(watch), kind_(kind) { start(); }
   void start() {
+    span_.emplace(kind_);
     if (watch_ != nullptr) watch_->start();
   }
   /// Ends the measurement; not called after a failure, which is not timed.
   void end() {
     if (watch_ != nullptr) watch_->stop();
+    span_.reset();
   }
 
  private:
   Stopwatch* watch_;
+  telemetry::SpanKind kind_;
+  std::optional<telemetry::SpanScope> span_;
 };
 
 }  // namespace trireme::device

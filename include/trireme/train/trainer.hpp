@@ -33,6 +33,7 @@ enum class Start {
   fresh    ///< refuse it
 };
 
+class Profile;
 class Requests;
 
 /// Options of a run's start.
@@ -181,6 +182,7 @@ class Trainer {
   /// The last evaluation, after this step, was among the best of the run.
   bool is_among_best_ = false;
   std::unique_ptr<Requests> requests_;
+  std::unique_ptr<Profile> profile_;
   std::unique_ptr<runtime::JobComment> comment_;
   /// The step that differing replicas have gone back to; -1: none.
   std::int64_t went_back_to_ = -1;

@@ -11,7 +11,8 @@
 namespace trireme::comm {
 
 PendingOperation::PendingOperation(ProgressEngine& progress, const OperationLabel& label)
-    : progress_(progress), label_(label) {
+    : progress_(progress), label_(label), recorded_(telemetry::records_spans()) {
+  if (recorded_) begun_ = telemetry::SpanClock::now();
   progress_.add(*this);
 }
 
@@ -35,7 +36,21 @@ bool PendingOperation::poll() {
 }
 
 void PendingOperation::wait() {
+  const bool recorded = !done_ && telemetry::records_spans();
+  const auto begin = recorded ? telemetry::SpanClock::now() : telemetry::SpanClock::time_point{};
   progress_.wait(*this);
+  if (recorded) note(telemetry::SpanKind::wait, begin);
+}
+
+void PendingOperation::note(telemetry::SpanKind kind,
+                            telemetry::SpanClock::time_point begin) const {
+  const int peer = label_.peer < 0 ? -1 : member(label_.peer).value();
+  telemetry::note_span({kind,
+                        begin,
+                        telemetry::SpanClock::now(),
+                        {},
+                        {label_.operation, label_.group, label_.members, label_.number,
+                         label_.bytes, peer, label_.tag}});
 }
 
 std::string PendingOperation::text() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
+#include "trireme/telemetry/spans.hpp"
 
 #include <cstdint>
 #include <span>
@@ -20,7 +21,9 @@ struct OperationLabel {
   std::span<const base::Rank> members;
   std::uint64_t number = 0;  ///< from 1: collectives of the group, or this rank's messages
   double timeout_seconds = 0;
-  int peer = -1;  ///< position of the other end of a message
+  int peer = -1;          ///< position of the other end of a message
+  int tag = -1;           ///< of a message
+  std::size_t bytes = 0;  ///< of the whole array, for traces
 };
 
 /// An operation under way. The ProgressEngine drives all operations of a process together, so that
@@ -58,15 +61,23 @@ class PendingOperation : public Work::Operation {
   std::string text() const;
 
  protected:
-  void finish() { done_ = true; }
+  void finish() {
+    if (!done_ && recorded_) note(telemetry::SpanKind::operation, begun_);
+    done_ = true;
+  }
   base::Rank member(int position) const {
     return label_.members[static_cast<std::size_t>(position)];
   }
 
  private:
+  void note(telemetry::SpanKind kind, telemetry::SpanClock::time_point begin) const;
+
   ProgressEngine& progress_;
   OperationLabel label_;
   bool done_ = false;
+  /// Spans were recorded when it began.
+  bool recorded_ = false;
+  telemetry::SpanClock::time_point begun_;
 };
 
 /// Runs `operation` to its end when that needs no peer, else returns it as a Work.

@@ -73,11 +73,11 @@ MpiGroup::~MpiGroup() {
   wiring_.messages.release();
 }
 
-Work MpiGroup::collective(const char* operation, std::vector<Stage> stages,
+Work MpiGroup::collective(const char* operation, std::size_t bytes, std::vector<Stage> stages,
                           BufferPool::Lease staging) {
   TRIREME_EXPECT(!broken_, "a process group is not used after a failure");
-  const OperationLabel label{operation, name(), ranks(), ++collectives_started_,
-                             wiring_.timeout_seconds};
+  OperationLabel label{operation, name(), ranks(), ++collectives_started_, wiring_.timeout_seconds};
+  label.bytes = bytes;
   const auto tag = static_cast<int>(label.number % tag_count);
   return work_of(std::make_unique<MpiOperation>(
       *wiring_.progress, label, MpiOperation::Route{wiring_.collectives.get(), tag, &broken_},
@@ -89,8 +89,14 @@ Work MpiGroup::message(const char* operation, const SendReceive& step, int peer,
   TRIREME_EXPECT(!broken_, "a process group is not used after a failure");
   TRIREME_EXPECT(tag >= 0 && tag <= tag_limit_,
                  base::format("message tag {} outside 0 to {}", tag, tag_limit_));
-  const OperationLabel label{
-      operation, name(), ranks(), ++messages_started_, wiring_.timeout_seconds, peer};
+  const OperationLabel label{operation,
+                             name(),
+                             ranks(),
+                             ++messages_started_,
+                             wiring_.timeout_seconds,
+                             peer,
+                             tag,
+                             step.send.size() + step.receive.size()};
   return work_of(std::make_unique<MpiOperation>(
       *wiring_.progress, label, MpiOperation::Route{wiring_.messages.get(), tag, &broken_},
       std::vector<Stage>{{{step}, {}, false}}, BufferPool::Lease{}));
@@ -173,30 +179,30 @@ Work MpiGroup::small_all_reduce(const Tensor& x, ReduceOp op) {
   };
   std::vector<Stage> stages;
   stages.push_back(std::move(stage));
-  return collective("all_reduce", std::move(stages), std::move(staging));
+  return collective("all_reduce", bytes, std::move(stages), std::move(staging));
 }
 
 Work MpiGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
   expect_whole(x);
   const auto bytes = x.byte_count();
-  if (bytes == 0) return collective("all_reduce", {}, {});
+  if (bytes == 0) return collective("all_reduce", bytes, {}, {});
   if (bytes <= small_bytes && bytes * count() <= small_total_bytes) return small_all_reduce(x, op);
   const Parts parts{bytes_of(x), equal_begins(x, count()), x.dtype()};
   std::vector<Stage> stages;
   auto* const mine = bytes_of(x) + parts.begins[static_cast<std::size_t>(rank())];
   auto staging = add_reduction(stages, parts, op, mine);
   stages.push_back(gather(bytes_of(x), parts.begins));
-  return collective("all_reduce", std::move(stages), std::move(staging));
+  return collective("all_reduce", bytes, std::move(stages), std::move(staging));
 }
 
 Work MpiGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part) {
   expect_parts(whole, part, size());
-  if (whole.byte_count() == 0) return collective("reduce_scatter", {}, {});
+  if (whole.byte_count() == 0) return collective("reduce_scatter", whole.byte_count(), {}, {});
   std::vector<Stage> stages;
   auto staging =
       add_reduction(stages, {bytes_of(whole), equal_begins(whole, count()), whole.dtype()},
                     ReduceOp::sum, bytes_of(part));
-  return collective("reduce_scatter", std::move(stages), std::move(staging));
+  return collective("reduce_scatter", whole.byte_count(), std::move(stages), std::move(staging));
 }
 
 Work MpiGroup::start_all_gather(const Tensor& part, const Tensor& whole) {
@@ -204,7 +210,7 @@ Work MpiGroup::start_all_gather(const Tensor& part, const Tensor& whole) {
   const auto begins = equal_begins(whole, count());
   copy_bytes(bytes_of(whole) + begins[static_cast<std::size_t>(rank())], bytes_of(part),
              part.byte_count());
-  return collective("all_gather", {gather(bytes_of(whole), begins)}, {});
+  return collective("all_gather", whole.byte_count(), {gather(bytes_of(whole), begins)}, {});
 }
 
 Work MpiGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
@@ -221,7 +227,7 @@ Work MpiGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
     stage.steps.push_back(
         {to_rank, {place(from, to_rank), bytes}, from_rank, {place(to, from_rank), bytes}});
   }
-  return collective("all_to_all", {std::move(stage)}, {});
+  return collective("all_to_all", from.byte_count(), {std::move(stage)}, {});
 }
 
 Work MpiGroup::start_broadcast(const Tensor& x, int root) {
@@ -252,7 +258,7 @@ Work MpiGroup::start_broadcast(const Tensor& x, int root) {
     }
     stages.push_back(std::move(second));
   }
-  return collective("broadcast", std::move(stages), {});
+  return collective("broadcast", x.byte_count(), std::move(stages), {});
 }
 
 Work MpiGroup::start_send(const Tensor& x, int peer, int tag) {
@@ -270,7 +276,7 @@ void MpiGroup::barrier() {
   for (int distance = 1; distance < size(); ++distance) {
     stage.steps.push_back({after(distance), {}, before(distance), {}});
   }
-  collective("barrier", {std::move(stage)}, {}).wait();
+  collective("barrier", 0, {std::move(stage)}, {}).wait();
 }
 
 }  // namespace trireme::comm

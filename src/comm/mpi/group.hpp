@@ -46,7 +46,8 @@ class MpiGroup : public ProcessGroup {
   int after(int distance) const { return (rank() + distance) % size(); }
   int before(int distance) const { return (rank() - distance + size()) % size(); }
 
-  Work collective(const char* operation, std::vector<Stage> stages, BufferPool::Lease staging);
+  Work collective(const char* operation, std::size_t bytes, std::vector<Stage> stages,
+                  BufferPool::Lease staging);
   Work message(const char* operation, const SendReceive& step, int peer, int tag);
   Work small_all_reduce(const device::Tensor& x, ReduceOp op);
   BufferPool::Lease add_reduction(std::vector<Stage>& stages, const Parts& parts, ReduceOp op,

@@ -40,12 +40,13 @@ NcclGroup::NcclGroup(const Setting& setting, std::unique_ptr<ProcessGroup> host,
       host_(std::move(host)),
       comm_stream_(std::move(comm_stream)) {}
 
-Work NcclGroup::collective(const char* operation, std::size_t count, std::vector<Step> steps) {
+Work NcclGroup::collective(const char* operation, const Tensor& whole, std::vector<Step> steps) {
   TRIREME_EXPECT(!comm_stream_->communicator.aborted(),
                  "a process group is not used after a failure");
-  const OperationLabel label{operation, name(), ranks(), ++collectives_started_,
-                             setting_.timeout_seconds};
-  if (count == 0) return {};
+  OperationLabel label{operation, name(), ranks(), ++collectives_started_,
+                       setting_.timeout_seconds};
+  label.bytes = whole.byte_count();
+  if (label.bytes == 0) return {};
   return work_of(std::make_unique<Collective>(setting_, label, *comm_stream_, std::move(steps)));
 }
 
@@ -73,10 +74,10 @@ Work NcclGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
     // the same bits: the library's own all-reduce may add in another order. A sum of two numbers
     // has only one order.
     auto* const mine = part_of(x, count / parts, rank());
-    return collective("all_reduce", count,
+    return collective("all_reduce", x,
                       {scatter_step(x, mine, count / parts), gather_step(mine, x, count / parts)});
   }
-  return collective("all_reduce", count, {[=, this](Comm* comm, void* stream) {
+  return collective("all_reduce", x, {[=, this](Comm* comm, void* stream) {
                       return setting_.api().all_reduce(x.raw(), x.raw(), count, type_of(x),
                                                        reduction_of(op), comm, stream);
                     }});
@@ -84,20 +85,19 @@ Work NcclGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
 
 Work NcclGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part) {
   expect_parts(whole, part, size());
-  return collective("reduce_scatter", count_of(part),
-                    {scatter_step(whole, part.raw(), count_of(part))});
+  return collective("reduce_scatter", whole, {scatter_step(whole, part.raw(), count_of(part))});
 }
 
 Work NcclGroup::start_all_gather(const Tensor& part, const Tensor& whole) {
   expect_parts(whole, part, size());
-  return collective("all_gather", count_of(part), {gather_step(part.raw(), whole, count_of(part))});
+  return collective("all_gather", whole, {gather_step(part.raw(), whole, count_of(part))});
 }
 
 Work NcclGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
   expect_alike(from, to, size());
   const auto count = count_of(from) / static_cast<std::size_t>(size());
   return collective(
-      "all_to_all", count, {[=, this](Comm* comm, void* stream) {
+      "all_to_all", from, {[=, this](Comm* comm, void* stream) {
         const auto& api = setting_.api();
         auto result = api.group_start();
         for (int peer = 0; peer < size() && result == Result::success; ++peer) {
@@ -113,7 +113,7 @@ Work NcclGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
 Work NcclGroup::start_broadcast(const Tensor& x, int root) {
   expect_whole(x);
   expect_position(root, size());
-  return collective("broadcast", count_of(x), {[=, this](Comm* comm, void* stream) {
+  return collective("broadcast", x, {[=, this](Comm* comm, void* stream) {
                       return setting_.api().broadcast(x.raw(), x.raw(), count_of(x), type_of(x),
                                                       root, comm, stream);
                     }});
@@ -131,21 +131,23 @@ Peer& NcclGroup::peer_at(int position) {
   return *peer;
 }
 
-OperationLabel NcclGroup::message_label(const char* operation, int peer) {
-  return {operation, name(), ranks(), ++messages_started_, setting_.timeout_seconds, peer};
+OperationLabel NcclGroup::message_label(const char* operation, const Tensor& x, int peer, int tag) {
+  return {operation, name(), ranks(),       ++messages_started_, setting_.timeout_seconds,
+          peer,      tag,    x.byte_count()};
 }
 
 Work NcclGroup::start_send(const Tensor& x, int peer, int tag) {
   expect_whole(x);
   auto& other = peer_at(peer);
-  return work_of(std::make_unique<Send>(setting_, message_label("send", peer), other, x, tag));
+  return work_of(
+      std::make_unique<Send>(setting_, message_label("send", x, peer, tag), other, x, tag));
 }
 
 Work NcclGroup::start_receive(const Tensor& x, int peer, int tag) {
   expect_whole(x);
   auto& other = peer_at(peer);
   return work_of(
-      std::make_unique<Receive>(setting_, message_label("receive", peer), other, x, tag));
+      std::make_unique<Receive>(setting_, message_label("receive", x, peer, tag), other, x, tag));
 }
 
 std::unique_ptr<Registration> NcclGroup::register_memory(const Tensor& memory, Offsets offsets) {

@@ -38,11 +38,11 @@ class NcclGroup final : public ProcessGroup {
  private:
   using Step = NcclOperation::Step;
 
-  Work collective(const char* operation, std::size_t count, std::vector<Step> steps);
+  Work collective(const char* operation, const device::Tensor& whole, std::vector<Step> steps);
   Step scatter_step(const device::Tensor& whole, void* part, std::size_t part_count) const;
   Step gather_step(const void* part, const device::Tensor& whole, std::size_t part_count) const;
   Peer& peer_at(int position);
-  OperationLabel message_label(const char* operation, int peer);
+  OperationLabel message_label(const char* operation, const device::Tensor& x, int peer, int tag);
 
   Setting setting_;
   std::unique_ptr<ProcessGroup> host_;

@@ -106,8 +106,8 @@ SharedGroup::SharedGroup(std::string group_name, std::vector<base::Rank> members
       p2p_(wiring_.memory->data() + channel_bytes(size()), size(), self) {}
 
 Work SharedGroup::start(const char* operation, SharedPlan plan) {
-  const OperationLabel label{operation, name(), ranks(), ++collectives_started_,
-                             wiring_.timeout_seconds};
+  OperationLabel label{operation, name(), ranks(), ++collectives_started_, wiring_.timeout_seconds};
+  label.bytes = plan.total_bytes;
   plan.into_slots = stores_.of(plan.total_bytes);
   if (plan.total_bytes >= beyond_caches(size())) plan.into_arrays = Storing::streaming;
   const auto first = next_;
@@ -211,15 +211,17 @@ Work SharedGroup::start_broadcast(const Tensor& x, int root) {
   return start("broadcast", std::move(plan));
 }
 
-OperationLabel SharedGroup::message_label(const char* operation, int peer) {
-  return {operation, name(), ranks(), ++messages_started_, wiring_.timeout_seconds, peer};
+OperationLabel SharedGroup::message_label(const char* operation, const Tensor& x, int peer,
+                                          int tag) {
+  return {operation, name(), ranks(),       ++messages_started_, wiring_.timeout_seconds,
+          peer,      tag,    x.byte_count()};
 }
 
 Work SharedGroup::start_send(const Tensor& x, int peer, int tag) {
   expect_whole(x);
   expect_position(peer, size());
   return work_of(std::make_unique<SendOperation>(
-      *wiring_.progress, message_label("send", peer), p2p_, channel_,
+      *wiring_.progress, message_label("send", x, peer, tag), p2p_, channel_,
       p2p_.post_send(peer, tag, bytes_of(x), x.byte_count())));
 }
 
@@ -227,7 +229,7 @@ Work SharedGroup::start_receive(const Tensor& x, int peer, int tag) {
   expect_whole(x);
   expect_position(peer, size());
   return work_of(std::make_unique<ReceiveOperation>(
-      *wiring_.progress, message_label("receive", peer), p2p_, channel_,
+      *wiring_.progress, message_label("receive", x, peer, tag), p2p_, channel_,
       p2p_.post_receive(peer, tag, bytes_of(x), x.byte_count())));
 }
 

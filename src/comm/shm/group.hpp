@@ -44,7 +44,7 @@ class SharedGroup final : public ProcessGroup {
   /// Collective over the group. For arrays of so many bytes; the same on all members.
   StoreSeconds seconds_of_stores(std::size_t bytes);
   Work start(const char* operation, SharedPlan plan);
-  OperationLabel message_label(const char* operation, int peer);
+  OperationLabel message_label(const char* operation, const device::Tensor& x, int peer, int tag);
   Work small_all_reduce(const device::Tensor& x, ReduceOp op);
 
   Wiring wiring_;

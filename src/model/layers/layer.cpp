@@ -2,12 +2,15 @@
 #include "layer.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/telemetry/spans.hpp"
 
 #include "dropout.hpp"
 
 namespace trireme::model {
 
 using device::Tensor;
+using telemetry::SpanKind;
+using telemetry::SpanScope;
 
 TransformerLayer::TransformerLayer(const StageContext& context, const StageParameters& stage,
                                    int layer, const RotaryTables& rotary)
@@ -77,6 +80,7 @@ LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tenso
                                             const LayerActivations& kept) const {
   auto whole = kept;
   if (!kept.sum) {
+    const SpanScope span(SpanKind::layer_recompute, {.number = layer_});
     whole = allocate(context_.workspace, Recompute::none);
     const device::ArenaScope scope(context_.workspace);
     const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
@@ -101,6 +105,7 @@ void TransformerLayer::backward(const MicroBatch& batch, const Tensor& x,
 LayerGradients TransformerLayer::backward_input(const MicroBatch& batch, const Tensor& x,
                                                 const LayerActivations& kept, const Tensor& d_out,
                                                 const Tensor& d_x) const {
+  const SpanScope span(SpanKind::layer_backward_input, {.number = layer_});
   auto& arena = context_.workspace;
   LayerGradients gradients;
   const auto d_norm = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
@@ -116,6 +121,7 @@ LayerGradients TransformerLayer::backward_input(const MicroBatch& batch, const T
 
 void TransformerLayer::backward_weight(const LayerActivations& kept,
                                        const LayerGradients& gradients) const {
+  const SpanScope span(SpanKind::layer_backward_weight, {.number = layer_});
   mlp_.backward_weight(kept.mlp, gradients.mlp);
   attention_.backward_weight(kept.attention, gradients.attention);
 }

@@ -17,7 +17,7 @@ device::Tensor all_rows_like(const StageContext& context, const device::Tensor& 
 }  // namespace
 
 void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all) {
-  device::Timed timed(context.tensor_watch);
+  device::Timed timed(context.tensor_watch, telemetry::SpanKind::tensor);
   context.tensor.start_all_gather(own, all).wait_on_stream();
   timed.end();
 }
@@ -36,7 +36,7 @@ device::Tensor terms_of(const StageContext& context, const device::Tensor& local
 void sum_rows(const StageContext& context, const device::Tensor& terms,
               const device::Tensor& local) {
   if (context.tensor.size() == 1) return;
-  device::Timed timed(context.tensor_watch);
+  device::Timed timed(context.tensor_watch, telemetry::SpanKind::tensor);
   if (splits_rows(context)) {
     context.tensor.start_reduce_scatter(terms, local).wait_on_stream();
   } else {

@@ -133,14 +133,14 @@ void AsyncSaves::start(const SavedRun& saved, Goal goal) {
   save_.emplace(std::move(request), std::move(copy), world_,
                 checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
                                         .before_commit = saved.before_commit});
-  stall_seconds_ = seconds_since(begin);
+  stall_seconds_ = span_seconds(begin, telemetry::SpanKind::save);
 }
 
 void AsyncSaves::await_copy() {
   if (!save_) return;
   const auto begin = Clock::now();
   save_->await_copy(world_);
-  stall_seconds_ += seconds_since(begin);
+  stall_seconds_ += span_seconds(begin, telemetry::SpanKind::save);
 }
 
 std::int64_t AsyncSaves::step() const {
@@ -171,7 +171,7 @@ std::optional<SaveRecord> AsyncSaves::advance() {
     if (is_for_nodes_) nodes_->failed = true;
     throw;
   }
-  stall_seconds_ += seconds_since(begin);
+  stall_seconds_ += span_seconds(begin, telemetry::SpanKind::save);
   if (!report) return std::nullopt;
   save_.reset();
   SaveRecord record{step, report->payload_bytes, stall_seconds_, report->seconds, true};

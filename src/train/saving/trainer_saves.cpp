@@ -44,7 +44,8 @@ void Trainer::save_without_pruning() {
   const auto report = async_saves_ ? async_saves_->save_now(to_save())
                                    : train::save(to_save(), *engine_, *cluster_.world);
   requests_->saved();
-  saved({progress_.step, report.payload_bytes, seconds_since(begin), report.seconds, false});
+  const double stall = span_seconds(begin, telemetry::SpanKind::save);
+  saved({progress_.step, report.payload_bytes, stall, report.seconds, false});
 }
 
 void Trainer::tidy(std::int64_t newest) const {

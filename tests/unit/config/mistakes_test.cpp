@@ -54,6 +54,15 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
        "--set parallel.schedule=1f2b: parallel.schedule = 1f2b is not a choice (order of forward "
        "and backward over the stages); give one of gpipe, 1f1b, interleaved; did you mean "
        "'1f1b'?"},
+      {{"train.profile=3..1"}, "train.profile = 3..1 (--set) ends before it begins; write 1..3"},
+      {{"train.profile=1..101"},
+       "train.profile = 1..101 (--set) is 101 steps (readers of traces hold all of them in "
+       "memory); "
+       "give at most 100"},
+      {{"train.profile=0..3"},
+       "train.profile = 0..3 (--set) is no range of steps (they count from 1); write the first and "
+       "the "
+       "last, such as 100..102"},
       {{"numerics.precision=fp16"},
        "--set numerics.precision=fp16: numerics.precision = fp16 is not a choice (precision of "
        "weights and activations in layers); give one of fp32, bf16, fp8; did you mean 'fp32'?"},
