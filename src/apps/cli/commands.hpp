@@ -28,6 +28,7 @@ Command man_command();
 Command ownership_command();
 Command plan_command();
 Command generate_command();
+Command graph_command();
 Command probe_command();
 Command profile_command();
 Command report_command();

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/plan/graph.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/engine/options.hpp"
+#include "trireme/engine/parameter_parts.hpp"
+#include "trireme/engine/stage_layers.hpp"
+#include "trireme/model/parameters.hpp"
+
+#include <algorithm>
+
+namespace trireme::plan {
+
+using layout::Axis;
+using model::Place;
+
+namespace {
+
+bool is_in(const Place& place, const GraphChunk& chunk) {
+  switch (place.kind) {
+    case Place::Kind::embedding:
+      return chunk.embeds;
+    case Place::Kind::head:
+      return chunk.has_head;
+    case Place::Kind::layer:
+      break;
+  }
+  return chunk.layers.begin <= place.layer && place.layer < chunk.layers.end;
+}
+
+/// The chunk's part of model::flops_per_token: six for each element of a matrix that enters a
+/// product, and attention's products of activations.
+double flops_of(const GraphChunk& chunk, const engine::EngineOptions& options) {
+  const auto& config = options.model;
+  double elements = 0;
+  for (const auto& parameter : model::parameters(config)) {
+    const bool looked_up = parameter.place.kind == Place::Kind::embedding;
+    if (parameter.tensor.shape.size() < 2 || looked_up || !is_in(parameter.place, chunk)) continue;
+    elements += static_cast<double>(layout::element_count(parameter.tensor.shape));
+  }
+  if (config.tie_word_embeddings && chunk.has_head) {
+    elements += static_cast<double>(config.vocab_size * config.hidden_size);
+  }
+  const double attention = 12.0 * (chunk.layers.end - chunk.layers.begin) *
+                           static_cast<double>(config.num_attention_heads * config.head_dim) *
+                           static_cast<double>(options.sequence_length);
+  return 6.0 * elements + attention;
+}
+
+/// The rank at coordinate 0 of all axes but the pipeline's.
+base::Rank first_rank_of(const layout::Mesh& mesh, int stage) {
+  for (int rank = 0; rank < mesh.world_size(); ++rank) {
+    const base::Rank candidate{rank};
+    const auto& axes = mesh.axes();
+    const bool fits = std::all_of(axes.begin(), axes.end(), [&](const auto& axis) {
+      const int wanted = axis.axis == Axis::pipeline ? stage : 0;
+      return mesh.coordinate(axis.axis, candidate) == wanted;
+    });
+    if (fits) return candidate;
+  }
+  return base::Rank{0};
+}
+
+/// Elements that the stage's first rank holds of the chunk.
+std::int64_t rank_elements(const GraphChunk& chunk, engine::EngineOptions options) {
+  options.rank = first_rank_of(options.mesh, chunk.stage);
+  const auto stage = engine::stage_parameters(options);
+  const int stages = options.mesh.degree(Axis::pipeline);
+  std::int64_t count = 0;
+  for (const auto& fused : stage.fused_parameters()) {
+    // The last stage's copy of a tied table has the embedding's place.
+    const bool copied = fused.tied && stages > 1 && chunk.has_head;
+    if (!is_in(fused.place, chunk) && !copied) continue;
+    for (const auto& piece : fused.pieces) count += piece.flat.size();
+  }
+  return count;
+}
+
+GraphChunk chunk_of(const engine::EngineOptions& options, layout::LayerRange layers, int stage,
+                    int virtual_stage) {
+  const int stages = options.mesh.degree(Axis::pipeline);
+  GraphChunk chunk{.stage = stage,
+                   .virtual_stage = virtual_stage,
+                   .layers = layers,
+                   .embeds = stage == 0 && virtual_stage == 0,
+                   .has_head = stage + 1 == stages && virtual_stage + 1 == options.virtual_stages};
+  for (const auto& parameter : model::parameters(options.model)) {
+    if (is_in(parameter.place, chunk)) {
+      chunk.parameters += layout::element_count(parameter.tensor.shape);
+    }
+  }
+  chunk.rank_parameters = rank_elements(chunk, options);
+  chunk.flops_per_token = flops_of(chunk, options);
+  return chunk;
+}
+
+}  // namespace
+
+std::int64_t ModelGraph::parameters() const {
+  std::int64_t sum = 0;
+  for (const auto& chunk : chunks) sum += chunk.parameters;
+  return sum;
+}
+
+double ModelGraph::flops_per_token() const {
+  double sum = 0;
+  for (const auto& chunk : chunks) sum += chunk.flops_per_token;
+  return sum;
+}
+
+base::Result<ModelGraph> model_graph(const config::Config& config, const model::ModelConfig& model,
+                                     int world_size) {
+  const auto mesh = engine::mesh_from(config, model, world_size);
+  if (!mesh) return mesh.failure();
+  auto options = engine::options_from(config, model, *mesh, base::Rank{0});
+  if (!options) return options.failure();
+  const int stages = mesh->degree(Axis::pipeline);
+  const auto ranges =
+      layout::assign_layers(model.num_hidden_layers, stages, options->virtual_stages,
+                            engine::stage_layers(*options).counts);
+  if (!ranges) return ranges.failure();
+  ModelGraph graph;
+  graph.options = *options;
+  for (int virtual_stage = 0; virtual_stage < options->virtual_stages; ++virtual_stage) {
+    for (int stage = 0; stage < stages; ++stage) {
+      const auto& of_stage = (*ranges)[static_cast<std::size_t>(stage)];
+      graph.chunks.push_back(chunk_of(*options, of_stage[static_cast<std::size_t>(virtual_stage)],
+                                      stage, virtual_stage));
+    }
+  }
+  for (const auto& parameter : model::parameters(model)) {
+    if (parameter.place != Place{Place::Kind::layer, 0}) continue;
+    graph.layer.push_back({parameter.tensor.name, parameter.tensor.shape,
+                           layout::shard_box(parameter.tensor, *mesh, base::Rank{0}).length});
+  }
+  const auto rows = options->micro_batch * options->sequence_length;
+  const int shared =
+      options->sequence_parallel == model::SequenceParallel::on ? mesh->degree(Axis::tensor) : 1;
+  graph.message = {rows / shared, model.hidden_size};
+  graph.message_bytes = static_cast<std::size_t>(layout::element_count(graph.message)) *
+                        device::size_of(options->dtype);
+  return graph;
+}
+
+}  // namespace trireme::plan

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/json.hpp"
+
+#include "support/temporary_folder.hpp"
+#include "unit/apps/trireme_program.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+#include <sstream>
+
+using namespace trireme::tests;
+using trireme::base::Json;
+
+namespace {
+
+/// Seven layers, so that stages differ.
+ProgramEnd run(const std::string& command, const TemporaryFolder& folder,
+               std::vector<std::string> settings, std::vector<std::string> options) {
+  const auto path = folder.path() / "model.conf";
+  std::ofstream(path) << "[model]\narchitecture = llama\nvocab_size = 1000\nhidden_size = 64\n"
+                         "intermediate_size = 128\nnum_hidden_layers = 7\n"
+                         "num_attention_heads = 4\nnum_key_value_heads = 2\n"
+                         "max_position_embeddings = 128\n"
+                         "[train]\nsequence_length = 32\nmicro_batch = 2\nglobal_batch = 16\n";
+  std::vector<std::string> arguments{command, path.string()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  for (auto& setting : settings) {
+    arguments.emplace_back("--set");
+    arguments.push_back(std::move(setting));
+  }
+  return run_trireme(std::move(arguments));
+}
+
+Json json_of(const std::string& command, const std::vector<std::string>& settings,
+             std::vector<std::string> options = {}) {
+  const TemporaryFolder folder;
+  options.emplace_back("--json");
+  const auto end = run(command, folder, settings, std::move(options));
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  return Json::parse(end.out);
+}
+
+template <typename Number>
+Number sum_of(const Json& graph, const char* key) {
+  Number sum = 0;
+  for (const auto& chunk : graph["chunks"]) sum += chunk[key].get<Number>();
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a graph's chunks add up to the plan's parameters and FLOPs") {
+  const std::vector<std::vector<std::string>> cases{
+      {},
+      {"parallel.pipeline=2"},
+      {"parallel.pipeline=2", "model.tie_word_embeddings=true"},
+      {"parallel.pipeline=2", "parallel.tensor=2", "parallel.schedule=interleaved",
+       "parallel.virtual_stages=2"}};
+  for (const auto& settings : cases) {
+    const auto graph = json_of("graph", settings);
+    int world = 1;
+    for (const auto& [axis, degree] : graph["mesh"].items()) world *= degree.get<int>();
+    const auto plan = json_of("plan", settings, {"--world", std::to_string(world)});
+    CHECK(sum_of<std::int64_t>(graph, "parameters") == plan["parameters"].get<std::int64_t>());
+    CHECK(graph["parameters"] == plan["parameters"]);
+    CHECK(sum_of<double>(graph, "flops_per_token") ==
+          Approx(plan["flops_per_token"].get<double>()).epsilon(1e-12));
+    CHECK(sum_of<int>(graph, "layers") == 7);
+  }
+}
+
+TEST_CASE("a rank holds all of its chunk without tensor parallelism, and a copy of a tied table") {
+  const auto plain = json_of("graph", {"parallel.pipeline=2"});
+  for (const auto& chunk : plain["chunks"]) CHECK(chunk["rank_parameters"] == chunk["parameters"]);
+  const auto tied = json_of("graph", {"parallel.pipeline=2", "model.tie_word_embeddings=true"});
+  CHECK(tied["chunks"][0]["rank_parameters"] == tied["chunks"][0]["parameters"]);
+  CHECK(tied["chunks"][1]["rank_parameters"].get<std::int64_t>() ==
+        tied["chunks"][1]["parameters"].get<std::int64_t>() + 1000 * 64);
+}
+
+TEST_CASE("tensor-parallel ranks cut a layer's matrices, and sequence parallelism the message") {
+  const auto graph =
+      json_of("graph", {"parallel.tensor=2", "parallel.pipeline=2", "numerics.precision=bf16"});
+  CHECK(graph["message"]["shape"] == Json({64, 64}));
+  CHECK(graph["message"]["bytes"] == 64 * 64 * 2);
+  const auto cut = [](const Json& each) { return each["shape"] != each["rank_shape"]; };
+  CHECK(std::any_of(graph["layer"].begin(), graph["layer"].end(), cut));
+  const auto sequence =
+      json_of("graph", {"parallel.tensor=2", "parallel.pipeline=2", "parallel.sequence=true"});
+  CHECK(sequence["message"]["shape"] == Json({32, 64}));
+}
+
+TEST_CASE("the pictures show each chunk and the messages between them") {
+  const TemporaryFolder folder;
+  const auto svg = folder.path() / "model.svg";
+  const auto dot = folder.path() / "model.dot";
+  const auto end =
+      run("graph", folder, {"parallel.pipeline=2"}, {"--out", svg.string(), "--dot", dot.string()});
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  const auto read = [](const std::filesystem::path& path) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  CHECK(read(svg).find("layers 4-6, head") != std::string::npos);
+  CHECK(read(svg).find("[64, 64] 16.00 KiB") != std::string::npos);
+  CHECK(read(dot).find("chunk0 -> chunk1 [label=\"[64, 64] 16.00 KiB\"]") != std::string::npos);
+}
