@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows.hpp"
 
+#include "sink.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -141,6 +143,34 @@ std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool
     all.push_back(std::move(row));
   }
   return all;
+}
+
+base::Json to_json(std::span<const Row> rows) {
+  auto json = base::Json::array();
+  for (const auto& row : rows) {
+    auto points = base::Json::object();
+    for (const auto& point : row.points) points[metrics()[point.metric].name] = point.value;
+    json.push_back({{"step", row.step}, {"time_ms", row.time_ms}, {"points", std::move(points)}});
+  }
+  return json;
+}
+
+std::vector<Row> rows_from(const base::Json& json) {
+  std::vector<Row> rows;
+  for (const auto& each : json) {
+    if (!each.is_object() || !each.contains("points")) continue;
+    Row row{static_cast<std::int64_t>(noted(each, "step")),
+            static_cast<std::int64_t>(noted(each, "time_ms")),
+            {}};
+    for (std::size_t metric = 0; metric < metrics().size(); ++metric) {
+      const auto found = each["points"].find(metrics()[metric].name);
+      if (found != each["points"].end() && found->is_number()) {
+        row.points.push_back({metric, found->get<double>()});
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 Cursor behind(Cursor cursor, const RunRecord& record, const Row& row) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/json.hpp"
 #include "trireme/config/resolved_text.hpp"
 #include "trireme/report/run_view.hpp"
 #include "trireme/telemetry/run_record.hpp"
@@ -54,6 +55,10 @@ std::vector<Row> rows_behind(const telemetry::RunRecord& record, const Cursor& c
                              bool last_too);
 /// The cursor behind such a row.
 Cursor behind(Cursor cursor, const telemetry::RunRecord& record, const Row& row);
+
+/// Rows as JSON, and back; what is no row, and numbers that are not known, are left out.
+base::Json to_json(std::span<const Row> rows);
+std::vector<Row> rows_from(const base::Json& json);
 
 /// What trackers say of a run beside its numbers.
 struct RunFacts {

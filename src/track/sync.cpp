@@ -22,6 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using base::Json;
 
+/// A batch of rows has some 400 bytes a row.
+constexpr std::size_t max_note_bytes = std::size_t{4} << 20;
+
 std::string short_hash(std::string_view text, std::size_t letters) {
   return base::hexadecimal(base::sha256(text)).substr(0, letters);
 }
@@ -29,11 +32,6 @@ std::string short_hash(std::string_view text, std::size_t letters) {
 /// RUN/track/mlflow-1a2b3c4d.json.
 fs::path state_path(const fs::path& run, const Target& target) {
   return run / "track" / base::format("{}-{}.json", name(target.kind), short_hash(target.place, 8));
-}
-
-std::int64_t step_of(const Json& state, const char* key) {
-  const auto found = state.find(key);
-  return found != state.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
 std::int64_t first_time_ms(const telemetry::RunRecord& record) {
@@ -58,6 +56,24 @@ base::Result<base::File> take_lock(const fs::path& state) {
   return file;
 }
 
+/// Rows on their way to the tracker, and the cursor behind them. They are noted before they are
+/// sent: a run that is killed meanwhile and makes those steps again, with other times, sends the
+/// first ones again, which the tracker knows.
+struct Batch {
+  std::vector<Row> rows;
+  Cursor behind;
+};
+
+Cursor cursor_in(const Json& state) {
+  const auto step = [&](const char* key) { return static_cast<std::int64_t>(noted(state, key)); };
+  return {step("step"), step("evaluation_step"), step("save_step")};
+}
+Json json_of(const Cursor& cursor) {
+  return {{"step", cursor.step},
+          {"evaluation_step", cursor.evaluation_step},
+          {"save_step", cursor.save_step}};
+}
+
 }  // namespace
 
 struct Sync::Parts {
@@ -69,18 +85,21 @@ struct Sync::Parts {
   telemetry::RecordReader reader;
   std::unique_ptr<Sink> sink;
   Cursor cursor = {};
+  Batch under_way = {};
   Json sink_state = nullptr;
   RunFacts facts = {};
 
   base::Status load();
   void store() const;
   void read_on();
+  /// Sends what is under way.
+  void deliver();
 };
 
 base::Status Sync::Parts::load() {
   std::error_code error;
   if (!fs::exists(state_file, error)) return {};
-  const auto state = base::read_json_file(state_file, base::ExitCode::checkpoint, 1U << 20);
+  const auto state = base::read_json_file(state_file, base::ExitCode::checkpoint, max_note_bytes);
   if (!state.ok()) return state.failure();
   if (!state->is_object() || state->value("target", Json()) != target.text()) {
     return base::Failure{base::ExitCode::checkpoint,
@@ -88,19 +107,31 @@ base::Status Sync::Parts::load() {
                                       "all of the run again",
                                       state_file.string(), target.text())};
   }
-  cursor = {step_of(*state, "step"), step_of(*state, "evaluation_step"),
-            step_of(*state, "save_step")};
+  cursor = cursor_in(*state);
+  if (const auto sent = state->find("under_way"); sent != state->end() && sent->is_object()) {
+    under_way = {rows_from(sent->value("rows", Json::array())), cursor_in(*sent)};
+  }
   sink_state = state->value("sink", Json(nullptr));
   return {};
 }
 
 void Sync::Parts::store() const {
-  const Json state{{"target", target.text()},
-                   {"step", cursor.step},
-                   {"evaluation_step", cursor.evaluation_step},
-                   {"save_step", cursor.save_step},
-                   {"sink", sink_state}};
+  auto state = json_of(cursor);
+  state["target"] = target.text();
+  state["sink"] = sink_state;
+  if (!under_way.rows.empty()) {
+    state["under_way"] = json_of(under_way.behind);
+    state["under_way"]["rows"] = to_json(under_way.rows);
+  }
   base::write_file_durably(state_file, state.dump() + "\n");
+}
+
+void Sync::Parts::deliver() {
+  if (under_way.rows.empty()) return;
+  sink->send(facts, under_way.rows, sink_state);
+  cursor = under_way.behind;
+  under_way = {};
+  store();
 }
 
 void Sync::Parts::read_on() {
@@ -149,17 +180,23 @@ Sync::Counts Sync::send(Send what) {
   parts.read_on();
   const auto& record = parts.reader.record();
   if (parts.facts.id.empty()) return {};
-  const auto rows = rows_behind(record, parts.cursor, what == Send::all);
   Counts counts;
+  const auto deliver = [&] {
+    counts.rows += static_cast<std::int64_t>(parts.under_way.rows.size());
+    for (const auto& row : parts.under_way.rows) {
+      counts.points += static_cast<std::int64_t>(row.points.size());
+    }
+    parts.deliver();
+  };
+  deliver();
+  const auto rows = rows_behind(record, parts.cursor, what == Send::all);
   for (std::size_t begin = 0; begin < rows.size(); begin += parts.options.batch_rows) {
-    const auto count = std::min(parts.options.batch_rows, rows.size() - begin);
-    const auto batch = std::span(rows).subspan(begin, count);
-    parts.sink->send(parts.facts, batch, parts.sink_state);
-    for (const auto& row : batch) counts.points += static_cast<std::int64_t>(row.points.size());
+    const auto batch =
+        std::span(rows).subspan(begin, std::min(parts.options.batch_rows, rows.size() - begin));
     // Rows ascend by step: the last one has the batch's furthest.
-    parts.cursor = behind(parts.cursor, record, batch.back());
-    counts.rows += static_cast<std::int64_t>(count);
+    parts.under_way = {{batch.begin(), batch.end()}, behind(parts.cursor, record, batch.back())};
     parts.store();
+    deliver();
   }
   if (what == Send::all) {
     parts.sink->end(parts.facts, parts.sink_state);

@@ -10,6 +10,8 @@ class Collector:
 
     def __init__(self, port=0):
         self.points, self.refuses, self.requests, self.repeated = {}, 0, 0, 0
+        # While it is set to an event, requests are taken, the event is set, and no answer comes.
+        self.silent = None
         self.resource = {}
         collector = self
 
@@ -24,6 +26,9 @@ class Collector:
                     code = 404
                 else:
                     collector.take(json.loads(body))
+                    if collector.silent:
+                        collector.silent.set()
+                        return
                 self.send_response(code)
                 self.end_headers()
                 self.wfile.write(b"{}" if code == 200 else b"out of order")

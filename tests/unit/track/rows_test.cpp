@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "track/rows.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
 #include <catch2/catch.hpp>
@@ -124,4 +125,25 @@ TEST_CASE("names of metrics are unique, and those of Prometheus are in base unit
     CHECK(exposition.ends_with("_total") == metric.is_counter);
     CHECK((std::string(metric.name).ends_with("_ms")) == exposition.ends_with("_seconds"));
   }
+}
+
+TEST_CASE("rows that are noted are the same when they are read back") {
+  RunRecord record;
+  for (int step = 1; step <= 3; ++step) {
+    add_step(record, step, ",\"loss\":2.345678901234567,\"tokens\":9007199254740991");
+  }
+  add_evaluation(record, 2);
+  add_save(record, 3);
+  const auto rows = track::rows_behind(record, {}, true);
+  REQUIRE(rows.size() == 3);
+  const auto text = track::to_json(rows).dump();
+  const auto again = track::rows_from(base::value_or_throw(base::parse_json(text, "note")));
+  REQUIRE(again.size() == rows.size());
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    CHECK(again[at].step == rows[at].step);
+    CHECK(again[at].time_ms == rows[at].time_ms);
+    CHECK(named(again[at]) == named(rows[at]));
+  }
+  CHECK(track::rows_from(base::Json::parse(R"([1,{"step":2},{"points":{"no/such":1}}])")).size() ==
+        1);
 }
