@@ -51,10 +51,16 @@ def train(arguments, folder, run, layout, *more):
         sys.exit(f"{text(layout)} ended with {result.returncode}: {result.stderr[-2000:]}")
 
 
+def existing_folder(path):
+    if not pathlib.Path(path).is_dir():
+        raise argparse.ArgumentTypeError(f"{path} is no folder; make it, on the disk to read from")
+    return path
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trireme")
-    parser.add_argument("--folder", default=None)
+    parser.add_argument("--folder", type=existing_folder, default=None)
     parser.add_argument("--hidden-size", type=int, default=768)
     parser.add_argument("--layers", type=int, default=12)
     arguments = parser.parse_args()

@@ -23,7 +23,8 @@ std::map<std::string, std::uint64_t> objects_in(const std::filesystem::path& fol
 
 /// Removes a step, its manifest first, with what uploads into it have left.
 void remove_step(const std::filesystem::path& step);
-/// Writes an object that is not there yet. False if it is: of several that write it one has true.
+/// Writes an object that is not there yet. False if it is, with another text: of several that write
+/// texts of their own one has true.
 bool create(const std::filesystem::path& url, std::string_view text);
 
 std::string read_text(const std::filesystem::path& url, std::uint64_t max_bytes);

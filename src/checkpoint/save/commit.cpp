@@ -131,7 +131,7 @@ void remove_place(FileSystem& files, const Place& place) {
   }
 }
 
-fs::path commit(FileSystem& files, const Place& place, std::int64_t step, std::string_view manifest,
+fs::path commit(FileSystem& files, Place& place, std::int64_t step, std::string_view manifest,
                 const std::function<void()>& before_commit) {
   const bool is_object = store::is_url(place.path);
   if (!is_object) write_manifest(files, place.path, manifest);
@@ -147,6 +147,7 @@ fs::path commit(FileSystem& files, const Place& place, std::int64_t step, std::s
   if (place.has_step) {
     objects::write_text(place.path / "manifest.json", manifest);
   } else if (!objects::create(place.path / "manifest.json", manifest)) {
+    place.has_step = true;
     throw base::Error(base::ExitCode::checkpoint,
                       base::format("'{}' was committed by another save meanwhile (two runs save to "
                                    "one place); give each run a checkpoint.directory of its own",

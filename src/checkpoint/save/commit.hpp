@@ -32,8 +32,9 @@ void remove_place(FileSystem& files, const Place& place);
 
 /// Writes the manifest and reads it as every reader does: a step that cannot be loaded must not
 /// replace one that can. Then it calls `before_commit`, unless that is empty, and lets the step
-/// count. Returns its folder.
-std::filesystem::path commit(FileSystem& files, const Place& place, std::int64_t step,
+/// count. Returns its folder. A step that another save has committed to an object store meanwhile
+/// is that save's: the place has it then.
+std::filesystem::path commit(FileSystem& files, Place& place, std::int64_t step,
                              std::string_view manifest, const std::function<void()>& before_commit);
 
 }  // namespace trireme::checkpoint

@@ -84,7 +84,11 @@ void claim(const fs::path& directory, const fs::path& run) {
             "run is no more",
             directory.string(), base::printable(claimed_run(found)), path.string()));
   }
-  base::write_file_durably(path, mine);
+  if (store::is_url(directory)) {
+    objects::write_text(path, mine);
+  } else {
+    base::write_file_durably(path, mine);
+  }
 }
 
 }  // namespace

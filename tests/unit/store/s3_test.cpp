@@ -2,7 +2,10 @@
 // What a server may answer that a good one rarely does; a real one: tests/store.
 #include "store/s3.hpp"
 
+#include "trireme/base/file.hpp"
+
 #include "scripted_server.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -62,6 +65,36 @@ TEST_CASE("what may pass is tried again, and given up when the patience ends") {
             "try again later",
             busy.url()));
   CHECK(busy.requests().size() > 4);
+}
+
+TEST_CASE("credentials that expire are read again, once") {
+  const tests::TemporaryFolder folder;
+  const auto file = folder.path() / "credentials";
+  const auto write = [&](std::string_view id) {
+    base::write_file_durably(file, base::format("[default]\naws_access_key_id = {}\n"
+                                                "aws_secret_access_key = hidden\n",
+                                                id));
+    std::filesystem::permissions(
+        file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  };
+  write("former");
+  const ScriptedServer server([&](std::size_t, const ScriptedServer::Request& request) {
+    if (holds(request.head, "credential=fresh/")) return ScriptedServer::answer(200, "");
+    write("fresh");
+    return ScriptedServer::answer(403, error("ExpiredToken"));
+  });
+  store::S3Store store("bucket",
+                       base::Environment({{"AWS_ENDPOINT_URL_S3", server.url()},
+                                          {"AWS_SHARED_CREDENTIALS_FILE", file.string()}}),
+                       std::chrono::milliseconds(300));
+  CHECK(store.put("name", {}, store::Existing::replace));
+  CHECK(server.requests().size() == 2);
+
+  const ScriptedServer never(
+      [&](std::size_t, const auto&) { return ScriptedServer::answer(403, error("ExpiredToken")); });
+  auto other = store_at(never.url());
+  CHECK_FALSE(failure_of([&] { other.list("", store::Depth::all); }).may_pass());
+  CHECK(never.requests().size() == 2);
 }
 
 TEST_CASE("a server that cannot be reached is named") {
