@@ -101,6 +101,13 @@ void export_folder(const ExportRequest& request) {
   const auto config = base::value_or_throw(model_of_weights(request.step));
   const auto found =
       base::value_or_throw(checkpoint::find_step(request.step, checkpoint::VerifyLevel::full));
+  if (!request.key.empty()) {
+    const auto signed_report =
+        checkpoint::verify(found.path, checkpoint::VerifyLevel::quick, 0, request.key);
+    if (!signed_report.good()) {
+      throw base::Error(base::ExitCode::checkpoint, signed_report.damages.front().text);
+    }
+  }
   const ExportedTexts texts(request, found.path, config);
   std::error_code error;
   fs::create_directories(request.folder, error);

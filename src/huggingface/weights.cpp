@@ -68,21 +68,22 @@ void read_huggingface(const fs::path& folder, const model::ModelConfig& config,
 }
 
 void read_step(const fs::path& path, const std::vector<Wanted>& all_wanted,
-               comm::ProcessGroup& world) {
+               comm::ProcessGroup& world, const std::string& key) {
   std::vector<checkpoint::LoadItem> items;
   for (const auto& wanted : all_wanted) {
     items.push_back({wanted.name, wanted.shape, wanted.box, wanted.values});
   }
-  checkpoint::load_from(
-      path, [&](const checkpoint::Manifest&) { return items; }, world);
+  checkpoint::load_from(path, [&](const checkpoint::Manifest&) { return items; }, world,
+                        {.access = {.key = key}});
 }
 
 void read_wanted(const fs::path& path, const model::ModelConfig& model,
-                 const std::vector<Wanted>& wanted, comm::ProcessGroup& world) {
+                 const std::vector<Wanted>& wanted, comm::ProcessGroup& world,
+                 const std::string& key) {
   if (is_model_folder(path)) {
     comm::agree(world, comm::status_of([&] { read_huggingface(path, model, wanted); }));
   } else {
-    read_step(path, wanted, world);
+    read_step(path, wanted, world, key);
   }
 }
 
@@ -92,17 +93,18 @@ bool is_model_folder(const fs::path& path) {
   return fs::exists(path / "config.json");
 }
 
-void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world) {
+void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world,
+                     const std::string& key) {
   device::HostMirror mirror(engine.device());
-  read_wanted(path, engine.options().model, wanted_parts(engine, mirror), world);
+  read_wanted(path, engine.options().model, wanted_parts(engine, mirror), world, key);
   mirror.store();
   if (engine.options().use == engine::Use::training) engine.state_changed(0);
 }
 
 void load_parameters(const fs::path& path, const model::ModelConfig& model,
-                     const DeviceParts& parts, comm::ProcessGroup& world) {
+                     const DeviceParts& parts, comm::ProcessGroup& world, const std::string& key) {
   device::HostMirror mirror(parts.device);
-  read_wanted(path, model, wanted_of(parts.parts, mirror), world);
+  read_wanted(path, model, wanted_of(parts.parts, mirror), world, key);
   mirror.store();
 }
 

@@ -6,6 +6,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/config/resolved_text.hpp"
@@ -161,6 +162,7 @@ std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset
 Evaluation evaluate_weights(const fs::path& weights, const config::Config& config,
                             runtime::Session& session) {
   auto& world = *session.cluster.world;
+  const auto key = checkpoint::read_key_on_first_rank(config.options().checkpoint.key_file, world);
   Evaluation evaluation;
   evaluation.weights = find_weights_together(weights, config, world);
   const auto subject = comm::agree(world, subject_of(evaluation.weights, config));
@@ -173,7 +175,7 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
       comm::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
   auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));
   engine::Engine engine(options, groups_of(session.cluster), *session.kernels, memory);
-  huggingface::load_parameters(evaluation.weights, engine, world);
+  huggingface::load_parameters(evaluation.weights, engine, world, key);
   evaluation.step = subject.step;
   const auto begin = Clock::now();
   const auto outcome = evaluate(*dataset, engine);

@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
 #include "trireme/engine/options.hpp"
@@ -225,6 +226,7 @@ void generate(const GenerateRequest& request, const config::Config& config,
               runtime::Session& session, const AnswerListener& listener) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
+  const auto key = checkpoint::read_key_on_first_rank(config.options().checkpoint.key_file, world);
   const auto model = comm::agree(world, huggingface::model_of_weights(request.weights, config));
   const auto tokenizer = comm::agree(world, open_tokenizer(request, config));
   const auto prompts = comm::agree(world, read_prompts(request, tokenizer, model));
@@ -236,7 +238,7 @@ void generate(const GenerateRequest& request, const config::Config& config,
   auto memory = engine::Memory::on(session.kernels->device(), measure(options));
   Decoder decoder(options, groups_of(cluster), *session.kernels, memory);
   huggingface::load_parameters(request.weights, model,
-                               {session.kernels->device(), decoder.parameter_parts()}, world);
+                               {session.kernels->device(), decoder.parameter_parts()}, world, key);
 
   const StopTexts stops(request.stops);
   DecodingLimits limits{options.capacity.slots, options.rows_at_once, max_tokens,

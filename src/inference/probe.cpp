@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/huggingface/spread_tensors.hpp"
@@ -238,6 +239,7 @@ void Prober::add_gradients(std::vector<huggingface::SpreadTensor>& results) {
 void probe(const ProbeRequest& request, const config::Config& config, runtime::Session& session) {
   auto& cluster = session.cluster;
   auto& world = *cluster.world;
+  const auto key = checkpoint::read_key_on_first_rank(config.options().checkpoint.key_file, world);
   auto model = comm::agree(world, huggingface::model_of_weights(request.weights));
   model.dropout = 0.0F;
   const auto json = comm::agree(world, base::read_json_file(request.tokens));
@@ -246,7 +248,7 @@ void probe(const ProbeRequest& request, const config::Config& config, runtime::S
   const auto options =
       comm::agree(world, probe_options(config, model, tokens, request.with_gradients, cluster));
   Prober prober(options, tokens, session);
-  huggingface::load_parameters(request.weights, prober.engine(), world);
+  huggingface::load_parameters(request.weights, prober.engine(), world, key);
   prober.forward();
   if (request.with_gradients) prober.backward();
   const auto results = prober.results();

@@ -140,7 +140,7 @@ std::vector<Key> checkpoint_keys() {
                   .name = "key_file",
                   .documentation =
                       "A file with a secret key (mode 0600): manifests are signed with it "
-                      "(HMAC-SHA-256), and a run loads none that is not."});
+                      "(HMAC-SHA-256), and none that is not is loaded."});
   keys.push_back(
       {.section = "checkpoint",
        .name = "load",

@@ -92,7 +92,7 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
         comm::agree(world, engine::open_dataset(keys_, engine::Split::validation, model));
   }
   cluster_.start_up.reached("data");
-  read_key();
+  key_ = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
   resolved_ = with_values(config, options);
   open_run(session, model);
   cluster_.start_up.reached("run directory");
@@ -126,16 +126,6 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
 }
 
 Trainer::~Trainer() = default;
-
-void Trainer::read_key() {
-  comm::agree_after(*cluster_.world, [&] {
-    // Only the first rank signs, and reads manifests.
-    const auto& file = keys_.checkpoint.key_file;
-    if (is_first_rank() && !file.empty()) {
-      key_ = base::value_or_throw(checkpoint::read_key_file(file));
-    }
-  });
-}
 
 void Trainer::open_run(runtime::Session& session, const model::ModelConfig& model) {
   auto& world = *cluster_.world;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
+#include "trireme/comm/process_group.hpp"
 
 #include <filesystem>
 #include <string>
@@ -15,6 +16,11 @@ namespace trireme::checkpoint {
 /// Key in a file of 16 to 4096 bytes, a last newline left out, that nobody but its owner may read
 /// or write. Failures (checkpoint) name the file.
 base::Result<std::string> read_key_file(const std::filesystem::path& path);
+
+/// Collective over the group. Key in the file on rank 0, which alone signs and reads manifests, and
+/// nothing on the others; nothing at all without a path. Throws AgreedError as read_key_file()
+/// fails.
+std::string read_key_on_first_rank(const std::filesystem::path& path, comm::ProcessGroup& world);
 
 /// Member `,\n"hmac_sha256":"<64 hexadecimal digits>"` behind these bytes of a manifest.
 std::string signature_member(std::string_view content, std::string_view key);

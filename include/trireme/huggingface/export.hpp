@@ -4,6 +4,7 @@
 #include "trireme/device/tensor.hpp"
 
 #include <filesystem>
+#include <string>
 
 namespace trireme::huggingface {
 
@@ -13,6 +14,8 @@ struct ExportRequest {
   /// A step, or a run: its newest.
   std::filesystem::path step;
   std::filesystem::path folder;
+  /// Key that the step's manifest must be signed with; empty: none.
+  std::string key;
   /// tokenizer.json; empty: the one that belongs to the step.
   std::filesystem::path tokenizer;
   ExportTokenizer with_tokenizer = ExportTokenizer::required;

@@ -16,10 +16,11 @@ bool is_model_folder(const std::filesystem::path& path);
 
 /// Collective over the world. Fills the parameters that this rank holds from any form of weights: a
 /// checkpoint step, a run (its newest verified step), or the safetensors of a Hugging Face folder.
-/// An engine that trains gets masters too; its moments stay as they are. Throws AgreedError
-/// (checkpoint) that names a tensor that is missing or has another shape.
+/// A step must be signed with the key, unless that is empty; only rank 0's is used. An engine that
+/// trains gets masters too; its moments stay as they are. Throws AgreedError (checkpoint) that
+/// names a tensor that is missing or has another shape, or a step without the signature.
 void load_parameters(const std::filesystem::path& path, engine::Engine& engine,
-                     comm::ProcessGroup& world);
+                     comm::ProcessGroup& world, const std::string& key = {});
 
 /// Parts of parameters, and the tensors of their values.
 struct DeviceParts {
@@ -28,7 +29,8 @@ struct DeviceParts {
 };
 /// Loads parts of parameters, in f32 or the type of the GEMMs.
 void load_parameters(const std::filesystem::path& path, const model::ModelConfig& model,
-                     const DeviceParts& parts, comm::ProcessGroup& world);
+                     const DeviceParts& parts, comm::ProcessGroup& world,
+                     const std::string& key = {});
 
 /// The tokenizer.json that belongs to weights: that of the Hugging Face folder or of the run; of a
 /// step outside of a run, the one that it was trained with, when it still is where it was. Empty

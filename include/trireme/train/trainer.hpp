@@ -84,7 +84,6 @@ class Trainer {
   /// Evaluates; stops between batches when the run is to stop: the evaluation is due again then.
   void evaluate();
   /// Reads checkpoint.key_file. Collective over all ranks.
-  void read_key();
   /// Locks the run directory for this start, and opens it.
   void open_run(runtime::Session& session, const model::ModelConfig& model);
   /// Agrees with all ranks, between batches, on requests to stop or save.

@@ -2,6 +2,7 @@
 // trireme checkpoint export
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/checkpoint/signature.hpp"
 #include "trireme/huggingface/export.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -30,6 +31,13 @@ Action prepare_export(CLI::App& app) {
       "--without-tokenizer",
       [options] { options->with_tokenizer = huggingface::ExportTokenizer::left_out; },
       "Writes weights and configuration alone");
+  app.add_option_function<std::string>(
+         "--key-file",
+         [options](const std::string& file) {
+           options->key = base::value_or_throw(checkpoint::read_key_file(file));
+         },
+         "The manifest must be signed with this key")
+      ->type_name("FILE");
   app.add_option_function<std::string>(
          "--dtype", [options](const std::string& name) { options->dtype = dtype_named(name); },
          "Type of the weights")

@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/comm/agree.hpp"
 
 #include "checkpoint/manifest/check.hpp"
 
@@ -59,6 +60,15 @@ base::Result<std::string> read_key_file(const std::filesystem::path& path) {
   std::string key(bytes, '\0');
   base::read_at(*file, std::as_writable_bytes(std::span(key.data(), key.size())), 0, path);
   if (key.back() == '\n') key.pop_back();
+  return key;
+}
+
+std::string read_key_on_first_rank(const std::filesystem::path& path, comm::ProcessGroup& world) {
+  std::string key;
+  if (path.empty()) return key;
+  comm::agree_after(world, [&] {
+    if (world.rank() == 0) key = base::value_or_throw(read_key_file(path));
+  });
   return key;
 }
 

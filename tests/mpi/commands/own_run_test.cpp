@@ -207,3 +207,43 @@ TEST_CASE("no model goes beyond its positions unless it is given more") {
   const auto shown = done_on_ranks(1, {"-q", "eval", "--json", "--weights", model, "--data", data});
   CHECK(base::value_or_throw(base::parse_json(shown, "stdout"))["sequence_length"] == 32);
 }
+
+TEST_CASE(
+    "eval, generate and export use no weights without the signature that they are asked for") {
+  const TemporaryFolder folder;
+  const auto made = make_text_model(folder.path());
+  const auto run = folder.path() / "run";
+  const auto key_in = [&](const char* name, char value) {
+    const auto file = folder.path() / name;
+    base::write_file_durably(file, std::string(32, value));
+    fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+    return file.string();
+  };
+  const auto own = key_in("own", 'k');
+  const auto other = key_in("other", 'x');
+  const auto tokenizer = (made.model / "tokenizer.json").string();
+  done_on_ranks(1, with_settings(training(made, run),
+                                 {"model.from=" + made.model.string(),
+                                  "data.tokenizer=" + tokenizer, "checkpoint.key_file=" + own}));
+  const std::vector<std::string> eval{"-q", "eval", "--weights", run.string()};
+  const std::vector<std::string> generate{"generate", "--weights",    run.string(), "--prompt",
+                                          "line",     "--max-tokens", "2"};
+  const std::vector<std::string> exported{"checkpoint", "export", run.string(), "--to",
+                                          (folder.path() / "exported").string()};
+  for (const auto& command : {eval, generate}) {
+    done_on_ranks(2, with_settings(command, {"checkpoint.key_file=" + own}));
+    const auto refused = on_ranks(2, with_settings(command, {"checkpoint.key_file=" + other}));
+    CHECK(refused.exit_code == 6);
+    CHECK(says(refused.err, "signed with another key"));
+  }
+  const auto with_key = [&](const std::string& key) {
+    auto all = exported;
+    all.insert(all.end(), {"--key-file", key});
+    return all;
+  };
+  const auto refused = on_ranks(1, with_key(other));
+  CHECK(refused.exit_code == 6);
+  CHECK(says(refused.err, "signed with another key"));
+  CHECK_FALSE(fs::exists(folder.path() / "exported"));
+  done_on_ranks(1, with_key(own));
+}
