@@ -1,20 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/parallel.hpp"
 
+#include "trireme/base/digest.hpp"
 #include "trireme/store/object_store.hpp"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace trireme::checkpoint {
 
 int thread_count(int asked) {
-  if (asked > 0) return asked;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4);
+  return asked > 0 ? asked : threads_of_part(1);
+}
+
+std::uint64_t id_of_cores() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  // Of more cores than a set has, all ranks of a node are taken to share them.
+  ::sched_getaffinity(0, sizeof cores, &cores);
+  std::string text(host.data());
+  text.append(reinterpret_cast<const char*>(&cores), sizeof cores);
+  const auto digest = base::sha256(text);
+  std::uint64_t id = 0;
+  std::memcpy(&id, digest.data(), sizeof id);
+  return id;
+}
+
+int threads_of_part(int ranks) {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / ranks, 1, 4);
 }
 
 int reading_threads(const std::filesystem::path& path, int asked) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 
@@ -10,6 +11,11 @@ namespace trireme::checkpoint {
 /// Number of threads: `asked`, or for 0 one per core that this process may use, at most four, which
 /// saturate storage.
 int thread_count(int asked);
+
+/// Identity of the cores that this process may use: that of all ranks that share them.
+std::uint64_t id_of_cores();
+/// One per core of this rank's part, where so many ranks share the cores; at most four.
+int threads_of_part(int ranks);
 
 /// Number of threads that read a file, so that as many as `asked` verify at once: half of them wait
 /// for the disk; of those that read an object more do, for the server.

@@ -38,7 +38,7 @@ base::Result<StepRange> parse_step_range(std::string_view text) {
   constexpr std::string_view dots = "..";
   const auto at = text.find(dots);
   const auto first = step_of(text.substr(0, at));
-  const auto last = at == text.npos ? first : step_of(text.substr(at + dots.size()));
+  const auto last = at == std::string_view::npos ? first : step_of(text.substr(at + dots.size()));
   if (!first || !last) {
     return base::usage_failure(
         "is no range of steps (they count from 1); write the first and the last, such as 100..102");

@@ -26,7 +26,7 @@ std::string quoted(const std::string& text) {
 
 /// Event's name: people see it in pictures.
 std::string event_name(const TraceSpan& span) {
-  const auto kind = std::string(name(span.kind));
+  std::string kind(name(span.kind));
   switch (span.kind) {
     case SpanKind::step:
       return format("ProfilerStep#{}", span.place.number);

@@ -49,7 +49,7 @@ void Profile::before(std::int64_t step) {
 void Profile::after(std::int64_t step) {
   if (!recording_) return;
   recording_->last_step = step;
-  if (step >= steps_->last) finish();
+  if (steps_ && step >= steps_->last) finish();
 }
 
 void Profile::finish() {

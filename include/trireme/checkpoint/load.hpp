@@ -45,7 +45,8 @@ struct ReadAccess {
 };
 
 struct LoadOptions {
-  /// Reader threads of this rank; 0: one per core, at most four.
+  /// Reader threads of this rank; 0: one per core of its part of the cores that ranks share, at
+  /// most four.
   int threads = 0;
   ReadAccess access = {};
 };

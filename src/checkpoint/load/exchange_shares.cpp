@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 
 #include "checkpoint/load/exchange.hpp"
+#include "checkpoint/parallel.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -63,22 +64,31 @@ Exchange::Exchange(const std::filesystem::path& step_folder, const Manifest& man
   }
 }
 
-/// Shares follow from the bytes of each rank's boxes, the same on every rank.
+/// Shares follow from the bytes of each rank's boxes, the same on every rank. Ranks that share
+/// cores divide them: more threads than verify would leave the values of many reads waiting at the
+/// end.
 void Exchange::divide_blocks() {
-  auto mine = box_bytes_;
+  struct Part {
+    std::uint64_t bytes;
+    std::uint64_t cores;
+  };
+  Part mine{box_bytes_, id_of_cores()};
   const auto ranks = static_cast<std::size_t>(world_.size());
-  std::vector<std::uint64_t> bytes(ranks);
-  constexpr std::int64_t words = sizeof(mine) / sizeof(std::int32_t);
+  std::vector<Part> parts(ranks);
+  constexpr std::int64_t words = sizeof(Part) / sizeof(std::int32_t);
   world_.all_gather({&mine, device::DType::i32, {words}},
-                    {bytes.data(), device::DType::i32, {words * world_.size()}});
+                    {parts.data(), device::DType::i32, {words * world_.size()}});
+  const auto sharing = std::count_if(parts.begin(), parts.end(),
+                                     [&](const Part& part) { return part.cores == mine.cores; });
+  if (options_.threads == 0) options_.threads = threads_of_part(static_cast<int>(sharing));
   double total = 0;
-  for (const auto each : bytes) total += static_cast<double>(each);
+  for (const auto& part : parts) total += static_cast<double>(part.bytes);
   const auto blocks = static_cast<double>(first_block_.back());
   first_of_share_.assign(ranks + 1, first_block_.back());
   double before = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     if (total > 0) first_of_share_[rank] = static_cast<std::uint64_t>(blocks * (before / total));
-    before += static_cast<double>(bytes[rank]);
+    before += static_cast<double>(parts[rank].bytes);
   }
 }
 
