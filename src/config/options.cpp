@@ -149,9 +149,12 @@ TrainOptions train_options(const Section& section) {
 
 OptimizerOptions optimizer_options(const Section& section) {
   OptimizerOptions optimizer;
-  section.read(
-      "name", optimizer.name,
-      {{"adamw", UpdateRule::adamw}, {"sgd", UpdateRule::sgd}, {"muon", UpdateRule::muon}});
+  section.read("name", optimizer.name,
+               {{"adamw", UpdateRule::adamw},
+                {"sgd", UpdateRule::sgd},
+                {"muon", UpdateRule::muon},
+                {"shampoo", UpdateRule::shampoo},
+                {"soap", UpdateRule::soap}});
   section.read("learning_rate", optimizer.learning_rate);
   section.read("min_learning_rate", optimizer.min_learning_rate);
   section.read("curve", optimizer.curve,
@@ -175,6 +178,9 @@ OptimizerOptions optimizer_options(const Section& section) {
                {{"original", MatrixScale::original},
                 {"match_rms_adamw", MatrixScale::match_rms_adamw},
                 {"unit_rms_norm", MatrixScale::unit_rms_norm}});
+  section.read("root_every", optimizer.root_every);
+  section.read("epsilon", optimizer.epsilon);
+  section.read("max_side", optimizer.max_side);
   section.read("adamw_learning_rate", optimizer.adamw_learning_rate);
   section.read("weight_decay", optimizer.weight_decay);
   section.read("clip_norm", optimizer.clip_norm);

@@ -109,6 +109,13 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
   if (trains()) {
     auto& arena = memory.of(Purpose::optimizer);
     auto ownership = ownership_of(options, stage, groups.data->rank());
+    if (optim::has_owner_states(options.rule.kind) && !kernels.device().is_host()) {
+      throw base::Error(base::ExitCode::usage,
+                        base::format("optimizer.name = {} runs on CPUs alone (its eigenvectors are "
+                                     "LAPACK's); set numerics.backend = cpu, or optimizer.name = "
+                                     "muon",
+                                     optim::name(options.rule.kind)));
+    }
     const bool exchanges = optim::has_matrix_rule(options.rule.kind) && groups.tensor->size() > 1;
     optimizer.emplace(options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters,
                       arena, exchanges ? &part_exchange.emplace(*groups.tensor) : nullptr);

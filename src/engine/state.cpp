@@ -3,7 +3,6 @@
 #include "state.hpp"
 
 #include "trireme/base/contract.hpp"
-#include "trireme/base/philox.hpp"
 #include "trireme/engine/parameter_parts.hpp"
 
 #include "parts.hpp"
@@ -45,99 +44,15 @@ void append_parts(const model::StageParameters& stage, const optim::Segment& seg
   });
 }
 
-/// Place, in the tensor of a shard piece, of the elements from `begin` of the flat buffer on.
-device::StochasticRounding place_in_tensor(const model::StageParameters& stage,
-                                           const model::ShardPiece& piece, std::int64_t begin) {
-  const auto& tensor = stage.parameters()[piece.parameter].tensor;
-  const auto& [offset, length] = piece.box;
-  TRIREME_EXPECT(length.size() == 1 || length.size() == 2, "parameters are vectors and matrices");
-  device::StochasticRounding place;
-  place.stream = base::stream_of(tensor.name);
-  place.begin = begin - piece.flat.begin;
-  place.width = length.back();
-  place.stride = tensor.shape.back();
-  place.first = length.size() == 1 ? offset[0] : offset[0] * place.stride + offset[1];
-  return place;
-}
-
-class Collector {
- public:
-  Collector(const EngineOptions& options, const model::StageParameters& stage)
-      : stage_(stage), mesh_(options.mesh), rank_(options.rank), rounding_(options.rule.rounding) {}
-
-  void add(layout::FlatRange owned, optim::Content content) {
-    auto& size =
-        content == optim::Content::matrix ? ownership_.sizes.matrices : ownership_.sizes.elements;
-    ownership_.buckets.push_back({.flat = owned, .state_begin = size, .content = content});
-    for (const auto& fused : stage_.fused_parameters()) {
-      const bool whole =
-          content == optim::Content::elements && rounding_ == optim::ParameterRounding::nearest;
-      if (whole) {
-        add_run({fused.pieces.front().flat.begin, fused.pieces.back().flat.end}, fused);
-        continue;
-      }
-      // A run of one tensor each.
-      for (const auto& piece : fused.pieces) add_piece(piece, fused);
-    }
-    size += owned.size();
-  }
-  Ownership take() { return std::move(ownership_); }
-
- private:
-  /// True when the last bucket shares a run, which is the last segment then.
-  bool add_run(layout::FlatRange run, const model::FusedParameter& fused) {
-    const auto& bucket = ownership_.buckets.back();
-    const auto begin = std::max(bucket.flat.begin, run.begin);
-    const auto end = std::min(bucket.flat.end, run.end);
-    if (begin >= end) return false;
-    const auto state_begin = bucket.state_begin + begin - bucket.flat.begin;
-    ownership_.segments.push_back({.flat = {begin, end},
-                                   .state_begin = state_begin,
-                                   .decays = fused.decays,
-                                   .content = bucket.content});
-    return true;
-  }
-  void add_piece(const model::ShardPiece& piece, const model::FusedParameter& fused) {
-    if (!add_run(piece.flat, fused)) return;
-    auto& segment = ownership_.segments.back();
-    segment.place = place_in_tensor(stage_, piece, segment.flat.begin);
-    if (segment.content == optim::Content::elements) return;
-    const auto& shape = stage_.parameters()[piece.parameter].tensor.shape;
-    segment.shape = {shape[0], shape[1]};
-    TRIREME_EXPECT(segment.flat == piece.flat, "an owner has all that its rank holds of a matrix");
-    if (mesh_.degree(layout::Axis::tensor) == 1) return;
-    for (const auto rank : mesh_.group(layout::Axis::tensor, rank_)) {
-      segment.parts.push_back(
-          layout::shard_box(stage_.parameters()[piece.parameter].tensor, mesh_, rank));
-    }
-  }
-
-  const model::StageParameters& stage_;
-  const layout::Mesh& mesh_;
-  base::Rank rank_;
-  optim::ParameterRounding rounding_;
-  Ownership ownership_;
-};
-
 }  // namespace
 
-namespace {
-
-optim::Content content_of(const model::StageParameters& stage, std::size_t bucket) {
-  return stage.is_owned(bucket) ? optim::Content::matrix : optim::Content::elements;
-}
-
-}  // namespace
-
-Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
-                       int data_rank) {
-  Collector collector(options, stage);
-  for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
-    collector.add(options.zero_level == 0 ? stage.flat().buckets[bucket]
-                                          : stage.flat().shard_of_bucket(bucket, data_rank),
-                  content_of(stage, bucket));
-  }
-  return collector.take();
+const std::string& matrix_name(const model::StageParameters& stage, const optim::Segment& segment) {
+  const std::string* name = nullptr;
+  each_piece(stage, segment.flat, [&](const model::ShardPiece& piece, layout::FlatRange) {
+    name = &stage.parameters()[piece.parameter].tensor.name;
+  });
+  TRIREME_EXPECT(name != nullptr, "a matrix is a parameter");
+  return *name;
 }
 
 std::vector<StatePart> Engine::state_parts() {
@@ -147,6 +62,11 @@ std::vector<StatePart> Engine::state_parts() {
     append_parts(parts_->stage, segment, "", optimizer.master(segment), parts);
     for (const auto& state : optimizer.states_of(segment)) {
       append_parts(parts_->stage, segment, state.name + "/", state.values, parts);
+    }
+    for (const auto& state : optimizer.owner_states_of(segment)) {
+      const layout::Shape shape{state.values.dim(0), state.values.dim(1)};
+      const auto& name = matrix_name(parts_->stage, segment);
+      parts.push_back({state.name + "/" + name, shape, layout::whole(shape), state.values, true});
     }
   }
   return parts;
@@ -186,6 +106,7 @@ std::size_t saved_bytes(const EngineOptions& options) {
     elements += static_cast<std::size_t>(stage.flat().shard_of_bucket(bucket, 0).size()) *
                 state_prefixes(options, stage, bucket).size();
   }
+  elements += static_cast<std::size_t>(owner_states(options, stage).shard_elements);
   return elements * sizeof(float);
 }
 
@@ -204,6 +125,10 @@ std::vector<Tensor> Engine::saved_shards() {
     shard.flat = range;
     shards.push_back(optimizer.master(shard));
     for (const auto& state : optimizer.states_of(shard)) shards.push_back(state.values);
+  }
+  if (const auto& all = optimizer.owner_states()) {
+    const auto count = parts_->options.zero_level == 0 ? all.dim(0) / flat.shards : all.dim(0);
+    shards.push_back(all.slice(0, parts_->options.zero_level == 0 ? rank * count : 0, count));
   }
   return shards;
 }

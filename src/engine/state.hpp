@@ -5,6 +5,7 @@
 #include "trireme/model/stage_parameters.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace trireme::engine {
@@ -17,6 +18,14 @@ struct Ownership {
   std::vector<optim::Segment> buckets;
 };
 
+/// What the segments of a bucket are.
+optim::Content content_of(const model::StageParameters& stage, std::size_t bucket);
+
+/// Name of the parameter that a segment of a matrix is of.
+const std::string& matrix_name(const model::StageParameters& stage, const optim::Segment& segment);
+
+/// Tensor-parallel ranks own the matrices of one shape in a data-parallel rank's shards in turn, at
+/// every ZeRO level.
 Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
                        int data_rank);
 

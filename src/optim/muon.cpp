@@ -27,8 +27,8 @@ class Muon final : public MatrixRule {
   }
 
   void directions(device::Kernels& kernels, device::Arena& workspace,
-                  const Tensor& matrices) const override {
-    orthogonalise(kernels, workspace, rule_.newton_schulz, products_, matrices);
+                  const MatrixBatch& batch) const override {
+    orthogonalise(kernels, workspace, rule_.newton_schulz, products_, batch.matrices);
   }
 
   float factor(const layout::MatrixShape& shape) const override {
@@ -54,17 +54,6 @@ class Muon final : public MatrixRule {
 
 std::unique_ptr<MatrixRule> make_muon(const MuonRule& rule, device::DType products) {
   return std::make_unique<Muon>(rule, products);
-}
-
-std::unique_ptr<MatrixRule> make_matrix_rule(const Rule& rule, device::DType products) {
-  switch (rule.kind) {
-    case RuleKind::muon:
-      return make_muon(rule.muon, products);
-    case RuleKind::adamw:
-    case RuleKind::sgd:
-      break;
-  }
-  return nullptr;
 }
 
 }  // namespace trireme::optim

@@ -54,6 +54,7 @@ Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, const Stat
   add_states(Content::elements, sizes.elements);
   element_states_ = states_.size();
   if (matrix_rule_) add_states(Content::matrix, sizes.matrices);
+  if (sizes.owner > 0) owner_states_ = arena.allocate(device::DType::f32, {sizes.owner});
   make_batches();
 }
 
@@ -64,28 +65,31 @@ int Optimizer::ranks() const {
   return exchange_ != nullptr ? exchange_->ranks() : 1;
 }
 
+int Optimizer::rank() const {
+  return exchange_ != nullptr ? exchange_->rank() : 0;
+}
+
 /// Matrices of one shape, in the order of the segments: the same batches on all ranks that exchange
 /// parts.
 void Optimizer::make_batches() {
-  int owner = 0;
   for (std::size_t index = 0; index < segments_.size(); ++index) {
     const auto& segment = segments_[index];
     if (segment.content != Content::matrix) continue;
+    TRIREME_EXPECT(segment.owner < ranks(), "an owner is one of the ranks that exchange parts");
+    const auto owner = static_cast<std::size_t>(segment.owner);
     const auto elements = std::max<std::int64_t>(1, segment.shape.rows * segment.shape.columns);
-    const auto most = ranks() * std::max<std::int64_t>(1, batch_elements / elements);
-    const auto open = std::find_if(batches_.begin(), batches_.end(), [&](const Batch& batch) {
+    const auto most = std::max<std::int64_t>(1, batch_elements / elements);
+    auto open = std::find_if(batches_.begin(), batches_.end(), [&](const Batch& batch) {
       return batch.shape == segment.shape && batch.parts == segment.parts &&
-             std::ssize(batch.segments) < most;
+             batch.owned[owner] < most;
     });
-    if (open != batches_.end()) {
-      open->segments.push_back(index);
-    } else {
-      batches_.push_back({segment.shape, segment.parts, {index}, 0});
+    if (open == batches_.end()) {
+      const std::vector<std::int64_t> none(static_cast<std::size_t>(ranks()), 0);
+      batches_.push_back({segment.shape, segment.parts, {}, {}, none});
+      open = std::prev(batches_.end());
     }
-  }
-  for (auto& batch : batches_) {
-    batch.first_owner = owner;
-    owner = static_cast<int>((owner + std::ssize(batch.segments)) % ranks());
+    open->segments.push_back(index);
+    open->slots.push_back(open->owned[owner]++);
   }
 }
 
@@ -102,6 +106,19 @@ std::vector<Optimizer::State> Optimizer::states_of(const Segment& segment) const
        index < (matrix ? states_.size() : element_states_); ++index) {
     const auto& [name, values] = states_[index];
     states.push_back({name, values.slice(0, segment.state_begin, segment.flat.size())});
+  }
+  return states;
+}
+
+std::vector<Optimizer::State> Optimizer::owner_states_of(const Segment& segment) const {
+  if (!matrix_rule_ || segment.content != Content::matrix || segment.owner != rank()) return {};
+  std::vector<State> states;
+  auto begin = segment.owner_state_begin;
+  for (const auto& [name, shape] : matrix_rule_->owner_states(segment.shape)) {
+    const auto count = shape.rows * shape.columns;
+    states.push_back(
+        {name, owner_states_.slice(0, begin, count).reshape({shape.rows, shape.columns})});
+    begin += count;
   }
   return states;
 }
@@ -161,37 +178,42 @@ void Optimizer::direct(device::Kernels& kernels, device::Arena& workspace, const
                        const Tensor& parts) {
   const auto slots = parts.dim(1);
   const auto& [rows, columns] = batch.shape;
+  MatrixBatch own;
+  for (const auto index : batch.segments) {
+    if (segments_[index].owner != rank()) continue;
+    auto& states = own.states.emplace_back();
+    for (const auto& state : owner_states_of(segments_[index])) states.push_back(state.values);
+  }
   if (exchange_ == nullptr) {
-    matrix_rule_->directions(kernels, workspace, parts.reshape({slots, rows, columns}));
+    own.matrices = parts.reshape({slots, rows, columns});
+    matrix_rule_->directions(kernels, workspace, own);
     return;
   }
-  const auto count = std::ssize(batch.segments);
-  const auto first = (exchange_->rank() - batch.first_owner + ranks()) % ranks();
   const MicroGroup group{
       .boxes = batch.parts,
       .parts = parts,
       .received = workspace.allocate(device::DType::f32, {ranks(), slots, parts.dim(2)}),
       .whole = workspace.allocate(device::DType::f32, {slots, rows, columns}),
-      .owned = first < count ? (count - first + ranks() - 1) / ranks() : 0};
+      .owned = std::ssize(own.states)};
   exchange_->gather(kernels, group);
   if (group.owned > 0) {
-    matrix_rule_->directions(kernels, workspace, group.whole.slice(0, 0, group.owned));
+    own.matrices = group.whole.slice(0, 0, group.owned);
+    matrix_rule_->directions(kernels, workspace, own);
   }
   exchange_->scatter(kernels, group);
 }
 
 void Optimizer::update_batch(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
                              const Step& step) {
-  const auto slots = (std::ssize(batch.segments) + ranks() - 1) / ranks();
+  const auto slots = *std::max_element(batch.owned.begin(), batch.owned.end());
   const auto size = largest_part(batch.shape, batch.parts);
   const device::ArenaScope scope(workspace);
   const auto parts = workspace.allocate(device::DType::f32, {ranks(), slots, size});
   const auto all = parts.reshape({ranks() * slots * size});
   const auto each = [&](const auto& act) {
-    for (std::int64_t index = 0; index < std::ssize(batch.segments); ++index) {
-      const auto& segment = segments_[batch.segments[static_cast<std::size_t>(index)]];
-      const auto owner = (batch.first_owner + index) % ranks();
-      const auto place = owner * slots + index / ranks();
+    for (std::size_t index = 0; index < batch.segments.size(); ++index) {
+      const auto& segment = segments_[batch.segments[index]];
+      const auto place = segment.owner * slots + batch.slots[index];
       act(segment, all.slice(0, place * size, segment.flat.size()));
     }
   };

@@ -2,10 +2,41 @@
 #include "trireme/optim/matrix_rule.hpp"
 #include "trireme/optim/optimizer.hpp"
 
+#include "side_factors.hpp"
+
 namespace trireme::optim {
 
+void MatrixRule::take(device::Kernels& kernels, const device::Tensor& gradient,
+                      float gradient_scale, std::span<const device::Tensor>,
+                      const device::Tensor& to) const {
+  scale(kernels, gradient, gradient_scale, to);
+}
+
+std::unique_ptr<MatrixRule> make_matrix_rule(const Rule& rule, device::DType products) {
+  switch (rule.kind) {
+    case RuleKind::muon:
+      return make_muon(rule.muon, products);
+    case RuleKind::shampoo:
+      return make_shampoo(rule);
+    case RuleKind::soap:
+      return make_soap(rule);
+    case RuleKind::adamw:
+    case RuleKind::sgd:
+      break;
+  }
+  return nullptr;
+}
+
 bool has_matrix_rule(RuleKind rule) {
-  return rule == RuleKind::muon;
+  return rule == RuleKind::muon || has_owner_states(rule);
+}
+
+bool has_owner_states(RuleKind rule) {
+  return rule == RuleKind::shampoo || rule == RuleKind::soap;
+}
+
+std::int64_t default_max_side(RuleKind rule) {
+  return rule == RuleKind::soap ? 10000 : 8192;
 }
 
 const char* name(RuleKind rule) {
@@ -16,6 +47,10 @@ const char* name(RuleKind rule) {
       return "sgd";
     case RuleKind::muon:
       return "muon";
+    case RuleKind::shampoo:
+      return "shampoo";
+    case RuleKind::soap:
+      return "soap";
   }
   return "";
 }
@@ -42,6 +77,9 @@ Rule rule_from(const config::Options& options) {
                    .newton_schulz = {.coefficients = optimizer.ns_coefficients,
                                      .steps = static_cast<int>(optimizer.ns_steps)},
                    .scale = optimizer.scale},
+          .factors = {.root_every = optimizer.root_every,
+                      .epsilon = static_cast<float>(optimizer.epsilon),
+                      .max_side = optimizer.max_side.value_or(default_max_side(optimizer.name))},
           .adamw_rate = rate > 0 ? adamw_rate / rate : 1.0,
           .rounding = options.numerics.stochastic_rounding ? ParameterRounding::stochastic
                                                            : ParameterRounding::nearest,

@@ -156,6 +156,34 @@ Key newton_schulz_steps() {
               "type of numerics.precision: fp32, or bf16 with sums in fp32."};
 }
 
+Key root_every() {
+  return {.section = "optimizer",
+          .name = "root_every",
+          .type = Type::integer,
+          .concern = Concern::training,
+          .default_text = "10",
+          .unit = "updates",
+          .range = at_least(1),
+          .documentation =
+              "Updates between two roots of the factors (shampoo; Shi et al. 2023, "
+              "arXiv 2309.06497) or two renewals of their eigenvectors (soap; Vyas et "
+              "al. 2024, arXiv 2409.11321)."};
+}
+
+Key max_side() {
+  return {.section = "optimizer",
+          .name = "max_side",
+          .type = Type::integer,
+          .concern = Concern::training,
+          .default_text = "auto",
+          .unit = "elements",
+          .range = at_least(1),
+          .auto_rule = "8192 with shampoo, 10000 with soap",
+          .documentation =
+              "Longest side of a matrix that has one factor. Longer ones are cut into equal blocks "
+              "(shampoo; Anil et al. 2020, arXiv 2002.09018), or keep their own basis (soap)."};
+}
+
 Key adamw_learning_rate() {
   return {.section = "optimizer",
           .name = "adamw_learning_rate",
@@ -166,7 +194,7 @@ Key adamw_learning_rate() {
           .auto_rule = "learning_rate",
           .documentation =
               "Highest learning rate of what AdamW updates beside a rule for matrices "
-              "(muon); its curve is that of learning_rate, scaled."};
+              "(muon, shampoo, soap); its curve is that of learning_rate, scaled."};
 }
 
 Key optimizer_real(std::string_view name, std::string_view default_text, const Range& range,
@@ -196,10 +224,14 @@ std::vector<Key> optimizer_keys() {
   const auto& choice = optimizer_choice;
   return {
       choice(
-          "name", "adamw", {"adamw", "sgd", "muon"},
+          "name", "adamw", {"adamw", "sgd", "muon", "shampoo", "soap"},
           "Update rule. `sgd` is stochastic gradient descent with momentum. `muon` (Jordan et "
           "al. 2024) orthogonalises the momentum of each matrix of a layer, q, k, v and gate, up "
-          "apart; AdamW updates embedding, head, norms and biases."),
+          "apart; `shampoo` (Gupta et al. 2018) multiplies the first moment by inverse "
+          "fourth roots from both sides and takes the length of Adam's update; `soap` (Vyas et al. "
+          "2024) is Adam in the "
+          "eigenvectors of Shampoo's factors. With these three AdamW updates embedding, head, "
+          "norms and biases. shampoo and soap run on CPUs alone."),
       real("learning_rate", "0.0003", at_least(0), "Learning rate at its highest."),
       real("min_learning_rate", "0", at_least(0),
            "Learning rate at the end of the decay. At most learning_rate."),
@@ -208,9 +240,12 @@ std::vector<Key> optimizer_keys() {
              "the end (warm-up, stable, decay)."),
       warmup_steps(),
       decay_steps(),
-      real("beta1", "0.9", from_0_below_1(), "Decay of the first moment (adamw)."),
-      real("beta2", "0.95", from_0_below_1(), "Decay of the second moment (adamw)."),
-      real("eps", "1e-8", more_than(0), "Term beside the root of the second moment (adamw)."),
+      real("beta1", "0.9", from_0_below_1(), "Decay of the first moment (adamw, shampoo, soap)."),
+      real("beta2", "0.95", from_0_below_1(),
+           "Decay of the second moment (adamw, shampoo, soap), and of the factors of shampoo and "
+           "soap."),
+      real("eps", "1e-8", more_than(0),
+           "Term beside the root of the second moment (adamw, shampoo, soap)."),
       momentum(),
       real("weight_decay", "0.1", at_least(0),
            "Decoupled weight decay, on matrices only (not on norms, biases)."),
@@ -226,6 +261,11 @@ std::vector<Key> optimizer_keys() {
              "Factor on the update of a matrix [out, in] (muon): sqrt(max(1, out / in)); "
              "0.2 sqrt(max(out, in)), with which AdamW's learning rate and decay carry over (Liu "
              "et al. 2025, arXiv 2502.16982); sqrt(out / in)."),
+      root_every(),
+      real("epsilon", "1e-5", more_than(0),
+           "Term added to a factor's eigenvalues before the root, as a part of the largest "
+           "(shampoo; Anil et al. 2020, arXiv 2002.09018)."),
+      max_side(),
       adamw_learning_rate(),
   };
 }

@@ -99,8 +99,13 @@ config::Config with_values(const config::Config& config, const engine::EngineOpt
     to.set_auto("optimizer.decay_steps", config.options().decay_steps());
   }
   const auto& optimizer = config.options().optimizer;
-  if (optimizer.name != config::UpdateRule::adamw) {
+  const bool has_momentum =
+      optimizer.name == config::UpdateRule::sgd || optimizer.name == config::UpdateRule::muon;
+  if (has_momentum) {
     to.set_auto("optimizer.momentum", number_text(optim::default_momentum(optimizer.name)));
+  }
+  if (optim::has_owner_states(optimizer.name)) {
+    to.set_auto("optimizer.max_side", optim::default_max_side(optimizer.name));
   }
   if (optim::has_matrix_rule(optimizer.name)) {
     to.set_auto("optimizer.adamw_learning_rate", number_text(optimizer.learning_rate));

@@ -4,7 +4,7 @@ save, and starts again each time in another layout: it consumes every sample onc
 the end is that of a run that nothing has disturbed.
 
 usage: kill_loop_test.py --mpirun SCRIPT --trireme FILE --config FILE [--kills N] [--steps N]
-                         [--seed N]
+                         [--seed N] [--optimizer NAME]
 --steps: at least so many, whether kills come faster or not.
 """
 
@@ -93,13 +93,15 @@ def main():
     parser.add_argument("--kills", type=int, default=12)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int, default=20261123)
+    parser.add_argument("--optimizer", default="adamw")
     arguments = parser.parse_args()
     check = Checks()
     dice = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory(prefix="trireme-kill-loop-") as name:
         place = Place(arguments, pathlib.Path(name), check)
         # Steps and learning rate do not end: how far a start comes is the machine's.
-        model = {"train__global_batch": GLOBAL_BATCH, "optimizer__curve": "constant"}
+        model = {"train__global_batch": GLOBAL_BATCH, "optimizer__curve": "constant",
+                 "optimizer__name": arguments.optimizer, "optimizer__root_every": 3}
         settings = {"train__steps": 10**6, "checkpoint__every_steps": 1,
                     "checkpoint__keep_last": 2, **model}
         run = pathlib.Path(name) / "killed"

@@ -25,7 +25,7 @@ enum class Recompute {
   selective,  ///< attention's own activations
   full        ///< all but a layer's input
 };
-enum class UpdateRule { adamw, sgd, muon };
+enum class UpdateRule { adamw, sgd, muon, shampoo, soap };
 /// Coefficients of the steps of a Newton-Schulz iteration, and the factor on its result
 /// (optim/newton_schulz.hpp, optim/matrix_rule.hpp).
 enum class NewtonSchulzCoefficients { simple, quintic, polar_express };
@@ -121,6 +121,10 @@ struct OptimizerOptions {
   std::int64_t ns_steps = 0;
   NewtonSchulzCoefficients ns_coefficients = NewtonSchulzCoefficients::simple;
   MatrixScale scale = MatrixScale::match_rms_adamw;
+  std::int64_t root_every = 0;
+  double epsilon = 0;
+  /// Unset: default_max_side(name).
+  std::optional<std::int64_t> max_side;
   /// Unset: learning_rate.
   std::optional<double> adamw_learning_rate;
   double weight_decay = 0;

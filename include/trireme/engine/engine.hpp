@@ -194,7 +194,8 @@ class Engine {
   std::vector<StatePart> state_parts();
   /// The same state once over all data-parallel ranks, as runs of memory: of each bucket with
   /// saved_pieces() this rank's data-parallel shard, at every ZeRO level, for each of
-  /// state_prefixes(). f32 [bucket size / data-parallel ranks] each.
+  /// state_prefixes(), f32 [bucket size / data-parallel ranks] each; behind them, where there is
+  /// any, its shard of owner_states(), f32 [shard elements].
   std::vector<device::Tensor> saved_shards();
   /// Collective. Updates the parameters after the values of state_parts() were overwritten with
   /// those of after `step` (0: before the first).

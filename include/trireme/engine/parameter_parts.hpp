@@ -24,6 +24,21 @@ std::vector<std::vector<const model::ShardPiece*>> saved_pieces(
 std::vector<std::string> state_prefixes(const EngineOptions& options,
                                         const model::StageParameters& stage, std::size_t bucket);
 
+/// State of matrices that lies whole at their owners (optim::MatrixRule::owner_states), by
+/// data-parallel shard: f32 [shards * shard_elements], of which data-parallel rank d saves part d.
+struct OwnerStates {
+  struct Part {
+    std::string name;  ///< "soap.left/layers.0.attention.q.weight"
+    layout::Shape shape;
+    std::int64_t begin = 0;  ///< in all of it
+  };
+  std::int64_t shard_elements = 0;
+  std::vector<Part> parts;
+};
+
+/// What options.rank and the data-parallel ranks beside it own.
+OwnerStates owner_states(const EngineOptions& options, const model::StageParameters& stage);
+
 /// Bytes of Engine::saved_shards() on options.rank.
 std::size_t saved_bytes(const EngineOptions& options);
 

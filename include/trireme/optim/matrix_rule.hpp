@@ -13,28 +13,46 @@
 
 namespace trireme::optim {
 
+/// State of a matrix that has a shape of its own and lies whole at the matrix's owner.
+struct OwnerState {
+  std::string name;  ///< "shampoo.left"
+  layout::MatrixShape shape{};
+};
+
+/// Whole matrices of one shape at their owner.
+struct MatrixBatch {
+  /// f32 [count, rows, columns]: what take() wrote, and then directions.
+  device::Tensor matrices;
+  /// [matrix][state of owner_states()]: f32, of its shape.
+  std::vector<std::vector<device::Tensor>> states;
+};
+
 /// Rule that updates a matrix as a whole, in three parts: what is done element by element before
 /// (`take`), with whole matrices (`directions`) and element by element again, which is the same for
-/// every rule: W <- (1 - rate decay) W - rate factor(W) D.
+/// every rule: W <- (1 - rate decay) W - rate factor(W) D. All state begins at zero.
 class MatrixRule {
  public:
   virtual ~MatrixRule() = default;
 
-  /// State of a matrix, f32 of its shape each: "muon.momentum".
-  virtual std::vector<std::string> state_names() const = 0;
+  /// State that lies where the parts of a matrix do, f32 of its shape each: "muon.momentum".
+  virtual std::vector<std::string> state_names() const { return {}; }
+  /// State that lies at the owner of a matrix of this shape. Rules that have any compute on the
+  /// host.
+  virtual std::vector<OwnerState> owner_states(const layout::MatrixShape&) const { return {}; }
   /// Counted floating-point operations of directions() for one matrix of this shape.
   virtual double flops(const layout::MatrixShape& shape) const = 0;
 
   /// Updates the states of a matrix, or of a part of one, by its gradient, and writes what
-  /// directions() begins from. All are f32 and as long.
+  /// directions() begins from: the scaled gradient, unless a rule says otherwise. All are f32 and
+  /// as long.
   virtual void take(device::Kernels& kernels, const device::Tensor& gradient, float gradient_scale,
-                    std::span<const device::Tensor> states, const device::Tensor& to) const = 0;
-  /// Directions of whole matrices of one shape, in place of what take() wrote: f32 [count, rows,
-  /// columns]. The numbers of a matrix do not depend on the others of its batch.
+                    std::span<const device::Tensor> states, const device::Tensor& to) const;
+  /// Directions of whole matrices, in place of what take() wrote. The numbers of a matrix do not
+  /// depend on the others of its batch.
   virtual void directions(device::Kernels& kernels, device::Arena& workspace,
-                          const device::Tensor& matrices) const = 0;
+                          const MatrixBatch& batch) const = 0;
   /// Factor on the direction of a matrix [out, in], whatever part of it a rank holds.
-  virtual float factor(const layout::MatrixShape& shape) const = 0;
+  virtual float factor(const layout::MatrixShape&) const { return 1.0F; }
 };
 
 /// Matrices of one shape of which each of several ranks holds a part, on their way to their owners
@@ -45,7 +63,7 @@ struct MicroGroup {
   device::Tensor parts;     // [ranks, slots, largest part]: this rank's parts, by owner
   device::Tensor received;  // [ranks, slots, largest part]: all parts of the matrices owned here
   device::Tensor whole;     // [slots, rows, columns]: the matrices owned here
-  /// So many of the slots are in use here.
+  /// The first so many of the slots are in use here.
   std::int64_t owned = 0;
 };
 
@@ -67,5 +85,18 @@ std::unique_ptr<MatrixRule> make_matrix_rule(const Rule& rule, device::DType pro
 
 /// Momentum, orthogonalised by Newton-Schulz iterations (Jordan et al. 2024).
 std::unique_ptr<MatrixRule> make_muon(const MuonRule& rule, device::DType products);
+
+/// L^(-1/4) M R^(-1/4) with the length of Adam's direction (Gupta et al. 2018, arXiv 1802.09568;
+/// Shi et al. 2023, arXiv 2309.06497, with Adam's first moment M and grafting). L <- beta2 L + (1 -
+/// beta2) G G^T, R <- beta2 R + (1 - beta2) G^T G; roots are taken at the first update and every
+/// root_every-th after it. Sides above max_side are cut into equal blocks of the largest divisor.
+std::unique_ptr<MatrixRule> make_shampoo(const Rule& rule);
+
+/// Adam in the eigenvectors of Shampoo's L and R (Vyas et al. 2024, arXiv 2409.11321): the first
+/// moment in the basis of the parameters, the second in that of the eigenvectors, which one power
+/// iteration and a QR decomposition renew every root_every updates. The first update begins the
+/// state and has no direction; what its gradient does not reach gets the nearest unit vectors.
+/// Sides above max_side keep the basis of the parameters.
+std::unique_ptr<MatrixRule> make_soap(const Rule& rule);
 
 }  // namespace trireme::optim

@@ -35,6 +35,18 @@ struct MuonRule {
   MatrixScale scale = MatrixScale::match_rms_adamw;
 };
 
+/// What Shampoo and SOAP do with the two factors of a matrix (make_shampoo, make_soap). Decays are
+/// those of AdamW.
+struct FactorRule {
+  /// Updates between two roots of the factors, or two renewals of their eigenvectors.
+  std::int64_t root_every = 10;
+  /// Shampoo: added to eigenvalues, as a part of the largest. Those of fp32 factors are right to
+  /// about 1e-7 of it.
+  float epsilon = 1e-5F;
+  /// Largest side with one factor.
+  std::int64_t max_side = 8192;
+};
+
 struct Rule {
   RuleKind kind = RuleKind::adamw;
   float beta1 = 0.9F;
@@ -43,6 +55,7 @@ struct Rule {
   float momentum = 0.9F;  ///< of sgd
   float weight_decay = 0.1F;
   MuonRule muon{};
+  FactorRule factors{};
   /// With a rule for matrices: learning rate of what AdamW updates over that of the matrices.
   double adamw_rate = 1;
   ParameterRounding rounding = ParameterRounding::nearest;
@@ -53,6 +66,10 @@ Rule rule_from(const config::Options& options);
 
 /// Momentum of a rule where optimizer.momentum is not given.
 double default_momentum(RuleKind rule);
+/// Largest side where optimizer.max_side is not given.
+std::int64_t default_max_side(RuleKind rule);
+/// True if the rule keeps state of shapes of its own at owners (MatrixRule::owner_states).
+bool has_owner_states(RuleKind rule);
 const char* name(RuleKind rule);
 
 /// What a segment is to a rule: elements, or a matrix of a layer, which some rules update whole.
@@ -78,12 +95,18 @@ struct Segment {
   /// [rank of a part exchange]: the part of the matrix that it has. The segment is that of the own
   /// rank; without an exchange it is the matrix.
   std::vector<layout::Box> parts{};
+  /// Of a matrix with an exchange: the rank that has it whole between gather and scatter.
+  int owner = 0;
+  /// Where its owner's state begins among that of all matrices of the owner.
+  std::int64_t owner_state_begin = 0;
 };
 
 /// Elements of state buffers, by content.
 struct StateSizes {
   std::int64_t elements = 0;
   std::int64_t matrices = 0;
+  /// Of state at owners (MatrixRule::owner_states).
+  std::int64_t owner = 0;
 };
 
 class MatrixRule;
@@ -120,6 +143,11 @@ class Optimizer {
   const std::vector<State>& states() const { return states_; }
   /// States of a segment's elements by name: what a checkpoint must hold beside the masters.
   std::vector<State> states_of(const Segment& segment) const;
+  /// State of shapes of its own that this rank has of a matrix: f32 [rows, columns] each. None of
+  /// matrices that others own.
+  std::vector<State> owner_states_of(const Segment& segment) const;
+  /// All of that state's memory; empty where there is none.
+  const device::Tensor& owner_states() const { return owner_states_; }
   /// f32 master of a segment's elements.
   device::Tensor master(const Segment& segment) const;
   const std::vector<Segment>& segments() const { return segments_; }
@@ -131,12 +159,15 @@ class Optimizer {
     layout::MatrixShape shape;
     std::vector<layout::Box> parts;
     std::vector<std::size_t> segments;
-    /// Rank that owns the first of them; others follow in turn.
-    int first_owner = 0;
+    /// [segment]: its place among the owner's.
+    std::vector<std::int64_t> slots;
+    /// [rank]: matrices that it owns.
+    std::vector<std::int64_t> owned;
   };
 
   device::StochasticRounding rounding_of(const Segment& segment, std::int64_t step) const;
   int ranks() const;
+  int rank() const;
   void make_batches();
   void direct(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
               const device::Tensor& parts);
@@ -154,6 +185,7 @@ class Optimizer {
   device::Tensor masters_;     // f32: of elements, then of matrices; empty when parameters are f32
   std::vector<State> states_;  // of elements, then of matrices
   std::size_t element_states_ = 0;
+  device::Tensor owner_states_;  // f32
 };
 
 }  // namespace trireme::optim

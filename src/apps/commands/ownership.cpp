@@ -82,6 +82,15 @@ layout::StepWork work_of(const config::Config& config, const model::ModelConfig&
   return work;
 }
 
+std::string origin_of_muon(const config::Config& config) {
+  const auto rule = config.options().optimizer.name;
+  const auto cited = config.cited("optimizer.name");
+  if (rule == config::UpdateRule::muon) return cited;
+  return optim::has_matrix_rule(rule)
+             ? base::format("assumed: this shows no costs of {} yet", cited)
+             : base::format("assumed: {} has no use for whole matrices", cited);
+}
+
 layout::OwnershipView view_of(const config::Config& config, const model::ModelConfig& model,
                               const OwnershipArguments& arguments) {
   layout::OwnershipOptions options;
@@ -91,10 +100,7 @@ layout::OwnershipView view_of(const config::Config& config, const model::ModelCo
   view.model = base::format("{}, {}", model::name(model.architecture),
                             base::counted(model.num_hidden_layers, "layer"));
   view.optimizer = "muon";
-  view.optimizer_origin = optim::has_matrix_rule(config.options().optimizer.name)
-                              ? config.cited("optimizer.name")
-                              : base::format("assumed: {} has no use for whole matrices",
-                                             config.cited("optimizer.name"));
+  view.optimizer_origin = origin_of_muon(config);
   view.tensors = model::owned_tensors(model, options.tensor, model::muon_cost);
   view.work = work_of(config, model);
   view.choice = choose_ownership(view.tensors, options, view.work, view.machine,

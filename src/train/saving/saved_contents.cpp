@@ -35,6 +35,13 @@ void add_rank(const engine::EngineOptions& options, checkpoint::ContentsBuilder&
       }
     }
   }
+  const auto owned = engine::owner_states(options, stage);
+  if (owned.shard_elements == 0) return;
+  const auto number = builder.add_bucket(device::DType::f32, files_of(options.mesh, options.rank),
+                                         owned.shard_elements);
+  for (const auto& part : owned.parts) {
+    builder.add_part(part.name, part.shape, layout::whole(part.shape), number, part.begin);
+  }
 }
 
 }  // namespace

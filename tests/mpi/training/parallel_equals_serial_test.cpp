@@ -4,7 +4,6 @@
 #include "trireme/base/format.hpp"
 
 #include "mpi/training/training.hpp"
-#include "support/model_on_mesh.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -67,19 +66,6 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.clip_norm = 1.0;
   options.seed = 7;
   return options;
-}
-
-/// All meshes of this many ranks that the tiny models fit: 2 x 3 and 3 x 2, never only squares.
-std::vector<layout::Mesh> meshes_of(int world_size, Architecture architecture) {
-  std::vector<layout::Mesh> meshes;
-  for (int pipeline = 1; pipeline <= world_size; ++pipeline) {
-    for (int tensor = 1; tensor * pipeline <= world_size; ++tensor) {
-      if (world_size % (pipeline * tensor) != 0) continue;
-      const auto mesh = layout::Mesh::of(pipeline, world_size / (pipeline * tensor), tensor);
-      if (check_on(tiny(architecture), mesh).ok()) meshes.push_back(mesh);
-    }
-  }
-  return meshes;
 }
 
 /// Trains one mesh in its variants, compares and prints.

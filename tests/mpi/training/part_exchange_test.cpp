@@ -2,6 +2,7 @@
 // Matrices whose parts lie on several ranks are updated bit for bit as whole ones are.
 #include "engine/part_exchange.hpp"
 
+#include "trireme/optim/matrix_rule.hpp"
 #include "trireme/optim/optimizer.hpp"
 
 #include "support/mpi/world.hpp"
@@ -54,12 +55,21 @@ layout::Box box_of(const Cut& cut, int rank, int ranks) {
 /// An optimizer over the boxes that one rank of `parts` holds of all matrices.
 class Part {
  public:
-  Part(const Cut& cut, int rank, int ranks, optim::PartExchange* exchange)
+  Part(optim::RuleKind kind, const Cut& cut, int rank, int ranks, optim::PartExchange* exchange)
       : box_(box_of(cut, rank, ranks)),
         values_(static_cast<std::size_t>(matrices * layout::element_count(box_))),
         gradients_(values_.size()) {
     fill(values_, 0);
     std::vector<Segment> segments;
+    optim::Rule rule;
+    rule.kind = kind;
+    rule.factors.root_every = 2;
+    std::vector<std::int64_t> owned(static_cast<std::size_t>(ranks), 0);
+    std::int64_t owner_state = 0;
+    for (const auto& state :
+         optim::make_matrix_rule(rule, DType::f32)->owner_states({rows, columns})) {
+      owner_state += state.shape.rows * state.shape.columns;
+    }
     const auto size = layout::element_count(box_);
     for (std::int64_t matrix = 0; matrix < matrices; ++matrix) {
       Segment segment{.flat = {matrix * size, (matrix + 1) * size}, .state_begin = matrix * size};
@@ -68,12 +78,14 @@ class Part {
       for (int each = 0; exchange != nullptr && each < ranks; ++each) {
         segment.parts.push_back(box_of(cut, each, ranks));
       }
+      // Not in turn: the first rank owns two more than the second.
+      segment.owner = matrix < 2 ? 0 : static_cast<int>(matrix % ranks);
+      auto& count = owned[static_cast<std::size_t>(segment.owner)];
+      segment.owner_state_begin = owner_state * count++;
       segments.push_back(segment);
     }
-    optim::Rule rule;
-    rule.kind = optim::RuleKind::muon;
-    optimizer_.emplace(rule, segments, optim::StateSizes{0, matrices * size}, tensor(values_),
-                       arena_, exchange);
+    const optim::StateSizes sizes{0, matrices * size, matrices * owner_state};
+    optimizer_.emplace(rule, segments, sizes, tensor(values_), arena_, exchange);
   }
 
   void update(device::Kernels& kernels, int step) {
@@ -115,7 +127,7 @@ class Part {
   layout::Box box_;
   std::vector<float> values_;
   std::vector<float> gradients_;
-  device::Arena arena_ = device::Arena::host(device::Purpose::optimizer, std::size_t{1} << 18);
+  device::Arena arena_ = device::Arena::host(device::Purpose::optimizer, std::size_t{1} << 20);
   device::Arena workspace_ = device::Arena::host(device::Purpose::workspace, std::size_t{1} << 20);
   std::optional<optim::Optimizer> optimizer_;
 };
@@ -130,14 +142,17 @@ TEST_CASE("parts of matrices are updated bit for bit as whole matrices are") {
   const int pairs = ranks % 2 == 0 ? ranks / 2 : 1;
   for (const auto& cut : {Cut{"rows", ranks, 1}, Cut{"columns", 1, ranks},
                           Cut{"rows, two ranks each", pairs, 1}, Cut{"not at all", 1, 1}}) {
-    INFO(cut.name);
-    Part part(cut, group->rank(), ranks, &exchange);
-    Part whole({"whole", 1, 1}, 0, 1, nullptr);
-    CHECK(part.differences(whole) == 0);
-    for (int step = 1; step <= 3; ++step) {
-      part.update(*kernels, step);
-      whole.update(*kernels, step);
+    for (const auto rule :
+         {optim::RuleKind::muon, optim::RuleKind::shampoo, optim::RuleKind::soap}) {
+      INFO(optim::name(rule) << ", " << cut.name);
+      Part part(rule, cut, group->rank(), ranks, &exchange);
+      Part whole(rule, {"whole", 1, 1}, 0, 1, nullptr);
       CHECK(part.differences(whole) == 0);
+      for (int step = 1; step <= 5; ++step) {
+        part.update(*kernels, step);
+        whole.update(*kernels, step);
+        CHECK(part.differences(whole) == 0);
+      }
     }
   }
 }

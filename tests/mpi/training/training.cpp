@@ -6,6 +6,7 @@
 #include "trireme/comm/staged.hpp"
 #include "trireme/model/parameters.hpp"
 
+#include "support/model_on_mesh.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -80,6 +81,18 @@ model::ModelConfig tiny(model::Architecture architecture) {
   return config;
 }
 
+std::vector<layout::Mesh> meshes_of(int world_size, model::Architecture architecture) {
+  std::vector<layout::Mesh> meshes;
+  for (int pipeline = 1; pipeline <= world_size; ++pipeline) {
+    for (int tensor = 1; tensor * pipeline <= world_size; ++tensor) {
+      if (world_size % (pipeline * tensor) != 0) continue;
+      const auto mesh = layout::Mesh::of(pipeline, world_size / (pipeline * tensor), tensor);
+      if (check_on(tiny(architecture), mesh).ok()) meshes.push_back(mesh);
+    }
+  }
+  return meshes;
+}
+
 namespace {
 
 /// Learnable: each token follows from the one before it most of the time.
@@ -113,8 +126,6 @@ void fill(engine::Engine& engine, int step) {
   }
 }
 
-namespace {
-
 std::vector<ParameterCopy> masters_of(engine::Engine& engine) {
   std::vector<ParameterCopy> copies;
   for (const auto& part : engine.state_parts()) {
@@ -129,6 +140,8 @@ std::vector<ParameterCopy> masters_of(engine::Engine& engine) {
   return copies;
 }
 
+namespace {
+
 /// Rank 0's numbers, everywhere.
 template <typename T>
 void tell_all(std::vector<T>& values) {
@@ -137,20 +150,6 @@ void tell_all(std::vector<T>& values) {
       *world, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
   values.resize(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
-}
-
-/// Calls act(value, place in the whole tensor) for all elements of a box.
-template <typename Act>
-void each_element(const ParameterCopy& copy, const Act& act) {
-  const bool vector = copy.shape.size() == 1;
-  const auto columns = vector ? 1 : copy.box.length[1];
-  const auto width = vector ? 1 : copy.shape[1];
-  const auto first = vector ? 0 : copy.box.offset[1];
-  for (std::size_t index = 0; index < copy.values.size(); ++index) {
-    const auto at = static_cast<std::int64_t>(index);
-    const auto row = copy.box.offset[0] + at / columns;
-    act(copy.values[index], static_cast<std::size_t>(row * width + first + at % columns));
-  }
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ std::unique_ptr<device::Kernels> kernels_under_test();
 /// scaled rotary frequencies, qwen3 has heads wider than hidden / heads.
 model::ModelConfig tiny(model::Architecture architecture);
 
+/// All meshes of this many ranks that the tiny model fits: 2 x 3 and 3 x 2, never only squares.
+std::vector<layout::Mesh> meshes_of(int world_size, model::Architecture architecture);
+
 /// Made-up tokens of a step, which depend on the sample's global index alone.
 void fill(engine::Engine& engine, int step);
 
@@ -54,6 +57,22 @@ struct ParameterCopy {
   layout::Box box;
   std::vector<float> values;
 };
+
+std::vector<ParameterCopy> masters_of(engine::Engine& engine);
+
+/// Calls act(value, place in the whole tensor) for all elements of a box.
+template <typename Act>
+void each_element(const ParameterCopy& copy, const Act& act) {
+  const bool vector = copy.shape.size() == 1;
+  const auto columns = vector ? 1 : copy.box.length[1];
+  const auto width = vector ? 1 : copy.shape[1];
+  const auto first = vector ? 0 : copy.box.offset[1];
+  for (std::size_t index = 0; index < copy.values.size(); ++index) {
+    const auto at = static_cast<std::int64_t>(index);
+    const auto row = copy.box.offset[0] + at / columns;
+    act(copy.values[index], static_cast<std::size_t>(row * width + first + at % columns));
+  }
+}
 
 /// A whole run, what of it was recorded and issued again, and what it made of the parameters.
 struct TrainedRun {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/optim/matrix_rule.hpp"
+
+#include "lapack.hpp"
+#include "side_factors.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trireme::optim {
+namespace {
+
+using device::DType;
+using device::Tensor;
+
+/// The largest divisor of a side that is at most `most`.
+std::int64_t block_of(std::int64_t side, std::int64_t most) {
+  for (auto block = std::min(side, most); block > 1; --block) {
+    if (side % block == 0) return block;
+  }
+  return 1;
+}
+
+/// State of one matrix.
+struct State {
+  Tensor first_moment;
+  Tensor second_moment;
+  Tensor left;
+  Tensor right;
+  Tensor left_root;
+  Tensor right_root;
+  Tensor updates;  // [1, 1]
+
+  explicit State(std::span<const Tensor> states)
+      : first_moment(states[0]),
+        second_moment(states[1]),
+        left(states[2]),
+        right(states[3]),
+        left_root(states[4]),
+        right_root(states[5]),
+        updates(states[6]) {}
+};
+
+/// Temporaries of one matrix.
+struct Scratch {
+  Tensor first;
+  Tensor second;
+  Tensor third;   // f32 [rows * columns] each
+  Tensor square;  // f32, as the larger factor
+  lapack::Workspace lapack;
+};
+
+class Shampoo final : public MatrixRule {
+ public:
+  explicit Shampoo(const Rule& rule) : rule_(rule) {}
+
+  std::vector<OwnerState> owner_states(const layout::MatrixShape& shape) const override {
+    const layout::MatrixShape left{shape.rows, block(shape.rows)};
+    const layout::MatrixShape right{shape.columns, block(shape.columns)};
+    return {{"shampoo.first_moment", shape}, {"shampoo.second_moment", shape},
+            {"shampoo.left", left},          {"shampoo.right", right},
+            {"shampoo.left_root", left},     {"shampoo.right_root", right},
+            {"shampoo.updates", {1, 1}}};
+  }
+
+  /// A side of m in blocks of b: 3 m b n of products, and every root_every-th time 10 m b^2, of
+  /// which nine are the eigendecomposition's (Golub & Van Loan 2013, 8.3).
+  double flops(const layout::MatrixShape& shape) const override {
+    const auto of_side = [&](std::int64_t side, std::int64_t other) {
+      const auto b = static_cast<double>(block(side));
+      const double products = 3.0 * static_cast<double>(other);
+      const double root = 10.0 * b / static_cast<double>(rule_.factors.root_every);
+      return static_cast<double>(side) * b * (products + root);
+    };
+    return of_side(shape.rows, shape.columns) + of_side(shape.columns, shape.rows);
+  }
+
+  void directions(device::Kernels& kernels, device::Arena& workspace,
+                  const MatrixBatch& batch) const override {
+    const auto rows = batch.matrices.dim(1);
+    const auto columns = batch.matrices.dim(2);
+    const auto elements = rows * columns;
+    const auto square = std::max(rows * block(rows), columns * block(columns));
+    const device::ArenaScope scope(workspace);
+    const Scratch scratch{
+        workspace.allocate(DType::f32, {elements}), workspace.allocate(DType::f32, {elements}),
+        workspace.allocate(DType::f32, {elements}), workspace.allocate(DType::f32, {square}),
+        lapack::Workspace(workspace, std::max(block(rows), block(columns)))};
+    // Host memory that measures cannot be read, and needs no numbers.
+    if (workspace.is_measuring()) return;
+    for (std::size_t index = 0; index < batch.states.size(); ++index) {
+      const auto matrix = batch.matrices.slice(0, static_cast<std::int64_t>(index), 1);
+      direct(kernels, scratch, matrix.reshape({rows, columns}), State(batch.states[index]));
+    }
+  }
+
+ private:
+  std::int64_t block(std::int64_t side) const { return block_of(side, rule_.factors.max_side); }
+
+  /// root = factor^(-1/4) of each block, eigenvalues raised by epsilon of the largest one.
+  void take_root(device::Kernels& kernels, const Scratch& scratch, const Tensor& factor,
+                 const Tensor& root) const {
+    const auto b = factor.dim(1);
+    for (std::int64_t first = 0; first < factor.dim(0); first += b) {
+      const auto vectors = root.slice(0, first, b);
+      lapack::eigenvectors(factor.slice(0, first, b), vectors, scratch.lapack);
+      const float* const values = scratch.lapack.values.f32();
+      const double largest = std::max(0.0F, values[b - 1]);
+      const double added = largest > 0 ? largest * static_cast<double>(rule_.factors.epsilon) : 1.0;
+      for (std::int64_t row = 0; row < b; ++row) {
+        // The product of a row with itself has the power twice.
+        const double value = std::max(0.0, static_cast<double>(values[row])) + added;
+        const auto power = static_cast<float>(std::pow(value, -0.125));
+        for (auto at = row * b; at < (row + 1) * b; ++at) vectors.f32()[at] *= power;
+      }
+      const auto columns = matrix_in(scratch.square, b, b);
+      transpose(kernels, vectors, columns);
+      kernels.issue(device::SymmetricProduct{
+          columns.reshape({1, b, b}), {}, vectors.reshape({1, b, b}), 1.0F, 0.0F});
+    }
+  }
+
+  void direct(device::Kernels& kernels, const Scratch& scratch, const Tensor& gradient,
+              const State& state) const {
+    const auto rows = gradient.dim(0);
+    const auto columns = gradient.dim(1);
+    const auto number = static_cast<std::int64_t>(state.updates.f32()[0]);
+    const auto transposed = matrix_in(scratch.first, columns, rows);
+    transpose(kernels, gradient, transposed);
+    add_products(kernels, gradient, rule_.beta2, state.left, scratch.square);
+    add_products(kernels, transposed, rule_.beta2, state.right, scratch.square);
+    if (number % rule_.factors.root_every == 0) {
+      take_root(kernels, scratch, state.left, state.left_root);
+      take_root(kernels, scratch, state.right, state.right_root);
+    }
+    const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, number + 1};
+    adam.take(kernels, gradient, state.first_moment, state.second_moment, scratch.third);
+    const double length = std::sqrt(kernels.sum_of_squares(scratch.third));
+    const auto left = matrix_in(scratch.second, rows, columns);
+    multiply(kernels, state.left_root, state.first_moment, left);
+    transpose(kernels, left, transposed);
+    const auto both = matrix_in(scratch.third, columns, rows);
+    multiply(kernels, state.right_root, transposed, both);
+    transpose(kernels, both, left);
+    // Small enough to change no norm that is not zero.
+    constexpr float no_division_by_zero = 1e-30F;
+    const auto unit = scratch.first.reshape({1, rows, columns});
+    kernels.issue(
+        device::NormaliseMatrices{left.reshape({1, rows, columns}), unit, no_division_by_zero});
+    scale(kernels, unit, static_cast<float>(length), gradient);
+    state.updates.f32()[0] = static_cast<float>(number + 1);
+  }
+
+  Rule rule_;
+};
+
+}  // namespace
+
+std::unique_ptr<MatrixRule> make_shampoo(const Rule& rule) {
+  return std::make_unique<Shampoo>(rule);
+}
+
+}  // namespace trireme::optim
