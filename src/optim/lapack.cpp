@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <vector>
 
+// NOLINTBEGIN(readability-identifier-naming): gfortran's names
 extern "C" {
 void ssyevd_(const char* jobz, const char* uplo, const int* n, float* a, const int* lda, float* w,
              float* work, const int* lwork, int* iwork, const int* liwork, int* info,
@@ -26,6 +27,7 @@ void sgeqrf_(const int* m, const int* n, float* a, const int* lda, float* tau, f
 void sorgqr_(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau,
              float* work, const int* lwork, int* info);
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace trireme::optim::lapack {
 namespace {

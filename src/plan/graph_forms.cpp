@@ -37,7 +37,15 @@ std::string place_text(const ModelGraph& graph, const GraphChunk& chunk) {
 }
 
 std::string flops_text(double flops) {
-  return format("{:.3g} GFLOP", flops / 1e9);
+  if (flops < 1e6) return format("{:.1f} kFLOP", flops / 1e3);
+  if (flops < 1e9) return format("{:.1f} MFLOP", flops / 1e6);
+  return format("{:.1f} GFLOP", flops / 1e9);
+}
+
+/// Parameters of every layer are alike: "attention.q.weight".
+std::string name_in_layer(const GraphParameter& parameter) {
+  const auto prefix = parameter.name.find('.', parameter.name.find('.') + 1);
+  return prefix == std::string::npos ? parameter.name : parameter.name.substr(prefix + 1);
 }
 
 std::string title_of(const ModelGraph& graph) {
@@ -77,7 +85,7 @@ std::string graph_text(const ModelGraph& graph) {
   }
   text += format("\n{:<44}{:>16}{:>16}\n", "a layer", "shape", "on a rank");
   for (const auto& parameter : graph.layer) {
-    text += format("{:<44}{:>16}{:>16}\n", parameter.name, shape_text(parameter.shape),
+    text += format("{:<44}{:>16}{:>16}\n", name_in_layer(parameter), shape_text(parameter.shape),
                    shape_text(parameter.rank_shape));
   }
   return text;
@@ -134,9 +142,9 @@ std::string graph_dot(const ModelGraph& graph) {
 namespace {
 
 constexpr double box_width = 210;
-constexpr double box_height = 96;
+constexpr double box_height = 104;
 constexpr double column = 330;
-constexpr double row = 128;
+constexpr double row = 140;
 constexpr double margin = 24;
 constexpr double top = 64;
 constexpr double line = 18;
@@ -168,12 +176,13 @@ std::string box(const ModelGraph& graph, const GraphChunk& chunk, double x, doub
 }
 
 std::string layer_table(const ModelGraph& graph, double y) {
-  auto svg = words(margin, y, "strong", "A layer: shape, and what a rank holds");
+  auto svg = words(margin, y, "strong", "A layer") + words(margin + 240, y, "strong", "shape") +
+             words(margin + 380, y, "strong", "on a rank");
   for (const auto& parameter : graph.layer) {
     y += line;
-    svg += words(margin, y, "plain", parameter.name);
-    svg += words(margin + 300, y, "plain", shape_text(parameter.shape));
-    svg += words(margin + 440, y, "plain", shape_text(parameter.rank_shape));
+    svg += words(margin, y, "plain", name_in_layer(parameter));
+    svg += words(margin + 240, y, "plain", shape_text(parameter.shape));
+    svg += words(margin + 380, y, "plain", shape_text(parameter.rank_shape));
   }
   return svg;
 }
@@ -197,8 +206,10 @@ std::string graph_svg(const ModelGraph& graph) {
     const double from_y = wraps ? y_of(before) + box_height / 2 : y_of(before) + box_height;
     const double to_x = wraps ? x_of(chunk) : x_of(chunk) + box_width / 2;
     const double to_y = wraps ? y_of(chunk) + box_height / 2 : y_of(chunk);
-    body += format("<path d=\"M{:.0f} {:.0f}L{:.0f} {:.0f}\" class=\"arrow\"/>\n", from_x, from_y,
-                   to_x, to_y);
+    // To the next column through the gap right of the labels.
+    const auto bend = wraps ? format("H{:.0f}V{:.0f}H{:.0f}", to_x - 26, to_y, to_x)
+                            : format("L{:.0f} {:.0f}", to_x, to_y);
+    body += format("<path d=\"M{:.0f} {:.0f}{}\" class=\"arrow\"/>\n", from_x, from_y, bend);
     if (!wraps) body += words(to_x + 8, to_y - 10, "edge", edge_text(graph));
   }
   const double table_top = top + stages * row + 16;

@@ -84,7 +84,7 @@ layout::StepWork work_of(const config::Config& config, const model::ModelConfig&
 
 std::string origin_of_muon(const config::Config& config) {
   const auto rule = config.options().optimizer.name;
-  const auto cited = config.cited("optimizer.name");
+  auto cited = config.cited("optimizer.name");
   if (rule == config::UpdateRule::muon) return cited;
   return optim::has_matrix_rule(rule)
              ? base::format("assumed: this shows no costs of {} yet", cited)

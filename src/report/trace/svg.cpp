@@ -23,6 +23,7 @@ constexpr double row_height = 34;
 constexpr double bar_height = 20;
 constexpr double thin_height = 6;
 constexpr double legend_height = 64;
+constexpr const char* communication_fill = "#7f2704";
 
 /// What a column of the picture shows.
 enum class Shade {
@@ -143,8 +144,35 @@ std::string bar(double x, double y, double width, double height, const char* fil
       width, height, fill);
 }
 
-/// What takes most of each column; neighbours of one shade are one rectangle.
-std::string thread_row(const telemetry::RankTrace& trace, const Axis& axis, double y) {
+/// Shares of a row's columns that one shade takes, from the top of its stack and from the end.
+using Heights = std::vector<std::pair<double, double>>;
+
+/// Rectangles of one shade as one path: neighbours of one height are one rectangle. Heights are
+/// rounded to half a pixel where they begin and end, so that a column's parts still fill it.
+std::string path_of(const Heights& heights, double y, double height, const char* fill) {
+  std::string moves;
+  const auto rounded = [&](double share) { return std::round(share * height * 2) / 2; };
+  for (std::size_t begin = 0; begin < heights.size();) {
+    const double from = rounded(heights[begin].first);
+    const double to = rounded(heights[begin].second);
+    std::size_t end = begin + 1;
+    while (end < heights.size() && rounded(heights[end].first) == from &&
+           rounded(heights[end].second) == to) {
+      ++end;
+    }
+    if (to > from) {
+      moves += format("M{:g} {:g}h{}v{:g}h-{}z", left + static_cast<double>(begin), y + from,
+                      end - begin, to - from, end - begin);
+    }
+    begin = end;
+  }
+  return moves.empty() ? moves : format("<path fill=\"{}\" d=\"{}\"/>\n", fill, moves);
+}
+
+using Used = std::array<bool, shade_count>;
+
+/// Each column stacks what its time went to: areas are times, however short the spans.
+std::string thread_row(const telemetry::RankTrace& trace, const Axis& axis, double y, Used& used) {
   std::vector<std::array<double, shade_count>> parts(columns);
   for (const auto& segment : telemetry::segments_of(trace)) {
     const auto shade = static_cast<std::size_t>(shade_of(trace, segment));
@@ -152,48 +180,32 @@ std::string thread_row(const telemetry::RankTrace& trace, const Axis& axis, doub
            [&](std::size_t column, double part) { parts[column][shade] += part; });
   }
   std::string text;
-  std::size_t begin = 0;
-  std::size_t last = shade_count;
-  for (std::size_t column = 0; column <= parts.size(); ++column) {
-    std::size_t shade = shade_count;
-    if (column < parts.size()) {
-      const auto most = std::max_element(parts[column].begin(), parts[column].end());
-      shade = *most > 0 ? static_cast<std::size_t>(most - parts[column].begin())
-                        : static_cast<std::size_t>(Shade::rest);
+  std::vector<double> stacked(columns, 0.0);
+  for (std::size_t shade = 0; shade < static_cast<std::size_t>(Shade::rest); ++shade) {
+    Heights heights(columns);
+    for (std::size_t column = 0; column < parts.size(); ++column) {
+      heights[column] = {stacked[column], stacked[column] + parts[column][shade]};
+      stacked[column] = heights[column].second;
     }
-    if (shade == last) continue;
-    if (last < shade_count && last != static_cast<std::size_t>(Shade::rest)) {
-      text += bar(left + static_cast<double>(begin), y, static_cast<double>(column - begin),
-                  bar_height, shades[last].fill);
-    }
-    begin = column;
-    last = shade;
+    const auto path = path_of(heights, y, bar_height, shades[shade].fill);
+    used[shade] = used[shade] || !path.empty();
+    text += path;
   }
   return text;
 }
 
-/// Columns in most of which communication is under way.
+/// The share of each column in which some operation is under way.
 std::string communication_row(const telemetry::RankTrace& trace, const Axis& axis, double y) {
-  std::vector<double> parts(columns + 1, 0.0);
+  Heights heights(columns);
+  auto counted = axis.begin;
   for (const auto& span : trace.spans) {
-    if (span.kind != SpanKind::operation) continue;
-    spread(axis, span.begin, span.end,
-           [&](std::size_t column, double part) { parts[column] += part; });
+    if (span.kind != SpanKind::operation || span.end <= counted) continue;
+    // Operations under way at once count once.
+    spread(axis, std::max(span.begin, counted), span.end,
+           [&](std::size_t column, double part) { heights[column].second += part; });
+    counted = span.end;
   }
-  std::string text;
-  std::size_t begin = 0;
-  bool inside = false;
-  for (std::size_t column = 0; column <= columns; ++column) {
-    const bool busy = parts[column] >= 0.5;
-    if (busy == inside) continue;
-    if (inside) {
-      text += bar(left + static_cast<double>(begin), y, static_cast<double>(column - begin),
-                  thin_height, "#7f2704");
-    }
-    begin = column;
-    inside = busy;
-  }
-  return text;
+  return path_of(heights, y, thin_height, communication_fill);
 }
 
 std::string words_at(double x, double y, const char* style, const std::string& words) {
@@ -225,15 +237,18 @@ std::string time_axis(const Axis& axis, double y) {
   return text;
 }
 
-std::string legend(double y) {
+/// Of the shades that the picture has.
+std::string legend(double y, const Used& used) {
   std::string text;
   double x = left;
-  for (const auto& shade : shades) {
-    if (std::string_view(shade.words) == "rest") continue;
-    text += bar(x, y, 14, 12, shade.fill) + words_at(x + 19, y + 11, "tick", shade.words);
-    x += 36 + 6.5 * static_cast<double>(std::string_view(shade.words).size());
+  for (std::size_t shade = 0; shade < shades.size(); ++shade) {
+    if (!used[shade]) continue;
+    const std::string_view name = shades[shade].words;
+    text += bar(x, y, 14, 12, shades[shade].fill) +
+            words_at(x + 19, y + 11, "tick", shades[shade].words);
+    x += 46 + 6.2 * static_cast<double>(name.size());
   }
-  return text + bar(x, y + 3, 14, thin_height, "#7f2704") +
+  return text + bar(x, y + 3, 14, thin_height, communication_fill) +
          words_at(x + 19, y + 11, "tick", "communication under way");
 }
 
@@ -250,8 +265,10 @@ std::string trace_svg(const RunTrace& trace) {
   const auto rows = std::min(most_rows, trace.ranks.size());
   const double bottom = top + static_cast<double>(rows) * row_height;
   const double width = left + columns + 40;
-  const auto title = format("Steps {} of {}", trace.steps.text(),
-                            trace.folder.parent_path().parent_path().string());
+  const auto steps = static_cast<double>(trace.steps.last - trace.steps.first + 1);
+  const auto title = format("Steps {} of {}: {} a step", trace.steps.text(),
+                            trace.folder.parent_path().parent_path().string(),
+                            base::duration_text(breakdown_of(trace.ranks.front()).wall / steps));
   auto svg = format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
       "0 "
@@ -259,19 +276,20 @@ std::string trace_svg(const RunTrace& trace) {
       "height=\"100%\" fill=\"#fff\"/>\n",
       width, bottom + legend_height, escaped(title), style);
   svg += words_at(left, 28, "title", title);
+  Used used{};
   for (std::size_t row = 0; row < rows; ++row) {
     const auto& rank = trace.ranks[row];
     const double y = top + static_cast<double>(row) * row_height;
     std::string place;
     for (const auto& [name, at] : rank.coordinates) place += format(" {}{}", name, at);
     svg += words_at(left - 8, y + 14, "rank", format("rank {}{}", rank.rank, place));
-    svg += thread_row(rank, axis, y) + communication_row(rank, axis, y + bar_height + 2);
+    svg += thread_row(rank, axis, y, used) + communication_row(rank, axis, y + bar_height + 2);
   }
   if (rows < trace.ranks.size()) {
     svg += words_at(left + columns - 160, 28, "tick",
                     format("the first {} of {} ranks", rows, trace.ranks.size()));
   }
-  svg += steps_of(trace, axis, bottom) + time_axis(axis, bottom) + legend(bottom + 36);
+  svg += steps_of(trace, axis, bottom) + time_axis(axis, bottom) + legend(bottom + 36, used);
   return svg + "</svg>\n";
 }
 

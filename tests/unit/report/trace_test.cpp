@@ -9,6 +9,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <regex>
+#include <tuple>
+
 using namespace trireme;
 using namespace trireme::report;
 using telemetry::RankTrace;
@@ -65,6 +68,20 @@ void write_run(const std::filesystem::path& run, const RunTrace& trace) {
     base::write_file_durably(folder / telemetry::trace_file_name(rank.rank),
                              telemetry::kineto_text(rank));
   }
+}
+
+/// Square pixels of the path with this fill.
+double area_of(const std::string& svg, const std::string& fill) {
+  const auto begin = svg.find("<path fill=\"" + fill + "\"");
+  if (begin == std::string::npos) return 0;
+  const auto path = svg.substr(begin, svg.find("/>", begin) - begin);
+  static const std::regex rectangle("h([0-9.]+)v([0-9.]+)h-");
+  double area = 0;
+  for (std::sregex_iterator at(path.begin(), path.end(), rectangle); at != std::sregex_iterator();
+       ++at) {
+    area += std::stod((*at)[1]) * std::stod((*at)[2]);
+  }
+  return area;
 }
 
 }  // namespace
@@ -130,6 +147,27 @@ TEST_CASE("the picture has a row for each rank, and no text of others becomes ma
   CHECK(svg.find("rank 1 pp1") != std::string::npos);
   CHECK(svg.find("<b>") == std::string::npos);
   CHECK(svg.find("step 7") != std::string::npos);
+}
+
+TEST_CASE("areas of the picture are times, however short the spans are") {
+  auto trace = made_trace();
+  auto& spans = trace.ranks.front().spans;
+  spans = {span_of(SpanKind::step, 0, 100)};
+  // Of every 20 microseconds, a quarter of a column, 14 are tensor-parallel and 5 forward.
+  for (std::int64_t at = 0; at < 100'000'000; at += 20'000) {
+    for (const auto& [kind, begin, end] : {std::tuple(SpanKind::tensor, 0, 14'000),
+                                           std::tuple(SpanKind::layer_forward, 14'000, 19'000)}) {
+      spans.push_back(span_of(kind, 0, 0));
+      spans.back().begin = at + begin;
+      spans.back().end = at + end;
+    }
+  }
+  trace.ranks.resize(1);
+  const auto svg = trace_svg(trace);
+  const double whole = 1200 * 20;
+  CHECK(area_of(svg, "#fdae6b") / whole == Approx(0.70).margin(0.03));
+  CHECK(area_of(svg, "#6baed6") / whole == Approx(0.25).margin(0.03));
+  CHECK(area_of(svg, "#31a354") == 0);
 }
 
 TEST_CASE("a run's newest trace is read, or the one that is asked for") {
