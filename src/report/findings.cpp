@@ -128,7 +128,8 @@ Verdict data(const Facts& facts) {
 }
 
 Verdict saves(const Facts& facts) {
-  if (facts.share(Part::save) < much_saving) return {};
+  // Of a run's only save, at its end, there is no less often.
+  if (facts.share(Part::save) < much_saving || facts.run.record.saves.size() < 2) return {};
   return format(
       "{} is training that stands still for checkpoints: save less often "
       "(checkpoint.every_minutes, checkpoint.every_steps), beside training "

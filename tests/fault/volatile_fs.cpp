@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file system in memory that loses at a power cut what was not synced, for tests.
 //
-// usage: volatile_fs FROM TO MOUNTPOINT [--lose-file-syncs]
+// usage: volatile_fs FROM TO MOUNTPOINT [--lose-file-syncs] [--slow-reads MS] [--slow-syncs MS]
 //
 // It begins with what is in FROM, as durable. Writing a number to MOUNTPOINT/.power-cut cuts the
 // power: of every change that no sync has covered, the number's dice decide whether it has reached
 // the disk; the result is written to TO, and every later call fails with EIO. Names are made
 // durable by a sync of their folder, data by a sync of their file; with --lose-file-syncs only once
 // eight more files were synced, as on a disk whose cache is volatile and whose flushes are lies.
+// Slow calls take so many milliseconds each; where reads are slow, the system soon forgets what was
+// read, as with files that do not fit in memory.
 #define FUSE_USE_VERSION 34
 #include "volatile_storage.hpp"
 
@@ -15,15 +17,42 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
 
 using namespace volatile_storage;
+
+struct Options {
+  bool lose_file_syncs = false;
+  std::chrono::milliseconds slow_reads{0};
+  std::chrono::milliseconds slow_syncs{0};
+};
+Options& options() {
+  static Options all;
+  return all;
+}
+
+/// Takes what follows the folders. False where that is not as the usage says.
+bool take_options(const std::vector<std::string>& words) {
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (*word == "--lose-file-syncs") {
+      options().lose_file_syncs = true;
+      continue;
+    }
+    const bool reads = *word == "--slow-reads";
+    if ((!reads && *word != "--slow-syncs") || ++word == words.end()) return false;
+    (reads ? options().slow_reads : options().slow_syncs) =
+        std::chrono::milliseconds(std::strtoul(word->c_str(), nullptr, 10));
+  }
+  return true;
+}
 
 Storage& storage() {
   return *static_cast<Storage*>(fuse_get_context()->private_data);
@@ -88,6 +117,7 @@ int open_node(const char* path, fuse_file_info* info) {
 
 int read_data(const char* path, char* to, size_t size, off_t offset, fuse_file_info* info) {
   return with_node(path, info, [&](std::size_t number) {
+    std::this_thread::sleep_for(options().slow_reads);
     const auto& data = storage().node(number).data;
     const auto begin = std::min(static_cast<std::size_t>(offset), data.size());
     return static_cast<int>(data.copy(to, size, begin));
@@ -163,6 +193,7 @@ int rename_node(const char* from, const char* to, unsigned flags) {
 
 int sync_node(const char* path, int, fuse_file_info* info) {
   return with_node(path, info, [](std::size_t number) {
+    std::this_thread::sleep_for(options().slow_syncs);
     storage().sync(number);
     return 0;
   });
@@ -183,8 +214,30 @@ int set_times(const char* path, const timespec times[2], fuse_file_info* info) {
   });
 }
 
+/// The files that were there at first are dropped from the system's cache, until the program ends.
+void forget_again_and_again(fuse* system) {
+  std::vector<std::string> paths;
+  for (const auto& [name, child] : storage().node(0).names)
+    paths.push_back(std::string("/").append(name));
+  std::thread([system, paths] {
+    for (;;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      for (const auto& path : paths) fuse_invalidate_path(system, path.c_str());
+    }
+  }).detach();
+}
+
 fuse_operations operations() {
   fuse_operations calls{};
+  calls.init = [](fuse_conn_info* connection, fuse_config*) {
+    const auto* const context = fuse_get_context();
+    if (options().slow_reads.count() > 0) {
+      // Each page is a read of its own.
+      connection->max_readahead = 0;
+      forget_again_and_again(context->fuse);
+    }
+    return context->private_data;
+  };
   calls.getattr = get_attributes;
   calls.readdir = read_folder;
   calls.mkdir = [](const char* path, mode_t mode) { return add_node(path, mode, true, nullptr); };
@@ -211,12 +264,13 @@ fuse_operations operations() {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
-  if (arguments.size() < 4 || arguments.size() > 5 ||
-      (arguments.size() == 5 && arguments[4] != "--lose-file-syncs")) {
-    std::fprintf(stderr, "usage: volatile_fs FROM TO MOUNTPOINT [--lose-file-syncs]\n");
+  if (arguments.size() < 4 || !take_options({arguments.begin() + 4, arguments.end()})) {
+    std::fprintf(stderr,
+                 "usage: volatile_fs FROM TO MOUNTPOINT [--lose-file-syncs] [--slow-reads MS] "
+                 "[--slow-syncs MS]\n");
     return 2;
   }
-  Storage storage(arguments[1], arguments[2], arguments.size() == 5);
+  Storage storage(arguments[1], arguments[2], options().lose_file_syncs);
   // One thread, in the foreground; every call reaches this program.
   std::vector<std::string> words{arguments[0], arguments[3],
                                  "-f",         "-s",

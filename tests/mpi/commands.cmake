@@ -39,6 +39,15 @@ if(TARGET trireme AND TRIREME_MPIEXEC)
   set_tests_properties(mpi.reports PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
 endif()
 
+# What the report finds in runs that something on purpose holds back. They are timed: among the slow ones.
+if(TARGET trireme AND TRIREME_MPIEXEC AND TARGET volatile_fs)
+  add_test(NAME mpi.verdict COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/verdict_test.py"
+    --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun"
+    --root "${PROJECT_SOURCE_DIR}" --volatile-fs $<TARGET_FILE:volatile_fs>)
+  set_tests_properties(mpi.verdict PROPERTIES LABELS "mpi;slow" RUN_SERIAL TRUE TIMEOUT 300
+    SKIP_RETURN_CODE 77)
+endif()
+
 # Traces of real runs; what HolisticTraceAnalysis makes of them, among the slow ones.
 if(TARGET trireme AND TRIREME_MPIEXEC)
   set(tracing python3 "${CMAKE_CURRENT_SOURCE_DIR}/tracing_test.py"
