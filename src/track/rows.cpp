@@ -145,28 +145,33 @@ std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool
   return all;
 }
 
+// Points keep their order: files of trackers are written again byte for byte.
 base::Json to_json(std::span<const Row> rows) {
   auto json = base::Json::array();
   for (const auto& row : rows) {
-    auto points = base::Json::object();
-    for (const auto& point : row.points) points[metrics()[point.metric].name] = point.value;
+    auto points = base::Json::array();
+    for (const auto& point : row.points) {
+      points.push_back({metrics()[point.metric].name, point.value});
+    }
     json.push_back({{"step", row.step}, {"time_ms", row.time_ms}, {"points", std::move(points)}});
   }
   return json;
 }
 
 std::vector<Row> rows_from(const base::Json& json) {
+  const auto all = metrics();
   std::vector<Row> rows;
   for (const auto& each : json) {
-    if (!each.is_object() || !each.contains("points")) continue;
+    if (!each.is_object()) continue;
     Row row{static_cast<std::int64_t>(noted(each, "step")),
             static_cast<std::int64_t>(noted(each, "time_ms")),
             {}};
-    for (std::size_t metric = 0; metric < metrics().size(); ++metric) {
-      const auto found = each["points"].find(metrics()[metric].name);
-      if (found != each["points"].end() && found->is_number()) {
-        row.points.push_back({metric, found->get<double>()});
-      }
+    for (const auto& point : each.value("points", base::Json::array())) {
+      if (!point.is_array() || point.size() != 2 || !point[1].is_number()) continue;
+      const auto found = std::find_if(
+          all.begin(), all.end(), [&](const Metric& metric) { return point[0] == metric.name; });
+      if (found == all.end()) continue;
+      row.points.push_back({static_cast<std::size_t>(found - all.begin()), point[1].get<double>()});
     }
     rows.push_back(std::move(row));
   }
