@@ -319,7 +319,7 @@ ReduceOutcome Engine::reduce_gradients() {
   return outcome;
 }
 
-void Engine::update(const Update& step) {
+UpdateOutcome Engine::update(const Update& step) {
   const telemetry::SpanScope span(telemetry::SpanKind::update);
   auto& parts = *parts_;
   const double clip = parts.options.clip_norm;
@@ -327,7 +327,13 @@ void Engine::update(const Update& step) {
   const float scale = clips ? static_cast<float>(clip / step.gradient_norm) : 1.0F;
   parts.updates().update(parts.kernels, parts.memory.of(Purpose::workspace), parts.flat_gradients,
                          static_cast<float>(step.learning_rate), scale, step.step);
+  UpdateOutcome outcome;
+  if (parts.part_exchange) outcome = parts.part_exchange->take_times();
+  const auto begin = telemetry::SpanClock::now();
   parts.gather_parameters();
+  outcome.parameters_seconds = seconds_since(begin);
+  outcome.exposed_seconds += outcome.parameters_seconds;
+  return outcome;
 }
 
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {

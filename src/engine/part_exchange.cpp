@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "part_exchange.hpp"
 
+#include <chrono>
+
 namespace trireme::engine {
 namespace {
 
@@ -27,22 +29,33 @@ void each_part(const optim::MicroGroup& group, const Tensor& buffer, const Act& 
 
 }  // namespace
 
+double seconds_since(telemetry::SpanClock::time_point begin) {
+  return std::chrono::duration<double>(telemetry::SpanClock::now() - begin).count();
+}
+
+void PartExchange::exchange(const Tensor& from, const Tensor& to) {
+  const auto begin = telemetry::SpanClock::now();
+  const auto elements = from.element_count();
+  tensor_.start_all_to_all(from.reshape({elements}), to.reshape({elements})).wait_on_stream();
+  times_.exposed_seconds += seconds_since(begin);
+}
+
 void PartExchange::gather(device::Kernels& kernels, const optim::MicroGroup& group) {
-  const auto elements = group.parts.element_count();
-  tensor_.start_all_to_all(group.parts.reshape({elements}), group.received.reshape({elements}))
-      .wait_on_stream();
+  const auto begin = telemetry::SpanClock::now();
+  exchange(group.parts, group.received);
   each_part(group, group.received, [&](const Tensor& place, const Tensor& part) {
     kernels.issue(device::Copy{part, place});
   });
+  times_.gather_seconds += seconds_since(begin);
 }
 
 void PartExchange::scatter(device::Kernels& kernels, const optim::MicroGroup& group) {
+  const auto begin = telemetry::SpanClock::now();
   each_part(group, group.received, [&](const Tensor& place, const Tensor& part) {
     kernels.issue(device::Copy{place, part});
   });
-  const auto elements = group.parts.element_count();
-  tensor_.start_all_to_all(group.received.reshape({elements}), group.parts.reshape({elements}))
-      .wait_on_stream();
+  exchange(group.received, group.parts);
+  times_.scatter_seconds += seconds_since(begin);
 }
 
 }  // namespace trireme::engine

@@ -2,7 +2,11 @@
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
+#include "trireme/engine/engine.hpp"
 #include "trireme/optim/matrix_rule.hpp"
+#include "trireme/telemetry/spans.hpp"
+
+#include <utility>
 
 namespace trireme::engine {
 
@@ -19,8 +23,17 @@ class PartExchange final : public optim::PartExchange {
   void gather(device::Kernels& kernels, const optim::MicroGroup& group) override;
   void scatter(device::Kernels& kernels, const optim::MicroGroup& group) override;
 
+  /// Times of exchanges since the last call.
+  UpdateOutcome take_times() { return std::exchange(times_, {}); }
+
  private:
+  void exchange(const device::Tensor& from, const device::Tensor& to);
+
   comm::ProcessGroup& tensor_;
+  UpdateOutcome times_;
 };
+
+/// Seconds from then until now.
+double seconds_since(telemetry::SpanClock::time_point begin);
 
 }  // namespace trireme::engine

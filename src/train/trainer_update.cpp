@@ -9,13 +9,13 @@
 
 namespace trireme::train {
 
-bool Trainer::update(const StepRecord& record) {
+bool Trainer::update(StepRecord& record) {
   switch (nonfinite_->judge(record.loss, record.gradient_norm)) {
     case NonfiniteSteps::Verdict::update:
       if (async_saves_) async_saves_->await_copy();
-      engine_->update({.step = record.step,
-                       .learning_rate = record.learning_rate,
-                       .gradient_norm = record.gradient_norm});
+      record.update = engine_->update({.step = record.step,
+                                       .learning_rate = record.learning_rate,
+                                       .gradient_norm = record.gradient_norm});
       return true;
     case NonfiniteSteps::Verdict::skip:
       return false;

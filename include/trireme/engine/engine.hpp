@@ -119,6 +119,17 @@ struct Update {
   double gradient_norm = 0;
 };
 
+/// Where the computing thread's time in an update went, beside computing. On a device, which the
+/// host only tells what to do, these are no times of the update.
+struct UpdateOutcome {
+  double gather_seconds = 0;   ///< parts of matrices to their owners
+  double scatter_seconds = 0;  ///< parts of their directions back
+  /// Parameters that other data-parallel ranks have updated (ZeRO level 1).
+  double parameters_seconds = 0;
+  /// Waits for messages among all of these: nothing hides them.
+  double exposed_seconds = 0;
+};
+
 struct EvaluationOutcome {
   double loss_sum = 0;
   std::int64_t tokens = 0;
@@ -174,7 +185,7 @@ class Engine {
   /// Waits for the reductions, and runs the remaining ones.
   ReduceOutcome reduce_gradients();
   /// Clips, updates the elements that this rank owns, gathers those of others.
-  void update(const Update& step);
+  UpdateOutcome update(const Update& step);
 
   /// Collective over all ranks. Runs forward only, without dropout. Returns the sum of the losses
   /// of all counted targets. On the last stage `seen` is called with each completed micro-batch, in

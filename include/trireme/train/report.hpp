@@ -36,6 +36,7 @@ struct StepRecord {
   std::optional<double> tensor_seconds = {};
   /// The update with a rule for matrices; nothing on devices, whose work the host only issues.
   std::optional<double> optimizer_seconds = {};
+  engine::UpdateOutcome update = {};
   /// Reading samples and filling micro-batches.
   double data_seconds = 0;
   /// False if parameters were not updated, because loss or gradients are not finite.

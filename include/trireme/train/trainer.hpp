@@ -74,7 +74,7 @@ class Trainer {
   void observe_memory();
   /// Updates, or skips the step, or ends the run, depending on loss and gradients. Returns true if
   /// it updated.
-  bool update(const StepRecord& record);
+  bool update(StepRecord& record);
   /// Saves the state before the step, and throws.
   [[noreturn]] void stop_before_update(const StepRecord& record);
   /// Collective over all ranks.

@@ -54,3 +54,23 @@ TEST_CASE("steps of data-parallel ranks alone have neither") {
     CHECK_FALSE(line.contains("stage_bubble_ms"));
   }
 }
+
+TEST_CASE("steps of a rule for matrices tell the parts of their update") {
+  for (const auto& line :
+       steps_of(4, {"parallel.tensor=2", "parallel.zero_level=1", "optimizer.name=muon"})) {
+    const auto& phases = line["optimizer_phases_ms"];
+    double parts = 0;
+    for (const auto* part : {"gather", "compute", "scatter", "parameters"}) {
+      CHECK(phases[part] > 0);
+      parts += phases[part].get<double>();
+    }
+    CHECK(parts == Approx(line["optimizer_ms"].get<double>()));
+    CHECK(phases["exposed"] > 0);
+    CHECK(phases["exposed"] < line["optimizer_ms"]);
+  }
+  for (const auto& line : steps_of(2, {"optimizer.name=muon"})) {
+    CHECK(line["optimizer_phases_ms"]["gather"] == 0);
+    CHECK(line["optimizer_phases_ms"]["scatter"] == 0);
+  }
+  CHECK_FALSE(steps_of(1, {}).front().contains("optimizer_phases_ms"));
+}
