@@ -72,7 +72,10 @@ std::vector<int> activation_slots(const EngineOptions& options, const layout::Sc
 }  // namespace
 
 model::StageParameters stage_parameters(const EngineOptions& options) {
-  return {options.model, stage_place(options), bucket_elements(options), cost_of_matrix(options)};
+  // Order of the matrices: at level 0 every rank updates all of them, whatever the plan.
+  const auto assignment = options.zero_level == 0 ? layout::Assignment::padded : options.assignment;
+  return {options.model, stage_place(options), bucket_elements(options), cost_of_matrix(options),
+          assignment};
 }
 
 Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
@@ -240,9 +243,9 @@ void Engine::Parts::gather_parameters() const {
   for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
     const auto whole = stage.flat().buckets[bucket];
     const auto shard = stage.flat().shard_of_bucket(bucket, groups.data->rank());
-    works.push_back(
-        groups.data->start_all_gather(flat_parameters.slice(0, shard.begin, shard.size()),
-                                      flat_parameters.slice(0, whole.begin, whole.size())));
+    works.push_back(groups.data->start_all_gather(
+        flat_parameters.slice(0, shard.begin, shard.size()),
+        flat_parameters.slice(0, whole.begin, whole.size()), stage.flat().cuts_of_bucket(bucket)));
   }
   for (auto& work : works) work.wait_on_stream();
 }

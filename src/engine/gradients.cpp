@@ -77,8 +77,8 @@ void GradientReducer::start(std::size_t bucket) {
     under_way_.push_back(groups_.data->start_all_reduce(whole, comm::ReduceOp::sum));
   } else {
     const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
-    under_way_.push_back(
-        groups_.data->start_reduce_scatter(whole, flat_.slice(0, shard.begin, shard.size())));
+    under_way_.push_back(groups_.data->start_reduce_scatter(
+        whole, flat_.slice(0, shard.begin, shard.size()), stage_.flat().cuts_of_bucket(bucket)));
   }
   timed.end();
 }

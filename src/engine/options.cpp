@@ -111,6 +111,7 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.zero_level = parallel.zero_level;
   options.bucket_bytes = parallel.bucket_bytes;
   options.rule = optim::rule_from(keys);
+  options.assignment = keys.optimizer.assignment;
   options.clip_norm = keys.optimizer.clip_norm;
   options.seed = static_cast<std::uint64_t>(train.seed);
   options.gpu_attention = gpu_attention(numerics);

@@ -88,6 +88,17 @@ std::vector<std::vector<const model::ShardPiece*>> saved_pieces(
   return pieces;
 }
 
+SavedBuckets saved_buckets(const model::StageParameters& stage) {
+  SavedBuckets saved;
+  const auto pieces = saved_pieces(stage);
+  for (std::size_t bucket = 0; bucket < pieces.size(); ++bucket) {
+    if (pieces[bucket].empty()) continue;
+    auto& buckets = stage.flat().cuts_of_bucket(bucket).empty() ? saved.equal : saved.cut;
+    buckets.push_back(bucket);
+  }
+  return saved;
+}
+
 std::vector<std::string> state_prefixes(const EngineOptions& options,
                                         const model::StageParameters& stage, std::size_t bucket) {
   std::vector<std::string> prefixes{""};
@@ -103,7 +114,8 @@ std::size_t saved_bytes(const EngineOptions& options) {
   std::size_t elements = 0;
   for (std::size_t bucket = 0; bucket < pieces.size(); ++bucket) {
     if (pieces[bucket].empty()) continue;
-    elements += static_cast<std::size_t>(stage.flat().shard_of_bucket(bucket, 0).size()) *
+    const int shard = options.mesh.coordinate(layout::Axis::data, options.rank);
+    elements += static_cast<std::size_t>(stage.flat().shard_of_bucket(bucket, shard).size()) *
                 state_prefixes(options, stage, bucket).size();
   }
   elements += static_cast<std::size_t>(owner_states(options, stage).shard_elements);
@@ -113,22 +125,34 @@ std::size_t saved_bytes(const EngineOptions& options) {
 std::vector<Tensor> Engine::saved_shards() {
   const auto& flat = parts_->stage.flat();
   const auto& optimizer = parts_->updates();
-  const auto pieces = saved_pieces(parts_->stage);
+  const auto saved = saved_buckets(parts_->stage);
   const int rank = parts_->groups.data->rank();
-  std::vector<Tensor> shards;
-  for (std::size_t bucket = 0; bucket < flat.buckets.size(); ++bucket) {
-    if (pieces[bucket].empty()) continue;
+  // Kinds of state: the masters, and others.
+  const auto states_of = [&](std::size_t bucket) {
     // State of this rank's shards alone, or of whole buckets (ownership_of).
     auto shard = parts_->owned_buckets[bucket];
     const auto range = flat.shard_of_bucket(bucket, rank);
     shard.state_begin += range.begin - shard.flat.begin;
     shard.flat = range;
-    shards.push_back(optimizer.master(shard));
-    for (const auto& state : optimizer.states_of(shard)) shards.push_back(state.values);
+    std::vector<Tensor> states{optimizer.master(shard)};
+    for (const auto& state : optimizer.states_of(shard)) states.push_back(state.values);
+    return states;
+  };
+  std::vector<Tensor> shards;
+  for (const auto bucket : saved.equal) {
+    const auto states = states_of(bucket);
+    shards.insert(shards.end(), states.begin(), states.end());
   }
   if (const auto& all = optimizer.owner_states()) {
     const auto count = parts_->options.zero_level == 0 ? all.dim(0) / flat.shards : all.dim(0);
     shards.push_back(all.slice(0, parts_->options.zero_level == 0 ? rank * count : 0, count));
+  }
+  const auto kinds = saved.cut.empty() ? 0 : states_of(saved.cut.front()).size();
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    for (const auto bucket : saved.cut) {
+      if (flat.shard_of_bucket(bucket, rank).size() == 0) continue;
+      shards.push_back(states_of(bucket)[kind]);
+    }
   }
   return shards;
 }

@@ -186,7 +186,7 @@ Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   const auto own = own_logits.slice(0, 0, count * width);
   const auto all = all_logits.slice(0, 0, ranks * count * width);
   stage().logits(rows, own.reshape({count, width}).slice(1, 0, stage().local_vocabulary()));
-  groups.tensor->start_all_gather(own, all).wait_on_stream();
+  groups.tensor->start_all_gather(own, all, {}).wait_on_stream();
   for (std::int64_t part = 0; part < ranks; ++part) {
     const auto& box = vocabulary[static_cast<std::size_t>(part)];
     if (box.length[0] == 0) continue;

@@ -17,9 +17,18 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
 FlatRange FlatLayout::shard_of_bucket(std::size_t bucket, int shard) const {
   TRIREME_EXPECT(bucket < buckets.size() && shard >= 0 && shard < shards,
                  "a bucket and a shard of this layout");
+  if (const auto& own = cuts_of_bucket(bucket); !own.empty()) {
+    const auto at = static_cast<std::size_t>(shard);
+    return {buckets[bucket].begin + own[at], buckets[bucket].begin + own[at + 1]};
+  }
   const std::int64_t length = buckets[bucket].size() / shards;
   const std::int64_t begin = buckets[bucket].begin + length * shard;
   return {begin, begin + length};
+}
+
+const std::vector<std::int64_t>& FlatLayout::cuts_of_bucket(std::size_t bucket) const {
+  static const std::vector<std::int64_t> equal;
+  return bucket < cuts.size() ? cuts[bucket] : equal;
 }
 
 FlatRange FlatLayout::buckets_of_tensor(std::size_t tensor) const {

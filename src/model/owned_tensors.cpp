@@ -48,6 +48,7 @@ std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int te
   const auto mesh = layout::Mesh::of(1, 1, tensor);
   std::vector<layout::OwnedTensor> tensors;
   tensors.reserve(list.size());
+  std::string fused_name;
   for (const auto& parameter : list) {
     const auto& shape = parameter.tensor.shape;
     layout::OwnedTensor owned;
@@ -58,6 +59,9 @@ std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int te
       auto known = cost(owned.shape);
       owned.flops = known.flops;
       owned.split = std::move(known.split);
+      owned.joined = tensor == 1 && parameter.fused_name == fused_name && !tensors.empty() &&
+                     tensors.back().held_elements % layout::OwnershipOptions{}.alignment == 0;
+      fused_name = parameter.fused_name;
     }
     tensors.push_back(std::move(owned));
   }

@@ -47,13 +47,15 @@ ShardPiece make_shard_piece(const Parameter& parameter, std::size_t index,
   return piece;
 }
 
-/// Elements of a tensor that a tensor-parallel rank holds at most.
-std::int64_t most_held(const layout::TensorSpec& tensor, const layout::Mesh& mesh) {
-  std::int64_t most = 0;
+/// Elements of a tensor that tensor-parallel ranks hold: the fewest and the most.
+std::pair<std::int64_t, std::int64_t> held_elements(const layout::TensorSpec& tensor,
+                                                    const layout::Mesh& mesh) {
+  std::pair<std::int64_t, std::int64_t> held{INT64_MAX, 0};
   for (const auto rank : mesh.group(Axis::tensor, base::Rank{0})) {
-    most = std::max(most, layout::element_count(layout::shard_box(tensor, mesh, rank)));
+    const auto count = layout::element_count(layout::shard_box(tensor, mesh, rank));
+    held = {std::min(held.first, count), std::max(held.second, count)};
   }
-  return most;
+  return held;
 }
 
 /// `tail` behind `head` in one buffer.
@@ -67,14 +69,51 @@ layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayou
   for (const auto& range : tail.buckets) buckets.push_back(shift(range));
   head.tensors.insert(head.tensors.end(), tensors.begin(), tensors.end());
   head.buckets.insert(head.buckets.end(), buckets.begin(), buckets.end());
+  if (!tail.cuts.empty()) {
+    head.cuts.resize(head.buckets.size() - tail.buckets.size());
+    head.cuts.insert(head.cuts.end(), tail.cuts.begin(), tail.cuts.end());
+  }
   head.size += tail.size;
   return head;
+}
+
+/// The buffer of a plan, whose pieces are whole tensors; `first_of`: the first tensor of each of
+/// `matrices`, behind which its others lie without gaps.
+layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,
+                                  std::span<const std::size_t> first_of,
+                                  const layout::OwnershipPlan& plan) {
+  layout::FlatLayout flat;
+  flat.shards = plan.data;
+  flat.alignment = parameter_alignment;
+  flat.size = plan.size();
+  std::vector<layout::FlatRange> places(plan.pieces.size());
+  for (const auto& piece : plan.pieces) {
+    TRIREME_ENSURE(piece.begin == 0 && piece.tensor < places.size(), "an owner has matrices whole");
+    places[piece.tensor] = {piece.flat_begin, piece.flat_begin + piece.end};
+  }
+  for (std::size_t index = 0; index < matrices.size(); ++index) {
+    const auto first = first_of[index];
+    const auto end = index + 1 < first_of.size() ? first_of[index + 1] : places.size();
+    for (auto at = first + 1; at < end; ++at) {
+      TRIREME_ENSURE(places[at].begin == places[at - 1].end, "joined tensors have no gap");
+    }
+    const auto begin = places[first].begin;
+    flat.tensors.push_back({begin, begin + matrices[index].element_count()});
+  }
+  for (const auto& bucket : plan.buckets) {
+    flat.buckets.push_back(bucket.flat);
+    if (plan.assignment != layout::Assignment::contiguous) continue;
+    auto& cuts = flat.cuts.emplace_back(bucket.cuts);
+    for (auto& cut : cuts) cut -= bucket.flat.begin;
+  }
+  return flat;
 }
 
 }  // namespace
 
 StageParameters::StageParameters(const ModelConfig& config, const StagePlace& place,
-                                 std::int64_t bucket_elements, const CostOfMatrix& cost)
+                                 std::int64_t bucket_elements, const CostOfMatrix& cost,
+                                 layout::Assignment assignment)
     : parameters_(model::parameters(config)) {
   const int last_stage = place.mesh.degree(Axis::pipeline) - 1;
   const int stage = place.mesh.coordinate(Axis::pipeline, place.rank);
@@ -93,7 +132,7 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
   for (auto& fused : fused_parameters_) {
     fused.owned = cost && is_rule_matrix(parameters_[fused.pieces.front().parameter]);
   }
-  order_and_place(place.mesh, bucket_elements, cost);
+  order_and_place(place.mesh, {bucket_elements, cost, assignment});
   if (shared && stage == last_stage) {
     // The first stage counts the tied table.
     for (auto& piece : fused_parameters_[index_.find("embedding.weight")->second].pieces) {
@@ -131,45 +170,45 @@ void StageParameters::collect(const StagePlace& place, const Place& part, bool t
   }
 }
 
-/// Places of matrices with owners: those of a padded plan for whole fused parameters. The same on
-/// all tensor-parallel ranks, each of which has room for what any of them holds.
+/// Places of matrices with owners: those of a plan. The same on all tensor-parallel ranks, each of
+/// which has room for what any of them holds. Pieces of a fused parameter have owners of their own
+/// where a shard may end between them: where they are as long on all ranks and end at multiples of
+/// the alignment.
 layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter> matrices,
                                                  const layout::Mesh& mesh,
-                                                 std::int64_t bucket_elements,
-                                                 const CostOfMatrix& cost) const {
+                                                 const Owning& owning) const {
   std::vector<layout::OwnedTensor> tensors;
+  std::vector<std::size_t> first_of;  // [matrix]: its first tensor
   for (const auto& fused : matrices) {
-    layout::OwnedTensor owned;
-    owned.name = fused.name;
-    owned.shape = {fused.rows, fused.columns};
+    first_of.push_back(tensors.size());
+    bool apart = true;
+    for (const auto& piece : fused.pieces) {
+      const auto [fewest, most] = held_elements(parameters_[piece.parameter].tensor, mesh);
+      apart = apart && fewest == most && most % parameter_alignment == 0;
+    }
     for (const auto& piece : fused.pieces) {
       const auto& tensor = parameters_[piece.parameter].tensor;
-      owned.flops += cost({tensor.shape[0], tensor.shape[1]}).flops;
-      owned.held_elements += most_held(tensor, mesh);
+      const layout::MatrixShape shape{tensor.shape[0], tensor.shape[1]};
+      const bool is_first = &piece == &fused.pieces.front();
+      if (is_first || apart) {
+        auto& owned = tensors.emplace_back();
+        owned.name = tensor.name;
+        owned.shape = shape;
+        owned.joined = !is_first;
+      }
+      tensors.back().flops += owning.cost(shape).flops;
+      tensors.back().held_elements += held_elements(tensor, mesh).second;
     }
-    tensors.push_back(std::move(owned));
   }
   layout::OwnershipOptions options;
   options.data = mesh.degree(Axis::data);
-  options.bucket_elements = bucket_elements;
+  options.bucket_elements = owning.bucket_elements;
   options.alignment = parameter_alignment;
-  const auto plan = layout::plan_ownership(tensors, options, layout::Assignment::padded);
-  layout::FlatLayout flat;
-  flat.shards = options.data;
-  flat.alignment = parameter_alignment;
-  flat.size = plan.size();
-  flat.tensors.resize(matrices.size());
-  TRIREME_ENSURE(plan.pieces.size() == matrices.size(), "an owner has matrices whole");
-  for (const auto& piece : plan.pieces) {
-    flat.tensors[piece.tensor] = {piece.flat_begin,
-                                  piece.flat_begin + matrices[piece.tensor].element_count()};
-  }
-  for (const auto& bucket : plan.buckets) flat.buckets.push_back(bucket.flat);
-  return flat;
+  return flat_of_owners(matrices, first_of,
+                        layout::plan_ownership(tensors, options, owning.assignment));
 }
 
-void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t bucket_elements,
-                                      const CostOfMatrix& cost) {
+void StageParameters::order_and_place(const layout::Mesh& mesh, const Owning& owning) {
   /// Classes with buckets of their own, in the order of the buffer.
   enum Turn : std::size_t { owned, first, deferred_owned, deferred, tied, turn_count };
   const auto turn_of = [](const FusedParameter& fused) {
@@ -182,7 +221,7 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t buc
       [&](const FusedParameter& a, const FusedParameter& b) { return turn_of(a) < turn_of(b); });
   const int shards = mesh.degree(Axis::data);
   auto next = fused_parameters_.cbegin();
-  flat_ = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
+  flat_ = layout::flat_layout({}, shards, owning.bucket_elements, parameter_alignment);
   for (std::size_t turn = 0; turn < turn_count; ++turn) {
     if (turn == deferred_owned) first_deferred_bucket_ = flat_.buckets.size();
     // The tied table is laid out alone, so that its bucket has the same shards on both stages that
@@ -196,9 +235,10 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t buc
     const bool has_owners = turn == owned || turn == deferred_owned;
     std::vector<std::int64_t> sizes;
     for (const auto& fused : members) sizes.push_back(fused.element_count());
-    flat_ = concatenated(flat_, has_owners ? owned_layout(members, mesh, bucket_elements, cost)
-                                           : layout::flat_layout(sizes, shards, bucket_elements,
-                                                                 parameter_alignment));
+    flat_ =
+        concatenated(flat_, has_owners ? owned_layout(members, mesh, owning)
+                                       : layout::flat_layout(sizes, shards, owning.bucket_elements,
+                                                             parameter_alignment));
     owned_buckets_.resize(flat_.buckets.size(), has_owners);
   }
   for (std::size_t index = 0; index < fused_parameters_.size(); ++index) {

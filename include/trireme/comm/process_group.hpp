@@ -13,6 +13,10 @@ namespace trireme::comm {
 
 enum class ReduceOp { sum, max };
 
+/// Elements at which the members' parts of a tensor begin, and its end: ascending, one more than
+/// members. Empty: equal parts.
+using Cuts = std::vector<std::int64_t>;
+
 /// Collective or message under way. A wait has the group's deadline; a peer that does not come ends
 /// in base::Error (ExitCode::peer) that names operation, group, sequence number and the missing
 /// ranks. A Work must be waited for, by the host or the stream; dropping one that is under way is a
@@ -105,11 +109,15 @@ class ProcessGroup {
 
   /// Collective over the group. Host-blocking: no. In place.
   virtual Work start_all_reduce(const device::Tensor& x, ReduceOp op) = 0;
-  /// Collective over the group. Host-blocking: no. `whole` is size() equal parts, `part` becomes
-  /// the sum over the members of their part number rank(). `part` may be that part of `whole`.
-  virtual Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part) = 0;
-  /// Collective over the group. Host-blocking: no. `part` may be its place inside `whole`.
-  virtual Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) = 0;
+  /// Collective over the group. Host-blocking: no. `whole` is size() parts, `part` becomes the sum
+  /// over the members of their part number rank(). `part` may be that part of `whole`. All members
+  /// pass the same cuts; groups of devices (nccl, staged) take equal parts alone.
+  virtual Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part,
+                                    const Cuts& cuts) = 0;
+  /// Collective over the group. Host-blocking: no. `part` may be its place inside `whole`. Cuts as
+  /// above.
+  virtual Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
+                                const Cuts& cuts) = 0;
   /// Collective over the group. Host-blocking: no. Part i of `from` goes to rank i.
   virtual Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) = 0;
   /// Collective over the group. Host-blocking: no.
@@ -140,11 +148,12 @@ class ProcessGroup {
   void all_reduce(const device::Tensor& x, ReduceOp op = ReduceOp::sum) {
     start_all_reduce(x, op).wait();
   }
-  void reduce_scatter(const device::Tensor& whole, const device::Tensor& part) {
-    start_reduce_scatter(whole, part).wait();
+  void reduce_scatter(const device::Tensor& whole, const device::Tensor& part,
+                      const Cuts& cuts = {}) {
+    start_reduce_scatter(whole, part, cuts).wait();
   }
-  void all_gather(const device::Tensor& part, const device::Tensor& whole) {
-    start_all_gather(part, whole).wait();
+  void all_gather(const device::Tensor& part, const device::Tensor& whole, const Cuts& cuts = {}) {
+    start_all_gather(part, whole, cuts).wait();
   }
   void all_to_all(const device::Tensor& from, const device::Tensor& to) {
     start_all_to_all(from, to).wait();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/layout/ownership.hpp"
 #include "trireme/layout/schedule.hpp"
 #include "trireme/schema/value.hpp"
 
@@ -127,6 +128,7 @@ struct OptimizerOptions {
   std::optional<std::int64_t> max_side;
   /// Unset: learning_rate.
   std::optional<double> adamw_learning_rate;
+  layout::Assignment assignment = layout::Assignment::padded;
   double weight_decay = 0;
   double clip_norm = 0;
   std::int64_t skip_nonfinite = 0;

@@ -53,6 +53,8 @@ struct EngineOptions {
   int zero_level = 0;
   std::int64_t bucket_bytes = std::int64_t{25} << 20;
   optim::Rule rule;
+  /// Of matrices that a rule updates whole: padded or contiguous. Without effect at level 0.
+  layout::Assignment assignment = layout::Assignment::padded;
   /// Largest global gradient norm; 0: gradients are not clipped.
   double clip_norm = 0.0;
   std::uint64_t seed = 0;
@@ -205,8 +207,8 @@ class Engine {
   std::vector<StatePart> state_parts();
   /// The same state once over all data-parallel ranks, as runs of memory: of each bucket with
   /// saved_pieces() this rank's data-parallel shard, at every ZeRO level, for each of
-  /// state_prefixes(), f32 [bucket size / data-parallel ranks] each; behind them, where there is
-  /// any, its shard of owner_states(), f32 [shard elements].
+  /// state_prefixes(), f32; where there is any, its shard of owner_states(), f32 [shard elements].
+  /// In the order of saved_buckets(); empty shards are left out.
   std::vector<device::Tensor> saved_shards();
   /// Collective. Updates the parameters after the values of state_parts() were overwritten with
   /// those of after `step` (0: before the first).

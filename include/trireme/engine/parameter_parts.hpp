@@ -19,6 +19,15 @@ model::StageParameters stage_parameters(const EngineOptions& options);
 std::vector<std::vector<const model::ShardPiece*>> saved_pieces(
     const model::StageParameters& stage);
 
+/// Buckets with saved_pieces(), in the order in which Engine::saved_shards() has their shards: of
+/// equal ones bucket by bucket all kinds of state, then, behind owner_states(), of those that are
+/// cut otherwise kind by kind all buckets.
+struct SavedBuckets {
+  std::vector<std::size_t> equal;
+  std::vector<std::size_t> cut;
+};
+SavedBuckets saved_buckets(const model::StageParameters& stage);
+
 /// What stands before a parameter's name in a checkpoint for each kind of state of a bucket's
 /// parameters: "" of masters, "adamw.first_moment/", ...
 std::vector<std::string> state_prefixes(const EngineOptions& options,

@@ -23,16 +23,21 @@ struct FlatRange {
 struct FlatLayout {
   /// Range of each tensor, in the order given. Tensors begin at multiples of `alignment`.
   std::vector<FlatRange> tensors;
-  /// Buckets cover the buffer without gaps, in the order of the buffer; a bucket's length is a
-  /// multiple of shards * alignment.
+  /// Buckets cover the buffer without gaps, in the order of the buffer; the length of a bucket of
+  /// equal shards is a multiple of shards * alignment.
   std::vector<FlatRange> buckets;
+  /// [bucket]: begins of its shards and its end, counted from its own begin, where the shards have
+  /// different lengths; empty where they are equal. Shorter than `buckets` if all others are equal.
+  std::vector<std::vector<std::int64_t>> cuts;
   int shards = 1;
   std::int64_t alignment = 1;
   /// Elements, padding included.
   std::int64_t size = 0;
 
-  /// Part `shard` of bucket `bucket`: equal consecutive parts.
+  /// Part `shard` of bucket `bucket`.
   FlatRange shard_of_bucket(std::size_t bucket, int shard) const;
+  /// Empty for a bucket of equal shards.
+  const std::vector<std::int64_t>& cuts_of_bucket(std::size_t bucket) const;
   /// Index of the first bucket that holds any element of the tensor, and one past the last.
   FlatRange buckets_of_tensor(std::size_t tensor) const;
 };

@@ -48,6 +48,9 @@ struct OwnedTensor {
   /// A bucket ends in front of it, and holds all that came before: gradients from here on are
   /// reduced otherwise (deferred and tied buckets).
   bool begins_bucket = false;
+  /// Lies right behind the tensor before it in the buffer, whoever owns the two: products read q, k
+  /// and v, or gate and up, as one matrix. `shared` plans do without.
+  bool joined = false;
 
   bool is_matrix() const { return flops > 0; }
 };

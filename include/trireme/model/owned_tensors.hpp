@@ -24,7 +24,8 @@ using CostOfMatrix = std::function<MatrixCost(const layout::MatrixShape&)>;
 MatrixCost muon_cost(const layout::MatrixShape& shape);
 
 /// All parameters in the order in which backward completes their gradients, for layout::
-/// plan_ownership. `tensor`: the tensor-parallel degree, which must suit the model.
+/// plan_ownership. `tensor`: the tensor-parallel degree, which must suit the model. Without tensor
+/// parallelism parts of one product are joined, as StageParameters has them.
 std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
                                                const CostOfMatrix& cost);
 

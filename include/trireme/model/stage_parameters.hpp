@@ -66,13 +66,15 @@ struct StagePlace {
 /// completes their gradients, so that early buckets can be reduced while later layers still
 /// compute; deferred ones are in buckets of their own at the end, and a tied table behind them in
 /// one of its own (docs/decisions/0023). Matrices that a rule updates whole are in buckets of their
-/// own before the others, each in one shard (layout::Assignment::padded); q, k, v and gate, up have
-/// one owner, because their product reads them as one matrix.
+/// own before the others, each in one shard, as a plan of layout::Assignment places them; q, k, v
+/// and gate, up lie behind each other, because their product reads them as one matrix, but may have
+/// different owners.
 class StageParameters {
  public:
   /// `cost`: what an update of a matrix of a layer costs its owner; without one no matrix is owned.
   StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements,
-                  const CostOfMatrix& cost = {});
+                  const CostOfMatrix& cost = {},
+                  layout::Assignment assignment = layout::Assignment::padded);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<FusedParameter>& fused_parameters() const { return fused_parameters_; }
@@ -95,11 +97,15 @@ class StageParameters {
 
  private:
   void collect(const StagePlace& place, const Place& part, bool tied);
-  void order_and_place(const layout::Mesh& mesh, std::int64_t bucket_elements,
-                       const CostOfMatrix& cost);
+  /// What divides matrices among owners.
+  struct Owning {
+    std::int64_t bucket_elements;
+    const CostOfMatrix& cost;
+    layout::Assignment assignment;
+  };
+  void order_and_place(const layout::Mesh& mesh, const Owning& owning);
   layout::FlatLayout owned_layout(std::span<const FusedParameter> matrices,
-                                  const layout::Mesh& mesh, std::int64_t bucket_elements,
-                                  const CostOfMatrix& cost) const;
+                                  const layout::Mesh& mesh, const Owning& owning) const;
   device::Tensor view(const device::Tensor& flat, std::string_view name) const;
 
   std::vector<Parameter> parameters_;

@@ -235,13 +235,19 @@ std::vector<Part> parts_of(const Contents& contents, std::size_t rank,
   std::vector<Part> parts;
   for (const auto& bucket : contents.buckets) {
     if (!bucket.files.position_of(rank)) continue;
-    TRIREME_EXPECT(parts.size() < shards.size(), "a rank has the shard of each of its buckets");
-    const auto& values = shards[parts.size()];
-    TRIREME_EXPECT(values.dtype() == bucket.dtype && values.contiguous() &&
-                       values.element_count() == bucket.shard_elements,
-                   "a shard has its bucket's type and length");
-    parts.push_back(
-        {bucket.byte, {static_cast<const std::byte*>(values.raw()), values.byte_count()}});
+    // A shard may come in several runs of memory.
+    std::uint64_t written = 0;
+    while (written < bucket.shard_bytes()) {
+      TRIREME_EXPECT(parts.size() < shards.size(), "a rank has the shard of each of its buckets");
+      const auto& values = shards[parts.size()];
+      TRIREME_EXPECT(values.dtype() == bucket.dtype && values.contiguous() &&
+                         values.element_count() > 0 &&
+                         written + values.byte_count() <= bucket.shard_bytes(),
+                     "a shard has its bucket's type and length");
+      parts.push_back({bucket.byte + written,
+                       {static_cast<const std::byte*>(values.raw()), values.byte_count()}});
+      written += values.byte_count();
+    }
   }
   TRIREME_EXPECT(parts.size() == shards.size(), "a rank has the shards of its buckets alone");
   return joined(std::move(parts));

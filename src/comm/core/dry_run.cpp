@@ -21,17 +21,22 @@ class DryRunGroup final : public ProcessGroup {
     if (mirrored()) reduce_copies(op, x, bytes_of(x), x);
     return {};
   }
-  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
-    expect_parts(whole, part, size());
-    if (mirrored()) reduce_copies(ReduceOp::sum, part, place(whole, part, rank()), part);
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) override {
+    expect_parts(whole, part, size(), cuts, rank());
+    if (mirrored()) reduce_copies(ReduceOp::sum, part, place(whole, rank(), cuts), part);
     return {};
   }
-  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
-    expect_parts(whole, part, size());
+  Work start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) override {
+    expect_parts(whole, part, size(), cuts, rank());
     if (!mirrored()) return {};
+    if (!cuts.empty()) {
+      // Parts of other lengths are no copies of this one: what lies there already counts as theirs.
+      copy_bytes(place(whole, rank(), cuts), bytes_of(part), part.byte_count());
+      return {};
+    }
     // The part may lie inside the whole: its own place is written by no copy but its own.
     for (int peer = 0; peer < size(); ++peer) {
-      copy_bytes(place(whole, part, peer), bytes_of(part), part.byte_count());
+      copy_bytes(place(whole, peer, {}), bytes_of(part), part.byte_count());
     }
     return {};
   }
@@ -67,8 +72,9 @@ class DryRunGroup final : public ProcessGroup {
  private:
   bool mirrored() const { return data_ == DryRunData::mirrored; }
 
-  static std::byte* place(const Tensor& whole, const Tensor& part, int position) {
-    return bytes_of(whole) + part.byte_count() * static_cast<std::size_t>(position);
+  std::byte* place(const Tensor& whole, int position, const Cuts& cuts) const {
+    return bytes_of(whole) +
+           begins_of_parts(whole, size(), cuts)[static_cast<std::size_t>(position)];
   }
 
   /// out = the reduction of size() copies of `from`.

@@ -69,13 +69,13 @@ class LocalGroup final : public ProcessGroup {
     expect_whole(x);
     return {};
   }
-  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
-    expect_parts(whole, part, 1);
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) override {
+    expect_parts(whole, part, 1, cuts, 0);
     copy_bytes(bytes_of(part), bytes_of(whole), whole.byte_count());
     return {};
   }
-  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
-    expect_parts(whole, part, 1);
+  Work start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) override {
+    expect_parts(whole, part, 1, cuts, 0);
     copy_bytes(bytes_of(whole), bytes_of(part), part.byte_count());
     return {};
   }

@@ -3,6 +3,8 @@
 
 #include "trireme/base/format.hpp"
 
+#include <algorithm>
+
 namespace trireme::comm {
 
 void expect_whole(const device::Tensor& x) {
@@ -15,6 +17,34 @@ void expect_parts(const device::Tensor& whole, const device::Tensor& part, int p
   TRIREME_EXPECT(
       whole.dtype() == part.dtype() && whole.element_count() == part.element_count() * parts,
       base::format("{} is not {} parts like {}", whole.text(), parts, part.text()));
+}
+
+void expect_parts(const device::Tensor& whole, const device::Tensor& part, int parts,
+                  const Cuts& cuts, int position) {
+  if (cuts.empty()) return expect_parts(whole, part, parts);
+  expect_whole(whole);
+  expect_whole(part);
+  const auto index = static_cast<std::size_t>(position);
+  const bool cover = std::ssize(cuts) == parts + 1 && cuts.front() == 0 &&
+                     cuts.back() == whole.element_count() &&
+                     std::is_sorted(cuts.begin(), cuts.end());
+  TRIREME_EXPECT(cover, base::format("{} cuts are not those of {} into {} parts", cuts.size(),
+                                     whole.text(), parts));
+  TRIREME_EXPECT(
+      whole.dtype() == part.dtype() && part.element_count() == cuts[index + 1] - cuts[index],
+      base::format("{} is not part {} of {}", part.text(), position, whole.text()));
+}
+
+std::vector<std::size_t> begins_of_parts(const device::Tensor& whole, int parts, const Cuts& cuts) {
+  const auto count = static_cast<std::size_t>(parts);
+  const auto elements = static_cast<std::size_t>(whole.element_count());
+  std::vector<std::size_t> begins;
+  for (std::size_t part = 0; part <= count; ++part) {
+    const auto begin =
+        cuts.empty() ? part * elements / count : static_cast<std::size_t>(cuts[part]);
+    begins.push_back(begin * device::size_of(whole.dtype()));
+  }
+  return begins;
 }
 
 void expect_alike(const device::Tensor& from, const device::Tensor& to, int parts) {

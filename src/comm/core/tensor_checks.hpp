@@ -12,6 +12,12 @@ namespace trireme::comm {
 void expect_whole(const device::Tensor& x);
 /// `parts` equal parts of `whole`, each as long as `part`, of one type.
 void expect_parts(const device::Tensor& whole, const device::Tensor& part, int parts);
+/// The same for parts of the lengths of `cuts`, of which `part` is number `position`; equal parts
+/// where there are none.
+void expect_parts(const device::Tensor& whole, const device::Tensor& part, int parts,
+                  const Cuts& cuts, int position);
+/// Offsets in bytes of `parts` parts of `whole`, and its end.
+std::vector<std::size_t> begins_of_parts(const device::Tensor& whole, int parts, const Cuts& cuts);
 /// Equal shapes for an all-to-all: `parts` parts each.
 void expect_alike(const device::Tensor& from, const device::Tensor& to, int parts);
 void expect_position(int position, int size);

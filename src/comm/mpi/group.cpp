@@ -23,16 +23,6 @@ constexpr std::size_t staging_bytes = std::size_t{8} << 20;
 /// Operations under way at once have different tags up to this many.
 constexpr std::uint64_t tag_count = 16384;
 
-/// Offsets in bytes of the parts of equal length, and the end.
-std::vector<std::size_t> equal_begins(const Tensor& whole, std::size_t parts) {
-  const auto elements = static_cast<std::size_t>(whole.element_count());
-  std::vector<std::size_t> begins;
-  for (std::size_t part = 0; part <= parts; ++part) {
-    begins.push_back(part * elements / parts * device::size_of(whole.dtype()));
-  }
-  return begins;
-}
-
 }  // namespace
 
 /// Parts of a reduction, one for each rank.
@@ -187,7 +177,7 @@ Work MpiGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
   const auto bytes = x.byte_count();
   if (bytes == 0) return collective("all_reduce", bytes, {}, {});
   if (bytes <= small_bytes && bytes * count() <= small_total_bytes) return small_all_reduce(x, op);
-  const Parts parts{bytes_of(x), equal_begins(x, count()), x.dtype()};
+  const Parts parts{bytes_of(x), begins_of_parts(x, size(), {}), x.dtype()};
   std::vector<Stage> stages;
   auto* const mine = bytes_of(x) + parts.begins[static_cast<std::size_t>(rank())];
   auto staging = add_reduction(stages, parts, op, mine);
@@ -195,19 +185,19 @@ Work MpiGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
   return collective("all_reduce", bytes, std::move(stages), std::move(staging));
 }
 
-Work MpiGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part) {
-  expect_parts(whole, part, size());
+Work MpiGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) {
+  expect_parts(whole, part, size(), cuts, rank());
   if (whole.byte_count() == 0) return collective("reduce_scatter", whole.byte_count(), {}, {});
   std::vector<Stage> stages;
   auto staging =
-      add_reduction(stages, {bytes_of(whole), equal_begins(whole, count()), whole.dtype()},
+      add_reduction(stages, {bytes_of(whole), begins_of_parts(whole, size(), cuts), whole.dtype()},
                     ReduceOp::sum, bytes_of(part));
   return collective("reduce_scatter", whole.byte_count(), std::move(stages), std::move(staging));
 }
 
-Work MpiGroup::start_all_gather(const Tensor& part, const Tensor& whole) {
-  expect_parts(whole, part, size());
-  const auto begins = equal_begins(whole, count());
+Work MpiGroup::start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) {
+  expect_parts(whole, part, size(), cuts, rank());
+  const auto begins = begins_of_parts(whole, size(), cuts);
   copy_bytes(bytes_of(whole) + begins[static_cast<std::size_t>(rank())], bytes_of(part),
              part.byte_count());
   return collective("all_gather", whole.byte_count(), {gather(bytes_of(whole), begins)}, {});
@@ -234,7 +224,7 @@ Work MpiGroup::start_broadcast(const Tensor& x, int root) {
   expect_whole(x);
   expect_position(root, size());
   const bool direct = x.byte_count() <= direct_broadcast_bytes || size() == 2;
-  const auto begins = equal_begins(x, count());
+  const auto begins = begins_of_parts(x, size(), {});
   Stage first;
   for (int distance = 1; distance < size() && x.byte_count() > 0; ++distance) {
     const int other = rank() == root ? after(distance) : rank();

@@ -46,14 +46,16 @@ class LibraryGroup final : public MpiGroup {
                             op == ReduceOp::sum ? MPI_SUM : MPI_MAX, communicator());
     return {};
   }
-  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
-    expect_parts(whole, part, size());
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) override {
+    expect_parts(whole, part, size(), cuts, rank());
+    if (!cuts.empty()) return MpiGroup::start_reduce_scatter(whole, part, cuts);
     mpi::library_reduce_scatter(whole.raw(), part.raw(), count_of(part.element_count()),
                                 type_of(whole.dtype()), communicator());
     return {};
   }
-  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
-    expect_parts(whole, part, size());
+  Work start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) override {
+    expect_parts(whole, part, size(), cuts, rank());
+    if (!cuts.empty()) return MpiGroup::start_all_gather(part, whole, cuts);
     mpi::library_all_gather(part.raw(), whole.raw(), bytes_in(part), communicator());
     return {};
   }

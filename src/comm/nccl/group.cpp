@@ -83,12 +83,14 @@ Work NcclGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
                     }});
 }
 
-Work NcclGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part) {
+Work NcclGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) {
+  TRIREME_EXPECT(cuts.empty(), "groups of devices take equal parts");
   expect_parts(whole, part, size());
   return collective("reduce_scatter", whole, {scatter_step(whole, part.raw(), count_of(part))});
 }
 
-Work NcclGroup::start_all_gather(const Tensor& part, const Tensor& whole) {
+Work NcclGroup::start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) {
+  TRIREME_EXPECT(cuts.empty(), "groups of devices take equal parts");
   expect_parts(whole, part, size());
   return collective("all_gather", whole, {gather_step(part.raw(), whole, count_of(part))});
 }

@@ -33,6 +33,15 @@ std::uint64_t rounds_of(std::size_t bytes, std::size_t piece) {
   return (bytes + piece - 1) / piece;
 }
 
+/// Bytes of the longest part: all members have as many rounds as it needs.
+std::size_t longest_part(const SharedPlan& plan) {
+  std::size_t longest = 0;
+  for (std::size_t part = 0; part + 1 < plan.begins.size(); ++part) {
+    longest = std::max(longest, plan.begins[part + 1] - plan.begins[part]);
+  }
+  return longest;
+}
+
 class SendOperation final : public PendingOperation {
  public:
   SendOperation(ProgressEngine& progress, const OperationLabel& label, SharedP2p& p2p,
@@ -151,31 +160,31 @@ Work SharedGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
   return start("all_reduce", std::move(plan));
 }
 
-Work SharedGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part) {
-  expect_parts(whole, part, size());
+Work SharedGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) {
+  expect_parts(whole, part, size(), cuts, rank());
   SharedPlan plan;
   plan.kind = SharedPlan::Kind::reduce_scatter;
   plan.dtype = whole.dtype();
   plan.total_bytes = whole.byte_count();
-  plan.begins = begins_of(plan.total_bytes, part.byte_count(), size());
+  plan.begins = begins_of_parts(whole, size(), cuts);
   plan.from = bytes_of(whole);
   plan.out = bytes_of(part);
   plan.scatter_piece = channel_.scatter_piece();
-  plan.scatter_rounds = rounds_of(part.byte_count(), plan.scatter_piece);
+  plan.scatter_rounds = rounds_of(longest_part(plan), plan.scatter_piece);
   return start("reduce_scatter", std::move(plan));
 }
 
-Work SharedGroup::start_all_gather(const Tensor& part, const Tensor& whole) {
-  expect_parts(whole, part, size());
+Work SharedGroup::start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) {
+  expect_parts(whole, part, size(), cuts, rank());
   SharedPlan plan;
   plan.kind = SharedPlan::Kind::all_gather;
   plan.total_bytes = whole.byte_count();
-  plan.begins = begins_of(plan.total_bytes, part.byte_count(), size());
+  plan.begins = begins_of_parts(whole, size(), cuts);
   plan.whole = bytes_of(whole);
   copy_bytes(plan.whole + plan.begins[static_cast<std::size_t>(rank())], bytes_of(part),
              part.byte_count());
   plan.gather_piece = SharedChannel::gather_piece();
-  plan.gather_rounds = rounds_of(part.byte_count(), plan.gather_piece);
+  plan.gather_rounds = rounds_of(longest_part(plan), plan.gather_piece);
   return start("all_gather", std::move(plan));
 }
 

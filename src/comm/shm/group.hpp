@@ -32,8 +32,10 @@ class SharedGroup final : public ProcessGroup {
   void choose_stores(Stores wish, CoreSharing sharing);
 
   Work start_all_reduce(const device::Tensor& x, ReduceOp op) override;
-  Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part) override;
-  Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) override;
+  Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part,
+                            const Cuts& cuts) override;
+  Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
+                        const Cuts& cuts) override;
   Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override;
   Work start_broadcast(const device::Tensor& x, int root) override;
   Work start_send(const device::Tensor& x, int peer, int tag) override;

@@ -94,7 +94,8 @@ class StagedGroup final : public ProcessGroup {
     });
   }
 
-  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) override {
+    TRIREME_EXPECT(cuts.empty(), "groups of devices take equal parts");
     expect_parts(whole, part, size());
     const auto own = flat(part);
     return in_pieces(
@@ -102,12 +103,13 @@ class StagedGroup final : public ProcessGroup {
           const auto all = room.take(size() * range.count);
           const Staged mine{own.slice(0, range.begin, range.count), room.take(range.count)};
           return Plan{parts_of(whole, all, range), {mine}, [=, this] {
-                        return host_->start_reduce_scatter(all, mine.here);
+                        return host_->start_reduce_scatter(all, mine.here, {});
                       }};
         });
   }
 
-  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
+  Work start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) override {
+    TRIREME_EXPECT(cuts.empty(), "groups of devices take equal parts");
     expect_parts(whole, part, size());
     const auto own = flat(part);
     return in_pieces(
@@ -115,7 +117,7 @@ class StagedGroup final : public ProcessGroup {
           const auto all = room.take(size() * range.count);
           const Staged mine{own.slice(0, range.begin, range.count), room.take(range.count)};
           return Plan{{mine}, parts_of(whole, all, range), [=, this] {
-                        return host_->start_all_gather(mine.here, all);
+                        return host_->start_all_gather(mine.here, all, {});
                       }};
         });
   }

@@ -47,7 +47,8 @@ class ContiguousCuts {
       }
       matrices.push_back(at);
       size += tensor.held_elements;
-      if (size >= options_.bucket_elements) {
+      const bool inside = at + 1 < tensors_.size() && tensors_[at + 1].joined;
+      if (size >= options_.bucket_elements && !inside) {
         close_ragged(matrices);
         size = 0;
       }

@@ -44,7 +44,8 @@ class EqualShards {
         writer_.add_filler(at);
       }
       const bool full = placed * bucket_count >= elements * (closed + 1);
-      if (full && closed + 1 < bucket_count && !matrices_.empty()) {
+      const bool inside = at + 1 < tensors_.size() && tensors_[at + 1].joined;
+      if (full && closed + 1 < bucket_count && !matrices_.empty() && !inside) {
         close_bucket(ShardWriter::Bucket::inner);
         ++closed;
       }
@@ -75,8 +76,12 @@ class EqualShards {
 
   void own_whole(std::int64_t most_elements) {
     std::vector<Item> items;
+    std::vector<std::size_t> groups;
+    bool joined = false;
     for (const auto at : matrices_) {
       items.push_back({tensors_[at].flops, held(at)});
+      joined = joined || tensors_[at].joined;
+      groups.push_back(tensors_[at].joined ? groups.back() : groups.size());
       // Shards are not smaller than what they must hold.
       most_elements = std::max(most_elements, held(at));
     }
@@ -86,12 +91,17 @@ class EqualShards {
               .bins_per_shard = options_.tensor,
               .elements = std::vector<std::int64_t>(shards, 0),
               .most_elements = std::vector<std::int64_t>(shards, most_elements)};
-    const auto rank_of = pack(items, bins);
+    std::vector<Placed> placed;
+    if (joined) {
+      placed = pack_groups(items, groups, bins);
+    } else {
+      for (const auto bin : pack(items, bins)) placed.push_back({bin});
+    }
     load_ = std::move(bins.load);
     for (std::size_t index = 0; index < matrices_.size(); ++index) {
       const auto at = matrices_[index];
-      const auto rank = static_cast<int>(rank_of[index]);
-      writer_.put(rank / options_.tensor, at, 0, tensors_[at].held_elements);
+      const auto rank = static_cast<int>(placed[index].bin);
+      writer_.put(rank / options_.tensor, at, 0, tensors_[at].held_elements, placed[index].end);
       owners_.push_back(
           {.tensor = at, .ranges = {{rank, 0, tensors_[at].shape.longer()}}, .square_ranks = {}});
     }
@@ -215,9 +225,12 @@ std::int64_t most_buckets(std::span<const OwnedTensor> tensors, const OwnershipO
 
 OwnershipPlan plan_equal_shards(std::span<const OwnedTensor> tensors,
                                 const OwnershipOptions& options, Sharing sharing) {
-  const double most_over_mean = sharing == Sharing::on
-                                    ? most_over_mean_shared
-                                    : balance_of_whole_matrices(tensors, options) * (1 + 1e-9);
+  auto lone = EqualShards(tensors, options, sharing).plan(1);
+  const double most_over_mean =
+      sharing == Sharing::on
+          ? most_over_mean_shared
+          : std::max(lone.max_over_mean(), balance_of_whole_matrices(tensors, options)) *
+                (1 + 1e-9);
   // Buckets grow until neither padding nor balance is worse for there being several.
   for (auto count = most_buckets(tensors, options, sharing); count > 1;
        count -= std::max<std::int64_t>(1, count / 8)) {
@@ -226,7 +239,7 @@ OwnershipPlan plan_equal_shards(std::span<const OwnedTensor> tensors,
       return plan;
     }
   }
-  return EqualShards(tensors, options, sharing).plan(1);
+  return lone;
 }
 
 }  // namespace trireme::layout

@@ -38,4 +38,18 @@ struct Bins {
 /// and elements.
 std::vector<std::size_t> pack(std::span<const Item> items, Bins& bins);
 
+/// Where an item goes, and at which end of its shard it has to lie.
+struct Placed {
+  enum class End { any, front, back };
+  std::size_t bin = 0;
+  End end = End::any;
+};
+
+/// Bins of items in groups that follow each other without a gap: group[i] is the number of item i's
+/// group, ascending. A group goes to one bin, or, where that lowers the largest load, to two
+/// neighbours: its first items to the back of one, the others to the front of the next. Bins are
+/// shards; most_elements grows to what a lone group or half needs.
+std::vector<Placed> pack_groups(std::span<const Item> items, std::span<const std::size_t> group,
+                                Bins& bins);
+
 }  // namespace trireme::layout

@@ -4,15 +4,13 @@
 #include "layout/ownership/alignment.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace trireme::layout {
 
 ShardWriter::ShardWriter(std::span<const OwnedTensor> tensors, const OwnershipOptions& options)
     : tensors_(tensors),
       alignment_(options.alignment),
-      shards_(static_cast<std::size_t>(options.data)),
-      lengths_(static_cast<std::size_t>(options.data), 0) {}
+      shards_(static_cast<std::size_t>(options.data)) {}
 
 void ShardWriter::add_filler(std::size_t tensor) {
   const auto elements = tensors_[tensor].held_elements;
@@ -21,38 +19,53 @@ void ShardWriter::add_filler(std::size_t tensor) {
   filler_elements_ += aligned(elements, alignment_);
 }
 
-void ShardWriter::put(int shard, std::size_t tensor, std::int64_t begin, std::int64_t end) {
-  const auto at = static_cast<std::size_t>(shard);
-  shards_[at].push_back({tensor, begin, end, 0});
-  lengths_[at] += aligned(end - begin, alignment_);
+void ShardWriter::put(int shard, std::size_t tensor, std::int64_t begin, std::int64_t end,
+                      Placed::End at) {
+  auto& [front, middle, back, length] = shards_[static_cast<std::size_t>(shard)];
+  auto& pieces = at == Placed::End::front ? front : at == Placed::End::back ? back : middle;
+  pieces.push_back({tensor, begin, end, 0});
+  length += aligned(end - begin, alignment_);
 }
 
 void ShardWriter::write_bucket(Bucket bucket) {
   const auto count = static_cast<std::int64_t>(shards_.size());
-  std::int64_t length = *std::max_element(lengths_.begin(), lengths_.end());
+  std::int64_t length = 0;
+  std::int64_t all = filler_elements_;
+  for (const auto& shard : shards_) {
+    length = std::max(length, shard.length);
+    all += shard.length;
+  }
   if (bucket == Bucket::last) {
-    const auto all =
-        std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0}) + filler_elements_;
     length = std::max(length, aligned((all + count - 1) / count, alignment_));
   }
   if (length == 0) return;
   OwnershipBucket written;
   std::int64_t begin = buckets_.empty() ? 0 : buckets_.back().flat.end;
   written.flat = {begin, begin + count * length};
-  for (std::size_t shard = 0; shard < shards_.size(); ++shard, begin += length) {
+  for (auto& shard : shards_) {
     written.cuts.push_back(begin);
-    auto at = begin;
-    for (auto piece : shards_[shard]) {
+    write(shard, begin, begin + length);
+    begin += length;
+    shard = {};
+  }
+  written.cuts.push_back(begin);
+  buckets_.push_back(std::move(written));
+}
+
+void ShardWriter::write(const Shard& shard, std::int64_t begin, std::int64_t end) {
+  const auto write_pieces = [&](const std::vector<OwnedPiece>& pieces, std::int64_t at) {
+    for (auto piece : pieces) {
       piece.flat_begin = at;
       at += aligned(piece.end - piece.begin, alignment_);
       pieces_.push_back(piece);
     }
-    fill(at, begin + length);
-    shards_[shard].clear();
-    lengths_[shard] = 0;
-  }
-  written.cuts.push_back(begin);
-  buckets_.push_back(std::move(written));
+    return at;
+  };
+  auto back_begin = end;
+  for (const auto& piece : shard.back) back_begin -= aligned(piece.end - piece.begin, alignment_);
+  const auto at = write_pieces(shard.middle, write_pieces(shard.front, begin));
+  fill(at, back_begin);
+  write_pieces(shard.back, back_begin);
 }
 
 /// Writes filler to [begin, end) of the buffer.

@@ -3,6 +3,8 @@
 
 #include "trireme/layout/ownership.hpp"
 
+#include "layout/ownership/packing.hpp"
+
 #include <deque>
 #include <span>
 #include <vector>
@@ -19,8 +21,10 @@ class ShardWriter {
   /// Filler that no bucket holds yet, with its alignment.
   std::int64_t filler_elements() const { return filler_elements_; }
 
-  /// Places elements [begin, end) of a tensor in a shard of the open bucket.
-  void put(int shard, std::size_t tensor, std::int64_t begin, std::int64_t end);
+  /// Places elements [begin, end) of a tensor in a shard of the open bucket. What lies at an end
+  /// follows, or is followed by, what lies in the next shard, without a gap.
+  void put(int shard, std::size_t tensor, std::int64_t begin, std::int64_t end,
+           Placed::End at = Placed::End::any);
 
   enum class Bucket {
     inner,  ///< takes as much filler as fits beside its matrices
@@ -32,13 +36,19 @@ class ShardWriter {
   std::vector<OwnedPiece> take_pieces() { return std::move(pieces_); }
 
  private:
+  /// Pieces of a shard of the open bucket, and their elements with alignment.
+  struct Shard {
+    std::vector<OwnedPiece> front;
+    std::vector<OwnedPiece> middle;
+    std::vector<OwnedPiece> back;
+    std::int64_t length = 0;
+  };
+  void write(const Shard& shard, std::int64_t begin, std::int64_t end);
   void fill(std::int64_t begin, std::int64_t end);
 
   std::span<const OwnedTensor> tensors_;
   std::int64_t alignment_;
-  /// Pieces of each shard of the open bucket, and their elements with alignment.
-  std::vector<std::vector<OwnedPiece>> shards_;
-  std::vector<std::int64_t> lengths_;
+  std::vector<Shard> shards_;
   std::deque<OwnedPiece> filler_;
   std::int64_t filler_elements_ = 0;
   std::vector<OwnershipBucket> buckets_;

@@ -18,7 +18,7 @@ device::Tensor all_rows_like(const StageContext& context, const device::Tensor& 
 
 void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all) {
   device::Timed timed(context.tensor_watch, telemetry::SpanKind::tensor);
-  context.tensor.start_all_gather(own, all).wait_on_stream();
+  context.tensor.start_all_gather(own, all, {}).wait_on_stream();
   timed.end();
 }
 
@@ -38,7 +38,7 @@ void sum_rows(const StageContext& context, const device::Tensor& terms,
   if (context.tensor.size() == 1) return;
   device::Timed timed(context.tensor_watch, telemetry::SpanKind::tensor);
   if (splits_rows(context)) {
-    context.tensor.start_reduce_scatter(terms, local).wait_on_stream();
+    context.tensor.start_reduce_scatter(terms, local, {}).wait_on_stream();
   } else {
     context.tensor.start_all_reduce(local, comm::ReduceOp::sum).wait_on_stream();
   }

@@ -55,8 +55,17 @@ Snapshot snapshot_of(const SavedRun& saved, engine::Engine& engine, const device
   for (const auto& shard : engine.saved_shards()) {
     const auto to = shard.moved_to(static_cast<std::byte*>(memory.whole().raw()) + begin);
     snapshot.copies.push_back({shard, to});
-    snapshot.request.shards.push_back(to);
     begin += shard.byte_count();
+  }
+  // One shard a bucket, whatever the runs of memory that it comes from.
+  begin = 0;
+  const auto file = static_cast<std::size_t>(engine.options().rank.value());
+  for (const auto& bucket : snapshot.request.contents.buckets) {
+    if (!bucket.files.position_of(file)) continue;
+    snapshot.request.shards.push_back({static_cast<std::byte*>(memory.whole().raw()) + begin,
+                                       bucket.dtype,
+                                       {bucket.shard_elements}});
+    begin += bucket.shard_bytes();
   }
   return snapshot;
 }

@@ -4,6 +4,8 @@
 #include "trireme/engine/parameter_parts.hpp"
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 namespace trireme::train {
 namespace {
@@ -18,31 +20,82 @@ checkpoint::FileRange files_of(const layout::Mesh& mesh, base::Rank rank) {
           static_cast<std::size_t>(count)};
 }
 
-void add_rank(const engine::EngineOptions& options, checkpoint::ContentsBuilder& builder) {
-  const auto stage = engine::stage_parameters(options);
-  const auto pieces = engine::saved_pieces(stage);
-  for (std::size_t bucket = 0; bucket < pieces.size(); ++bucket) {
-    if (pieces[bucket].empty()) continue;
-    const auto range = stage.flat().buckets[bucket];
-    for (const auto& prefix : engine::state_prefixes(options, stage, bucket)) {
+/// What the contents have of the data-parallel ranks that share what options.rank holds, which is
+/// the first of them.
+class RankContents {
+ public:
+  RankContents(const engine::EngineOptions& options, checkpoint::ContentsBuilder& builder)
+      : options_(options),
+        builder_(builder),
+        stage_(engine::stage_parameters(options)),
+        pieces_(engine::saved_pieces(stage_)),
+        order_(engine::saved_buckets(stage_)),
+        files_(files_of(options.mesh, options.rank)) {}
+
+  void add() {
+    for (const auto bucket : order_.equal) add_equal(bucket);
+    add_owner_states();
+    for (int shard = 0; shard < stage_.flat().shards && !order_.cut.empty(); ++shard) {
+      add_cut(shard);
+    }
+  }
+
+ private:
+  void add_equal(std::size_t bucket) {
+    const auto range = stage_.flat().buckets[bucket];
+    for (const auto& prefix : engine::state_prefixes(options_, stage_, bucket)) {
       const auto number =
-          builder.add_bucket(device::DType::f32, files_of(options.mesh, options.rank),
-                             range.size() / stage.flat().shards);
-      for (const auto* piece : pieces[bucket]) {
-        const auto& tensor = stage.parameters()[piece->parameter].tensor;
-        builder.add_part(prefix + tensor.name, tensor.shape, piece->box, number,
-                         piece->flat.begin - range.begin);
+          builder_.add_bucket(device::DType::f32, files_, range.size() / stage_.flat().shards);
+      for (const auto* piece : pieces_[bucket]) add_piece(prefix, *piece, number, range.begin, 0);
+    }
+  }
+
+  void add_owner_states() {
+    const auto owned = engine::owner_states(options_, stage_);
+    if (owned.shard_elements == 0) return;
+    const auto number = builder_.add_bucket(device::DType::f32, files_, owned.shard_elements);
+    for (const auto& part : owned.parts) {
+      builder_.add_part(part.name, part.shape, layout::whole(part.shape), number, part.begin);
+    }
+  }
+
+  /// Shards of different lengths: those of all buckets behind each other, in the file of one rank.
+  void add_cut(int shard) {
+    const checkpoint::FileRange file{files_.at(static_cast<std::size_t>(shard)), 1, 1};
+    std::int64_t elements = 0;
+    for (const auto bucket : order_.cut) {
+      elements += stage_.flat().shard_of_bucket(bucket, shard).size();
+    }
+    if (elements == 0) return;
+    for (const auto& prefix : engine::state_prefixes(options_, stage_, order_.cut.front())) {
+      const auto number = builder_.add_bucket(device::DType::f32, file, elements);
+      std::int64_t before = 0;
+      for (const auto bucket : order_.cut) {
+        const auto range = stage_.flat().shard_of_bucket(bucket, shard);
+        for (const auto* piece : pieces_[bucket]) {
+          const bool inside = range.begin <= piece->flat.begin && piece->flat.end <= range.end;
+          if (inside) add_piece(prefix, *piece, number, range.begin, before);
+        }
+        before += range.size();
       }
     }
   }
-  const auto owned = engine::owner_states(options, stage);
-  if (owned.shard_elements == 0) return;
-  const auto number = builder.add_bucket(device::DType::f32, files_of(options.mesh, options.rank),
-                                         owned.shard_elements);
-  for (const auto& part : owned.parts) {
-    builder.add_part(part.name, part.shape, layout::whole(part.shape), number, part.begin);
+
+  /// Adds a piece of a run of the flat buffer that begins at `run`, and in the bucket at `before`.
+  void add_piece(const std::string& prefix, const model::ShardPiece& piece, std::size_t number,
+                 std::int64_t run, std::int64_t before) {
+    const auto& tensor = stage_.parameters()[piece.parameter].tensor;
+    builder_.add_part(prefix + tensor.name, tensor.shape, piece.box, number,
+                      before + piece.flat.begin - run);
   }
-}
+
+  const engine::EngineOptions& options_;
+  checkpoint::ContentsBuilder& builder_;
+  model::StageParameters stage_;
+  std::vector<std::vector<const model::ShardPiece*>> pieces_;
+  engine::SavedBuckets order_;
+  checkpoint::FileRange files_;
+};
 
 }  // namespace
 
@@ -51,7 +104,7 @@ checkpoint::Contents saved_contents(const engine::EngineOptions& options) {
   auto other = options;
   for (int rank = 0; rank < options.mesh.world_size(); ++rank) {
     other.rank = base::Rank(rank);
-    if (options.mesh.coordinate(Axis::data, other.rank) == 0) add_rank(other, builder);
+    if (options.mesh.coordinate(Axis::data, other.rank) == 0) RankContents(other, builder).add();
   }
   return builder.take();
 }

@@ -87,6 +87,43 @@ TEST_CASE("a reduce-scatter and an all-gather make an all-reduce, bit for bit") 
   }
 }
 
+TEST_CASE("parts of different lengths, some empty, are added in the order of ranks and gathered") {
+  for (const auto backend : {Backend::mpi, Backend::shared, Backend::shared_streaming}) {
+    const auto group = world_of(backend);
+    for (const auto count : edge_counts()) {
+      // Rank r of n has (r * r) % n + r % 2 times `count`, and the last one all that is left over.
+      comm::Cuts cuts{0};
+      for (int rank = 0; rank < group->size(); ++rank) {
+        cuts.push_back(cuts.back() + (rank * rank % group->size() + rank % 2) * count);
+      }
+      cuts.back() += 3;
+      CAPTURE(name(backend), count);
+      const auto self = static_cast<std::size_t>(group->rank());
+      auto values = rough_values(group->rank(), cuts.back());
+      std::vector<float> expected;
+      for (std::int64_t i = 0; i < cuts.back(); ++i) {
+        expected.push_back(ordered_sum(group->ranks(), i));
+      }
+      const auto whole = tensor_of(values);
+      const auto part = whole.slice(0, cuts[self], cuts[self + 1] - cuts[self]);
+      group->reduce_scatter(whole, part, cuts);
+      const std::vector<float> mine(part.f32(), part.f32() + part.element_count());
+      CHECK(first_difference(mine, std::vector<float>(expected.begin() + cuts[self],
+                                                      expected.begin() + cuts[self + 1])) == -1);
+      group->all_gather(part, whole, cuts);
+      CHECK(first_difference(values, expected) == -1);
+    }
+  }
+}
+
+TEST_CASE("cuts that are not those of the tensor are a defect with its numbers") {
+  const auto group = world_of(Backend::mpi);
+  std::vector<float> values(64);
+  const auto whole = tensor_of(values);
+  comm::Cuts cuts(static_cast<std::size_t>(group->size()) + 1, 0);
+  CHECK_THROWS(group->reduce_scatter(whole, whole.slice(0, 0, 0), cuts));
+}
+
 TEST_CASE("bf16 is added in fp32 and rounded once") {
   for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);

@@ -33,6 +33,7 @@ struct Arrangement {
   int zero_level;
   int virtual_stages = 1;
   optim::RuleKind rule = optim::RuleKind::adamw;
+  layout::Assignment assignment = layout::Assignment::padded;
 
   layout::Mesh mesh() const { return layout::Mesh::of(pipeline, data, tensor); }
   int ranks() const { return pipeline * data * tensor; }
@@ -46,17 +47,23 @@ struct Arrangement {
 const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1, 0, 2},
                                             {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1}};
 
-const std::vector<Arrangement> arrangements_of_muon{{1, 1, 1, 0, 1, optim::RuleKind::muon},
-                                                    {1, 3, 1, 1, 1, optim::RuleKind::muon},
-                                                    {2, 1, 1, 0, 2, optim::RuleKind::muon},
-                                                    {1, 1, 4, 0, 1, optim::RuleKind::muon},
-                                                    {2, 2, 2, 1, 1, optim::RuleKind::muon}};
+constexpr auto contiguous = layout::Assignment::contiguous;
 
-const std::vector<Arrangement> arrangements_of_soap{{1, 1, 1, 0, 1, optim::RuleKind::soap},
-                                                    {1, 3, 1, 1, 1, optim::RuleKind::soap},
-                                                    {1, 2, 2, 0, 1, optim::RuleKind::soap},
-                                                    {1, 1, 4, 0, 1, optim::RuleKind::soap},
-                                                    {2, 2, 2, 1, 1, optim::RuleKind::soap}};
+const std::vector<Arrangement> arrangements_of_muon{
+    {1, 1, 1, 0, 1, optim::RuleKind::muon},
+    {1, 3, 1, 1, 1, optim::RuleKind::muon},
+    {1, 3, 2, 1, 1, optim::RuleKind::muon, contiguous},
+    {2, 1, 1, 0, 2, optim::RuleKind::muon},
+    {1, 1, 4, 0, 1, optim::RuleKind::muon},
+    {2, 2, 2, 1, 1, optim::RuleKind::muon}};
+
+const std::vector<Arrangement> arrangements_of_soap{
+    {1, 3, 1, 1, 1, optim::RuleKind::soap, contiguous},
+    {1, 1, 1, 0, 1, optim::RuleKind::soap},
+    {1, 3, 1, 1, 1, optim::RuleKind::soap},
+    {1, 2, 2, 0, 1, optim::RuleKind::soap},
+    {1, 1, 4, 0, 1, optim::RuleKind::soap},
+    {2, 2, 2, 1, 1, optim::RuleKind::soap}};
 
 const std::vector<Arrangement> arrangements_of_shampoo{{1, 1, 1, 0, 1, optim::RuleKind::shampoo},
                                                        {2, 1, 1, 0, 2, optim::RuleKind::shampoo},
@@ -81,6 +88,7 @@ engine::EngineOptions options_for(const Arrangement& arrangement) {
   options.sequence_parallel =
       arrangement.tensor > 1 ? model::SequenceParallel::on : model::SequenceParallel::off;
   options.zero_level = arrangement.zero_level;
+  options.assignment = arrangement.assignment;
   options.bucket_bytes = 64 << 10;
   options.clip_norm = 1.0;
   options.seed = 7;

@@ -54,12 +54,13 @@ class CountingGroup final : public comm::ProcessGroup {
   comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
     return counted(inner_->start_all_reduce(x, op));
   }
-  comm::Work start_reduce_scatter(const device::Tensor& whole,
-                                  const device::Tensor& part) override {
-    return counted(inner_->start_reduce_scatter(whole, part));
+  comm::Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part,
+                                  const comm::Cuts& cuts) override {
+    return counted(inner_->start_reduce_scatter(whole, part, cuts));
   }
-  comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) override {
-    return counted(inner_->start_all_gather(part, whole));
+  comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
+                              const comm::Cuts& cuts) override {
+    return counted(inner_->start_all_gather(part, whole, cuts));
   }
   comm::Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override {
     return counted(inner_->start_all_to_all(from, to));

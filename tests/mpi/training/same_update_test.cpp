@@ -142,6 +142,9 @@ void update_as_one_rank(optim::RuleKind rule, const layout::Mesh& mesh, device::
   const auto alone = comm::make_local_group("world", base::Rank{0});
   Rank whole(options_for(rule, one), local_groups(), kernels);
   Rank sharded(options_for(rule, mesh, 1), mpi_groups(mesh), kernels);
+  auto cut = options_for(rule, mesh, 1);
+  cut.assignment = layout::Assignment::contiguous;
+  Rank ragged(cut, mpi_groups(mesh), kernels);
   auto before = gathered(masters_of(layout.engine), world);
   CHECK(differences(before, gathered(masters_of(whole.engine), *alone)) == 0);
   for (int step = 0; step < steps; ++step) {
@@ -156,10 +159,12 @@ void update_as_one_rank(optim::RuleKind rule, const layout::Mesh& mesh, device::
     const auto after = gathered(masters_of(layout.engine), world);
     CHECK(differences(after, gathered(masters_of(whole.engine), *alone)) == 0);
     CHECK(differences(after, before) > 0);
-    fill(sharded.engine, step);
-    sharded.engine.run_schedule();
-    sharded.engine.update({step + 1, 3e-3, sharded.engine.reduce_gradients().gradient_norm});
-    CHECK(differences(after, gathered(masters_of(sharded.engine), world)) == 0);
+    for (auto* engine : {&sharded.engine, &ragged.engine}) {
+      fill(*engine, step);
+      engine->run_schedule();
+      engine->update({step + 1, 3e-3, engine->reduce_gradients().gradient_norm});
+      CHECK(differences(after, gathered(masters_of(*engine), world)) == 0);
+    }
     before = after;
   }
 }

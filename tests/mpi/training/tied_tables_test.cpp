@@ -36,14 +36,15 @@ class OwnOrder final : public comm::ProcessGroup {
     std::copy(sums.begin(), sums.end(), x.f32());
     return {};
   }
-  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part,
+                            const comm::Cuts& /*cuts*/) override {
     const auto sums = sums_of(whole);
     const auto count = part.element_count();
     std::copy_n(sums.begin() + rank() * count, count, part.f32());
     return {};
   }
-  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
-    return inner_.start_all_gather(part, whole);
+  Work start_all_gather(const Tensor& part, const Tensor& whole, const comm::Cuts& cuts) override {
+    return inner_.start_all_gather(part, whole, cuts);
   }
   Work start_all_to_all(const Tensor& from, const Tensor& to) override {
     return inner_.start_all_to_all(from, to);

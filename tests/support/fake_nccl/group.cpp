@@ -27,11 +27,12 @@ class OwningGroup final : public ProcessGroup {
   Work start_all_reduce(const Tensor& x, ReduceOp op) override {
     return inner_->start_all_reduce(x, op);
   }
-  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
-    return inner_->start_reduce_scatter(whole, part);
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part,
+                            const comm::Cuts& cuts) override {
+    return inner_->start_reduce_scatter(whole, part, cuts);
   }
-  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
-    return inner_->start_all_gather(part, whole);
+  Work start_all_gather(const Tensor& part, const Tensor& whole, const comm::Cuts& cuts) override {
+    return inner_->start_all_gather(part, whole, cuts);
   }
   Work start_all_to_all(const Tensor& from, const Tensor& to) override {
     return inner_->start_all_to_all(from, to);

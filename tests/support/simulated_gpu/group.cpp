@@ -99,14 +99,15 @@ class GroupOnDevice final : public comm::ProcessGroup {
       return inner_->start_all_reduce(there, op);
     });
   }
-  Work start_reduce_scatter(const Tensor& whole, const Tensor& part) override {
+  Work start_reduce_scatter(const Tensor& whole, const Tensor& part,
+                            const comm::Cuts& cuts) override {
     return start(whole, part, [&](const Tensor& whole_there, const Tensor& part_there) {
-      return inner_->start_reduce_scatter(whole_there, part_there);
+      return inner_->start_reduce_scatter(whole_there, part_there, cuts);
     });
   }
-  Work start_all_gather(const Tensor& part, const Tensor& whole) override {
+  Work start_all_gather(const Tensor& part, const Tensor& whole, const comm::Cuts& cuts) override {
     return start(whole, part, [&](const Tensor& whole_there, const Tensor& part_there) {
-      return inner_->start_all_gather(part_there, whole_there);
+      return inner_->start_all_gather(part_there, whole_there, cuts);
     });
   }
   Work start_all_to_all(const Tensor& from, const Tensor& to) override {

@@ -41,7 +41,8 @@ class ThreadGroup : public comm::ProcessGroup {
       : ProcessGroup("world", std::move(ranks), rank), shared_(std::move(shared)) {}
 
   const char* backend() const override { return "threads"; }
-  comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole) override {
+  comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
+                              const comm::Cuts& /*cuts*/) override {
     publish(part);
     auto* out = static_cast<std::byte*>(whole.raw());
     for (const auto& from : shared_->parts) {
@@ -101,7 +102,8 @@ class ThreadGroup : public comm::ProcessGroup {
   }
 
   // Checkpoints do not use it.
-  comm::Work start_reduce_scatter(const device::Tensor&, const device::Tensor&) override {
+  comm::Work start_reduce_scatter(const device::Tensor&, const device::Tensor&,
+                                  const comm::Cuts&) override {
     return none();
   }
 

@@ -23,6 +23,16 @@ TEST_CASE("a bucket closes at the first tensor boundary at or after its size") {
   CHECK(layout.buckets_of_tensor(4) == FlatRange{2, 3});
 }
 
+TEST_CASE("shards of a bucket that is cut have the lengths of its cuts, others are equal") {
+  FlatLayout layout = flat_layout(std::vector<std::int64_t>{16, 16, 32}, 2, 16, 4);
+  layout.cuts = {{}, {0, 4, 16}};
+  CHECK(layout.shard_of_bucket(0, 1) == FlatRange{8, 16});
+  CHECK(layout.shard_of_bucket(1, 0) == FlatRange{16, 20});
+  CHECK(layout.shard_of_bucket(1, 1) == FlatRange{20, 32});
+  CHECK(layout.shard_of_bucket(2, 0) == FlatRange{32, 48});
+  CHECK(layout.cuts_of_bucket(2).empty());
+}
+
 TEST_CASE("a flat layout of nothing is empty") {
   const FlatLayout layout = flat_layout({}, 4, 100, 8);
   CHECK(layout.buckets.empty());

@@ -172,6 +172,27 @@ TEST_CASE("micro-groups hold a bounded part of each owner's matrices") {
   CHECK(groups_with(1) > of_64_mib);
 }
 
+TEST_CASE("matrices that one product reads lie side by side, and each has an owner") {
+  // Two layers of Qwen3-32B on eight ranks, as 64 of them on 256: gate and up on two neighbours.
+  auto sizes = qwen3_sizes[5];
+  sizes.layers = 2;
+  auto tensors = tensors_of(sizes, standard);
+  std::erase_if(tensors, [](const OwnedTensor& tensor) { return !tensor.is_matrix(); });
+  for (std::size_t at = 0; at < tensors.size(); ++at) {
+    const auto kind = tensors[at].name.substr(1);
+    tensors[at].joined = kind == "k" || kind == "v" || kind == "up";
+  }
+  const auto balance = [&](Assignment assignment) {
+    return plan_ownership(tensors, of_degrees(8), assignment).max_over_mean();
+  };
+  CHECK(balance(Assignment::padded) == Approx(1.058).epsilon(1e-3));
+  CHECK(plan_ownership(tensors, of_degrees(8), Assignment::padded).padding() < 0.08);
+  CHECK(balance(Assignment::contiguous) > balance(Assignment::padded));
+  // Nobody can own a part of one that is alone.
+  tensors.erase(tensors.begin() + 1, tensors.end());
+  CHECK(balance(Assignment::padded) == 8.0);
+}
+
 TEST_CASE("plans of nothing are empty") {
   for (const auto each : all_assignments) {
     const auto plan = plan_ownership({}, of_degrees(4), each);

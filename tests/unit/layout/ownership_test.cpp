@@ -38,12 +38,19 @@ class ProblemMaker {
     const int count = draw(0, 40);
     for (int at = 0; at < count; ++at) {
       problem.tensors.push_back(tensor(options.tensor));
-      problem.tensors.back().begins_bucket = draw(0, 15) == 0;
+      auto& tensor = problem.tensors.back();
+      tensor.begins_bucket = draw(0, 15) == 0;
+      tensor.joined = options.tensor == 1 && at > 0 && draw(0, 2) == 0 && !tensor.begins_bucket &&
+                      can_be_followed(problem.tensors[static_cast<std::size_t>(at) - 1], options);
+      tensor.joined = tensor.joined && tensor.is_matrix();
     }
     return problem;
   }
 
  private:
+  static bool can_be_followed(const OwnedTensor& tensor, const OwnershipOptions& options) {
+    return tensor.is_matrix() && tensor.held_elements % options.alignment == 0;
+  }
   int draw(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
 
   OwnedTensor tensor(int degree) {
@@ -166,6 +173,18 @@ void check_pieces(const Problem& problem, const OwnershipPlan& plan) {
   }
 }
 
+/// Joined tensors lie behind each other without a gap.
+void check_joined(const Problem& problem, const OwnershipPlan& plan) {
+  if (plan.assignment == Assignment::shared) return;
+  std::vector<OwnedPiece> of_tensor(problem.tensors.size());
+  for (const auto& piece : plan.pieces) of_tensor[piece.tensor] = piece;
+  for (std::size_t at = 1; at < problem.tensors.size(); ++at) {
+    if (!problem.tensors[at].joined) continue;
+    const auto& before = of_tensor[at - 1];
+    CHECK(of_tensor[at].flat_begin == before.flat_begin + before.end - before.begin);
+  }
+}
+
 /// No bucket holds tensors on both sides of one that begins a bucket.
 void check_borders(const Problem& problem, const OwnershipPlan& plan) {
   std::vector<int> part;
@@ -236,6 +255,7 @@ TEST_CASE("every matrix has its owners, its place and its part of the load, what
       check_buckets(problem, plan);
       check_borders(problem, plan);
       check_pieces(problem, plan);
+      check_joined(problem, plan);
       CHECK(bytes_on_wire(plan, 2) == Approx(counted_bytes(plan)));
     }
   }
