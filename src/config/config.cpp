@@ -146,4 +146,11 @@ std::filesystem::path run_directory(const Config& config) {
                        : std::filesystem::path("runs") / run.name;
 }
 
+std::string run_label(const Config& config) {
+  if (config.given("run.name")) return config.options().run.name;
+  // A folder may be given with a slash at its end.
+  const auto inside = std::filesystem::absolute(run_directory(config) / ".").lexically_normal();
+  return inside.parent_path().filename().string();
+}
+
 }  // namespace trireme::config

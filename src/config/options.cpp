@@ -280,6 +280,8 @@ TrackOptions track_options(const Section& section) {
   TrackOptions track;
   section.read("to", track.to);
   section.read("interval", track.interval);
+  section.read("prometheus_port", track.prometheus_port);
+  section.read("prometheus_interface", track.prometheus_interface);
   return track;
 }
 

@@ -86,6 +86,7 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
     base::log::info("runtime", "{} ranks on {}: {}", mpi.world_size(),
                     base::counted(mpi.node_count(), "node"), cluster.mesh.text());
   }
+  cluster.mpi = &mpi;
   return cluster;
 }
 

@@ -244,7 +244,23 @@ std::vector<Key> track_keys() {
        .default_text = "10s",
        .unit = "seconds",
        .range = between(0.1, 86400),
-       .documentation = "Time between two sendings."}};
+       .documentation = "Time between two sendings."},
+      {.section = "track",
+       .name = "prometheus_port",
+       .type = Type::integer,
+       .default_text = "0",
+       .range = between(0, 65535),
+       .documentation =
+           "Port at which the first rank of each node answers GET /metrics for Prometheus: the "
+           "run's numbers, each rank's, and the node's network. 0: none does. Where it is taken, "
+           "the "
+           "system chooses another; RUN/track/prometheus.targets.json has all of them (file_sd), "
+           "RUN/track/prometheus.token the token that a scrape must send."},
+      {.section = "track",
+       .name = "prometheus_interface",
+       .default_text = "auto",
+       .auto_rule = "the one with the address of the host's name, else the first that is up",
+       .documentation = "Network interface at which it answers: ib0, say, or lo."}};
 }
 
 }  // namespace trireme::schema

@@ -7,6 +7,7 @@
 #include "trireme/postmortem/postmortem.hpp"
 #include "trireme/report/run_view.hpp"
 
+#include "facts.hpp"
 #include "sink.hpp"
 
 #include <fcntl.h>
@@ -25,20 +26,9 @@ using base::Json;
 /// A batch of rows has some 400 bytes a row.
 constexpr std::size_t max_note_bytes = std::size_t{4} << 20;
 
-std::string short_hash(std::string_view text, std::size_t letters) {
-  return base::hexadecimal(base::sha256(text)).substr(0, letters);
-}
-
 /// RUN/track/mlflow-1a2b3c4d.json.
 fs::path state_path(const fs::path& run, const Target& target) {
   return run / "track" / base::format("{}-{}.json", name(target.kind), short_hash(target.place, 8));
-}
-
-std::int64_t first_time_ms(const telemetry::RunRecord& record) {
-  for (const auto& event : record.events) {
-    if (event.time_ms > 0) return event.time_ms;
-  }
-  return record.steps.empty() ? record.last_time_ms : record.steps.front().time_ms;
 }
 
 /// One process at a time sends a run to a place.
@@ -91,7 +81,6 @@ struct Sync::Parts {
 
   base::Status load();
   void store() const;
-  void read_on();
   /// Sends what is under way.
   void deliver();
 };
@@ -134,23 +123,6 @@ void Sync::Parts::deliver() {
   store();
 }
 
-void Sync::Parts::read_on() {
-  // Order: the state first. Of a run that has ended by then, all lines are there.
-  const auto state = report::state_of(run, reader.record());
-  base::success_or_throw(reader.advance());
-  const auto& record = reader.record();
-  facts.state = state == report::State::running ? state : report::state_of(run, record);
-  facts.end_ms = record.last_time_ms;
-  if (!facts.id.empty() || (record.events.empty() && record.steps.empty())) return;
-  facts.path = run;
-  facts.values = report::values_of(run);
-  facts.name = record.run.empty() ? report::folder_name(run) : record.run;
-  facts.start_ms = first_time_ms(record);
-  std::error_code error;
-  const auto where = fs::weakly_canonical(run, error).string();
-  facts.id = short_hash(base::format("{} {}", where, facts.start_ms), 8);
-}
-
 Sync::Sync(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Sync::Sync(Sync&&) noexcept = default;
 Sync::~Sync() = default;
@@ -177,7 +149,7 @@ base::Result<Sync> Sync::open(const fs::path& run, const Target& target, Options
 
 Sync::Counts Sync::send(Send what) {
   auto& parts = *parts_;
-  parts.read_on();
+  read_on(parts.run, parts.reader, parts.facts);
   const auto& record = parts.reader.record();
   if (parts.facts.id.empty()) return {};
   Counts counts;

@@ -51,12 +51,7 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
   const auto& keys = config.options();
   Report::Settings settings;
   settings.directory = config::run_directory(config);
-  settings.run = config.given("run.name") ? keys.run.name
-                                          : fs::absolute(settings.directory / ".")
-                                                .lexically_normal()
-                                                .parent_path()
-                                                .filename()
-                                                .string();
+  settings.run = config::run_label(config);
   settings.steps = keys.train.steps;
   settings.log_every = keys.train.log_every;
   settings.log_interval = keys.train.log_interval;

@@ -49,6 +49,7 @@ void Trainer::say_arenas() const {
 void Trainer::observe(const StepRecord& record) {
   observe_start_up(record);
   observe_memory();
+  if (options_.on_step) options_.on_step(record);
   longest_batch_seconds_ = std::max(longest_batch_seconds_, record.seconds);
   if (record.updated) {
     report_->step(record);

@@ -51,7 +51,7 @@ EXCEPTIONS = {
     r"^perf/compare/(pytorch|picotron|checkpoint)/": PEER,
     r"perf/compare/(collectives|net_plugin)/run": LONG,
     r"^trireme bench gemm\b(?!.*backend)": BENCH,
-    r"^build/perf/bench/": BENCH,
+    r"^(mpirun .*)?build/perf/bench/": BENCH,
     r"^ctest ": TESTS,
     r"^trireme profile\b": "needs a run that goes on: mpi.tracing has one",
 }

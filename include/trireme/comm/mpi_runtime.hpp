@@ -4,6 +4,7 @@
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/comm/process_group.hpp"
 
+#include <array>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -93,6 +94,9 @@ struct StartOptions {
   double timeout_seconds = 300;
 };
 
+/// Numbers that a rank shows to its node; their meaning is the publisher's.
+using PublishedNumbers = std::array<double, 8>;
+
 /// Owner of MPI: starts it, numbers this rank, makes process groups, and finalizes it. One per
 /// process, on the thread that will communicate; outlives the groups.
 class MpiRuntime {
@@ -134,6 +138,12 @@ class MpiRuntime {
   /// process group 'dp'". Empty while it computes, and on a rank without neighbours. From any
   /// thread.
   std::string activity() const;
+
+  /// Shows numbers of this rank to its node, in shared memory: costs stores alone. From any thread.
+  void publish(const PublishedNumbers& numbers);
+  /// What a rank of this node has published last; zeros before, and of others where the node has no
+  /// shared memory. From any thread.
+  PublishedNumbers published(base::LocalRank rank) const;
 
   /// Progress engine of all operations of this process, for groups of this room.
   ProgressEngine& progress();

@@ -212,6 +212,10 @@ struct TrackOptions {
   std::vector<std::string> to;
   /// Seconds.
   double interval = 0;
+  /// 0: none.
+  int prometheus_port = 0;
+  /// Unset: that of the host's name.
+  std::optional<std::string> prometheus_interface;
 
   bool operator==(const TrackOptions&) const = default;
 };

@@ -84,6 +84,8 @@ struct Cluster {
   /// Device that parameters and gradients are allocated on instead of the computing one: memory
   /// from NCCL's allocator, for symmetric windows; null elsewhere.
   std::unique_ptr<device::Device> shared_memory = nullptr;
+  /// Outlives this; null in tests that stand on no MPI.
+  comm::MpiRuntime* mpi = nullptr;
 
   int coordinate(layout::Axis axis) const { return mesh.coordinate(axis, rank); }
 };

@@ -43,6 +43,8 @@ struct StartOptions {
   runtime::TimeLimit limit;
   /// "trireme 0.1.0 (1a2b3c4)", for checkpoints.
   std::string tool_version;
+  /// Called after each step, on every rank; must not communicate. May be empty.
+  std::function<void(const StepRecord&)> on_step = {};
 };
 
 /// Step loop of one rank: samples in, updates out, with evaluation, checkpoints and an orderly stop

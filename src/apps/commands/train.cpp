@@ -11,6 +11,7 @@
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
 #include "apps/local_ranks.hpp"
+#include "apps/node_endpoint.hpp"
 #include "apps/runs/run_report.hpp"
 #include "apps/session_options.hpp"
 #include "apps/version.hpp"
@@ -37,6 +38,16 @@ std::unique_ptr<track::Live> start_tracking(const config::Config& config,
   return std::make_unique<track::Live>(
       config::run_directory(config), trackers_of(options), environment,
       std::chrono::duration_cast<std::chrono::milliseconds>(interval));
+}
+
+/// Each rank shows its steps to its node's endpoint, where there is one.
+train::StartOptions showing_steps(train::StartOptions start, const config::Config& config,
+                                  const runtime::Session& session) {
+  if (config.options().track.prometheus_port == 0) return start;
+  start.on_step = [mpi = session.cluster.mpi](const train::StepRecord& record) {
+    mpi->publish(NodeEndpoint::numbers_of(record));
+  };
+  return start;
 }
 
 Action prepare_train(CLI::App& app) {
@@ -69,7 +80,9 @@ Action prepare_train(CLI::App& app) {
     const auto code =
         runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
           const bool is_first = session.cluster.rank.value() == 0;
-          auto trainer = std::make_unique<train::Trainer>(config, session, start);
+          auto trainer = std::make_unique<train::Trainer>(config, session,
+                                                          showing_steps(start, config, session));
+          const auto endpoint = NodeEndpoint::start(config, session.cluster);
           if (is_first) {
             write_versions(options.run_directory, config);
             trackers = start_tracking(config, context.environment);

@@ -110,6 +110,18 @@ std::string MpiRuntime::activity() const {
   return status == nullptr ? std::string{} : status->activity(local_rank());
 }
 
+void MpiRuntime::publish(const PublishedNumbers& numbers) {
+  if (auto* const status = state_->watch().status()) return status->publish(numbers);
+  const std::lock_guard lock(state_->published_mutex);
+  state_->published = numbers;
+}
+
+PublishedNumbers MpiRuntime::published(base::LocalRank rank) const {
+  if (const auto* status = state_->watch().status()) return status->published(rank);
+  const std::lock_guard lock(state_->published_mutex);
+  return rank == local_rank() ? state_->published : PublishedNumbers{};
+}
+
 ProgressEngine& MpiRuntime::progress() {
   return state_->progress();
 }

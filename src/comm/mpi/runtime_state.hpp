@@ -8,6 +8,8 @@
 #include "comm/shm/store_choice.hpp"
 #include "comm/watchdog/watchdog.hpp"
 
+#include <mutex>
+
 namespace trireme::comm {
 
 /// State of MpiRuntime between MPI's start and end.
@@ -28,6 +30,9 @@ class MpiRuntime::State {
   int node_count = 1;
   std::string node_name;
   std::function<void(const RankFailure&)> listener;
+  /// Of a rank without a node status.
+  PublishedNumbers published{};
+  std::mutex published_mutex;
 
   Watchdog& watch() { return *watch_; }
   ProgressEngine& progress() { return progress_; }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <tuple>
 
 namespace trireme::comm {
 
@@ -42,6 +43,7 @@ struct alignas(128) NodeStatus::Slot {
   /// Awaited ranks, each plus one; 0 ends the list. A reader may see parts of two lists, as with
   /// texts.
   std::array<std::atomic<std::int32_t>, 8> awaited;
+  std::array<std::atomic<double>, std::tuple_size_v<PublishedNumbers>> published;
 };
 
 struct alignas(128) NodeStatus::Header {
@@ -139,6 +141,22 @@ void NodeStatus::set_awaited(const std::vector<base::Rank>& ranks) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     list[i].store(i < ranks.size() ? ranks[i].value() + 1 : 0, std::memory_order_relaxed);
   }
+}
+
+void NodeStatus::publish(const PublishedNumbers& numbers) {
+  auto& mine = slot(place_.self).published;
+  for (std::size_t at = 0; at < numbers.size(); ++at) {
+    mine[at].store(numbers[at], std::memory_order_relaxed);
+  }
+}
+
+PublishedNumbers NodeStatus::published(base::LocalRank rank) const {
+  const auto& theirs = slot(rank).published;
+  PublishedNumbers numbers{};
+  for (std::size_t at = 0; at < numbers.size(); ++at) {
+    numbers[at] = theirs[at].load(std::memory_order_relaxed);
+  }
+  return numbers;
 }
 
 bool NodeStatus::fail(const FailureCause& cause) {

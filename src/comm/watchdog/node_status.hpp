@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/id.hpp"
+#include "trireme/comm/mpi_runtime.hpp"
 
 #include "comm/shm/segment.hpp"
 #include "comm/watchdog/failure_message.hpp"
@@ -62,6 +63,10 @@ class NodeStatus {
   /// World ranks that a rank waits for, the first few; empty while it waits for none.
   std::vector<base::Rank> awaited(base::LocalRank rank) const;
   void set_awaited(const std::vector<base::Rank>& ranks);
+
+  /// Numbers of a rank for its node; zeros at first. A reader may see parts of two sets.
+  void publish(const PublishedNumbers& numbers);
+  PublishedNumbers published(base::LocalRank rank) const;
 
   /// Records that this rank has failed. The first rank of the node to do so gives the cause for
   /// all; returns whether it was this one.

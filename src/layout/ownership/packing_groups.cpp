@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <set>
 
 namespace trireme::layout {
 namespace {
 
+constexpr std::size_t sides[] = {0, 1};
 /// Counts of divided groups that are tried, between none and all that fit.
 constexpr std::size_t most_parts = 16;
 
@@ -118,7 +118,7 @@ class Packing {
       if (taken.count(bin) > 0) continue;
       double load = 0;
       bool fits = true;
-      for (const std::size_t side : {0, 1}) {
+      for (const auto side : sides) {
         load = std::max(load, bins_.load[bin + side] + group.halves[side].load);
         fits = fits && bins_.elements[bin + side] + group.halves[side].elements <=
                            bins_.most_elements[bin + side];
@@ -132,7 +132,7 @@ class Packing {
     }
     TRIREME_ENSURE(found, "there are as many places between bins as groups to divide");
     taken.insert(best);
-    for (const std::size_t side : {0, 1}) {
+    for (const auto side : sides) {
       bins_.load[best + side] += group.halves[side].load;
       bins_.elements[best + side] += group.halves[side].elements;
     }
@@ -189,7 +189,8 @@ std::vector<Placed> pack_groups(std::span<const Item> items, std::span<const std
                                 Bins& bins) {
   TRIREME_EXPECT(bins.elements.size() == bins.load.size() && group.size() == items.size(),
                  "bins are shards, and each item has a group");
-  std::optional<Packing> best;
+  Packing best(bins, items.size());
+  bool found = false;
   for (const auto by :
        {DividedFirst::most_load, DividedFirst::most_uneven, DividedFirst::last_alone}) {
     const auto groups = groups_of(items, group, by);
@@ -197,11 +198,12 @@ std::vector<Placed> pack_groups(std::span<const Item> items, std::span<const std
     for (const auto count : counts_of(groups, order, bins)) {
       Packing packing(bins, items.size());
       packing.run(groups, order, count);
-      if (!best || packing.better_than(*best)) best.emplace(std::move(packing));
+      if (!found || packing.better_than(best)) best = std::move(packing);
+      found = true;
     }
   }
-  bins = best->bins();
-  return best->placed();
+  bins = best.bins();
+  return best.placed();
 }
 
 }  // namespace trireme::layout
