@@ -94,6 +94,8 @@ base::Result<std::string> address_at(const std::optional<std::string>& interface
   std::string interfaces;
   for (const auto& each : *all) {
     const auto text = host_text(each.address);
+    // One of a link alone needs its interface beside it.
+    if (text.empty() || text.find('%') != std::string::npos) continue;
     if (interface == each.interface) return text;
     interfaces += (interfaces.empty() ? "" : ", ") + each.interface;
     for (const auto& address : named) {
@@ -240,17 +242,24 @@ std::unique_ptr<NodeEndpoint> NodeEndpoint::start(const config::Config& config,
     if (!each.empty()) targets.push_back(each);
   }
   if (cluster.rank.value() == 0) {
-    const auto& file = node->targets_;
-    base::success_or_throw(base::make_folders_durably(file.parent_path()));
-    write_secret(file.parent_path() / "prometheus.token", token);
-    base::write_file_durably(
-        file, base::Json::array({{{"targets", targets}, {"labels", base::Json::object()}}}).dump() +
-                  "\n");
-    base::log::info("track", "Prometheus finds {} in {}",
-                    base::counted(static_cast<std::int64_t>(targets.size()), "node"),
-                    file.string());
+    // What Prometheus cannot find is no reason to end a run.
+    try {
+      node->tell(targets, token);
+    } catch (const base::Error& error) {
+      base::log::local::warning("track", "{} (training goes on without it)", error.what());
+    }
   }
   return node && node->endpoint_ ? std::move(node) : nullptr;
+}
+
+void NodeEndpoint::tell(const base::Json& targets, const std::string& token) const {
+  base::success_or_throw(base::make_folders_durably(targets_.parent_path()));
+  write_secret(targets_.parent_path() / "prometheus.token", token);
+  const auto list = base::Json::array({{{"targets", targets}, {"labels", base::Json::object()}}});
+  base::write_file_durably(targets_, list.dump() + "\n");
+  base::log::info("track", "Prometheus finds {} in {}",
+                  base::counted(static_cast<std::int64_t>(targets.size()), "node"),
+                  targets_.string());
 }
 
 std::string NodeEndpoint::text() {

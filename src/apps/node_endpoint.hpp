@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/json.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/runtime/cluster.hpp"
 #include "trireme/track/endpoint.hpp"
@@ -33,6 +34,8 @@ class NodeEndpoint {
  private:
   NodeEndpoint(const config::Config& config, const runtime::Cluster& cluster);
 
+  /// Writes the list of targets and the token. Throws Error.
+  void tell(const base::Json& targets, const std::string& token) const;
   std::string text();
   void add_ranks(track::Exposition& exposition) const;
   void add_node(track::Exposition& exposition) const;
