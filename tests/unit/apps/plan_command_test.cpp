@@ -104,6 +104,26 @@ TEST_CASE("the plan of a run in FP8 says when copies of weights are made, and co
   CHECK(bytes(twice) - bytes(once) < weights + 9 * 512);
 }
 
+TEST_CASE("optimizer.assignment decides who owns matrices where ranks divide them") {
+  const std::string contiguous = "optimizer.assignment=contiguous";
+  const auto bytes = [](std::vector<std::string> settings) {
+    // Three layers on two ranks: equal shards need padding, and cuts give unequal ones.
+    settings.insert(settings.end(), {"optimizer.name=muon", "model.num_hidden_layers=3"});
+    return plan_with(std::move(settings))["ranks"];
+  };
+  const std::string divided = "parallel.zero_level=1";
+  const auto padded = bytes({divided});
+  const auto cut = bytes({divided, contiguous});
+  CHECK(cut[0]["bytes"]["gradients"] < padded[0]["bytes"]["gradients"]);
+  CHECK(padded[0]["bytes"]["optimizer"] == padded[1]["bytes"]["optimizer"]);
+  CHECK(cut[0]["bytes"]["optimizer"] != cut[1]["bytes"]["optimizer"]);
+  CHECK(bytes({contiguous}) == bytes({}));
+  const auto refused = run_plan({divided, contiguous, "optimizer.name=muon",
+                                 "numerics.backend=cuda", "numerics.precision=bf16"});
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("optimizer.assignment = contiguous"));
+}
+
 TEST_CASE("degrees that a plan proposes are ones that the model and the batch allow") {
   const TemporaryFolder folder;
   const auto path = folder.write(

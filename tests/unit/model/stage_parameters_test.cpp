@@ -169,6 +169,36 @@ TEST_CASE("each matrix that a rule updates lies whole in one shard, and nothing 
   }
 }
 
+TEST_CASE("a contiguous plan keeps the order of backward, and its shards have no padding") {
+  auto config = small(false);
+  config.intermediate_size = 128;
+  const auto mesh = layout::Mesh::of(1, 3, 1);
+  const auto stage = stage_of(config, mesh, 0, model::muon_cost, layout::Assignment::contiguous);
+  const auto& flat = stage.flat();
+  std::int64_t owned = 0;
+  std::int64_t length = 0;
+  int ragged = 0;
+  for (std::size_t bucket = 0; bucket < flat.buckets.size(); ++bucket) {
+    CHECK(flat.cuts_of_bucket(bucket).empty() != stage.is_owned(bucket));
+    if (!stage.is_owned(bucket)) continue;
+    length += flat.buckets[bucket].size();
+    const auto first = flat.shard_of_bucket(bucket, 0).size();
+    for (int shard = 1; shard < flat.shards; ++shard) {
+      ragged += flat.shard_of_bucket(bucket, shard).size() != first ? 1 : 0;
+    }
+  }
+  std::int64_t end = 0;
+  for (const auto& fused : stage.fused_parameters()) {
+    if (!fused.owned) continue;
+    CHECK(fused.pieces.front().flat.begin == end);
+    end = fused.pieces.back().flat.end;
+    owned += fused.element_count();
+  }
+  CHECK(length == owned);
+  CHECK(ragged > 0);
+  CHECK(stage_of(config, mesh, 0, model::muon_cost).flat().cuts.empty());
+}
+
 TEST_CASE("owners of matrices change no initial value") {
   const auto config = small(false);
   std::map<std::string, float> serial;
