@@ -10,7 +10,7 @@ import re
 
 SHELLS = {"sh", "bash"}
 CONSOLES = {"console"}
-OTHERS = {"text", "ini", "python", "cmake"}
+OTHERS = {"text", "ini", "python", "cmake", "yaml"}
 FENCE = re.compile(r"^\s*```(.*)$")
 PROGRAMS = re.compile(
     r"^\s*(?:[A-Z_]+=\S+ )*(?:sudo )?"

@@ -44,6 +44,8 @@ class BlocksTest(unittest.TestCase):
         self.assertEqual(len(page("text", "trireme plan a.conf").findings), 1)
         self.assertEqual(len(page("ini", "OMP_NUM_THREADS=1 build/bin/trireme plan").findings), 1)
         self.assertEqual(page("text", "sbatch --tensor-parallel=2 ──► plugin").findings, [])
+        self.assertEqual(page("yaml", "scrape_configs:\n- job_name: trireme").findings, [])
+        self.assertEqual(len(page("yaml", "trireme track sync runs/a").findings), 1)
 
     def test_a_block_ends(self):
         self.assertEqual(len(blocks.read_page("```sh\nls\n").findings), 1)
