@@ -280,6 +280,11 @@ TrackOptions track_options(const Section& section) {
   TrackOptions track;
   section.read("to", track.to);
   section.read("interval", track.interval);
+  section.read("trace_ranks", track.trace_ranks,
+               {{"sampled", TraceRanks::sampled},
+                {"single", TraceRanks::single},
+                {"first-of-node", TraceRanks::first_of_node},
+                {"all", TraceRanks::all}});
   section.read("prometheus_port", track.prometheus_port);
   section.read("prometheus_interface", track.prometheus_interface);
   return track;

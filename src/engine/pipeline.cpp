@@ -103,6 +103,7 @@ void PipelineExecutor::backward(const Action& action, const model::MicroBatch& b
 
 void PipelineExecutor::run(const std::vector<Action>& actions, float loss_scale,
                            const Completed& completed) {
+  const telemetry::SpanScope span(telemetry::SpanKind::forward_backward);
   for (std::size_t index = 0; index < actions.size(); ++index) {
     const auto& action = actions[index];
     expect(action);

@@ -246,6 +246,14 @@ std::vector<Key> track_keys() {
        .range = between(0.1, 86400),
        .documentation = "Time between two sendings."},
       {.section = "track",
+       .name = "trace_ranks",
+       .type = Type::choice,
+       .default_text = "sampled",
+       .choices = {"sampled", "single", "first-of-node", "all"},
+       .documentation =
+           "Whose spans of recorded steps OpenTelemetry gets: those of at most 16 ranks, evenly "
+           "spread (sampled), of the first rank, of each node's first, or of all."},
+      {.section = "track",
        .name = "prometheus_port",
        .type = Type::integer,
        .default_text = "0",

@@ -4,6 +4,8 @@
 #include "trireme/base/json.hpp"
 #include "trireme/telemetry/rank_trace.hpp"
 
+#include "telemetry/kineto_layout.hpp"
+
 #include <algorithm>
 
 namespace trireme::telemetry {
@@ -42,6 +44,7 @@ std::string event_name(const TraceSpan& span) {
     case SpanKind::operation:
       return format("{}: {}", kind, span.operation);
     case SpanKind::data:
+    case SpanKind::forward_backward:
     case SpanKind::embedding:
     case SpanKind::head:
     case SpanKind::tensor:
@@ -99,6 +102,8 @@ class Writer {
     }
     const Json own{{"version", 1},
                    {"host", trace_.host},
+                   {"job", trace_.job},
+                   {"origin_unix_ns", trace_.origin_unix_ns},
                    {"first_step", trace_.first_step},
                    {"last_step", trace_.last_step},
                    {"coordinates", trace_.coordinates},
@@ -108,9 +113,9 @@ class Writer {
     return format(
         "{{\n\"schemaVersion\": 1,\n\"distributedInfo\": {{\"backend\": \"trireme\", \"rank\": {}, "
         "\"world_size\": {}, \"pg_config\": {}}},\n\"deviceProperties\": [],\n\"displayTimeUnit\": "
-        "\"ms\",\n\"trireme\": {},\n\"traceEvents\": [\n",
+        "\"ms\",\n\"trireme\": {},\n{}",
         trace_.rank, trace_.world_size, groups.dump(),
-        own.dump(-1, ' ', false, Json::error_handler_t::replace));
+        own.dump(-1, ' ', false, Json::error_handler_t::replace), kineto_events_key);
   }
 
  private:

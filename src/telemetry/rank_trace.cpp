@@ -42,6 +42,7 @@ TimeUse own_use(SpanKind kind) {
     case SpanKind::evaluation:
       return TimeUse::evaluation;
     case SpanKind::step:
+    case SpanKind::forward_backward:
     case SpanKind::operation:
       break;
   }

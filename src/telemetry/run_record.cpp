@@ -77,8 +77,12 @@ void RunRecord::take(std::string_view text_line) {
     take_step(line);
   } else if (kind == "eval") {
     erase_from(evaluations, step);
-    evaluations.push_back(
-        {step, number(line, "loss"), number(line, "tokens"), number(line, "seconds")});
+    evaluations.push_back({step, number(line, "loss"), number(line, "tokens"),
+                           number(line, "seconds"), restart, time_of(line)});
+  } else if (kind == "load") {
+    if (loads.size() < most_events) {
+      loads.push_back({step, restart, time_of(line), number(line, "seconds")});
+    }
   } else if (kind == "save") {
     saves.push_back({step, restart, time_of(line), number(line, "bytes"), number(line, "stall_ms"),
                      number(line, "write_ms")});

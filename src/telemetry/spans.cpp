@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, span_kind_count> names{"step",
                                                               "data",
+                                                              "forward backward",
                                                               "forward",
                                                               "backward",
                                                               "embedding",

@@ -28,6 +28,10 @@ void read_on(const std::filesystem::path& run, telemetry::RecordReader& reader, 
   const auto& record = reader.record();
   facts.state = state == report::State::running ? state : report::state_of(run, record);
   facts.end_ms = record.last_time_ms;
+  for (const auto& event : record.events) {
+    const auto job = event.line.find("job");
+    if (job != event.line.end() && job->is_string()) facts.jobs[event.restart] = *job;
+  }
   if (!facts.id.empty() || (record.events.empty() && record.steps.empty())) return;
   facts.path = run;
   facts.values = report::values_of(run);

@@ -28,13 +28,11 @@ struct Follower {
 }  // namespace
 
 struct Live::Shared {
-  Shared(std::filesystem::path run_path, base::Environment variables,
-         std::chrono::milliseconds between)
-      : run(std::move(run_path)), environment(std::move(variables)), interval(between) {}
+  Shared(std::filesystem::path run_path, Options chosen)
+      : run(std::move(run_path)), options(std::move(chosen)) {}
 
   std::filesystem::path run;
-  base::Environment environment;
-  std::chrono::milliseconds interval;
+  Options options;
   std::vector<Follower> followers;
   std::mutex mutex;
   std::condition_variable changed;
@@ -53,8 +51,10 @@ void Live::Shared::send(Follower& follower, Send what, std::chrono::milliseconds
     // Opened anew for another patience: what was sent is in its note.
     if (what == Send::all) follower.sync.reset();
     if (!follower.sync) {
-      follower.sync.emplace(base::value_or_throw(
-          Sync::open(run, follower.target, {.environment = environment, .patience = patience})));
+      follower.sync.emplace(base::value_or_throw(Sync::open(run, follower.target,
+                                                            {.environment = options.environment,
+                                                             .patience = patience,
+                                                             .trace_ranks = options.trace_ranks})));
     }
     follower.sync->send(what);
     if (follower.has_failed) {
@@ -85,7 +85,7 @@ void Live::Shared::send_to_all(Send what, std::chrono::milliseconds patience) {
 void Live::Shared::work() {
   priority.yield();
   std::unique_lock lock(mutex);
-  while (!changed.wait_for(lock, interval, [this] { return ends; })) {
+  while (!changed.wait_for(lock, options.interval, [this] { return ends; })) {
     lock.unlock();
     send_to_all(Send::settled, live_patience);
     lock.lock();
@@ -102,9 +102,8 @@ void Live::Shared::stop() {
   if (thread.joinable()) thread.join();
 }
 
-Live::Live(std::filesystem::path run, std::vector<Target> targets, base::Environment environment,
-           std::chrono::milliseconds interval)
-    : shared_(std::make_unique<Shared>(std::move(run), std::move(environment), interval)) {
+Live::Live(std::filesystem::path run, std::vector<Target> targets, Options options)
+    : shared_(std::make_unique<Shared>(std::move(run), std::move(options))) {
   for (auto& target : targets) shared_->followers.push_back({std::move(target)});
   shared_->thread = std::thread([shared = shared_.get()] { shared->work(); });
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 
 namespace trireme::track {
 namespace {
@@ -67,6 +68,20 @@ constexpr std::size_t save_bytes = held_out_loss + 2;
 constexpr std::size_t save_stall = held_out_loss + 3;
 constexpr std::size_t save_write = held_out_loss + 4;
 
+struct ActivityName {
+  ActivityKind kind;
+  const char* name;
+};
+constexpr std::array<ActivityName, 6> activity_names{{{ActivityKind::step, "step"},
+                                                      {ActivityKind::data, "data"},
+                                                      {ActivityKind::update, "update"},
+                                                      {ActivityKind::evaluation, "evaluation"},
+                                                      {ActivityKind::save, "save"},
+                                                      {ActivityKind::load, "load"}}};
+const char* activity_name(ActivityKind kind) {
+  return activity_names[static_cast<std::size_t>(kind)].name;
+}
+
 /// Of two saves of a step, on the nodes and in the run directory, the later one counts.
 void add(Row& row, std::size_t metric, double value) {
   if (!std::isfinite(value)) return;
@@ -84,8 +99,35 @@ std::int64_t last_step(const Lines& lines, std::int64_t most) {
   return last;
 }
 
+/// What has ended at the time of its line, after so many milliseconds. Lines without a time or a
+/// duration have no activity.
+template <typename Line>
+void add_activity(Row& row, ActivityKind kind, const Line& line, double duration_ms) {
+  constexpr double most_ms = 1e11;
+  constexpr std::int64_t nanoseconds = 1'000'000;
+  if (line.time_ms <= 0 || !(duration_ms >= 0) || duration_ms > most_ms) return;
+  const auto end = line.time_ms * nanoseconds;
+  row.activities.push_back(
+      {kind, line.step, line.restart, end - std::llround(duration_ms * 1e6), end});
+}
+
+/// The step, and those of its parts whose places in it are known: samples are read first, the
+/// update comes last.
+void add_step_activities(Row& row, const StepLine& step) {
+  add_activity(row, ActivityKind::step, step, step.step_ms);
+  if (row.activities.empty()) return;
+  const auto whole = row.activities.back();
+  add_activity(row, ActivityKind::update, step, std::min(step.optimizer_ms, step.step_ms));
+  if (!(step.data_ms >= 0)) return;
+  auto data = whole;
+  data.kind = ActivityKind::data;
+  data.end_ns = whole.begin_ns + std::llround(std::min(step.data_ms, step.step_ms) * 1e6);
+  row.activities.push_back(data);
+}
+
 void add_step(Row& row, const StepLine& step) {
   row.time_ms = step.time_ms;
+  add_step_activities(row, step);
   add(row, step_number, static_cast<double>(step.step));
   for (std::size_t at = 0; at < step_number; ++at) add(row, at, step.*step_metrics[at].number);
 }
@@ -127,6 +169,7 @@ std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool
     auto& row = rows[each.step];
     add(row, held_out_loss, each.loss);
     add(row, perplexity, std::exp(each.loss));
+    add_activity(row, ActivityKind::evaluation, each, each.seconds * 1e3);
   }
   for (const auto& save : record.saves) {
     if (save.step <= cursor.save_step || !is_settled(save.step)) continue;
@@ -135,12 +178,17 @@ std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool
     add(row, save_bytes, save.bytes);
     add(row, save_stall, save.stall_ms);
     add(row, save_write, save.write_ms);
+    add_activity(row, ActivityKind::save, save, save.write_ms);
   }
   std::vector<Row> all;
   for (auto& [step, row] : rows) {
     row.step = step;
     if (row.time_ms == 0) row.time_ms = time_of(record, step);
     all.push_back(std::move(row));
+  }
+  for (auto at = static_cast<std::size_t>(cursor.load_count);
+       !all.empty() && at < record.loads.size(); ++at) {
+    add_activity(all.front(), ActivityKind::load, record.loads[at], record.loads[at].seconds * 1e3);
   }
   return all;
 }
@@ -153,10 +201,30 @@ base::Json to_json(std::span<const Row> rows) {
     for (const auto& point : row.points) {
       points.push_back({metrics()[point.metric].name, point.value});
     }
-    json.push_back({{"step", row.step}, {"time_ms", row.time_ms}, {"points", std::move(points)}});
+    base::Json line{{"step", row.step}, {"time_ms", row.time_ms}, {"points", std::move(points)}};
+    for (const auto& each : row.activities) {
+      line["activities"].push_back(
+          {activity_name(each.kind), each.step, each.restart, each.begin_ns, each.end_ns});
+    }
+    json.push_back(std::move(line));
   }
   return json;
 }
+
+namespace {
+
+std::optional<Activity> activity_from(const base::Json& json) {
+  if (!json.is_array() || json.size() != 5) return std::nullopt;
+  const auto* const named = std::find_if(activity_names.begin(), activity_names.end(),
+                                         [&](const auto& each) { return json[0] == each.name; });
+  const bool has_numbers = std::all_of(json.begin() + 1, json.end(), [](const base::Json& number) {
+    return number.is_number_integer();
+  });
+  if (named == activity_names.end() || !has_numbers) return std::nullopt;
+  return Activity{named->kind, json[1], json[2], json[3], json[4]};
+}
+
+}  // namespace
 
 std::vector<Row> rows_from(const base::Json& json) {
   const auto all = metrics();
@@ -173,6 +241,9 @@ std::vector<Row> rows_from(const base::Json& json) {
       if (found == all.end()) continue;
       row.points.push_back({static_cast<std::size_t>(found - all.begin()), point[1].get<double>()});
     }
+    for (const auto& activity : each.value("activities", base::Json::array())) {
+      if (const auto known = activity_from(activity)) row.activities.push_back(*known);
+    }
     rows.push_back(std::move(row));
   }
   return rows;
@@ -183,6 +254,7 @@ Cursor behind(Cursor cursor, const RunRecord& record, const Row& row) {
   cursor.evaluation_step =
       std::max(cursor.evaluation_step, last_step(record.evaluations, row.step));
   cursor.save_step = std::max(cursor.save_step, last_step(record.saves, row.step));
+  cursor.load_count = std::max(cursor.load_count, static_cast<std::int64_t>(record.loads.size()));
   return cursor;
 }
 

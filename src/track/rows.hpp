@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,11 +32,26 @@ struct Point {
   double value = 0;  ///< finite
 };
 
+/// Something of a run that has a begin and an end.
+enum class ActivityKind { step, data, update, evaluation, save, load };
+/// As the record's lines give it: ends are their times, in whole milliseconds.
+struct Activity {
+  ActivityKind kind = ActivityKind::step;
+  std::int64_t step = 0;
+  std::int64_t restart = 0;
+  std::int64_t begin_ns = 0;  ///< since 1970
+  std::int64_t end_ns = 0;
+
+  bool operator==(const Activity&) const = default;
+};
+
 /// What happened at a step: its line, and the evaluation and the saves after it.
 struct Row {
   std::int64_t step = 0;
   std::int64_t time_ms = 0;  ///< since 1970
   std::vector<Point> points;
+  /// Loads that were not sent yet stand in the first row, whatever its step.
+  std::vector<Activity> activities = {};
 };
 
 /// The steps up to which lines, evaluations and saves were sent. What belongs to a step that is
@@ -44,6 +60,7 @@ struct Cursor {
   std::int64_t step = 0;
   std::int64_t evaluation_step = 0;
   std::int64_t save_step = 0;
+  std::int64_t load_count = 0;
 
   bool operator==(const Cursor&) const = default;
 };
@@ -70,6 +87,8 @@ struct RunFacts {
   std::int64_t start_ms = 0;  ///< of the first start
   std::int64_t end_ms = 0;    ///< of the last line
   report::State state = report::State::unknown;
+  /// Slurm's job number of each start in one, by `restart`.
+  std::map<std::int64_t, std::string> jobs;
   std::vector<config::RecordedValue> values;
 };
 

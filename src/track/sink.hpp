@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/json.hpp"
+#include "trireme/telemetry/rank_trace.hpp"
 #include "trireme/track/sync.hpp"
 
 #include "rows.hpp"
@@ -20,6 +21,11 @@ class Sink {
   virtual ~Sink() = default;
   /// Sends rows in their order. Throws Error.
   virtual void send(const RunFacts& run, std::span<const Row> rows, base::Json& state) = 0;
+  /// Whether rows' activities and traces are sent as well.
+  virtual bool takes_traces() const { return false; }
+  /// Sends the spans of a rank, and returns their number; after a kill it is called again with the
+  /// same trace. Throws Error.
+  virtual std::int64_t send_trace(const RunFacts&, const telemetry::RankTrace&) { return 0; }
   /// Says how the run stands after its last row; more rows may come at a later start of the run.
   virtual void end(const RunFacts& run, base::Json& state) = 0;
   /// For people.

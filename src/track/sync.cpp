@@ -8,12 +8,14 @@
 #include "trireme/report/run_view.hpp"
 
 #include "facts.hpp"
+#include "recordings.hpp"
 #include "sink.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
 
@@ -56,15 +58,36 @@ struct Batch {
 
 Cursor cursor_in(const Json& state) {
   const auto step = [&](const char* key) { return static_cast<std::int64_t>(noted(state, key)); };
-  return {step("step"), step("evaluation_step"), step("save_step")};
+  return {step("step"), step("evaluation_step"), step("save_step"), step("load_count")};
 }
 Json json_of(const Cursor& cursor) {
   return {{"step", cursor.step},
           {"evaluation_step", cursor.evaluation_step},
-          {"save_step", cursor.save_step}};
+          {"save_step", cursor.save_step},
+          {"load_count", cursor.load_count}};
 }
 
+struct RanksName {
+  TraceRanks ranks;
+  const char* name;
+};
+constexpr std::array<RanksName, 4> ranks_names{{{TraceRanks::sampled, "sampled"},
+                                                {TraceRanks::single, "single"},
+                                                {TraceRanks::first_of_node, "first-of-node"},
+                                                {TraceRanks::all, "all"}}};
+
 }  // namespace
+
+const char* name(TraceRanks ranks) {
+  return ranks_names[static_cast<std::size_t>(ranks)].name;
+}
+
+std::optional<TraceRanks> trace_ranks(std::string_view name) {
+  for (const auto& each : ranks_names) {
+    if (each.name == name) return each.ranks;
+  }
+  return std::nullopt;
+}
 
 struct Sync::Parts {
   fs::path run;
@@ -74,6 +97,7 @@ struct Sync::Parts {
   base::File lock;
   telemetry::RecordReader reader;
   std::unique_ptr<Sink> sink;
+  Recordings recordings;
   Cursor cursor = {};
   Batch under_way = {};
   Json sink_state = nullptr;
@@ -101,6 +125,7 @@ base::Status Sync::Parts::load() {
     under_way = {rows_from(sent->value("rows", Json::array())), cursor_in(*sent)};
   }
   sink_state = state->value("sink", Json(nullptr));
+  recordings.take_notes(state->value("traces", Json(nullptr)));
   return {};
 }
 
@@ -108,6 +133,7 @@ void Sync::Parts::store() const {
   auto state = json_of(cursor);
   state["target"] = target.text();
   state["sink"] = sink_state;
+  if (!recordings.notes().empty()) state["traces"] = recordings.notes();
   if (!under_way.rows.empty()) {
     state["under_way"] = json_of(under_way.behind);
     state["under_way"]["rows"] = to_json(under_way.rows);
@@ -140,9 +166,11 @@ base::Result<Sync> Sync::open(const fs::path& run, const Target& target, Options
   auto lock = take_lock(state_file);
   if (!lock.ok()) return lock.failure();
   auto sink = make_sink(target, options);
-  auto parts = std::make_unique<Parts>(
-      Parts{run, target, std::move(options), state_file, std::move(lock).value(),
-            telemetry::RecordReader(telemetry::record_of_run(run)), std::move(sink)});
+  const auto ranks = options.trace_ranks;
+  auto parts = std::make_unique<Parts>(Parts{run, target, std::move(options), state_file,
+                                             std::move(lock).value(),
+                                             telemetry::RecordReader(telemetry::record_of_run(run)),
+                                             std::move(sink), Recordings(run, ranks)});
   if (auto loaded = parts->load(); !loaded.ok()) return loaded.failure();
   return Sync(std::move(parts));
 }
@@ -161,7 +189,10 @@ Sync::Counts Sync::send(Send what) {
     parts.deliver();
   };
   deliver();
-  const auto rows = rows_behind(record, parts.cursor, what == Send::all);
+  auto rows = rows_behind(record, parts.cursor, what == Send::all);
+  if (!parts.sink->takes_traces()) {
+    for (auto& row : rows) row.activities.clear();
+  }
   for (std::size_t begin = 0; begin < rows.size(); begin += parts.options.batch_rows) {
     const auto batch =
         std::span(rows).subspan(begin, std::min(parts.options.batch_rows, rows.size() - begin));
@@ -170,6 +201,7 @@ Sync::Counts Sync::send(Send what) {
     parts.store();
     deliver();
   }
+  counts.spans = parts.recordings.send(*parts.sink, parts.facts, [&parts] { parts.store(); });
   if (what == Send::all) {
     parts.sink->end(parts.facts, parts.sink_state);
     parts.store();

@@ -18,14 +18,21 @@ using telemetry::SpanClock;
 
 namespace {
 
+/// The same moment by the clock of spans and by the time of day.
+struct Moment {
+  SpanClock::time_point time;
+  std::int64_t unix_ns = 0;
+};
+
 /// The first rank's time, on all ranks.
-SpanClock::time_point time_of_first(comm::ProcessGroup& world) {
-  auto time = SpanClock::now();
-  std::string bytes(sizeof time, '\0');
-  std::memcpy(bytes.data(), &time, sizeof time);
+Moment time_of_first(comm::ProcessGroup& world) {
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  Moment moment{SpanClock::now(), std::chrono::nanoseconds(since_1970).count()};
+  std::string bytes(sizeof moment, '\0');
+  std::memcpy(bytes.data(), &moment, sizeof moment);
   bytes = comm::broadcast_bytes(world, bytes);
-  std::memcpy(&time, bytes.data(), sizeof time);
-  return time;
+  std::memcpy(&moment, bytes.data(), sizeof moment);
+  return moment;
 }
 
 }  // namespace
@@ -41,7 +48,8 @@ void Profile::before(std::int64_t step) {
   const auto origin = time_of_first(world);
   recording_ = std::make_unique<Recording>();
   recording_->offset = offset;
-  recording_->origin = origin;
+  recording_->origin = origin.time;
+  recording_->origin_unix_ns = origin.unix_ns;
   recording_->begin = SpanClock::now();
   recording_->first_step = step;
 }
@@ -91,6 +99,9 @@ telemetry::RankTrace Profile::trace_of(const Recording& recording) const {
   trace.rank = cluster_.rank.value();
   trace.world_size = cluster_.world->size();
   trace.host = base::log::settings().identity.node;
+  const auto& job = cluster_.identity.job;
+  trace.job = job.substr(0, job.find('.'));
+  trace.origin_unix_ns = recording.origin_unix_ns;
   trace.first_step = recording.first_step;
   trace.last_step = std::max(recording.first_step, recording.last_step);
   for (const auto& axis : cluster_.mesh.axes()) {

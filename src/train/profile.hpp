@@ -35,6 +35,7 @@ class Profile {
     telemetry::SpanRecorder recorder;
     telemetry::SpanClock::time_point origin;  ///< by the clock of rank 0
     telemetry::SpanClock::time_point begin;   ///< by this rank's
+    std::int64_t origin_unix_ns = 0;          ///< by rank 0's time of day
     comm::ClockOffset offset;
     std::int64_t first_step = 0;
     std::int64_t last_step = 0;

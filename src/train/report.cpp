@@ -82,13 +82,15 @@ void Report::started(const StartRecord& record) {
                   record.sequences_per_step, record.sequence_length, record.data);
   base::log::info("train", "run {} in '{}': {}, up to step {}", settings_.run,
                   settings_.directory.string(), record.beginning, settings_.steps);
-  append({{"kind", "event"},
-          {"event", "start"},
-          {"step", record.first_step},
-          {"parameters", record.parameters},
-          {"tokens_per_step", tokens},
-          {"peak_flops", settings_.peak_flops},
-          {"peak_source", settings_.peak_source}});
+  Json line{{"kind", "event"},
+            {"event", "start"},
+            {"step", record.first_step},
+            {"parameters", record.parameters},
+            {"tokens_per_step", tokens},
+            {"peak_flops", settings_.peak_flops},
+            {"peak_source", settings_.peak_source}};
+  if (!record.job.empty()) line["job"] = record.job;
+  append(std::move(line));
 }
 
 void Report::finished(const FinishRecord& record) {

@@ -160,13 +160,16 @@ void Trainer::comment_job(const base::Environment& environment) {
 
 void Trainer::say_start(const model::ModelConfig& model) {
   const auto& options = engine_->options();
+  // "1234.0": the job and its step.
+  const auto& job = cluster_.identity.job;
   report_->started({.model = model::name(model.architecture),
                     .parameters = model::parameter_count(model),
                     .sequences_per_step = engine::global_batch(options),
                     .sequence_length = options.sequence_length,
                     .data = config_.shown("data.train"),
                     .first_step = progress_.step + 1,
-                    .beginning = beginning_});
+                    .beginning = beginning_,
+                    .job = job.substr(0, job.find('.'))});
   const auto end = progress_.planned_steps;
   const auto steps = keys_.train.steps;
   if (curve_.falls() && end > 0 && progress_.step >= end && progress_.step < steps) {

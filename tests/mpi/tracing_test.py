@@ -126,7 +126,7 @@ def planned_steps(place):
         # Nothing is left out: two layers a stage, and each collective of activations in its span;
         # the norm's one a step is not of activations.
         passes = 2 * len(batches)
-        expected = {"step": 2, "data": 2, "forward": passes, "backward": passes, "bubble": passes,
+        expected = {"step": 2, "data": 2, "forward backward": 2, "forward": passes, "backward": passes, "bubble": passes,
                     "layer forward": 2 * passes, "layer backward input": 2 * passes,
                     "layer backward weight": 2 * passes, "norm": 2, "update": 2,
                     "tensor-parallel": len(sums) - 2}

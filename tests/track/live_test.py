@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -39,6 +40,7 @@ class Place:
                     "train.steps": steps, "numerics.threads": 1,
                     # Another number of steps changes no step that comes again.
                     "optimizer.curve": "constant", "checkpoint.every_steps": 20,
+                    "parallel.pipeline": 2, "train.profile": "3..4",
                     "track.to": target, "track.interval": "100ms"} | more
         words = [self.options.trireme, "train", self.options.root / "configs/debug-tiny.conf", "--ranks", 2]
         for key, value in settings.items():
@@ -123,6 +125,36 @@ def run_with_trackers(place, collector):
     return steps
 
 
+def expect_spans(collector, place, steps):
+    """Those of the record, and of both stages in the steps that were recorded."""
+    collector.check_trees()
+    roots = [span for span in collector.spans.values()
+             if span["name"] == "train_step" and span["parent"] is None]
+    assert sorted(span["attributes"]["trireme.step"] for span in roots) == list(range(1, steps + 1))
+    loads = [span for span in collector.spans.values() if span["name"] == "load_checkpoint"]
+    assert len(loads) == 1, loads
+    roots = {span["attributes"]["trireme.step"]: span for span in roots}
+    for rank in (0, 1):
+        spans = [span for span in collector.spans.values()
+                 if span["resource"].get("trireme.rank") == rank]
+        counts = collections.Counter(span["name"] for span in spans)
+        for name in ("train_step", "load_batch", "forward_backward", "optimizer_step", "grad_norm"):
+            assert counts[name] == 2, (rank, counts)
+        batches = counts["microbatch.forward"]
+        assert batches > 0 and counts["microbatch.backward"] == batches, counts
+        assert counts["p2p.send"] == counts["p2p.recv"] == batches, counts
+        # The recording's clock and that of the lines are one, but for a line's milliseconds.
+        for span in spans:
+            if span["name"] == "train_step" and rank == 0:
+                root = roots[span["attributes"]["trireme.step"]]
+                assert abs(span["end"] - root["end"]) < 50e6, (span, root)
+        assert {span["resource"]["host.name"] for span in spans} == {socket.gethostname()}
+    events = json.loads((place.folder / "runs/live/trace/steps-3-4/rank-0000.json").read_text())
+    own = [event for event in events["traceEvents"] if "kind" in event.get("args", {})]
+    of_first = [span for span in collector.spans.values() if span["resource"].get("trireme.rank") == 0]
+    assert len(own) == len(of_first), (len(own), len(of_first))
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("trireme", "root"):
@@ -148,6 +180,7 @@ def main():
         wrong = [(step, times[step]) for step in range(1, steps + 1) if times[step] != 1]
         assert not wrong and len(times) == steps, ("steps and their points", wrong[:5], len(wrong))
         assert collector.repeated > 0, "what was under way at the kill is sent again"
+        expect_spans(collector, place, steps)
         print(f"{steps} steps arrived once; {collector.repeated} points were sent twice, alike")
     return 0
 

@@ -5,6 +5,9 @@ after kills at any moment, and after a server was gone.
 
 usage: sync_test.py TRIREME
 """
+import collections
+import datetime
+import hashlib
 import os
 import pathlib
 import random
@@ -13,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -151,6 +155,129 @@ def server_is_gone(folder):
         assert set(collector.points["trireme.speed.step"].values()) == {0.2505}, "seconds"
 
 
+def time_ns(step):
+    """Of a step's line of a run that is made by hand."""
+    when = datetime.datetime.fromisoformat(made_run.time_text(step).replace("Z", "+00:00"))
+    return round(when.timestamp() * 1000) * 1_000_000
+
+
+def hexadecimal(text, digits):
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+def expect_spans_of_record(collector, steps, first_of_job):
+    """What the lines say, each once: names, times, ids, parents, resources; the steps from one on are
+    of a start in job 4711."""
+    spans = {key: span for key, span in collector.spans.items()
+             if "trireme.rank" not in span["resource"]}
+    counts = collections.Counter(span["name"] for span in spans.values())
+    assert counts == {"train_step": steps, "load_batch": steps, "evaluate": steps // 10,
+                      "save_checkpoint": steps // 25, "load_checkpoint": 1}, counts
+    run = next(iter(spans.values()))["resource"]["service.instance.id"]
+    durations = {"train_step": 250.5, "evaluate": 125, "save_checkpoint": 80.25, "load_checkpoint": 1500}
+    for key, span in spans.items():
+        step = span["attributes"]["trireme.step"]
+        if span["name"] == "load_batch":
+            root = spans[span["parent"]]
+            assert (span["begin"], span["end"] - span["begin"]) == (root["begin"], 500_000), span
+        else:
+            assert span["end"] == time_ns(step), (span, time_ns(step))
+            assert span["end"] - span["begin"] == durations[span["name"]] * 1e6, span
+        if span["name"] == "load_checkpoint":
+            assert span["parent"] is None and span["resource"]["run.id"] == "4711", span
+            continue
+        assert span["trace"] == hexadecimal(f"{run} step {step}", 32), span
+        if span["name"] == "train_step":
+            assert key == hexadecimal(f"{run} step {step} itself", 16) and span["parent"] is None
+            assert span["attributes"] == {
+                "trireme.step": step, "trireme.exposed_comm_seconds": 0.0205,
+                "trireme.tensor_comm_seconds": 0.03025, "trireme.bubble_seconds": 0.00125,
+                "trireme.data_seconds": 0.0005}, span
+            assert span["resource"]["run.id"] == (run if step < first_of_job else "4711"), span
+        assert span["resource"]["service.name"] == "trireme", span
+    collector.check_trees()
+
+
+def expect_spans_of_ranks(collector, ranks, step, origin):
+    spans = collector.spans
+    for rank in ranks:
+        own = {span["name"]: (key, span) for key, span in spans.items()
+               if span["resource"].get("trireme.rank") == rank}
+        assert len(own) == 8, own.keys()
+        parents = {"train_step": None, "forward_backward": "train_step",
+                   "microbatch.forward": "forward_backward", "layer.forward": "microbatch.forward",
+                   "p2p.send": "microbatch.forward", "microbatch.backward": "forward_backward",
+                   "optimizer_step": "train_step", "evaluate": None}
+        for name, parent in parents.items():
+            span = own[name][1]
+            above = spans[span["parent"]]
+            if parent is None:
+                assert above["name"] == "train_step" and "trireme.rank" not in above["resource"], above
+                assert above["attributes"]["trireme.step"] == step, above
+            else:
+                assert span["parent"] == own[parent][0], (name, above)
+        send = own["p2p.send"][1]
+        assert (send["begin"], send["end"]) == (origin + 3_500_000, origin + 5_000_000), send
+        assert send["attributes"] == {"trireme.step": step, "trireme.group": "pp", "trireme.bytes": 64,
+                                      "trireme.sequence": 1, "trireme.peer": (rank + 1) % 4,
+                                      "trireme.tag": 7}, send
+        assert own["layer.forward"][1]["attributes"]["trireme.layer"] == 5
+        assert send["resource"]["host.name"] == f"node{rank // 2}" and send["resource"]["trireme.pp"] == rank
+        assert send["resource"]["run.id"] == "4711", send["resource"]
+
+
+def spans_arrive_once(folder):
+    """Killed behind each request, with the answer on its way: what is sent again is the same."""
+    run = made_run.MadeRun(folder / "runs/e", steps=100)
+    run.steps(1, 40)
+    origin = time_ns(35) - 9_500_000
+    with otlp.Collector() as collector:
+        words = [TRIREME, "-q", "track", "sync", str(run.folder), "--to", f"otlp={collector.url}",
+                 "--trace-ranks", "all"]
+        kills = 0
+
+        def send_with_kills():
+            nonlocal kills
+            for answered in range(100):
+                collector.silent, collector.silent_behind = threading.Event(), collector.requests + answered
+                process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+                while process.poll() is None and not collector.silent.wait(0.01):
+                    pass
+                if not collector.silent.is_set():
+                    assert process.returncode == 0, process.returncode
+                    break
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+                kills += 1
+            collector.silent = collector.silent_behind = None
+
+        send_with_kills()
+        run.start_again(31, job="4711")
+        run.steps(31, 100)
+        run.record(35, 4, origin, job="4711")
+        run.finish(100)
+        send_with_kills()
+        assert kills > 5 and collector.repeated_spans > 0, (kills, collector.repeated_spans)
+        # Steps that were sent before they were made again are not sent a second time.
+        expect_spans_of_record(collector, 100, first_of_job=41)
+        expect_spans_of_ranks(collector, range(4), 35, origin)
+        sent, requests = len(collector.spans), collector.requests
+        sync(run.folder, f"otlp={collector.url}", "--trace-ranks", "all")
+        assert (len(collector.spans), collector.requests) == (sent, requests), "all of it was sent"
+    for ranks, expected in (("single", {0}), ("first-of-node", {0, 2}), ("sampled", {0, 1, 2, 3})):
+        with otlp.Collector() as collector:
+            sync(run.folder, f"otlp={collector.url}", "--trace-ranks", ranks)
+            expect_spans_of_record(collector, 100, first_of_job=31)
+            expect_spans_of_ranks(collector, expected, 35, origin)
+            found = {span["resource"].get("trireme.rank") for span in collector.spans.values()}
+            assert found == expected | {None}, (ranks, found)
+    with otlp.Collector() as collector:
+        collector.takes_traces = False
+        sync(run.folder, f"otlp={collector.url}")
+        assert len(collector.points["trireme.train.loss"]) == 100 and not collector.spans
+    print(f"{sent} spans arrived once; killed {kills} times")
+
+
 def mistakes(folder):
     run = made_run.MadeRun(folder / "runs/d", steps=10)
     run.steps(1, 10)
@@ -172,6 +299,7 @@ def main():
         grows(folder)
         is_killed(folder)
         server_is_gone(folder)
+        spans_arrive_once(folder)
         mistakes(folder)
     print("each number arrives once")
     return 0

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What `trireme track sync` writes, read back by the trackers' own code: TensorBoard's
-EventAccumulator, W&B's DataStore, and a real MLflow server with a database, which is also killed and
-started again while a run is being sent.
+EventAccumulator, W&B's DataStore, OpenTelemetry's own messages, and a real MLflow server with a
+database, which is also killed and started again while a run is being sent.
 
 usage: trusted_readers_test.py TRIREME, in a virtual environment of its own in .cache (made when
 missing, some 700 MB from PyPI)
 """
+import base64
 import contextlib
 import json
 import os
@@ -23,10 +24,11 @@ import venv
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".cache/trackers-venv"
 # Later versions of wandb read these files in Go alone.
-PACKAGES = ("tensorboard", "wandb<0.20", "mlflow")
+PACKAGES = ("tensorboard", "wandb<0.20", "mlflow", "opentelemetry-proto")
 SKIPPED = 77
 
 sys.dont_write_bytecode = True
+import collector as otlp  # noqa: E402
 import made_run  # noqa: E402
 
 
@@ -35,13 +37,13 @@ def enter():
     if pathlib.Path(sys.prefix).resolve() == FOLDER.resolve():
         return
     complete = FOLDER / "complete"
-    if not complete.exists():
+    if not complete.exists() or complete.read_text() != str(PACKAGES):
         venv.create(FOLDER, with_pip=True)
         end = subprocess.run([FOLDER / "bin/pip", "install", "--quiet", *PACKAGES], check=False)
         if end.returncode != 0:
             print(f"TRIREME_SKIP: PyPI does not give {', '.join(PACKAGES)}")
             sys.exit(SKIPPED)
-        complete.touch()
+        complete.write_text(str(PACKAGES))
     python = str(FOLDER / "bin/python")
     os.execv(python, [python, *sys.argv])
 
@@ -106,6 +108,53 @@ def read_wandb(folder):
     assert steps == list(range(1, 1001)) and kinds == ["header", "run", "summary", "exit"], kinds
     assert config["train.steps"] == 1000, config
     print(f"wandb: {len(steps)} rows in {file.stat().st_size} bytes")
+
+
+def with_base64(message):
+    """OTLP writes ids in hexadecimal digits, where JSON of Protocol Buffers has Base64."""
+    if isinstance(message, list):
+        return [with_base64(each) for each in message]
+    if not isinstance(message, dict):
+        return message
+    return {key: base64.b64encode(bytes.fromhex(value)).decode()
+            if key in ("traceId", "spanId", "parentSpanId") else with_base64(value)
+            for key, value in message.items()}
+
+
+def read_otlp(folder):
+    from google.protobuf import json_format
+    from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
+    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+    run = made_run.MadeRun(folder / "runs/ot", 1000)
+    run.steps(1, 1000)
+    run.record(35, 2, 1_700_000_000_123_456_789)
+    run.finish(1000)
+    with otlp.Collector() as collector:
+        collector.bodies = []
+        sync(run.folder, f"otlp={collector.url}")
+    spans, points = [], 0
+    for path, body in collector.bodies:
+        message = with_base64(json.loads(body))
+        # What is no field of the messages is refused.
+        if path == "/v1/traces":
+            request = json_format.ParseDict(message, trace_service_pb2.ExportTraceServiceRequest())
+            for of_resource in request.resource_spans:
+                keys = {each.key for each in of_resource.resource.attributes}
+                assert {"service.name", "run.id", "service.instance.id"} <= keys, keys
+                spans += of_resource.scope_spans[0].spans
+        else:
+            request = json_format.ParseDict(message, metrics_service_pb2.ExportMetricsServiceRequest())
+            for metric in request.resource_metrics[0].scope_metrics[0].metrics:
+                points += len(metric.gauge.data_points) + len(metric.sum.data_points)
+    assert len({span.span_id for span in spans}) == len(spans) == len(collector.spans)
+    steps = [span for span in spans if span.name == "train_step" and not span.parent_span_id]
+    assert [(span.end_time_unix_nano - span.start_time_unix_nano) for span in steps] == [250_500_000] * 1000
+    send, = {span.start_time_unix_nano for span in spans if span.name == "p2p.send"}
+    assert send == 1_700_000_000_123_456_789 + 3_500_000, send
+    number, = {each.value.int_value for span in spans if span.name == "p2p.send"
+               for each in span.attributes if each.key == "trireme.bytes"}
+    assert number == 64
+    print(f"opentelemetry: {len(spans)} spans, {points} points")
 
 
 class Mlflow:
@@ -211,6 +260,7 @@ def main():
         folder = pathlib.Path(text)
         read_tensorboard(folder)
         read_wandb(folder)
+        read_otlp(folder)
         read_mlflow(folder)
     return 0
 

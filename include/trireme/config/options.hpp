@@ -207,11 +207,15 @@ struct RunOptions {
   bool operator==(const RunOptions&) const = default;
 };
 
+/// Ranks whose spans of recorded steps are sent.
+enum class TraceRanks { sampled, single, first_of_node, all };
+
 struct TrackOptions {
   /// Targets, as they are written.
   std::vector<std::string> to;
   /// Seconds.
   double interval = 0;
+  TraceRanks trace_ranks = TraceRanks::sampled;
   /// 0: none.
   int prometheus_port = 0;
   /// Unset: that of the host's name.

@@ -21,6 +21,9 @@ struct RunTrace {
   std::vector<telemetry::RankTrace> ranks;
 };
 
+/// Folders of a run's traces, the oldest first; none that is being written.
+std::vector<std::filesystem::path> trace_folders(const std::filesystem::path& run);
+
 /// The trace of these steps, or the newest. Failures (usage): the run has none; a file is none.
 base::Result<RunTrace> read_trace(const std::filesystem::path& run,
                                   const std::optional<config::StepRange>& steps);

@@ -35,6 +35,11 @@ struct RankTrace {
   int rank = 0;
   int world_size = 1;
   std::string host;
+  /// Slurm's job number; empty outside of one.
+  std::string job;
+  /// Time of day at the origin by rank 0's clock, in nanoseconds since 1970; 0 in traces of older
+  /// versions.
+  std::int64_t origin_unix_ns = 0;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
   /// Place on each axis, by short name: {"pp": 0}.
@@ -91,5 +96,7 @@ std::string kineto_text(const RankTrace& trace);
 std::string kineto_events(const RankTrace& trace);
 /// Reads such a file as untrusted input (usage).
 base::Result<RankTrace> read_rank_trace(const std::filesystem::path& file);
+/// Everything but the spans, from the begin of a file that kineto_text() has made (usage).
+base::Result<RankTrace> read_rank_trace_header(const std::filesystem::path& file);
 
 }  // namespace trireme::telemetry

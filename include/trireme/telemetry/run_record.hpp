@@ -43,6 +43,16 @@ struct EvaluationLine {
   double loss = absent;
   double tokens = absent;
   double seconds = absent;
+  std::int64_t restart = 0;
+  std::int64_t time_ms = 0;
+};
+
+/// Of kind `load`: a step was loaded; step 0: weights.
+struct LoadLine {
+  std::int64_t step = 0;
+  std::int64_t restart = 0;
+  std::int64_t time_ms = 0;
+  double seconds = absent;
 };
 
 struct SaveLine {
@@ -72,6 +82,8 @@ struct RunRecord {
   std::vector<EvaluationLine> evaluations;
   /// Saves, of earlier starts too, in the order of time.
   std::vector<SaveLine> saves;
+  /// At most `most_events`; of more the first ones.
+  std::vector<LoadLine> loads;
   /// At most `most_events`; of more the first ones.
   std::vector<EventLine> events;
   std::string last_event;

@@ -21,13 +21,14 @@ using SpanClock = std::chrono::steady_clock;
 /// What a rank's thread does; `operation` alone is not the thread's: a collective or message, from
 /// its start until it is done.
 enum class SpanKind : std::uint8_t {
-  step,             ///< number: the step
-  data,             ///< samples into micro-batches
-  forward,          ///< of a micro-batch through a chunk
-  backward,         ///< likewise
-  embedding,        ///< forward or backward
-  layer_forward,    ///< number: the layer
-  layer_recompute,  ///< forward again in backward (train.activation_checkpointing)
+  step,              ///< number: the step
+  data,              ///< samples into micro-batches
+  forward_backward,  ///< the schedule: all micro-batches of the step
+  forward,           ///< of a micro-batch through a chunk
+  backward,          ///< likewise
+  embedding,         ///< forward or backward
+  layer_forward,     ///< number: the layer
+  layer_recompute,   ///< forward again in backward (train.activation_checkpointing)
   layer_backward_input,
   layer_backward_weight,
   head,       ///< loss, with the gradient of the head's input and weight

@@ -15,8 +15,12 @@ namespace trireme::track {
 /// warned of once, and gets what it has missed when it is back.
 class Live {
  public:
-  Live(std::filesystem::path run, std::vector<Target> targets, base::Environment environment,
-       std::chrono::milliseconds interval);
+  struct Options {
+    base::Environment environment;
+    std::chrono::milliseconds interval{10'000};
+    TraceRanks trace_ranks = TraceRanks::sampled;
+  };
+  Live(std::filesystem::path run, std::vector<Target> targets, Options options);
   Live(const Live&) = delete;
   Live& operator=(const Live&) = delete;
   /// Ends the thread. What it has not sent is for finish(), a later start, or `trireme track sync`.

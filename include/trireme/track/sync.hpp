@@ -3,6 +3,7 @@
 
 #include "trireme/base/environment.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/config/options.hpp"
 #include "trireme/telemetry/run_record.hpp"
 #include "trireme/track/target.hpp"
 
@@ -11,9 +12,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
-/// A run's record, sent to the trackers that people already have: read from metrics.jsonl alone,
-/// while the run goes on or later.
+/// A run's record, sent to the trackers that people already have: read from metrics.jsonl and from
+/// recordings of steps alone, while the run goes on or later.
 namespace trireme::track {
 
 class Sink;
@@ -25,6 +29,13 @@ enum class Send {
   /// All there are, and how the run has ended.
   all
 };
+
+/// Ranks whose spans trackers get of recorded steps.
+using config::TraceRanks;
+/// "first-of-node", as track.trace_ranks has it.
+const char* name(TraceRanks ranks);
+/// Of such a name.
+std::optional<TraceRanks> trace_ranks(std::string_view name);
 
 /// Sends what was not sent before: each step, evaluation and save of the final lineage once, also
 /// if a process is killed at any moment, or a server was gone. What was sent is noted in
@@ -39,10 +50,13 @@ class Sync {
     std::chrono::milliseconds patience{30'000};
     /// Rows of a batch.
     std::size_t batch_rows = 500;
+    TraceRanks trace_ranks = TraceRanks::sampled;
   };
   struct Counts {
     std::int64_t rows = 0;
     std::int64_t points = 0;
+    /// Of traces.
+    std::int64_t spans = 0;
   };
 
   /// Failures: no run directory (usage), another process sends this run there (launch), storage

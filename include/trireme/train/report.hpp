@@ -73,6 +73,8 @@ struct StartRecord {
   std::int64_t first_step = 1;
   /// "begins anew", "goes on after step 12".
   std::string beginning;
+  /// Slurm's job number; empty outside of one.
+  std::string job;
 };
 
 /// Totals of a start at its end.

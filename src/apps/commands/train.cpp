@@ -36,8 +36,10 @@ std::unique_ptr<track::Live> start_tracking(const config::Config& config,
   if (options.to.empty()) return nullptr;
   const std::chrono::duration<double> interval(options.interval);
   return std::make_unique<track::Live>(
-      config::run_directory(config), trackers_of(options), environment,
-      std::chrono::duration_cast<std::chrono::milliseconds>(interval));
+      config::run_directory(config), trackers_of(options),
+      track::Live::Options{environment,
+                           std::chrono::duration_cast<std::chrono::milliseconds>(interval),
+                           options.trace_ranks});
 }
 
 /// Each rank shows its steps to its node's endpoint, where there is one.

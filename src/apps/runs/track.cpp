@@ -3,9 +3,11 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/schema/schema.hpp"
 #include "trireme/track/sync.hpp"
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/option_values.hpp"
 
 #include <memory>
 
@@ -15,6 +17,7 @@ namespace {
 struct TrackOptions {
   std::filesystem::path run;
   std::vector<std::string> targets;
+  std::string trace_ranks = track::name(track::TraceRanks::sampled);
 };
 
 base::ExitCode sync(const TrackOptions& options, Context& context) {
@@ -24,13 +27,20 @@ base::ExitCode sync(const TrackOptions& options, Context& context) {
   }
   for (const auto& target : targets) {
     auto sync = base::value_or_throw(
-        track::Sync::open(options.run, target, {.environment = context.environment}));
+        track::Sync::open(options.run, target,
+                          {.environment = context.environment,
+                           .trace_ranks = *track::trace_ranks(options.trace_ranks)}));
     const auto counts = sync.send(track::Send::all);
-    base::log::info("track", "{}: {} rows with {} numbers sent", track::name(target.kind),
-                    counts.rows, counts.points);
+    base::log::info("track", "{}: {} rows with {} numbers sent, {} spans of traces",
+                    track::name(target.kind), counts.rows, counts.points, counts.spans);
     context.out.write(sync.place() + "\n");
   }
   return base::ExitCode::done;
+}
+
+std::vector<std::string> trace_ranks_choices() {
+  const auto& choices = schema::find_key("track.trace_ranks")->choices;
+  return {choices.begin(), choices.end()};
 }
 
 Action prepare_sync(CLI::App& app) {
@@ -41,6 +51,11 @@ Action prepare_sync(CLI::App& app) {
                  "may be given several times")
       ->required()
       ->type_name("TARGET");
+  app.add_option("--trace-ranks", options->trace_ranks,
+                 "Whose spans of recorded steps are sent (OpenTelemetry)")
+      ->type_name("RANKS")
+      ->check(one_of(trace_ranks_choices()))
+      ->capture_default_str();
   return [options](Context& context) { return sync(*options, context); };
 }
 

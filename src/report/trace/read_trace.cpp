@@ -60,6 +60,12 @@ base::Result<Found> choose(const fs::path& run, const std::optional<config::Step
 
 }  // namespace
 
+std::vector<fs::path> trace_folders(const fs::path& run) {
+  std::vector<fs::path> folders;
+  for (const auto& found : traces_of(run)) folders.push_back(found.folder);
+  return folders;
+}
+
 base::Result<RunTrace> read_trace(const fs::path& run,
                                   const std::optional<config::StepRange>& steps) {
   const auto found = choose(run, steps);

@@ -72,6 +72,7 @@ Shade compute_shade(SpanKind kind) {
     case SpanKind::head:
     case SpanKind::step:
     case SpanKind::data:
+    case SpanKind::forward_backward:
     case SpanKind::tensor:
     case SpanKind::bubble:
     case SpanKind::gradients:

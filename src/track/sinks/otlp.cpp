@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenTelemetry's metrics over OTLP/HTTP in JSON (opentelemetry-proto, metrics/v1): each number of
-// a row is a data point with the time of its step. Points are the same at each call, so that one
-// that is sent again after a kill replaces itself in a store of time series. The step is a number
-// of its own, never an attribute.
+// OpenTelemetry's metrics and traces over OTLP/HTTP in JSON (opentelemetry-proto, metrics/v1 and
+// trace/v1). Each number of a row is a data point with the time of its step; the step is a number
+// of its own, never an attribute of one. Points and spans are the same at each call, so that one
+// that is sent again after a kill replaces itself in a store.
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/base/text.hpp"
 
 #include "server.hpp"
 #include "sinks.hpp"
+#include "track/spans.hpp"
 
 #include <map>
 
@@ -29,8 +31,44 @@ std::vector<std::string> headers_from(const base::Environment& environment) {
   return headers;
 }
 
-Json attribute(const char* key, const std::string& text) {
-  return {{"key", key}, {"value", {{"stringValue", text}}}};
+/// Whole numbers are texts there, as in all JSON of Protocol Buffers.
+Json attribute_value(const Json& value) {
+  if (value.is_number_integer()) return {{"intValue", value.dump()}};
+  if (value.is_number()) return {{"doubleValue", value}};
+  return {{"stringValue", value}};
+}
+
+Json attributes_json(const Attributes& attributes) {
+  Json all = Json::array();
+  for (const auto& [key, value] : attributes) {
+    all.push_back({{"key", key}, {"value", attribute_value(value)}});
+  }
+  return all;
+}
+
+Json span_json(const Span& span) {
+  constexpr int internal = 1;
+  Json json{{"traceId", span.trace_id}, {"spanId", span.span_id}};
+  if (!span.parent_id.empty()) json["parentSpanId"] = span.parent_id;
+  json["name"] = span.name;
+  json["kind"] = internal;
+  json["startTimeUnixNano"] = base::format("{}", span.begin_ns);
+  json["endTimeUnixNano"] = base::format("{}", span.end_ns);
+  json["attributes"] = attributes_json(span.attributes);
+  return json;
+}
+
+/// {"resourceSpans": [{"resource", "scopeSpans": [{"scope", "spans"}]}]}, and so for metrics.
+Json request(const char* kind, const Attributes& resource, Json all) {
+  const bool is_spans = std::string_view(kind) == "Spans";
+  Json scope{{"scope", {{"name", "trireme"}}}, {is_spans ? "spans" : "metrics", std::move(all)}};
+  Json of_resource{{"resource", {{"attributes", attributes_json(resource)}}},
+                   {base::format("scope{}", kind), Json::array()}};
+  of_resource[base::format("scope{}", kind)].push_back(std::move(scope));
+  const auto key = base::format("resource{}", kind);
+  Json body{{key, Json::array()}};
+  body[key].push_back(std::move(of_resource));
+  return body;
 }
 
 /// Time of a row in nanoseconds. Steps of the same millisecond have microseconds of their own, the
@@ -81,26 +119,58 @@ class Otlp : public Sink {
     }
     Json all = Json::array();
     for (auto& [index, list] : points) all.push_back(metric_json(index, std::move(list)));
-    server_.post("/v1/metrics", request(run, std::move(all)));
+    server_.post("/v1/metrics", request("Metrics",
+                                        {{"service.name", "trireme"},
+                                         {"service.instance.id", run.id},
+                                         {"trireme.run", run.name}},
+                                        std::move(all)));
+    send_spans(run, rows);
     state = Json::object();
   }
+
+  bool takes_traces() const override { return takes_traces_; }
+  std::int64_t send_trace(const RunFacts& run, const telemetry::RankTrace& trace) override {
+    RankSpans spans(run, trace);
+    const auto resource = spans.resource();
+    std::int64_t count = 0;
+    for (auto block = spans.next(most_spans); !block.empty(); block = spans.next(most_spans)) {
+      count += static_cast<std::int64_t>(block.size());
+      post(resource, block);
+    }
+    return count;
+  }
+
   void end(const RunFacts&, Json&) override {}
   std::string place(const RunFacts&) const override { return server_.url() + "/v1/metrics"; }
 
  private:
-  static Json request(const RunFacts& run, Json all) {
-    Json scope{{"scope", {{"name", "trireme"}}}, {"metrics", std::move(all)}};
-    Json resource{{"attributes",
-                   {attribute("service.name", "trireme"), attribute("service.instance.id", run.id),
-                    attribute("trireme.run", run.name)}}};
-    Json of_run{{"resource", std::move(resource)}, {"scopeMetrics", Json::array()}};
-    of_run["scopeMetrics"].push_back(std::move(scope));
-    Json body{{"resourceMetrics", Json::array()}};
-    body["resourceMetrics"].push_back(std::move(of_run));
-    return body;
+  /// Of a request; each has some 500 bytes.
+  static constexpr std::size_t most_spans = 2000;
+
+  /// Starts of a run may be of several jobs: each has a resource of its own.
+  void send_spans(const RunFacts& run, std::span<const Row> rows) {
+    std::map<std::int64_t, std::vector<Span>> by_start;
+    for (const auto& row : rows) {
+      auto spans = spans_of(run, row);
+      for (std::size_t at = 0; at < spans.size(); ++at) {
+        by_start[row.activities[at].restart].push_back(std::move(spans[at]));
+      }
+    }
+    for (const auto& [restart, spans] : by_start) post(resource_of(run, restart), spans);
+  }
+
+  void post(const Attributes& resource, const std::vector<Span>& spans) {
+    if (!takes_traces_) return;
+    Json all = Json::array();
+    for (const auto& span : spans) all.push_back(span_json(span));
+    takes_traces_ = server_.offer("/v1/traces", request("Spans", resource, std::move(all)));
+    if (!takes_traces_) {
+      base::log::local::info("track", "{} has no /v1/traces: it gets metrics alone", server_.url());
+    }
   }
 
   Server server_;
+  bool takes_traces_ = true;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "trireme/store/http.hpp"
 #include "trireme/track/sync.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ class Server {
   const std::string& url() const { return url_; }
   /// Answer as JSON; null if it is empty.
   base::Json post(const std::string& path, const base::Json& body);
+  /// False where the server answers 404.
+  bool offer(const std::string& path, const base::Json& body);
   base::Json get(const std::string& path);
   /// The same; null where the server answers 404.
   base::Json find(const std::string& path);
@@ -30,8 +33,10 @@ class Server {
  private:
   enum class Body { json, bytes };
   enum class Absence { refused, answered };
-  base::Json call(const char* method, const std::string& path, const std::string& body, Body kind,
-                  Absence absence);
+  /// Text of a success; nothing where a 404 is answered.
+  std::optional<std::string> call(const char* method, const std::string& path,
+                                  const std::string& body, Body kind, Absence absence);
+  base::Json json_of(const std::string& path, const std::string& text) const;
 
   std::string url_;
   std::vector<std::string> headers_;

@@ -11,7 +11,7 @@ std::unique_ptr<Sink> tensorboard_sink(const std::filesystem::path& folder);
 std::unique_ptr<Sink> wandb_sink(const std::filesystem::path& folder);
 /// A run of experiment "trireme" on a tracking server.
 std::unique_ptr<Sink> mlflow_sink(const std::string& url, const Sync::Options& options);
-/// Gauges and sums by OTLP/HTTP, at URL/v1/metrics.
+/// Gauges and sums by OTLP/HTTP, at URL/v1/metrics, and spans at URL/v1/traces.
 std::unique_ptr<Sink> otlp_sink(const std::string& url, const Sync::Options& options);
 /// The newest numbers as a file of node_exporter's textfile collector.
 std::unique_ptr<Sink> prometheus_sink(const std::filesystem::path& file);

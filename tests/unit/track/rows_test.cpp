@@ -127,10 +127,51 @@ TEST_CASE("names of metrics are unique, and those of Prometheus are in base unit
   }
 }
 
+TEST_CASE("activities end at the time of their line, and parts of a step lie at its ends") {
+  RunRecord record;
+  add_step(record, 1, ",\"step_ms\":250.5,\"data_ms\":0.5,\"optimizer_ms\":20,\"restart\":2");
+  add_step(record, 2, ",\"step_ms\":\"nan\",\"data_ms\":1");
+  add_step(record, 3, ",\"step_ms\":-1");
+  const auto rows = track::rows_behind(record, {}, true);
+  REQUIRE(rows.size() == 3);
+  constexpr std::int64_t end = 1'795'251'601'000'000'000;
+  CHECK(rows[0].activities ==
+        std::vector<track::Activity>{
+            {track::ActivityKind::step, 1, 2, end - 250'500'000, end},
+            {track::ActivityKind::update, 1, 2, end - 20'000'000, end},
+            {track::ActivityKind::data, 1, 2, end - 250'500'000, end - 250'000'000}});
+  CHECK(rows[1].activities.empty());
+  CHECK(rows[2].activities.empty());
+}
+
+TEST_CASE("a load is sent with the next row, once, also when its start makes no new step") {
+  RunRecord record;
+  Cursor cursor;
+  for (int step = 1; step <= 6; ++step) add_step(record, step);
+  CHECK(send(record, cursor, true).size() == 6);
+  for (const int restart : {1, 2}) {
+    record.take(
+        base::format("{{\"kind\":\"load\",\"step\":4,\"seconds\":2,\"restart\":{},"
+                     "\"time\":\"2026-11-21T09:01:00.000Z\"}}",
+                     restart));
+  }
+  CHECK(send(record, cursor, true).empty());
+  for (int step = 7; step <= 8; ++step) add_step(record, step);
+  const auto rows = send(record, cursor, true);
+  REQUIRE(rows.size() == 2);
+  REQUIRE(rows[0].activities.size() == 2);
+  CHECK(rows[0].activities[1].restart == 2);
+  CHECK(rows[0].activities[1].end_ns - rows[0].activities[1].begin_ns == 2'000'000'000);
+  CHECK(rows[1].activities.empty());
+  add_step(record, 9);
+  CHECK(send(record, cursor, true)[0].activities.empty());
+}
+
 TEST_CASE("rows that are noted are the same when they are read back") {
   RunRecord record;
   for (int step = 1; step <= 3; ++step) {
-    add_step(record, step, ",\"loss\":2.345678901234567,\"tokens\":9007199254740991");
+    add_step(record, step,
+             ",\"loss\":2.345678901234567,\"tokens\":9007199254740991,\"step_ms\":7.25");
   }
   add_evaluation(record, 2);
   add_save(record, 3);
@@ -142,6 +183,8 @@ TEST_CASE("rows that are noted are the same when they are read back") {
   for (std::size_t at = 0; at < rows.size(); ++at) {
     CHECK(again[at].step == rows[at].step);
     CHECK(again[at].time_ms == rows[at].time_ms);
+    CHECK_FALSE(rows[at].activities.empty());
+    CHECK(again[at].activities == rows[at].activities);
     REQUIRE(again[at].points.size() == rows[at].points.size());
     for (std::size_t point = 0; point < rows[at].points.size(); ++point) {
       CHECK(again[at].points[point].metric == rows[at].points[point].metric);
