@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using track::Exposition;
 
 struct RankMetric {
-  const char* name;
+  std::string_view name;
   const char* help;
 };
 /// In the order of numbers_of().
@@ -40,7 +40,7 @@ constexpr std::array<RankMetric, 7> rank_metrics{{
      "Tensor-parallel collectives in the rank's last step"},
     {"trireme_rank_bubble_seconds", "Waiting for other stages in the rank's last step"},
     {"trireme_rank_data_seconds", "Reading samples in the rank's last step"},
-    {"trireme_rank_computing_seconds", "The rank's last step without waiting and communication"},
+    {track::rank_computing_metric, "The rank's last step without waiting and communication"},
 }};
 
 bool same_address(const base::tcp::SocketAddress& one, const base::tcp::SocketAddress& other) {
@@ -186,23 +186,17 @@ double load_of_a_minute() {
 }  // namespace
 
 comm::PublishedNumbers NodeEndpoint::numbers_of(const train::StepRecord& record) {
-  const double tensor = record.tensor_seconds.value_or(0);
-  const double waiting =
-      record.exposed_seconds + tensor + record.bubble_seconds + record.data_seconds;
-  return {static_cast<double>(record.step),
-          record.seconds,
-          record.exposed_seconds,
-          tensor,
-          record.bubble_seconds,
-          record.data_seconds,
-          std::max(0.0, record.seconds - waiting)};
+  return {static_cast<double>(record.step),  record.seconds,        record.exposed_seconds,
+          record.tensor_seconds.value_or(0), record.bubble_seconds, record.data_seconds,
+          record.computing_seconds()};
 }
 
 NodeEndpoint::NodeEndpoint(const config::Config& config, const runtime::Cluster& cluster)
     : mpi_(*cluster.mpi), run_(config::run_label(config)) {
   if (cluster.rank.value() != 0) return;
   const auto run = config::run_directory(config);
-  targets_ = run / "track" / "prometheus.targets.json";
+  targets_ = run / track::prometheus_targets;
+  token_ = run / track::prometheus_token;
   of_run_ = std::make_unique<track::RunExposition>(run);
 }
 
@@ -254,7 +248,7 @@ std::unique_ptr<NodeEndpoint> NodeEndpoint::start(const config::Config& config,
 
 void NodeEndpoint::tell(const base::Json& targets, const std::string& token) const {
   base::success_or_throw(base::make_folders_durably(targets_.parent_path()));
-  write_secret(targets_.parent_path() / "prometheus.token", token);
+  write_secret(token_, token);
   const auto list = base::Json::array({{{"targets", targets}, {"labels", base::Json::object()}}});
   base::write_file_durably(targets_, list.dump() + "\n");
   base::log::info("track", "Prometheus finds {} in {}",

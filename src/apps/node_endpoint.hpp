@@ -43,6 +43,7 @@ class NodeEndpoint {
   const comm::MpiRuntime& mpi_;
   std::string run_;
   std::filesystem::path targets_;  // empty but on the first rank
+  std::filesystem::path token_;
   std::unique_ptr<track::RunExposition> of_run_;
   std::unique_ptr<track::Endpoint> endpoint_;
 };

@@ -151,6 +151,7 @@ struct HttpClient::Connection {
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_CONNECTTIMEOUT, connect_seconds);
+    set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.limit.count()));
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, silent_seconds);
     set(CURLOPT_HTTPHEADER, headers.list);

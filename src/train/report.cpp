@@ -16,6 +16,12 @@ namespace trireme::train {
 
 using base::Json;
 
+double StepRecord::computing_seconds() const {
+  const double waiting =
+      exposed_seconds + tensor_seconds.value_or(0) + bubble_seconds + data_seconds;
+  return std::max(0.0, seconds - waiting);
+}
+
 void StepRecord::take(const engine::ScheduleOutcome& outcome) {
   loss = outcome.loss;
   step_tokens = outcome.tokens;

@@ -17,6 +17,8 @@ namespace {
 /// Requests of the first rank other than stops, below every reason to stop; they add up.
 constexpr std::int32_t save_due = 1;
 constexpr std::int32_t peak_beaten = 2;
+constexpr std::int32_t times_due = 4;
+constexpr std::int32_t all_requests = save_due + peak_beaten + times_due;
 
 /// Interval between looks for files in the run directory: shared file systems are slow.
 constexpr double look_seconds = 1.0;
@@ -54,7 +56,7 @@ void Requests::look_for_files() {
   if (std::filesystem::remove(profile, ignored)) asked_profile_steps_ = count;
 }
 
-std::int32_t Requests::own_reason(bool is_first, double lead_seconds, bool peak_is_beaten) {
+std::int32_t Requests::own_reason(bool is_first, double lead_seconds, const Wishes& wishes) {
   if (is_first && sources_.lock != nullptr && sources_.lock->is_lost()) return Stop::lost_lock;
   if (is_first) look_for_files();
   if (is_first && stop_file_) return Stop::stop_file;
@@ -62,15 +64,14 @@ std::int32_t Requests::own_reason(bool is_first, double lead_seconds, bool peak_
   if (is_first && lead_seconds > 0 && sources_.limit.is_near(lead_seconds)) return Stop::time_limit;
   if (!is_first) return 0;
   return (schedule_.is_due(SaveSchedule::Clock::now()) ? save_due : 0) +
-         (peak_is_beaten ? peak_beaten : 0);
+         (wishes.measure_peak ? peak_beaten : 0) + (wishes.rank_times ? times_due : 0);
 }
 
 const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_seconds,
-                                      bool peak_is_beaten, const BusyThreads& busy) {
+                                      const Wishes& wishes, const BusyThreads& busy) {
   if (answer_.stop) return answer_;
-  std::int32_t words[] = {own_reason(world.rank() == 0, lead_seconds, peak_is_beaten),
-                          busy.saving ? 1 : 0, busy.draining ? 1 : 0,
-                          std::exchange(asked_profile_steps_, 0)};
+  std::int32_t words[] = {own_reason(world.rank() == 0, lead_seconds, wishes), busy.saving ? 1 : 0,
+                          busy.draining ? 1 : 0, std::exchange(asked_profile_steps_, 0)};
   world.all_reduce(device::Tensor(words, device::DType::i32, {4}), comm::ReduceOp::max);
   profile_steps_ = std::max<std::int64_t>(profile_steps_, words[3]);
   const auto reason = words[0];
@@ -79,11 +80,11 @@ const Requests::Answer& Requests::ask(comm::ProcessGroup& world, double lead_sec
   }
   answer_ = {};
   answer_.busy = {words[1] != 0, words[2] != 0};
-  if (reason > save_due + peak_beaten) {
+  if (reason > all_requests) {
     answer_.stop = {reason};
   } else {
     answer_.save = (reason & save_due) != 0;
-    answer_.measure_peak = (reason & peak_beaten) != 0;
+    answer_.wishes = {(reason & peak_beaten) != 0, (reason & times_due) != 0};
   }
   return answer_;
 }

@@ -63,6 +63,14 @@ struct BusyThreads {
   bool draining = false;  ///< from the nodes' own storage
 };
 
+/// What the first rank wants all ranks to do before the next step.
+struct Wishes {
+  /// A step has beaten the measured peak.
+  bool measure_peak = false;
+  /// Times of ranks are to be recorded.
+  bool rank_times = false;
+};
+
 /// External requests to a run, checked between two batches: signals, the files STOP and PROFILE,
 /// the nearing time limit, the clock of its checkpoints.
 class Requests {
@@ -77,18 +85,17 @@ class Requests {
   struct Answer {
     Stop stop;
     bool save = false;
-    /// A step has beaten the measured peak.
-    bool measure_peak = false;
+    Wishes wishes;
     BusyThreads busy;
   };
 
   explicit Requests(Sources sources);
 
   /// Collective over the world. Host-blocking: yes. The same answer on all ranks, from the clock,
-  /// the files and the peak of the first one, and from all whether they are busy. The run stops
+  /// the files and the wishes of the first one, and from all whether they are busy. The run stops
   /// `lead_seconds` before the time limit; 0 never. A stop stays in all later answers. Throws
   /// AgreedError (launch) when another start has taken the run over.
-  const Answer& ask(comm::ProcessGroup& world, double lead_seconds, bool peak_is_beaten,
+  const Answer& ask(comm::ProcessGroup& world, double lead_seconds, const Wishes& wishes,
                     const BusyThreads& busy);
   const Answer& answer() const { return answer_; }
   /// Steps whose times are to be recorded, which the file PROFILE has asked for since the last
@@ -102,7 +109,7 @@ class Requests {
   void saved() { schedule_.saved(SaveSchedule::Clock::now()); }
 
  private:
-  std::int32_t own_reason(bool is_first, double lead_seconds, bool peak_is_beaten);
+  std::int32_t own_reason(bool is_first, double lead_seconds, const Wishes& wishes);
   /// Looks for files in the run directory, now and then.
   void look_for_files();
 

@@ -23,6 +23,7 @@
 #include "setup.hpp"
 #include "train/clock.hpp"
 #include "train/profile.hpp"
+#include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
 #include "train/saving/async_saves.hpp"
 #include "train/saving/node_tier.hpp"
@@ -147,6 +148,7 @@ void Trainer::open_run(runtime::Session& session, const model::ModelConfig& mode
       cluster_, directory_,
       steps.empty() ? std::nullopt
                     : std::optional(base::value_or_throw(config::parse_step_range(steps))));
+  rank_times_ = std::make_unique<RankTimesRecorder>(cluster_, directory_);
   requests_ = std::make_unique<Requests>(Requests::Sources{
       directory_, keys_.checkpoint.every_minutes, options_.limit, lock_ ? &*lock_ : nullptr});
 }
@@ -266,9 +268,8 @@ void Trainer::evaluate() {
       batches == 0 ? std::numeric_limits<std::int64_t>::max() : batches, [&] {
         longest_batch_seconds_ = std::max(longest_batch_seconds_, seconds_since(batch_begin));
         batch_begin = Clock::now();
-        // Peak is not requested here: it is handled between steps only, and its answer would be
-        // lost.
-        requests_->ask(*cluster_.world, lead_seconds(), false, busy());
+        // Nothing is wished here: wishes are handled between steps only, and answers would be lost.
+        requests_->ask(*cluster_.world, lead_seconds(), {}, busy());
         return !requests_->answer().stop;
       });
   if (!total) return;
@@ -317,7 +318,8 @@ double Trainer::lead_seconds() const {
 }
 
 void Trainer::ask() {
-  requests_->ask(*cluster_.world, lead_seconds(), report_->take_beaten_peak(), busy());
+  requests_->ask(*cluster_.world, lead_seconds(),
+                 {report_->take_beaten_peak(), is_first_rank() && rank_times_->are_due()}, busy());
 }
 
 base::ExitCode Trainer::stop_in_order() {
@@ -353,7 +355,8 @@ base::ExitCode Trainer::run() {
   while (!requests_->answer().stop && progress_.step < steps) {
     ask();
     if (requests_->answer().stop) break;
-    if (requests_->answer().measure_peak) measure_peak_again();
+    if (requests_->answer().wishes.measure_peak) measure_peak_again();
+    if (requests_->answer().wishes.rank_times) rank_times_->record(report_->restart());
     advance_saving();
     profile_->ask(requests_->take_profile_steps(), progress_.step + 1);
     profile_->before(progress_.step + 1);
@@ -369,6 +372,7 @@ base::ExitCode Trainer::run() {
   finish_saving();
   if (saved_step_ != progress_.step || is_among_best_) save();
   if (async_saves_) async_saves_->leave_nodes();
+  rank_times_->record(report_->restart());
   say_arenas();
   report_->finished({.steps = progress_.step,
                      .steps_of_this_start = progress_.step - begin_step,

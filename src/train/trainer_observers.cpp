@@ -6,6 +6,7 @@
 #include "trireme/train/trainer.hpp"
 
 #include "nonfinite_steps.hpp"
+#include "train/rank_times_recorder.hpp"
 
 #include <algorithm>
 
@@ -49,6 +50,7 @@ void Trainer::say_arenas() const {
 void Trainer::observe(const StepRecord& record) {
   observe_start_up(record);
   observe_memory();
+  rank_times_->add(record);
   if (options_.on_step) options_.on_step(record);
   longest_batch_seconds_ = std::max(longest_batch_seconds_, record.seconds);
   if (record.updated) {

@@ -149,7 +149,7 @@ def watched(place):
         last = terminal.text[terminal.text.rindex("\033[H"):]
         for line in drawn(last):
             assert len(line) <= 50, line
-        for part in ("running", "loss", "tok/s", "/10000000"):
+        for part in ("running", "loss", "tok/s", "/10000000", "ranks 0-1", "a rank computes"):
             assert part in last, last
         os.write(terminal.master, b"q")
         assert terminal.end() == 0

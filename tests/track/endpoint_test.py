@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import stat
@@ -81,7 +82,31 @@ def tokens(trireme, folder):
     return folder / "tokens"
 
 
-def check(folder, run, port):
+def watched(trireme, run):
+    """{node: (ranks, slowest, its time)} that `trireme watch` shows."""
+    text = subprocess.run([trireme, "watch", run, "--once"], check=True, text=True,
+                          capture_output=True).stdout
+    return re.findall(r"(\S+)  ranks (\S+)  stages (\S+)  slowest (\d+): (\d\S* \S+)", text), text
+
+
+def check_watch(trireme, run, target, token):
+    """The slowest rank of a node is asked of it, else it is the one that the run has recorded."""
+    assert re.search(r"^trireme_rank_computing_seconds\{.*rank=\"3\"\} \d", get(target, token)[1], re.M)
+    recorded = wait_for(lambda: (run / "ranks.json").exists() and json.loads((run / "ranks.json").read_text()),
+                        "no times of ranks")
+    assert recorded["node"] == [0] * 4 and min(recorded["computing_ms"]) > 0, recorded
+    slowest = max(range(4), key=lambda rank: recorded["computing_ms"][rank])
+    secret = run / "track/prometheus.token"
+    hidden = secret.rename(run / "track/hidden")
+    (node, ranks, stages, rank, _), = watched(trireme, run)[0]
+    assert (ranks, stages, int(rank)) == ("0-3", "0-1", slowest), (node, ranks, rank, recorded)
+    hidden.rename(secret)
+    # With the token the times are those of the last step: others each time.
+    seen = {watched(trireme, run)[0][0][4] for _ in range(4)}
+    assert len(seen) > 1, seen
+
+
+def check(trireme, folder, run, port):
     listed = wait_for(lambda: (run / "track/prometheus.targets.json").exists()
                       and (run / "track/prometheus.targets.json").read_text(), "no targets")
     [entry] = json.loads(listed)
@@ -101,6 +126,7 @@ def check(folder, run, port):
     assert lint.returncode == 0 and not lint.stderr, lint.stderr
     for rank in range(4):
         assert f'rank="{rank}"' in text, text
+    check_watch(trireme, run, target, token)
     # Whoever holds a connection open keeps nobody away for long.
     host, _, number = target.partition(":")
     with socket.create_connection((host, int(number))) as idle:
@@ -145,7 +171,7 @@ def main():
              "--set", f"track.prometheus_port={port}"],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            check(folder, run, port)
+            check(options.trireme, folder, run, port)
             (run / "STOP").touch()
             _, errors = process.communicate(timeout=90)
             assert process.returncode == 0, errors

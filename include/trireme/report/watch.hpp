@@ -3,16 +3,20 @@
 
 #include "trireme/base/trend.hpp"
 #include "trireme/report/run_view.hpp"
+#include "trireme/telemetry/rank_times.hpp"
 
 #include <string>
 #include <vector>
 
 namespace trireme::report {
 
-/// Ranks of a node, as their logs name it.
+/// Ranks of a node, as their times or logs name it.
 struct NodeRanks {
   std::string node;
   std::vector<int> ranks;  ///< ascending
+  /// The rank that computes longest in a step; -1 where times are not known.
+  int slowest = -1;
+  double slowest_ms = 0;
 };
 
 /// What a part of a line means; a terminal has colours for it.
@@ -39,6 +43,9 @@ class WatchedRun {
   /// State at the last reading.
   State state() const { return state_; }
 
+  /// Times of ranks that are newer than the recorded ones, from the nodes' answers to Prometheus.
+  void show(std::vector<telemetry::RankTime> times);
+
   /// Lines of at most `size.columns` columns; of more than `size.rows` the first ones. `now_ms`
   /// (since 1970) is what ages count to.
   std::vector<FrameLine> frame(FrameSize size, base::Glyphs glyphs, std::int64_t now_ms) const;
@@ -46,12 +53,22 @@ class WatchedRun {
  private:
   WatchedRun(const std::filesystem::path& path);
   void read_start();
+  /// The recorded times of this start, if there are any.
+  void read_times();
+  /// Nodes from the times of ranks, if there are any.
+  void place_times();
 
   telemetry::RecordReader reader_;
   State state_ = State::unknown;
   /// Name and configuration; its record is the reader's.
   RunView view_;
   std::vector<NodeRanks> nodes_;
+  /// Times of ranks, from RUN/ranks.json and from show(), which are newer.
+  std::vector<telemetry::RankTime> recorded_;
+  std::vector<telemetry::RankTime> shown_;
+  std::filesystem::file_time_type read_times_ = {};
+  /// Median of the times; telemetry::absent where they are not known.
+  double median_ms_ = telemetry::absent;
   /// Start to which configuration and nodes belong.
   std::int64_t read_start_ = -1;
 };

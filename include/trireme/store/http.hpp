@@ -21,6 +21,8 @@ struct HttpRequest {
   std::span<const std::byte> body = {};
   /// Where the body of a success goes, which must have exactly this length; empty: into the text.
   std::span<std::byte> destination = {};
+  /// For all of it; 0: as long as bytes come.
+  std::chrono::milliseconds limit{0};
 };
 
 struct HttpResponse {

@@ -5,8 +5,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace trireme::track {
+
+/// Of a run directory: the list of nodes for file_sd, and what a scrape must send.
+inline constexpr const char* prometheus_targets = "track/prometheus.targets.json";
+inline constexpr const char* prometheus_token = "track/prometheus.token";
+/// Metric of each rank by which people, and `trireme watch`, find the slowest ones.
+inline constexpr std::string_view rank_computing_metric = "trireme_rank_computing_seconds";
 
 /// HTTP server of GET /metrics for Prometheus, on a thread of the lowest priority: a scrape costs a
 /// step next to nothing. Whoever does not send the token gets 401.

@@ -42,6 +42,10 @@ struct StepRecord {
   /// False if parameters were not updated, because loss or gradients are not finite.
   bool updated = true;
 
+  /// The step without waiting and communication, as far as they are measured: what tells slow ranks
+  /// from those that wait for them.
+  double computing_seconds() const;
+
   void take(const engine::ScheduleOutcome& outcome);
   void take(const engine::ReduceOutcome& outcome);
 };
@@ -139,6 +143,9 @@ class Report {
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
   ~Report();
+
+  /// How many starts there were before this one; 0 where the report does not speak.
+  std::int64_t restart() const { return restart_; }
 
   void started(const StartRecord& record);
   /// Records that all steps are done.

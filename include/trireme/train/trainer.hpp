@@ -34,6 +34,7 @@ enum class Start {
 };
 
 class Profile;
+class RankTimesRecorder;
 class Requests;
 
 /// Options of a run's start.
@@ -184,6 +185,7 @@ class Trainer {
   bool is_among_best_ = false;
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<Profile> profile_;
+  std::unique_ptr<RankTimesRecorder> rank_times_;
   std::unique_ptr<runtime::JobComment> comment_;
   /// The step that differing replicas have gone back to; -1: none.
   std::int64_t went_back_to_ = -1;

@@ -3,6 +3,7 @@
 #include "trireme/report/watch.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/track/rank_scrape.hpp"
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/option_values.hpp"
@@ -14,7 +15,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <memory>
+#include <optional>
 
 namespace trireme::apps {
 namespace {
@@ -56,10 +59,34 @@ std::string painted(const std::vector<report::FrameLine>& frame) {
   return text;
 }
 
+/// Asks the nodes of a run for their ranks' times, without keeping the screen waiting.
+class RankTimesInBackground {
+ public:
+  explicit RankTimesInBackground(std::filesystem::path run) : run_(std::move(run)) { ask(); }
+
+  /// What the nodes have answered since the last call.
+  std::optional<std::vector<telemetry::RankTime>> take() {
+    if (answer_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return std::nullopt;
+    auto times = answer_.get();
+    ask();
+    return times;
+  }
+
+ private:
+  void ask() {
+    answer_ = std::async(std::launch::async, [run = run_] { return track::scrape_ranks(run); });
+  }
+
+  std::filesystem::path run_;
+  std::future<std::vector<telemetry::RankTime>> answer_;
+};
+
 /// Draws until the run ends, or the person has seen enough.
-void follow(report::WatchedRun& run, double interval, bool colour, base::Glyphs glyphs) {
+void follow(report::WatchedRun& run, const WatchOptions& options, bool colour,
+            base::Glyphs glyphs) {
   const auto pause = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::duration<double>(interval));
+      std::chrono::duration<double>(options.interval));
+  RankTimesInBackground times(options.run);
   Screen screen;
   while (run.state() == report::State::running) {
     const auto size = screen.size();
@@ -69,7 +96,9 @@ void follow(report::WatchedRun& run, double interval, bool colour, base::Glyphs 
     screen.draw((colour ? painted(frame) : text_of(frame)) + "q quits; the run goes on\n");
     const auto event = screen.wait(pause);
     if (event == Screen::Event::end) return;
-    if (event == Screen::Event::none) base::success_or_throw(run.advance());
+    if (event != Screen::Event::none) continue;
+    base::success_or_throw(run.advance());
+    if (auto newest = times.take()) run.show(std::move(*newest));
   }
 }
 
@@ -79,7 +108,11 @@ base::ExitCode watch(const WatchOptions& options, Context& context) {
       ::isatty(STDOUT_FILENO) == 1 && context.environment.get("TERM") != "dumb";
   const bool colour = wants_colour(context.environment, STDOUT_FILENO);
   const auto glyphs = glyphs_of(context.environment);
-  if (on_terminal && !options.once) follow(run, options.interval, colour, glyphs);
+  if (on_terminal && !options.once) {
+    follow(run, options, colour, glyphs);
+  } else if (run.state() == report::State::running) {
+    run.show(track::scrape_ranks(options.run));
+  }
   // What the screen showed last stays: how the run stands, or has ended.
   const auto frame = run.frame({terminal_width(), 0}, glyphs, now_ms());
   context.out.write(colour && on_terminal ? painted(frame) : text_of(frame));
@@ -108,7 +141,10 @@ Command watch_command() {
           .details =
               "On a terminal it draws until the run ends or q is pressed, which leaves the run as "
               "it is; the last picture stays. Elsewhere, and with --once, it prints one. Times and "
-              "shares are means of the last 20 steps; parts of a step are those of rank 0.",
+              "shares are means of the last 20 steps; parts of a step are those of rank 0. The "
+              "slowest rank of a node is the one that computes longest in a step: asked of the "
+              "nodes where they answer to Prometheus (track.prometheus_port), else as the run "
+              "records it every half minute.",
           .prepare = prepare_watch};
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace trireme::report {
@@ -55,6 +56,30 @@ std::vector<NodeRanks> nodes_of(const std::filesystem::path& run) {
     node->ranks.push_back(rank);
   }
   return nodes;
+}
+
+std::vector<NodeRanks> nodes_of(const std::vector<telemetry::RankTime>& times) {
+  std::vector<NodeRanks> nodes;
+  std::map<std::string, std::size_t> known;
+  for (const auto& time : times) {
+    const auto [found, is_new] = known.emplace(time.node, nodes.size());
+    if (is_new) nodes.push_back({time.node, {}});
+    auto& node = nodes[found->second];
+    node.ranks.push_back(time.rank);
+    if (node.slowest >= 0 && time.computing_ms <= node.slowest_ms) continue;
+    node.slowest = time.rank;
+    node.slowest_ms = time.computing_ms;
+  }
+  return nodes;
+}
+
+double median_ms(const std::vector<telemetry::RankTime>& times) {
+  if (times.empty()) return telemetry::absent;
+  std::vector<double> sorted;
+  for (const auto& time : times) sorted.push_back(time.computing_ms);
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
 }
 
 std::string ranges_text(const std::vector<int>& numbers) {

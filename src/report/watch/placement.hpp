@@ -9,6 +9,11 @@ namespace trireme::report {
 /// logs; empty if the first rank has none. More than 1024 ranks are not looked at.
 std::vector<NodeRanks> nodes_of(const std::filesystem::path& run);
 
+/// Nodes of these ranks, in the order of their first ones.
+std::vector<NodeRanks> nodes_of(const std::vector<telemetry::RankTime>& times);
+/// Middle one of the times; absent if there is none.
+double median_ms(const std::vector<telemetry::RankTime>& times);
+
 /// "0-3, 8": numbers in ascending order.
 std::string ranges_text(const std::vector<int>& numbers);
 

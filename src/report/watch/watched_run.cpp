@@ -5,6 +5,8 @@
 
 #include "placement.hpp"
 
+#include <map>
+
 namespace trireme::report {
 
 namespace fs = std::filesystem;
@@ -32,13 +34,48 @@ base::Status WatchedRun::advance() {
   if (auto read = reader_.advance(); !read.ok()) return read.failure();
   state_ = is_held ? State::running : state_of(view_.path, reader_.record());
   if (read_start_ != reader_.record().start_count) read_start();
+  read_times();
   return {};
+}
+
+void WatchedRun::read_times() {
+  std::error_code error;
+  const auto written = fs::last_write_time(telemetry::rank_times_of_run(view_.path), error);
+  const auto& steps = reader_.record().steps;
+  if (error || written == read_times_ || steps.empty()) return;
+  // Cut off, or another program's: a run that goes on writes a new one soon.
+  auto times = telemetry::read_rank_times(view_.path);
+  if (!times.ok() || times->restart != steps.back().restart) return;
+  read_times_ = written;
+  recorded_ = std::move(times->ranks);
+  place_times();
+}
+
+void WatchedRun::show(std::vector<telemetry::RankTime> times) {
+  shown_ = std::move(times);
+  place_times();
+}
+
+void WatchedRun::place_times() {
+  // A node that does not answer stays, as the run has recorded it.
+  std::map<int, const telemetry::RankTime*> newest;
+  for (const auto& time : recorded_) newest[time.rank] = &time;
+  for (const auto& time : shown_) newest[time.rank] = &time;
+  if (newest.empty()) return;
+  std::vector<telemetry::RankTime> times;
+  for (const auto& [rank, time] : newest) times.push_back(*time);
+  nodes_ = nodes_of(times);
+  median_ms_ = median_ms(times);
 }
 
 void WatchedRun::read_start() {
   read_start_ = reader_.record().start_count;
   view_.values = values_of(view_.path);
   nodes_ = nodes_of(view_.path);
+  median_ms_ = telemetry::absent;
+  read_times_ = {};
+  recorded_.clear();
+  shown_.clear();
 }
 
 }  // namespace trireme::report

@@ -139,6 +139,62 @@ TEST_CASE("nodes have their ranks and stages, and the slowest stage is marked") 
   CHECK(report::ranges_text({}).empty());
 }
 
+TEST_CASE("ranks stand by node with the slowest of each, and recorded times yield to newer ones") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  write_steps(runs, 1, 10);
+  const std::string times =
+      ",\"step\":10,\"steps\":5,\"nodes\":[\"n01\",\"n02\"],\"node\":[0,0,1,1],"
+      "\"computing_ms\":[200,310.25,300,290]}\n";
+  runs.write("a", "ranks.json", "{\"restart\":0" + times);
+  auto run = watched(runs, "a");
+  const auto text = shown(run);
+  INFO(text);
+  CHECK(holds(text, "nodes       n01  ranks 0-1  stages 0  slowest 1: 310.2 ms  (the slowest)\n"));
+  CHECK(holds(text, "            n02  ranks 2-3  stages 1  slowest 2: 300.0 ms\n"));
+  CHECK(holds(text, "a rank computes 300.0 ms of a step (median)"));
+  // The first node does not answer: it stays, as recorded.
+  run.show({{2, "n02", 305}, {3, "n02", 400}});
+  CHECK(holds(shown(run), "n01  ranks 0-1  stages 0  slowest 1: 310.2 ms\n"));
+  CHECK(holds(shown(run), "n02  ranks 2-3  stages 1  slowest 3: 400.0 ms  (the slowest)\n"));
+  run.show({});
+  CHECK(holds(shown(run), "n02  ranks 2-3  stages 1  slowest 2: 300.0 ms\n"));
+}
+
+TEST_CASE("times of an earlier start, and a file that holds none, are passed over") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  write_steps(runs, 1, 10);
+  for (const std::string text :
+       {R"({"restart":1,"step":3,"steps":1,"nodes":["n"],"node":[0],"computing_ms":[1]})",
+        R"({"restart":0,"step":3,"steps":1,"nodes":["n"],"node":[1],"computing_ms":[1]})",
+        R"({"restart":0})", "[]", "{"}) {
+    runs.write("a", "ranks.json", text);
+    CAPTURE(text);
+    CHECK_FALSE(holds(shown(watched(runs, "a")), "slowest 0"));
+    std::filesystem::remove(runs.path("a") / "ranks.json");
+  }
+}
+
+TEST_CASE("of many nodes those with the slowest ranks are shown") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  write_steps(runs, 1, 10);
+  auto run = watched(runs, "a");
+  std::vector<telemetry::RankTime> times;
+  for (int rank = 0; rank < 10'000; ++rank) {
+    times.push_back({rank, base::format("n{:04}", rank / 8), rank == 9001 ? 250.0 : 100.0});
+  }
+  run.show(std::move(times));
+  const auto text = shown(run);
+  INFO(text);
+  CHECK(holds(text, "nodes       n1125  ranks 9000-9007  slowest 9001: 250.0 ms  (the slowest)\n"));
+  CHECK(holds(text, "and 1234 more nodes, none of them slower\n"));
+}
+
 TEST_CASE("names and reasons of a run cannot move the terminal's cursor") {
   const HandMadeRuns runs;
   configure(runs);
