@@ -97,7 +97,7 @@ void store(std::span<const float> values, const device::Tensor& to) {
 
 }  // namespace
 
-void export_folder(const ExportRequest& request) {
+fs::path export_folder(const ExportRequest& request) {
   const auto config = base::value_or_throw(model_of_weights(request.step));
   const auto found =
       base::value_or_throw(checkpoint::find_step(request.step, checkpoint::VerifyLevel::full));
@@ -131,6 +131,7 @@ void export_folder(const ExportRequest& request) {
   }
   write_safetensors(request.folder, outputs);
   texts.write();
+  return found.path;
 }
 
 }  // namespace trireme::huggingface

@@ -12,6 +12,7 @@
 #include <array>
 #include <cctype>
 #include <cstring>
+#include <exception>
 #include <random>
 #include <thread>
 #include <utility>
@@ -45,13 +46,26 @@ struct HeadersOf {
   curl_slist* list = nullptr;
 };
 
+class BodyInMemory : public HttpBody {
+ public:
+  explicit BodyInMemory(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::size_t size() const override { return bytes_.size(); }
+  void read(std::size_t offset, std::span<std::byte> to) const override {
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
 /// What the callbacks of one transfer share.
 struct Transfer {
   CURL* handle;
-  std::span<const std::byte> unsent;
-  std::span<const std::byte> body;
+  const HttpBody& body;
   std::span<std::byte> unfilled;
   bool has_destination;
+  std::size_t sent = 0;
+  std::exception_ptr failure = nullptr;
   bool too_long = false;
   HttpResponse response = {};
 
@@ -91,10 +105,16 @@ std::size_t take_header(const char* bytes, std::size_t, std::size_t count, void*
 }
 
 std::size_t give_body(char* bytes, std::size_t, std::size_t room, void* user) {
-  auto& unsent = static_cast<Transfer*>(user)->unsent;
-  const auto count = std::min(room, unsent.size());
-  std::memcpy(bytes, unsent.data(), count);
-  unsent = unsent.subspan(count);
+  auto& transfer = *static_cast<Transfer*>(user);
+  const auto count = std::min(room, transfer.body.size() - transfer.sent);
+  try {
+    transfer.body.read(transfer.sent, std::as_writable_bytes(std::span(bytes, count)));
+  } catch (...) {
+    // No exception may pass through a library in C.
+    transfer.failure = std::current_exception();
+    return CURL_READFUNC_ABORT;
+  }
+  transfer.sent += count;
   return count;
 }
 
@@ -103,7 +123,7 @@ int rewind_body(void* user, curl_off_t offset, int origin) {
   if (origin != SEEK_SET || std::cmp_greater(offset, transfer.body.size())) {
     return CURL_SEEKFUNC_CANTSEEK;
   }
-  transfer.unsent = transfer.body.subspan(static_cast<std::size_t>(offset));
+  transfer.sent = static_cast<std::size_t>(offset);
   return CURL_SEEKFUNC_OK;
 }
 
@@ -164,7 +184,7 @@ struct HttpClient::Connection {
       set(CURLOPT_NOBODY, 1L);
     } else if (request.method != "GET" && request.method != "DELETE") {
       set(CURLOPT_UPLOAD, 1L);
-      set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+      set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(transfer.body.size()));
       set(CURLOPT_UPLOAD_BUFFERSIZE, 1L << 20);
       set(CURLOPT_READFUNCTION, &give_body);
       set(CURLOPT_READDATA, &transfer);
@@ -193,8 +213,9 @@ std::unique_ptr<HttpClient::Connection> HttpClient::take() {
 
 HttpResponse HttpClient::perform(const HttpRequest& request) {
   auto connection = take();
-  Transfer transfer{connection->handle, request.body, request.body, request.destination,
-                    !request.destination.empty()};
+  const BodyInMemory in_memory(request.body);
+  const HttpBody& body = request.read_body != nullptr ? *request.read_body : in_memory;
+  Transfer transfer{connection->handle, body, request.destination, !request.destination.empty()};
   const HeadersOf headers(request.headers);
   connection->prepare(request, headers, transfer, authorities_);
   std::array<char, CURL_ERROR_SIZE> reason{};
@@ -213,6 +234,7 @@ HttpResponse HttpClient::perform(const HttpRequest& request) {
     response.text = base::format("the answer ends {} bytes too early", transfer.unfilled.size());
   }
   curl_easy_setopt(connection->handle, CURLOPT_ERRORBUFFER, nullptr);
+  if (transfer.failure) std::rethrow_exception(transfer.failure);
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(connection));
   return std::move(response);

@@ -30,6 +30,7 @@ SKIPPED = 77
 sys.dont_write_bytecode = True
 import collector as otlp  # noqa: E402
 import made_run  # noqa: E402
+import registry_test  # noqa: E402
 
 
 def enter():
@@ -226,6 +227,33 @@ def killed_while_sending(server, run, words):
     assert process.returncode in (0, 6), said
 
 
+def register(folder, server):
+    """Exported weights, fetched again by MLflow's own client as a version of a model."""
+    import mlflow
+    run = registry_test.trained_run(sys.argv[1], folder)
+    target = f"mlflow={server.url}"
+    for _ in range(2):
+        subprocess.run(registry_test.words_of(sys.argv[1], "run", target), cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL)
+    sync(run, target)
+    mlflow.set_tracking_uri(server.url)
+    client = mlflow.MlflowClient()
+    versions = client.search_model_versions("name='made here'")
+    assert [str(each.version) for each in versions] == ["1"], versions
+    version = client.get_model_version("made here", "1")
+    assert version.status == "READY" and version.tags["trireme.checkpoint"].endswith("-f32"), version
+    found = client.get_run(version.run_id)
+    assert found.info.run_name == "made here" and found.data.tags["trireme.run_id"] == \
+        version.tags["trireme.run_id"]
+    place = pathlib.Path(mlflow.artifacts.download_artifacts("models:/made here/1",
+                                                             dst_path=str(folder / "fetched")))
+    names = sorted(file.name for file in (folder / "exported").iterdir())
+    assert sorted(file.name for file in place.iterdir()) == names and len(names) > 3, names
+    for name in names:
+        assert (place / name).read_bytes() == (folder / "exported" / name).read_bytes(), name
+    print(f"mlflow: version 1 of a model has {len(names)} files, as they were exported")
+
+
 def read_mlflow(folder):
     server = Mlflow(folder)
     server.start()
@@ -249,6 +277,7 @@ def read_mlflow(folder):
         assert len(server.history(info["run_id"], "eval/loss")) == 300
         files = [each["path"] for each in server.call(f"artifacts/list?run_id={info['run_id']}")["files"]]
         assert files == ["config.resolved.conf"], files
+        register(folder, server)
         print(f"mlflow: {len(found)} steps once, {len(parameters)} parameters, artifacts {files}")
     finally:
         server.stop()

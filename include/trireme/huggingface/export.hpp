@@ -26,7 +26,7 @@ struct ExportRequest {
 /// Writes a step as a Hugging Face folder: config.json, generation_config.json, safetensors,
 /// tokenizer.json and tokenizer_config.json. Files that the run has kept of the folder that it was
 /// imported from are copied unchanged. Throws Error (checkpoint); a required tokenizer that is
-/// missing is reported before anything is written.
-void export_folder(const ExportRequest& request);
+/// missing is reported before anything is written. Returns the folder of the step.
+std::filesystem::path export_folder(const ExportRequest& request);
 
 }  // namespace trireme::huggingface

@@ -14,11 +14,22 @@
 
 namespace trireme::store {
 
+/// A body that is read while it is sent, again from any place if the connection asks for it.
+class HttpBody {
+ public:
+  virtual ~HttpBody() = default;
+  virtual std::size_t size() const = 0;
+  /// Fills `to`, which lies within the body, from `offset` on. What it throws ends the request.
+  virtual void read(std::size_t offset, std::span<std::byte> to) const = 0;
+};
+
 struct HttpRequest {
   std::string method = "GET";
   std::string url;
   std::vector<std::string> headers;  ///< "Name: value"
   std::span<const std::byte> body = {};
+  /// Instead of `body`, for what shall not be in memory as a whole.
+  const HttpBody* read_body = nullptr;
   /// Where the body of a success goes, which must have exactly this length; empty: into the text.
   std::span<std::byte> destination = {};
   /// For all of it; 0: as long as bytes come.

@@ -2,14 +2,37 @@
 #include "server.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
+
+#include <fcntl.h>
 
 #include <span>
 
 namespace trireme::track {
 
 namespace {
+
+constexpr auto storage = base::ExitCode::checkpoint;
+
+/// Read block by block: weights are larger than memory.
+class FileBody : public store::HttpBody {
+ public:
+  explicit FileBody(const std::filesystem::path& path)
+      : path_(path),
+        file_(base::value_or_throw(base::open_file(path, O_RDONLY, 0, storage))),
+        size_(std::filesystem::file_size(path)) {}
+  std::size_t size() const override { return size_; }
+  void read(std::size_t offset, std::span<std::byte> to) const override {
+    base::read_at(file_, to, offset, path_, storage);
+  }
+
+ private:
+  std::filesystem::path path_;
+  base::File file_;
+  std::size_t size_;
+};
 
 std::string text_of(const base::Json& body) {
   return body.dump(-1, ' ', false, base::Json::error_handler_t::replace);
@@ -44,12 +67,29 @@ void Server::put(const std::string& path, const std::string& bytes) {
   call("PUT", path, bytes, Body::bytes, Absence::refused);
 }
 
-std::optional<std::string> Server::call(const char* method, const std::string& path,
-                                        const std::string& body, Body kind, Absence absence) {
+void Server::put_file(const std::string& path, const std::filesystem::path& file) {
+  const FileBody body(file);
+  auto request = request_of("PUT", path, Body::bytes);
+  request.read_body = &body;
+  perform(request, Absence::refused);
+}
+
+store::HttpRequest Server::request_of(const char* method, const std::string& path,
+                                      Body kind) const {
   store::HttpRequest request{.method = method, .url = url_ + path, .headers = headers_};
   request.headers.emplace_back(kind == Body::json ? "Content-Type: application/json"
                                                   : "Content-Type: application/octet-stream");
+  return request;
+}
+
+std::optional<std::string> Server::call(const char* method, const std::string& path,
+                                        const std::string& body, Body kind, Absence absence) {
+  auto request = request_of(method, path, kind);
   request.body = std::as_bytes(std::span(body));
+  return perform(request, absence);
+}
+
+std::optional<std::string> Server::perform(const store::HttpRequest& request, Absence absence) {
   store::Backoff backoff(patience_);
   for (;;) {
     auto response = client_.perform(request);

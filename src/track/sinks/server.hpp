@@ -27,8 +27,9 @@ class Server {
   base::Json get(const std::string& path);
   /// The same; null where the server answers 404.
   base::Json find(const std::string& path);
-  /// Stores bytes that are no JSON.
+  /// Stores bytes that are no JSON; those of a file are read while they go out.
   void put(const std::string& path, const std::string& bytes);
+  void put_file(const std::string& path, const std::filesystem::path& file);
 
  private:
   enum class Body { json, bytes };
@@ -36,6 +37,8 @@ class Server {
   /// Text of a success; nothing where a 404 is answered.
   std::optional<std::string> call(const char* method, const std::string& path,
                                   const std::string& body, Body kind, Absence absence);
+  std::optional<std::string> perform(const store::HttpRequest& request, Absence absence);
+  store::HttpRequest request_of(const char* method, const std::string& path, Body kind) const;
   base::Json json_of(const std::string& path, const std::string& text) const;
 
   std::string url_;
