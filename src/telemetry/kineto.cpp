@@ -3,10 +3,12 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/telemetry/rank_trace.hpp"
+#include "trireme/telemetry/span_text.hpp"
 
 #include "telemetry/kineto_layout.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace trireme::telemetry {
 namespace {
@@ -15,8 +17,13 @@ using base::format;
 using base::Json;
 
 constexpr int thread_track = 1;
+constexpr int call_track = 2;
 constexpr int compute_stream = 7;
 constexpr int first_operation_track = 20;
+/// Behind the tracks of operations under way at once.
+constexpr int first_gpu_track = 10'000;
+/// Spans of the host have their index as correlation, from 1.
+constexpr std::uint64_t first_gpu_correlation = std::uint64_t{1} << 32;
 
 std::string microseconds(std::int64_t nanoseconds) {
   return format("{:.3f}", static_cast<double>(nanoseconds) / 1e3);
@@ -26,37 +33,9 @@ std::string quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Event's name: people see it in pictures.
 std::string event_name(const TraceSpan& span) {
-  std::string kind(name(span.kind));
-  switch (span.kind) {
-    case SpanKind::step:
-      return format("ProfilerStep#{}", span.place.number);
-    case SpanKind::forward:
-    case SpanKind::backward:
-      return format("{} of micro-batch {}", kind, span.place.micro_batch);
-    case SpanKind::layer_forward:
-    case SpanKind::layer_recompute:
-    case SpanKind::layer_backward_input:
-    case SpanKind::layer_backward_weight:
-      return format("{} {}", kind, span.place.number);
-    case SpanKind::wait:
-    case SpanKind::operation:
-      return format("{}: {}", kind, span.operation);
-    case SpanKind::data:
-    case SpanKind::forward_backward:
-    case SpanKind::embedding:
-    case SpanKind::head:
-    case SpanKind::tensor:
-    case SpanKind::bubble:
-    case SpanKind::gradients:
-    case SpanKind::norm:
-    case SpanKind::update:
-    case SpanKind::save:
-    case SpanKind::evaluation:
-      break;
-  }
-  return kind;
+  if (span.operation.empty()) return span_text(span.kind, span.place);
+  return format("{}: {}", name(span.kind), span.operation);
 }
 
 /// Fields that the reader takes back.
@@ -68,12 +47,27 @@ std::string own_fields(const TraceSpan& span) {
   add("number", span.place.number);
   add("micro_batch", span.place.micro_batch);
   add("chunk", span.place.chunk);
+  if (span.serial != 0) text += format(",\"External id\":{}", span.serial);
   if (span.operation.empty()) return text;
   text += format(",\"operation\":{},\"group\":{},\"bytes\":{},\"seq\":{}", quoted(span.operation),
                  quoted(span.group), span.bytes, span.number);
   add("peer", span.peer);
   add("tag", span.tag);
   return text;
+}
+
+const char* category(GpuEventKind kind) {
+  switch (kind) {
+    case GpuEventKind::kernel:
+      return "kernel";
+    case GpuEventKind::memory_copy:
+      return "gpu_memcpy";
+    case GpuEventKind::memory_set:
+      return "gpu_memset";
+    case GpuEventKind::call:
+      break;
+  }
+  return "cuda_runtime";
 }
 
 class Writer {
@@ -86,11 +80,16 @@ class Writer {
         "\"name\":{}}}}},\n",
         trace_.rank, quoted(format("rank {} on {}", trace_.rank, trace_.host)));
     track(thread_track, "thread");
-    track(compute_stream, "compute");
     for (std::size_t index = 0; index < trace_.spans.size(); ++index) {
       if (trace_.spans[index].kind != SpanKind::operation) thread_span(index);
     }
-    for (const auto& segment : segments_of(trace_)) compute(segment);
+    if (has_gpu()) {
+      gpu_tracks();
+      for (const auto& event : trace_.gpu_events) gpu_event(event);
+    } else {
+      track(compute_stream, "compute");
+      for (const auto& segment : segments_of(trace_)) compute(segment);
+    }
     operations();
     return std::move(text_);
   }
@@ -119,6 +118,9 @@ class Writer {
   }
 
  private:
+  /// Events of a GPU are the kernels of its trace: none are made of what the host did.
+  bool has_gpu() const { return !trace_.gpu_events.empty(); }
+
   void track(int track, const std::string& words) {
     text_ += format(
         "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{"
@@ -141,10 +143,36 @@ class Writer {
               std::size_t launched_in, const std::string& fields) {
     const auto first = event_microseconds(begin);
     text_ += format(
-        "{{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},"
+        "{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},"
         "\"args\":{{\"stream\":{},\"correlation\":{}{}}}}},\n",
-        quoted(name), trace_.rank, stream, first, event_microseconds(end) - first, stream,
-        launched_in + 1, fields);
+        has_gpu() ? "cpu_op" : "kernel", quoted(name), trace_.rank, stream, first,
+        event_microseconds(end) - first, stream, launched_in + 1, fields);
+  }
+
+  void gpu_tracks() {
+    std::set<int> streams;
+    for (const auto& event : trace_.gpu_events) {
+      if (event.kind != GpuEventKind::call) streams.insert(event.stream);
+    }
+    track(call_track, "calls of CUDA");
+    for (const int stream : streams) {
+      track(first_gpu_track + stream, format("GPU, stream {}", stream));
+    }
+  }
+
+  /// Calls have a track of their own: their clock is another one, and events of a track must nest.
+  void gpu_event(const GpuEvent& event) {
+    const bool is_call = event.kind == GpuEventKind::call;
+    const auto track = is_call ? call_track : first_gpu_track + event.stream;
+    std::string fields = format("\"correlation\":{}", first_gpu_correlation + event.correlation);
+    if (!is_call) fields += format(",\"device\":{},\"stream\":{}", event.device, event.stream);
+    if (event.bytes > 0) fields += format(",\"bytes\":{}", event.bytes);
+    if (event.span != 0) fields += format(",\"External id\":{}", event.span);
+    text_ += format(
+        "{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},"
+        "\"args\":{{{}}}}},\n",
+        category(event.kind), quoted(event.name), trace_.rank, track, microseconds(event.begin),
+        microseconds(event.end - event.begin), fields);
   }
 
   void compute(const Segment& segment) {
@@ -181,7 +209,9 @@ class Writer {
         "Name\":{},\"Seq\":{}",
         own_fields(span), span.begin, span.end, quoted(span.operation), span.bytes, span.bytes,
         size, quoted(span.group), span.number);
-    kernel("ncclKernel " + span.operation, stream, span.begin, span.end, launched_in, fields);
+    // Tools know communication by this name; on a GPU they see the library's own kernels.
+    const auto name = has_gpu() ? event_name(span) : "ncclKernel " + span.operation;
+    kernel(name, stream, span.begin, span.end, launched_in, fields);
   }
 
   const RankTrace& trace_;

@@ -113,7 +113,8 @@ void take_spans(const SpanRecorder& recorder,
     const auto& operation = span.operation;
     trace.spans.push_back({span.kind, since_origin(span.begin), since_origin(span.end), span.place,
                            std::string(operation.name), std::string(operation.group),
-                           operation.number, operation.bytes, operation.peer, operation.tag});
+                           operation.number, operation.bytes, operation.peer, operation.tag,
+                           span.serial});
     if (operation.group.empty()) continue;
     auto& ranks = trace.groups[std::string(operation.group)];
     if (!ranks.empty()) continue;

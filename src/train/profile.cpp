@@ -52,6 +52,28 @@ void Profile::before(std::int64_t step) {
   recording_->origin_unix_ns = origin.unix_ns;
   recording_->begin = SpanClock::now();
   recording_->first_step = step;
+  start_gpu(*recording_);
+}
+
+void Profile::start_gpu(Recording& recording) const {
+  if (gpu_ == Gpu::none) return;
+  auto started = device::start_gpu_activity();
+  if (started) {
+    recording.gpu = std::move(started).value();
+  } else {
+    base::log::warning("train", "{} (the trace is without what the GPU does)",
+                       started.failure().text);
+  }
+}
+
+void Profile::stop_gpu(Recording& recording) {
+  if (!recording.gpu) return;
+  try {
+    recording.of_gpu = recording.gpu->stop();
+  } catch (const base::Error& error) {
+    base::log::local::warning("train", "{} (the trace is without what the GPU does)", error.what());
+  }
+  recording.gpu.reset();
 }
 
 void Profile::after(std::int64_t step) {
@@ -63,6 +85,7 @@ void Profile::after(std::int64_t step) {
 void Profile::finish() {
   if (!recording_) return;
   const auto recording = std::move(recording_);
+  stop_gpu(*recording);
   recording->recorder.stop();
   steps_.reset();
   const auto trace = trace_of(*recording);
@@ -117,6 +140,15 @@ telemetry::RankTrace Profile::trace_of(const Recording& recording) const {
     return (time - recording.origin) / std::chrono::nanoseconds(1) - ahead;
   };
   telemetry::take_spans(recording.recorder, since_origin, trace);
+  trace.left_out += recording.of_gpu.left_out;
+  trace.gpu_events = recording.of_gpu.events;
+  const auto by_origin = [&](std::int64_t nanoseconds) {
+    return since_origin(SpanClock::time_point(std::chrono::nanoseconds(nanoseconds)));
+  };
+  for (auto& event : trace.gpu_events) {
+    event.begin = by_origin(event.begin);
+    event.end = by_origin(event.end);
+  }
   return trace;
 }
 

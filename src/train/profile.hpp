@@ -3,6 +3,7 @@
 
 #include "trireme/comm/clock_offset.hpp"
 #include "trireme/config/step_range.hpp"
+#include "trireme/device/gpu_activity.hpp"
 #include "trireme/runtime/cluster.hpp"
 #include "trireme/telemetry/rank_trace.hpp"
 
@@ -16,9 +17,11 @@ namespace trireme::train {
 /// RUN/trace/steps-100-102/rank-0003.json: all ranks together, or there is no such folder.
 class Profile {
  public:
+  /// With a GPU, what it does is recorded as well, if CUPTI tells it.
+  enum class Gpu { none, used };
   Profile(const runtime::Cluster& cluster, const std::filesystem::path& run,
-          std::optional<config::StepRange> steps)
-      : cluster_(cluster), folder_(run / "trace"), steps_(steps) {}
+          std::optional<config::StepRange> steps, Gpu gpu)
+      : cluster_(cluster), folder_(run / "trace"), steps_(steps), gpu_(gpu) {}
 
   /// Asks for so many steps from `next` on, on all ranks alike; what was asked for before is
   /// forgotten unless it has begun.
@@ -39,7 +42,12 @@ class Profile {
     comm::ClockOffset offset;
     std::int64_t first_step = 0;
     std::int64_t last_step = 0;
+    std::unique_ptr<device::GpuActivity> gpu;  ///< null where it is not recorded
+    device::GpuActivity::Recorded of_gpu;
   };
+
+  void start_gpu(Recording& recording) const;
+  static void stop_gpu(Recording& recording);
 
   telemetry::RankTrace trace_of(const Recording& recording) const;
   void write(const telemetry::RankTrace& trace) const;
@@ -47,6 +55,7 @@ class Profile {
   const runtime::Cluster& cluster_;
   std::filesystem::path folder_;
   std::optional<config::StepRange> steps_;
+  Gpu gpu_;
   std::unique_ptr<Recording> recording_;
 };
 

@@ -147,7 +147,8 @@ void Trainer::open_run(runtime::Session& session, const model::ModelConfig& mode
   profile_ = std::make_unique<Profile>(
       cluster_, directory_,
       steps.empty() ? std::nullopt
-                    : std::optional(base::value_or_throw(config::parse_step_range(steps))));
+                    : std::optional(base::value_or_throw(config::parse_step_range(steps))),
+      kernels_.device().is_host() ? Profile::Gpu::none : Profile::Gpu::used);
   rank_times_ = std::make_unique<RankTimesRecorder>(cluster_, directory_);
   requests_ = std::make_unique<Requests>(Requests::Sources{
       directory_, keys_.checkpoint.every_minutes, options_.limit, lock_ ? &*lock_ : nullptr});
@@ -230,9 +231,11 @@ void Trainer::restore(Start start) {
 }
 
 void Trainer::step() {
-  const auto begin = Clock::now();
   StepRecord record;
   record.step = ++progress_.step;
+  const telemetry::SpanPlace place{.number = record.step};
+  const telemetry::SpanRange range(SpanKind::step, place);
+  const auto begin = Clock::now();
   is_among_best_ = false;
   record.learning_rate = curve_.at(record.step);
   record.first_sample = progress_.next_sample;
@@ -246,7 +249,7 @@ void Trainer::step() {
     record.optimizer_seconds = seconds_since(update_begin);
   }
   record.tokens = progress_.advance(engine::global_batch(engine_->options()), record.step_tokens);
-  record.seconds = span_seconds(begin, SpanKind::step, {.number = record.step});
+  record.seconds = span_seconds(begin, SpanKind::step, place, range.serial());
   observe(record);
 }
 
@@ -259,6 +262,7 @@ void Trainer::measure_peak_again() {
 }
 
 void Trainer::evaluate() {
+  const telemetry::SpanRange range(SpanKind::evaluation);
   const auto begin = Clock::now();
   // 0 means all held-out data.
   const auto batches = keys_.train.eval_batches;
@@ -277,7 +281,7 @@ void Trainer::evaluate() {
   const double loss = total->loss_sum / static_cast<double>(total->tokens);
   is_among_best_ = progress_.evaluated(loss, keys_.checkpoint.keep_best);
   report_->evaluated(progress_.step, loss, total->tokens,
-                     span_seconds(begin, SpanKind::evaluation));
+                     span_seconds(begin, SpanKind::evaluation, {}, range.serial()));
 }
 
 bool Trainer::replica_check_is_due() const {

@@ -53,6 +53,7 @@ EXCEPTIONS = {
     r"^trireme bench gemm\b(?!.*backend)": BENCH,
     r"^(mpirun .*)?build/perf/bench/": BENCH,
     r"^ctest ": TESTS,
+    r"^nsys ": GPU,
     r"^trireme profile\b": "needs a run that goes on: mpi.tracing has one",
 }
 # Names of the documents, and what they are here.

@@ -220,6 +220,33 @@ class TrainTest(unittest.TestCase):
         self.train("cpu", numerics__backend="cpu")
         self.assertNotIn("CUDA_DEVICE_MAX_CONNECTIONS", self.said)
 
+    def test_a_trace_has_what_the_gpu_did(self):
+        if not ARGUMENTS.cupti:
+            self.skipTest("the CUDA toolkit has no cupti.h")
+        # The stand-in tells of a kernel for each span that begins.
+        self.variables = {"LD_LIBRARY_PATH": ARGUMENTS.cupti}
+        self.train("traced", numerics__backend="cuda", train__profile="2..3")
+        file = self.folder / "traced/trace/steps-2-3/rank-0000.json"
+        events = [event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"]
+        spans = {event["args"]["External id"]: event for event in events
+                 if event["cat"] in ("cpu_op", "user_annotation") and "External id" in event["args"]}
+        kinds = {span["args"]["kind"] for span in spans.values()}
+        self.assertLessEqual({"step", "forward backward", "forward", "backward", "layer forward",
+                              "update"}, kinds)
+        kernels = [event for event in events if event["cat"] == "kernel"]
+        self.assertEqual({event["name"] for event in kernels}, {"kernel(float*, int)"})
+        self.assertEqual({event["args"]["External id"] for event in kernels}, set(spans))
+        calls = {event["args"]["correlation"]: event for event in events if event["cat"] == "cuda_runtime"}
+        for kernel in kernels:
+            span = spans[kernel["args"]["External id"]]
+            self.assertLess(abs(kernel["ts"] - span["ts"]), 1000, (kernel, span))
+            self.assertEqual(calls[kernel["args"]["correlation"]]["name"], "cudaLaunchKernel")
+        self.assertTrue([event for event in events if event["cat"] == "gpu_memcpy"])
+        # The table of times is the host's, as of any other run.
+        said = self.run_ranks(1, ["trace", self.folder / "traced", "--json"])
+        rank, = json.loads(said)["ranks"]
+        self.assertAlmostEqual(sum(rank["seconds"].values()), rank["wall_seconds"], 9)
+
     def test_the_cpu_goes_on_with_what_a_gpu_has_saved(self):
         whole = self.train("whole", numerics__backend="cpu", train__steps=2 * STEPS)
         self.train("moved", numerics__backend="cuda")
@@ -231,5 +258,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     for name in ("mpirun", "trireme", "config"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--cupti", help="folder of CUPTI's stand-in")
     ARGUMENTS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

@@ -28,12 +28,12 @@ struct HttpRequest {
   std::string url;
   std::vector<std::string> headers;  ///< "Name: value"
   std::span<const std::byte> body = {};
-  /// Instead of `body`, for what shall not be in memory as a whole.
-  const HttpBody* read_body = nullptr;
   /// Where the body of a success goes, which must have exactly this length; empty: into the text.
   std::span<std::byte> destination = {};
   /// For all of it; 0: as long as bytes come.
   std::chrono::milliseconds limit{0};
+  /// Instead of `body`, for what shall not be in memory as a whole.
+  const HttpBody* read_body = nullptr;
 };
 
 struct HttpResponse {

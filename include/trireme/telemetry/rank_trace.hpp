@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
+#include "trireme/telemetry/gpu_event.hpp"
 #include "trireme/telemetry/spans.hpp"
 
 #include <cmath>
@@ -29,6 +30,8 @@ struct TraceSpan {
   std::uint64_t bytes = 0;
   int peer = -1;
   int tag = -1;
+  /// By which GPU events name the span that they were issued in; 0: none.
+  std::uint64_t serial = 0;
 };
 
 struct RankTrace {
@@ -52,6 +55,8 @@ struct RankTrace {
   std::map<std::string, std::vector<int>> groups;
   /// In the order of their begins, the outer one first.
   std::vector<TraceSpan> spans;
+  /// What the rank's GPU did; empty where that is not known. Not read back.
+  std::vector<GpuEvent> gpu_events;
 };
 
 /// The recorder's spans in `trace`, whose other members are the caller's; `since_origin` gives

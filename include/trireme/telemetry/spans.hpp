@@ -72,6 +72,19 @@ struct Span {
   SpanPlace place;
   /// Of `operation` and `wait`.
   SpanOperation operation;
+  /// As its observer has been told; 0: it was told of none.
+  std::uint64_t serial = 0;
+};
+
+/// Is told when spans of its thread begin and end: shows them to other tools, and to a GPU's
+/// driver, which remembers from within which span a kernel was launched.
+class SpanObserver {
+ public:
+  virtual ~SpanObserver() = default;
+  /// `serial` counts the spans of the thread, from 1.
+  virtual void begin(SpanKind kind, const SpanPlace& place, std::uint64_t serial) = 0;
+  /// Of the one that was begun last and has not ended.
+  virtual void end() = 0;
 };
 
 /// Records the spans of the thread that made it, until it is stopped or ends; one at a time on a
@@ -105,38 +118,91 @@ class SpanRecorder {
 };
 
 namespace detail {
-/// Recorder of this thread; null while it records nothing.
-inline thread_local constinit SpanRecorder* recorder = nullptr;
+/// What this thread's spans go to.
+struct Watch {
+  /// Whether there is one of the two.
+  bool is_on = false;
+  SpanRecorder* recorder = nullptr;
+  SpanObserver* observer = nullptr;
+  std::uint64_t serial = 0;
+};
+inline thread_local constinit Watch watch;
 }  // namespace detail
 
 /// True while this thread's spans are recorded.
 inline bool records_spans() {
-  return detail::recorder != nullptr;
+  return detail::watch.recorder != nullptr;
 }
 
 /// Records a span whose times were taken elsewhere.
 inline void note_span(const Span& span) {
-  if (detail::recorder != nullptr) detail::recorder->add(span);
+  if (detail::watch.recorder != nullptr) detail::watch.recorder->add(span);
 }
+
+/// Has this thread's spans observed while it lives; a null pointer leaves things as they are. The
+/// observer before is told as well if the new one tells it.
+class ObservedSpans {
+ public:
+  explicit ObservedSpans(SpanObserver* observer);
+  ObservedSpans(const ObservedSpans&) = delete;
+  ObservedSpans& operator=(const ObservedSpans&) = delete;
+  ~ObservedSpans();
+
+  /// The observer of this thread; null if there is none.
+  static SpanObserver* current() { return detail::watch.observer; }
+
+ private:
+  SpanObserver* before_;
+};
+
+/// Tells the observer of the life of this object, as of a span; nothing is recorded.
+class SpanRange {
+ public:
+  explicit SpanRange(SpanKind kind, const SpanPlace& place = {})
+      : observer_(detail::watch.observer) {
+    if (observer_ != nullptr) begin(kind, place);
+  }
+  SpanRange(const SpanRange&) = delete;
+  SpanRange& operator=(const SpanRange&) = delete;
+  ~SpanRange() {
+    if (observer_ != nullptr) observer_->end();
+  }
+  /// 0: there is no observer.
+  std::uint64_t serial() const { return serial_; }
+
+ private:
+  void begin(SpanKind kind, const SpanPlace& place) {
+    serial_ = ++detail::watch.serial;
+    observer_->begin(kind, place, serial_);
+  }
+
+  SpanObserver* observer_;
+  std::uint64_t serial_ = 0;
+};
 
 /// Records the life of this object.
 class SpanScope {
  public:
   explicit SpanScope(SpanKind kind, const SpanPlace& place = {})
-      : records_(records_spans()), kind_(kind), place_(place) {
-    if (records_) begin_ = SpanClock::now();
+      : is_on_(detail::watch.is_on), kind_(kind), place_(place) {
+    if (is_on_) begin();
   }
   SpanScope(const SpanScope&) = delete;
   SpanScope& operator=(const SpanScope&) = delete;
   ~SpanScope() {
-    if (records_) note_span({kind_, begin_, SpanClock::now(), place_, {}});
+    if (is_on_) end();
   }
 
  private:
-  bool records_;
+  void begin();
+  void end();
+
+  bool is_on_;
   SpanKind kind_;
   SpanPlace place_;
   SpanClock::time_point begin_;
+  SpanObserver* observer_ = nullptr;
+  std::uint64_t serial_ = 0;
 };
 
 }  // namespace trireme::telemetry

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // trireme train: argv to Trainer. Next: src/runtime/session.cpp, src/train/trainer.cpp.
 #include "trireme/base/error.hpp"
+#include "trireme/device/gpu_activity.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"
 #include "trireme/track/live.hpp"
@@ -40,6 +41,11 @@ std::unique_ptr<track::Live> start_tracking(const config::Config& config,
       track::Live::Options{environment,
                            std::chrono::duration_cast<std::chrono::milliseconds>(interval),
                            options.trace_ranks});
+}
+
+/// Ranges of spans for the tool that has started this program (Nsight Systems); null without one.
+std::unique_ptr<telemetry::SpanObserver> nvtx_ranges(const base::Environment& environment) {
+  return environment.has("NVTX_INJECTION64_PATH") ? device::make_nvtx_ranges() : nullptr;
 }
 
 /// Each rank shows its steps to its node's endpoint, where there is one.
@@ -82,6 +88,8 @@ Action prepare_train(CLI::App& app) {
     const auto code =
         runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
           const bool is_first = session.cluster.rank.value() == 0;
+          const auto ranges = nvtx_ranges(context.environment);
+          const telemetry::ObservedSpans observed(ranges.get());
           auto trainer = std::make_unique<train::Trainer>(config, session,
                                                           showing_steps(start, config, session));
           const auto endpoint = NodeEndpoint::start(config, session.cluster);

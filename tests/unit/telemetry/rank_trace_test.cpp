@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <map>
 #include <thread>
 
 using namespace trireme;
@@ -149,6 +150,62 @@ TEST_CASE("computing events of a trace last as long as its computing segments") 
     }
   }
   CHECK(microseconds == 4);
+}
+
+TEST_CASE("kernels of a trace with a GPU are the GPU's, tied to the calls and spans they are of") {
+  auto trace = made_trace();
+  trace.spans[2].serial = 9;
+  trace.gpu_events = {{.kind = GpuEventKind::call,
+                       .name = "cudaLaunchKernel",
+                       .begin = 2'100,
+                       .end = 2'200,
+                       .correlation = 5,
+                       .span = 9},
+                      {.kind = GpuEventKind::kernel,
+                       .name = "norm<float>",
+                       .begin = 2'500,
+                       .end = 3'750,
+                       .device = 1,
+                       .stream = 13,
+                       .correlation = 5,
+                       .span = 9},
+                      {.kind = GpuEventKind::memory_copy,
+                       .name = "Memcpy HtoD",
+                       .begin = 900,
+                       .end = 1'000,
+                       .stream = 14,
+                       .bytes = 4096}};
+  const auto text = kineto_text(trace);
+  const auto json = base::value_or_throw(base::parse_json(text, "the trace"));
+  std::map<std::string, std::vector<base::Json>> events;
+  for (const auto& event : json["traceEvents"]) events[event.value("cat", "")].push_back(event);
+  REQUIRE(events["kernel"].size() == 1);
+  const auto& kernel = events["kernel"][0];
+  CHECK(kernel["name"] == "norm<float>");
+  CHECK(kernel["ts"] == 2.5);
+  CHECK(kernel["dur"] == 1.25);
+  CHECK(kernel["args"]["stream"] == 13);
+  CHECK(kernel["args"]["device"] == 1);
+  REQUIRE(events["cuda_runtime"].size() == 1);
+  CHECK(events["cuda_runtime"][0]["args"]["correlation"] == kernel["args"]["correlation"]);
+  REQUIRE(events["gpu_memcpy"].size() == 1);
+  CHECK(events["gpu_memcpy"][0]["args"]["bytes"] == 4096);
+  std::size_t issuing = 0;
+  for (const auto& event : events["cpu_op"]) {
+    // No span of the host has a kernel's correlation.
+    CHECK(event["args"]["correlation"] != kernel["args"]["correlation"]);
+    if (event["args"].value("External id", 0) == 9) {
+      ++issuing;
+      CHECK(event["args"]["kind"] == "forward");
+    }
+  }
+  CHECK(issuing == 1);
+  CHECK(kernel["args"]["External id"] == 9);
+  // Its spans are read back as of any other trace.
+  const tests::TemporaryFolder folder;
+  const auto path = folder.path() / trace_file_name(trace.rank);
+  base::write_file_durably(path, text);
+  CHECK(times(base::value_or_throw(read_rank_trace(path))) == times(trace));
 }
 
 TEST_CASE("a file that is no trace is refused") {
