@@ -126,8 +126,6 @@ base::Result<ModelRegistry> ModelRegistry::open(const fs::path& run, const Targe
   if (auto checked = check_name(name); !checked.ok()) return checked.failure();
   auto parts = std::make_unique<Parts>(*std::move(facts), target.place, options, name);
   parts->place = parts->server.open(parts->facts);
-  // Of a run that is there they never change.
-  if (parts->place.is_new) parts->server.send_parameters(parts->facts, parts->place);
   parts->artifacts = parts->server.artifact_uri(parts->place);
   if (!MlflowServer::takes_artifacts(parts->artifacts)) {
     throw base::Error(

@@ -23,6 +23,9 @@ sys.dont_write_bytecode = True
 import blocks  # noqa: E402
 import checkpoint_names  # noqa: E402
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "track"))
+import mlflow_server  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "slurm").rglob("*.md"))]
 # Commands of these pages need one another; the test named runs the page from top to bottom.
@@ -64,6 +67,7 @@ STAND_INS = [
     (r"\bRUN\b(?!/)", "runs/by-hand"),
     (r"\bHF_DIR --to runs/by-hand", "HF_DIR --to runs/imported"),
     (r"--bytes \S+", "--bytes 4KiB,256KiB"),
+    (r"http://tracking\.example:5000", "{tracking}"),
 ]
 SMALL = """
 include = {root}/configs/{name}.conf
@@ -94,6 +98,7 @@ class Place:
 
     def __init__(self, build):
         self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.tracking = mlflow_server.MlflowServer().__enter__()
         for name in ("build", "configs", "docs", "scripts", "tests"):
             (self.folder / name).symlink_to(build if name == "build" else ROOT / name)
         programs = self.folder / "programs"
@@ -141,7 +146,7 @@ class Place:
 
     def meant(self, command):
         for pattern, text in STAND_INS:
-            command = re.sub(pattern, text.format(step=self.step()), command)
+            command = re.sub(pattern, text.format(step=self.step(), tracking=self.tracking.url), command)
         if "export" in command:
             shutil.rmtree(self.folder / "HF_DIR")
         if " train " in command:

@@ -100,6 +100,8 @@ class MlflowServer:
         tag, wanted = key.removeprefix('tags."').removesuffix('"'), value.strip("'")
         found = [run for run in self.runs.values()
                  if {"key": tag, "value": wanted} in run["data"]["tags"]]
+        for run in found:
+            run["data"]["params"] = [{"key": key, "value": value} for key, value in run["params"].items()]
         return {"runs": found} if found else {}
 
     def make_run(self, sent):

@@ -4,7 +4,7 @@
 #include "trireme/device/device.hpp"
 #include "trireme/telemetry/spans.hpp"
 
-#include <optional>
+#include <memory>
 
 namespace trireme::device {
 
@@ -14,7 +14,9 @@ class Timed {
  public:
   Timed(Stopwatch* watch, telemetry::SpanKind kind) : watch_(watch), kind_(kind) { start(); }
   void start() {
-    span_.emplace(kind_);
+    const bool is_seen =
+        telemetry::records_spans() || telemetry::ObservedSpans::current() != nullptr;
+    if (is_seen) span_ = std::make_unique<telemetry::SpanScope>(kind_);
     if (watch_ != nullptr) watch_->start();
   }
   /// Ends the measurement; not called after a failure, which is not timed.
@@ -26,7 +28,8 @@ class Timed {
  private:
   Stopwatch* watch_;
   telemetry::SpanKind kind_;
-  std::optional<telemetry::SpanScope> span_;
+  /// Null while nobody sees spans.
+  std::unique_ptr<telemetry::SpanScope> span_;
 };
 
 }  // namespace trireme::device

@@ -73,9 +73,7 @@ class Mlflow : public Sink {
 
   void open(const RunFacts& run, Json& state) {
     if (!state.is_object()) {
-      // Sent by each first call: the one that has made the run may have been killed before.
       const auto made = server_.open(run);
-      server_.send_parameters(run, made);
       state = {{"experiment_id", made.experiment}, {"run_id", made.run}};
     }
     place_ = {text_at(state, {"experiment_id"}), text_at(state, {"run_id"})};

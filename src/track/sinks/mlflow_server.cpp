@@ -5,7 +5,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 
-#include <algorithm>
+#include <set>
+#include <utility>
 
 namespace trireme::track {
 namespace {
@@ -68,10 +69,12 @@ Json MlflowServer::find(const std::string& call) {
 }
 
 MlflowServer::Place MlflowServer::open(const RunFacts& run) {
-  const auto experiment = experiment_id();
-  auto found = find_run(run, experiment);
-  if (!found.empty()) return {experiment, std::move(found)};
-  return {experiment, make_run(run, experiment), true};
+  Place place{experiment_id(), {}};
+  const auto found = find_run(run, place.experiment);
+  place.run =
+      found.is_null() ? make_run(run, place.experiment) : text_at(found, {"info", "run_id"});
+  send_parameters(run, place, found);
+  return place;
 }
 
 std::string MlflowServer::page(const Place& place) const {
@@ -103,14 +106,13 @@ std::string MlflowServer::experiment_id() {
   return text_at(post("experiments/create", {{"name", experiment_name}}), {"experiment_id"});
 }
 
-std::string MlflowServer::find_run(const RunFacts& run, const std::string& experiment) {
+Json MlflowServer::find_run(const RunFacts& run, const std::string& experiment) {
   const auto answer =
       post("runs/search", {{"experiment_ids", {experiment}},
                            {"filter", base::format("tags.\"{}\" = '{}'", id_tag, run.id)},
                            {"max_results", 1}});
   const auto runs = answer.is_object() ? answer.value("runs", Json::array()) : Json::array();
-  if (!runs.is_array() || runs.empty()) return {};
-  return text_at(runs[0], {"info", "run_id"});
+  return runs.is_array() && !runs.empty() ? runs[0] : Json(nullptr);
 }
 
 std::string MlflowServer::make_run(const RunFacts& run, const std::string& experiment) {
@@ -123,17 +125,35 @@ std::string MlflowServer::make_run(const RunFacts& run, const std::string& exper
   return text_at(answer, {"run", "info", "run_id"});
 }
 
-void MlflowServer::send_parameters(const RunFacts& run, const Place& place) {
-  for (std::size_t begin = 0; begin < run.values.size(); begin += most_parameters) {
-    const auto end = std::min(begin + most_parameters, run.values.size());
-    Json parameters = Json::array();
-    for (auto at = begin; at < end; ++at) {
-      const auto& value = run.values[at];
-      parameters.push_back(
-          {{"key", value.key}, {"value", base::cut_utf8(value.text, longest_parameter)}});
-    }
-    post("runs/log-batch", {{"run_id", place.run}, {"params", std::move(parameters)}});
+namespace {
+
+/// Keys of the parameters that a run has on the server.
+std::set<std::string> known_parameters(const Json& run) {
+  std::set<std::string> keys;
+  if (!run.is_object()) return keys;
+  const auto data = run.value("data", Json::object());
+  if (!data.is_object()) return keys;
+  for (const auto& each : data.value("params", Json::array())) keys.insert(text_at(each, {"key"}));
+  return keys;
+}
+
+}  // namespace
+
+void MlflowServer::send_parameters(const RunFacts& run, const Place& place, const Json& found) {
+  const auto known = known_parameters(found);
+  Json parameters = Json::array();
+  const auto send = [&] {
+    if (parameters.empty()) return;
+    post("runs/log-batch",
+         {{"run_id", place.run}, {"params", std::exchange(parameters, Json::array())}});
+  };
+  for (const auto& value : run.values) {
+    if (known.count(value.key) > 0) continue;
+    parameters.push_back(
+        {{"key", value.key}, {"value", base::cut_utf8(value.text, longest_parameter)}});
+    if (parameters.size() == most_parameters) send();
   }
+  send();
 }
 
 }  // namespace trireme::track

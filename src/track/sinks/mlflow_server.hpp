@@ -21,7 +21,6 @@ class MlflowServer {
   struct Place {
     std::string experiment;
     std::string run;
-    bool is_new = false;
   };
 
   /// MLFLOW_TRACKING_TOKEN of the environment is sent as a bearer token.
@@ -34,10 +33,10 @@ class MlflowServer {
   /// Null where the server answers 404.
   base::Json find(const std::string& call);
 
-  /// The run with this tag `trireme.run_id`; made if there is none.
+  /// The run with this tag `trireme.run_id`; made if there is none. Those of its parameters that
+  /// the server does not have are sent: they never change there, and those of the first sending
+  /// stay.
   Place open(const RunFacts& run);
-  /// The configuration. Parameters never change on the server: another value is refused.
-  void send_parameters(const RunFacts& run, const Place& place);
   /// Page of a run.
   std::string page(const Place& place) const;
 
@@ -50,8 +49,10 @@ class MlflowServer {
 
  private:
   std::string experiment_id();
-  std::string find_run(const RunFacts& run, const std::string& experiment);
+  /// Null if there is none.
+  base::Json find_run(const RunFacts& run, const std::string& experiment);
   std::string make_run(const RunFacts& run, const std::string& experiment);
+  void send_parameters(const RunFacts& run, const Place& place, const base::Json& found);
 
   Server server_;
 };

@@ -16,7 +16,7 @@ namespace {
 track::RunFacts made_run() {
   track::RunFacts run;
   run.id = "0a1b2c3d";
-  run.name = "a";
+  run.name = std::string("a");
   run.jobs = {{1, "4711"}};
   return run;
 }
