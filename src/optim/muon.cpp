@@ -16,7 +16,7 @@ class Muon final : public MatrixRule {
   std::vector<std::string> state_names() const override { return {"muon.momentum"}; }
 
   double flops(const layout::MatrixShape& shape) const override {
-    return layout::newton_schulz_flops(layout::NewtonSchulzForm::symmetric, shape,
+    return layout::newton_schulz_flops(form_of(rule_.newton_schulz, shape), shape,
                                        rule_.newton_schulz.steps);
   }
 

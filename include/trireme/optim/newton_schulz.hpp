@@ -4,6 +4,7 @@
 #include "trireme/config/options.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
+#include "trireme/layout/matrix_cost.hpp"
 
 #include <array>
 #include <cstdint>
@@ -27,9 +28,13 @@ struct NewtonSchulz {
 /// it); `polar_express` has eight (Amsel et al. 2025, arXiv 2505.16932).
 std::array<float, 3> newton_schulz_step(NewtonSchulzCoefficients coefficients, int step);
 
+/// Form in which a matrix of this shape is iterated: the one with fewer FLOPs. It depends on the
+/// shape alone, so that no bit depends on the machine.
+layout::NewtonSchulzForm form_of(const NewtonSchulz& rule, const layout::MatrixShape& shape);
+
 /// Replaces each matrix of a batch, f32 [count, rows, columns], contiguous, by its iteration. What
-/// is multiplied is of type `products`; `workspace` lends 2 x (rows x columns + n x n) elements of
-/// it a matrix, n the shorter side.
+/// is multiplied is of type `products`; `workspace` lends 2 x rows x columns + 3 x n x n elements
+/// of it a matrix, n the shorter side.
 void orthogonalise(device::Kernels& kernels, device::Arena& workspace, const NewtonSchulz& rule,
                    device::DType products, const device::Tensor& matrices);
 

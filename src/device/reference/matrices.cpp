@@ -78,27 +78,29 @@ void run(const TransposeMatrices& operation) {
 
 template <>
 void run(const SymmetricProduct& operation) {
-  const auto& [x, added, y, scale, added_scale, triangles] = operation;
-  expect_batches({x, added, y});
+  const auto& [x, added, y, scale, added_scale, triangles, by] = operation;
+  expect_batches({x, added, y, by});
   const auto n = x.dim(1);
   const auto m = x.dim(2);
   TRIREME_EXPECT(y.dim(0) == x.dim(0) && y.dim(1) == n && y.dim(2) == n && x.dtype() == y.dtype(),
                  "symmetric product: x " + x.text() + ", y " + y.text());
   if (added) expect_same_shape(added, y);
+  if (by) expect_same_shape(by, x);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t index = 0; index < x.dim(0); ++index) {
       const auto* const from = data_of<T>(x) + index * n * m;
+      const auto* const other = operation.by ? data_of<T>(operation.by) + index * n * m : from;
       const auto* const term =
           operation.added ? data_of<T>(operation.added) + index * n * n : nullptr;
       auto* const to = data_of<T>(y) + index * n * n;
       multiply(
           n, m, n, [&](auto row, auto k) { return to_float(from[row * m + k]); },
-          [&](auto k, auto column) { return to_float(from[column * m + k]); },
+          [&](auto k, auto column) { return to_float(other[column * m + k]); },
           [&](auto row, auto column, float sum) {
             const auto at = row * n + column;
-            const float other = term != nullptr ? operation.added_scale * to_float(term[at]) : 0.0F;
-            assign(to[at], operation.scale * sum + other);
+            const float more = term != nullptr ? operation.added_scale * to_float(term[at]) : 0.0F;
+            assign(to[at], operation.scale * sum + more);
           });
     }
   });

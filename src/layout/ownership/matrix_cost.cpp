@@ -8,16 +8,6 @@
 namespace trireme::layout {
 namespace {
 
-/// Steps of a half-precision Gram iteration before it starts again from X: beyond them Q X X^T Q
-/// drifts from what R says.
-constexpr int steps_before_restart = 2;
-
-/// Steps of each run of the Gram form between two products with X.
-std::vector<int> gram_runs(int steps) {
-  if (steps <= steps_before_restart) return {steps};
-  return {steps_before_restart, steps - steps_before_restart};
-}
-
 /// [n, n] work of a run, in FLOPs of full products.
 double square_flops(double n, int steps) {
   return (8.0 * steps - 6.0) * n * n * n;
@@ -25,13 +15,13 @@ double square_flops(double n, int steps) {
 
 double gram_flops(double n, double m, int steps) {
   double flops = 0;
-  for (const int run : gram_runs(steps)) flops += 4 * n * n * m + square_flops(n, run);
+  for (const int run : newton_schulz_runs(steps)) flops += 4 * n * n * m + square_flops(n, run);
   return flops;
 }
 
 double gram_symmetric_flops(double n, double m, int steps) {
   double flops = 0;
-  for (const int run : gram_runs(steps)) flops += 3 * n * n * m + square_flops(n, run) / 2;
+  for (const int run : newton_schulz_runs(steps)) flops += 3 * n * n * m + square_flops(n, run) / 2;
   return flops;
 }
 
@@ -40,6 +30,15 @@ double sum(const std::vector<double>& values) {
 }
 
 }  // namespace
+
+std::vector<int> newton_schulz_runs(int steps) {
+  constexpr int longest = 2;
+  std::vector<int> runs(static_cast<std::size_t>(steps / longest), longest);
+  if (steps % longest != 0) {
+    runs.insert(runs.begin() + static_cast<std::ptrdiff_t>((runs.size() + 1) / 2), steps % longest);
+  }
+  return runs;
+}
 
 const char* name(NewtonSchulzForm form) {
   switch (form) {
@@ -95,7 +94,7 @@ SplitCost split_newton_schulz(const MatrixShape& shape, int steps) {
   const auto n = static_cast<double>(shape.shorter());
   SplitCost cost;
   double product_with_q = 0;
-  for (const int run : gram_runs(steps)) {
+  for (const int run : newton_schulz_runs(steps)) {
     cost.column.push_back(product_with_q + n * n);
     cost.square.push_back(square_flops(n, run) / 2);
     product_with_q = 2 * n * n;

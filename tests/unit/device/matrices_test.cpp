@@ -96,6 +96,8 @@ TEST_CASE("products of batches of matrices are the reference's") {
           TestTensor x(dtype, {matrices, n, m});
           TestTensor a(dtype, {matrices, n, n});
           TestTensor b(dtype, {matrices, n, n});
+          TestTensor c(dtype, {matrices, n, n});
+          TestTensor square(dtype, {matrices, n, n});
           TestTensor z(dtype, {matrices, n, m});
           TestTensor gram(dtype, {matrices, n, n});
           x.randomise(1);
@@ -104,7 +106,10 @@ TEST_CASE("products of batches of matrices are the reference's") {
           kernels.issue(SymmetricProduct{x, {}, a, scale, 0.0F, triangles});
           kernels.issue(SymmetricProduct{gram, gram, b, 2.0F, 0.75F, triangles});
           kernels.issue(AddProduct{gram, x, z, 1.5F});
-          return all({a, b, z});
+          // A polynomial of gram: the two commute.
+          reference->issue(SymmetricProduct{gram, gram, square, 0.5F, 1.0F});
+          kernels.issue(SymmetricProduct{square, gram, c, 1.0F, 0.5F, triangles, gram});
+          return all({a, b, c, z});
         });
       }
     }

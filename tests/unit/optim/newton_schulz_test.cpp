@@ -50,10 +50,25 @@ std::vector<PlainStep> plain_steps(const NewtonSchulz& rule) {
   return steps;
 }
 
+/// By power iteration on Q Q^T.
+double largest_singular_value(const Plain& q) {
+  const auto gram = q * transposed(q);
+  Plain v{q.rows, 1, std::vector<double>(q.rows, 1.0)};
+  double square = 0;
+  for (int step = 0; step < 300; ++step) {
+    v = gram * v;
+    square = 0;
+    for (const double value : v.values) square += value * value;
+    for (auto& value : v.values) value /= std::sqrt(square);
+  }
+  return std::sqrt(std::sqrt(square));
+}
+
 struct Shape {
   std::int64_t rows;
   std::int64_t columns;
 };
+/// Squares are iterated in symmetric form, the others in Gram form.
 constexpr Shape shapes[] = {{1, 17}, {17, 1}, {24, 24}, {16, 70}, {70, 16}, {150, 140}};
 
 }  // namespace
@@ -108,6 +123,34 @@ TEST_CASE("the rows of what Newton-Schulz gives are nearly orthonormal") {
       }
       CHECK(worst < most);
       CHECK(worst > 0);
+    }
+  }
+}
+
+TEST_CASE("long matrices are iterated in Gram form, and squares are not") {
+  using layout::NewtonSchulzForm;
+  const NewtonSchulz lower;
+  CHECK(optim::form_of(lower, {150, 140}) == NewtonSchulzForm::gram_symmetric);
+  CHECK(optim::form_of(lower, {16, 16}) == NewtonSchulzForm::symmetric);
+  const NewtonSchulz both{.triangles = Triangles::both};
+  CHECK(optim::form_of(both, {150, 140}) == NewtonSchulzForm::standard);
+  CHECK(optim::form_of(both, {16, 70}) == NewtonSchulzForm::gram);
+}
+
+TEST_CASE("products in bf16 leave singular values where the iteration brings them") {
+  // Five steps of the lists take values of 0 to 1 to at most 1.202, 1.145 and 1.124 (scanned); runs
+  // of three steps in bf16 reached 1.8.
+  const auto kernels = make_cpu_kernels(2);
+  for (const auto coefficients : all_coefficients) {
+    for (const auto& [rows, columns] : {Shape{128, 132}, Shape{64, 256}}) {
+      TestTensor x(DType::f32, {1, rows, columns});
+      x.randomise(static_cast<std::uint64_t>(columns));
+      const auto values = orthogonal(*kernels, {.coefficients = coefficients}, DType::bf16, x);
+      const Plain q{static_cast<std::size_t>(rows),
+                    static_cast<std::size_t>(columns),
+                    {values.begin(), values.end()}};
+      CHECK(largest_singular_value(q) < 1.25);
+      CHECK(largest_singular_value(q) > 0.9);
     }
   }
 }

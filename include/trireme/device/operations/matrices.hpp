@@ -43,7 +43,8 @@ enum class Triangles {
   lower
 };
 
-/// y = scale * x * transpose(x) + added_scale * added, of each matrix.
+/// y = scale * x * transpose(by) + added_scale * added, of each matrix. `by` is x where it is
+/// empty; else the product has to be symmetric, as that of two symmetric matrices is which commute.
 struct SymmetricProduct {
   static constexpr const char* name = "symmetric_product";
   Tensor x;      // [count, n, m]
@@ -52,11 +53,13 @@ struct SymmetricProduct {
   float scale = 1;
   float added_scale = 0;
   Triangles triangles = Triangles::lower;
+  Tensor by{};  // [count, n, m], or empty
 
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("added", added, Role::input);
     visit("y", y, Role::output);
+    visit("by", by, Role::input);
   }
 };
 

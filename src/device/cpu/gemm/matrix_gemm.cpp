@@ -78,7 +78,7 @@ MatrixGemm::MatrixGemm(std::shared_ptr<Team> team, Bf16Gemm bf16) : team_(std::m
 }
 
 void MatrixGemm::run(const SymmetricProduct& product) {
-  const auto& [x, added, y, scale, added_scale, triangles] = product;
+  const auto& [x, added, y, scale, added_scale, triangles, by] = product;
   const auto n = x.dim(1);
   const auto m = x.dim(2);
   TRIREME_EXPECT(x.rank() == 3 && y.rank() == 3 && x.contiguous() && y.contiguous() &&
@@ -87,6 +87,8 @@ void MatrixGemm::run(const SymmetricProduct& product) {
                  "symmetric product: x " + x.text() + ", y " + y.text());
   TRIREME_EXPECT(!added || (same_shape(added, y) && added.contiguous() && added.raw() != y.raw()),
                  "symmetric product: added " + added.text() + ", y " + y.text());
+  TRIREME_EXPECT(!by || (same_shape(by, x) && by.contiguous() && by.dtype() == x.dtype()),
+                 "symmetric product: x " + x.text() + ", by " + by.text());
   const Side side(n, symmetric_tile(n, triangles));
   std::vector<Tile> tiles;
   for (std::int64_t matrix = 0; matrix < x.dim(0); ++matrix) {
@@ -103,8 +105,9 @@ void MatrixGemm::run(const SymmetricProduct& product) {
     multiply(
         shape, tiles,
         [&](const Tile& tile) {
-          const auto* const from = matrix_at<T>(product.x, tile.matrix);
-          return BlockOperands{from + tile.row * m, from + tile.column * m};
+          const auto& right = product.by ? product.by : product.x;
+          return BlockOperands{matrix_at<T>(product.x, tile.matrix) + tile.row * m,
+                               matrix_at<T>(right, tile.matrix) + tile.column * m};
         },
         [&](const Tile& tile, float* sums) { finish_symmetric<T>(product, tile, sums); });
   });

@@ -65,10 +65,9 @@ class OwnKernels : public Kernels {
   }
   // Matrix by matrix, each product whole: the library's products have no triangles.
   void run(const SymmetricProduct& product) {
-    const auto& [x, added, y, scale, added_scale, triangles] = product;
+    const auto& [x, added, y, scale, added_scale, triangles, by] = product;
     for (std::int64_t index = 0; index < x.dim(0); ++index) {
-      const auto one = matrix(x, index);
-      gemm().forward(one, one, matrix(y, index));
+      gemm().forward(matrix(x, index), matrix(by ? by : x, index), matrix(y, index));
     }
     if (added || scale != 1.0F) run(Combine{added, y, added_scale, scale});
   }
