@@ -86,12 +86,6 @@ base::Status check(const EngineOptions& options) {
     auto status = device::check_attention(attention_of(options), *options.gpu_attention);
     if (!status.ok()) return status;
   }
-  if (options.assignment == layout::Assignment::contiguous && options.gpu_attention &&
-      optim::has_matrix_rule(options.rule.kind) && options.zero_level > 0) {
-    return base::usage_failure(
-        "optimizer.assignment = contiguous but numerics.backend = cuda (NCCL's collectives take "
-        "equal parts); use padded");
-  }
   if (options.rule.rounding == optim::ParameterRounding::stochastic &&
       options.dtype == device::DType::f32) {
     return base::usage_failure(

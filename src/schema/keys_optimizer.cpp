@@ -134,9 +134,7 @@ Key assignment() {
           "bucket, "
           "the longest work first; collectives stay those of ZeRO. `contiguous`: buckets keep the "
           "order of backward and are cut between matrices where the work is balanced (Wang et al. "
-          "2026, Canzona, arXiv 2602.06079), without padding, in parts of different lengths; on "
-          "CPUs "
-          "alone."};
+          "2026, Canzona, arXiv 2602.06079), without padding, in parts of different lengths."};
 }
 
 Key optimizer_real(std::string_view name, std::string_view default_text, const Range& range,

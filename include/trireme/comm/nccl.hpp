@@ -51,19 +51,23 @@ struct NcclOptions {
   /// Source of NCCL's warnings for a failed operation; outlives the groups. May be null.
   const NcclLog* log = nullptr;
   NcclRegistration registration = NcclRegistration::buffers;
+  /// Most calls between ncclGroupStart and ncclGroupEnd (NCCL's user guide, "Group Calls"):
+  /// collectives on parts of different lengths have a call for each member.
+  std::size_t calls_per_group = 2048;
 };
 
 /// Process groups over NCCL: one communicator of all ranks, from which those of groups are split.
 ///
 /// NCCL's sums are in an order of its own, the same in every run of one layout; those of bf16 are
 /// rounded at every addition. A reduce-scatter followed by an all-gather still equals an all-reduce
-/// bitwise, where the array has equal parts. Collectives of a group run on a stream of its own, so
-/// that they overlap with kernels; messages between two members run on one more for each direction,
-/// whose communicator the first message makes. Works with a stream-ordered wait leave their end to
-/// the device. Waits have the deadline of the options, stream-ordered ones too, from when the
-/// device has reached them; an error that NCCL detects later is thrown by the next poll or wait,
-/// also by a wait for the device (PeerError). After either, the group is aborted and cannot be used
-/// any more.
+/// bitwise, where the array has equal parts; parts of different lengths are reduced to and
+/// broadcast from each owner by calls of one group. Collectives of a group run on a stream of its
+/// own, so that they overlap with kernels; messages between two members run on one more for each
+/// direction, whose communicator the first message makes. Works with a stream-ordered wait leave
+/// their end to the device. Waits have the deadline of the options, stream-ordered ones too, from
+/// when the device has reached them; an error that NCCL detects later is thrown by the next poll or
+/// wait, also by a wait for the device (PeerError). After either, the group is aborted and cannot
+/// be used any more.
 class NcclGroups {
  public:
   /// Collective over `host`, whose group meets this call. Host-blocking: yes. The device outlives

@@ -111,7 +111,7 @@ class ProcessGroup {
   virtual Work start_all_reduce(const device::Tensor& x, ReduceOp op) = 0;
   /// Collective over the group. Host-blocking: no. `whole` is size() parts, `part` becomes the sum
   /// over the members of their part number rank(). `part` may be that part of `whole`. All members
-  /// pass the same cuts; groups of devices (nccl, staged) take equal parts alone.
+  /// pass the same cuts.
   virtual Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part,
                                     const Cuts& cuts) = 0;
   /// Collective over the group. Host-blocking: no. `part` may be its place inside `whole`. Cuts as

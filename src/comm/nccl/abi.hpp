@@ -76,6 +76,8 @@ struct Api {
                            Reduction op, Comm* comm, void* stream) = nullptr;
   Result (*all_gather)(const void* from, void* to, std::size_t part_count, DataType type,
                        Comm* comm, void* stream) = nullptr;
+  Result (*reduce)(const void* from, void* to, std::size_t count, DataType type, Reduction op,
+                   int root, Comm* comm, void* stream) = nullptr;
   Result (*broadcast)(const void* from, void* to, std::size_t count, DataType type, int root,
                       Comm* comm, void* stream) = nullptr;
   Result (*send)(const void* from, std::size_t count, DataType type, int peer, Comm* comm,

@@ -5,12 +5,34 @@
 #include "comm/nccl/registration.hpp"
 #include "comm/nccl/types.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace trireme::comm::nccl {
 namespace {
 
 using device::Tensor;
+
+bool failed(Result result) {
+  return result != Result::success && result != Result::in_progress;
+}
+
+/// Calls that NCCL takes as one; the first failure among them.
+template <typename Calls>
+Result in_group(const Api& api, const Calls& calls) {
+  auto result = api.group_start();
+  if (!failed(result)) result = calls();
+  const auto ended = api.group_end();
+  return failed(result) ? result : ended;
+}
+
+/// Whether the parts have one length, as those of NCCL's own collectives have.
+bool are_equal(const Cuts& cuts) {
+  for (std::size_t part = 2; part < cuts.size(); ++part) {
+    if (cuts[part] - cuts[part - 1] != cuts[1] - cuts[0]) return false;
+  }
+  return true;
+}
 
 /// The begin of part number `position` of equal parts.
 std::byte* part_of(const Tensor& whole, std::size_t part_count, int position) {
@@ -83,16 +105,61 @@ Work NcclGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
                     }});
 }
 
+std::vector<NcclGroup::Step> NcclGroup::steps_of_parts(const Tensor& whole, const Cuts& cuts,
+                                                       const PartCall& call) const {
+  std::vector<OwnedPart> parts;
+  for (int owner = 0; owner < size(); ++owner) {
+    const auto index = static_cast<std::size_t>(owner);
+    const auto begin = static_cast<std::size_t>(cuts[index]);
+    const auto count = static_cast<std::size_t>(cuts[index + 1]) - begin;
+    if (count > 0) {
+      parts.push_back({owner, bytes_of(whole) + begin * device::size_of(whole.dtype()), count});
+    }
+  }
+  std::vector<Step> steps;
+  for (std::size_t first = 0; first < parts.size(); first += setting_.calls_per_group) {
+    const auto last = std::min(parts.size(), first + setting_.calls_per_group);
+    steps.push_back(
+        [this, call,
+         some = std::vector<OwnedPart>(parts.begin() + static_cast<std::ptrdiff_t>(first),
+                                       parts.begin() + static_cast<std::ptrdiff_t>(last))](
+            Comm* comm, void* stream) {
+          return in_group(setting_.api(), [&] {
+            auto result = Result::success;
+            for (auto part = some.begin(); part != some.end() && !failed(result); ++part) {
+              result = call(*part, comm, stream);
+            }
+            return result;
+          });
+        });
+  }
+  return steps;
+}
+
 Work NcclGroup::start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) {
-  TRIREME_EXPECT(cuts.empty(), "groups of devices take equal parts");
-  expect_parts(whole, part, size());
-  return collective("reduce_scatter", whole, {scatter_step(whole, part.raw(), count_of(part))});
+  expect_parts(whole, part, size(), cuts, rank());
+  if (are_equal(cuts)) {
+    return collective("reduce_scatter", whole, {scatter_step(whole, part.raw(), count_of(part))});
+  }
+  const auto reduce = [=, this](const OwnedPart& each, Comm* comm, void* stream) {
+    void* const sum = each.owner == rank() ? part.raw() : nullptr;
+    return setting_.api().reduce(each.begin, sum, each.count, type_of(whole), Reduction::sum,
+                                 each.owner, comm, stream);
+  };
+  return collective("reduce_scatter", whole, steps_of_parts(whole, cuts, reduce));
 }
 
 Work NcclGroup::start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) {
-  TRIREME_EXPECT(cuts.empty(), "groups of devices take equal parts");
-  expect_parts(whole, part, size());
-  return collective("all_gather", whole, {gather_step(part.raw(), whole, count_of(part))});
+  expect_parts(whole, part, size(), cuts, rank());
+  if (are_equal(cuts)) {
+    return collective("all_gather", whole, {gather_step(part.raw(), whole, count_of(part))});
+  }
+  const auto broadcast = [=, this](const OwnedPart& each, Comm* comm, void* stream) {
+    const void* const from = each.owner == rank() ? part.raw() : each.begin;
+    return setting_.api().broadcast(from, each.begin, each.count, type_of(whole), each.owner, comm,
+                                    stream);
+  };
+  return collective("all_gather", whole, steps_of_parts(whole, cuts, broadcast));
 }
 
 Work NcclGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
@@ -101,14 +168,15 @@ Work NcclGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
   return collective(
       "all_to_all", from, {[=, this](Comm* comm, void* stream) {
         const auto& api = setting_.api();
-        auto result = api.group_start();
-        for (int peer = 0; peer < size() && result == Result::success; ++peer) {
-          result = api.send(part_of(from, count, peer), count, type_of(from), peer, comm, stream);
-          if (result != Result::success) break;
-          result = api.receive(part_of(to, count, peer), count, type_of(to), peer, comm, stream);
-        }
-        const auto ended = api.group_end();
-        return result == Result::success ? ended : result;
+        return in_group(api, [&] {
+          auto result = Result::success;
+          for (int peer = 0; peer < size() && !failed(result); ++peer) {
+            result = api.send(part_of(from, count, peer), count, type_of(from), peer, comm, stream);
+            if (failed(result)) break;
+            result = api.receive(part_of(to, count, peer), count, type_of(to), peer, comm, stream);
+          }
+          return result;
+        });
       }});
 }
 

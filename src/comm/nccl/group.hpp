@@ -3,6 +3,7 @@
 
 #include "comm/nccl/p2p.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,6 +44,19 @@ class NcclGroup final : public ProcessGroup {
   Work collective(const char* operation, const device::Tensor& whole, std::vector<Step> steps);
   Step scatter_step(const device::Tensor& whole, void* part, std::size_t part_count) const;
   Step gather_step(const void* part, const device::Tensor& whole, std::size_t part_count) const;
+
+  /// A part of a tensor that is not empty: its owner's position, its place, its elements.
+  struct OwnedPart {
+    int owner;
+    std::byte* begin;
+    std::size_t count;
+  };
+  using PartCall = std::function<Result(const OwnedPart& part, Comm* comm, void* stream)>;
+  /// One call for each part of `whole`, in groups as large as NCCL takes: its own collectives have
+  /// equal parts alone.
+  std::vector<Step> steps_of_parts(const device::Tensor& whole, const Cuts& cuts,
+                                   const PartCall& call) const;
+
   Peer& peer_at(int position);
   OperationLabel message_label(const char* operation, const device::Tensor& x, int peer, int tag);
 

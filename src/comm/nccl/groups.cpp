@@ -91,7 +91,8 @@ NcclGroups::NcclGroups(const NcclLibrary& library, MpiRuntime& mpi, ProcessGroup
                               mpi.world_rank(),
                               std::make_shared<nccl::Diagnostics>(options.log, options.ras_address,
                                                                   library.version, host.size()),
-                              options.registration};
+                              options.registration,
+                              options.calls_per_group};
   parent_ = std::make_unique<nccl::ParentCommunicator>(setting);
   parent_->name = host.name();
   parent_->ranks = host.ranks();

@@ -30,6 +30,7 @@ void find_all(base::OpenedLibrary& library, nccl::Api& api) {
   library.find("ncclAllReduce", api.all_reduce);
   library.find("ncclReduceScatter", api.reduce_scatter);
   library.find("ncclAllGather", api.all_gather);
+  library.find("ncclReduce", api.reduce);
   library.find("ncclBroadcast", api.broadcast);
   library.find("ncclSend", api.send);
   library.find("ncclRecv", api.receive);

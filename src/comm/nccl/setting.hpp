@@ -8,6 +8,7 @@
 #include "comm/nccl/abi.hpp"
 #include "comm/nccl/diagnostics/diagnostics.hpp"
 
+#include <cstddef>
 #include <memory>
 
 namespace trireme::comm::nccl {
@@ -21,6 +22,7 @@ struct Setting {
   base::Rank self;
   std::shared_ptr<const Diagnostics> diagnostics;
   NcclRegistration registration = NcclRegistration::none;
+  std::size_t calls_per_group = 0;
 
   const Api& api() const { return *library.api; }
 };

@@ -95,29 +95,23 @@ class StagedGroup final : public ProcessGroup {
   }
 
   Work start_reduce_scatter(const Tensor& whole, const Tensor& part, const Cuts& cuts) override {
-    TRIREME_EXPECT(cuts.empty(), "groups of devices take equal parts");
-    expect_parts(whole, part, size());
-    const auto own = flat(part);
-    return in_pieces(
-        {part.dtype(), part.element_count(), size() + 1}, [&](Room& room, Range range) {
-          const auto all = room.take(size() * range.count);
-          const Staged mine{own.slice(0, range.begin, range.count), room.take(range.count)};
-          return Plan{parts_of(whole, all, range), {mine}, [=, this] {
-                        return host_->start_reduce_scatter(all, mine.here, {});
+    expect_parts(whole, part, size(), cuts, rank());
+    return in_ranges_of_parts(
+        whole, part, cuts,
+        [&](std::vector<Staged> parts, Staged mine, const Tensor& all, const Cuts& cuts_here) {
+          return Plan{std::move(parts), {mine}, [=, this] {
+                        return host_->start_reduce_scatter(all, mine.here, cuts_here);
                       }};
         });
   }
 
   Work start_all_gather(const Tensor& part, const Tensor& whole, const Cuts& cuts) override {
-    TRIREME_EXPECT(cuts.empty(), "groups of devices take equal parts");
-    expect_parts(whole, part, size());
-    const auto own = flat(part);
-    return in_pieces(
-        {part.dtype(), part.element_count(), size() + 1}, [&](Room& room, Range range) {
-          const auto all = room.take(size() * range.count);
-          const Staged mine{own.slice(0, range.begin, range.count), room.take(range.count)};
-          return Plan{{mine}, parts_of(whole, all, range), [=, this] {
-                        return host_->start_all_gather(mine.here, all, {});
+    expect_parts(whole, part, size(), cuts, rank());
+    return in_ranges_of_parts(
+        whole, part, cuts,
+        [&](std::vector<Staged> parts, Staged mine, const Tensor& all, const Cuts& cuts_here) {
+          return Plan{{mine}, std::move(parts), [=, this] {
+                        return host_->start_all_gather(mine.here, all, cuts_here);
                       }};
         });
   }
@@ -128,7 +122,8 @@ class StagedGroup final : public ProcessGroup {
                      [&](Room& room, Range range) {
                        const auto out = room.take(size() * range.count);
                        const auto in = room.take(size() * range.count);
-                       return Plan{parts_of(from, out, range), parts_of(to, in, range),
+                       return Plan{parts_of(from, out, begins_in_elements(from, {}), range),
+                                   parts_of(to, in, begins_in_elements(to, {}), range),
                                    [=, this] { return host_->start_all_to_all(out, in); }};
                      });
   }
@@ -173,6 +168,8 @@ class StagedGroup final : public ProcessGroup {
     device::DType dtype;
     std::int64_t count;
     std::int64_t copies;
+    /// Elements that staging holds of all pieces; -1: `count` in every copy.
+    std::int64_t staged = -1;
   };
   struct Range {
     std::int64_t begin;
@@ -185,14 +182,65 @@ class StagedGroup final : public ProcessGroup {
     Tensor take(std::int64_t count) { return lease.allocate(dtype, count); }
   };
 
-  /// Elements `range` of each of size() equal parts, and their places in `staging`.
-  std::vector<Staged> parts_of(const Tensor& whole, const Tensor& staging, Range range) const {
-    const auto part = whole.element_count() / size();
+  /// A collective on parts that `cuts` give: a piece is a range of elements of each part, as far as
+  /// the part reaches.
+  template <typename Planner>
+  Work in_ranges_of_parts(const Tensor& whole, const Tensor& part, const Cuts& cuts,
+                          const Planner& plan_of) {
+    const auto begins = begins_in_elements(whole, cuts);
+    std::int64_t longest = 0;
+    for (std::size_t each = 1; each < begins.size(); ++each) {
+      longest = std::max(longest, begins[each] - begins[each - 1]);
+    }
+    const auto own = flat(part);
+    const Amount amount{part.dtype(), longest, size() + 1,
+                        whole.element_count() + part.element_count()};
+    return in_pieces(amount, [&](Room& room, Range range) {
+      auto cuts_here = clipped(begins, range);
+      const auto self = static_cast<std::size_t>(rank());
+      const auto count = cuts_here[self + 1] - cuts_here[self];
+      const auto all = room.take(cuts_here.back());
+      // A part that ends before this range has nothing in it, at its end.
+      const auto begin = std::min(range.begin, own.element_count());
+      const Staged mine{own.slice(0, begin, count), room.take(count)};
+      auto parts = parts_of(whole, all, begins, range);
+      // Equal parts need no cuts: the host's group need not look.
+      if (cuts.empty()) cuts_here.clear();
+      return plan_of(std::move(parts), mine, all, cuts_here);
+    });
+  }
+
+  /// Begins of the parts, and their end.
+  Cuts begins_in_elements(const Tensor& whole, const Cuts& cuts) const {
+    if (!cuts.empty()) return cuts;
+    Cuts begins;
+    for (int part = 0; part <= size(); ++part) {
+      begins.push_back(part * (whole.element_count() / size()));
+    }
+    return begins;
+  }
+
+  /// Cuts of what `range` holds of each part, one after another.
+  static Cuts clipped(const Cuts& begins, Range range) {
+    Cuts cuts{0};
+    for (std::size_t part = 1; part < begins.size(); ++part) {
+      const auto length = begins[part] - begins[part - 1];
+      cuts.push_back(cuts.back() + std::clamp<std::int64_t>(length - range.begin, 0, range.count));
+    }
+    return cuts;
+  }
+
+  /// What `range` holds of each part, and its place in `staging`.
+  std::vector<Staged> parts_of(const Tensor& whole, const Tensor& staging, const Cuts& begins,
+                               Range range) const {
+    const auto cuts = clipped(begins, range);
     const auto all = flat(whole);
     std::vector<Staged> parts;
-    for (int rank = 0; rank < size(); ++rank) {
-      parts.push_back({all.slice(0, rank * part + range.begin, range.count),
-                       staging.slice(0, rank * range.count, range.count)});
+    for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
+      const auto count = cuts[part + 1] - cuts[part];
+      if (count == 0) continue;
+      parts.push_back(
+          {all.slice(0, begins[part] + range.begin, count), staging.slice(0, cuts[part], count)});
     }
     return parts;
   }
@@ -211,8 +259,8 @@ class StagedGroup final : public ProcessGroup {
   }
 
   static std::size_t staging_bytes(const Amount& amount, std::size_t pieces) {
-    const auto data =
-        static_cast<std::size_t>(amount.count * amount.copies) * device::size_of(amount.dtype);
+    const auto elements = amount.staged < 0 ? amount.count * amount.copies : amount.staged;
+    const auto data = static_cast<std::size_t>(elements) * device::size_of(amount.dtype);
     // Alignment: every tensor begins at a multiple of the arena's.
     return data + pieces * static_cast<std::size_t>(amount.copies) * device::Arena::alignment;
   }

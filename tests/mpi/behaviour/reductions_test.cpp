@@ -87,16 +87,25 @@ TEST_CASE("a reduce-scatter and an all-gather make an all-reduce, bit for bit") 
   }
 }
 
+namespace {
+
+/// Rank r of n has (r * r) % n + r % 2 times `count`, and the last one all that is left over.
+comm::Cuts uneven_cuts(const ProcessGroup& group, std::int64_t count) {
+  comm::Cuts cuts{0};
+  for (int rank = 0; rank < group.size(); ++rank) {
+    cuts.push_back(cuts.back() + (rank * rank % group.size() + rank % 2) * count);
+  }
+  cuts.back() += 3;
+  return cuts;
+}
+
+}  // namespace
+
 TEST_CASE("parts of different lengths, some empty, are added in the order of ranks and gathered") {
-  for (const auto backend : {Backend::mpi, Backend::shared, Backend::shared_streaming}) {
+  for (const auto backend : ordered_backends) {
     const auto group = world_of(backend);
     for (const auto count : edge_counts()) {
-      // Rank r of n has (r * r) % n + r % 2 times `count`, and the last one all that is left over.
-      comm::Cuts cuts{0};
-      for (int rank = 0; rank < group->size(); ++rank) {
-        cuts.push_back(cuts.back() + (rank * rank % group->size() + rank % 2) * count);
-      }
-      cuts.back() += 3;
+      const auto cuts = uneven_cuts(*group, count);
       CAPTURE(name(backend), count);
       const auto self = static_cast<std::size_t>(group->rank());
       auto values = rough_values(group->rank(), cuts.back());
@@ -116,12 +125,62 @@ TEST_CASE("parts of different lengths, some empty, are added in the order of ran
   }
 }
 
+TEST_CASE("parts of different lengths are summed and gathered in place and elsewhere") {
+  for (const auto backend : all_backends) {
+    const auto group = world_of(backend);
+    for (const auto count : edge_counts()) {
+      for (const bool in_place : {false, true}) {
+        const auto cuts = uneven_cuts(*group, count);
+        CAPTURE(name(backend), count, in_place);
+        const auto self = static_cast<std::size_t>(group->rank());
+        auto values = exact_values(group->rank(), cuts.back());
+        const auto sums = exact_sums(*group, cuts.back());
+        const auto length = cuts[self + 1] - cuts[self];
+        std::vector<float> own(static_cast<std::size_t>(length), -1.0F);
+        const auto whole = tensor_of(values);
+        const auto part = in_place ? whole.slice(0, cuts[self], length) : tensor_of(own);
+        group->reduce_scatter(whole, part, cuts);
+        const auto* result = static_cast<const float*>(part.raw());
+        CHECK(first_difference(std::vector<float>(result, result + length),
+                               std::vector<float>(sums.begin() + cuts[self],
+                                                  sums.begin() + cuts[self + 1])) == -1);
+        std::vector<float> gathered(values.size(), -1.0F);
+        const auto to = in_place ? whole : tensor_of(gathered);
+        group->all_gather(part, to, cuts);
+        const auto* all = static_cast<const float*>(to.raw());
+        CHECK(first_difference(std::vector<float>(all, all + cuts.back()), sums) == -1);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuts into equal parts are as none, bit for bit") {
+  for (const auto backend : own_backends) {
+    const auto group = world_of(backend);
+    const std::int64_t count = 4099;
+    CAPTURE(name(backend));
+    comm::Cuts cuts;
+    for (int rank = 0; rank <= group->size(); ++rank) cuts.push_back(rank * count);
+    auto values = rough_values(group->rank(), count * group->size());
+    const auto copy = values;
+    std::vector<float> plain(static_cast<std::size_t>(count));
+    auto cut = plain;
+    group->reduce_scatter(tensor_of(values), tensor_of(plain));
+    values = copy;
+    group->reduce_scatter(tensor_of(values), tensor_of(cut), cuts);
+    CHECK(first_difference(plain, cut) == -1);
+  }
+}
+
 TEST_CASE("cuts that are not those of the tensor are a defect with its numbers") {
-  const auto group = world_of(Backend::mpi);
-  std::vector<float> values(64);
-  const auto whole = tensor_of(values);
-  comm::Cuts cuts(static_cast<std::size_t>(group->size()) + 1, 0);
-  CHECK_THROWS(group->reduce_scatter(whole, whole.slice(0, 0, 0), cuts));
+  for (const auto backend : all_backends) {
+    const auto group = world_of(backend);
+    CAPTURE(name(backend));
+    std::vector<float> values(64);
+    const auto whole = tensor_of(values);
+    comm::Cuts cuts(static_cast<std::size_t>(group->size()) + 1, 0);
+    CHECK_THROWS(group->reduce_scatter(whole, whole.slice(0, 0, 0), cuts));
+  }
 }
 
 TEST_CASE("bf16 is added in fp32 and rounded once") {

@@ -161,6 +161,26 @@ TEST_CASE("a call that NCCL refuses names the operation") {
   stage.meeting->barrier();
 }
 
+TEST_CASE("a group of calls that NCCL refuses or never ends names the operation") {
+  if (mpi().world_size() < 2) return;
+  for (const bool refused : {true, false}) {
+    CAPTURE(refused);
+    Stage stage(refused ? 30 : deadline_seconds);
+    stage.make_group();
+    stage.nccl->faults.never_ends = !refused;
+    if (refused) stage.nccl->faults.refused_call = "ncclReduce";
+    comm::Cuts cuts(static_cast<std::size_t>(stage.group->size()) + 1, 2520);
+    cuts.front() = 0;
+    const bool owner = stage.group->rank() == 0;
+    const auto part = owner ? stage.values : stage.values.slice(0, 0, 0);
+    const auto text = failure_of([&] { stage.group->reduce_scatter(stage.values, part, cuts); });
+    contains(text, "reduce_scatter number 1 of process group 'world'");
+    contains(text, refused ? "internal error" : "comm.timeout = 500.0 ms");
+    CHECK(stage.nccl->aborted == 1);
+    stage.meeting->barrier();
+  }
+}
+
 TEST_CASE("communicators that never come into being are given up at the deadline") {
   for (const bool parent : {true, false}) {
     CAPTURE(parent);

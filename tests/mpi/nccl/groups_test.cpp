@@ -89,6 +89,37 @@ TEST_CASE("many ranks meet through several ids") {
   CHECK(sum_of(*group, device, 1) == size);
 }
 
+TEST_CASE("parts of different lengths are calls of groups no larger than NCCL takes") {
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  nccl->faults.calls_per_group = 2;
+  SimulatedDevice device(Haste{Haste::Kind::lazy, 0});
+  const auto world = host_group("world", everybody());
+  comm::NcclOptions options{30};
+  options.calls_per_group = 2;
+  comm::NcclGroups groups(nccl->library(), mpi(), *world, device, options);
+  const auto group = groups.split(host_group("world", everybody()));
+  const int size = group->size();
+  // Every second rank has nothing, and the others have more and more.
+  comm::Cuts cuts{0};
+  for (int rank = 0; rank < size; ++rank) cuts.push_back(cuts.back() + (rank % 2) * (rank + 5));
+  auto arena = device.arena(device::Purpose::communication, 1 << 14);
+  const auto whole = arena.allocate(DType::f32, {cuts.back()});
+  const std::vector<float> mine(static_cast<std::size_t>(cuts.back()), 1.0F);
+  device.copy_in(mine.data(), whole);
+  const auto self = static_cast<std::size_t>(group->rank());
+  const auto part = whole.slice(0, cuts[self], cuts[self + 1] - cuts[self]);
+  group->reduce_scatter(whole, part, cuts);
+  group->all_gather(part, whole, cuts);
+  std::vector<float> sums(mine.size());
+  device.copy_out(whole, sums.data());
+  device.synchronize();
+  CHECK(sums == std::vector<float>(mine.size(), static_cast<float>(size)));
+  // Owners of nothing have no call, and NCCL's own collectives are for equal parts.
+  CHECK(nccl->calls["ncclReduceScatter"] == 0);
+  CHECK(nccl->calls["ncclReduce"] == size / 2);
+  CHECK(nccl->calls["ncclBroadcast"] == size / 2);
+}
+
 namespace {
 
 /// How a communicator of many pretended ranks was begun.

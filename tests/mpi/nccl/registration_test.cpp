@@ -102,6 +102,30 @@ TEST_CASE("parameters and gradients that NCCL allocates are windows, and other a
   CHECK(stage.nccl->allocations() == 0);
 }
 
+TEST_CASE("parts of different lengths lie in registered memory as equal ones do") {
+  Stage stage(NcclRegistration::windows);
+  auto arena = stage.shared->arena(Purpose::gradients, 1 << 16);
+  const auto values = arena.allocate(DType::f32, {2520});
+  const auto known = stage.group->register_memory(values, Offsets::same);
+  REQUIRE(stage.nccl->windows_registered == 1);
+  const int size = stage.group->size();
+  comm::Cuts cuts{0};
+  for (int rank = 0; rank < size; ++rank) cuts.push_back(cuts.back() + rank);
+  cuts.back() = 2520;
+  const std::vector<float> ones(2520, 1.0F);
+  stage.device.copy_in(ones.data(), values);
+  const auto self = static_cast<std::size_t>(stage.group->rank());
+  const auto part = values.slice(0, cuts[self], cuts[self + 1] - cuts[self]);
+  stage.group->reduce_scatter(values, part, cuts);
+  stage.group->all_gather(part, values, cuts);
+  std::vector<float> sums(2520);
+  stage.device.copy_out(values, sums.data());
+  stage.device.synchronize();
+  CHECK(sums == std::vector<float>(2520, static_cast<float>(size)));
+  CHECK(stage.nccl->collectives.elsewhere == 0);
+  CHECK(stage.nccl->collectives.in_known_memory > 0);
+}
+
 TEST_CASE("an older library gets buffers, or nothing") {
   Stage stage(NcclRegistration::windows);
   auto library = stage.nccl->library();

@@ -63,6 +63,22 @@ TEST_CASE(
   CHECK(nccl->aborted == 0);
 }
 
+TEST_CASE("matrices cut between owners train over NCCL as over the host") {
+  auto options = options_for(mesh_of_world(), 1);
+  options.rule.kind = optim::RuleKind::muon;
+  options.assignment = layout::Assignment::contiguous;
+  still_going(options.mesh.text());
+  const auto cpu = device::make_cpu_kernels(1);
+  const auto on_host = mpi_groups(options.mesh);
+  const auto expected = train(options, on_host.views(), *cpu, steps_over_nccl);
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto found = train_over_nccl(*nccl, options);
+  CHECK(distance(found, expected) <= 1e-5);
+  CHECK(train_over_nccl(*nccl, options) == found);
+  CHECK((nccl->calls["ncclReduce"] > 0) == (options.mesh.degree(Axis::data) > 1));
+  CHECK(nccl->aborted == 0);
+}
+
 TEST_CASE("streams that run in any order that events allow change no bit") {
   auto options = options_for(mesh_of_world(), 1);
   options.model.num_hidden_layers = 2;

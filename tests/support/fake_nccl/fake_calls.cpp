@@ -121,7 +121,7 @@ struct FakeCalls {
     return Result::success;
   }
 
-  /// Messages since the group's start.
+  /// Calls since the group's start.
   struct Grouped {
     bool open = false;
     std::vector<Part> parts;
@@ -149,8 +149,16 @@ struct FakeCalls {
     current()->find(comm)->issue(call, std::move(parts), stream);
     return Result::in_progress;
   }
-  static Result message(const char* call, const Part& part, Comm* comm, void* stream) {
+  static Result take(const char* call, const Part& part, Comm* comm, void* stream) {
+    ++current()->calls[call];
     if (!grouped().open) return issue(call, {part}, comm, stream);
+    if (refuses(call)) return refusal();
+    if (grouped().comm != nullptr && (grouped().comm != comm || grouped().stream != stream)) {
+      throw std::logic_error("a group of calls of several communicators or streams");
+    }
+    if (grouped().parts.size() == current()->faults.calls_per_group) {
+      throw std::logic_error("a group of more calls than NCCL takes");
+    }
     grouped().parts.push_back(part);
     grouped().comm = comm;
     grouped().stream = stream;
@@ -161,39 +169,44 @@ struct FakeCalls {
   // NOLINTBEGIN(readability-function-size): NCCL says how many parameters its functions have
   static Result all_reduce(const void* from, void* to, std::size_t count, DataType type,
                            Reduction op, Comm* comm, void* stream) {
-    return issue("ncclAllReduce",
-                 {{Part::Kind::all_reduce, from, to, elements(count), type, op, 0}}, comm, stream);
+    return take("ncclAllReduce", {Part::Kind::all_reduce, from, to, elements(count), type, op, 0},
+                comm, stream);
   }
   static Result reduce_scatter(const void* from, void* to, std::size_t count, DataType type,
                                Reduction op, Comm* comm, void* stream) {
     const auto all = elements(count) * current()->find(comm)->size();
-    return issue("ncclReduceScatter", {{Part::Kind::reduce_scatter, from, to, all, type, op, 0}},
-                 comm, stream);
+    return take("ncclReduceScatter", {Part::Kind::reduce_scatter, from, to, all, type, op, 0}, comm,
+                stream);
+  }
+  static Result reduce(const void* from, void* to, std::size_t count, DataType type, Reduction op,
+                       int root, Comm* comm, void* stream) {
+    return take("ncclReduce", {Part::Kind::reduce, from, to, elements(count), type, op, root}, comm,
+                stream);
   }
   static Result all_gather(const void* from, void* to, std::size_t count, DataType type, Comm* comm,
                            void* stream) {
-    return issue("ncclAllGather",
-                 {{Part::Kind::all_gather, from, to, elements(count), type, Reduction::sum, 0}},
-                 comm, stream);
+    return take("ncclAllGather",
+                {Part::Kind::all_gather, from, to, elements(count), type, Reduction::sum, 0}, comm,
+                stream);
   }
   static Result broadcast(const void* from, void* to, std::size_t count, DataType type, int root,
                           Comm* comm, void* stream) {
-    return issue("ncclBroadcast",
-                 {{Part::Kind::broadcast, from, to, elements(count), type, Reduction::sum, root}},
-                 comm, stream);
+    return take("ncclBroadcast",
+                {Part::Kind::broadcast, from, to, elements(count), type, Reduction::sum, root},
+                comm, stream);
   }
   // NOLINTEND(readability-function-size)
   static Result send(const void* from, std::size_t count, DataType type, int peer, Comm* comm,
                      void* stream) {
-    return message("ncclSend",
-                   {Part::Kind::send, from, nullptr, elements(count), type, Reduction::sum, peer},
-                   comm, stream);
+    return take("ncclSend",
+                {Part::Kind::send, from, nullptr, elements(count), type, Reduction::sum, peer},
+                comm, stream);
   }
   static Result receive(void* to, std::size_t count, DataType type, int peer, Comm* comm,
                         void* stream) {
-    return message("ncclRecv",
-                   {Part::Kind::receive, nullptr, to, elements(count), type, Reduction::sum, peer},
-                   comm, stream);
+    return take("ncclRecv",
+                {Part::Kind::receive, nullptr, to, elements(count), type, Reduction::sum, peer},
+                comm, stream);
   }
 };
 
@@ -219,6 +232,7 @@ Api table() {
   api.all_reduce = C::all_reduce;
   api.reduce_scatter = C::reduce_scatter;
   api.all_gather = C::all_gather;
+  api.reduce = C::reduce;
   api.broadcast = C::broadcast;
   api.send = C::send;
   api.receive = C::receive;

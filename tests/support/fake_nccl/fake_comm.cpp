@@ -191,7 +191,11 @@ std::vector<std::byte> FakeComm::reduced(const Part& part,
     const bool ring = part.kind == Kind::reduce_scatter;
     const auto element = device::size_of(dtype_of(part.type));
     for (std::size_t turn = 0; turn < ranks; ++turn) {
-      const auto from = ring ? (owner + 1 + turn) % ranks : ranks - 1 - turn;
+      auto from = ring ? (owner + 1 + turn) % ranks : ranks - 1 - turn;
+      // One to a root comes round the other way.
+      if (part.kind == Kind::reduce) {
+        from = (static_cast<std::size_t>(part.peer) + 2 * ranks - 1 - turn) % ranks;
+      }
       const auto* const input = inputs[from].bytes.data();
       if (turn == 0) {
         std::memcpy(sum.data() + index * element, input + index * element, element);
@@ -229,6 +233,9 @@ void FakeComm::complete(Run& run) {
         put(0, reduced(part, inputs).data() + mine * length, length);
         break;
       }
+      case Kind::reduce:
+        if (part.peer == rank_) put(0, reduced(part, inputs).data(), bytes);
+        break;
       case Kind::all_gather:
         for (std::size_t from = 0; from < members_.size(); ++from) {
           put(from * bytes, inputs[from].bytes.data(), bytes);

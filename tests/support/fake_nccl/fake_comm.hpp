@@ -28,7 +28,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
  public:
   /// Part of a call: a collective, or a message of a group of them.
   struct Part {
-    enum class Kind { all_reduce, reduce_scatter, all_gather, broadcast, send, receive };
+    enum class Kind { all_reduce, reduce_scatter, reduce, all_gather, broadcast, send, receive };
     Kind kind = Kind::all_reduce;
     const void* from = nullptr;
     void* to = nullptr;

@@ -32,6 +32,8 @@ struct NcclFaults {
   bool never_ends = false;
   /// From the third look at a communicator with work under way on.
   std::optional<comm::nccl::Result> fails_later;
+  /// Calls that a group may have.
+  std::size_t calls_per_group = 2048;
   /// What this function returns: "ncclAllReduce".
   std::string refused_call;
   comm::nccl::Result refusal = comm::nccl::Result::internal_error;
@@ -74,6 +76,8 @@ class FakeNccl {
   };
   Uses collectives;
   Uses messages;
+  /// Calls of collectives and messages by name, of those in a group each.
+  std::map<std::string, int> calls;
   /// Allocated, and not freed.
   std::size_t allocations() const { return allocations_.size(); }
 

@@ -85,8 +85,9 @@ FakeUse FakeComm::note_use(const Part& part) {
   use.known = (part.from == nullptr || from.known) && (part.to == nullptr || to.known) ? 1 : 0;
   // GPUs read all members' parts of what is reduced, and write those of what is gathered.
   if (use.known == 1 && !is_message(part)) {
-    if (part.kind != Kind::all_gather) use.from = from.offset;
-    if (part.kind != Kind::reduce_scatter) use.to = to.offset;
+    const bool reduces = part.kind == Kind::reduce_scatter || part.kind == Kind::reduce;
+    if (part.kind != Kind::all_gather && part.kind != Kind::broadcast) use.from = from.offset;
+    if (!reduces) use.to = to.offset;
   }
   auto& uses = is_message(part) ? nccl_.messages : nccl_.collectives;
   ++(use.known == 1 ? uses.in_known_memory : uses.elsewhere);
