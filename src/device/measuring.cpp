@@ -19,7 +19,9 @@ class GemmCollectingKernels final : public MeasuringKernels {
   explicit GemmCollectingKernels(std::vector<GemmCall>& calls) : calls_(calls) {}
   void issue(const Operation& operation) override {
     operation.visit([this]<typename One>(const One& one) {
-      if constexpr (GemmOperations::holds<One>) calls_.push_back(gemm_call(one));
+      if constexpr (GemmOperations::holds<One> || MatrixProductOperations::holds<One>) {
+        calls_.push_back(gemm_call(one));
+      }
     });
   }
 

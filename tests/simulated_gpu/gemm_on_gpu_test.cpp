@@ -7,8 +7,7 @@
 
 #include "device/cuda/gemm/operands.hpp"
 #include "device/cuda/gemm/tuning_cache.hpp"
-#include "gpu/mirrored_kernels.hpp"
-#include "support/fake_cublaslt/opened.hpp"
+#include "simulated_gpu/watched_gpu.hpp"
 #include "unit/device/gemm/cublaslt_gemm.hpp"
 #include "unit/device/test_tensor.hpp"
 
@@ -23,60 +22,6 @@ using namespace trireme::device;
 using namespace trireme::device::test;
 
 namespace {
-
-testing::CublasltControls& controls() {
-  static const testing::OpenedCublaslt opened(TRIREME_FAKE_CUBLASLT);
-  return opened.controls();
-}
-
-/// As the controls were when this began; and no misuse may have come to them.
-class Watch {
- public:
-  Watch() : before_(controls()) {}
-  ~Watch() {
-    controls().refused_epilogue = 0;
-    controls().failing_epilogue = 0;
-  }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-
-  std::uint64_t slow() const { return controls().slow - before_.slow; }
-  std::uint64_t with_epilogue() const { return controls().with_epilogue - before_.with_epilogue; }
-  std::uint64_t all() const {
-    const auto sum = [](const testing::CublasltControls& each) {
-      return each.plain + each.vectorised + each.split + each.slow;
-    };
-    return sum(controls()) - sum(before_);
-  }
-  void check_use() const {
-    INFO(controls().last_refusal);
-    CHECK(controls().misuses == before_.misuses);
-    // Sums are in fp32, split or not.
-    CHECK(controls().rounded == before_.rounded);
-  }
-
- private:
-  testing::CublasltControls before_;
-};
-
-/// Kernels of the GPU for tensors on the host, and their tuning.
-class Gpu {
- public:
-  Gpu() {
-    auto inner = base::value_or_throw(make_cuda_kernels(0, {.by = AttentionBy::own}));
-    tuning_ = inner->gemm_tuning();
-    device_ = &inner->device();
-    mirrored_ = std::make_unique<MirroredKernels>(std::move(inner));
-  }
-  Kernels& kernels() { return *mirrored_; }
-  GemmTuning& tuning() { return *tuning_; }
-  Device& device() { return *device_; }
-
- private:
-  GemmTuning* tuning_ = nullptr;
-  Device* device_ = nullptr;
-  std::unique_ptr<MirroredKernels> mirrored_;
-};
 
 constexpr std::int64_t rows = 24;
 constexpr std::int64_t in = 32;

@@ -11,7 +11,8 @@
 
 namespace trireme::device {
 
-/// Any one of `GemmOperations`: which, and where its operands lie; not what they hold.
+/// Any one of `GemmOperations` or `MatrixProductOperations`: which, and where its operands lie; not
+/// what they hold.
 struct GemmCall {
   enum class Kind {
     forward,            ///< LinearForward{x, w, bias, result}
@@ -20,6 +21,8 @@ struct GemmCall {
     backward_input,     ///< LinearBackwardInput{x = dy, w, result}
     backward_gelu,      ///< LinearBackwardGelu{x = dy, w, wide, result}
     backward_weight,    ///< LinearBackwardWeight{x = dy, w = x, result, bias = d_bias}
+    symmetric_product,  ///< SymmetricProduct{x, added, result, factors, by = w}
+    add_product,        ///< AddProduct{s = x, x = w = added, z = result, scale = factors.added}
   };
   Kind kind = Kind::forward;
   Tensor x;
@@ -30,6 +33,15 @@ struct GemmCall {
   // Scales of quantised_forward alone.
   Tensor x_unscale{};
   Tensor w_unscale{};
+  // Products of batches of matrices alone: result = factors.product * product + factors.added *
+  // added.
+  Tensor added{};
+  struct Factors {
+    float product = 1;
+    float added = 0;
+  };
+  Factors factors{};
+  Triangles triangles = Triangles::both;
 };
 
 inline GemmCall gemm_call(const LinearForward& linear) {
@@ -50,6 +62,21 @@ inline GemmCall gemm_call(const LinearBackwardGelu& linear) {
 }
 inline GemmCall gemm_call(const LinearBackwardWeight& linear) {
   return {GemmCall::Kind::backward_weight, linear.dy, linear.x, linear.d_bias, {}, linear.dw};
+}
+
+inline GemmCall gemm_call(const SymmetricProduct& product) {
+  GemmCall call{GemmCall::Kind::symmetric_product, product.x, {}, {}, {}, product.y};
+  call.w = product.by ? product.by : product.x;
+  call.added = product.added;
+  call.factors = {product.scale, product.added_scale};
+  call.triangles = product.triangles;
+  return call;
+}
+inline GemmCall gemm_call(const AddProduct& product) {
+  GemmCall call{GemmCall::Kind::add_product, product.s, product.x, {}, {}, product.z};
+  call.added = product.x;
+  call.factors = {1.0F, product.scale};
+  return call;
 }
 
 /// Autotuning of GEMMs. A library has many candidate algorithms for one GEMM, whose speed is known

@@ -13,6 +13,8 @@ struct CublasltControls {
   std::uint32_t refused_epilogue = 0;
   /// cublasLtMatmul fails with this epilogue, though heuristics offered it. 0: none.
   std::uint32_t failing_epilogue = 0;
+  /// Algorithms take no batch of more matrices.
+  std::uint64_t most_matrices = std::numeric_limits<std::uint64_t>::max();
 
   /// Products that were computed, by what computed them.
   std::uint64_t plain = 0;
@@ -23,6 +25,9 @@ struct CublasltControls {
   std::uint64_t slow = 0;
   /// Of all of those, with an epilogue other than the default.
   std::uint64_t with_epilogue = 0;
+  /// Of all of those, batches of several matrices; and multiplications and additions.
+  std::uint64_t batches = 0;
+  std::uint64_t flops = 0;
   /// Root mean squares of A and B, the smallest and the largest of all of those since a test set
   /// them anew; infinite where a number is not finite.
   double smallest_operand = std::numeric_limits<double>::infinity();

@@ -101,6 +101,32 @@ std::size_t bytes_beyond(int attribute) {
   return eight.contains(attribute) ? 8 : 0;
 }
 
+Field field_of(Layout& layout, int attribute) {
+  const auto of = [](auto& member) { return Field{sizeof(member), static_cast<void*>(&member)}; };
+  switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_TYPE:
+      return of(layout.type);
+    case CUBLASLT_MATRIX_LAYOUT_ORDER:
+      return of(layout.order);
+    case CUBLASLT_MATRIX_LAYOUT_ROWS:
+      return of(layout.rows);
+    case CUBLASLT_MATRIX_LAYOUT_COLS:
+      return of(layout.columns);
+    case CUBLASLT_MATRIX_LAYOUT_LD:
+      return of(layout.stride);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+      return of(layout.matrices);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+      return of(layout.batch_stride);
+    case CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET:
+      return {8, nullptr};
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_MODE:
+      return {4, nullptr};
+    default:
+      return {};
+  }
+}
+
 Field field_of(Preference& preference, int attribute) {
   const auto of = [](auto& member) { return Field{sizeof(member), static_cast<void*>(&member)}; };
   switch (attribute) {
@@ -218,8 +244,24 @@ cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t descript
   if (size < sizeof(*descriptor)) {
     return refuse(CUBLAS_STATUS_ALLOC_FAILED, "too little memory for a layout");
   }
-  write(descriptor, Layout{layout_mark, type, CUBLASLT_ORDER_COL, rows, columns, stride});
+  Layout layout;
+  layout.mark = layout_mark;
+  layout.type = type;
+  layout.rows = rows;
+  layout.columns = columns;
+  layout.stride = stride;
+  write(descriptor, layout);
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t descriptor,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void* value, std::size_t bytes) {
+  Layout layout;
+  if (!read(descriptor, layout)) {
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "a layout is set before it is initialised");
+  }
+  return set(descriptor, field_of(layout, attribute), layout, value, bytes);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t descriptor,

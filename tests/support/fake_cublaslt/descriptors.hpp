@@ -38,7 +38,7 @@ struct Operation {
   const float* scale_d = nullptr;
 };
 
-/// cublasLtMatrixLayoutOpaque_t: column-major, no batches.
+/// cublasLtMatrixLayoutOpaque_t: column-major, perhaps of a batch of matrices one stride apart.
 struct Layout {
   std::uint64_t mark = 0;
   std::int32_t type = 0;
@@ -46,6 +46,11 @@ struct Layout {
   std::uint64_t rows = 0;
   std::uint64_t columns = 0;
   std::int64_t stride = 0;
+  std::int32_t matrices = 1;
+  /// Something was set that the stand-in does not know the meaning of.
+  std::int8_t beyond = 0;
+  /// Elements from one matrix to the next.
+  std::int64_t batch_stride = 0;
 
   bool operator==(const Layout&) const = default;
 };

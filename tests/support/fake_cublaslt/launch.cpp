@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <type_traits>
 
 namespace trireme::testing::cublaslt {
 namespace {
@@ -49,9 +50,28 @@ bool overlap(const Extent& one, const Extent& other) {
   return shift < first.column_bytes || shift + second.column_bytes > stride;
 }
 
-std::vector<Extent> extents_of(const Launch& launch) {
+/// Address of an operand of one matrix of a batch.
+template <typename Address>
+Address at_matrix(Address address, const Layout& layout, std::size_t matrix) {
+  if (address == nullptr) return nullptr;
+  const auto offset = static_cast<std::int64_t>(matrix) * layout.batch_stride *
+                      static_cast<std::int64_t>(size_of(layout.type));
+  using Byte = std::conditional_t<std::is_same_v<Address, void*>, std::byte, const std::byte>;
+  return static_cast<Byte*>(address) + offset;
+}
+
+Addresses addresses_of(const Launch& launch, std::size_t matrix) {
+  auto all = launch.addresses;
+  all.a = at_matrix(all.a, launch.problem.a, matrix);
+  all.b = at_matrix(all.b, launch.problem.b, matrix);
+  all.c = at_matrix(all.c, launch.problem.c, matrix);
+  all.d = at_matrix(all.d, launch.problem.d, matrix);
+  return all;
+}
+
+std::vector<Extent> extents_of(const Launch& launch, std::size_t matrix) {
   const auto& problem = launch.problem;
-  const auto& addresses = launch.addresses;
+  const auto addresses = addresses_of(launch, matrix);
   const auto& record = launch.record;
   const auto parts = parts_of(problem.operation.epilogue);
   std::vector<Extent> all{extent_of("A", addresses.a, problem.a, false, record.alignment_a),
@@ -84,7 +104,11 @@ bool is_in_place(const Launch& launch, const Extent& one, const Extent& other) {
 }
 
 cublasStatus_t judge_extents(const Launch& launch) {
-  auto all = extents_of(launch);
+  std::vector<Extent> all;
+  for (std::size_t matrix = 0; matrix < launch.problem.matrices(); ++matrix) {
+    const auto some = extents_of(launch, matrix);
+    all.insert(all.end(), some.begin(), some.end());
+  }
   for (const auto& each : all) {
     const std::string name = each.name;
     if (each.address == nullptr) return refuse(invalid, name + " is null");
@@ -109,7 +133,7 @@ cublasStatus_t judge_extents(const Launch& launch) {
 
 cublasStatus_t judge_workspace(const Launch& launch) {
   constexpr std::uintptr_t alignment = 256;
-  if (launch.record.workspace_bytes > launch.workspace_bytes) {
+  if (launch.needed_bytes() > launch.workspace_bytes) {
     return refuse(invalid, "the algorithm needs more workspace");
   }
   if (launch.record.workspace_bytes > 0 && launch.workspace == nullptr) {
@@ -127,7 +151,7 @@ void poison(const Launch& launch) {
   auto* const begin = static_cast<std::byte*>(launch.workspace);
   const auto bytes = std::min(launch.workspace_bytes, edge);
   if (begin == nullptr || bytes == 0) return;
-  std::memset(begin, nan, std::max(bytes, std::size_t{launch.record.workspace_bytes}));
+  std::memset(begin, nan, std::max(bytes, std::size_t{launch.needed_bytes()}));
   std::memset(begin + (launch.workspace_bytes - bytes), nan, bytes);
 }
 
@@ -156,7 +180,10 @@ void count(const Launch& launch) {
     case Way::breaks:
       break;
   }
-  if (launch.problem.operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT) ++controls.with_epilogue;
+  const auto& problem = launch.problem;
+  if (problem.operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT) ++controls.with_epilogue;
+  if (problem.matrices() > 1) ++controls.batches;
+  controls.flops += 2 * problem.m() * problem.n() * problem.k() * problem.matrices();
 }
 
 void note(const OperandSizes& sizes) {
@@ -171,13 +198,16 @@ void run(void* data) {
   auto* const launch = static_cast<Launch*>(data);
   poison(*launch);
   if (launch->record.way == Way::slow) std::this_thread::sleep_for(std::chrono::microseconds(500));
-  std::span<float> partial_sums;
-  if (launch->record.way == Way::split || launch->record.way == Way::rounded) {
-    partial_sums = {static_cast<float*>(launch->workspace),
-                    launch->record.workspace_bytes / sizeof(float)};
-  }
   const auto type = is_rounded(*launch) ? launch->problem.d.type : CUDA_R_32F;
-  note(compute(launch->problem, launch->addresses, launch->factors, {partial_sums, type}));
+  const auto count = launch->record.workspace_bytes / sizeof(float);
+  for (std::size_t matrix = 0; matrix < launch->problem.matrices(); ++matrix) {
+    std::span<float> partial_sums;
+    if (launch->record.way == Way::split || launch->record.way == Way::rounded) {
+      partial_sums = {static_cast<float*>(launch->workspace) + matrix * count, count};
+    }
+    note(compute(launch->problem, addresses_of(*launch, matrix), launch->factors,
+                 {partial_sums, type}));
+  }
   if (launch->once) delete launch;
 }
 

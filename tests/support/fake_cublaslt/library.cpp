@@ -112,7 +112,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t raw, cublasLtMatm
     return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "the test wants this epilogue refused");
   }
   for (const auto& record : ways_for(problem, preference)) {
-    if (*found < most) results[(*found)++] = result_of(record);
+    if (*found < most) results[(*found)++] = result_of(record, problem.matrices());
   }
   return fine;
 }
@@ -130,7 +130,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t raw, cublasLtMatmulDesc_
   Record record;
   if (!read(algorithm, record)) return refuse(invalid, "that is no algorithm");
   if (const auto status = judge(record, problem); status != fine) return status;
-  if (result != nullptr) *result = result_of(record);
+  if (result != nullptr) *result = result_of(record, problem.matrices());
   return fine;
 }
 

@@ -33,12 +33,26 @@ cublasStatus_t judge_enumerations(const Operation& operation) {
 
 cublasStatus_t judge_layout(const Layout& layout, const std::string& name) {
   if (size_of(layout.type) == 0) return refuse(unsupported, name + " has a type of its own");
+  if (layout.beyond != 0) return refuse(unsupported, "an attribute that the stand-in ignores");
   if (layout.order != CUBLASLT_ORDER_COL) return refuse(unsupported, name + " is not by columns");
   if (layout.rows == 0 || layout.columns == 0) return refuse(invalid, name + " is empty");
   if (layout.stride < static_cast<std::int64_t>(layout.rows)) {
     return refuse(invalid, name + "'s columns overlap: its leading dimension is " +
                                std::to_string(layout.stride) + ", its rows are " +
                                std::to_string(layout.rows));
+  }
+  return fine;
+}
+
+cublasStatus_t judge_batches(const Problem& problem) {
+  if (problem.d.matrices < 1) return refuse(invalid, "a batch of no matrices");
+  for (const auto* layout : {&problem.a, &problem.b, &problem.c}) {
+    if (layout->matrices != problem.d.matrices) {
+      return refuse(invalid, "the batches have different numbers of matrices");
+    }
+  }
+  if (problem.d.matrices > 1 && problem.operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+    return refuse(unsupported, "the stand-in has no batches with an epilogue");
   }
   return fine;
 }
@@ -170,7 +184,7 @@ cublasStatus_t judge(const Problem& problem, int capability) {
   for (const auto& [layout, name] : layouts) {
     if (const auto status = judge_layout(*layout, name); status != fine) return status;
   }
-  for (const auto rule : {judge_shapes, judge_types, judge_epilogue}) {
+  for (const auto rule : {judge_batches, judge_shapes, judge_types, judge_epilogue}) {
     if (const auto status = rule(problem); status != fine) return status;
   }
   return judge_float8(problem, capability);

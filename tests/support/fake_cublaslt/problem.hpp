@@ -29,11 +29,12 @@ struct Problem {
   std::uint64_t m() const { return d.rows; }
   std::uint64_t n() const { return d.columns; }
   std::uint64_t k() const { return operation.transpose_a == CUBLAS_OP_N ? a.columns : a.rows; }
+  std::size_t matrices() const { return static_cast<std::size_t>(d.matrices); }
   bool float8() const { return a.type == CUDA_R_8F_E4M3; }
   /// Of bias and aux, told or by default.
   std::int32_t bias_type() const;
   std::int32_t aux_type() const;
-  /// Of all that decides how it is computed, without addresses.
+  /// Of all that decides how one matrix is computed, without addresses.
   std::uint64_t digest() const;
 };
 

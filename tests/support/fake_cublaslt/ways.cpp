@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fake_cublaslt/ways.hpp"
 
+#include "support/fake_cublaslt/launch.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -93,16 +95,19 @@ bool read(const cublasLtMatmulAlgo_t* from, Record& to) {
   return to.mark == record_mark && to.digest == digest_of(to);
 }
 
-cublasLtMatmulHeuristicResult_t result_of(const Record& record) {
+cublasLtMatmulHeuristicResult_t result_of(const Record& record, std::size_t matrices) {
   cublasLtMatmulHeuristicResult_t result{};
   std::memcpy(&result.algo, &record, sizeof(record));
-  result.workspaceSize = record.workspace_bytes;
+  result.workspaceSize = record.workspace_bytes * matrices;
   result.state = record.way == Way::unusable ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
   result.wavesCount = 1.0F;
   return result;
 }
 
 cublasStatus_t judge(const Record& record, const Problem& problem) {
+  if (problem.matrices() > fake_cublaslt_controls()->most_matrices) {
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "the algorithm takes fewer matrices");
+  }
   if (record.problem != problem.digest()) {
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "the algorithm is for another product");
   }

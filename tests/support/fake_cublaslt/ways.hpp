@@ -23,6 +23,7 @@ enum class Way : std::uint32_t {
 struct Record {
   std::uint64_t mark = 0;
   std::uint64_t problem = 0;
+  /// Of one matrix.
   std::uint64_t workspace_bytes = 0;
   Way way = Way::plain;
   /// What addresses were promised to be multiples of.
@@ -42,7 +43,8 @@ std::vector<Record> ways_for(const Problem& problem, const Preference& preferenc
 
 /// False where nothing of ours lies there, or something changed it.
 bool read(const cublasLtMatmulAlgo_t* from, Record& to);
-cublasLtMatmulHeuristicResult_t result_of(const Record& record);
+/// Each matrix has a workspace of its own.
+cublasLtMatmulHeuristicResult_t result_of(const Record& record, std::size_t matrices);
 
 /// The way was made for this product.
 cublasStatus_t judge(const Record& record, const Problem& problem);

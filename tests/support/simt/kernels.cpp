@@ -14,6 +14,7 @@
 #include "device/cuda/kernels/quantise.cuh"
 #include "support/simt/launcher.hpp"
 
+#include <limits>
 #include <string_view>
 
 namespace trireme::device::simt {
@@ -41,10 +42,30 @@ class ReferenceGemm {
                                          const Tensor&) {
     return false;
   }
+  Triangles symmetric_product(const GemmCall& call) {
+    kernels_->issue(SymmetricProduct{call.x, call.added, call.result, call.factors.product,
+                                     call.factors.added, call.triangles, call.w});
+    if (call.triangles == Triangles::lower) spoil_upper_triangle(call.result);
+    return call.triangles;
+  }
+  void add_product(const GemmCall& call) {
+    kernels_->issue(AddProduct{call.x, call.w, call.result, call.factors.added});
+  }
   static bool gelu_forward(const GemmCall&) { return false; }
   static bool backward_gelu(const GemmCall&) { return false; }
 
  private:
+  /// What no product has computed.
+  static void spoil_upper_triangle(const Tensor& matrices) {
+    const auto n = matrices.dim(2);
+    with_type(matrices.dtype(), [&](auto element) {
+      auto* const values = data_of<decltype(element)>(matrices);
+      for (std::int64_t at = 0; at < matrices.element_count(); ++at) {
+        if (at % n > at / n % n) assign(values[at], std::numeric_limits<float>::quiet_NaN());
+      }
+    });
+  }
+
   std::unique_ptr<Kernels> kernels_ = make_reference_kernels();
 };
 

@@ -124,11 +124,26 @@ TEST_CASE("a matrix has the same bits alone and in a batch") {
       TestTensor x(dtype, {3, n, m});
       TestTensor y(dtype, {3, n, n});
       TestTensor alone(dtype, {1, n, n});
+      TestTensor sum(dtype, {3, n, n});
+      TestTensor z(dtype, {3, n, m});
+      TestTensor sum_alone(dtype, {1, n, n});
+      TestTensor z_alone(dtype, {1, n, m});
       x.randomise(1);
+      const auto last = [](const TestTensor& batch) { return batch.view().slice(0, 2, 1); };
+      const auto is_alike = [](const TestTensor& batch, const TestTensor& one) {
+        const auto all = batch.values();
+        const auto own = one.values();
+        return std::equal(own.begin(), own.end(), all.end() - std::ssize(own));
+      };
       kernels.issue(SymmetricProduct{x, {}, y});
-      kernels.issue(SymmetricProduct{x.view().slice(0, 2, 1), {}, alone});
-      const auto all_of_them = y.values();
-      CHECK(std::vector<float>(all_of_them.end() - n * n, all_of_them.end()) == alone.values());
+      kernels.issue(SymmetricProduct{last(x), {}, alone});
+      CHECK(is_alike(y, alone));
+      kernels.issue(SymmetricProduct{y, y, sum, 0.5F, 2.0F});
+      kernels.issue(SymmetricProduct{last(y), last(y), sum_alone, 0.5F, 2.0F});
+      CHECK(is_alike(sum, sum_alone));
+      kernels.issue(AddProduct{y, x, z, 1.5F});
+      kernels.issue(AddProduct{last(y), last(x), z_alone, 1.5F});
+      CHECK(is_alike(z, z_alone));
     }
   });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Autotuning: the algorithm of a GEMM is the fastest candidate that the GPU has shown.
+#include "device/cuda/gemm/matrix_gemms.hpp"
 #include "device/cuda/gemm/plan.hpp"
 #include "device/cuda/gemm/scratch.hpp"
 
@@ -17,6 +18,12 @@ int LinearGemm::choose(std::span<const GemmCall> calls) {
   int made = 0;
   for (const auto& call : calls) {
     if (call.x.element_count() == 0 || call.result.element_count() == 0) continue;
+    if (is_of_matrices(call)) {
+      for (const auto& gemm : matrix_gemms(call)) {
+        if (choose(gemm.descriptor.alone()) == Choice::made) ++made;
+      }
+      continue;
+    }
     if (choose_epilogue(epilogue_variants(call)) == Choice::made) ++made;
   }
   return made;
@@ -47,7 +54,8 @@ LinearGemm::Choice LinearGemm::choose(const GemmDescriptor& descriptor) {
   const auto candidate = fastest_candidate(descriptor);
   if (!candidate) return Choice::not_offered;
   cache_.add(descriptor.text(), candidate->algorithm);
-  plans_.erase(descriptor);
+  // Those of batches, too.
+  std::erase_if(plans_, [&](const auto& each) { return each.first.alone() == descriptor; });
   return Choice::made;
 }
 

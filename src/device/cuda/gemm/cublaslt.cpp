@@ -34,6 +34,7 @@ base::Result<CublasLt> load() {
   library.find("cublasLtMatmulDescInit_internal", functions.init_operation);
   library.find("cublasLtMatmulDescSetAttribute", functions.set_operation);
   library.find("cublasLtMatrixLayoutInit_internal", functions.init_layout);
+  library.find("cublasLtMatrixLayoutSetAttribute", functions.set_layout);
   library.find("cublasLtMatmulPreferenceInit_internal", functions.init_preference);
   library.find("cublasLtMatmulPreferenceSetAttribute", functions.set_preference);
   library.find("cublasLtMatmulAlgoGetHeuristic", functions.heuristic);

@@ -77,11 +77,20 @@ bool epilogue_pays(const GemmDescriptor& descriptor, double seconds, double seco
   return seconds <= seconds_apart + own_pass;
 }
 
+GemmDescriptor GemmDescriptor::alone() const {
+  auto one = *this;
+  if (matrices > 0) one.matrices = 1;
+  one.batch_stride_a = one.batch_stride_b = one.batch_stride_c = one.batch_stride_d = 0;
+  return one;
+}
+
 std::string GemmDescriptor::text() const {
-  return base::format("{}x{}x{} {}{} {},{},{} {}>{} {},{} +{} @{},{},{},{}", m, n, k,
+  const auto batch = matrices > 0 ? base::format(" batch,{}@{}", stride_c, alignment_c) : "";
+  return base::format("{}x{}x{} {}{} {},{},{} {}>{} {},{} +{} @{},{},{},{}{}", m, n, k,
                       transpose_a ? 't' : 'n', transpose_b ? 't' : 'n', stride_a, stride_b,
                       stride_d, device::name(in), device::name(out), name(epilogue), stride_aux,
-                      accumulate ? 1 : 0, alignment_a, alignment_b, alignment_d, alignment_aux);
+                      accumulate ? 1 : 0, alignment_a, alignment_b, alignment_d, alignment_aux,
+                      batch);
 }
 
 }  // namespace trireme::device::cuda

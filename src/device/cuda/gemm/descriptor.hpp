@@ -42,10 +42,24 @@ struct GemmDescriptor {
   std::uint32_t alignment_b = 0;
   std::uint32_t alignment_d = 0;
   std::uint32_t alignment_aux = 0;
+  /// Matrices of a batch, all of them multiplied by the algorithm that is chosen for one: so the
+  /// bits of a matrix do not depend on its batch. 0: the GEMM is none of a batch.
+  std::int64_t matrices = 0;
+  /// Elements from one matrix of a batch to the next, with more than one.
+  std::int64_t batch_stride_a = 0;
+  std::int64_t batch_stride_b = 0;
+  std::int64_t batch_stride_c = 0;
+  std::int64_t batch_stride_d = 0;
+  /// What is accumulated onto, where it is not d: d = a' * b' + c.
+  std::int64_t stride_c = 0;
+  std::uint32_t alignment_c = 0;
 
+  /// That of one matrix of the batch, on which the choice of its algorithm depends.
+  GemmDescriptor alone() const;
   auto operator<=>(const GemmDescriptor&) const = default;
   /// Key in the tuning cache, the same for equal GEMMs alone:
-  /// "3072x1024x768 tn 768,768,3072 bf16>bf16 gelu_bias,3072 +0 @256,256,256,256".
+  /// "3072x1024x768 tn 768,768,3072 bf16>bf16 gelu_bias,3072 +0 @256,256,256,256"; of a batch with
+  /// " batch,1024@256" behind it, for the stride and the alignment of c.
   std::string text() const;
 };
 

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cctype>
 #include <cstdint>
+#include <tuple>
 
 namespace trireme::device::cuda {
 namespace {
@@ -131,19 +132,54 @@ void LinearGemm::describe(const GemmDescriptor& descriptor, Plan& plan) const {
     set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere(sizeof(float)));
     set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, somewhere(sizeof(float)));
   }
-  const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, bool transposed,
-                          std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-    if (transposed) std::swap(rows, columns);
-    check(library_.init_layout(&matrix, sizeof(matrix), type_of(dtype),
-                               static_cast<std::uint64_t>(rows),
-                               static_cast<std::uint64_t>(columns), stride),
-          "cublasLtMatrixLayoutInit");
+  describe_matrices(descriptor, plan);
+}
+
+void LinearGemm::describe_matrices(const GemmDescriptor& descriptor, Plan& plan) const {
+  struct Shape {
+    DType dtype;
+    std::int64_t rows;
+    std::int64_t columns;
+    std::int64_t stride;
+    std::int64_t batch_stride;
   };
-  layout(plan.a, descriptor.in, descriptor.transpose_a, descriptor.m, descriptor.k,
-         descriptor.stride_a);
-  layout(plan.b, descriptor.in, descriptor.transpose_b, descriptor.k, descriptor.n,
-         descriptor.stride_b);
-  layout(plan.d, descriptor.out, false, descriptor.m, descriptor.n, descriptor.stride_d);
+  const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, bool transposed, Shape shape) {
+    if (transposed) std::swap(shape.rows, shape.columns);
+    check(library_.init_layout(&matrix, sizeof(matrix), type_of(shape.dtype),
+                               static_cast<std::uint64_t>(shape.rows),
+                               static_cast<std::uint64_t>(shape.columns), shape.stride),
+          "cublasLtMatrixLayoutInit");
+    if (descriptor.matrices <= 1) return;
+    const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
+      check(library_.set_layout(&matrix, attribute, &value, sizeof(value)),
+            "cublasLtMatrixLayoutSetAttribute");
+    };
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(descriptor.matrices));
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, shape.batch_stride);
+  };
+  const auto& [m, n, k] = std::tie(descriptor.m, descriptor.n, descriptor.k);
+  layout(plan.a, descriptor.transpose_a,
+         {descriptor.in, m, k, descriptor.stride_a, descriptor.batch_stride_a});
+  layout(plan.b, descriptor.transpose_b,
+         {descriptor.in, k, n, descriptor.stride_b, descriptor.batch_stride_b});
+  layout(plan.d, false, {descriptor.out, m, n, descriptor.stride_d, descriptor.batch_stride_d});
+  plan.c = plan.d;
+  if (descriptor.stride_c == 0) return;
+  layout(plan.c, false, {descriptor.out, m, n, descriptor.stride_c, descriptor.batch_stride_c});
+}
+
+void LinearGemm::prefer_reductions(const GemmDescriptor& descriptor,
+                                   cublasLtMatmulPreferenceOpaque_t& preference) const {
+  if (descriptor.out == DType::f32 && descriptor.matrices == 0) return;
+  // The default reduction scheme may round parts of a split sum to the result's type before they
+  // are added. Sums of matrices of a batch are not split: their workspace would grow with the
+  // batch.
+  const auto schemes =
+      static_cast<std::uint32_t>(descriptor.matrices > 0 ? CUBLASLT_REDUCTION_SCHEME_NONE
+                                                         : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+  check(library_.set_preference(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                sizeof(schemes)),
+        "cublasLtMatmulPreferenceSetAttribute");
 }
 
 std::vector<Algorithm> LinearGemm::candidates(const GemmDescriptor& descriptor, Plan plan) const {
@@ -154,20 +190,16 @@ std::vector<Algorithm> LinearGemm::candidates(const GemmDescriptor& descriptor, 
           "cublasLtMatmulPreferenceSetAttribute");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
-  if (descriptor.out != DType::f32) {
-    // The default reduction scheme may round parts of a split sum to the result's type before they
-    // are added.
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-           std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-  }
+  prefer_reductions(descriptor, preference);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, descriptor.alignment_a);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, descriptor.alignment_b);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, descriptor.alignment_d);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+         descriptor.stride_c > 0 ? descriptor.alignment_c : descriptor.alignment_d);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, descriptor.alignment_d);
   std::array<cublasLtMatmulHeuristicResult_t, most_candidates> results{};
   int found = 0;
   const auto status =
-      library_.heuristic(handle_, &plan.operation, &plan.a, &plan.b, &plan.d, &plan.d, &preference,
+      library_.heuristic(handle_, &plan.operation, &plan.a, &plan.b, &plan.c, &plan.d, &preference,
                          most_candidates, results.data(), &found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
   if (status != CUBLAS_STATUS_SUCCESS && descriptor.epilogue != Epilogue::none) {
@@ -184,15 +216,20 @@ std::vector<Algorithm> LinearGemm::candidates(const GemmDescriptor& descriptor, 
   return algorithms;
 }
 
+LinearGemm::Verdict LinearGemm::judge(Plan plan, const Algorithm& algorithm) const {
+  const auto theirs = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
+  cublasLtMatmulHeuristicResult_t result{};
+  const auto status = library_.check_algorithm(handle_, &plan.operation, &plan.a, &plan.b, &plan.c,
+                                               &plan.d, &theirs, &result);
+  return {status, status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes};
+}
+
 std::optional<Algorithm> LinearGemm::chosen(const GemmDescriptor& descriptor, Plan plan) const {
   const auto* const algorithm = cache_.find(descriptor.text());
   if (algorithm == nullptr) return std::nullopt;
-  const auto theirs = std::bit_cast<cublasLtMatmulAlgo_t>(*algorithm);
-  cublasLtMatmulHeuristicResult_t result{};
-  const auto status = library_.check_algorithm(handle_, &plan.operation, &plan.a, &plan.b, &plan.d,
-                                               &plan.d, &theirs, &result);
+  const auto [status, fits] = judge(plan, *algorithm);
+  if (fits) return *algorithm;
   const bool taken = status == CUBLAS_STATUS_SUCCESS;
-  if (taken && result.workspaceSize <= workspace_bytes) return *algorithm;
   base::log::local::warning(
       "device", "the choice for the product {} is passed over: {} (it may be from a damaged file)",
       descriptor.text(), taken ? "it needs more workspace" : library_.status_text(status));
@@ -203,6 +240,7 @@ LinearGemm::Plan* LinearGemm::plan_for(const GemmDescriptor& descriptor) {
   if (const auto known = plans_.find(descriptor); known != plans_.end()) {
     return known->second ? &*known->second : nullptr;
   }
+  if (descriptor.matrices > 1) return plan_for_batch(descriptor);
   const auto* const known = cache_.find(descriptor.text());
   if (known != nullptr && *known == fallback && can_go_without(descriptor.epilogue)) {
     plans_.emplace(descriptor, std::nullopt);
@@ -234,11 +272,11 @@ cublasStatus_t LinearGemm::issue(Plan plan, const Algorithm& algorithm, const Ge
   if (operands.scale_a != nullptr) point(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.scale_a);
   if (operands.scale_b != nullptr) point(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.scale_b);
   if (operands.aux != nullptr) point(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux);
-  const float alpha = 1.0F;
-  const float beta = gemm.descriptor.accumulate ? 1.0F : 0.0F;
+  const float beta = gemm.descriptor.accumulate ? gemm.beta : 0.0F;
+  const void* const c = operands.c != nullptr ? operands.c : operands.d;
   const auto theirs = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
-  return library_.matmul(handle_, &plan.operation, &alpha, operands.a, &plan.a, operands.b, &plan.b,
-                         &beta, operands.d, &plan.d, operands.d, &plan.d, &theirs, workspace_.get(),
+  return library_.matmul(handle_, &plan.operation, &gemm.alpha, operands.a, &plan.a, operands.b,
+                         &plan.b, &beta, c, &plan.c, operands.d, &plan.d, &theirs, workspace_.get(),
                          workspace_bytes, stream_.raw());
 }
 

@@ -33,6 +33,10 @@ class LinearGemm final : public GemmTuning {
   /// y = (x * transpose(w)) * both unscales, in bf16.
   void forward_quantised(const Quantised& x, const Quantised& w, const Tensor& y);
   void backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx);
+  /// SymmetricProduct by its call; the triangles that it has computed.
+  Triangles symmetric_product(const GemmCall& call);
+  /// AddProduct by its call.
+  void add_product(const GemmCall& call);
   /// dw += transpose(dy) * x.
   void backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw);
 
@@ -64,11 +68,25 @@ class LinearGemm final : public GemmTuning {
 
   // Plans are copied: the library takes their parts as if it changed them.
   void multiply(const Gemm& gemm);
+  /// One call for a batch, or one for each of its matrices where the algorithm takes no batches:
+  /// the bits are the same.
+  void multiply_batch(const Gemm& gemm);
   bool try_multiply(const Gemm& gemm);
   cublasStatus_t issue(Plan plan, const Algorithm& algorithm, const Gemm& gemm);
   /// Plan of a GEMM; null: the library has no algorithm for it.
   Plan* plan_for(const GemmDescriptor& descriptor);
   void describe(const GemmDescriptor& descriptor, Plan& plan) const;
+  void describe_matrices(const GemmDescriptor& descriptor, Plan& plan) const;
+  void prefer_reductions(const GemmDescriptor& descriptor,
+                         cublasLtMatmulPreferenceOpaque_t& preference) const;
+  /// Plan of a batch: the algorithm of one matrix, if it takes so many.
+  Plan* plan_for_batch(const GemmDescriptor& descriptor);
+  /// Verdict of the library on an algorithm, and whether the workspace suffices it.
+  struct Verdict {
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    bool fits = false;
+  };
+  Verdict judge(Plan plan, const Algorithm& algorithm) const;
   /// Algorithms that the library offers, as it ranks them; empty: none.
   std::vector<Algorithm> candidates(const GemmDescriptor& descriptor, Plan plan) const;
   /// Algorithm in the cache, if the library still takes it.

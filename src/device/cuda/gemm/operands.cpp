@@ -120,6 +120,9 @@ Gemm with_epilogue(const GemmCall& call, Epilogue epilogue) {
     case Kind::backward_weight:
       descriptor = weight_gemm(call.x, call.w, call.result);
       break;
+    case Kind::symmetric_product:
+    case Kind::add_product:
+      TRIREME_EXPECT(false, "a batch of matrices is several GEMMs: matrix_gemms()");
   }
   descriptor.epilogue = epilogue;
   descriptor.alignment_a = alignment_of(operands.a);
@@ -156,6 +159,8 @@ Gemm gemm_of(const GemmCall& call) {
     case Kind::backward_weight:
       return with_epilogue(call, call.bias ? Epilogue::bias_gradient : Epilogue::none);
     case Kind::backward_input:
+    case Kind::symmetric_product:
+    case Kind::add_product:
       break;
   }
   return with_epilogue(call, Epilogue::none);

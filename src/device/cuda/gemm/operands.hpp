@@ -17,6 +17,8 @@ struct GemmOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   void* d = nullptr;
+  /// What is accumulated onto; null: d.
+  const void* c = nullptr;
   void* aux = nullptr;
   const void* bias = nullptr;
   /// Scales of FP8 operands, f32 [1] each.
@@ -24,9 +26,12 @@ struct GemmOperands {
   const void* scale_b = nullptr;
 };
 
+/// d = alpha * a' * b', and + beta * c where its descriptor accumulates.
 struct Gemm {
   GemmDescriptor descriptor;
   GemmOperands operands;
+  float alpha = 1;
+  float beta = 1;
 };
 
 /// GEMM of a linear layer as the library sees it, with its epilogue.

@@ -10,6 +10,7 @@ struct LinearGemm::Plan {
   cublasLtMatmulDescOpaque_t operation{};
   cublasLtMatrixLayoutOpaque_t a{};
   cublasLtMatrixLayoutOpaque_t b{};
+  cublasLtMatrixLayoutOpaque_t c{};
   cublasLtMatrixLayoutOpaque_t d{};
   Algorithm algorithm{};
 };

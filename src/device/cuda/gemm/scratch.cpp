@@ -43,6 +43,10 @@ GemmScratch::GemmScratch(const GemmDescriptor& descriptor, StreamView stream)
       take(elements_of(descriptor.stride_b, columns_b), descriptor.in, descriptor.alignment_b);
   operands_.d =
       take(elements_of(descriptor.stride_d, descriptor.n), descriptor.out, descriptor.alignment_d);
+  if (descriptor.stride_c > 0) {
+    operands_.c = take(elements_of(descriptor.stride_c, descriptor.n), descriptor.out,
+                       descriptor.alignment_c);
+  }
   if (descriptor.stride_aux > 0) {
     operands_.aux = take(elements_of(descriptor.stride_aux, descriptor.n), descriptor.out,
                          descriptor.alignment_aux);

@@ -108,36 +108,52 @@ void run(L& launcher, const TransposeMatrices& operation) {
   });
 }
 
-template <typename T>
-struct CombineBody {
-  simt::Global<const T> x;
-  simt::Global<T> y;
-  float x_scale = 0;
-  float y_scale = 1;
+/// Side of the tiles that a block mirrors through shared memory.
+constexpr int mirror_side = simt::warp_size;
 
-  template <int N>
-  __device__ void run(std::int64_t, std::int64_t column) const {
-    auto v = load_floats<N>(y, column);
-    for (int i = 0; i < N; ++i) v[i] *= y_scale;
-    if (x) {
-      const auto other = load_floats<N>(x, column);
-      for (int i = 0; i < N; ++i) v[i] += x_scale * other[i];
+/// Each block takes tiles of the lower triangle, diagonal ones among them, and writes the mirror
+/// image of each, both along rows. Rows of a tile in shared memory are one element longer, so that
+/// its columns lie in different banks.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    mirror_triangle(simt::Global<T> y, std::int64_t n, std::int64_t tiles, std::int64_t all) {
+  constexpr int pitch = mirror_side + 1;
+  __shared__ simt::Shared<T, mirror_side * pitch> tile;
+  const int step = simt::threads() / simt::warp_size;
+  for (auto index = simt::block(); index < all; index += simt::blocks()) {
+    const auto matrix = divide(index, tiles * tiles);
+    const auto place = divide(matrix.rest, tiles);
+    if (place.rest > place.whole) continue;
+    const auto row = place.whole * mirror_side;
+    const auto column = place.rest * mirror_side;
+    const auto first = matrix.whole * n * n;
+    for (int r = simt::warp(); r < mirror_side; r += step) {
+      if (row + r >= n || column + simt::lane() >= row + r) continue;
+      tile.store(r * pitch + simt::lane(), y.load(first + (row + r) * n + column + simt::lane()));
     }
-    store_floats<N>(y, column, v);
+    simt::sync();
+    for (int r = simt::warp(); r < mirror_side; r += step) {
+      const auto to = row + simt::lane();
+      if (to >= n || column + r >= to) continue;
+      y.store(first + (column + r) * n + to, tile.load(simt::lane() * pitch + r));
+    }
+    simt::sync();
   }
-};
+}
 
 template <typename L>
-void run(L& launcher, const Combine& operation) {
-  const auto& [x, y, x_scale, y_scale] = operation;
-  TRIREME_EXPECT(all_contiguous(x, y) && (!x || x.dtype() == y.dtype()),
-                 "a combination of runs of one type");
+void run(L& launcher, const MirrorTriangle& operation) {
+  const auto& y = operation.y;
+  TRIREME_EXPECT(y.rank() == 3 && y.dim(1) == y.dim(2) && all_contiguous(y),
+                 "mirrored matrices are square, in one run: " + y.text());
+  if (y.element_count() == 0) return;
+  const auto tiles = ceil_div(y.dim(1), mirror_side);
+  const auto all = y.dim(0) * tiles * tiles;
+  TRIREME_EXPECT(all <= largest_dividend, "a kernel's matrices have at most 2^32 tiles");
   with_type(y.dtype(), [&](auto element) {
     using T = decltype(element);
-    run_elements<pack_size<T>>(launcher, "combine",
-                               Elements{1, y.element_count(), all_packable(pack_size<T>, x, y)},
-                               CombineBody<T>{memory_of<const T>(launcher, x),
-                                              memory_of<T>(launcher, y), x_scale, y_scale});
+    launcher.launch("mirror_triangle", &mirror_triangle<T>, grid_for(launcher, all, 1, 256),
+                    memory_of<T>(launcher, y), y.dim(1), tiles, all);
   });
 }
 

@@ -63,24 +63,11 @@ class OwnKernels : public Kernels {
     if (gemm().backward_gelu(gemm_call(fused))) return;
     run_parts(fused, [this](const auto& part) { this->run(part); });
   }
-  // Matrix by matrix, each product whole: the library's products have no triangles.
   void run(const SymmetricProduct& product) {
-    const auto& [x, added, y, scale, added_scale, triangles, by] = product;
-    for (std::int64_t index = 0; index < x.dim(0); ++index) {
-      gemm().forward(matrix(x, index), matrix(by ? by : x, index), matrix(y, index));
-    }
-    if (added || scale != 1.0F) run(Combine{added, y, added_scale, scale});
+    if (gemm().symmetric_product(gemm_call(product)) == Triangles::both) return;
+    run(MirrorTriangle{product.y});
   }
-  void run(const AddProduct& product) {
-    const auto& [s, x, z, scale] = product;
-    for (std::int64_t index = 0; index < x.dim(0); ++index) {
-      gemm().backward_input(matrix(s, index), matrix(x, index), matrix(z, index));
-    }
-    run(Combine{x, z, scale, 1.0F});
-  }
-  static Tensor matrix(const Tensor& batch, std::int64_t index) {
-    return batch.slice(0, index, 1).reshape({batch.dim(1), batch.dim(2)});
-  }
+  void run(const AddProduct& product) { gemm().add_product(gemm_call(product)); }
   void run(const Attention& attention) {
     if (!run_fused(attention)) issue_own(start(), attention);
   }

@@ -16,12 +16,10 @@ struct AddColumnSums {
   Tensor sums;  // f32 [out]
 };
 
-/// y = y_scale * y + x_scale * x, f32 or bf16: what products of a library leave of a polynomial.
-struct Combine {
-  Tensor x;  // or empty
-  Tensor y;
-  float x_scale = 0;
-  float y_scale = 1;
+/// The upper triangle of each matrix becomes its lower one's mirror image, where a library's GEMMs
+/// have computed the lower one alone.
+struct MirrorTriangle {
+  Tensor y;  // [count, n, n], f32 or bf16, contiguous
 };
 
 /// Operations of rows.cu, which reduce over rows or columns.
@@ -30,7 +28,7 @@ using RowOperations =
 /// Operations of elements.cu, which go element by element or over a whole tensor.
 using ElementOperations =
     Joined<EmbeddingOperations, ActivationOperations, QuantiseOperations, ArithmeticOperations,
-           OptimizerOperations, MatrixOperations, OperationList<Combine>>;
+           OptimizerOperations, MatrixOperations, OperationList<MirrorTriangle>>;
 
 /// Own kernels of a list of operations, started by a launcher `L`. Each operation is a
 /// `run(L&, const Operation&)` of device/cuda/kernels/*.cuh; own_operations.cuh defines issue(),

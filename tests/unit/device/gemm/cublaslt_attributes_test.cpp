@@ -39,6 +39,9 @@ constexpr Attribute preference_attributes[] = {
     {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, sizeof(std::uint32_t)},
     {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, sizeof(std::uint32_t)},
     {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, sizeof(std::uint32_t)}};
+constexpr Attribute layout_attributes[] = {
+    {CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, sizeof(std::int32_t)},
+    {CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, sizeof(std::int64_t)}};
 constexpr std::size_t sizes[] = {0, 1, 2, 4, 8, 16};
 
 /// The toolkit's own first, which is the header's; nothing where there is none.
@@ -85,6 +88,22 @@ std::vector<cublasStatus_t> preference_verdicts(const OpenedCublaslt& library, i
   return verdicts;
 }
 
+std::vector<cublasStatus_t> layout_verdicts(const OpenedCublaslt& library, int attribute) {
+  auto* const init = library.find<decltype(cublasLtMatrixLayoutInit_internal)>(
+      "cublasLtMatrixLayoutInit_internal");
+  auto* const set =
+      library.find<decltype(cublasLtMatrixLayoutSetAttribute)>("cublasLtMatrixLayoutSetAttribute");
+  std::vector<cublasStatus_t> verdicts;
+  for (const auto bytes : sizes) {
+    cublasLtMatrixLayoutOpaque_t layout{};
+    REQUIRE(init(&layout, sizeof(layout), CUDA_R_32F, 4, 4, 4) == CUBLAS_STATUS_SUCCESS);
+    const std::uint64_t value[2]{};
+    verdicts.push_back(
+        set(&layout, static_cast<cublasLtMatrixLayoutAttribute_t>(attribute), value, bytes));
+  }
+  return verdicts;
+}
+
 /// Success for the right size alone.
 std::vector<cublasStatus_t> wanted_verdicts(std::size_t right) {
   std::vector<cublasStatus_t> verdicts;
@@ -102,6 +121,10 @@ void check_sizes(const OpenedCublaslt& library) {
   for (const auto& [number, bytes] : preference_attributes) {
     CAPTURE(number);
     CHECK(preference_verdicts(library, number) == wanted_verdicts(bytes));
+  }
+  for (const auto& [number, bytes] : layout_attributes) {
+    CAPTURE(number);
+    CHECK(layout_verdicts(library, number) == wanted_verdicts(bytes));
   }
 }
 
@@ -160,6 +183,10 @@ TEST_CASE("cuBLASLt and its stand-in agree on every attribute that both know") {
     if (attribute == without_name) continue;
     CAPTURE(attribute);
     CHECK(operation_verdicts(stand_in, attribute) == operation_verdicts(library, attribute));
+  }
+  for (int attribute = 0; attribute <= CUBLASLT_MATRIX_LAYOUT_BATCH_MODE; ++attribute) {
+    CAPTURE(attribute);
+    CHECK(layout_verdicts(stand_in, attribute) == layout_verdicts(library, attribute));
   }
   for (int attribute = 0; attribute <= CUBLASLT_MATMUL_PREF_IMPL_MASK; ++attribute) {
     CAPTURE(attribute);
