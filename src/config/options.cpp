@@ -182,9 +182,13 @@ OptimizerOptions optimizer_options(const Section& section) {
   section.read("epsilon", optimizer.epsilon);
   section.read("max_side", optimizer.max_side);
   section.read("adamw_learning_rate", optimizer.adamw_learning_rate);
-  section.read(
-      "assignment", optimizer.assignment,
-      {{"padded", layout::Assignment::padded}, {"contiguous", layout::Assignment::contiguous}});
+  section.read("adamw_matrices", optimizer.adamw_matrices);
+  section.read("per_head", optimizer.per_head);
+  section.read("group_bytes", optimizer.group_bytes);
+  section.read("assignment", optimizer.assignment,
+               {{"padded", layout::Assignment::padded},
+                {"contiguous", layout::Assignment::contiguous},
+                {"shared", layout::Assignment::shared}});
   section.read("weight_decay", optimizer.weight_decay);
   section.read("clip_norm", optimizer.clip_norm);
   section.read("skip_nonfinite", optimizer.skip_nonfinite);

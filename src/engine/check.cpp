@@ -70,6 +70,38 @@ base::Status check_fp8(const EngineOptions& options) {
   return {};
 }
 
+/// Rules of optimizers that update matrices whole.
+base::Status check_matrices(const EngineOptions& options) {
+  const auto kind = options.rule.kind;
+  if (options.matrices.per_head && kind != optim::RuleKind::muon) {
+    return base::usage_failure(
+        base::format("optimizer.per_head = true but optimizer.name = {} (heads of q, k and v are "
+                     "matrices of their own to muon alone); use muon, or leave it false",
+                     optim::name(kind)));
+  }
+  if (!optim::has_matrix_rule(kind)) {
+    if (options.matrices.adamw.empty()) return {};
+    return base::usage_failure(base::format(
+        "optimizer.adamw_matrices is given but optimizer.name = {} (it updates all parameters "
+        "alike); use muon, shampoo or soap, or leave it empty",
+        optim::name(kind)));
+  }
+  if (options.assignment == layout::Assignment::shared && options.zero_level > 0) {
+    if (kind != optim::RuleKind::muon) {
+      return base::usage_failure(
+          base::format("optimizer.assignment = shared but optimizer.name = {} (its matrices need "
+                       "one owner each); use padded or contiguous",
+                       optim::name(kind)));
+    }
+    if (options.gpu_attention) {
+      return base::usage_failure(
+          "optimizer.assignment = shared but numerics.backend = cuda (shared matrices are computed "
+          "on CPUs alone); use padded");
+    }
+  }
+  return model::check(options.matrices, options.model);
+}
+
 }  // namespace
 
 base::Status check(const EngineOptions& options) {
@@ -86,6 +118,7 @@ base::Status check(const EngineOptions& options) {
     auto status = device::check_attention(attention_of(options), *options.gpu_attention);
     if (!status.ok()) return status;
   }
+  if (auto status = check_matrices(options); !status.ok()) return status;
   if (options.rule.rounding == optim::ParameterRounding::stochastic &&
       options.dtype == device::DType::f32) {
     return base::usage_failure(

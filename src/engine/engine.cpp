@@ -10,6 +10,7 @@
 #include "trireme/optim/matrix_rule.hpp"
 #include "trireme/telemetry/spans.hpp"
 
+#include "assignment.hpp"
 #include "host_sum.hpp"
 #include "parts.hpp"
 #include "state.hpp"
@@ -39,15 +40,6 @@ std::int64_t bucket_elements(const EngineOptions& options) {
   return std::max<std::int64_t>(1, options.bucket_bytes / 4);
 }
 
-/// Cost of an owner's matrix; none where no rule updates matrices whole.
-model::CostOfMatrix cost_of_matrix(const EngineOptions& options) {
-  if (!optim::has_matrix_rule(options.rule.kind)) return {};
-  return [rule = std::shared_ptr(optim::make_matrix_rule(options.rule, options.dtype))](
-             const layout::MatrixShape& shape) {
-    return model::MatrixCost{rule->flops(shape), {}};
-  };
-}
-
 /// Schedule; with one stage there is nothing to overlap: each backward right after its forward
 /// holds the fewest activations, and a table shared by embedding and head gets its gradients in one
 /// order.
@@ -74,8 +66,8 @@ std::vector<int> activation_slots(const EngineOptions& options, const layout::Sc
 model::StageParameters stage_parameters(const EngineOptions& options) {
   // Order of the matrices: at level 0 every rank updates all of them, whatever the plan.
   const auto assignment = options.zero_level == 0 ? layout::Assignment::padded : options.assignment;
-  return {options.model, stage_place(options), bucket_elements(options), cost_of_matrix(options),
-          assignment};
+  return {options.model, stage_place(options), bucket_elements(options),
+          model::MatrixOwning{cost_of_matrix(options), options.matrices, assignment}};
 }
 
 Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
@@ -120,8 +112,9 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
                                      optim::name(options.rule.kind)));
     }
     const bool exchanges = optim::has_matrix_rule(options.rule.kind) && groups.tensor->size() > 1;
-    optimizer.emplace(options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters,
-                      arena, exchanges ? &part_exchange.emplace(*groups.tensor) : nullptr);
+    optimizer.emplace(
+        options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters, arena,
+        optim::Peers{exchanges ? &part_exchange.emplace(*groups.tensor) : nullptr, groups.data});
     owned_buckets = std::move(ownership.buckets);
     // Fresh memory is zero on the host; on a device its content is undefined.
     if (!kernels.device().is_host()) {
@@ -148,7 +141,7 @@ void Engine::Parts::say_rules() const {
   std::int64_t matrices = 0;
   std::int64_t elements = 0;
   for (const auto& parameter : stage.parameters()) {
-    if (!model::is_rule_matrix(parameter)) continue;
+    if (!model::is_rule_matrix(parameter, options.matrices)) continue;
     ++matrices;
     elements += layout::element_count(parameter.tensor.shape);
   }
@@ -157,6 +150,9 @@ void Engine::Parts::say_rules() const {
                   optim::name(options.rule.kind), matrices,
                   100.0 * static_cast<double>(elements) /
                       static_cast<double>(model::parameter_count(options.model)));
+  if (options.assignment_reason.empty()) return;
+  base::log::info("engine", "optimizer.assignment = {}: {}", layout::name(options.assignment),
+                  options.assignment_reason);
 }
 
 void Engine::Parts::make_executor() {

@@ -5,6 +5,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/config/arrangement.hpp"
 
+#include "assignment.hpp"
+
 namespace trireme::engine {
 
 using layout::Axis;
@@ -111,10 +113,15 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.zero_level = parallel.zero_level;
   options.bucket_bytes = parallel.bucket_bytes;
   options.rule = optim::rule_from(keys);
-  options.assignment = keys.optimizer.assignment;
+  options.matrices = {keys.optimizer.adamw_matrices, keys.optimizer.per_head};
   options.clip_norm = keys.optimizer.clip_norm;
   options.seed = static_cast<std::uint64_t>(train.seed);
   options.gpu_attention = gpu_attention(numerics);
+  if (keys.optimizer.assignment) {
+    options.assignment = *keys.optimizer.assignment;
+  } else {
+    choose_assignment(options);
+  }
   options.cuda_graphs = numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which elements and matrices a rank updates.
+#include "trireme/layout/ownership.hpp"
+
 #include "trireme/base/contract.hpp"
 #include "trireme/base/philox.hpp"
 #include "trireme/engine/parameter_parts.hpp"
@@ -31,6 +33,17 @@ device::StochasticRounding place_in_tensor(const model::StageParameters& stage,
   place.stride = tensor.shape.back();
   place.first = length.size() == 1 ? offset[0] : offset[0] * place.stride + offset[1];
   return place;
+}
+
+optim::SharedMatrix sharing_of(const layout::MatrixOwner& owner, int number) {
+  optim::SharedMatrix sharing;
+  for (std::size_t index = 0; index < owner.ranges.size(); ++index) {
+    const auto& [rank, begin, end] = owner.ranges[index];
+    sharing.sharers.push_back({rank, owner.rows[index], {begin, end}});
+  }
+  sharing.square_ranks = owner.square_ranks;
+  sharing.number = number;
+  return sharing;
 }
 
 class Collector {
@@ -77,6 +90,11 @@ class Collector {
     if (segment.content == optim::Content::elements) return;
     const auto& shape = stage_.parameters()[piece.parameter].tensor.shape;
     segment.shape = {shape[0], shape[1]};
+    segment.blocks = stage_.blocks_of(stage_.parameters()[piece.parameter]);
+    if (const auto* const owner = stage_.sharing_of(piece)) {
+      segment.sharing = sharing_of(*owner, static_cast<int>(piece.parameter));
+      return;
+    }
     TRIREME_EXPECT(segment.flat == piece.flat, "an owner has all that its rank holds of a matrix");
     if (mesh_.degree(layout::Axis::tensor) == 1) return;
     for (const auto rank : mesh_.group(layout::Axis::tensor, rank_)) {
@@ -92,44 +110,47 @@ class Collector {
   Ownership ownership_;
 };
 
-/// Elements of state that the owner of each matrix keeps of it.
-class OwnerStateSizes {
+/// What a matrix costs its owner.
+class MatricesOfRule {
  public:
-  explicit OwnerStateSizes(const optim::Rule& rule)
+  explicit MatricesOfRule(const optim::Rule& rule)
       : rule_(optim::make_matrix_rule(rule, device::DType::f32)) {}
 
-  std::vector<optim::OwnerState> of(const layout::MatrixShape& shape) const {
+  std::vector<optim::OwnerState> states(const layout::MatrixShape& shape) const {
     return rule_ ? rule_->owner_states(shape) : std::vector<optim::OwnerState>{};
   }
-  std::int64_t elements(const layout::MatrixShape& shape) const {
+  std::int64_t state_elements(const layout::MatrixShape& shape) const {
     std::int64_t sum = 0;
-    for (const auto& state : of(shape)) sum += state.shape.rows * state.shape.columns;
+    for (const auto& state : states(shape)) sum += state.shape.rows * state.shape.columns;
     return sum;
+  }
+  double flops(const optim::Segment& segment) const {
+    const auto& [rows, columns] = segment.shape;
+    return static_cast<double>(segment.blocks) * rule_->flops({rows / segment.blocks, columns});
   }
 
  private:
   std::unique_ptr<optim::MatrixRule> rule_;
 };
 
-/// Gives the matrices of a shard their owners, those of one shape in turn. Returns the elements of
-/// state of each owner.
+/// Gives the matrices of a shard their owners, so that these have about as much to compute. Returns
+/// the elements of state of each owner.
 std::vector<std::int64_t> assign_owners(std::vector<optim::Segment>& segments, int ranks,
-                                        const OwnerStateSizes& sizes) {
+                                        const MatricesOfRule& rule) {
+  std::vector<optim::Segment*> matrices;
+  std::vector<double> flops;
+  for (auto& segment : segments) {
+    if (segment.content != optim::Content::matrix) continue;
+    matrices.push_back(&segment);
+    flops.push_back(rule.flops(segment));
+  }
+  const auto owners = layout::divide_work(flops, ranks);
   std::vector<std::int64_t> elements(static_cast<std::size_t>(ranks), 0);
-  int next = 0;
-  std::vector<bool> done(segments.size(), false);
-  for (std::size_t first = 0; first < segments.size(); ++first) {
-    for (auto index = first; index < segments.size(); ++index) {
-      auto& segment = segments[index];
-      const bool alike = segment.content == optim::Content::matrix &&
-                         segment.shape == segments[first].shape &&
-                         segment.parts == segments[first].parts;
-      if (!alike || done[index]) continue;
-      done[index] = true;
-      segment.owner = std::exchange(next, (next + 1) % ranks);
-      auto& size = elements[static_cast<std::size_t>(segment.owner)];
-      segment.owner_state_begin = std::exchange(size, size + sizes.elements(segment.shape));
-    }
+  for (std::size_t index = 0; index < matrices.size(); ++index) {
+    auto& segment = *matrices[index];
+    segment.owner = owners[index];
+    auto& size = elements[static_cast<std::size_t>(segment.owner)];
+    segment.owner_state_begin = std::exchange(size, size + rule.state_elements(segment.shape));
   }
   return elements;
 }
@@ -150,7 +171,7 @@ Ownership collect(const EngineOptions& options, const model::StageParameters& st
 /// tensor-parallel rank has of any.
 std::pair<std::vector<Ownership>, std::int64_t> owned_shards(const EngineOptions& options,
                                                              const model::StageParameters& stage) {
-  const OwnerStateSizes sizes(options.rule);
+  const MatricesOfRule rule(options.rule);
   const int ranks = options.mesh.degree(layout::Axis::tensor);
   const auto own =
       static_cast<std::size_t>(options.mesh.coordinate(layout::Axis::tensor, options.rank));
@@ -158,7 +179,7 @@ std::pair<std::vector<Ownership>, std::int64_t> owned_shards(const EngineOptions
   std::int64_t most = 0;
   for (int shard = 0; shard < stage.flat().shards; ++shard) {
     shards.push_back(collect(options, stage, shard));
-    most = std::max(most, assign_owners(shards.back().segments, ranks, sizes)[own]);
+    most = std::max(most, assign_owners(shards.back().segments, ranks, rule)[own]);
   }
   return {std::move(shards), most};
 }
@@ -199,7 +220,7 @@ Ownership ownership_of(const EngineOptions& options, const model::StageParameter
 
 OwnerStates owner_states(const EngineOptions& options, const model::StageParameters& stage) {
   if (!optim::has_owner_states(options.rule.kind)) return {};
-  const OwnerStateSizes sizes(options.rule);
+  const MatricesOfRule rule(options.rule);
   const auto [shards, state_elements] = owned_shards(options, stage);
   const int own = options.mesh.coordinate(layout::Axis::tensor, options.rank);
   OwnerStates states;
@@ -208,7 +229,7 @@ OwnerStates owner_states(const EngineOptions& options, const model::StageParamet
     for (const auto& segment : shards[shard].segments) {
       if (segment.content != optim::Content::matrix || segment.owner != own) continue;
       auto begin = segment.owner_state_begin + state_elements * static_cast<std::int64_t>(shard);
-      for (const auto& state : sizes.of(segment.shape)) {
+      for (const auto& state : rule.states(segment.shape)) {
         const layout::Shape shape{state.shape.rows, state.shape.columns};
         states.parts.push_back({state.name + "/" + matrix_name(stage, segment), shape, begin});
         begin += layout::element_count(shape);

@@ -24,7 +24,7 @@ optim::Content content_of(const model::StageParameters& stage, std::size_t bucke
 /// Name of the parameter that a segment of a matrix is of.
 const std::string& matrix_name(const model::StageParameters& stage, const optim::Segment& segment);
 
-/// Tensor-parallel ranks own the matrices of one shape in a data-parallel rank's shards in turn, at
+/// Tensor-parallel ranks divide the matrices in a data-parallel rank's shards by their work, at
 /// every ZeRO level.
 Ownership ownership_of(const EngineOptions& options, const model::StageParameters& stage,
                        int data_rank);

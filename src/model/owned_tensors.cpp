@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/model/owned_tensors.hpp"
 
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+
+#include <fnmatch.h>
+
 #include <algorithm>
+#include <map>
 
 namespace trireme::model {
 namespace {
@@ -19,6 +25,20 @@ int turn(const Place& place, int layers) {
   return layers;
 }
 
+bool matches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+/// Names of the first layer's matrices.
+std::string some_names(const std::vector<Parameter>& list) {
+  std::string names;
+  for (const auto& parameter : list) {
+    if (parameter.place != Place{Place::Kind::layer, 0} || !is_rule_matrix(parameter)) continue;
+    names += (names.empty() ? "" : ", ") + parameter.tensor.name;
+  }
+  return names;
+}
+
 std::int64_t held_elements(const Parameter& parameter, const layout::Mesh& mesh) {
   std::int64_t most = 0;
   for (int rank = 0; rank < mesh.world_size(); ++rank) {
@@ -30,8 +50,56 @@ std::int64_t held_elements(const Parameter& parameter, const layout::Mesh& mesh)
 
 }  // namespace
 
-bool is_rule_matrix(const Parameter& parameter) {
-  return parameter.place.kind == Place::Kind::layer && parameter.tensor.shape.size() == 2;
+bool is_rule_matrix(const Parameter& parameter, const MatrixSelection& selection) {
+  if (parameter.place.kind != Place::Kind::layer || parameter.tensor.shape.size() != 2) {
+    return false;
+  }
+  return std::none_of(
+      selection.adamw.begin(), selection.adamw.end(),
+      [&](const std::string& pattern) { return matches(pattern, parameter.tensor.name); });
+}
+
+base::Status check(const MatrixSelection& selection, const ModelConfig& config) {
+  const auto list = parameters(config);
+  for (const auto& pattern : selection.adamw) {
+    const auto names_one = [&](const Parameter& parameter) {
+      return is_rule_matrix(parameter) && matches(pattern, parameter.tensor.name);
+    };
+    if (std::any_of(list.begin(), list.end(), names_one)) continue;
+    return base::usage_failure(base::format(
+        "optimizer.adamw_matrices has {}, which no matrix of a layer is called; names are such as "
+        "{}",
+        pattern, some_names(list)));
+  }
+  std::map<std::string, const Parameter*> first_of;  // by fused name
+  for (const auto& parameter : list) {
+    if (!is_rule_matrix(parameter)) continue;
+    const auto& first = *first_of.emplace(parameter.fused_name, &parameter).first->second;
+    if (is_rule_matrix(first, selection) == is_rule_matrix(parameter, selection)) continue;
+    return base::usage_failure(base::format(
+        "optimizer.adamw_matrices names only one of {} and {} (a product reads them as one "
+        "matrix); name both or neither",
+        first.tensor.name, parameter.tensor.name));
+  }
+  return {};
+}
+
+std::int64_t blocks_of(const Parameter& parameter, const ModelConfig& config,
+                       const MatrixSelection& selection) {
+  if (!selection.per_head || !is_rule_matrix(parameter, selection)) return 1;
+  const auto ends = [&](std::string_view end) {
+    return std::string_view(parameter.tensor.name).ends_with(end);
+  };
+  const bool of_heads =
+      ends(".attention.q.weight") || ends(".attention.k.weight") || ends(".attention.v.weight");
+  return of_heads ? parameter.tensor.shape[0] / config.head_dim : 1;
+}
+
+MatrixCost cost_of(const CostOfMatrix& cost, const layout::MatrixShape& shape,
+                   std::int64_t blocks) {
+  auto known = cost({shape.rows / blocks, shape.columns});
+  if (blocks == 1) return known;
+  return {static_cast<double>(blocks) * known.flops, {}};
 }
 
 MatrixCost muon_cost(const layout::MatrixShape& shape) {
@@ -40,7 +108,8 @@ MatrixCost muon_cost(const layout::MatrixShape& shape) {
 }
 
 std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
-                                               const CostOfMatrix& cost) {
+                                               const CostOfMatrix& cost,
+                                               const MatrixSelection& selection) {
   auto list = parameters(config);
   std::stable_sort(list.begin(), list.end(), [&](const Parameter& a, const Parameter& b) {
     return turn(a.place, config.num_hidden_layers) < turn(b.place, config.num_hidden_layers);
@@ -55,8 +124,8 @@ std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int te
     owned.name = parameter.tensor.name;
     owned.shape = {shape[0], shape.size() == 2 ? shape[1] : 0};
     owned.held_elements = held_elements(parameter, mesh);
-    if (is_rule_matrix(parameter)) {
-      auto known = cost(owned.shape);
+    if (is_rule_matrix(parameter, selection)) {
+      auto known = cost_of(cost, owned.shape, blocks_of(parameter, config, selection));
       owned.flops = known.flops;
       owned.split = std::move(known.split);
       owned.joined = tensor == 1 && parameter.fused_name == fused_name && !tensors.empty() &&

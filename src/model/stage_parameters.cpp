@@ -86,10 +86,12 @@ layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,
   flat.shards = plan.data;
   flat.alignment = parameter_alignment;
   flat.size = plan.size();
-  std::vector<layout::FlatRange> places(plan.pieces.size());
+  std::vector<layout::FlatRange> places(plan.matrices.size(), {0, 0});
   for (const auto& piece : plan.pieces) {
-    TRIREME_ENSURE(piece.begin == 0 && piece.tensor < places.size(), "an owner has matrices whole");
-    places[piece.tensor] = {piece.flat_begin, piece.flat_begin + piece.end};
+    auto& place = places.at(piece.tensor);
+    const auto begin = piece.flat_begin - piece.begin;
+    TRIREME_ENSURE(piece.begin == 0 || place.begin == begin, "pieces of a matrix have no gap");
+    place = {begin, begin + std::max(place.size(), piece.end)};
   }
   for (std::size_t index = 0; index < matrices.size(); ++index) {
     const auto first = first_of[index];
@@ -102,7 +104,7 @@ layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,
   }
   for (const auto& bucket : plan.buckets) {
     flat.buckets.push_back(bucket.flat);
-    if (plan.assignment != layout::Assignment::contiguous) continue;
+    if (plan.assignment == layout::Assignment::padded) continue;
     auto& cuts = flat.cuts.emplace_back(bucket.cuts);
     for (auto& cut : cuts) cut -= bucket.flat.begin;
   }
@@ -112,9 +114,8 @@ layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,
 }  // namespace
 
 StageParameters::StageParameters(const ModelConfig& config, const StagePlace& place,
-                                 std::int64_t bucket_elements, const CostOfMatrix& cost,
-                                 layout::Assignment assignment)
-    : parameters_(model::parameters(config)) {
+                                 std::int64_t bucket_elements, const MatrixOwning& owning)
+    : config_(config), selection_(owning.selection), parameters_(model::parameters(config)) {
   const int last_stage = place.mesh.degree(Axis::pipeline) - 1;
   const int stage = place.mesh.coordinate(Axis::pipeline, place.rank);
   const bool shared = config.tie_word_embeddings && last_stage > 0;
@@ -130,9 +131,10 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
   }
   if (stage == 0) collect(place, {Place::Kind::embedding, 0}, shared);
   for (auto& fused : fused_parameters_) {
-    fused.owned = cost && is_rule_matrix(parameters_[fused.pieces.front().parameter]);
+    fused.owned =
+        owning.cost && is_rule_matrix(parameters_[fused.pieces.front().parameter], selection_);
   }
-  order_and_place(place.mesh, {bucket_elements, cost, assignment});
+  order_and_place(place.mesh, bucket_elements, owning);
   if (shared && stage == last_stage) {
     // The first stage counts the tied table.
     for (auto& piece : fused_parameters_[index_.find("embedding.weight")->second].pieces) {
@@ -176,9 +178,11 @@ void StageParameters::collect(const StagePlace& place, const Place& part, bool t
 /// the alignment.
 layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter> matrices,
                                                  const layout::Mesh& mesh,
-                                                 const Owning& owning) const {
+                                                 std::int64_t bucket_elements,
+                                                 const MatrixOwning& owning) {
   std::vector<layout::OwnedTensor> tensors;
-  std::vector<std::size_t> first_of;  // [matrix]: its first tensor
+  std::vector<std::size_t> first_of;      // [matrix]: its first tensor
+  std::vector<std::size_t> parameter_of;  // [tensor]
   for (const auto& fused : matrices) {
     first_of.push_back(tensors.size());
     bool apart = true;
@@ -187,7 +191,8 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
       apart = apart && fewest == most && most % parameter_alignment == 0;
     }
     for (const auto& piece : fused.pieces) {
-      const auto& tensor = parameters_[piece.parameter].tensor;
+      const auto& parameter = parameters_[piece.parameter];
+      const auto& tensor = parameter.tensor;
       const layout::MatrixShape shape{tensor.shape[0], tensor.shape[1]};
       const bool is_first = &piece == &fused.pieces.front();
       if (is_first || apart) {
@@ -195,20 +200,36 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
         owned.name = tensor.name;
         owned.shape = shape;
         owned.joined = !is_first;
+        parameter_of.push_back(piece.parameter);
       }
-      tensors.back().flops += owning.cost(shape).flops;
+      auto cost = cost_of(owning.cost, shape, blocks_of(parameter));
+      tensors.back().flops += cost.flops;
+      if (apart || fused.pieces.size() == 1) tensors.back().split = std::move(cost.split);
       tensors.back().held_elements += held_elements(tensor, mesh).second;
     }
   }
   layout::OwnershipOptions options;
   options.data = mesh.degree(Axis::data);
-  options.bucket_elements = owning.bucket_elements;
+  options.bucket_elements = bucket_elements;
   options.alignment = parameter_alignment;
-  return flat_of_owners(matrices, first_of,
-                        layout::plan_ownership(tensors, options, owning.assignment));
+  const auto plan = layout::plan_ownership(tensors, options, owning.assignment);
+  for (const auto& owner : plan.matrices) {
+    if (owner.is_shared()) shared_.emplace(parameter_of[owner.tensor], owner);
+  }
+  return flat_of_owners(matrices, first_of, plan);
 }
 
-void StageParameters::order_and_place(const layout::Mesh& mesh, const Owning& owning) {
+const layout::MatrixOwner* StageParameters::sharing_of(const ShardPiece& piece) const {
+  const auto found = shared_.find(piece.parameter);
+  return found == shared_.end() ? nullptr : &found->second;
+}
+
+std::int64_t StageParameters::blocks_of(const Parameter& parameter) const {
+  return model::blocks_of(parameter, config_, selection_);
+}
+
+void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t bucket_elements,
+                                      const MatrixOwning& owning) {
   /// Classes with buckets of their own, in the order of the buffer.
   enum Turn : std::size_t { owned, first, deferred_owned, deferred, tied, turn_count };
   const auto turn_of = [](const FusedParameter& fused) {
@@ -221,7 +242,7 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, const Owning& ow
       [&](const FusedParameter& a, const FusedParameter& b) { return turn_of(a) < turn_of(b); });
   const int shards = mesh.degree(Axis::data);
   auto next = fused_parameters_.cbegin();
-  flat_ = layout::flat_layout({}, shards, owning.bucket_elements, parameter_alignment);
+  flat_ = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
   for (std::size_t turn = 0; turn < turn_count; ++turn) {
     if (turn == deferred_owned) first_deferred_bucket_ = flat_.buckets.size();
     // The tied table is laid out alone, so that its bucket has the same shards on both stages that
@@ -235,10 +256,9 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, const Owning& ow
     const bool has_owners = turn == owned || turn == deferred_owned;
     std::vector<std::int64_t> sizes;
     for (const auto& fused : members) sizes.push_back(fused.element_count());
-    flat_ =
-        concatenated(flat_, has_owners ? owned_layout(members, mesh, owning)
-                                       : layout::flat_layout(sizes, shards, owning.bucket_elements,
-                                                             parameter_alignment));
+    flat_ = concatenated(flat_, has_owners ? owned_layout(members, mesh, bucket_elements, owning)
+                                           : layout::flat_layout(sizes, shards, bucket_elements,
+                                                                 parameter_alignment));
     owned_buckets_.resize(flat_.buckets.size(), has_owners);
   }
   for (std::size_t index = 0; index < fused_parameters_.size(); ++index) {

@@ -20,6 +20,12 @@ class Muon final : public MatrixRule {
                                        rule_.newton_schulz.steps);
   }
 
+  layout::SplitCost split(const layout::MatrixShape& shape) const override {
+    return layout::split_newton_schulz(shape, rule_.newton_schulz.steps);
+  }
+
+  const NewtonSchulz* iteration() const override { return &rule_.newton_schulz; }
+
   void take(device::Kernels& kernels, const Tensor& gradient, float gradient_scale,
             std::span<const Tensor> states, const Tensor& to) const override {
     kernels.issue(

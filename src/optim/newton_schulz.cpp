@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/optim/newton_schulz.hpp"
 
+#include "trireme/base/contract.hpp"
+
+#include "gram_steps.hpp"
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -36,62 +40,6 @@ std::span<const Step> steps_of(NewtonSchulzCoefficients coefficients) {
   return simple;
 }
 
-/// Batch of matrices during its iteration.
-struct Iteration {
-  device::Kernels& kernels;
-  const NewtonSchulz& rule;
-  Tensor x;     // [count, n, m]
-  Tensor next;  // [count, n, m]
-  Tensor r;     // [count, n, n], as the following
-  Tensor s;
-  Tensor t;  // of Gram runs alone
-
-  /// S = scale (b R + c R R) of a step, into `to`.
-  void square(const Step& step, const Tensor& to, float scale = 1.0F) const {
-    kernels.issue(
-        device::SymmetricProduct{r, r, to, scale * step[2], scale * step[1], rule.triangles});
-  }
-  /// X <- (a I + q) X.
-  void apply(const Tensor& q, float a) {
-    kernels.issue(device::AddProduct{q, x, next, a});
-    std::swap(x, next);
-  }
-
-  void run_of_one(const Step& step) {
-    kernels.issue(device::SymmetricProduct{x, {}, r, 1.0F, 0.0F, rule.triangles});
-    square(step, s);
-    apply(s, step[0]);
-  }
-
-  /// Two steps on R = X X^T alone: what a step multiplies X by is a polynomial of R, and so all
-  /// commute. With Q = a I + S, the next R is Q R Q, and both steps multiply X by
-  /// (a' I + S') (a I + S) = a' a I + S' S + a' S + a S', where a S' is what is kept of S'.
-  void run_of_two(const Step& first, const Step& second) {
-    kernels.issue(device::SymmetricProduct{x, {}, r, 1.0F, 0.0F, rule.triangles});
-    const float a = first[0];
-    square(first, s);
-    kernels.issue(device::SymmetricProduct{s, r, t, 1.0F, a, rule.triangles, r});  // Q R
-    kernels.issue(device::SymmetricProduct{s, t, r, 1.0F, a, rule.triangles, t});  // Q R Q
-    square(second, t, a);
-    kernels.issue(device::SymmetricProduct{t, s, r, 1 / a, second[0], rule.triangles, s});
-    kernels.issue(device::Add{r, t, r});
-    apply(r, a * second[0]);
-  }
-};
-
-/// Steps in one run of a form.
-std::vector<int> runs_of(const NewtonSchulz& rule, const layout::MatrixShape& shape) {
-  switch (form_of(rule, shape)) {
-    case layout::NewtonSchulzForm::standard:
-    case layout::NewtonSchulzForm::symmetric:
-      return std::vector<int>(static_cast<std::size_t>(rule.steps), 1);
-    case layout::NewtonSchulzForm::gram:
-    case layout::NewtonSchulzForm::gram_symmetric:
-      break;
-  }
-  return layout::newton_schulz_runs(rule.steps);
-}
-
 }  // namespace
 
 layout::NewtonSchulzForm form_of(const NewtonSchulz& rule, const layout::MatrixShape& shape) {
@@ -110,6 +58,59 @@ Step newton_schulz_step(NewtonSchulzCoefficients coefficients, int step) {
   return steps[std::min(static_cast<std::size_t>(step), steps.size() - 1)];
 }
 
+std::vector<StepRun> runs_of(const NewtonSchulz& rule, const layout::MatrixShape& shape) {
+  const auto form = form_of(rule, shape);
+  const bool gram =
+      form == layout::NewtonSchulzForm::gram || form == layout::NewtonSchulzForm::gram_symmetric;
+  const auto lengths = gram ? layout::newton_schulz_runs(rule.steps)
+                            : std::vector<int>(static_cast<std::size_t>(rule.steps), 1);
+  std::vector<StepRun> runs;
+  int first = 0;
+  for (const int steps : lengths) runs.push_back({std::exchange(first, first + steps), steps});
+  return runs;
+}
+
+GramMemory::GramMemory(device::Arena& workspace, device::DType products, std::int64_t count,
+                       std::int64_t n, const std::vector<StepRun>& runs)
+    : r(workspace.allocate(products, {count, n, n})),
+      s(workspace.allocate(products, {count, n, n})) {
+  const bool twos =
+      std::any_of(runs.begin(), runs.end(), [](const StepRun& run) { return run.steps > 1; });
+  if (twos) t = workspace.allocate(products, {count, n, n});
+}
+
+/// With R = X X^T a step multiplies X by a I + S, S = b R + c R R. Of two steps, all factors are
+/// polynomials of R, and commute: with Q = a I + S the second step's R is Q R Q, and both multiply
+/// X by (a' I + S') (a I + S) = a' a I + S' S + a' S + a S', where a S' is what is kept of S'.
+GramFactor gram_factor(device::Kernels& kernels, const NewtonSchulz& rule, const GramMemory& memory,
+                       const StepRun& run) {
+  const auto& [r, s, t] = memory;
+  const auto square = [&](const Step& step, const Tensor& to, float scale) {
+    kernels.issue(device::SymmetricProduct{memory.r, memory.r, to, scale * step[2], scale * step[1],
+                                           rule.triangles});
+  };
+  const auto first = newton_schulz_step(rule.coefficients, run.first);
+  const float a = first[0];
+  square(first, s, 1.0F);
+  if (run.steps == 1) return {s, a};
+  TRIREME_EXPECT(run.steps == 2, "a run has one or two steps");
+  const auto second = newton_schulz_step(rule.coefficients, run.first + 1);
+  kernels.issue(device::SymmetricProduct{s, r, t, 1.0F, a, rule.triangles, r});  // Q R
+  kernels.issue(device::SymmetricProduct{s, t, r, 1.0F, a, rule.triangles, t});  // Q R Q
+  square(second, t, a);
+  kernels.issue(device::SymmetricProduct{t, s, r, 1 / a, second[0], rule.triangles, s});
+  kernels.issue(device::Add{r, t, r});
+  return {r, constant_of(rule, run)};
+}
+
+float constant_of(const NewtonSchulz& rule, const StepRun& run) {
+  float a = 1;
+  for (int step = run.first; step < run.first + run.steps; ++step) {
+    a *= newton_schulz_step(rule.coefficients, step)[0];
+  }
+  return a;
+}
+
 void orthogonalise(device::Kernels& kernels, device::Arena& workspace, const NewtonSchulz& rule,
                    device::DType products, const Tensor& matrices) {
   const auto count = matrices.dim(0);
@@ -119,30 +120,19 @@ void orthogonalise(device::Kernels& kernels, device::Arena& workspace, const New
   const auto n = std::min(rows, columns);
   const auto m = std::max(rows, columns);
   const device::ArenaScope scope(workspace);
+  Tensor x = workspace.allocate(products, {count, n, m});
+  Tensor next = workspace.allocate(products, {count, n, m});
   const auto runs = runs_of(rule, {rows, columns});
-  const bool gram = std::any_of(runs.begin(), runs.end(), [](int run) { return run > 1; });
-  Iteration all{kernels,
-                rule,
-                workspace.allocate(products, {count, n, m}),
-                workspace.allocate(products, {count, n, m}),
-                workspace.allocate(products, {count, n, n}),
-                workspace.allocate(products, {count, n, n}),
-                gram ? workspace.allocate(products, {count, n, n}) : Tensor{}};
-  auto& x = all.x;
-  auto& next = all.next;
+  const GramMemory memory(workspace, products, count, n, runs);
   // The iteration is of the shorter side: a tall matrix is transposed before and after it.
   const auto as_given = [&](const Tensor& of) { return of.reshape({count, rows, columns}); };
   kernels.issue(device::NormaliseMatrices{matrices, as_given(tall ? next : x), rule.eps});
   if (tall) kernels.issue(device::TransposeMatrices{as_given(next), x});
-  int step = 0;
-  const auto next_step = [&] { return newton_schulz_step(rule.coefficients, step++); };
-  for (const int run : runs) {
-    const auto first = next_step();
-    if (run == 1) {
-      all.run_of_one(first);
-    } else {
-      all.run_of_two(first, next_step());
-    }
+  for (const auto& run : runs) {
+    kernels.issue(device::SymmetricProduct{x, {}, memory.r, 1.0F, 0.0F, rule.triangles});
+    const auto [q, a] = gram_factor(kernels, rule, memory, run);
+    kernels.issue(device::AddProduct{q, x, next, a});
+    std::swap(x, next);
   }
   if (tall) {
     kernels.issue(device::TransposeMatrices{x, as_given(next)});

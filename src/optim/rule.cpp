@@ -80,6 +80,7 @@ Rule rule_from(const config::Options& options) {
           .factors = {.root_every = optimizer.root_every,
                       .epsilon = static_cast<float>(optimizer.epsilon),
                       .max_side = optimizer.max_side.value_or(default_max_side(optimizer.name))},
+          .group_bytes = optimizer.group_bytes,
           .adamw_rate = rate > 0 ? adamw_rate / rate : 1.0,
           .rounding = options.numerics.stochastic_rounding ? ParameterRounding::stochastic
                                                            : ParameterRounding::nearest,

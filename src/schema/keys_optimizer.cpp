@@ -118,6 +118,41 @@ Key adamw_learning_rate() {
               "(muon, shampoo, soap); its curve is that of learning_rate, scaled."};
 }
 
+Key adamw_matrices() {
+  return {.section = "optimizer",
+          .name = "adamw_matrices",
+          .type = Type::texts,
+          .concern = Concern::training,
+          .documentation =
+              "Names of matrices that stay with AdamW beside muon, shampoo and soap, * for any "
+              "characters: layers.0.*, *.attention.output.weight. Of q, k, v and of gate, up all "
+              "or none."};
+}
+
+Key per_head() {
+  return {.section = "optimizer",
+          .name = "per_head",
+          .type = Type::flag,
+          .concern = Concern::training,
+          .default_text = "false",
+          .documentation =
+              "Whether each head of q, k and v is a matrix of its own (muon), instead of all heads "
+              "together."};
+}
+
+Key group_bytes() {
+  return {.section = "optimizer",
+          .name = "group_bytes",
+          .type = Type::bytes,
+          .concern = Concern::layout,
+          .default_text = "256MiB",
+          .range = at_least(1),
+          .documentation =
+              "Largest memory of one tensor-parallel rank's matrices in one exchange (muon, "
+              "shampoo, soap), at 4 bytes an element; a larger matrix goes alone. Up to three "
+              "exchanges are under way."};
+}
+
 /// Of the matrices of muon, shampoo and soap.
 Key assignment() {
   return {
@@ -125,16 +160,17 @@ Key assignment() {
       .name = "assignment",
       .type = Type::choice,
       .concern = Concern::layout,
-      .default_text = "padded",
-      .choices = {"padded", "contiguous"},
+      .default_text = "auto",
+      .choices = {"padded", "contiguous", "shared"},
+      .auto_rule = "what is predicted to add least to a step; the log says why",
       .documentation =
           "Which data-parallel rank owns which matrix (muon, shampoo, soap at parallel.zero_level "
-          "1; "
-          "without effect at 0). `padded`: matrices are placed in equal padded parts of each "
-          "bucket, "
-          "the longest work first; collectives stay those of ZeRO. `contiguous`: buckets keep the "
-          "order of backward and are cut between matrices where the work is balanced (Wang et al. "
-          "2026, Canzona, arXiv 2602.06079), without padding, in parts of different lengths."};
+          "1; without effect at 0). `padded`: matrices are placed in equal padded parts of each "
+          "bucket, the longest work first; collectives stay those of ZeRO. `contiguous`: each rank "
+          "has one part of each bucket, as long as its matrices are and without padding, in "
+          "smaller buckets that hide behind backward. `shared`: the sequence of all matrices is "
+          "cut where a rank has its share of the work, and the ranks on both sides of a cut "
+          "compute its matrix together (muon; on CPUs alone)."};
 }
 
 Key optimizer_real(std::string_view name, std::string_view default_text, const Range& range,
@@ -209,7 +245,10 @@ std::vector<Key> optimizer_keys() {
            "(shampoo; Anil et al. 2020, arXiv 2002.09018)."),
       max_side(),
       adamw_learning_rate(),
+      adamw_matrices(),
+      per_head(),
       assignment(),
+      group_bytes(),
   };
 }
 

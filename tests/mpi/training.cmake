@@ -10,7 +10,10 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(part_exchange RANKS 1 2 3 4
     SOURCES training/part_exchange_test.cpp
     LINK trireme::engine)
-  trireme_add_mpi_test(same_update RANKS 1 2 3 4 6 8 SLOW_RANKS 12
+  trireme_add_mpi_test(shared_updates RANKS 1 2 3 4 6
+    SOURCES training/shared_updates_test.cpp
+    LINK trireme::optim)
+  trireme_add_mpi_test(same_update RANKS 1 2 3 4 6 8 SLOW_RANKS 12 TIMEOUT 300
     SOURCES training/same_update_test.cpp training/on_cpu.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4

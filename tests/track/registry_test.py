@@ -7,6 +7,7 @@ usage: registry_test.py TRIREME
 """
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,12 +50,14 @@ def trained_run(trireme, folder):
     return folder / "run"
 
 
-def words_of(trireme, what, target, *more):
+def words_of(trireme, folder, what, target, *more):
+    """The command, and no weights where it writes: a folder that has some is refused."""
+    shutil.rmtree(folder / "exported", ignore_errors=True)
     return [trireme, "-q", "checkpoint", "export", what, "--to", "exported", "--register", target, *more]
 
 
 def export(folder, what, target, *more, code=0):
-    end = subprocess.run(words_of(TRIREME, what, target, *more), cwd=folder, text=True,
+    end = subprocess.run(words_of(TRIREME, folder, what, target, *more), cwd=folder, text=True,
                          capture_output=True, timeout=120, check=False)
     assert end.returncode == code, f"{end.returncode}\n{end.stderr}"
     return end.stdout if code == 0 else end.stderr
@@ -81,7 +84,7 @@ def is_killed(folder, run):
         kills = 0
         while True:
             server.silent, server.silent_behind = threading.Event(), server.requests + kills
-            process = subprocess.Popen(words_of(TRIREME, "run", f"mlflow={server.url}"), cwd=folder,
+            process = subprocess.Popen(words_of(TRIREME, folder, "run", f"mlflow={server.url}"), cwd=folder,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             while process.poll() is None and not server.silent.wait(0.01):
                 pass
@@ -95,7 +98,7 @@ def is_killed(folder, run):
             assert kills < 50
         assert kills > 8, kills
         assert len(server.runs) == len(server.models) == len(server.versions) == 1, server.versions
-        is_registered(folder, server, run, "step-00000004-f32")
+        is_registered(folder, server, run, "step-000000004-f32")
         # It was there: the process that made it was killed before it knew.
         assert "was registered before as made here version 1" in said, said
         assert server.runs["run0"]["params"]["model.hidden_size"] == "32"
@@ -114,14 +117,14 @@ def of_a_sent_run(folder, run):
                        stdout=subprocess.DEVNULL)
         said = export(folder, "run", target)
         assert f"registered made here version 1: {server.url}/#/models/made%20here/versions/1" in said, said
-        is_registered(folder, server, run, "step-00000004-f32")
+        is_registered(folder, server, run, "step-000000004-f32")
         export(folder, "run", target, "--dtype", "bf16")
-        is_registered(folder, server, run, "step-00000004-bf16")
+        is_registered(folder, server, run, "step-000000004-bf16")
         older, = run.glob("checkpoints/step-*2")
         export(folder, older, target)
-        is_registered(folder, server, run, "step-00000002-f32")
+        is_registered(folder, server, run, "step-000000002-f32")
         export(folder, "run", target, "--model-name", "another")
-        is_registered(folder, server, run, "step-00000004-f32", model="another")
+        is_registered(folder, server, run, "step-000000004-f32", model="another")
         export(folder, "run", target, "--model-name", "another")
         assert len(server.runs) == 1 and server.models == {"made here": 3, "another": 1}, server.models
 

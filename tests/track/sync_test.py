@@ -28,10 +28,12 @@ TRIREME = str(pathlib.Path(sys.argv[1]).resolve())
 
 
 def sync(run, *targets, code=0):
-    """What it printed; of a failure, what it complained of."""
+    """What it printed; of a failure, what it complained of. Options follow the targets."""
     words = [TRIREME, "-q", "track", "sync", str(run)]
-    for target in targets:
+    options = next((at for at, word in enumerate(targets) if word.startswith("--")), len(targets))
+    for target in targets[:options]:
         words += ["--to", target]
+    words += targets[options:]
     end = subprocess.run(words, text=True, capture_output=True, timeout=120, check=False,
                          cwd=pathlib.Path(run).parent)
     assert end.returncode == code, f"{words} ended with {end.returncode}\n{end.stderr}"

@@ -233,7 +233,7 @@ def register(folder, server):
     run = registry_test.trained_run(sys.argv[1], folder)
     target = f"mlflow={server.url}"
     for _ in range(2):
-        subprocess.run(registry_test.words_of(sys.argv[1], "run", target), cwd=folder, check=True,
+        subprocess.run(registry_test.words_of(sys.argv[1], folder, "run", target), cwd=folder, check=True,
                        stdout=subprocess.DEVNULL)
     sync(run, target)
     mlflow.set_tracking_uri(server.url)

@@ -128,7 +128,12 @@ struct OptimizerOptions {
   std::optional<std::int64_t> max_side;
   /// Unset: learning_rate.
   std::optional<double> adamw_learning_rate;
-  layout::Assignment assignment = layout::Assignment::padded;
+  /// Name patterns.
+  std::vector<std::string> adamw_matrices;
+  bool per_head = false;
+  /// None: the one that a run's plan costs least with.
+  std::optional<layout::Assignment> assignment;
+  std::int64_t group_bytes = 0;
   double weight_decay = 0;
   double clip_norm = 0;
   std::int64_t skip_nonfinite = 0;

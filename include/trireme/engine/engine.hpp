@@ -5,6 +5,7 @@
 #include "trireme/device/kernels.hpp"
 #include "trireme/engine/memory.hpp"
 #include "trireme/layout/schedule.hpp"
+#include "trireme/model/owned_tensors.hpp"
 #include "trireme/model/stage_context.hpp"
 #include "trireme/optim/optimizer.hpp"
 
@@ -53,8 +54,12 @@ struct EngineOptions {
   int zero_level = 0;
   std::int64_t bucket_bytes = std::int64_t{25} << 20;
   optim::Rule rule;
-  /// Of matrices that a rule updates whole: padded or contiguous. Without effect at level 0.
+  /// Which matrices a rule updates whole, where it updates any.
+  model::MatrixSelection matrices;
+  /// Of these matrices. Without effect at level 0.
   layout::Assignment assignment = layout::Assignment::padded;
+  /// Why it is this one; empty where the configuration says which.
+  std::string assignment_reason;
   /// Largest global gradient norm; 0: gradients are not clipped.
   double clip_norm = 0.0;
   std::uint64_t seed = 0;

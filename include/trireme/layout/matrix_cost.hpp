@@ -66,7 +66,9 @@ struct SplitCost {
   double of_squares() const;
 };
 
-/// Newton-Schulz in symmetric Gram form: X X^T; Q X and again (Q X) (Q X)^T, for each run; Q X.
+/// Newton-Schulz of which one triangle of each symmetric product is computed, in the cheapest form:
+/// X X^T; Q X and again (Q X) (Q X)^T, for each run; Q X. In the symmetric form, cheapest for
+/// squares, a run is one step, and Q = a I + B.
 SplitCost split_newton_schulz(const MatrixShape& shape, int steps = default_newton_schulz_steps);
 
 }  // namespace trireme::layout

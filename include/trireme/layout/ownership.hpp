@@ -17,14 +17,16 @@
 namespace trireme::layout {
 
 enum class Assignment {
-  /// Buckets in the order of backward, cut between matrices into ranges of different lengths by
-  /// work done so far (Wang et al. 2026, Canzona, alpha-balanced): ragged collectives.
+  /// Every rank has one range of each bucket, and ranges of different lengths: ragged collectives.
+  /// Matrices of a bucket lie in the order of their owners, who are chosen by work over all buckets
+  /// at once (BucketOrder::by_owner).
   contiguous,
   /// Matrices are placed whole in equal padded shards of each bucket by longest processing time
   /// first; loads are carried from bucket to bucket. Collectives stay those of ZeRO level 1.
   padded,
-  /// `padded`, but matrices above a rank's fair share are split by columns over ranks of one node,
-  /// or of one tensor-parallel group, in Gram form.
+  /// Matrices are cut where a rank has its share of the work, and the ranks on both sides compute
+  /// the columns in Gram form: ragged collectives. With tensor parallelism `padded`, but matrices
+  /// above a rank's fair share are split over its tensor-parallel group.
   shared
 };
 inline constexpr Assignment all_assignments[] = {Assignment::contiguous, Assignment::padded,
@@ -55,6 +57,14 @@ struct OwnedTensor {
   bool is_matrix() const { return flops > 0; }
 };
 
+/// Order of the matrices in a bucket of `contiguous`.
+enum class BucketOrder {
+  by_owner,
+  /// Buckets are cut between matrices by work done so far (Wang et al. 2026, Canzona,
+  /// alpha-balanced).
+  of_backward
+};
+
 struct OwnershipOptions {
   /// Degrees. Rank numbers below are data_coordinate * tensor + tensor_coordinate.
   int data = 1;
@@ -68,7 +78,8 @@ struct OwnershipOptions {
   std::int64_t alignment = 64;
   /// Smallest number of columns of a matrix that a rank takes, where the matrix has enough.
   std::int64_t least_columns = 64;
-  /// Of `contiguous`: 1 balances work, 0 elements.
+  BucketOrder order = BucketOrder::by_owner;
+  /// Of BucketOrder::of_backward: 1 balances work over all buckets, 0 in each bucket alone.
   double alpha = 1;
   /// Largest memory of one owner's matrices in a micro-group, at four bytes an element.
   std::int64_t group_bytes = std::int64_t{1} << 30;
@@ -87,6 +98,8 @@ struct MatrixOwner {
   std::size_t tensor = 0;
   /// Tile the longer side in ascending order; one range: the matrix has one owner.
   std::vector<ColumnRange> ranges;
+  /// [range]: of a shared matrix, without tensor parallelism, the rows that its rank holds.
+  std::vector<FlatRange> rows = {};
   /// Of a shared matrix: the rank of each piece of [n, n] work (SplitCost::square).
   std::vector<int> square_ranks;
   /// With tensor parallelism: position among its data-parallel rank's exchanges. Matrices of one
@@ -97,8 +110,12 @@ struct MatrixOwner {
   bool operator==(const MatrixOwner&) const = default;
 };
 
-/// Elements [begin, end) of what a rank holds of a tensor, and their place in the flat buffer. A
-/// shared matrix is stored with its longer side outermost, so that its columns are such runs.
+/// Columns along the longer side of a matrix that the rank computes which holds these of its rows:
+/// the same part of it.
+FlatRange slice_of_rows(const MatrixShape& shape, const FlatRange& rows);
+
+/// Elements [begin, end) of what a rank holds of a tensor, and their place in the flat buffer.
+/// Without tensor parallelism those of a shared matrix are whole rows.
 struct OwnedPiece {
   std::size_t tensor = 0;
   std::int64_t begin = 0;
@@ -143,6 +160,10 @@ struct OwnershipPlan {
 /// gradients. With `shared`, what no rank can share is owned whole.
 OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
                              Assignment assignment);
+
+/// [item]: rank, for work that is done whole, by longest processing time first (Graham 1969) and
+/// then moves and exchanges as long as the most loaded rank gains.
+std::vector<int> divide_work(std::span<const double> work, int ranks);
 
 /// Bytes that all ranks send in a step: gradients by reduce-scatter, four bytes an element, and
 /// parameters by all-gather. The same for ragged shards; with equal buckets that of ZeRO level 1.

@@ -4,6 +4,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/layout/ownership_price.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ struct OwnershipView {
   /// "muon", and where that comes from.
   std::string optimizer;
   std::string optimizer_origin;
+  /// None for a rule that does not iterate so.
+  std::optional<int> newton_schulz_steps;
   std::vector<OwnedTensor> tensors;
   ChosenPlan choice;
   PricedPlan adamw;

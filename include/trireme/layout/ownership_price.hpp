@@ -11,6 +11,13 @@
 /// Time of a step's communication and update, predicted from counted FLOPs and bytes.
 namespace trireme::layout {
 
+/// What collectives make of parts of different lengths.
+enum class RaggedCollectives {
+  refused,         ///< equal parts alone
+  start_for_each,  ///< one start for each owner; bytes as fast as those of equal parts
+  as_equal         ///< one start, as MPI's collectives with counts
+};
+
 /// Rates that predictions divide by: an H100 node with eight GPUs and a 400 Gb/s NIC for each.
 struct Machine {
   /// Products of large bf16 matrices: three quarters of the 769 to 798 TFLOP/s that an H200 does on
@@ -28,6 +35,7 @@ struct Machine {
   /// Start of a collective, and of a kernel.
   double collective_seconds = 20e-6;
   double launch_seconds = 5e-6;
+  RaggedCollectives ragged = RaggedCollectives::start_for_each;
 
   /// Bus bandwidth of a GPU in collectives along dp: the NICs of a node's GPUs work together for
   /// those of its GPUs that are in one group.
@@ -35,6 +43,9 @@ struct Machine {
   /// Each constant with its unit, for print.
   std::string text() const;
 };
+/// A rank on a core of its own, with MPI: fp32 products as measured (docs/matrix-optimizers.md),
+/// round figures of servers for the others. Which plan is better hardly depends on them.
+Machine machine_of_cpus();
 
 /// What a step does beside its update.
 struct StepWork {
@@ -50,7 +61,8 @@ struct StepWork {
 struct StepPrice {
   /// Gradients by reduce-scatter, beyond backward; the last bucket's begins when backward ends.
   double reduce = 0;
-  /// Matrices to and from their owners among tensor-parallel ranks, beyond what computing hides.
+  /// Matrices to and from their owners among tensor-parallel ranks, beyond what computing hides,
+  /// and rows of shared matrices for columns.
   double exchange = 0;
   /// From the first kernel of an update to the last of the slowest rank, waits for terms of shared
   /// matrices included.
@@ -79,14 +91,17 @@ struct ChosenPlan {
   std::vector<PricedPlan> others;
   std::string reason;
 };
-/// The assignment with the smallest total, of equals the first; or the one that is `asked` for.
+/// The plan with the smallest total, of equals the first; or the one that is `asked` for.
+ChosenPlan choose(std::vector<PricedPlan> plans, std::optional<Assignment> asked = std::nullopt);
+/// choose() among the plans of all assignments.
 ChosenPlan choose_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
                             const StepWork& work, const Machine& machine,
                             std::optional<Assignment> asked = std::nullopt);
 
 /// Bytes that all ranks send in a step between tensor-parallel ranks (matrices to their owners at
-/// four bytes an element and back in parameter_bytes), and between ranks that share a matrix (terms
-/// of [n, n] sums at four bytes, results in parameter_bytes, in each round).
+/// four bytes an element and back in parameter_bytes), and between ranks that share a matrix (rows
+/// for columns and back, in parameter_bytes; terms of [n, n] sums at four bytes, results in
+/// parameter_bytes, in each round).
 double exchange_bytes(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
                       int parameter_bytes);
 

@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/result.hpp"
 #include "trireme/layout/ownership.hpp"
 #include "trireme/model/parameters.hpp"
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace trireme::model {
 
-/// True for a matrix of a layer: what Muon, Shampoo and SOAP update. Embeddings, the head, norms
-/// and biases stay with AdamW. q, k, v and gate, up are matrices of their own.
-bool is_rule_matrix(const Parameter& parameter);
+/// What a matrix rule takes of a model, and how.
+struct MatrixSelection {
+  /// Names, with * for any characters, of matrices that stay with AdamW.
+  std::vector<std::string> adamw;
+  /// Whether each head of q, k and v is a matrix of its own.
+  bool per_head = false;
+};
+
+/// Refuses patterns that name no matrix, or only some of those that one product reads as one.
+base::Status check(const MatrixSelection& selection, const ModelConfig& config);
+
+/// True for a matrix of a layer: what Muon, Shampoo and SOAP update, unless the selection leaves it
+/// to AdamW. Embeddings, the head, norms and biases stay with AdamW. q, k, v and gate, up are
+/// matrices of their own.
+bool is_rule_matrix(const Parameter& parameter, const MatrixSelection& selection = {});
+
+/// Equal blocks of rows of a matrix that are matrices of their own to the rule: heads, or one.
+std::int64_t blocks_of(const Parameter& parameter, const ModelConfig& config,
+                       const MatrixSelection& selection);
 
 /// What a matrix rule says of a matrix: FLOPs of one update, and whether it can be shared.
 struct MatrixCost {
@@ -27,6 +46,10 @@ MatrixCost muon_cost(const layout::MatrixShape& shape);
 /// plan_ownership. `tensor`: the tensor-parallel degree, which must suit the model. Without tensor
 /// parallelism parts of one product are joined, as StageParameters has them.
 std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
-                                               const CostOfMatrix& cost);
+                                               const CostOfMatrix& cost,
+                                               const MatrixSelection& selection = {});
+
+/// Cost of a matrix, or of all blocks of one. Blocks are not shared.
+MatrixCost cost_of(const CostOfMatrix& cost, const layout::MatrixShape& shape, std::int64_t blocks);
 
 }  // namespace trireme::model

@@ -62,6 +62,14 @@ struct StagePlace {
   SequenceParallel sequence_parallel = SequenceParallel::off;
 };
 
+/// What owns the matrices that a rule updates whole, and which these are.
+struct MatrixOwning {
+  /// What an update of a matrix costs its owner; without it no matrix is owned.
+  CostOfMatrix cost{};
+  MatrixSelection selection{};
+  layout::Assignment assignment = layout::Assignment::padded;
+};
+
 /// Fused parameters of a rank and their places in its flat buffers: in the order in which backward
 /// completes their gradients, so that early buckets can be reduced while later layers still
 /// compute; deferred ones are in buckets of their own at the end, and a tied table behind them in
@@ -71,12 +79,14 @@ struct StagePlace {
 /// different owners.
 class StageParameters {
  public:
-  /// `cost`: what an update of a matrix of a layer costs its owner; without one no matrix is owned.
   StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements,
-                  const CostOfMatrix& cost = {},
-                  layout::Assignment assignment = layout::Assignment::padded);
+                  const MatrixOwning& owning = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Ranks that share the matrix of a shard piece; null where it has one owner.
+  const layout::MatrixOwner* sharing_of(const ShardPiece& piece) const;
+  /// Equal blocks of rows of an owned matrix that are matrices of their own to the rule.
+  std::int64_t blocks_of(const Parameter& parameter) const;
   const std::vector<FusedParameter>& fused_parameters() const { return fused_parameters_; }
   const layout::FlatLayout& flat() const { return flat_; }
   /// Buckets from this one on are deferred.
@@ -97,21 +107,20 @@ class StageParameters {
 
  private:
   void collect(const StagePlace& place, const Place& part, bool tied);
-  /// What divides matrices among owners.
-  struct Owning {
-    std::int64_t bucket_elements;
-    const CostOfMatrix& cost;
-    layout::Assignment assignment;
-  };
-  void order_and_place(const layout::Mesh& mesh, const Owning& owning);
+  void order_and_place(const layout::Mesh& mesh, std::int64_t bucket_elements,
+                       const MatrixOwning& owning);
   layout::FlatLayout owned_layout(std::span<const FusedParameter> matrices,
-                                  const layout::Mesh& mesh, const Owning& owning) const;
+                                  const layout::Mesh& mesh, std::int64_t bucket_elements,
+                                  const MatrixOwning& owning);
   device::Tensor view(const device::Tensor& flat, std::string_view name) const;
 
+  ModelConfig config_;
+  MatrixSelection selection_;
   std::vector<Parameter> parameters_;
   std::vector<FusedParameter> fused_parameters_;
   layout::FlatLayout flat_;
-  std::vector<bool> owned_buckets_;  // [bucket]
+  std::vector<bool> owned_buckets_;                    // [bucket]
+  std::map<std::size_t, layout::MatrixOwner> shared_;  // by parameter
   std::size_t first_deferred_bucket_ = 0;
   std::size_t first_tied_bucket_ = 0;
   std::map<std::string, std::size_t, std::less<>> index_;

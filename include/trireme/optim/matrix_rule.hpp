@@ -23,7 +23,7 @@ struct OwnerState {
 struct MatrixBatch {
   /// f32 [count, rows, columns]: what take() wrote, and then directions.
   device::Tensor matrices;
-  /// [matrix][state of owner_states()]: f32, of its shape.
+  /// [matrix][state of owner_states()]: f32, of its shape. Empty for a rule without such states.
   std::vector<std::vector<device::Tensor>> states;
 };
 
@@ -41,6 +41,11 @@ class MatrixRule {
   virtual std::vector<OwnerState> owner_states(const layout::MatrixShape&) const { return {}; }
   /// Counted floating-point operations of directions() for one matrix of this shape.
   virtual double flops(const layout::MatrixShape& shape) const = 0;
+  /// The same for a matrix that several ranks share; not possible() for a rule that needs one
+  /// owner.
+  virtual layout::SplitCost split(const layout::MatrixShape&) const { return {}; }
+  /// What gives directions, of a rule whose matrices can be shared; or null.
+  virtual const NewtonSchulz* iteration() const { return nullptr; }
 
   /// Updates the states of a matrix, or of a part of one, by its gradient, and writes what
   /// directions() begins from: the scaled gradient, unless a rule says otherwise. All are f32 and
@@ -53,30 +58,6 @@ class MatrixRule {
                           const MatrixBatch& batch) const = 0;
   /// Factor on the direction of a matrix [out, in], whatever part of it a rank holds.
   virtual float factor(const layout::MatrixShape&) const { return 1.0F; }
-};
-
-/// Matrices of one shape of which each of several ranks holds a part, on their way to their owners
-/// and back. All tensors are f32.
-struct MicroGroup {
-  /// [rank]: what it holds of each matrix.
-  std::span<const layout::Box> boxes;
-  device::Tensor parts;     // [ranks, slots, largest part]: this rank's parts, by owner
-  device::Tensor received;  // [ranks, slots, largest part]: all parts of the matrices owned here
-  device::Tensor whole;     // [slots, rows, columns]: the matrices owned here
-  /// The first so many of the slots are in use here.
-  std::int64_t owned = 0;
-};
-
-/// Way between parts of matrices and their owners.
-class PartExchange {
- public:
-  virtual ~PartExchange() = default;
-  virtual int ranks() const = 0;
-  virtual int rank() const = 0;
-  /// Collective over the ranks. `whole` becomes the matrices whose `parts` the ranks hold.
-  virtual void gather(device::Kernels& kernels, const MicroGroup& group) = 0;
-  /// Collective over the ranks. `parts` become those of the owners' `whole`.
-  virtual void scatter(device::Kernels& kernels, const MicroGroup& group) = 0;
 };
 
 /// The rule for matrices; null where all parameters are updated element by element. `products`:

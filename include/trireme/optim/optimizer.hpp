@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/comm/process_group.hpp"
 #include "trireme/config/options.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
@@ -9,8 +10,10 @@
 #include "trireme/layout/matrix_cost.hpp"
 #include "trireme/optim/newton_schulz.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +59,8 @@ struct Rule {
   float weight_decay = 0.1F;
   MuonRule muon{};
   FactorRule factors{};
+  /// Largest memory of one owner's whole matrices in an exchange of parts, unless it is one matrix.
+  std::int64_t group_bytes = std::int64_t{256} << 20;
   /// With a rule for matrices: learning rate of what AdamW updates over that of the matrices.
   double adamw_rate = 1;
   ParameterRounding rounding = ParameterRounding::nearest;
@@ -80,6 +85,23 @@ bool has_matrix_rule(RuleKind rule);
 /// State that a rule keeps, f32 for each element of this content: "adamw.first_moment".
 std::vector<std::string> state_names(const Rule& rule, Content content);
 
+/// Division of one matrix among consecutive data-parallel ranks.
+struct SharedMatrix {
+  struct Sharer {
+    int rank = 0;
+    /// Rows that it holds.
+    layout::FlatRange rows{};
+    /// What it computes, along the longer side: of a matrix with more rows than columns its rows.
+    layout::FlatRange slice{};
+  };
+  /// In the order of the rows.
+  std::vector<Sharer> sharers;
+  /// [run of steps]: the rank of its work on [n, n] matrices.
+  std::vector<int> square_ranks;
+  /// The same on all sharers, and another for each matrix.
+  int number = 0;
+};
+
 /// A run of elements that this rank updates: where they lie in the flat parameter and gradient
 /// buffers, and where their state begins among that of their content.
 struct Segment {
@@ -92,6 +114,8 @@ struct Segment {
   Content content = Content::elements;
   /// Of a matrix.
   layout::MatrixShape shape{};
+  /// Equal blocks of rows that are matrices of their own to the rule: heads.
+  std::int64_t blocks = 1;
   /// [rank of a part exchange]: the part of the matrix that it has. The segment is that of the own
   /// rank; without an exchange it is the matrix.
   std::vector<layout::Box> parts{};
@@ -99,6 +123,8 @@ struct Segment {
   int owner = 0;
   /// Where its owner's state begins among that of all matrices of the owner.
   std::int64_t owner_state_begin = 0;
+  /// Of a matrix that others hold rows of, too: the segment is this rank's rows.
+  std::optional<SharedMatrix> sharing{};
 };
 
 /// Elements of state buffers, by content.
@@ -111,16 +137,26 @@ struct StateSizes {
 
 class MatrixRule;
 class PartExchange;
+struct MatrixBatch;
+struct MatrixGroup;
+struct MatrixRun;
+struct MicroGroup;
+
+/// Other ranks that an update of matrices needs; both outlive the optimizer.
+struct Peers {
+  /// Where other ranks hold other parts of matrices. Then update() is collective over its ranks.
+  PartExchange* exchange = nullptr;
+  /// Group of SharedMatrix::Sharer::rank, where there is a shared matrix.
+  comm::ProcessGroup* sharers = nullptr;
+};
 
 /// Update rules over the part of the flat buffers that a rank owns: element by element, and of
 /// whole matrices. Parameters in fp32 are their own master copy; others get one here.
 class Optimizer {
  public:
-  /// `sizes`: at least the ends of the last segments. `exchange`, where other ranks hold the other
-  /// parts of matrices, outlives this; then update() is collective over its ranks.
+  /// `sizes`: at least the ends of the last segments.
   Optimizer(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
-            const device::Tensor& parameters, device::Arena& arena,
-            PartExchange* exchange = nullptr);
+            const device::Tensor& parameters, device::Arena& arena, const Peers& peers = {});
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -154,32 +190,36 @@ class Optimizer {
 
  private:
   struct Step;
-  /// Matrices of one shape that are updated together.
-  struct Batch {
-    layout::MatrixShape shape;
-    std::vector<layout::Box> parts;
-    std::vector<std::size_t> segments;
-    /// [segment]: its place among the owner's.
-    std::vector<std::int64_t> slots;
-    /// [rank]: matrices that it owns.
-    std::vector<std::int64_t> owned;
-  };
+  struct GroupMemory;
 
   device::StochasticRounding rounding_of(const Segment& segment, std::int64_t step) const;
   int ranks() const;
   int rank() const;
-  void make_batches();
-  void direct(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
-              const device::Tensor& parts);
+  void form_groups();
+  GroupMemory memory_of_groups(device::Arena& workspace) const;
+  MicroGroup micro_group(std::size_t group, const GroupMemory& memory) const;
+  device::Tensor own_part(std::size_t group, std::size_t member, const GroupMemory& memory) const;
   void update_elements(device::Kernels& kernels, const Segment& segment, const Step& step);
-  void update_batch(device::Kernels& kernels, device::Arena& workspace, const Batch& batch,
-                    const Step& step);
+  void update_all_elements(device::Kernels& kernels, const Step& step);
+  void update_matrices(device::Kernels& kernels, device::Arena& workspace, const Step& step);
+  void update_with_exchange(device::Kernels& kernels, device::Arena& workspace, const Step& step);
+  void take(device::Kernels& kernels, const Segment& segment, const device::Tensor& to,
+            const Step& step) const;
+  void take(device::Kernels& kernels, std::size_t group, const GroupMemory& memory,
+            const Step& step) const;
+  void direct(device::Kernels& kernels, device::Arena& workspace, const MatrixGroup& group,
+              const device::Tensor& whole) const;
+  void apply(device::Kernels& kernels, const Segment& segment, const device::Tensor& direction,
+             const Step& step);
+  void apply(device::Kernels& kernels, std::size_t group, const GroupMemory& memory,
+             const Step& step);
 
   Rule rule_;
   std::unique_ptr<MatrixRule> matrix_rule_;
   PartExchange* exchange_;
+  comm::ProcessGroup* sharers_;
   std::vector<Segment> segments_;
-  std::vector<Batch> batches_;
+  std::vector<MatrixGroup> groups_;
   StateSizes sizes_;
   device::Tensor parameters_;
   device::Tensor masters_;     // f32: of elements, then of matrices; empty when parameters are f32

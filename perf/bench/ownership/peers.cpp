@@ -67,6 +67,18 @@ Loads contiguous(std::span<const Unit> units, int ranks) {
   return canzona(units, ranks, 1);
 }
 
+std::vector<int> ping_pong_owners(std::span<const Unit> units, int ranks) {
+  auto order = by_cost(units, &Unit::elements);
+  std::reverse(order.begin(), order.end());
+  std::vector<int> owners(units.size());
+  int turn = 0;
+  for (const auto at : order) {
+    const int place = turn++ % (2 * ranks);
+    owners[at] = place < ranks ? place : 2 * ranks - 1 - place;
+  }
+  return owners;
+}
+
 Loads layer_wise(std::span<const Unit> units, int ranks) {
   auto loads = no_loads(ranks);
   for (const auto& unit : units) loads[static_cast<std::size_t>(unit.layer % ranks)] += unit.flops;

@@ -30,6 +30,9 @@ Loads longest_first(std::span<const Unit> units, int ranks);
 /// elements (Canzona, arXiv 2602.06079, as its published code cuts).
 std::vector<int> contiguous_owners(std::span<const Unit> units, int ranks);
 Loads contiguous(std::span<const Unit> units, int ranks);
+/// Index of each unit's rank: forth and back over the ranks, the units with fewest elements first
+/// (Megatron-LM's LayerWiseDistributedOptimizer).
+std::vector<int> ping_pong_owners(std::span<const Unit> units, int ranks);
 /// Whole layers in turn.
 Loads layer_wise(std::span<const Unit> units, int ranks);
 /// Index of each unit's rank in Canzona's plan over data x tensor: contiguous ranges over dp,

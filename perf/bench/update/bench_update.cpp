@@ -122,7 +122,9 @@ Plan plan_of_canzona(const std::vector<layout::OwnedTensor>& tensors,
     fused.back().flops = static_cast<double>(fused.back().held_elements);
     shapes.back().push_back(tensor.shape);
   }
-  const auto owned = layout::plan_ownership(fused, options, layout::Assignment::contiguous);
+  auto cuts = options;
+  cuts.order = layout::BucketOrder::of_backward;
+  const auto owned = layout::plan_ownership(fused, cuts, layout::Assignment::contiguous);
   Plan plan{"Canzona", owned.buckets, {}};
   for (const auto& piece : owned.pieces) {
     auto begin = piece.flat_begin;

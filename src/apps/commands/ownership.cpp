@@ -9,7 +9,7 @@
 #include "trireme/config/sources.hpp"
 #include "trireme/layout/ownership_picture.hpp"
 #include "trireme/model/owned_tensors.hpp"
-#include "trireme/optim/optimizer.hpp"
+#include "trireme/optim/matrix_rule.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -28,7 +28,8 @@ constexpr double usual_tokens = 1 << 20;
 
 struct OwnershipArguments {
   int data = 0;
-  std::string assignment = "auto";
+  /// Empty: that of the configuration.
+  std::string assignment;
   std::string svg;
   bool json = false;
 };
@@ -82,13 +83,33 @@ layout::StepWork work_of(const config::Config& config, const model::ModelConfig&
   return work;
 }
 
-std::string origin_of_muon(const config::Config& config) {
-  const auto rule = config.options().optimizer.name;
-  auto cited = config.cited("optimizer.name");
-  if (rule == config::UpdateRule::muon) return cited;
-  return optim::has_matrix_rule(rule)
-             ? base::format("assumed: this shows no costs of {} yet", cited)
-             : base::format("assumed: {} has no use for whole matrices", cited);
+/// The configured rule, or Muon where that updates element by element.
+optim::Rule rule_of(const config::Config& config) {
+  auto rule = optim::rule_from(config.options());
+  if (!optim::has_matrix_rule(rule.kind)) rule.kind = optim::RuleKind::muon;
+  return rule;
+}
+
+std::string origin_of(const optim::Rule& rule, const config::Config& config) {
+  const auto cited = config.cited("optimizer.name");
+  if (rule.kind != config.options().optimizer.name) {
+    return base::format("assumed: {} has no use for whole matrices", cited);
+  }
+  if (!optim::has_owner_states(rule.kind)) return cited;
+  return base::format("{}; in the mean over {} updates, its FLOPs at the rate of products", cited,
+                      rule.factors.root_every);
+}
+
+model::CostOfMatrix cost_of(const optim::Rule& rule) {
+  const std::shared_ptr matrices = optim::make_matrix_rule(rule, device::DType::bf16);
+  return [matrices](const layout::MatrixShape& shape) {
+    return model::MatrixCost{matrices->flops(shape), matrices->split(shape)};
+  };
+}
+
+model::MatrixSelection selection_of(const config::Config& config) {
+  const auto& optimizer = config.options().optimizer;
+  return {optimizer.adamw_matrices, optimizer.per_head};
 }
 
 layout::OwnershipView view_of(const config::Config& config, const model::ModelConfig& model,
@@ -96,15 +117,22 @@ layout::OwnershipView view_of(const config::Config& config, const model::ModelCo
   layout::OwnershipOptions options;
   options.data = arguments.data;
   options.tensor = config.options().parallel.tensor;
+  options.group_bytes = config.options().optimizer.group_bytes;
   layout::OwnershipView view;
   view.model = base::format("{}, {}", model::name(model.architecture),
                             base::counted(model.num_hidden_layers, "layer"));
-  view.optimizer = "muon";
-  view.optimizer_origin = origin_of_muon(config);
-  view.tensors = model::owned_tensors(model, options.tensor, model::muon_cost);
+  const auto rule = rule_of(config);
+  view.optimizer = optim::name(rule.kind);
+  view.optimizer_origin = origin_of(rule, config);
+  if (rule.kind == optim::RuleKind::muon) {
+    view.newton_schulz_steps = rule.muon.newton_schulz.steps;
+  }
+  view.tensors = model::owned_tensors(model, options.tensor, cost_of(rule), selection_of(config));
   view.work = work_of(config, model);
-  view.choice = choose_ownership(view.tensors, options, view.work, view.machine,
-                                 layout::assignment(arguments.assignment));
+  view.choice =
+      choose_ownership(view.tensors, options, view.work, view.machine,
+                       arguments.assignment.empty() ? config.options().optimizer.assignment
+                                                    : layout::assignment(arguments.assignment));
   view.adamw.plan = plan_of_adamw(view.tensors, options);
   view.adamw.price = price(view.adamw.plan, view.tensors, view.work, view.machine);
   return view;
@@ -114,6 +142,7 @@ base::ExitCode show_ownership(const config::Config& config, const OwnershipArgum
                               Context& context) {
   const auto model = base::value_or_throw(train::model_from(config));
   base::success_or_throw(check_degrees(config, model, arguments.data));
+  base::success_or_throw(model::check(selection_of(config), model));
   const auto view = view_of(config, model, arguments);
   if (!arguments.svg.empty()) {
     base::write_file_durably(arguments.svg, ownership_svg(view));
@@ -141,11 +170,12 @@ Action prepare_ownership(CLI::App& app) {
       ->add_shortcut(app, "--tensor-parallel", "parallel.tensor",
                      "Ranks that share every matrix (key parallel.tensor)")
       ->type_name("T");
-  app.add_option("--assignment", arguments->assignment,
-                 "auto (the one that adds least to a step), contiguous, padded or shared")
+  app.add_option(
+         "--assignment", arguments->assignment,
+         "auto (the one that adds least to a step), contiguous, padded or shared; without it, "
+         "optimizer.assignment")
       ->type_name("NAME")
-      ->check(one_of({"auto", "contiguous", "padded", "shared"}))
-      ->capture_default_str();
+      ->check(one_of({"auto", "contiguous", "padded", "shared"}));
   app.add_option("--svg", arguments->svg, "Also draws the load of each rank")->type_name("FILE");
   app.add_flag("--json", arguments->json, "One JSON object: owners of all matrices, loads, bytes");
   return [config_arguments, arguments](Context& context) {
@@ -159,12 +189,13 @@ Action prepare_ownership(CLI::App& app) {
 
 Command ownership_command() {
   return {.name = "ownership",
-          .summary = "Says which rank updates which matrix under Muon, and what that costs",
+          .summary = "Says which rank updates which matrix, and what that costs",
           .group = "Explanations",
           .details =
               "CONFIG is a configuration, a run directory, or a Hugging Face folder with a "
               "config.json. Layers' matrices have owners; embeddings, the head, norms and biases "
-              "stay with AdamW. docs/matrix-optimizers.md explains the assignments, and where the "
+              "stay with AdamW. Costs are those of optimizer.name, of Muon where that needs no "
+              "whole matrices. docs/matrix-optimizers.md explains the assignments, and where the "
               "predicted times come from. Exit codes: 0, or 2 for a model or degrees that do not "
               "go together.\n"
               "Example: trireme ownership configs/qwen3-0.6b.conf --data-parallel 32",

@@ -63,15 +63,8 @@ std::string reason(const ChosenPlan& choice) {
 
 }  // namespace
 
-ChosenPlan choose_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
-                            const StepWork& work, const Machine& machine,
-                            std::optional<Assignment> asked) {
-  std::vector<PricedPlan> plans;
-  for (const auto each : all_assignments) {
-    auto plan = plan_ownership(tensors, options, each);
-    const auto cost = price(plan, tensors, work, machine);
-    plans.push_back({std::move(plan), cost});
-  }
+ChosenPlan choose(std::vector<PricedPlan> plans, std::optional<Assignment> asked) {
+  TRIREME_EXPECT(!plans.empty(), "there is a plan to choose");
   const auto best =
       std::min_element(plans.begin(), plans.end(), [&](const PricedPlan& a, const PricedPlan& b) {
         if (asked) return a.plan.assignment == *asked && b.plan.assignment != *asked;
@@ -83,6 +76,18 @@ ChosenPlan choose_ownership(std::span<const OwnedTensor> tensors, const Ownershi
   choice.others = std::move(plans);
   choice.reason = (asked ? "asked for; " : "") + reason(choice);
   return choice;
+}
+
+ChosenPlan choose_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
+                            const StepWork& work, const Machine& machine,
+                            std::optional<Assignment> asked) {
+  std::vector<PricedPlan> plans;
+  for (const auto each : all_assignments) {
+    auto plan = plan_ownership(tensors, options, each);
+    const auto cost = price(plan, tensors, work, machine);
+    plans.push_back({std::move(plan), cost});
+  }
+  return choose(std::move(plans), asked);
 }
 
 }  // namespace trireme::layout

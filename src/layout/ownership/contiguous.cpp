@@ -1,112 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/ownership/alignment.hpp"
 #include "layout/ownership/assignments.hpp"
+#include "layout/ownership/group_order.hpp"
+#include "layout/ownership/packing.hpp"
+#include "layout/ownership/shard_writer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace trireme::layout {
 namespace {
 
-class ContiguousCuts {
- public:
-  ContiguousCuts(std::span<const OwnedTensor> tensors, const OwnershipOptions& options)
-      : tensors_(tensors), options_(options) {
-    const auto shards = static_cast<std::size_t>(options.data);
-    shard_load_.assign(shards, 0.0);
-    plan_.assignment = Assignment::contiguous;
-    plan_.data = options.data;
-    plan_.tensor = options.tensor;
-    plan_.load.assign(shards * static_cast<std::size_t>(options.tensor), 0.0);
-    for (const auto& tensor : tensors) {
-      plan_.elements += tensor.held_elements;
-      fair_load_ += tensor.flops / options.data;
-    }
-  }
+/// State is as long as its matrices: a rank has at most so many elements of them over the mean,
+/// unless one matrix has more.
+constexpr double most_elements_over_mean = 1.25;
+/// Largest load over the least that is possible from which no better plan is sought.
+constexpr double good_over_least = 1.002;
 
-  /// Tensors that may be cut anywhere lie in buckets of their own, in equal shards: a large one in
-  /// front of the matrices, all others behind them.
-  OwnershipPlan plan() && {
-    std::vector<std::size_t> elementwise;
-    std::vector<std::size_t> matrices;
+/// Tensors of a bucket, in the order of backward.
+struct Bucket {
+  ShardWriter::Bucket kind = ShardWriter::Bucket::ragged;
+  std::vector<std::size_t> tensors;
+};
+
+/// Matrices lie in ragged buckets. Tensors that may be cut anywhere lie in buckets of their own, in
+/// equal shards: a large one in front of the matrices, all others behind them.
+class Buckets {
+ public:
+  Buckets(std::span<const OwnedTensor> tensors, const OwnershipOptions& options) {
     std::int64_t size = 0;
-    for (std::size_t at = 0; at < tensors_.size(); ++at) {
-      const auto& tensor = tensors_[at];
+    for (std::size_t at = 0; at < tensors.size(); ++at) {
+      const auto& tensor = tensors[at];
       if (tensor.begins_bucket) {
-        close_ragged(matrices);
-        close_equal(elementwise);
+        close_all();
         size = 0;
       }
       if (!tensor.is_matrix()) {
-        if (tensor.held_elements > 0) elementwise.push_back(at);
-        const bool in_front = plan_.buckets.empty() && matrices.empty() &&
-                              tensor.held_elements >= options_.bucket_elements;
-        if (in_front) close_equal(elementwise);
+        if (tensor.held_elements > 0) elementwise_.push_back(at);
+        const bool in_front = buckets_.empty() && matrices_.empty() &&
+                              tensor.held_elements >= options.bucket_elements;
+        if (in_front) close(elementwise_, ShardWriter::Bucket::last);
         continue;
       }
-      matrices.push_back(at);
+      matrices_.push_back(at);
       size += tensor.held_elements;
-      const bool inside = at + 1 < tensors_.size() && tensors_[at + 1].joined;
-      if (size >= options_.bucket_elements && !inside) {
-        close_ragged(matrices);
+      const bool inside = at + 1 < tensors.size() && tensors[at + 1].joined;
+      if (size >= options.bucket_elements && !inside) {
+        close(matrices_, ShardWriter::Bucket::ragged);
         size = 0;
       }
     }
-    close_ragged(matrices);
-    close_equal(elementwise);
-    own();
-    return std::move(plan_);
+    close_all();
+  }
+
+  std::vector<Bucket> take() && { return std::move(buckets_); }
+
+ private:
+  void close(std::vector<std::size_t>& tensors, ShardWriter::Bucket kind) {
+    if (!tensors.empty()) buckets_.push_back({kind, std::move(tensors)});
+    tensors.clear();
+  }
+  void close_all() {
+    close(matrices_, ShardWriter::Bucket::ragged);
+    close(elementwise_, ShardWriter::Bucket::last);
+  }
+
+  std::vector<std::size_t> matrices_;
+  std::vector<std::size_t> elementwise_;
+  std::vector<Bucket> buckets_;
+};
+
+/// Owners of all matrices, in the order of the tensors: Placed::bin is a rank.
+class Owners {
+ public:
+  Owners(std::span<const OwnedTensor> tensors, const std::vector<Bucket>& buckets,
+         const OwnershipOptions& options)
+      : options_(options) {
+    for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+      if (buckets[bucket].kind != ShardWriter::Bucket::ragged) continue;
+      for (const auto at : buckets[bucket].tensors) {
+        const Item item{tensors[at].flops, aligned(tensors[at].held_elements, options.alignment)};
+        const auto group = tensors[at].joined ? items_.back().group : items_.size();
+        items_.push_back({.item = item, .group = group, .bucket = bucket});
+        has_groups_ = has_groups_ || tensors[at].joined;
+      }
+    }
+  }
+
+  /// By work, all buckets at once. Matrices are packed one by one if groups can be ordered then,
+  /// and by groups if not, or where that is better.
+  std::vector<Placed> by_work() const {
+    std::vector<Item> items;
+    for (const auto& each : items_) items.push_back(each.item);
+    auto bins = empty_bins();
+    const auto alone = pack(items, bins);
+    if (!has_groups_) {
+      std::vector<Placed> placed;
+      for (const auto bin : alone) placed.push_back({bin});
+      return placed;
+    }
+    auto ordered = order_groups(items_, alone);
+    const double most = largest(bins.load);
+    if (ordered && most <= good_over_least * least_load(items, bins.load.size())) {
+      return *std::move(ordered);
+    }
+    bins = empty_bins();
+    auto in_groups = pack_groups(items_, bins);
+    if (ordered && most <= largest(bins.load)) return *std::move(ordered);
+    return in_groups;
+  }
+
+  /// By cuts (Wang et al. 2026): a bucket's matrices stay in the order of backward. Each shard but
+  /// the last ends at the border of matrices nearest to its share of the bucket's work, (1 - alpha)
+  /// / R + alpha * deficit / sum of deficits.
+  std::vector<Placed> by_cuts() const {
+    const auto shards = static_cast<std::size_t>(options_.data);
+    std::vector<double> load(shards, 0.0);
+    std::vector<Placed> placed;
+    while (placed.size() < items_.size()) {
+      const auto begin = placed.size();
+      auto end = begin;
+      double work = 0;
+      for (; end < items_.size() && items_[end].bucket == items_[begin].bucket; ++end) {
+        work += items_[end].item.load;
+      }
+      const auto share = shares(load);
+      double before = 0;  // work of the matrices before the next
+      double wanted = 0;  // work of all shards so far
+      for (std::size_t shard = 0; shard < shards; ++shard) {
+        wanted += share[shard] * work;
+        const bool last = shard + 1 == shards;
+        while (placed.size() < end) {
+          const double next = items_[placed.size()].item.load;
+          if (!last && before + next / 2 > wanted) break;
+          before += next;
+          load[shard] += next;
+          placed.push_back({shard});
+        }
+      }
+    }
+    return with_tensor_ranks(std::move(placed));
   }
 
  private:
-  std::int64_t held(std::size_t at) const {
-    return aligned(tensors_[at].held_elements, options_.alignment);
+  static double largest(const std::vector<double>& load) {
+    return *std::max_element(load.begin(), load.end());
   }
 
-  std::int64_t place(const std::vector<std::size_t>& bucket) {
-    const auto begin = plan_.size();
-    auto end = begin;
-    for (const auto at : bucket) {
-      plan_.pieces.push_back({at, 0, tensors_[at].held_elements, end});
-      end += held(at);
+  /// No largest load is below this.
+  static double least_load(const std::vector<Item>& items, std::size_t ranks) {
+    double sum = 0;
+    double most = 0;
+    for (const auto& item : items) {
+      sum += item.load;
+      most = std::max(most, item.load);
     }
-    plan_.buckets.push_back({{begin, end}, {begin}});
-    return end;
+    return std::max(most, sum / static_cast<double>(ranks));
   }
 
-  /// One cut for each shard but the last, at the border of matrices nearest to its share of the
-  /// bucket's work: (1 - alpha) / R + alpha * deficit / sum of deficits.
-  void close_ragged(std::vector<std::size_t>& bucket) {
-    if (bucket.empty()) return;
-    place(bucket);
-    double work = 0;
-    for (const auto at : bucket) work += tensors_[at].flops;
-    const auto share = shares();
-    std::size_t next = 0;  // matrix
-    double before = 0;     // work of the matrices before it
-    double wanted = 0;     // work of all shards so far
-    auto position = plan_.buckets.back().flat.begin;
-    for (int shard = 0; shard < options_.data; ++shard) {
-      wanted += share[static_cast<std::size_t>(shard)] * work;
-      const bool last = shard + 1 == options_.data;
-      while (next < bucket.size() &&
-             (last || before + tensors_[bucket[next]].flops / 2 <= wanted)) {
-        const auto at = bucket[next++];
-        before += tensors_[at].flops;
-        shard_load_[static_cast<std::size_t>(shard)] += tensors_[at].flops;
-        position += held(at);
-        owned_.push_back({at, shard});
-      }
-      plan_.buckets.back().cuts.push_back(position);
-    }
-    plan_.buckets.back().flat.end = position;
-    bucket.clear();
+  Bins empty_bins() const {
+    const auto shards = static_cast<std::size_t>(options_.data);
+    const auto ranks = shards * static_cast<std::size_t>(options_.tensor);
+    double elements = 0;
+    for (const auto& each : items_) elements += static_cast<double>(each.item.elements);
+    const auto most = static_cast<std::int64_t>(elements / options_.data * most_elements_over_mean);
+    return {.load = std::vector<double>(ranks, 0.0),
+            .ranks = std::vector<int>(ranks, 1),
+            .bins_per_shard = options_.tensor,
+            .elements = std::vector<std::int64_t>(shards, 0),
+            .most_elements = std::vector<std::int64_t>(shards, most)};
   }
 
-  std::vector<double> shares() const {
+  std::vector<double> shares(const std::vector<double>& load) const {
+    double fair = 0;
+    for (const auto& each : items_) fair += each.item.load / options_.data;
     std::vector<double> deficit;
-    for (const double load : shard_load_) deficit.push_back(std::max(0.0, fair_load_ - load));
+    for (const double each : load) deficit.push_back(std::max(0.0, fair - each));
     const double sum = std::accumulate(deficit.begin(), deficit.end(), 0.0);
     for (double& value : deficit) {
       const double balanced = sum > 0 ? value / sum : 1.0 / options_.data;
@@ -115,52 +184,68 @@ class ContiguousCuts {
     return deficit;
   }
 
-  void close_equal(std::vector<std::size_t>& bucket) {
-    if (bucket.empty()) return;
-    const auto end = place(bucket);
-    auto& [flat, cuts] = plan_.buckets.back();
-    const auto length =
-        aligned((end - flat.begin + options_.data - 1) / options_.data, options_.alignment);
-    for (int shard = 1; shard <= options_.data; ++shard) {
-      cuts.push_back(flat.begin + shard * length);
-    }
-    flat.end = cuts.back();
-    bucket.clear();
-  }
-
-  /// Owners in the tensor-parallel group of each shard.
-  void own() {
-    for (int shard = 0; shard < options_.data; ++shard) {
-      std::vector<std::size_t> matrices;
-      for (const auto& [at, owner] : owned_) {
-        if (owner == shard) matrices.push_back(at);
+  /// From shards to ranks: longest processing time first in each tensor-parallel group.
+  std::vector<Placed> with_tensor_ranks(std::vector<Placed> placed) const {
+    if (options_.tensor == 1) return placed;
+    const auto tensor = static_cast<std::size_t>(options_.tensor);
+    auto ranks = placed;
+    for (std::size_t shard = 0; shard < static_cast<std::size_t>(options_.data); ++shard) {
+      std::vector<Item> own;
+      std::vector<std::size_t> places;
+      for (std::size_t at = 0; at < placed.size(); ++at) {
+        if (placed[at].bin != shard) continue;
+        own.push_back({items_[at].item.load, 0});
+        places.push_back(at);
       }
-      auto owners = own_in_tensor_group(tensors_, matrices, options_, shard, plan_.load);
-      plan_.matrices.insert(plan_.matrices.end(), owners.begin(), owners.end());
+      Bins bins{.load = std::vector<double>(tensor, 0.0),
+                .ranks = std::vector<int>(tensor, 1),
+                .bins_per_shard = options_.tensor,
+                .elements = {0},
+                .most_elements = {0}};
+      const auto bin_of = pack(own, bins);
+      for (std::size_t at = 0; at < own.size(); ++at) {
+        ranks[places[at]].bin = shard * tensor + bin_of[at];
+      }
     }
-    std::sort(plan_.matrices.begin(), plan_.matrices.end(),
-              [](const MatrixOwner& a, const MatrixOwner& b) { return a.tensor < b.tensor; });
-    form_micro_groups(tensors_, options_, plan_);
+    return ranks;
   }
 
-  struct Owned {
-    std::size_t tensor;
-    int shard;
-  };
-
-  std::span<const OwnedTensor> tensors_;
   const OwnershipOptions& options_;
-  OwnershipPlan plan_;
-  double fair_load_ = 0;
-  std::vector<double> shard_load_;
-  std::vector<Owned> owned_;
+  std::vector<GroupedItem> items_;
+  bool has_groups_ = false;
 };
 
 }  // namespace
 
 OwnershipPlan plan_contiguous(std::span<const OwnedTensor> tensors,
                               const OwnershipOptions& options) {
-  return ContiguousCuts(tensors, options).plan();
+  const auto buckets = Buckets(tensors, options).take();
+  const Owners owners(tensors, buckets, options);
+  const auto placed = options.order == BucketOrder::by_owner ? owners.by_work() : owners.by_cuts();
+  OwnershipPlan plan;
+  plan.assignment = Assignment::contiguous;
+  plan.load.assign(
+      static_cast<std::size_t>(options.data) * static_cast<std::size_t>(options.tensor), 0.0);
+  ShardWriter writer(tensors, options);
+  auto next = placed.begin();
+  for (const auto& [kind, members] : buckets) {
+    for (const auto at : members) {
+      const auto& tensor = tensors[at];
+      if (!tensor.is_matrix()) {
+        writer.add_filler(at);
+        continue;
+      }
+      const int rank = static_cast<int>(next->bin);
+      writer.put(rank / options.tensor, at, 0, tensor.held_elements, next->end);
+      plan.matrices.push_back(
+          {.tensor = at, .ranges = {{rank, 0, tensor.shape.longer()}}, .square_ranks = {}});
+      plan.load[next->bin] += tensor.flops;
+      ++next;
+    }
+    writer.write_bucket(kind);
+  }
+  finish(tensors, options, writer, plan);
+  return plan;
 }
 
 }  // namespace trireme::layout

@@ -76,12 +76,13 @@ class EqualShards {
 
   void own_whole(std::int64_t most_elements) {
     std::vector<Item> items;
-    std::vector<std::size_t> groups;
+    std::vector<GroupedItem> grouped;
     bool joined = false;
     for (const auto at : matrices_) {
       items.push_back({tensors_[at].flops, held(at)});
       joined = joined || tensors_[at].joined;
-      groups.push_back(tensors_[at].joined ? groups.back() : groups.size());
+      const auto group = tensors_[at].joined ? grouped.back().group : grouped.size();
+      grouped.push_back({.item = items.back(), .group = group, .bucket = 0});
       // Shards are not smaller than what they must hold.
       most_elements = std::max(most_elements, held(at));
     }
@@ -93,7 +94,7 @@ class EqualShards {
               .most_elements = std::vector<std::int64_t>(shards, most_elements)};
     std::vector<Placed> placed;
     if (joined) {
-      placed = pack_groups(items, groups, bins);
+      placed = pack_groups(grouped, bins);
     } else {
       for (const auto bin : pack(items, bins)) placed.push_back({bin});
     }
@@ -162,16 +163,9 @@ class EqualShards {
   OwnershipPlan finished() {
     OwnershipPlan plan;
     plan.assignment = sharing_ == Sharing::on ? Assignment::shared : Assignment::padded;
-    plan.data = options_.data;
-    plan.tensor = options_.tensor;
-    std::sort(owners_.begin(), owners_.end(),
-              [](const MatrixOwner& a, const MatrixOwner& b) { return a.tensor < b.tensor; });
     plan.matrices = std::move(owners_);
     plan.load = std::move(load_);
-    plan.buckets = writer_.take_buckets();
-    plan.pieces = writer_.take_pieces();
-    for (const auto& tensor : tensors_) plan.elements += tensor.held_elements;
-    form_micro_groups(tensors_, options_, plan);
+    finish(tensors_, options_, writer_, plan);
     return plan;
   }
 

@@ -92,9 +92,12 @@ double SplitCost::of_squares() const {
 SplitCost split_newton_schulz(const MatrixShape& shape, int steps) {
   TRIREME_EXPECT(shape.shorter() > 0 && steps > 0, "a matrix and at least one step");
   const auto n = static_cast<double>(shape.shorter());
+  const bool gram = cheapest_newton_schulz_form(shape, steps) == NewtonSchulzForm::gram_symmetric;
+  const auto runs =
+      gram ? newton_schulz_runs(steps) : std::vector<int>(static_cast<std::size_t>(steps), 1);
   SplitCost cost;
   double product_with_q = 0;
-  for (const int run : newton_schulz_runs(steps)) {
+  for (const int run : runs) {
     cost.column.push_back(product_with_q + n * n);
     cost.square.push_back(square_flops(n, run) / 2);
     product_with_q = 2 * n * n;

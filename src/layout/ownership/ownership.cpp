@@ -14,63 +14,8 @@ namespace {
 
 constexpr int bytes_of_gradient = 4;
 
-}  // namespace
-
-const char* name(Assignment assignment) {
-  switch (assignment) {
-    case Assignment::contiguous:
-      return "contiguous";
-    case Assignment::padded:
-      return "padded";
-    case Assignment::shared:
-      return "shared";
-  }
-  return "";
-}
-
-std::optional<Assignment> assignment(std::string_view name) {
-  for (const auto each : all_assignments) {
-    if (name == layout::name(each)) return each;
-  }
-  return std::nullopt;
-}
-
-double OwnershipPlan::padding() const {
-  return elements == 0 ? 0.0
-                       : static_cast<double>(size() - elements) / static_cast<double>(elements);
-}
-
-double OwnershipPlan::max_over_mean() const {
-  const double sum = std::accumulate(load.begin(), load.end(), 0.0);
-  if (sum <= 0) return 1.0;
-  return *std::max_element(load.begin(), load.end()) * static_cast<double>(load.size()) / sum;
-}
-
-std::vector<MatrixOwner> own_in_tensor_group(std::span<const OwnedTensor> tensors,
-                                             std::span<const std::size_t> matrices,
-                                             const OwnershipOptions& options, int data_rank,
-                                             std::vector<double>& load) {
-  const auto ranks = static_cast<std::size_t>(options.tensor);
-  const auto first = load.begin() + static_cast<std::ptrdiff_t>(data_rank) * options.tensor;
-  Bins bins{.load = {first, first + options.tensor},
-            .ranks = std::vector<int>(ranks, 1),
-            .bins_per_shard = 1,
-            .elements = std::vector<std::int64_t>(ranks, 0),
-            .most_elements = std::vector<std::int64_t>(ranks, 0)};
-  std::vector<Item> items;
-  for (const auto at : matrices) items.push_back({tensors[at].flops, 0});
-  const auto bin_of = pack(items, bins);
-  std::copy(bins.load.begin(), bins.load.end(), first);
-  std::vector<MatrixOwner> owners;
-  for (std::size_t index = 0; index < matrices.size(); ++index) {
-    const auto at = matrices[index];
-    const int rank = data_rank * options.tensor + static_cast<int>(bin_of[index]);
-    owners.push_back(
-        {.tensor = at, .ranges = {{rank, 0, tensors[at].shape.longer()}}, .square_ranks = {}});
-  }
-  return owners;
-}
-
+/// Numbers the micro-groups of each data-parallel rank: matrices with much work first, until an
+/// owner's part of a group is larger than group_bytes.
 void form_micro_groups(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
                        OwnershipPlan& plan) {
   if (options.tensor == 1) return;
@@ -106,6 +51,65 @@ void form_micro_groups(std::span<const OwnedTensor> tensors, const OwnershipOpti
   }
 }
 
+}  // namespace
+
+const char* name(Assignment assignment) {
+  switch (assignment) {
+    case Assignment::contiguous:
+      return "contiguous";
+    case Assignment::padded:
+      return "padded";
+    case Assignment::shared:
+      return "shared";
+  }
+  return "";
+}
+
+std::optional<Assignment> assignment(std::string_view name) {
+  for (const auto each : all_assignments) {
+    if (name == layout::name(each)) return each;
+  }
+  return std::nullopt;
+}
+
+double OwnershipPlan::padding() const {
+  return elements == 0 ? 0.0
+                       : static_cast<double>(size() - elements) / static_cast<double>(elements);
+}
+
+double OwnershipPlan::max_over_mean() const {
+  const double sum = std::accumulate(load.begin(), load.end(), 0.0);
+  if (sum <= 0) return 1.0;
+  return *std::max_element(load.begin(), load.end()) * static_cast<double>(load.size()) / sum;
+}
+
+std::vector<int> divide_work(std::span<const double> work, int ranks) {
+  TRIREME_EXPECT(ranks > 0, "at least one rank");
+  const auto count = static_cast<std::size_t>(ranks);
+  Bins bins{.load = std::vector<double>(count, 0.0),
+            .ranks = std::vector<int>(count, 1),
+            .bins_per_shard = 1,
+            .elements = std::vector<std::int64_t>(count, 0),
+            .most_elements = std::vector<std::int64_t>(count, 0)};
+  std::vector<Item> items;
+  for (const double each : work) items.push_back({each, 0});
+  std::vector<int> rank_of;
+  for (const auto bin : pack(items, bins)) rank_of.push_back(static_cast<int>(bin));
+  return rank_of;
+}
+
+void finish(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
+            ShardWriter& writer, OwnershipPlan& plan) {
+  plan.data = options.data;
+  plan.tensor = options.tensor;
+  std::sort(plan.matrices.begin(), plan.matrices.end(),
+            [](const MatrixOwner& a, const MatrixOwner& b) { return a.tensor < b.tensor; });
+  plan.buckets = writer.take_buckets();
+  plan.pieces = writer.take_pieces();
+  for (const auto& tensor : tensors) plan.elements += tensor.held_elements;
+  form_micro_groups(tensors, options, plan);
+}
+
 OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
                              Assignment assignment) {
   TRIREME_EXPECT(options.data > 0 && options.tensor > 0 && options.alignment > 0 &&
@@ -118,7 +122,8 @@ OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const Ownersh
     case Assignment::padded:
       return plan_equal_shards(tensors, options, Sharing::off);
     case Assignment::shared:
-      return plan_equal_shards(tensors, options, Sharing::on);
+      return options.tensor == 1 ? plan_matrix_cuts(tensors, options)
+                                 : plan_equal_shards(tensors, options, Sharing::on);
   }
   return {};
 }

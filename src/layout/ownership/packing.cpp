@@ -6,7 +6,10 @@
 #include "layout/ownership/resplit.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <set>
+#include <utility>
 
 namespace trireme::layout {
 namespace {
@@ -34,14 +37,33 @@ class Packer {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return items_[a].load > items_[b].load; });
-    for (const auto item : order) put(item, least_loaded(items_[item]));
+    const bool alike = std::adjacent_find(bins_.ranks.begin(), bins_.ranks.end(),
+                                          std::not_equal_to<>()) == bins_.ranks.end();
+    if (!alike) {
+      for (const auto item : order) put(item, least_loaded(items_[item]));
+      return;
+    }
+    // The same bins, found without a look at all of them.
+    std::set<std::pair<double, std::size_t>> by_load;
+    for (std::size_t bin = 0; bin < content_.size(); ++bin) by_load.emplace(bins_.load[bin], bin);
+    for (const auto item : order) {
+      const auto found = std::find_if(by_load.begin(), by_load.end(), [&](const auto& each) {
+        return fits(each.second, items_[item].elements);
+      });
+      const auto bin = found == by_load.end() ? least_loaded(items_[item]) : found->second;
+      by_load.erase({bins_.load[bin], bin});
+      put(item, bin);
+      by_load.emplace(bins_.load[bin], bin);
+    }
   }
 
   void improve() {
     // Each exchange lowers the sum of squares of the loads; the limit is against slow ends.
     const auto most_exchanges = 4 * items_.size() + bins_.load.size();
+    const double least = least_possible();
     for (std::size_t count = 0; count < most_exchanges; ++count) {
       const auto most = most_loaded();
+      if (bins_.load_per_rank(most) <= least * (1 + 1e-9)) return;
       const auto best = best_exchange(most);
       if (best.out == none) {
         if (!divide_with_another(most)) return;
@@ -87,6 +109,15 @@ class Packer {
   bool fits(std::size_t bin, std::int64_t more_elements) const {
     const auto shard = bins_.shard_of(bin);
     return bins_.elements[shard] + more_elements <= bins_.most_elements[shard];
+  }
+
+  /// No largest load per rank is below this.
+  double least_possible() const {
+    const auto ranks = std::accumulate(bins_.ranks.begin(), bins_.ranks.end(), 0);
+    const auto most_ranks = *std::max_element(bins_.ranks.begin(), bins_.ranks.end());
+    double least = std::accumulate(bins_.load.begin(), bins_.load.end(), 0.0) / ranks;
+    for (const auto& item : items_) least = std::max(least, item.load / most_ranks);
+    return least;
   }
 
   std::size_t most_loaded() const {

@@ -45,11 +45,17 @@ struct Placed {
   End end = End::any;
 };
 
-/// Bins of items in groups that follow each other without a gap: group[i] is the number of item i's
-/// group, ascending. A group goes to one bin, or, where that lowers the largest load, to two
+/// An item of a group, whose items follow each other without a gap. Groups are ascending.
+struct GroupedItem {
+  Item item;
+  std::size_t group = 0;
+  /// Bucket in which the group lies: any two neighbouring bins meet once in each.
+  std::size_t bucket = 0;
+};
+
+/// Bins of items in groups. A group goes to one bin, or, where that lowers the largest load, to two
 /// neighbours: its first items to the back of one, the others to the front of the next. Bins are
 /// shards; most_elements grows to what a lone group or half needs.
-std::vector<Placed> pack_groups(std::span<const Item> items, std::span<const std::size_t> group,
-                                Bins& bins);
+std::vector<Placed> pack_groups(std::span<const GroupedItem> items, Bins& bins);
 
 }  // namespace trireme::layout

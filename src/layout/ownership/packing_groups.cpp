@@ -30,25 +30,27 @@ struct Group {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t middle = 0;
+  std::size_t bucket = 0;
   Item all;
   Item halves[2];
 
   bool divisible() const { return end - begin > 1; }
 };
 
-std::vector<Group> groups_of(std::span<const Item> items, std::span<const std::size_t> numbers,
-                             DividedFirst by) {
+std::vector<Group> groups_of(std::span<const GroupedItem> items, DividedFirst by) {
   std::vector<Group> groups;
   for (std::size_t at = 0; at < items.size(); ++at) {
-    if (at == 0 || numbers[at] != numbers[at - 1]) groups.push_back({at, at, at, {}, {}});
+    if (at == 0 || items[at].group != items[at - 1].group) {
+      groups.push_back({at, at, at, items[at].bucket, {}, {}});
+    }
     groups.back().end = at + 1;
-    groups.back().all = groups.back().all + items[at];
+    groups.back().all = groups.back().all + items[at].item;
   }
   for (auto& group : groups) {
     double least = 0;
     Item front;
     for (auto at = group.begin; at + 1 < group.end; ++at) {
-      front = front + items[at];
+      front = front + items[at].item;
       const Item back{group.all.load - front.load, group.all.elements - front.elements};
       const double larger = std::max(front.load, back.load);
       const bool wanted = by == DividedFirst::last_alone || larger < least;
@@ -67,7 +69,8 @@ class Packing {
  public:
   Packing(Bins bins, std::size_t items) : bins_(std::move(bins)), placed_(items) {}
 
-  /// `order`: groups with the most load first, of which the first `count` are divided.
+  /// `order`: groups with the most load first, of which the first `count` are divided where two
+  /// bins still meet.
   void run(std::span<const Group> groups, std::span<const std::size_t> order, std::size_t count) {
     for (std::size_t at = 0; at < order.size(); ++at) {
       const auto& group = groups[order[at]];
@@ -77,13 +80,20 @@ class Packing {
         make_room(group.all.elements);
       }
     }
-    std::set<std::size_t> taken;
-    for (const auto index : order.first(count)) divide(groups[index], taken);
+    Taken taken;
+    std::vector<std::size_t> left;
+    for (const auto index : order.first(count)) {
+      if (divide(groups[index], taken)) continue;
+      make_room(groups[index].all.elements);
+      left.push_back(index);
+    }
+    const auto others = order.subspan(count);
+    left.insert(left.end(), others.begin(), others.end());
     std::vector<Item> whole;
-    for (const auto index : order.subspan(count)) whole.push_back(groups[index].all);
+    for (const auto index : left) whole.push_back(groups[index].all);
     const auto bin_of = pack(whole, bins_);
     for (std::size_t at = 0; at < whole.size(); ++at) {
-      const auto& group = groups[order[count + at]];
+      const auto& group = groups[left[at]];
       for (auto item = group.begin; item < group.end; ++item) placed_[item] = {bin_of[at]};
     }
   }
@@ -97,25 +107,28 @@ class Packing {
   const Bins& bins() const { return bins_; }
   const std::vector<Placed>& placed() const { return placed_; }
 
- private:
   double largest_load() const { return *std::max_element(bins_.load.begin(), bins_.load.end()); }
   std::int64_t longest() const {
     return *std::max_element(bins_.elements.begin(), bins_.elements.end());
   }
 
+ private:
+  /// Buckets and the first of two neighbouring bins that a divided group lies in.
+  using Taken = std::set<std::pair<std::size_t, std::size_t>>;
+
   void make_room(std::int64_t elements) {
     for (auto& most : bins_.most_elements) most = std::max(most, elements);
   }
 
-  /// Puts a group where two bins meet that no other group has taken, such that their larger load is
-  /// least; of those that have room, if any has.
-  void divide(const Group& group, std::set<std::size_t>& taken) {
+  /// Puts a group where two bins meet that no other group of its bucket has taken, such that their
+  /// larger load is least; of those that have room, if any has. False if none is left.
+  bool divide(const Group& group, Taken& taken) {
     std::size_t best = 0;
     bool found = false;
     bool best_fits = false;
     double best_load = 0;
     for (std::size_t bin = 0; bin + 1 < bins_.load.size(); ++bin) {
-      if (taken.count(bin) > 0) continue;
+      if (taken.count({group.bucket, bin}) > 0) continue;
       double load = 0;
       bool fits = true;
       for (const auto side : sides) {
@@ -130,8 +143,8 @@ class Packing {
       best_fits = fits;
       best_load = load;
     }
-    TRIREME_ENSURE(found, "there are as many places between bins as groups to divide");
-    taken.insert(best);
+    if (!found) return false;
+    taken.insert({group.bucket, best});
     for (const auto side : sides) {
       bins_.load[best + side] += group.halves[side].load;
       bins_.elements[best + side] += group.halves[side].elements;
@@ -140,6 +153,7 @@ class Packing {
       placed_[item] = item < group.middle ? Placed{best, Placed::End::back}
                                           : Placed{best + 1, Placed::End::front};
     }
+    return true;
   }
 
   Bins bins_;
@@ -165,39 +179,63 @@ std::vector<std::size_t> order_of(std::span<const Group> groups, DividedFirst by
 /// room between bins.
 std::set<std::size_t> counts_of(std::span<const Group> groups, std::span<const std::size_t> order,
                                 const Bins& bins) {
-  const auto borders = bins.load.size() - 1;
   const auto divisible = static_cast<std::size_t>(std::count_if(
       groups.begin(), groups.end(), [](const Group& each) { return each.divisible(); }));
+  const auto buckets = groups.back().bucket - groups.front().bucket + 1;
+  const auto most = std::min(divisible, (bins.load.size() - 1) * buckets);
   double sum = std::accumulate(bins.load.begin(), bins.load.end(), 0.0);
   for (const auto& each : groups) sum += each.all.load;
   const double fair = sum / static_cast<double>(bins.load.size());
   std::set<std::size_t> counts{0};
   for (const double least : {fair, fair / 2, fair / 4}) {
     std::size_t count = 0;
-    while (count < divisible && groups[order[count]].all.load > least) ++count;
-    counts.insert(std::min(count, borders));
+    while (count < most && groups[order[count]].all.load > least) ++count;
+    counts.insert(count);
   }
-  for (std::size_t part = 1; part <= most_parts; ++part) {
-    counts.insert(std::min(divisible, borders * part / most_parts));
-  }
+  for (std::size_t part = 1; part <= most_parts; ++part) counts.insert(most * part / most_parts);
   return counts;
+}
+
+/// Largest load and longest shard that no packing can be below.
+Item least_of(std::span<const GroupedItem> items, const Bins& bins) {
+  Item sum;
+  Item largest;
+  for (std::size_t bin = 0; bin < bins.load.size(); ++bin) {
+    sum = sum + Item{bins.load[bin], bins.elements[bin]};
+    largest.load = std::max(largest.load, bins.load[bin]);
+    largest.elements = std::max(largest.elements, bins.elements[bin]);
+  }
+  for (const auto& each : items) {
+    sum = sum + each.item;
+    largest.load = std::max(largest.load, each.item.load);
+    largest.elements = std::max(largest.elements, each.item.elements);
+  }
+  const auto count = static_cast<std::int64_t>(bins.load.size());
+  return {std::max(largest.load, sum.load / static_cast<double>(count)),
+          std::max(largest.elements, (sum.elements + count - 1) / count)};
 }
 
 }  // namespace
 
-std::vector<Placed> pack_groups(std::span<const Item> items, std::span<const std::size_t> group,
-                                Bins& bins) {
-  TRIREME_EXPECT(bins.elements.size() == bins.load.size() && group.size() == items.size(),
-                 "bins are shards, and each item has a group");
+std::vector<Placed> pack_groups(std::span<const GroupedItem> items, Bins& bins) {
+  TRIREME_EXPECT(bins.elements.size() == bins.load.size(), "bins are shards");
+  if (items.empty()) return {};
+  const auto least = least_of(items, bins);
+  const auto is_least = [&](const Packing& packing) {
+    return packing.largest_load() <= least.load * (1 + 1e-9) && packing.longest() <= least.elements;
+  };
   Packing best(bins, items.size());
   bool found = false;
   for (const auto by :
        {DividedFirst::most_load, DividedFirst::most_uneven, DividedFirst::last_alone}) {
-    const auto groups = groups_of(items, group, by);
+    const auto groups = groups_of(items, by);
     const auto order = order_of(groups, by);
-    for (const auto count : counts_of(groups, order, bins)) {
+    // Where there are more bins than groups, many divided ones are best at once.
+    const auto counts = counts_of(groups, order, bins);
+    for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
+      if (found && is_least(best)) break;
       Packing packing(bins, items.size());
-      packing.run(groups, order, count);
+      packing.run(groups, order, *count);
       if (!found || packing.better_than(best)) best = std::move(packing);
       found = true;
     }

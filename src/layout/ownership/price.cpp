@@ -14,11 +14,11 @@ constexpr double gradient_bytes = 4;
 /// What an update reads and writes for an element: gradient, two moments, master and parameter.
 constexpr double update_bytes = 30;
 /// Kernels of one Newton-Schulz in Gram form over a batch of equal matrices, momentum and the
-/// update of the parameters included: four products with X, fourteen of [n, n] matrices.
-constexpr double kernels_of_whole = 21;
+/// update of the parameters included: six products with X, eleven of [n, n] matrices.
+constexpr double kernels_of_whole = 20;
 /// Of the columns of a shared matrix; of its [n, n] work.
-constexpr double kernels_of_columns = 7;
-constexpr double kernels_of_square = 7;
+constexpr double kernels_of_columns = 9;
+constexpr double kernels_of_square = 5;
 
 /// Ring collective: a rank sends what is not its own once around.
 double ring_seconds(double bytes, int ranks, double bandwidth) {
@@ -27,7 +27,8 @@ double ring_seconds(double bytes, int ranks, double bandwidth) {
 
 /// Starts of collectives for a bucket: one, or with ragged shards one for each owner. The bytes of
 /// ragged shards take as long together as those of equal ones.
-int starts(const OwnershipBucket& bucket) {
+int starts(const OwnershipBucket& bucket, RaggedCollectives ragged) {
+  if (ragged == RaggedCollectives::as_equal) return 1;
   const auto& cuts = bucket.cuts;
   int owners = 0;
   bool equal = true;
@@ -41,7 +42,7 @@ int starts(const OwnershipBucket& bucket) {
 double collective_seconds(const OwnershipPlan& plan, const OwnershipBucket& bucket,
                           double bytes_of_element, const Machine& machine) {
   if (plan.data == 1) return 0;
-  return starts(bucket) * machine.collective_seconds +
+  return starts(bucket, machine.ragged) * machine.collective_seconds +
          ring_seconds(bytes_of_element * static_cast<double>(bucket.flat.size()), plan.data,
                       machine.data_bytes(plan.data, plan.tensor));
 }
@@ -116,6 +117,29 @@ double tensor_exchange_seconds(const OwnershipPlan& plan, std::span<const OwnedT
   return ends + std::max(0.0, seconds - ends - compute) + 2 * groups * machine.collective_seconds;
 }
 
+/// Elements that a sharer sends others of a matrix that is held by rows and computed by columns,
+/// and again when these are rows anew.
+double elements_sent(const OwnedTensor& tensor, const MatrixOwner& owner, std::size_t sharer) {
+  if (owner.rows.empty() || tensor.shape.rows >= tensor.shape.columns) return 0;
+  const auto& range = owner.ranges[sharer];
+  return static_cast<double>(owner.rows[sharer].size()) *
+         static_cast<double>(tensor.shape.columns - (range.end - range.begin));
+}
+
+double column_exchange_seconds(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                               const StepWork& work, const Machine& machine) {
+  std::vector<double> elements(plan.load.size(), 0.0);
+  for (const auto& owner : plan.matrices) {
+    for (std::size_t sharer = 0; sharer < owner.rows.size(); ++sharer) {
+      elements[static_cast<std::size_t>(owner.ranges[sharer].rank)] +=
+          2 * elements_sent(tensors[owner.tensor], owner, sharer);
+    }
+  }
+  if (elements.empty()) return 0;
+  return *std::max_element(elements.begin(), elements.end()) * work.parameter_bytes /
+         machine.node_bytes;
+}
+
 double launch_seconds(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
                       const Machine& machine) {
   std::vector<double> kernels(plan.load.size(), 0.0);
@@ -165,6 +189,20 @@ std::string Machine::text() const {
       network_bytes / 1e9, gpus_per_node, collective_seconds * 1e6, launch_seconds * 1e6);
 }
 
+Machine machine_of_cpus() {
+  Machine machine;
+  machine.product_flops = 104e9;
+  machine.training_flops = 60e9;
+  machine.memory_bytes = 10e9;
+  machine.node_bytes = 5e9;
+  machine.network_bytes = 1e9;
+  machine.gpus_per_node = 32;
+  machine.collective_seconds = 50e-6;
+  machine.launch_seconds = 1e-6;
+  machine.ragged = RaggedCollectives::as_equal;
+  return machine;
+}
+
 double StepWork::training_seconds(const Machine& machine, int ranks) const {
   return 6 * parameters * tokens / ranks / machine.training_flops;
 }
@@ -175,7 +213,8 @@ StepPrice price(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
   price.reduce = exposed_reduction(plan, tensors, work, machine);
   price.compute =
       makespan(plan, tensors, machine) + largest_shard(plan) * update_bytes / machine.memory_bytes;
-  price.exchange = tensor_exchange_seconds(plan, tensors, price.compute, work, machine);
+  price.exchange = tensor_exchange_seconds(plan, tensors, price.compute, work, machine) +
+                   column_exchange_seconds(plan, tensors, work, machine);
   price.launch = launch_seconds(plan, tensors, machine);
   price.gather = gather_seconds(plan, work, machine);
   return price;
@@ -214,6 +253,9 @@ double exchange_bytes(const OwnershipPlan& plan, std::span<const OwnedTensor> te
     if (plan.tensor > 1) {
       bytes += both_ways * n * static_cast<double>(tensor.shape.longer()) * (plan.tensor - 1) /
                plan.tensor;
+    }
+    for (std::size_t sharer = 0; sharer < owner.ranges.size(); ++sharer) {
+      bytes += 2 * parameter_bytes * elements_sent(tensor, owner, sharer);
     }
     for (const int rank : owner.square_ranks) {
       for (const auto& range : owner.ranges) {

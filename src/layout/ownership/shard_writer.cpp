@@ -29,26 +29,29 @@ void ShardWriter::put(int shard, std::size_t tensor, std::int64_t begin, std::in
 
 void ShardWriter::write_bucket(Bucket bucket) {
   const auto count = static_cast<std::int64_t>(shards_.size());
-  std::int64_t length = 0;
-  std::int64_t all = filler_elements_;
+  std::int64_t longest = 0;
+  std::int64_t all = 0;
   for (const auto& shard : shards_) {
-    length = std::max(length, shard.length);
+    longest = std::max(longest, shard.length);
     all += shard.length;
   }
   if (bucket == Bucket::last) {
-    length = std::max(length, aligned((all + count - 1) / count, alignment_));
+    all += filler_elements_;
+    longest = std::max(longest, aligned((all + count - 1) / count, alignment_));
   }
-  if (length == 0) return;
+  if (longest == 0) return;
   OwnershipBucket written;
-  std::int64_t begin = buckets_.empty() ? 0 : buckets_.back().flat.end;
-  written.flat = {begin, begin + count * length};
+  written.flat.begin = buckets_.empty() ? 0 : buckets_.back().flat.end;
+  auto end = written.flat.begin;
   for (auto& shard : shards_) {
+    const auto begin = end;
+    end += bucket == Bucket::ragged ? shard.length : longest;
     written.cuts.push_back(begin);
-    write(shard, begin, begin + length);
-    begin += length;
+    write(shard, begin, end);
     shard = {};
   }
-  written.cuts.push_back(begin);
+  written.cuts.push_back(end);
+  written.flat.end = end;
   buckets_.push_back(std::move(written));
 }
 

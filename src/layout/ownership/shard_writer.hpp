@@ -11,8 +11,8 @@
 
 namespace trireme::layout {
 
-/// Writer of the flat buffer of equal padded shards, bucket by bucket. Tensors that may be cut
-/// anywhere are filler: they take the room that matrices leave in this or a later bucket.
+/// Writer of the flat buffer, bucket by bucket. Tensors that may be cut anywhere are filler: they
+/// take the room that matrices leave in equal shards of this or a later bucket.
 class ShardWriter {
  public:
   ShardWriter(std::span<const OwnedTensor> tensors, const OwnershipOptions& options);
@@ -27,8 +27,9 @@ class ShardWriter {
            Placed::End at = Placed::End::any);
 
   enum class Bucket {
-    inner,  ///< takes as much filler as fits beside its matrices
-    last    ///< takes all filler that there is so far
+    inner,  ///< equal shards; takes as much filler as fits beside its matrices
+    last,   ///< equal shards; takes all filler that there is so far
+    ragged  ///< shards as long as their matrices, without filler
   };
   void write_bucket(Bucket bucket);
 

@@ -89,10 +89,16 @@ std::string totals(const OwnershipView& view) {
 }
 
 std::string shapes_table(const OwnershipView& view) {
-  auto text = format("{:<18} {:>8}  {:<14} {:>14}\n", "shape", "matrices", "form", "an update");
+  const auto line = [&](const std::string& shape, const std::string& matrices,
+                        const std::string& form, const std::string& update) {
+    return format("{:<18} {:>8}  ", shape, matrices) +
+           (view.newton_schulz_steps ? format("{:<14} ", form) : "") + format("{:>14}\n", update);
+  };
+  auto text = line("shape", "matrices", "form", "an update");
   for (const auto& [shape, flops, count] : shapes(view.tensors)) {
-    text += format("{:<18} {:>8}  {:<14} {:>14}\n", shape_text(shape), count,
-                   name(cheapest_newton_schulz_form(shape)), flops_text(flops));
+    const auto steps = view.newton_schulz_steps.value_or(default_newton_schulz_steps);
+    text += line(shape_text(shape), format("{}", count),
+                 name(cheapest_newton_schulz_form(shape, steps)), flops_text(flops));
   }
   return text;
 }

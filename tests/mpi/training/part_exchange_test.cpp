@@ -32,6 +32,8 @@ constexpr std::int64_t rows = 25;
 constexpr std::int64_t columns = 36;
 /// More than ranks, and no multiple of them.
 constexpr std::int64_t matrices = 7;
+/// Of an owner's matrix.
+constexpr std::int64_t matrix_bytes = rows * columns * std::int64_t{sizeof(float)};
 
 /// Numbers of a step by matrix and place, the same on all ranks.
 float number(int step, std::int64_t matrix, std::int64_t row, std::int64_t column) {
@@ -55,15 +57,12 @@ layout::Box box_of(const Cut& cut, int rank, int ranks) {
 /// An optimizer over the boxes that one rank of `parts` holds of all matrices.
 class Part {
  public:
-  Part(optim::RuleKind kind, const Cut& cut, int rank, int ranks, optim::PartExchange* exchange)
+  Part(const optim::Rule& rule, const Cut& cut, int rank, int ranks, optim::PartExchange* exchange)
       : box_(box_of(cut, rank, ranks)),
         values_(static_cast<std::size_t>(matrices * layout::element_count(box_))),
         gradients_(values_.size()) {
     fill(values_, 0);
     std::vector<Segment> segments;
-    optim::Rule rule;
-    rule.kind = kind;
-    rule.factors.root_every = 2;
     std::vector<std::int64_t> owned(static_cast<std::size_t>(ranks), 0);
     std::int64_t owner_state = 0;
     for (const auto& state :
@@ -85,7 +84,7 @@ class Part {
       segments.push_back(segment);
     }
     const optim::StateSizes sizes{0, matrices * size, matrices * owner_state};
-    optimizer_.emplace(rule, segments, sizes, tensor(values_), arena_, exchange);
+    optimizer_.emplace(rule, segments, sizes, tensor(values_), arena_, optim::Peers{exchange});
   }
 
   void update(device::Kernels& kernels, int step) {
@@ -142,16 +141,23 @@ TEST_CASE("parts of matrices are updated bit for bit as whole matrices are") {
   const int pairs = ranks % 2 == 0 ? ranks / 2 : 1;
   for (const auto& cut : {Cut{"rows", ranks, 1}, Cut{"columns", 1, ranks},
                           Cut{"rows, two ranks each", pairs, 1}, Cut{"not at all", 1, 1}}) {
-    for (const auto rule :
+    for (const auto kind :
          {optim::RuleKind::muon, optim::RuleKind::shampoo, optim::RuleKind::soap}) {
-      INFO(optim::name(rule) << ", " << cut.name);
-      Part part(rule, cut, group->rank(), ranks, &exchange);
-      Part whole(rule, {"whole", 1, 1}, 0, 1, nullptr);
-      CHECK(part.differences(whole) == 0);
-      for (int step = 1; step <= 5; ++step) {
-        part.update(*kernels, step);
-        whole.update(*kernels, step);
+      // All in one exchange; two matrices of an owner; one, with three exchanges under way.
+      for (const auto bytes : {std::int64_t{1} << 30, 2 * matrix_bytes, std::int64_t{1}}) {
+        INFO(optim::name(kind) << ", " << cut.name << ", groups of " << bytes << " bytes");
+        optim::Rule rule;
+        rule.kind = kind;
+        rule.factors.root_every = 2;
+        rule.group_bytes = bytes;
+        Part part(rule, cut, group->rank(), ranks, &exchange);
+        Part whole(rule, {"whole", 1, 1}, 0, 1, nullptr);
         CHECK(part.differences(whole) == 0);
+        for (int step = 1; step <= 5; ++step) {
+          part.update(*kernels, step);
+          whole.update(*kernels, step);
+          CHECK(part.differences(whole) == 0);
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 // layout: whoever owns a matrix, and in however many parts its gradient comes to the owner.
 #include "trireme/base/json.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/engine/parameter_parts.hpp"
 
 #include "mpi/training/training.hpp"
 #include "support/mpi/world.hpp"
@@ -10,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -36,6 +38,10 @@ engine::EngineOptions options_for(optim::RuleKind rule, const layout::Mesh& mesh
   options.sequence_length = 12;
   options.rule.kind = rule;
   options.rule.factors.root_every = 2;
+  // Of one rule: heads apart, and a matrix that stays with AdamW.
+  if (rule == optim::RuleKind::muon) {
+    options.matrices = {{"layers.1.attention.output.weight"}, true};
+  }
   options.bucket_bytes = 64 << 10;
   options.clip_norm = 1.0;
   options.seed = 7;
@@ -169,7 +175,81 @@ void update_as_one_rank(optim::RuleKind rule, const layout::Mesh& mesh, device::
   }
 }
 
+/// Largest distance of a tensor of b from that of a, as a part of its length.
+double distance(const Whole& a, const Whole& b) {
+  double worst = a.size() == b.size() ? 0 : INFINITY;
+  for (const auto& [name, values] : a) {
+    const auto& others = b.at(name);
+    double error = 0;
+    double size = 0;
+    for (std::size_t at = 0; at < values.size(); ++at) {
+      const auto value = static_cast<double>(values[at]);
+      const auto difference = static_cast<double>(others[at]) - value;
+      error += difference * difference;
+      size += value * value;
+    }
+    const double part = std::sqrt(error / size);
+    worst = std::isfinite(part) ? std::max(worst, part) : INFINITY;
+  }
+  return worst;
+}
+
+/// Matrices long enough to be cut, and as many as no share is whole layers.
+engine::EngineOptions options_to_share(const layout::Mesh& mesh) {
+  auto options = options_for(optim::RuleKind::muon, mesh, 1);
+  options.matrices = {};
+  options.model.hidden_size = 192;
+  options.model.intermediate_size = 448;
+  options.model.head_dim = 16;
+  const int layers_of_stage = mesh.degree(layout::Axis::data) % 2 == 0 ? 3 : 2;
+  options.model.num_hidden_layers = layers_of_stage * mesh.degree(layout::Axis::pipeline);
+  options.bucket_bytes = 400 << 10;
+  return options;
+}
+
+/// Shard pieces of this rank's stage whose matrix is shared.
+std::int64_t shared_matrices(const engine::EngineOptions& options) {
+  const auto stage = engine::stage_parameters(options);
+  std::int64_t count = 0;
+  for (const auto& fused : stage.fused_parameters()) {
+    for (const auto& piece : fused.pieces) count += stage.sharing_of(piece) != nullptr ? 1 : 0;
+  }
+  return count;
+}
+
+void update_shared(const layout::Mesh& mesh, device::Kernels& kernels, comm::ProcessGroup& world) {
+  auto options = options_to_share(mesh);
+  Rank whole(options, mpi_groups(mesh), kernels);
+  options.assignment = layout::Assignment::shared;
+  CHECK(shared_matrices(options) > 0);
+  Rank shared(options, mpi_groups(mesh), kernels);
+  CHECK(differences(gathered(masters_of(whole.engine), world),
+                    gathered(masters_of(shared.engine), world)) == 0);
+  for (int step = 0; step < 3; ++step) {
+    CAPTURE(step);
+    for (auto* engine : {&whole.engine, &shared.engine}) {
+      fill(*engine, step);
+      engine->run_schedule();
+      engine->update({step + 1, 3e-3, engine->reduce_gradients().gradient_norm});
+    }
+    // Each step goes on from what the one before has made.
+    CHECK(distance(gathered(masters_of(whole.engine), world),
+                   gathered(masters_of(shared.engine), world)) < 1e-6 * (step + 1));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("shared matrices are updated as whole ones are, to 1e-6 a step") {
+  const auto kernels = kernels_under_test();
+  const auto world = mpi().make_world({comm::Backend::automatic, 300});
+  for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::llama)) {
+    if (mesh.degree(layout::Axis::tensor) > 1 || mesh.degree(layout::Axis::data) == 1) continue;
+    CAPTURE(mesh.text());
+    still_going(mesh.text() + " shared");
+    update_shared(mesh, *kernels, *world);
+  }
+}
 
 TEST_CASE("what an update makes of the same gradients is one rank's at every layout") {
   const auto kernels = kernels_under_test();

@@ -112,12 +112,15 @@ TEST_CASE("optimizer.assignment decides who owns matrices where ranks divide the
     return plan_with(std::move(settings))["ranks"];
   };
   const std::string divided = "parallel.zero_level=1";
-  const auto padded = bytes({divided});
+  const auto padded = bytes({divided, "optimizer.assignment=padded"});
   const auto cut = bytes({divided, contiguous});
   CHECK(cut[0]["bytes"]["gradients"] < padded[0]["bytes"]["gradients"]);
   CHECK(padded[0]["bytes"]["optimizer"] == padded[1]["bytes"]["optimizer"]);
   CHECK(cut[0]["bytes"]["optimizer"] != cut[1]["bytes"]["optimizer"]);
   CHECK(bytes({contiguous}) == bytes({}));
+  const auto chosen = bytes({divided});
+  CHECK((chosen == padded || chosen == cut ||
+         chosen == bytes({divided, "optimizer.assignment=shared"})));
 }
 
 TEST_CASE("degrees that a plan proposes are ones that the model and the batch allow") {

@@ -8,16 +8,18 @@
 
 namespace trireme::tests {
 
-/// Matrix of a layer under Muon; it can be shared in symmetric Gram form alone.
+/// Matrix of a layer under Muon. It can be shared in its cheapest form alone, which
+/// `gram_symmetric` stands for.
 inline layout::OwnedTensor matrix(const std::string& name, std::int64_t rows, std::int64_t columns,
                                   layout::NewtonSchulzForm form, int tensor = 1) {
   layout::OwnedTensor owned;
   owned.name = name;
   owned.shape = {rows, columns};
-  owned.flops = layout::newton_schulz_flops(form, owned.shape);
   if (form == layout::NewtonSchulzForm::gram_symmetric) {
+    form = layout::cheapest_newton_schulz_form(owned.shape);
     owned.split = layout::split_newton_schulz(owned.shape);
   }
+  owned.flops = layout::newton_schulz_flops(form, owned.shape);
   owned.held_elements = (rows * columns + tensor - 1) / tensor;
   return owned;
 }

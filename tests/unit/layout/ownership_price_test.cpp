@@ -53,9 +53,9 @@ TEST_CASE("a shared matrix takes its columns and its square work one after the o
   auto machine = slow_machine();
   const double chain = static_cast<double>(columns) * split.of_column() + split.of_squares();
   CHECK(price(plan, tensors, long_step, machine).compute == Approx(chain));
-  // Terms and results go over the links twice a round: four ways of 4 n^2 bytes.
+  // Terms and results go over the links in each of three runs: six ways of 4 n^2 bytes.
   machine.node_bytes = 4 * 64 * 64;
-  CHECK(price(plan, tensors, long_step, machine).compute == Approx(chain + 4));
+  CHECK(price(plan, tensors, long_step, machine).compute == Approx(chain + 6));
 }
 
 TEST_CASE("a rank turns to shared matrices between the products of a whole one") {
@@ -65,7 +65,7 @@ TEST_CASE("a rank turns to shared matrices between the products of a whole one")
   plan.data = 2;
   plan.load = {0, 0};
   plan.matrices = {{.tensor = 0, .ranges = {{0, 0, 512}}, .square_ranks = {}},
-                   {.tensor = 1, .ranges = {{0, 0, 64}, {1, 64, 128}}, .square_ranks = {1, 1}}};
+                   {.tensor = 1, .ranges = {{0, 0, 64}, {1, 64, 128}}, .square_ranks = {1, 1, 1}}};
   plan.buckets = {{{0, 128}, {0, 64, 128}}};
   const auto& split = tensors[1].split;
   const double rank_0 = tensors[0].flops + 64 * split.of_column();
@@ -143,6 +143,33 @@ TEST_CASE("the choice is the plan with the smallest total, and its reason names 
   }
 }
 
+TEST_CASE("a ragged collective starts once for each owner, or once where counts may differ") {
+  // Three of four ranks own a matrix of the only bucket.
+  const std::vector<OwnedTensor> tensors{matrix("a", 64, 64, gram), matrix("b", 64, 128, gram),
+                                         matrix("c", 64, 64, gram)};
+  const auto plan = plan_ownership(tensors, of_degrees(4), Assignment::contiguous);
+  REQUIRE(plan.buckets.size() == 1);
+  auto machine = slow_machine();
+  machine.collective_seconds = 1;
+  CHECK(price(plan, tensors, long_step, machine).gather == Approx(3));
+  machine.ragged = RaggedCollectives::as_equal;
+  CHECK(price(plan, tensors, long_step, machine).gather == Approx(1));
+}
+
+TEST_CASE("of plans that are given the one with the smallest total is chosen") {
+  const auto tensors = tensors_of(qwen3_sizes[0], gram);
+  std::vector<PricedPlan> plans;
+  for (const auto each : {Assignment::contiguous, Assignment::padded}) {
+    plans.push_back({plan_ownership(tensors, of_degrees(8), each), {}});
+  }
+  plans[0].price.gather = 2;
+  plans[1].price.gather = 1;
+  const auto choice = choose(std::move(plans));
+  CHECK(choice.chosen.plan.assignment == Assignment::padded);
+  CHECK(choice.others.size() == 1);
+  CHECK_THAT(choice.reason, Contains("padded adds 1 s to a step; contiguous adds 1 s more"));
+}
+
 TEST_CASE("without time for messages and starts, sharing is chosen; on one rank nothing differs") {
   const auto tensors = tensors_of(qwen3_sizes[2], gram);
   auto machine = slow_machine();
@@ -164,7 +191,8 @@ TEST_CASE("exchanged bytes are counted for shared matrices and tensor-parallel o
   CHECK(exchange_bytes(plan, tensors, 2) == 6.0 * 64 * 256 / 2);
   plan.data = 2;
   plan.tensor = 1;
-  plan.matrices = {{.tensor = 0, .ranges = {{0, 0, 128}, {1, 128, 256}}, .square_ranks = {1, 1}}};
-  // Rank 0 sends its term and gets the result, in two rounds.
-  CHECK(exchange_bytes(plan, tensors, 2) == 2 * 6 * 64 * 64);
+  plan.matrices = {
+      {.tensor = 0, .ranges = {{0, 0, 128}, {1, 128, 256}}, .square_ranks = {1, 1, 1}}};
+  // Rank 0 sends its term and gets the result, in three rounds.
+  CHECK(exchange_bytes(plan, tensors, 2) == 3 * 6 * 64 * 64);
 }

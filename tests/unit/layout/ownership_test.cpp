@@ -35,6 +35,7 @@ class ProblemMaker {
     options.least_columns = draw(1, 64);
     options.group_bytes = draw(1, 200'000);
     options.alpha = draw(0, 4) / 4.0;
+    options.order = draw(0, 1) == 0 ? BucketOrder::by_owner : BucketOrder::of_backward;
     const int count = draw(0, 40);
     for (int at = 0; at < count; ++at) {
       problem.tensors.push_back(tensor(options.tensor));
@@ -83,7 +84,8 @@ void check_owners(const Problem& problem, const OwnershipPlan& plan) {
     const auto& tensor = tensors[owner.tensor];
     REQUIRE_FALSE(owner.ranges.empty());
     CHECK((owner.ranges.size() == 1 || owner.is_shared()));
-    const int group = options.tensor > 1 ? options.tensor : options.ranks_per_node;
+    // Without tensor parallelism any neighbours share.
+    const int group = options.tensor > 1 ? options.tensor : options.data;
     std::int64_t end = 0;
     for (const auto& range : owner.ranges) {
       CHECK(range.begin == end);
@@ -128,10 +130,13 @@ std::vector<Wanted> wanted(const Problem& problem, const MatrixOwner& owner) {
   if (degree > 1 || !owner.is_shared()) {
     return {{0, tensor.held_elements, owner.ranges.front().rank / degree}};
   }
+  REQUIRE(owner.rows.size() == owner.ranges.size());
   std::vector<Wanted> all;
-  for (const auto& range : owner.ranges) {
-    all.push_back(
-        {range.begin * tensor.shape.shorter(), range.end * tensor.shape.shorter(), range.rank});
+  for (std::size_t part = 0; part < owner.ranges.size(); ++part) {
+    const auto& [rank, begin, end] = owner.ranges[part];
+    const auto& rows = owner.rows[part];
+    CHECK(slice_of_rows(tensor.shape, rows) == FlatRange{begin, end});
+    all.push_back({rows.begin * tensor.shape.columns, rows.end * tensor.shape.columns, rank});
   }
   return all;
 }
@@ -173,11 +178,20 @@ void check_pieces(const Problem& problem, const OwnershipPlan& plan) {
   }
 }
 
-/// Joined tensors lie behind each other without a gap.
+/// Matrices, and joined ones behind each other, lie without a gap.
 void check_joined(const Problem& problem, const OwnershipPlan& plan) {
-  if (plan.assignment == Assignment::shared) return;
-  std::vector<OwnedPiece> of_tensor(problem.tensors.size());
-  for (const auto& piece : plan.pieces) of_tensor[piece.tensor] = piece;
+  if (plan.assignment == Assignment::shared && plan.tensor > 1) return;
+  std::vector<OwnedPiece> of_tensor(problem.tensors.size(), OwnedPiece{.begin = -1});
+  for (const auto& piece : plan.pieces) {
+    auto& whole = of_tensor[piece.tensor];
+    if (!problem.tensors[piece.tensor].is_matrix()) continue;
+    if (whole.begin < 0) {
+      whole = piece;
+      continue;
+    }
+    CHECK(piece.flat_begin == whole.flat_begin + whole.end - whole.begin);
+    whole.end = piece.end;
+  }
   for (std::size_t at = 1; at < problem.tensors.size(); ++at) {
     if (!problem.tensors[at].joined) continue;
     const auto& before = of_tensor[at - 1];
@@ -211,7 +225,9 @@ void check_buckets(const Problem& problem, const OwnershipPlan& plan) {
     CHECK(cuts.front() == flat.begin);
     CHECK(cuts.back() == flat.end);
     CHECK(std::is_sorted(cuts.begin(), cuts.end()));
-    if (plan.assignment == Assignment::contiguous) continue;
+    const bool is_ragged = plan.assignment == Assignment::contiguous ||
+                           (plan.assignment == Assignment::shared && plan.tensor == 1);
+    if (is_ragged) continue;
     for (std::size_t shard = 0; shard < shards; ++shard) {
       CHECK(cuts[shard + 1] - cuts[shard] == flat.size() / problem.options.data);
       CHECK(cuts[shard] % problem.options.alignment == 0);

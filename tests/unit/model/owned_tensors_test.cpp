@@ -78,8 +78,40 @@ TEST_CASE("tensors come in the order of backward") {
   CHECK(names.back() == "embedding.weight");
 }
 
+TEST_CASE("patterns leave matrices to AdamW, and heads are matrices of their own") {
+  const model::MatrixSelection selection{{"layers.0.*", "*.attention.output.weight"}, true};
+  const auto config = qwen3_06b();
+  REQUIRE(model::check(selection, config).ok());
+  double heads = 0;
+  for (const auto& each : model::owned_tensors(config, 1, model::muon_cost, selection)) {
+    INFO(each.name);
+    const bool left =
+        each.name.starts_with("layers.0.") || each.name.ends_with(".attention.output.weight") ||
+        !each.name.starts_with("layers.") || each.name.find("norm") != std::string::npos;
+    CHECK(each.is_matrix() == !left);
+    if (each.name == "layers.1.attention.q.weight") heads = each.flops;
+  }
+  // Sixteen heads of 128 rows.
+  CHECK(heads == 16 * model::muon_cost({128, 1024}).flops);
+}
+
+TEST_CASE("patterns that name no matrix, or a part of a product, are refused") {
+  const auto message = [](const char* pattern) {
+    const auto status = model::check({{pattern}, false}, qwen3_06b());
+    return status.ok() ? std::string() : status.failure().text;
+  };
+  using Catch::Matchers::Contains;
+  CHECK_THAT(message("layers.99.*"), Contains("optimizer.adamw_matrices has layers.99.*") &&
+                                         Contains("layers.0.attention.q.weight"));
+  CHECK_THAT(message("*norm*"), Contains("no matrix of a layer"));
+  CHECK_THAT(message("*.attention.q.weight"), Contains("names only one of") &&
+                                                  Contains("layers.0.attention.q.weight") &&
+                                                  Contains("name both or neither"));
+  CHECK(message("*.mlp.*").empty());
+}
+
 TEST_CASE("a matrix costs its cheapest form, and can be shared") {
   const auto cost = model::muon_cost({1024, 4096});
-  CHECK(cost.flops == 38.0 * 1024 * 1024 * 1024);
+  CHECK(cost.flops == 47.0 * 1024 * 1024 * 1024);
   CHECK(cost.split.possible());
 }

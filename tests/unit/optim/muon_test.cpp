@@ -113,6 +113,46 @@ TEST_CASE("Muon follows its published rule over several steps, and AdamW updates
   }
 }
 
+TEST_CASE("blocks of rows are updated as matrices of their own") {
+  const auto kernels = make_cpu_kernels(1);
+  const auto in_blocks = [](std::int64_t blocks) {
+    auto all = segments();
+    for (auto& segment : all) {
+      if (segment.content == Content::matrix) segment.blocks = blocks;
+    }
+    return all;
+  };
+  auto apart = segments();
+  apart.resize(1);
+  for (const auto& whole : segments()) {
+    for (std::int64_t row = 0; row < rows && whole.content == Content::matrix; row += 4) {
+      auto block = whole;
+      block.shape = {4, columns};
+      block.flat.begin += row * columns;
+      block.flat.end = block.flat.begin + 4 * columns;
+      block.state_begin += row * columns;
+      apart.push_back(block);
+    }
+  }
+  const auto updated = [&](const std::vector<optim::Segment>& all) {
+    TestTensor parameters(DType::f32, {others + 2 * size});
+    TestTensor gradients(DType::f32, {others + 2 * size});
+    parameters.randomise(1);
+    auto arena = Arena::host(Purpose::optimizer, std::size_t{1} << 16);
+    auto workspace = Arena::host(Purpose::workspace, std::size_t{1} << 16);
+    // The scale without the shape of the matrix in it.
+    optim::Optimizer optimizer(rule_of(MatrixScale::match_rms_adamw, true), all, {others, 2 * size},
+                               parameters, arena);
+    for (std::int64_t step = 1; step <= 2; ++step) {
+      gradients.randomise(static_cast<std::uint64_t>(10 + step));
+      optimizer.update(*kernels, workspace, gradients, 0.1F, 1.0F, step);
+    }
+    return parameters.values();
+  };
+  CHECK(updated(in_blocks(3)) == updated(apart));
+  CHECK(updated(in_blocks(3)) != updated(segments()));
+}
+
 TEST_CASE("Muon keeps four bytes of each matrix element, AdamW eight of the others") {
   auto arena = Arena::measuring(Purpose::optimizer);
   auto parameters = Arena::measuring(Purpose::parameters);

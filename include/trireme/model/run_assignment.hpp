@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/layout/mesh.hpp"
+#include "trireme/layout/ownership_price.hpp"
+#include "trireme/model/owned_tensors.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace trireme::model {
+
+/// What decides how a run divides its matrices among data-parallel ranks.
+struct AssignmentQuestion {
+  layout::Mesh mesh;
+  /// Smallest bucket of gradients.
+  std::int64_t bucket_elements = 1;
+  /// What an update of a matrix costs its owner.
+  CostOfMatrix cost;
+  MatrixSelection matrices;
+  /// Whether several ranks can compute a matrix.
+  bool can_share = false;
+  /// Of a step of the whole model.
+  layout::StepWork work;
+  layout::Machine machine;
+};
+
+struct RunAssignment {
+  layout::Assignment assignment = layout::Assignment::padded;
+  /// In a sentence, for the log.
+  std::string reason;
+};
+
+/// The assignment whose plan adds least to a step, for the layers of the pipeline stage that has
+/// most of them: the same on every rank, whatever its stage. `padded` where collectives refuse
+/// parts of different lengths.
+RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion& question);
+
+}  // namespace trireme::model

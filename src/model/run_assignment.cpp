@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/model/run_assignment.hpp"
+
+#include <algorithm>
+
+namespace trireme::model {
+
+using layout::Assignment;
+using layout::Axis;
+
+RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion& question) {
+  const auto& mesh = question.mesh;
+  if (mesh.degree(Axis::data) == 1) return {Assignment::padded, "one rank owns all matrices"};
+  if (question.machine.ragged == layout::RaggedCollectives::refused) {
+    return {Assignment::padded, "collectives take equal parts"};
+  }
+  const int stages = mesh.degree(Axis::pipeline);
+  auto stage = config;
+  stage.num_hidden_layers = (config.num_hidden_layers + stages - 1) / stages;
+  auto tensors = owned_tensors(stage, mesh.degree(Axis::tensor), question.cost, question.matrices);
+  // What AdamW updates lies in buckets of its own in either.
+  std::erase_if(tensors, [](const layout::OwnedTensor& tensor) { return !tensor.is_matrix(); });
+  layout::OwnershipOptions options;
+  options.data = mesh.degree(Axis::data);
+  options.tensor = mesh.degree(Axis::tensor);
+  options.bucket_elements = question.bucket_elements;
+  auto work = question.work;
+  work.parameters /= stages;
+  std::vector<layout::PricedPlan> plans;
+  for (const auto each : layout::all_assignments) {
+    if (each == Assignment::shared && !question.can_share) continue;
+    auto plan = plan_ownership(tensors, options, each);
+    const auto cost = price(plan, tensors, work, question.machine);
+    plans.push_back({std::move(plan), cost});
+  }
+  const auto choice = layout::choose(std::move(plans));
+  return {choice.chosen.plan.assignment, choice.reason};
+}
+
+}  // namespace trireme::model

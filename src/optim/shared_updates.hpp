@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/device/arena.hpp"
+#include "trireme/device/kernels.hpp"
+#include "trireme/optim/newton_schulz.hpp"
+#include "trireme/optim/optimizer.hpp"
+
+#include "gram_steps.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace trireme::optim {
+
+/// Newton-Schulz of matrices whose columns several ranks compute in Gram form: each has a term of
+/// X X^T, one does the work on [n, n] matrices, and each multiplies its columns by the result.
+/// Terms are added in the order of the sharers.
+class SharedUpdates {
+ public:
+  /// `group`: of the sharers. Memory is lent for the scope that is open in `workspace`.
+  SharedUpdates(const NewtonSchulz& rule, device::DType products, comm::ProcessGroup& group,
+                device::Kernels& kernels, device::Arena& workspace);
+
+  /// `rows`: f32 [rows of the own sharer, columns], what is iterated, and then its directions.
+  void add(const layout::MatrixShape& shape, const SharedMatrix& sharing,
+           const device::Tensor& rows);
+  /// Next step of every matrix; false when all are done. Collective over the sharers of each:
+  /// waits for what they have to send in this step.
+  bool advance();
+
+ private:
+  /// One matrix on this rank.
+  struct Part {
+    const SharedMatrix* sharing = nullptr;
+    /// Of the own sharer.
+    std::size_t own = 0;
+    bool tall = false;
+    std::int64_t n = 0;
+    device::Tensor rows;
+    device::Tensor x;     // [1, n, own columns]
+    device::Tensor next;  // [1, n, own columns]
+    GramMemory memory;
+    /// [sharer]: its rows of the own columns, and the own rows of its columns; of wide matrices.
+    std::vector<device::Tensor> received;
+    std::vector<device::Tensor> sent;
+    /// [sharer]: its term of X X^T; the own one is memory.r.
+    std::vector<device::Tensor> terms;
+    /// i32 [sharers, 2]: their sums of squares, as doubles.
+    device::Tensor squares;
+    std::vector<StepRun> runs;
+    std::vector<comm::Work> under_way;
+    /// Steps done.
+    std::size_t step = 0;
+
+    std::size_t steps() const { return 2 * runs.size() + 3; }
+  };
+
+  Part part_of(const layout::MatrixShape& shape, const SharedMatrix& sharing,
+               const device::Tensor& rows);
+  void start(Part& part);
+  void finish(Part& part);
+  void start_norm(Part& part);
+  void divide_by_norm(const Part& part);
+  void start_columns(Part& part);
+  void finish_columns(const Part& part);
+  void start_rows(Part& part);
+  void finish_rows(const Part& part);
+  void start_terms(Part& part, std::size_t run);
+  void add_terms(const Part& part, std::size_t run);
+  void start_factor(Part& part, std::size_t run);
+  void apply_factor(Part& part, std::size_t run);
+
+  template <typename Act>
+  static void each_other(const Part& part, const Act& act);
+  void send(Part& part, const device::Tensor& x, int peer);
+  void receive(Part& part, const device::Tensor& x, int peer);
+  bool is_own(const Part& part, int rank) const;
+
+  const NewtonSchulz& rule_;
+  device::DType products_;
+  comm::ProcessGroup& group_;
+  device::Kernels& kernels_;
+  device::Arena& workspace_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace trireme::optim
