@@ -17,16 +17,16 @@ set(TRIREME_LAYER_optim 4)
 set(TRIREME_LAYER_checkpoint 4)
 set(TRIREME_LAYER_engine 5)
 set(TRIREME_LAYER_runtime 6)
-set(TRIREME_LAYER_plan 6)
 set(TRIREME_LAYER_postmortem 7)
 set(TRIREME_LAYER_huggingface 7)
 set(TRIREME_LAYER_report 8)
 set(TRIREME_LAYER_inference 8)
+set(TRIREME_LAYER_plan 9)
 set(TRIREME_LAYER_track 9)
 set(TRIREME_LAYER_train 9)
 set(TRIREME_LAYER_apps 10)
 set(TRIREME_ROOMS base schema layout topology config launch telemetry store device data comm model optim
-    checkpoint engine runtime plan postmortem huggingface report inference track train apps)
+    checkpoint engine runtime postmortem huggingface report inference plan track train apps)
 
 # Foreign headers (as regular expressions) and the only room that may include them.
 set(TRIREME_FOREIGN_OWNERS

@@ -140,6 +140,12 @@ void Checker::evaluation() {
         "held-out tokens, or set train.eval_every=0",
         cited("train.eval_every"));
   }
+  if (!options_.train.sample_prompts.empty() && options_.train.eval_every == 0) {
+    mistake(
+        "{} needs train.eval_every (prompts are continued after evaluations); set it, or leave the "
+        "prompts out",
+        cited("train.sample_prompts"));
+  }
   if (options_.checkpoint.keep_best > 0 && options_.train.eval_every == 0) {
     mistake(
         "{} needs train.eval_every (checkpoints without an evaluation have no loss to be the best "

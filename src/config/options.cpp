@@ -143,6 +143,9 @@ TrainOptions train_options(const Section& section) {
   section.read("profile", train.profile);
   section.read("eval_every", train.eval_every);
   section.read("eval_batches", train.eval_batches);
+  section.read("sample_prompts", train.sample_prompts);
+  section.read("sample_tokens", train.sample_tokens);
+  section.read("sample_temperature", train.sample_temperature);
   section.read("replica_check", train.replica_check);
   return train;
 }

@@ -315,6 +315,7 @@ ReduceOutcome Engine::reduce_gradients() {
   reduction.finish();
   outcome.gradient_norm = reduction.global_norm();
   outcome.exposed_seconds = reduction.take_exposed_seconds();
+  outcome.busy_seconds = reduction.take_busy_seconds();
   return outcome;
 }
 
@@ -373,6 +374,10 @@ Engine::GraphUse Engine::graph_use() const {
 
 const layout::Schedule& Engine::schedule() const {
   return parts_->schedule;
+}
+
+const model::StageParameters& Engine::parameters() const {
+  return parts_->stage;
 }
 
 const EngineOptions& Engine::options() const {

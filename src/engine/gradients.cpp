@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace trireme::engine {
 
@@ -71,6 +72,7 @@ void GradientReducer::completed(const model::Place& place) {
 void GradientReducer::start(std::size_t bucket) {
   if (groups_.data->size() == 1) return;
   Timed timed(hosts_part_, SpanKind::gradients);
+  if (under_way_.empty()) busy_since_ = telemetry::SpanClock::now();
   const auto range = stage_.flat().buckets[bucket];
   const auto whole = flat_.slice(0, range.begin, range.size());
   if (options_.zero_level == 0) {
@@ -88,7 +90,18 @@ void GradientReducer::poll() {
   Timed timed(hosts_part_, SpanKind::gradients);
   // Order: groups complete collectives in the order of their start.
   while (!under_way_.empty() && under_way_.front().poll()) under_way_.erase(under_way_.begin());
+  if (under_way_.empty()) end_busy();
   timed.end();
+}
+
+void GradientReducer::end_busy() {
+  const std::chrono::duration<double> busy = telemetry::SpanClock::now() - busy_since_;
+  busy_seconds_ += busy.count();
+}
+
+std::optional<double> GradientReducer::take_busy_seconds() {
+  if (hosts_part_ == nullptr) return std::nullopt;
+  return std::exchange(busy_seconds_, 0.0);
 }
 
 void GradientReducer::wait_on_stream() {
@@ -96,6 +109,7 @@ void GradientReducer::wait_on_stream() {
   Timed timed(exposed_.get(), SpanKind::gradients);
   for (auto& work : under_way_) work.wait_on_stream();
   under_way_.clear();
+  end_busy();
   timed.end();
 }
 

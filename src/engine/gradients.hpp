@@ -4,8 +4,10 @@
 #include "trireme/device/arena.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/stage_parameters.hpp"
+#include "trireme/telemetry/spans.hpp"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace trireme::engine {
@@ -34,12 +36,18 @@ class GradientReducer {
   /// itself, the time that it waited, which computation did not hide.
   double take_exposed_seconds() { return exposed_->take(); }
 
+  /// Time since the last call in which a bucket's reduction was under way; nothing where a device
+  /// moves data.
+  std::optional<double> take_busy_seconds();
+
   /// Global norm of the reduced gradients. Collective over all ranks; each distinct parameter
   /// counts once, and the sum is taken in the order of the parameters.
   double global_norm();
 
  private:
   void start(std::size_t bucket);
+  /// Notes that none is under way any more.
+  void end_busy();
   void add_partial_terms();
   void add_tied_terms();
 
@@ -52,6 +60,9 @@ class GradientReducer {
   std::vector<int> parameters_missing_;  // [bucket]
   std::vector<int> parameters_of_bucket_;
   std::vector<comm::Work> under_way_;
+  /// Begin of the first one under way.
+  telemetry::SpanClock::time_point busy_since_;
+  double busy_seconds_ = 0;
   std::unique_ptr<device::Stopwatch> exposed_;
   /// Null where a device moves data: the host's time does not count then.
   device::Stopwatch* hosts_part_ = nullptr;

@@ -96,4 +96,12 @@ fs::path tokenizer_of_run(const config::Config& config) {
   return is_file(own) ? own : named;
 }
 
+fs::path tokenizer_to_keep(const config::Config& config) {
+  auto tokenizer = tokenizer_of_run(config);
+  const auto load = config.options().checkpoint.load.value_or("none");
+  if (tokenizer.empty() && load != "none" && !load.empty()) tokenizer = tokenizer_of_weights(load);
+  if (tokenizer.empty()) tokenizer = tokenizer_of_weights(config::run_directory(config));
+  return tokenizer;
+}
+
 }  // namespace trireme::huggingface

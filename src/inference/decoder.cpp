@@ -21,12 +21,15 @@ using layout::Axis;
 
 namespace {
 
-constexpr int hidden_tag = 0;
+/// Tags tell the parts of the model that receive apart.
+int hidden_tag(int receiving_chunk) {
+  return receiving_chunk;
+}
 
 model::StagePlace place_of(const DecoderOptions& options) {
   const auto ranges = base::value_or_throw(
-      layout::assign_layers(options.model.num_hidden_layers, options.mesh.degree(Axis::pipeline), 1,
-                            options.stage_layers));
+      layout::assign_layers(options.model.num_hidden_layers, options.mesh.degree(Axis::pipeline),
+                            options.virtual_stages, options.stage_layers));
   const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
   return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)]};
 }
@@ -93,9 +96,10 @@ struct Decoder::Parts {
   Groups groups;
   device::Kernels& kernels;
   Memory& memory;
-  model::StageParameters parameters;
+  /// Nothing where an engine has them.
+  std::optional<model::StageParameters> own_parameters;
+  const model::StageParameters& parameters;
   model::StageContext context;
-  model::Chunk::Role role;
   std::vector<layout::Box> vocabulary;
   Tensor flat_parameters;
   Tensor tokens;  // i32 [rows_at_once]
@@ -107,54 +111,69 @@ struct Decoder::Parts {
   Tensor all_logits;  // f32 [tp * slots * widest part], tensor parallel
   /// Logits of a step in host memory.
   std::vector<float> host_logits;
-  /// Decoder stage over the members above; constructed last.
-  std::optional<model::DecoderStage> made_stage;
+  /// [chunk], over the members above; constructed last.
+  std::vector<std::unique_ptr<model::DecoderStage>> chunks;
   /// Memory that collectives and messages work in; ends before memory and groups do.
   engine::Registrations registrations;
 
-  Parts(const DecoderOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
-        Memory& their_memory);
-  model::DecoderStage& stage();
+  Parts(const DecoderOptions& given, const engine::Engine* engine, const Groups& their_groups,
+        device::Kernels& their_kernels, Memory& their_memory);
+  int stages() const { return groups.pipeline->size(); }
+  bool is_last_stage() const { return groups.pipeline->rank() + 1 == stages(); }
+  /// The part of the model that ends with the head.
+  model::DecoderStage& last_chunk() { return *chunks.back(); }
   void make_buffers();
+  void make_chunks();
+  void run_chunks(std::span<const model::SequencePart> sequences, const Tensor& local_tokens,
+                  const Tensor& rows);
   std::int64_t widest() const;
   Tensor whole_logits(std::int64_t count);
   Tensor on_host(const Tensor& values);
 };
 
-Decoder::Parts::Parts(const DecoderOptions& given, const Groups& their_groups,
-                      device::Kernels& their_kernels, Memory& their_memory)
+Decoder::Parts::Parts(const DecoderOptions& given, const engine::Engine* engine,
+                      const Groups& their_groups, device::Kernels& their_kernels,
+                      Memory& their_memory)
     : options(given),
       groups(their_groups),
       kernels(their_kernels),
       memory(their_memory),
-      parameters(options.model, place_of(options), 1),
+      parameters(engine != nullptr ? engine->parameters()
+                                   : own_parameters.emplace(options.model, place_of(options), 1)),
       context{options.model, kernels, *groups.tensor, memory.of(Purpose::workspace), options.dtype},
       vocabulary(vocabulary_parts(options)) {
   TRIREME_EXPECT(options.rows_at_once >= options.capacity.slots &&
                      options.rows_at_once <= options.capacity.slots * options.capacity.positions,
                  "a step has a row of every slot, and places for all its rows");
-  const int stage_index = groups.pipeline->rank();
-  role = {place_of(options).chunks.front(), stage_index == 0,
-          stage_index + 1 == groups.pipeline->size()};
-  flat_parameters =
-      memory.of(Purpose::parameters).allocate(options.dtype, {parameters.flat().size});
-  parameters.bind(flat_parameters, {});
+  if (own_parameters) {
+    flat_parameters =
+        memory.of(Purpose::parameters).allocate(options.dtype, {own_parameters->flat().size});
+    own_parameters->bind(flat_parameters, {});
+  }
   make_buffers();
-  made_stage.emplace(context, parameters, role, options.capacity, memory.of(Purpose::activations),
-                     memory.of(Purpose::parameters));
-  engine::register_arenas(options.model, groups, memory, registrations);
+  make_chunks();
+  // An engine has registered its arenas as a whole.
+  if (engine == nullptr) engine::register_arenas(options.model, groups, memory, registrations);
 }
 
-model::DecoderStage& Decoder::Parts::stage() {
-  TRIREME_EXPECT(made_stage.has_value(), "the constructor makes it");
-  return *made_stage;
+void Decoder::Parts::make_chunks() {
+  const auto ranges = place_of(options).chunks;
+  for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
+    const layout::ChunkPlace place{groups.pipeline->rank(), chunk};
+    const bool is_first = layout::previous_chunk(place, stages()).stage < 0;
+    const bool is_last = layout::next_chunk(place, stages(), options.virtual_stages).stage < 0;
+    chunks.push_back(std::make_unique<model::DecoderStage>(
+        context, parameters,
+        model::Chunk::Role{ranges[static_cast<std::size_t>(chunk)], is_first, is_last},
+        options.capacity, memory.of(Purpose::activations), memory.of(Purpose::parameters)));
+  }
 }
 
 void Decoder::Parts::make_buffers() {
   const auto width = options.model.hidden_size;
   tokens = memory.of(Purpose::batch).allocate(device::DType::i32, {options.rows_at_once});
   hidden = memory.of(Purpose::communication).allocate(options.dtype, {options.rows_at_once, width});
-  if (!role.last) return;
+  if (!is_last_stage()) return;
   auto& arena = memory.of(Purpose::activations);
   const std::int64_t slots = options.capacity.slots;
   ends = arena.allocate(options.dtype, {slots, width});
@@ -178,14 +197,15 @@ Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   const auto whole =
       logits.slice(0, 0, count * vocabulary_size).reshape({1, count, vocabulary_size});
   if (groups.tensor->size() == 1) {
-    stage().logits(rows, whole.reshape({count, vocabulary_size}));
+    last_chunk().logits(rows, whole.reshape({count, vocabulary_size}));
     return whole;
   }
   const auto width = widest();
   const std::int64_t ranks = groups.tensor->size();
   const auto own = own_logits.slice(0, 0, count * width);
   const auto all = all_logits.slice(0, 0, ranks * count * width);
-  stage().logits(rows, own.reshape({count, width}).slice(1, 0, stage().local_vocabulary()));
+  last_chunk().logits(rows,
+                      own.reshape({count, width}).slice(1, 0, last_chunk().local_vocabulary()));
   groups.tensor->start_all_gather(own, all, {}).wait_on_stream();
   for (std::int64_t part = 0; part < ranks; ++part) {
     const auto& box = vocabulary[static_cast<std::size_t>(part)];
@@ -208,26 +228,48 @@ Tensor Decoder::Parts::on_host(const Tensor& values) {
   return values.moved_to(host_logits.data());
 }
 
+void Decoder::Parts::run_chunks(std::span<const model::SequencePart> sequences,
+                                const Tensor& local_tokens, const Tensor& rows) {
+  auto& pipeline = *groups.pipeline;
+  for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
+    const layout::ChunkPlace place{pipeline.rank(), chunk};
+    const auto before = layout::previous_chunk(place, stages());
+    const auto after = layout::next_chunk(place, stages(), options.virtual_stages);
+    if (before.stage >= 0) {
+      pipeline.start_receive(rows, before.stage, hidden_tag(chunk)).wait_on_stream();
+    }
+    chunks[static_cast<std::size_t>(chunk)]->run(sequences, local_tokens, rows);
+    if (after.stage >= 0) {
+      pipeline.start_send(rows, after.stage, hidden_tag(after.virtual_stage)).wait_on_stream();
+    }
+  }
+}
+
 Decoder::Decoder(const DecoderOptions& options, const Groups& groups, device::Kernels& kernels,
                  Memory& memory)
-    : parts_(new Parts(options, groups, kernels, memory)) {}
+    : parts_(new Parts(options, nullptr, groups, kernels, memory)) {}
+
+Decoder::Decoder(const DecoderOptions& options, const engine::Engine& engine, const Groups& groups,
+                 device::Kernels& kernels, Memory& memory)
+    : parts_(new Parts(options, &engine, groups, kernels, memory)) {}
 
 Decoder::~Decoder() {
   device::leave(parts_->kernels.device());
 }
 
 std::vector<ParameterPart> Decoder::parameter_parts() {
+  TRIREME_EXPECT(parts_->own_parameters.has_value(),
+                 "an engine's parameters are the engine's to fill");
   return engine::parameter_parts(parts_->parameters, parts_->flat_parameters, {});
 }
 
 bool Decoder::is_last_stage() const {
-  return parts_->role.last;
+  return parts_->is_last_stage();
 }
 
 Tensor Decoder::run(std::span<const model::SequencePart> sequences,
                     std::span<const std::int32_t> tokens) {
   auto& parts = *parts_;
-  auto& pipeline = *parts.groups.pipeline;
   const auto rows = static_cast<std::int64_t>(tokens.size());
   const auto hidden = parts.hidden.slice(0, 0, rows);
   const auto local_tokens = parts.tokens.slice(0, 0, rows);
@@ -235,14 +277,8 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
     parts.kernels.device().copy_in(tokens.data(), local_tokens);
     parts.kernels.device().synchronize();
   }
-  if (!parts.role.first) {
-    pipeline.start_receive(hidden, pipeline.rank() - 1, hidden_tag).wait_on_stream();
-  }
-  parts.stage().run(sequences, local_tokens, hidden);
-  if (!parts.role.last) {
-    pipeline.start_send(hidden, pipeline.rank() + 1, hidden_tag).wait_on_stream();
-    return {};
-  }
+  parts.run_chunks(sequences, local_tokens, hidden);
+  if (!parts.is_last_stage()) return {};
   std::int64_t index = 0;
   for (const auto& sequence : sequences) {
     parts.kernels.issue(device::Copy{hidden.slice(0, sequence.first_row + sequence.count - 1, 1),
@@ -251,6 +287,12 @@ Tensor Decoder::run(std::span<const model::SequencePart> sequences,
   const auto logits = parts.whole_logits(index);
   if (parts.memory.of(Purpose::activations).is_measuring()) return logits;
   return parts.on_host(logits);
+}
+
+void Decoder::run_largest() {
+  const auto& options = parts_->options;
+  run(largest_step(options),
+      std::vector<std::int32_t>(static_cast<std::size_t>(options.rows_at_once)));
 }
 
 void Decoder::share(std::span<std::int32_t> chosen) {
@@ -272,8 +314,7 @@ engine::MemoryUse measure(const DecoderOptions& options) {
   auto memory = Memory::measuring();
   const auto kernels = device::make_measuring_kernels();
   Decoder decoder(options, {tensor.get(), pipeline.get(), nullptr, nullptr}, *kernels, memory);
-  decoder.run(largest_step(options),
-              std::vector<std::int32_t>(static_cast<std::size_t>(options.rows_at_once)));
+  decoder.run_largest();
   return memory.peak_bytes();
 }
 

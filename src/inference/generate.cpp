@@ -4,7 +4,9 @@
 #include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/text.hpp"
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
@@ -12,6 +14,7 @@
 #include "trireme/huggingface/weights.hpp"
 #include "trireme/inference/groups.hpp"
 
+#include "prompts.hpp"
 #include "replica_decoding.hpp"
 #include "stop_texts.hpp"
 
@@ -38,47 +41,6 @@ base::Result<Tokenizer> open_tokenizer(const GenerateRequest& request,
   return Tokenizer::load(path);
 }
 
-base::Result<std::vector<DecodedSequence>> read_prompts(const GenerateRequest& request,
-                                                        const Tokenizer& tokenizer,
-                                                        const model::ModelConfig& model) {
-  std::vector<DecodedSequence> sequences;
-  for (const auto& prompt : request.prompts) {
-    DecodedSequence sequence;
-    sequence.index = static_cast<std::int64_t>(sequences.size());
-    sequence.ids = tokenizer.encode(prompt, data::Template::apply);
-    // Empty prompt: begins after the end of another text.
-    if (sequence.ids.empty()) {
-      if (const auto end = tokenizer.end_of_text()) sequence.ids.push_back(*end);
-    }
-    if (sequence.ids.empty()) {
-      return base::usage_failure(base::format(
-          "prompt {} is empty and the tokenizer has no token that begins a text; give some text",
-          sequence.index));
-    }
-    const auto largest = *std::max_element(sequence.ids.begin(), sequence.ids.end());
-    if (largest >= model.vocab_size) {
-      return base::usage_failure(base::format(
-          "the tokenizer made token {} of prompt {} but model.vocab_size is {} (they do not belong "
-          "together); name the model's own with --tokenizer FILE",
-          largest, sequence.index, model.vocab_size));
-    }
-    sequence.prompt_size = sequence.ids.size();
-    sequences.push_back(std::move(sequence));
-  }
-  return sequences;
-}
-
-/// Share of a data-parallel replica: every n-th prompt.
-std::vector<DecodedSequence> share_of(const std::vector<DecodedSequence>& all,
-                                      const comm::ProcessGroup& data) {
-  std::vector<DecodedSequence> mine;
-  for (auto index = static_cast<std::size_t>(data.rank()); index < all.size();
-       index += static_cast<std::size_t>(data.size())) {
-    mine.push_back(all[index]);
-  }
-  return mine;
-}
-
 DecoderOptions decoder_options(const config::Config& config, const model::ModelConfig& model,
                                const runtime::Cluster& cluster) {
   DecoderOptions options;
@@ -91,49 +53,6 @@ DecoderOptions decoder_options(const config::Config& config, const model::ModelC
   options.dtype = engine::compute_type(config.options().numerics);
   options.gpu_attention = engine::gpu_attention(config.options().numerics);
   return options;
-}
-
-Answer answer_of(const DecodedSequence& sequence, const Tokenizer& tokenizer,
-                 const StopTexts& stops) {
-  Answer answer;
-  answer.prompt = static_cast<std::size_t>(sequence.index);
-  answer.prompt_tokens = static_cast<std::int64_t>(sequence.prompt_size);
-  answer.tokens.assign(sequence.ids.begin() + static_cast<std::ptrdiff_t>(sequence.prompt_size),
-                       sequence.ids.end());
-  answer.text = tokenizer.decode(answer.tokens);
-  answer.ending = sequence.ending.value_or(Ending::length);
-  if (answer.ending == Ending::stop_text) answer.text.resize(stops.cut(answer.text));
-  return answer;
-}
-
-/// Collective over the data-parallel group: the ends of all sequences, in the order of the prompts.
-std::vector<DecodedSequence> gather(std::vector<DecodedSequence> all,
-                                    const std::vector<DecodedSequence>& mine,
-                                    std::int64_t max_tokens, comm::ProcessGroup& data) {
-  const auto replicas = static_cast<std::size_t>(data.size());
-  const auto share = (all.size() + replicas - 1) / replicas;
-  // Row of each sequence: number of tokens, ending, tokens.
-  const auto width = static_cast<std::size_t>(max_tokens) + 2;
-  std::vector<std::int32_t> own(share * width);
-  for (std::size_t index = 0; index < mine.size(); ++index) {
-    auto* record = own.data() + index * width;
-    record[0] = static_cast<std::int32_t>(mine[index].ids.size() - mine[index].prompt_size);
-    record[1] = static_cast<std::int32_t>(mine[index].ending.value_or(Ending::length));
-    std::copy(mine[index].ids.begin() + static_cast<std::ptrdiff_t>(mine[index].prompt_size),
-              mine[index].ids.end(), record + 2);
-  }
-  std::vector<std::int32_t> everybodys(own.size() * replicas);
-  const auto tensor = [](std::vector<std::int32_t>& values) {
-    return device::Tensor(values.data(), device::DType::i32,
-                          {static_cast<std::int64_t>(values.size())});
-  };
-  data.host_group().all_gather(tensor(own), tensor(everybodys));
-  for (std::size_t index = 0; index < all.size(); ++index) {
-    const auto* record = everybodys.data() + (index % replicas * share + index / replicas) * width;
-    all[index].ids.insert(all[index].ids.end(), record + 2, record + 2 + record[0]);
-    all[index].ending = static_cast<Ending>(record[1]);
-  }
-  return all;
 }
 
 /// The first prompt's answer as it comes, but for what may become a stop text.
@@ -207,6 +126,31 @@ void say_speed(const std::vector<DecodedSequence>& sequences, double seconds) {
 
 }  // namespace
 
+const char* name(Ending ending) {
+  return ending == Ending::length ? "length" : "stop";
+}
+
+base::Result<std::vector<std::string>> parse_prompts(const std::string& text,
+                                                     const std::string& source) {
+  std::vector<std::string> prompts;
+  if (text.starts_with('[')) {
+    const auto json = base::parse_json(text, source);
+    if (!json) return json.failure();
+    for (const auto& prompt : *json) {
+      if (!prompt.is_string()) {
+        return base::usage_failure(
+            base::format("'{}' is a JSON list but not of texts alone", source));
+      }
+      prompts.push_back(prompt.get<std::string>());
+    }
+    return prompts;
+  }
+  for (const auto line : base::split(text, '\n')) {
+    if (!line.empty()) prompts.emplace_back(line);
+  }
+  return prompts;
+}
+
 std::vector<std::string> prompts_from_input(runtime::Session& session,
                                             const std::function<std::vector<std::string>()>& read) {
   auto& cluster = session.cluster;
@@ -229,7 +173,8 @@ void generate(const GenerateRequest& request, const config::Config& config,
   const auto key = checkpoint::read_key_on_first_rank(config.options().checkpoint.key_file, world);
   const auto model = comm::agree(world, huggingface::model_of_weights(request.weights, config));
   const auto tokenizer = comm::agree(world, open_tokenizer(request, config));
-  const auto prompts = comm::agree(world, read_prompts(request, tokenizer, model));
+  const auto prompts =
+      comm::agree(world, encode_prompts(request.prompts, tokenizer, model, "--tokenizer FILE"));
   const auto max_tokens = most_new_tokens(request, model, prompts);
   auto options = decoder_options(config, model, cluster);
   fit_to_prompts(options, prompts, request.batch, max_tokens);

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/engine/parameter_parts.hpp"
+#include "trireme/inference/samples.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include <algorithm>
@@ -66,6 +67,8 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   if (!wanted) return wanted.failure();
   auto options = engine::options_from(config, model, *mesh, wanted->front());
   if (!options) return options.failure();
+  const auto samples = inference::read_sample_task(config, model);
+  if (!samples) return samples.failure();
   const auto bubble = bubble_of(*options);
   if (!bubble) return bubble.failure();
 
@@ -83,7 +86,7 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   }
   for (const auto rank : *wanted) {
     options->rank = rank;
-    plan.ranks.push_back({rank, engine::measure(*options),
+    plan.ranks.push_back({rank, inference::measure_with_samples(*options, *samples),
                           keys.beside_training() ? engine::saved_bytes(*options) : 0});
   }
   add_copies(keys, plan.ranks);

@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 
+#include "evidence.hpp"
 #include "run_schedule.hpp"
 #include "steady.hpp"
 #include "time_parts.hpp"
@@ -44,6 +45,7 @@ constexpr std::size_t least_timed_steps = 20;
 struct Facts {
   const RunView& run;
   Figures figures;
+  StepFacts step = {};
   PartTimes times = {};
   double step_ms = 0;  ///< of all parts; 0 if the steps are too few to tell
 
@@ -57,21 +59,36 @@ struct Facts {
 
 using Verdict = std::optional<std::string>;
 
+/// ": 1.20 GiB a step at 0.90 GB/s".
+std::string reduction_text(const Facts& facts) {
+  const double bytes = facts.step.gradient_bytes;
+  const double busy = mean_steady(facts.run.record, &StepLine::reduction_ms);
+  if (busy > 0) return traffic_text(bytes, busy);
+  const double exposed = of(facts.times, Part::gradients);
+  if (!(bytes > 0) || !(exposed > 0)) return {};
+  // What computation hid is not known: the link was no faster than this.
+  return format(": {} a step at {} or less", base::bytes_text(static_cast<std::uint64_t>(bytes)),
+                rate_text(bytes, exposed));
+}
+
 Verdict gradients(const Facts& facts) {
   if (facts.share(Part::gradients) < much_reduction) return {};
   return format(
-      "{} is exposed reduction of gradients over {} data-parallel ranks: give each reduction more "
-      "work to hide behind (a larger train.global_batch), let it begin earlier (a smaller "
-      "parallel.bucket_bytes), or see what the link gives (trireme bench comm)",
-      facts.share_text(Part::gradients), facts.run.value("parallel.data"));
+      "{} is exposed {} of gradients over {} data-parallel ranks{}: give each reduction more work "
+      "to hide behind (a larger train.global_batch or train.micro_batch), let it begin earlier (a "
+      "smaller parallel.bucket_bytes), or see what the link gives (trireme bench comm)",
+      facts.share_text(Part::gradients),
+      facts.run.number("parallel.zero_level", 0) > 0 ? "reduce-scatter" : "all-reduce",
+      facts.run.value("parallel.data"), reduction_text(facts));
 }
 
 Verdict tensor(const Facts& facts) {
   if (facts.share(Part::tensor) < much_tensor) return {};
   return format(
       "{} is communication of {} tensor-parallel ranks, with their waits for one another, and "
-      "nothing hides it: keep them within a node, or lower parallel.tensor",
-      facts.share_text(Part::tensor), facts.run.value("parallel.tensor"));
+      "nothing hides it{}: keep them within a node, or lower parallel.tensor",
+      facts.share_text(Part::tensor), facts.run.value("parallel.tensor"),
+      traffic_text(facts.step.tensor_bytes, of(facts.times, Part::tensor)));
 }
 
 /// Share of a stage's work that is one of its layers; 0 if the configuration does not tell.
@@ -84,14 +101,18 @@ Verdict stages(const Facts& facts) {
   const auto waits = stage_waits(facts.run.record);
   if (waits.empty() || facts.step_ms == 0) return {};
   const auto [least, most] = std::minmax_element(waits.begin(), waits.end());
+  const double difference = *most - *least;
+  const double share = layer_share(facts.run);
   // A layer that is larger than the difference would only turn it round.
-  if (*most - *least < std::max(stage_difference, layer_share(facts.run))) return {};
+  if (difference < std::max(stage_difference, share)) return {};
+  const auto idlest = static_cast<std::size_t>(most - waits.begin());
+  const auto busiest = static_cast<std::size_t>(least - waits.begin());
   return format(
       "stage {} waits for others {:.0f} % of a step, stage {} only {:.0f} %: stage {} has more "
       "work "
-      "than the others, move a layer away from it (parallel.stage_layers)",
-      most - waits.begin(), 100 * *most, least - waits.begin(), 100 * *least,
-      least - waits.begin());
+      "than the others, {}",
+      idlest, 100 * *most, busiest, 100 * *least, busiest,
+      move_text(facts.step, busiest, idlest, difference, share, waits.size()));
 }
 
 Verdict bubble(const Facts& facts) {
@@ -102,11 +123,11 @@ Verdict bubble(const Facts& facts) {
   // A slow link keeps every stage waiting, more work of one only the others.
   for (const double wait : stage_waits(facts.run.record)) waited = std::min(waited, wait);
   if (waited >= own + idle_beyond_schedule) {
+    const double beyond = of(facts.times, Part::bubble) - own * facts.step_ms;
     return format(
         "{} is waiting for messages of other stages, though the schedule itself is idle only "
-        "{:.0f} "
-        "%: the link between stages is slow (trireme bench comm), or ranks share cores",
-        facts.share_text(Part::bubble), 100 * own);
+        "{:.0f} %{}: the link between stages is slow (trireme bench comm), or ranks share cores",
+        facts.share_text(Part::bubble), 100 * own, traffic_text(facts.step.message_bytes, beyond));
   }
   if (own < idle_schedule || waited < idle_schedule) return {};
   return format(
@@ -118,23 +139,47 @@ Verdict bubble(const Facts& facts) {
       schedule->schedule.stages);
 }
 
+/// ", 65536 tokens of them, 1.2 million a second".
+std::string tokens_text(const Facts& facts) {
+  const double tokens = facts.step.tokens;
+  const double ms = of(facts.times, Part::data);
+  if (!(tokens > 0) || !(ms > 0)) return {};
+  return format(", {:.0f} tokens of them, {} a second", tokens,
+                base::count_text(tokens / ms * 1e3));
+}
+
 Verdict data(const Facts& facts) {
   if (facts.share(Part::data) < much_data) return {};
   return format(
-      "{} is reading samples: the storage of data.train is slow, or its pages do not fit in "
-      "memory; "
-      "put the token files on faster storage",
-      facts.share_text(Part::data));
+      "{} is reading samples{}: the storage of data.train is slow, or its pages do not fit in "
+      "memory; put the token files on faster storage",
+      facts.share_text(Part::data), tokens_text(facts));
+}
+
+/// ", 1.20 GiB each in 3400 ms (0.35 GB/s)": of the median save.
+std::string saves_text(const std::vector<telemetry::SaveLine>& saves) {
+  std::vector<double> bytes;
+  std::vector<double> times;
+  for (const auto& save : saves) {
+    bytes.push_back(save.bytes);
+    // A save that training waits for is written while it stands still.
+    times.push_back(std::fmax(save.write_ms, save.stall_ms));
+  }
+  const double size = median(std::move(bytes));
+  const double ms = median(std::move(times));
+  if (!(size > 0) || !(ms > 0)) return {};
+  return format(", {} each in {:.3g} ms ({})", base::bytes_text(static_cast<std::uint64_t>(size)),
+                ms, rate_text(size, ms));
 }
 
 Verdict saves(const Facts& facts) {
   // Of a run's only save, at its end, there is no less often.
   if (facts.share(Part::save) < much_saving || facts.run.record.saves.size() < 2) return {};
   return format(
-      "{} is training that stands still for checkpoints: save less often "
+      "{} is training that stands still for checkpoints{}: save less often "
       "(checkpoint.every_minutes, checkpoint.every_steps), beside training "
       "(checkpoint.asynchronous), or first on the nodes (checkpoint.local_directory)",
-      facts.share_text(Part::save));
+      facts.share_text(Part::save), saves_text(facts.run.record.saves));
 }
 
 Verdict evaluations(const Facts& facts) {
@@ -279,7 +324,7 @@ std::vector<std::string> rule_names() {
 }
 
 std::vector<Finding> findings_of(const RunView& run) {
-  Facts facts{run, figures_of(run)};
+  Facts facts{run, figures_of(run), step_facts(run)};
   if (steady_indices(run.record).size() >= least_timed_steps) {
     facts.times = mean_part_times(run.record);
     facts.step_ms = sum_of(facts.times);

@@ -16,6 +16,7 @@ using postmortem::Ending;
 
 constexpr std::size_t largest_configuration = std::size_t{1} << 20;
 constexpr std::size_t largest_versions = std::size_t{1} << 20;
+constexpr std::size_t largest_placement = std::size_t{16} << 20;
 
 State state_by(Ending ending) {
   switch (ending) {
@@ -29,6 +30,14 @@ State state_by(Ending ending) {
       break;
   }
   return State::unknown;
+}
+
+std::optional<runtime::RunPlacement> placement_of(const fs::path& run) {
+  const auto json = base::read_json_file(runtime::placement_of_run(run), base::ExitCode::usage,
+                                         largest_placement);
+  if (!json.ok()) return std::nullopt;
+  auto placement = runtime::parse_placement(*json);
+  return placement.ok() ? std::optional(std::move(placement).value()) : std::nullopt;
 }
 
 base::Result<RunView> read_run(const fs::path& path) {
@@ -47,6 +56,7 @@ base::Result<RunView> read_run(const fs::path& path) {
   auto versions =
       base::read_json_file(path / "versions.json", base::ExitCode::usage, largest_versions);
   if (versions.ok() && versions->is_object()) run.versions = std::move(versions).value();
+  run.placement = placement_of(path);
   return run;
 }
 

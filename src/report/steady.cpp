@@ -38,6 +38,17 @@ std::vector<std::size_t> steady_indices(const telemetry::RunRecord& record) {
   return steady;
 }
 
+double mean_steady(const telemetry::RunRecord& record, double telemetry::StepLine::*number) {
+  double sum = 0;
+  double count = 0;
+  for (const double each : steady_numbers(record, number)) {
+    if (!std::isfinite(each)) continue;
+    sum += each;
+    ++count;
+  }
+  return count > 0 ? sum / count : telemetry::absent;
+}
+
 std::vector<double> steady_numbers(const telemetry::RunRecord& record,
                                    double telemetry::StepLine::*number) {
   std::vector<double> numbers;

@@ -14,6 +14,9 @@ double median(std::vector<double> numbers);
 /// others.
 std::vector<std::size_t> steady_indices(const telemetry::RunRecord& record);
 
+/// Mean of a number over the steady steps that have it; telemetry::absent if none has.
+double mean_steady(const telemetry::RunRecord& record, double telemetry::StepLine::*number);
+
 /// One number of the steady steps.
 std::vector<double> steady_numbers(const telemetry::RunRecord& record,
                                    double telemetry::StepLine::*number);

@@ -27,7 +27,7 @@ const PartText& text_of(Part part) {
       {"data", "reading samples (data_ms)"},
       {"optimizer", "the update (optimizer_ms)"},
       {"saves", "training stands still for a checkpoint (stall_ms)"},
-      {"evaluation", "held-out loss between two steps (seconds)"},
+      {"evaluation", "held-out loss and samples between two steps (seconds)"},
   }};
   return texts[static_cast<std::size_t>(part)];
 }
@@ -40,7 +40,9 @@ std::vector<PartTimes> part_times(const telemetry::RunRecord& record) {
   std::map<std::pair<std::int64_t, std::int64_t>, double> stalls;  // by step and restart
   for (const auto& save : record.saves) stalls[{save.step, save.restart}] += or_zero(save.stall_ms);
   std::map<std::int64_t, double> evaluations;
-  for (const auto& each : record.evaluations) evaluations[each.step] = or_zero(each.seconds) * 1e3;
+  for (const auto& each : record.evaluations) {
+    evaluations[each.step] = (or_zero(each.seconds) + or_zero(each.sample_seconds)) * 1e3;
+  }
   std::vector<PartTimes> all;
   all.reserve(record.steps.size());
   for (const auto& step : record.steps) {

@@ -67,6 +67,18 @@ base::Result<topology::Placement> plan_for(const base::Result<topology::Machine>
   return topology::place_ranks(*machine, *masks, gpus);
 }
 
+/// Numbers of the NUMA nodes with cores of this mask.
+std::vector<int> numa_nodes_of(const base::Result<topology::Machine>& machine,
+                               const topology::CpuSet& pus) {
+  std::vector<int> numbers;
+  if (!machine.ok()) return numbers;
+  for (const auto& node : machine->numa_nodes) {
+    if (node.pus.intersects(pus)) numbers.push_back(node.os_index);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
 std::string lower_case(std::string text) {
   for (auto& letter : text) letter = letter >= 'A' && letter <= 'Z' ? char(letter + 32) : letter;
   return text;
@@ -153,12 +165,18 @@ Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinO
     }
   }
   if (!binds) {
-    const auto cpus = machine.ok() ? machine->allowed.text() : std::string{};
-    return {threads, wait, cpus, "not bound, as run.binding = none asks", gpu, nics};
+    const auto cpus = machine.ok() ? machine->allowed : topology::CpuSet{};
+    return {threads,
+            wait,
+            cpus.text(),
+            numa_nodes_of(machine, cpus),
+            "not bound, as run.binding = none asks",
+            gpu,
+            nics};
   }
   base::log::local::debug("runtime", "bound to CPUs {} ({}), {} threads", slot.pus.text(),
                           slot.reason, threads);
-  return {threads, wait, slot.pus.text(), slot.reason, gpu, nics};
+  return {threads, wait, slot.pus.text(), numa_nodes_of(machine, slot.pus), slot.reason, gpu, nics};
 }
 
 }  // namespace trireme::runtime

@@ -71,6 +71,21 @@ std::vector<Key> train_keys() {
                     "Steps between evaluations on data.validation; 0 is never."),
       train_integer("eval_batches", "16", "global batches", counts_from(0), Concern::running,
                     "Held-out batches of one evaluation; 0 is all there are."),
+      {.section = "train",
+       .name = "sample_prompts",
+       .documentation =
+           "File of prompts that the run continues after each evaluation, as `trireme generate` "
+           "would: one a line, or a JSON list of texts; at most 64. Empty: none. Needs "
+           "`train.eval_every` and a tokenizer."},
+      train_integer("sample_tokens", "64", "tokens", between(1, 1024), Concern::running,
+                    "New tokens of each continued prompt at most."),
+      {.section = "train",
+       .name = "sample_temperature",
+       .type = Type::real,
+       .default_text = "0",
+       .range = between(0, 100),
+       .documentation = "What the logits of continued prompts are divided by; 0: always the most "
+                        "likely token. The choice is by `train.seed`."},
       train_integer(
           "replica_check", "0", "steps", counts_from(0), Concern::running,
           "Steps between comparisons of the parameters' bits on all data-parallel replicas; "

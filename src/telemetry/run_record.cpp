@@ -78,7 +78,9 @@ void RunRecord::take(std::string_view text_line) {
   } else if (kind == "eval") {
     erase_from(evaluations, step);
     evaluations.push_back({step, number(line, "loss"), number(line, "tokens"),
-                           number(line, "seconds"), restart, time_of(line)});
+                           number(line, "seconds"), restart, time_of(line), absent});
+  } else if (kind == "sample") {
+    take_samples(line);
   } else if (kind == "load") {
     if (loads.size() < most_events) {
       loads.push_back({step, restart, time_of(line), number(line, "seconds")});
@@ -109,6 +111,7 @@ void RunRecord::take_step(const Json& line) {
   step.tokens_per_second = number(line, "tokens_per_second");
   step.mfu = number(line, "mfu");
   step.exposed_comm_ms = number(line, "exposed_comm_ms");
+  step.reduction_ms = number(line, "reduction_ms");
   step.tensor_comm_ms = number(line, "tensor_comm_ms");
   step.bubble_ms = number(line, "bubble_ms");
   step.data_ms = number(line, "data_ms");
@@ -134,9 +137,35 @@ void RunRecord::take_event(const Json& line) {
                     whole_number(line, "restart").value_or(0), time_of(line), last_event, line});
 }
 
+void RunRecord::take_samples(const Json& line) {
+  SampleLine taken;
+  taken.step = whole_number(line, "step").value_or(0);
+  taken.temperature = number(line, "temperature");
+  const auto found = line.find("samples");
+  if (found == line.end() || !found->is_array()) return;
+  for (const auto& each : *found) {
+    if (!each.is_object()) continue;
+    taken.samples.push_back(
+        {text(each, "prompt"), text(each, "text"), text(each, "ending") == "length"});
+  }
+  if (!evaluations.empty() && evaluations.back().step == taken.step) {
+    evaluations.back().sample_seconds = number(line, "seconds");
+  }
+  erase_from(samples, taken.step);
+  samples.push_back(std::move(taken));
+  if (samples.size() <= most_samples) return;
+  // Every second one goes, counted from the newest: the others lie evenly over the run.
+  std::vector<SampleLine> kept;
+  for (std::size_t index = (samples.size() + 1) % 2; index < samples.size(); index += 2) {
+    kept.push_back(std::move(samples[index]));
+  }
+  samples = std::move(kept);
+}
+
 void RunRecord::go_back_to(std::int64_t step) {
   repeated_steps += static_cast<std::int64_t>(erase_from(steps, step));
   erase_from(evaluations, step);
+  erase_from(samples, step);
 }
 
 }  // namespace trireme::telemetry

@@ -33,6 +33,7 @@ void StepRecord::take(const engine::ScheduleOutcome& outcome) {
 void StepRecord::take(const engine::ReduceOutcome& outcome) {
   gradient_norm = outcome.gradient_norm;
   exposed_seconds = outcome.exposed_seconds;
+  reduction_seconds = outcome.busy_seconds;
 }
 
 Report::Report(const Settings& settings) : settings_(settings) {
@@ -94,7 +95,11 @@ void Report::started(const StartRecord& record) {
             {"parameters", record.parameters},
             {"tokens_per_step", tokens},
             {"peak_flops", settings_.peak_flops},
-            {"peak_source", settings_.peak_source}};
+            {"peak_source", settings_.peak_source},
+            {"tensor_bytes", record.traffic.tensor},
+            {"message_bytes", record.traffic.messages},
+            {"gradient_bytes", record.traffic.gradients},
+            {"stage_layers", record.stage_layers}};
   if (!record.job.empty()) line["job"] = record.job;
   append(std::move(line));
 }
@@ -167,6 +172,7 @@ void Report::step(const StepRecord& record) {
             {"bubble_ms", record.bubble_seconds * 1e3},
             {"data_ms", record.data_seconds * 1e3}};
   if (record.optimizer_seconds) add_optimizer(line, *record.optimizer_seconds, record.update);
+  if (record.reduction_seconds) line["reduction_ms"] = *record.reduction_seconds * 1e3;
   if (record.tensor_seconds) line["tensor_comm_ms"] = *record.tensor_seconds * 1e3;
   if (record.stage_bubble_seconds.size() > 1) {
     for (const double seconds : record.stage_bubble_seconds) {
@@ -225,6 +231,24 @@ void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, doub
       StepLines::Between::evaluation, step,
       base::format("held-out loss {}  perplexity {}  ({} tokens, {})", base::fixed_text(loss, 4),
                    base::fixed_text(std::exp(loss), 2), tokens, base::duration_text(seconds)));
+}
+
+void Report::sampled(const SampleRecord& record) {
+  if (!settings_.speaks) return;
+  Json samples = Json::array();
+  for (const auto& answer : record.answers) {
+    samples.push_back({{"prompt", record.task.prompts[answer.prompt]},
+                       {"text", answer.text},
+                       {"prompt_tokens", answer.prompt_tokens},
+                       {"tokens", answer.tokens.size()},
+                       {"ending", inference::name(answer.ending)}});
+  }
+  append({{"kind", "sample"},
+          {"step", record.step},
+          {"seed", record.task.sampling.seed},
+          {"temperature", record.task.sampling.temperature},
+          {"seconds", record.seconds},
+          {"samples", samples}});
 }
 
 void Report::saved(const SaveRecord& record) {

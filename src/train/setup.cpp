@@ -54,10 +54,7 @@ void write_run_files(const config::Config& config, const model::ModelConfig& mod
                      const fs::path& directory) {
   base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
   huggingface::keep_model(model, directory);
-  auto tokenizer = huggingface::tokenizer_of_run(config);
-  const auto load = config.options().checkpoint.load.value_or("none");
-  if (tokenizer.empty() && load != "none" && !load.empty())
-    tokenizer = huggingface::tokenizer_of_weights(load);
+  const auto tokenizer = huggingface::tokenizer_to_keep(config);
   if (!tokenizer.empty()) huggingface::keep_tokenizer(tokenizer, directory);
 }
 

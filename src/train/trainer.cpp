@@ -11,7 +11,7 @@
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/inference/evaluate.hpp"
+#include "trireme/engine/stage_layers.hpp"
 #include "trireme/inference/groups.hpp"
 #include "trireme/optim/optimizer.hpp"
 
@@ -31,7 +31,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 namespace trireme::train {
 
@@ -87,6 +86,7 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
     validation_data_ =
         comm::agree(world, engine::open_dataset(keys_, engine::Split::validation, model));
   }
+  const auto samples = inference::agreed_sample_task(config, model, world);
   cluster_.start_up.reached("data");
   key_ = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
   resolved_ = with_values(config, options);
@@ -99,9 +99,13 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
     cluster_.start_up.reached("products");
   }
   auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
-  memory_ = std::make_unique<engine::Memory>(engine::Memory::on(arenas, engine::measure(options)));
-  engine_ =
-      std::make_unique<engine::Engine>(options, inference::groups_of(cluster), kernels, *memory_);
+  memory_ = std::make_unique<engine::Memory>(
+      engine::Memory::on(arenas, inference::measure_with_samples(options, samples)));
+  const auto groups = inference::groups_of(cluster);
+  engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  if (samples) {
+    sampler_ = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);
+  }
   cluster_.start_up.reached("arenas");
   const auto peak = find_peak(config, kernels, options.dtype, cluster.binding.gpu_bus_id, world);
   base::log::info("train", "{}", peak.text());
@@ -165,14 +169,17 @@ void Trainer::say_start(const model::ModelConfig& model) {
   const auto& options = engine_->options();
   // "1234.0": the job and its step.
   const auto& job = cluster_.identity.job;
-  report_->started({.model = model::name(model.architecture),
-                    .parameters = model::parameter_count(model),
-                    .sequences_per_step = engine::global_batch(options),
-                    .sequence_length = options.sequence_length,
-                    .data = config_.shown("data.train"),
-                    .first_step = progress_.step + 1,
-                    .beginning = beginning_,
-                    .job = job.substr(0, job.find('.'))});
+  report_->started(
+      {.model = model::name(model.architecture),
+       .parameters = model::parameter_count(model),
+       .sequences_per_step = engine::global_batch(options),
+       .sequence_length = options.sequence_length,
+       .data = config_.shown("data.train"),
+       .first_step = progress_.step + 1,
+       .traffic = is_first_rank() ? engine::traffic_of(options) : engine::StepTraffic{},
+       .stage_layers = engine::stage_layers(options).counts,
+       .beginning = beginning_,
+       .job = job.substr(0, job.find('.'))});
   const auto end = progress_.planned_steps;
   const auto steps = keys_.train.steps;
   if (curve_.falls() && end > 0 && progress_.step >= end && progress_.step < steps) {
@@ -261,29 +268,6 @@ void Trainer::measure_peak_again() {
   report_->raise_peak(progress_.step, flops);
 }
 
-void Trainer::evaluate() {
-  const telemetry::SpanRange range(SpanKind::evaluation);
-  const auto begin = Clock::now();
-  // 0 means all held-out data.
-  const auto batches = keys_.train.eval_batches;
-  auto batch_begin = begin;
-  const auto total = inference::evaluate_while(
-      *validation_data_, *engine_,
-      batches == 0 ? std::numeric_limits<std::int64_t>::max() : batches, [&] {
-        longest_batch_seconds_ = std::max(longest_batch_seconds_, seconds_since(batch_begin));
-        batch_begin = Clock::now();
-        // Nothing is wished here: wishes are handled between steps only, and answers would be lost.
-        requests_->ask(*cluster_.world, lead_seconds(), {}, busy());
-        return !requests_->answer().stop;
-      });
-  if (!total) return;
-  progress_.evaluation_is_due = false;
-  const double loss = total->loss_sum / static_cast<double>(total->tokens);
-  is_among_best_ = progress_.evaluated(loss, keys_.checkpoint.keep_best);
-  report_->evaluated(progress_.step, loss, total->tokens,
-                     span_seconds(begin, SpanKind::evaluation, {}, range.serial()));
-}
-
 bool Trainer::replica_check_is_due() const {
   const auto every = keys_.train.replica_check;
   if (every == 0 || cluster_.dp->size() == 1) return false;
@@ -339,12 +323,6 @@ base::ExitCode Trainer::stop_in_order() {
                   stop.text(), stop.for_good() ? "remove it and " : "");
   // A job that requeues itself on 75 would find the file STOP again, and again.
   return stop.for_good() ? base::ExitCode::done : base::ExitCode::requeue;
-}
-
-bool Trainer::evaluation_is_due() const {
-  const auto every = keys_.train.eval_every;
-  if (!validation_data_ || every == 0) return false;
-  return progress_.step % every == 0 || progress_.step == keys_.train.steps;
 }
 
 base::ExitCode Trainer::run() {

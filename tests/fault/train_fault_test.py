@@ -7,6 +7,7 @@ usage: train_fault_test.py --mpirun SCRIPT --trireme FILE --config FILE --fault 
 
 import argparse
 import collections
+import html
 import json
 import os
 import pathlib
@@ -161,11 +162,27 @@ def check_postmortem(check, arguments, folder):
     check(postmortem["ending"] == "failed", f"the postmortem's ending: {postmortem}")
     check(postmortem["cause"]["rank"] == victim, f"the postmortem names another rank: {postmortem}")
     check(bool(postmortem["advice"]), f"the postmortem has no advice: {postmortem}")
+    check_page(check, arguments, folder)
     if number is None:
         return
     others = {event["who"].split(" on ")[0] for event in postmortem["events"]}
     wanted = {f"rank {rank}" for rank in range(RANKS) if rank != victim}
     check(wanted <= others, f"the postmortem is silent of {wanted - others}: {postmortem}")
+
+
+def check_page(check, arguments, folder):
+    """The page of the failed run begins with what `trireme why` says."""
+    page = folder / "page.html"
+    made = subprocess.run([arguments.trireme, "-q", "report", folder / "run", "--out", page],
+                          capture_output=True, text=True)
+    check(made.returncode == 0, f"trireme report ends with {made.returncode}: {made.stderr}")
+    if made.returncode != 0:
+        return
+    said = subprocess.run([arguments.trireme, "why", folder / "run", "--no-slurm"],
+                          capture_output=True, text=True).stdout
+    first = page.read_text().split("<main>")[1].split("</section>")[0]
+    check('id="cause"' in first and html.unescape(first.split("<pre>")[1].split("</pre>")[0]) == said,
+          f"the page begins with: {first}\ntrireme why says: {said}")
 
 
 def main():

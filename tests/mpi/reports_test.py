@@ -168,6 +168,10 @@ def kill_and_look(place):
     assert run["x"]["step"][-1] == steps and run["breaks"] == [], "each step is there once"
     assert len(run["curves"]["held_out"]["mean"]) == steps // 5, run["curves"]["held_out"]
     assert sum(run["parts"][1]) > 0, "tensor-parallel communication has its time"
+    placement = json.loads((place.folder / "runs/a/placement.json").read_text())
+    assert placement["ranks"] == 2 and len(placement["nodes"]) == 1, placement
+    assert placement["axes"][-1] == {"axis": "tp", "degree": 2}, placement
+    assert "0 tp 0 CPUs" in text and "1 tp 1 CPUs" in text, text
     assert "starts 2" in text and "arena of rank 0" in text, text
 
 
@@ -190,9 +194,17 @@ def compare(place):
         places = [f"runs/{word}" if word in "abc" else word for word in words]
         for line in place.trireme(*places).splitlines():
             assert len(line) <= 100, line
+    answer = json.loads(place.trireme("report", "runs/a", "runs/c", "--json"))
+    a, c = answer["runs"]
+    assert a["cause"] is None and c["cause"]["exit_code"] == 6, answer
+    assert a["findings"] == [] or {"rule", "text"} == set(a["findings"][0]), a
+    assert a["placement"]["ranks"] == 2 and a["mean_step"]["tensor_bytes"] > 0, a
+    assert a["mean_step"]["gradient_bytes"] == 0 and a["mean_step"]["stage_layers"], a
+    assert "--out excludes --json" in place.trireme("report", "runs/a", "--json", "--out", "x", code=2)
     text, data = place.page("runs/a", "runs/b", "runs/c", "--out", "all.html", path="all.html")
     assert [run["name"] for run in data["runs"]] == ["a", "b", "c"], data["runs"]
     assert "Keys that differ" in text and "are not both finite" not in text.split("Findings")[0]
+    assert "Why it failed" in text.split("Overview")[0], text
     assert "failed, exit code 6" in text and "not both" in text or "not finite" in text, text
     assert (place.folder / "all.html").stat().st_size < 3 << 20
 

@@ -19,6 +19,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4
     SOURCES training/evaluation_test.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(traffic RANKS 1 2 4 6
+    SOURCES training/traffic_test.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(fp8 RANKS 1 2 4 TIMEOUT 300
     SOURCES training/fp8_test.cpp training/fp8_options.cpp training/training.cpp
     LINK trireme::engine)
@@ -34,6 +37,9 @@ if(TARGET trireme_engine)
       LINK trireme::train)
     trireme_add_mpi_test(replica_check RANKS 2 3
       SOURCES training/replica_check_test.cpp training/small_run.cpp
+      LINK trireme::train)
+    trireme_add_mpi_test(samples RANKS 1 2 4 6 TIMEOUT 600
+      SOURCES training/samples_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(trainer RANKS 1
       SOURCES training/trainer_test.cpp training/small_run.cpp

@@ -179,8 +179,11 @@ enum class DryRunData {
   mirrored,  ///< the pretended ranks hold the same data as this one
   untouched  ///< tensors come from measuring arenas: nothing is read or written
 };
-/// Group of one process that stands in for rank `rank` of `ranks`.
+/// Group of one process that stands in for rank `rank` of `ranks`. `moved` grows by the bytes of
+/// the whole array of each collective, and of each message received, as traces count them; not if
+/// it is null, or there is one rank.
 std::unique_ptr<ProcessGroup> make_dry_run_group(std::string name, std::vector<base::Rank> ranks,
-                                                 int rank, DryRunData data);
+                                                 int rank, DryRunData data,
+                                                 std::size_t* moved = nullptr);
 
 }  // namespace trireme::comm

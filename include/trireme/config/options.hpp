@@ -101,6 +101,9 @@ struct TrainOptions {
   std::string profile;
   std::int64_t eval_every = 0;
   std::int64_t eval_batches = 0;
+  std::string sample_prompts;
+  std::int64_t sample_tokens = 0;
+  double sample_temperature = 0;
   std::int64_t replica_check = 0;
 
   bool operator==(const TrainOptions&) const = default;

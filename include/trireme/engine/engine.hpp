@@ -7,6 +7,7 @@
 #include "trireme/layout/schedule.hpp"
 #include "trireme/model/owned_tensors.hpp"
 #include "trireme/model/stage_context.hpp"
+#include "trireme/model/stage_parameters.hpp"
 #include "trireme/optim/optimizer.hpp"
 
 #include <cstdint>
@@ -114,6 +115,9 @@ struct ReduceOutcome {
   /// Time that the computing thread spent on reductions: starting them, making progress, waiting.
   /// On a device, the time that it waited for them.
   double exposed_seconds = 0;
+  /// Time in which one was under way, hidden or not; nothing on devices, which the host does not
+  /// watch.
+  std::optional<double> busy_seconds = {};
 };
 
 /// Values that an update uses.
@@ -238,6 +242,8 @@ class Engine {
   GraphUse graph_use() const;
 
   const layout::Schedule& schedule() const;
+  /// Views of the parameters of this rank, in the compute type: those of the last update.
+  const model::StageParameters& parameters() const;
   const EngineOptions& options() const;
   /// The device of its tensors.
   device::Device& device() const;
@@ -247,8 +253,23 @@ class Engine {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Bytes that this rank needs: the engine, run over measuring memory for one step.
-MemoryUse measure(const EngineOptions& options);
+/// What else a rank runs in the arenas of its engine, made and run once over what the engine is
+/// measured with.
+using Beside = std::function<void(Engine&, const Groups&, device::Kernels&, Memory&)>;
+
+/// Bytes that this rank needs: the engine, run over measuring memory for one step, and what stands
+/// beside it, if anything.
+MemoryUse measure(const EngineOptions& options, const Beside& beside = {});
+
+/// Bytes of a rank's training step, each array counted whole: collectives of activations over tp,
+/// messages received over pp, reductions of gradients over dp.
+struct StepTraffic {
+  std::size_t tensor = 0;
+  std::size_t messages = 0;
+  std::size_t gradients = 0;
+};
+/// Computed with the step's own code, over groups that pretend; of training engines.
+StepTraffic traffic_of(const EngineOptions& options);
 
 /// GEMMs of linear layers that a step calls on a rank, computed with the step's own code: with
 /// repeats, in order, their operands as aligned as in real arenas.

@@ -41,4 +41,9 @@ void keep_tokenizer(const std::filesystem::path& tokenizer, const std::filesyste
 /// where there is neither, for an error to name. Empty where none is configured.
 std::filesystem::path tokenizer_of_run(const config::Config& config);
 
+/// Path of the tokenizer that the run has or will have: tokenizer_of_run(), else that of the
+/// weights that it begins with (checkpoint.load), else the one that it has kept. Empty if there is
+/// none.
+std::filesystem::path tokenizer_to_keep(const config::Config& config);
+
 }  // namespace trireme::huggingface

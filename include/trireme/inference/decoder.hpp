@@ -17,7 +17,9 @@ struct DecoderOptions {
   model::ModelConfig model;
   layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
   base::Rank rank{0};
-  /// Layers of each position of the pipeline; empty for an even assignment.
+  /// Parts of the model on each stage, as an engine interleaves them.
+  int virtual_stages = 1;
+  /// Layers of each position of the model; empty for an even assignment.
   std::vector<int> stage_layers;
   device::DType dtype = device::DType::f32;
   /// Attention kernels of GPUs; nothing on CPUs.
@@ -39,11 +41,15 @@ class Decoder {
   /// Groups `tensor` and `pipeline` are used.
   Decoder(const DecoderOptions& options, const engine::Groups& groups, device::Kernels& kernels,
           engine::Memory& memory);
+  /// Decodes with the parameters of an engine of the same rank and layout, which it reads as they
+  /// are at each step; the rest of its memory comes from that engine's arenas.
+  Decoder(const DecoderOptions& options, const engine::Engine& engine, const engine::Groups& groups,
+          device::Kernels& kernels, engine::Memory& memory);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// Parts of parameters that this rank has, on its device: for the caller to fill.
+  /// Parts of its own parameters that this rank has, on its device: for the caller to fill.
   std::vector<engine::ParameterPart> parameter_parts();
 
   /// Collective over the replica. tokens: those of all parts, row after row. On the last stage:
@@ -51,6 +57,9 @@ class Decoder {
   /// same bits on every tensor-parallel rank; valid until the next call. Empty on other stages.
   device::Tensor run(std::span<const model::SequencePart> parts,
                      std::span<const std::int32_t> tokens);
+  /// Collective over the replica. The step that needs the most memory, of made-up tokens; over
+  /// measuring memory it is measured.
+  void run_largest();
   bool is_last_stage() const;
   /// Collective over the pipeline: distributes the last stage's choices to all stages.
   void share(std::span<std::int32_t> chosen);

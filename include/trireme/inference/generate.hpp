@@ -15,6 +15,9 @@
 
 namespace trireme::inference {
 
+/// Sequences that one data-parallel replica decodes side by side, unless asked otherwise.
+inline constexpr std::int64_t usual_batch = 8;
+
 struct GenerateRequest {
   /// Checkpoint step, run folder (its newest step) or Hugging Face folder.
   std::filesystem::path weights;
@@ -26,11 +29,13 @@ struct GenerateRequest {
   /// New tokens for each prompt at most. Nothing: 128, or as many as the model has positions for.
   std::optional<std::int64_t> max_tokens;
   /// Sequences that one data-parallel replica decodes side by side.
-  std::int64_t batch = 8;
+  std::int64_t batch = usual_batch;
   Sampling sampling;
 };
 
 enum class Ending { stop_token, length, stop_text };
+/// "length", or "stop" of both others.
+const char* name(Ending ending);
 
 /// Generated continuation of one prompt.
 struct Answer {
@@ -52,6 +57,11 @@ struct AnswerListener {
   /// Called with every answer, in the order of the prompts, when all are complete.
   std::function<void(const Answer&)> answer = [](const Answer&) {};
 };
+
+/// Prompts of a text: one a line, empty lines left out, or a JSON list of texts, which may hold
+/// line ends. Failures (usage) name `source`.
+base::Result<std::vector<std::string>> parse_prompts(const std::string& text,
+                                                     const std::string& source);
 
 /// Collective over all ranks. Prompts from standard input, on all ranks: `read` is called only on
 /// the rank that the launcher has connected to it. An exception of `read` ends all ranks.

@@ -5,10 +5,12 @@
 #include "trireme/base/result.hpp"
 #include "trireme/config/resolved_text.hpp"
 #include "trireme/postmortem/postmortem.hpp"
+#include "trireme/runtime/run_placement.hpp"
 #include "trireme/telemetry/run_record.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,6 +51,8 @@ struct RunView {
   std::vector<postmortem::NotedFailure> earlier_failures;
   /// versions.json; null if there is none.
   base::Json versions;
+  /// placement.json of the newest start; nothing if there is none.
+  std::optional<runtime::RunPlacement> placement;
 
   /// Text of a key; empty if the run does not have it.
   std::string value(std::string_view key) const;

@@ -53,6 +53,9 @@ struct Binding {
   device::ThreadWait wait = {};
   /// "0-3": hardware threads that this rank may use.
   std::string cpus;
+  /// The operating system's numbers of the NUMA nodes that they belong to, ascending; empty where
+  /// they are not known.
+  std::vector<int> numa_nodes = {};
   /// Reason of the binding, for people.
   std::string reason;
   /// PCI bus id of the GPU that this rank computes on; empty without one.

@@ -30,6 +30,7 @@ struct StepLine {
   double tokens_per_second = absent;
   double mfu = absent;
   double exposed_comm_ms = absent;
+  double reduction_ms = absent;
   double tensor_comm_ms = absent;
   double bubble_ms = absent;
   double data_ms = absent;
@@ -45,6 +46,22 @@ struct EvaluationLine {
   double seconds = absent;
   std::int64_t restart = 0;
   std::int64_t time_ms = 0;
+  /// Of the samples behind it; absent without any.
+  double sample_seconds = absent;
+};
+
+/// Text that the model has made of a prompt.
+struct Sample {
+  std::string prompt;
+  std::string text;
+  bool is_cut = false;  ///< as long as it may be, and not ended by the model
+};
+
+/// Line of kind `sample`.
+struct SampleLine {
+  std::int64_t step = 0;
+  double temperature = absent;
+  std::vector<Sample> samples;
 };
 
 /// Of kind `load`: a step was loaded; step 0: weights.
@@ -80,6 +97,9 @@ struct RunRecord {
   std::vector<StepLine> steps;
   /// Held-out losses of these steps.
   std::vector<EvaluationLine> evaluations;
+  /// Samples of these steps, ascending; of more than `most_samples` every second one was left out,
+  /// the newest never.
+  std::vector<SampleLine> samples;
   /// Saves, of earlier starts too, in the order of time.
   std::vector<SaveLine> saves;
   /// At most `most_events`; of more the first ones.
@@ -96,6 +116,7 @@ struct RunRecord {
   std::int64_t dropped_events = 0;
 
   static constexpr std::size_t most_events = 10'000;
+  static constexpr std::size_t most_samples = 16;
   static constexpr std::size_t most_steps = std::size_t{4} << 20;
 
   /// Takes the next line, without its end.
@@ -104,6 +125,7 @@ struct RunRecord {
  private:
   void take_step(const base::Json& line);
   void take_event(const base::Json& line);
+  void take_samples(const base::Json& line);
   /// Takes back what was recorded of this step and later ones.
   void go_back_to(std::int64_t step);
 };

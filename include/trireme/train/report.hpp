@@ -4,6 +4,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/device/library_memory.hpp"
 #include "trireme/engine/engine.hpp"
+#include "trireme/inference/samples.hpp"
 #include "trireme/runtime/start_up.hpp"
 #include "trireme/telemetry/metrics.hpp"
 
@@ -29,6 +30,8 @@ struct StepRecord {
   std::uint64_t first_sample = 0;
   double seconds = 0;
   double exposed_seconds = 0;
+  /// With a reduction of gradients under way; nothing where it is not measured.
+  std::optional<double> reduction_seconds = {};
   double bubble_seconds = 0;
   /// [stage].
   std::vector<double> stage_bubble_seconds = {};
@@ -75,6 +78,9 @@ struct StartRecord {
   /// Prefixes of its token files.
   std::string data;
   std::int64_t first_step = 1;
+  /// What the first rank's groups move in a step, and layers of each position of the model.
+  engine::StepTraffic traffic = {};
+  std::vector<int> stage_layers = {};
   /// "begins anew", "goes on after step 12".
   std::string beginning;
   /// Slurm's job number; empty outside of one.
@@ -100,6 +106,15 @@ struct LoadRecord {
   std::uint64_t read_bytes = 0;
   /// Largest of all ranks: bytes read over those of the rank's boxes.
   double read_ratio = 0;
+};
+
+/// Texts that the model has made after an evaluation.
+struct SampleRecord {
+  std::int64_t step = 0;
+  const inference::SampleTask& task;
+  /// In the order of the task's prompts.
+  const std::vector<inference::Answer>& answers;
+  double seconds = 0;
 };
 
 /// Cost of a save.
@@ -162,6 +177,7 @@ class Report {
   /// Raises the peak to `flops` if that is larger.
   void raise_peak(std::int64_t step, double flops);
   void evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds);
+  void sampled(const SampleRecord& record);
   void saved(const SaveRecord& record);
   /// Records a failed save, after which training goes on.
   void not_saved(std::int64_t step, const std::string& why);

@@ -6,6 +6,7 @@
 #include "trireme/config/config.hpp"
 #include "trireme/data/dataset.hpp"
 #include "trireme/engine/engine.hpp"
+#include "trireme/inference/samples.hpp"
 #include "trireme/optim/curve.hpp"
 #include "trireme/runtime/job_comment.hpp"
 #include "trireme/runtime/run_lock.hpp"
@@ -84,9 +85,13 @@ class Trainer {
   void measure_peak_again();
   /// True after steps that are followed by an evaluation.
   bool evaluation_is_due() const;
-  /// Evaluates; stops between batches when the run is to stop: the evaluation is due again then.
+  /// Held-out loss, then samples.
   void evaluate();
-  /// Reads checkpoint.key_file. Collective over all ranks.
+  /// False if it has stopped between batches because the run is to stop: the evaluation is due
+  /// again then.
+  bool take_held_out_loss();
+  /// Continues the prompts of train.sample_prompts, if there are any.
+  void take_samples();
   /// Locks the run directory for this start, and opens it.
   void open_run(runtime::Session& session, const model::ModelConfig& model);
   /// Agrees with all ranks, between batches, on requests to stop or save.
@@ -165,6 +170,8 @@ class Trainer {
   std::unique_ptr<data::TokenDataset> validation_data_;
   std::unique_ptr<engine::Memory> memory_;
   std::unique_ptr<engine::Engine> engine_;
+  /// Null where the run has no prompts.
+  std::unique_ptr<inference::Sampler> sampler_;
   std::unique_ptr<Report> report_;
   /// Null where saves are not asynchronous; ends before what it copies from.
   std::unique_ptr<AsyncSaves> async_saves_;

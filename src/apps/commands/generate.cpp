@@ -25,28 +25,6 @@ struct GenerateOptions {
   bool json = false;
 };
 
-/// Prompts of a file: one a line, or a JSON list of texts, which may hold line ends.
-std::vector<std::string> prompts_in(const std::string& text, const std::string& path) {
-  std::vector<std::string> prompts;
-  if (text.starts_with('[')) {
-    const auto json = base::value_or_throw(base::parse_json(text, path));
-    for (const auto& prompt : json) {
-      if (!prompt.is_string()) {
-        throw base::Error(base::ExitCode::usage,
-                          base::format("'{}' is a JSON list but not of texts alone", path));
-      }
-      prompts.push_back(prompt.get<std::string>());
-    }
-    return prompts;
-  }
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    if (end > begin) prompts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return prompts;
-}
-
 bool come_from_input(const GenerateOptions& options) {
   return options.prompts_file == "-";
 }
@@ -78,7 +56,7 @@ std::string json_line(const inference::GenerateRequest& request, const inference
                         {"text", answer.text},
                         {"tokens", answer.tokens},
                         {"prompt_tokens", answer.prompt_tokens},
-                        {"ending", answer.ending == inference::Ending::length ? "length" : "stop"}};
+                        {"ending", inference::name(answer.ending)}};
   return json.dump() + "\n";
 }
 
@@ -176,14 +154,16 @@ Action prepare_generate(CLI::App& app) {
     check_stops(*options);
     if (!come_from_input(*options) && !options->prompts_file.empty()) {
       const auto& path = options->prompts_file;
-      add_prompts(*options, prompts_in(base::value_or_throw(base::read_text_file(path)), path));
+      const auto text = base::value_or_throw(base::read_text_file(path));
+      add_prompts(*options, base::value_or_throw(inference::parse_prompts(text, path)));
     }
     if (!come_from_input(*options)) check_prompts(*options);
     return runtime::Session::start(
         session_options(config), context.environment, [&](runtime::Session& session) {
           if (come_from_input(*options)) {
             add_prompts(*options, inference::prompts_from_input(session, [] {
-              return prompts_in(read_standard_input(), "standard input");
+              return base::value_or_throw(
+                  inference::parse_prompts(read_standard_input(), "standard input"));
             }));
             check_prompts(*options);
           }

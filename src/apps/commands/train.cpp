@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // trireme train: argv to Trainer. Next: src/runtime/session.cpp, src/train/trainer.cpp.
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/device/gpu_activity.hpp"
+#include "trireme/runtime/run_placement.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"
 #include "trireme/track/live.hpp"
@@ -70,8 +72,12 @@ Action prepare_train(CLI::App& app) {
     if (*ranks > 0) {
       base::success_or_throw(may_start_ranks(*ranks, context.environment));
       // Checked here, so that a mistake is reported once, and not by every rank.
-      base::success_or_throw(arguments->check(context.environment));
-      return start_ranks(*ranks, without_ranks_option(context.arguments), context.environment);
+      const auto checked = base::value_or_throw(arguments->resolve(context.environment));
+      const auto code =
+          start_ranks(*ranks, without_ranks_option(context.arguments), context.environment);
+      const bool in_order = code == base::ExitCode::done || code == base::ExitCode::requeue;
+      if (!in_order) write_report_of_failure(config::run_directory(checked));
+      return code;
     }
     // Signals are caught from here on: one that arrives while MPI starts must not be lost.
     const train::StopSignal signal;
@@ -93,8 +99,11 @@ Action prepare_train(CLI::App& app) {
           auto trainer = std::make_unique<train::Trainer>(config, session,
                                                           showing_steps(start, config, session));
           const auto endpoint = NodeEndpoint::start(config, session.cluster);
+          const auto placement = runtime::gather_placement(session.cluster);
           if (is_first) {
             write_versions(options.run_directory, config);
+            base::write_file_durably(runtime::placement_of_run(options.run_directory),
+                                     runtime::to_json(placement).dump() + "\n");
             trackers = start_tracking(config, context.environment);
           }
           trainer->comment_job(context.environment);

@@ -14,15 +14,23 @@ namespace {
 struct ReportOptions {
   std::vector<std::filesystem::path> runs;
   std::filesystem::path out;
+  bool json = false;
 };
 
 Action prepare_report(CLI::App& app) {
   auto options = std::make_shared<ReportOptions>();
   app.add_option("RUN", options->runs, "Run directories")->required()->type_name("PATH...");
-  app.add_option("--out", options->out,
-                 "The page's file; of one run RUN/report.html if it is not given")
-      ->type_name("FILE");
+  auto* out = app.add_option("--out", options->out,
+                             "The page's file; of one run RUN/report.html if it is not given")
+                  ->type_name("FILE");
+  app.add_flag("--json", options->json,
+               "Prints the page's figures and findings as one JSON object, and writes no page")
+      ->excludes(out);
   return [options](Context& context) {
+    if (options->json) {
+      context.out.write(report_json(options->runs));
+      return base::ExitCode::done;
+    }
     if (options->out.empty() && options->runs.size() > 1) {
       throw base::Error(base::ExitCode::usage,
                         "a report of several runs belongs to none of their folders; name its file "

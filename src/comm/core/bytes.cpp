@@ -55,6 +55,37 @@ std::vector<std::string> all_gather_bytes(ProcessGroup& group, std::string_view 
   return all;
 }
 
+std::vector<std::string> gather_bytes(ProcessGroup& group, std::string_view mine) {
+  constexpr int tag = 0;
+  const int rank = group.rank();
+  // Parts of positions rank, rank + 1, ..: a size of two words, then as many words as hold it.
+  Words parts = size_words(mine.size());
+  parts.resize(2 + words_for(mine.size()));
+  std::copy(mine.begin(), mine.end(), reinterpret_cast<char*>(parts.data() + 2));
+  for (int distance = 1; distance < group.size(); distance *= 2) {
+    Words size;
+    if ((rank & distance) != 0) {
+      size = size_words(parts.size());
+      group.send(view(size), rank - distance, tag);
+      group.send(view(parts), rank - distance, tag);
+      return {};
+    }
+    if (rank + distance >= group.size()) continue;
+    size.resize(2);
+    group.receive(view(size), rank + distance, tag);
+    Words theirs(size_from_words(size.data()));
+    group.receive(view(theirs), rank + distance, tag);
+    parts.insert(parts.end(), theirs.begin(), theirs.end());
+  }
+  std::vector<std::string> all;
+  for (std::size_t at = 0; at < parts.size();) {
+    const auto bytes = size_from_words(&parts[at]);
+    all.emplace_back(reinterpret_cast<const char*>(&parts[at] + 2), bytes);
+    at += 2 + words_for(bytes);
+  }
+  return all;
+}
+
 std::string broadcast_bytes(ProcessGroup& group, std::string_view from_root, int root) {
   Words size = size_words(from_root.size());
   group.broadcast(view(size), root);

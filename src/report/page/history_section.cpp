@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts, failures and other events of runs.
+// Starts, failures and other events of runs, and why failed ones failed.
 #include "sections.hpp"
 
 #include <algorithm>
@@ -82,13 +82,27 @@ Html history_of(const RunView& run) {
     cells.push_back(
         {text(time_text(row.time_ms)), text(row.step), text(row.what), text(row.details)});
   }
-  return markup("{}{}<details{}><summary>What trireme why says</summary><pre>{}</pre></details>\n",
-                cells.empty() ? Html{} : table({"time, UTC", "step", "event", ""}, cells), note,
-                Html::trusted(run.state == State::failed ? " open" : ""),
-                postmortem::text_of(run.postmortem));
+  auto content = markup(
+      "{}{}", cells.empty() ? Html{} : table({"time, UTC", "step", "event", ""}, cells), note);
+  // The page of a failed run begins with it.
+  if (run.state != State::failed) {
+    content += markup("<details><summary>What trireme why says</summary><pre>{}</pre></details>\n",
+                      postmortem::text_of(run.postmortem));
+  }
+  return content;
 }
 
 }  // namespace
+
+Html cause_section(std::span<const RunView> runs) {
+  Html content;
+  for (const auto& run : runs) {
+    if (run.state != State::failed) continue;
+    content +=
+        part_of_run(runs, run, markup("<pre>{}</pre>\n", postmortem::text_of(run.postmortem)));
+  }
+  return section("cause", "Why it failed", content);
+}
 
 Html history_section(std::span<const RunView> runs) {
   Html content;

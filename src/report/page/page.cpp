@@ -32,12 +32,15 @@ std::string title_of(std::span<const RunView> runs) {
 
 std::string page(std::span<const RunView> runs, const PageOrigin& origin) {
   const auto drawn = draw(runs);
-  Html main = overview_section(runs);
+  Html main = cause_section(runs);
+  main += overview_section(runs);
   main += findings_section(runs);
   main += curves_section(drawn);
+  main += samples_section(runs);
   main += time_section(drawn);
   main += memory_section(runs);
   main += layout_section(runs);
+  main += placement_section(runs);
   main += history_section(runs);
   main += configuration_section(runs);
   main += versions_section(runs);

@@ -7,12 +7,18 @@
 /// Parts of the page. Those of runs that have nothing for them are empty.
 namespace trireme::report {
 
+/// What `trireme why` says of runs that failed.
+Html cause_section(std::span<const RunView> runs);
 Html overview_section(std::span<const RunView> runs);
 Html findings_section(std::span<const RunView> runs);
 Html curves_section(std::span<const DrawnRun> runs);
+/// Prompts and what the model has made of them, the newest first.
+Html samples_section(std::span<const RunView> runs);
 Html time_section(std::span<const DrawnRun> runs);
 Html memory_section(std::span<const RunView> runs);
 Html layout_section(std::span<const RunView> runs);
+/// Which rank computes on which node, cores and GPU.
+Html placement_section(std::span<const RunView> runs);
 /// Starts, failures and what else happened.
 Html history_section(std::span<const RunView> runs);
 Html configuration_section(std::span<const RunView> runs);

@@ -18,6 +18,26 @@ base::Failure failure_of(int rank) {
 
 }  // namespace
 
+TEST_CASE("the first rank gathers texts of any length, in the order of the ranks") {
+  const auto world = mpi().make_world({comm::Backend::automatic, 60});
+  const auto text_of = [](int rank) {
+    return std::string(static_cast<std::size_t>(rank * rank * 7 % 23),
+                       static_cast<char>('a' + rank));
+  };
+  // Twice: nothing of the first is left over.
+  for (int time = 0; time < 2; ++time) {
+    const auto texts = comm::gather_bytes(*world, text_of(world->rank()));
+    if (world->rank() != 0) {
+      CHECK(texts.empty());
+      continue;
+    }
+    REQUIRE(texts.size() == static_cast<std::size_t>(world->size()));
+    for (int rank = 0; rank < world->size(); ++rank) {
+      CHECK(texts[static_cast<std::size_t>(rank)] == text_of(rank));
+    }
+  }
+}
+
 TEST_CASE("texts of all ranks come in order, whatever their lengths") {
   const auto world = mpi().make_world();
   // Some are longer than the 16 KiB at which texts were once cut.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `trireme train --ranks N` starts its ranks itself.
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -76,6 +79,28 @@ TEST_CASE("exit codes of ranks that train --ranks started come through") {
   CHECK(end.exit_code == 6);
   // mpirun's own words about the ranks that failed are not needed.
   CHECK_FALSE(says(end.err, "mpirun detected"));
+}
+
+TEST_CASE("train --ranks writes the page of a run that has failed, which begins with the cause") {
+  const TemporaryFolder folder;
+  const Run run(folder);
+  const auto page = run.directory / "report.html";
+  // Before the run is this start's own nothing is written.
+  CHECK(run_program(run.start("2", {"data.train=/absent"})).exit_code == 6);
+  CHECK_FALSE(std::filesystem::exists(page));
+  const auto end = run_program(
+      run.start("2", {"train.steps=60", "optimizer.learning_rate=1e5", "optimizer.clip_norm=0"}));
+  INFO(end.err);
+  CHECK(end.exit_code == 6);
+  const auto text = base::value_or_throw(base::read_text_file(page));
+  CHECK(says(text, "<main>\n<section id=\"cause\">"));
+  CHECK(says(text, "finite"));
+  // A later start that fails before it has touched the run leaves a good run's page alone.
+  std::filesystem::remove_all(run.directory);
+  REQUIRE(run_program(run.start("2")).exit_code == 0);
+  std::filesystem::remove(page);
+  CHECK(run_program(run.start("2", {"data.train=/absent"})).exit_code == 6);
+  CHECK_FALSE(std::filesystem::exists(page));
 }
 
 TEST_CASE("a signal to train --ranks saves, ends with 75, and the run goes on from there") {

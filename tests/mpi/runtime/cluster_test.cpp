@@ -2,6 +2,7 @@
 #include "trireme/runtime/cluster.hpp"
 
 #include "trireme/comm/agree.hpp"
+#include "trireme/runtime/run_placement.hpp"
 
 #include "support/mpi/world.hpp"
 
@@ -62,6 +63,24 @@ TEST_CASE("a cluster has a group for each axis, at every shape of the mesh") {
       CHECK(cluster.binding.threads == 3);
     }
   }
+}
+
+TEST_CASE("the first rank knows where all ranks compute") {
+  const auto cluster = join(1, mpi().world_size());
+  const auto placement = runtime::gather_placement(cluster);
+  if (cluster.rank.value() != 0) {
+    CHECK(placement.ranks.empty());
+    return;
+  }
+  CHECK(placement.mesh == cluster.mesh);
+  REQUIRE(std::ssize(placement.ranks) == mpi().world_size());
+  for (const auto& place : placement.ranks) {
+    CHECK(place.node == mpi().node_name());
+    CHECK(place.threads == 3);
+    CHECK_FALSE(place.cpus.empty());
+  }
+  CHECK(placement.ranks.front().cpus == cluster.binding.cpus);
+  CHECK(placement.ranks.front().numa_nodes == cluster.binding.numa_nodes);
 }
 
 TEST_CASE("groups of one node share memory by themselves") {

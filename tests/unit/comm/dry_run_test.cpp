@@ -44,6 +44,32 @@ TEST_CASE("mirrored ranks hold what this one holds") {
   group->barrier();
 }
 
+TEST_CASE("a dry run counts what collectives and received messages would move") {
+  std::size_t moved = 0;
+  const auto group =
+      comm::make_dry_run_group("dp", four_ranks(), 3, comm::DryRunData::untouched, &moved);
+  auto arena = device::Arena::measuring(device::Purpose::gradients);
+  const auto whole = arena.allocate(DType::f32, {1024});
+  const auto part = whole.slice(0, 768, 256);
+  group->all_reduce(whole);
+  CHECK(moved == 4096);
+  group->reduce_scatter(whole, part);
+  group->all_gather(part, whole);
+  group->all_to_all(whole, arena.allocate(DType::f32, {1024}));
+  group->broadcast(whole, 2);
+  CHECK(moved == 5 * 4096);
+  group->send(part, 0, 1);
+  CHECK(moved == 5 * 4096);
+  group->receive(part, 0, 1);
+  CHECK(moved == 5 * 4096 + 1024);
+  // A rank moves nothing to itself.
+  std::size_t alone = 0;
+  const auto one =
+      comm::make_dry_run_group("dp", {base::Rank(3)}, 0, comm::DryRunData::untouched, &alone);
+  one->all_reduce(whole);
+  CHECK(alone == 0);
+}
+
 TEST_CASE("a dry run over measuring arenas touches no memory") {
   const auto group = comm::make_dry_run_group("dp", four_ranks(), 3, comm::DryRunData::untouched);
   auto arena = device::Arena::measuring(device::Purpose::gradients);

@@ -32,6 +32,9 @@ struct Made {
   std::vector<double> stage_bubbles{8, 9};
   double data = 0.5;
   double mfu = 0.45;
+  /// Further members of the start, and of each step.
+  std::string start_more = {};
+  std::string step_more = {};
   /// Further lines behind the step's.
   std::function<std::string(int)> after = [](int) { return std::string(); };
 };
@@ -44,16 +47,17 @@ report::RunView view_of(const Made& made) {
                               "virtual_stages = 1\n[train]\nmicro_batch = {}\n"
                               "global_batch = {}\nsequence_length = 1024\n",
                               made.pipeline, made.micro_batch, made.global_batch));
-  runs.start("a");
+  runs.start("a", 1, made.start_more);
   std::string lines;
   for (int step = 1; step <= made.steps; ++step) {
     const double step_ms = made.step_ms(step);
     lines += base::format(
         "{{\"kind\":\"train\",\"step\":{},\"restart\":0,\"loss\":{},\"step_ms\":{},"
         "\"tokens_per_second\":{},\"mfu\":{},\"tensor_comm_ms\":{},\"exposed_comm_ms\":{},"
-        "\"bubble_ms\":{},\"stage_bubble_ms\":[{}],\"data_ms\":{}}}\n{}",
+        "\"bubble_ms\":{},\"stage_bubble_ms\":[{}],\"data_ms\":{}{}}}\n{}",
         step, made.loss(step), step_ms, 1e6 / step_ms, made.mfu, made.tensor, made.exposed,
-        made.bubble, base::join(made.stage_bubbles, ","), made.data, made.after(step));
+        made.bubble, base::join(made.stage_bubbles, ","), made.data, made.step_more,
+        made.after(step));
   }
   runs.write("a", "metrics.jsonl", lines);
   return runs.view("a");
@@ -117,7 +121,21 @@ TEST_CASE("exposed reductions are found from their share of a step on") {
   const auto found = finding(made);
   CHECK(found.rule == "gradients");
   CHECK(
-      holds(found.text, "31 % of a step (31 of 100 ms) is exposed reduction of gradients over 2"));
+      holds(found.text, "31 % of a step (31 of 100 ms) is exposed all-reduce of gradients over 2"));
+}
+
+TEST_CASE("exposed reductions are told with their bytes and the rate of the link") {
+  Made made;
+  made.exposed = 31;
+  // 1.25 GiB, of which the time that was not hidden is all that is known.
+  made.start_more = ",\"gradient_bytes\":1342177280";
+  CHECK(
+      holds(finding(made).text, "2 data-parallel ranks: 1.25 GiB a step at 43.30 GB/s or less: "));
+  // Reductions were under way for longer than they were exposed.
+  made.step_more = ",\"reduction_ms\":50";
+  CHECK(holds(finding(made).text, "2 data-parallel ranks: 1.25 GiB a step at 26.84 GB/s: "));
+  made.step_more = ",\"reduction_ms\":50000";
+  CHECK(holds(finding(made).text, "1.25 GiB a step at 26.8 MB/s: "));
 }
 
 TEST_CASE("tensor-parallel communication is found from its share of a step on") {
@@ -126,6 +144,9 @@ TEST_CASE("tensor-parallel communication is found from its share of a step on") 
   CHECK(is_silent(made));
   made.tensor = 40;
   CHECK(finding(made).rule == "tensor");
+  CHECK(holds(finding(made).text, "nothing hides it: keep them"));
+  made.start_more = ",\"tensor_bytes\":20971520";
+  CHECK(holds(finding(made).text, "nothing hides it: 20.00 MiB a step at 0.52 GB/s: keep them"));
 }
 
 TEST_CASE("a stage that the others wait for is named") {
@@ -142,6 +163,29 @@ TEST_CASE("a stage that the others wait for is named") {
   CHECK(found.rule == "stages");
   CHECK(
       holds(found.text, "stage 0 waits for others 30 % of a step, stage 1 only 8 %: stage 1 has"));
+  CHECK(holds(found.text, "move a layer away from stage 1 (parallel.stage_layers)"));
+}
+
+TEST_CASE("a stage with too much work is told which layers to give away, and to whom") {
+  Made made;
+  made.bubble = 30;
+  made.stage_bubbles = {30, 8};
+  made.start_more = ",\"stage_layers\":[12,20]";
+  // A layer is a sixteenth of a stage: two of them turn 22 points into about none.
+  CHECK(holds(finding(made).text,
+              "than the others, move 2 layers from stage 1 to stage 0 (parallel.stage_layers = "
+              "14,18)"));
+  // Interleaved: the fullest positions of the stage.
+  made.start_more = ",\"stage_layers\":[8,7,8,9]";
+  CHECK(holds(finding(made).text, "(parallel.stage_layers = 10,7,8,7)"));
+  // The last layer of a position stays.
+  made.start_more = ",\"stage_layers\":[30,2]";
+  CHECK(holds(finding(made).text,
+              "move 1 layer from stage 1 to stage 0 (parallel.stage_layers = 31,1)"));
+  for (const auto* nonsense : {"[1]", "[1,2,3]", "[-1,2]", "\"12,20\"", "[1e99,2]"}) {
+    made.start_more = base::format(",\"stage_layers\":{}", nonsense);
+    CHECK(holds(finding(made).text, "move a layer away from stage 1"));
+  }
 }
 
 TEST_CASE("stages that all wait longer than their schedule have a slow link") {
@@ -154,7 +198,10 @@ TEST_CASE("stages that all wait longer than their schedule have a slow link") {
   made.stage_bubbles = {25, 26};
   const auto found = finding(made);
   CHECK(found.rule == "bubble");
-  CHECK(holds(found.text, "the schedule itself is idle only 6 %"));
+  CHECK(holds(found.text, "the schedule itself is idle only 6 %: the link"));
+  // 19 ms beyond the schedule's 6.
+  made.start_more = ",\"message_bytes\":1048576";
+  CHECK(holds(finding(made).text, "idle only 6 %: 1.00 MiB a step at 54."));
 }
 
 TEST_CASE("a schedule of few micro-batches is found idle") {
@@ -174,6 +221,9 @@ TEST_CASE("starved data are found from their share of a step on") {
   CHECK(is_silent(made));
   made.data = 12;
   CHECK(finding(made).rule == "data");
+  made.start_more = ",\"tokens_per_step\":262144";
+  CHECK(holds(finding(made).text,
+              "is reading samples, 262144 tokens of them, 21.8 million a second: "));
 }
 
 TEST_CASE("a slow disk is found by the time for which training stands still") {
@@ -193,6 +243,14 @@ TEST_CASE("a slow disk is found by the time for which training stands still") {
   const auto found = finding(made);
   CHECK(found.rule == "saves");
   CHECK(holds(found.text, "checkpoint.asynchronous"));
+  made.after = [](int step) {
+    return step % 20 == 0 ? base::format(
+                                "{{\"kind\":\"save\",\"step\":{},\"restart\":0,\"bytes\":104857600,"
+                                "\"stall_ms\":400,\"write_ms\":500}}\n",
+                                step)
+                          : std::string();
+  };
+  CHECK(holds(finding(made).text, "for checkpoints, 100.00 MiB each in 500 ms (0.21 GB/s): save"));
 }
 
 TEST_CASE("evaluations that take as long as training are found") {

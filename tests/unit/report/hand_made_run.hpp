@@ -26,12 +26,13 @@ class HandMadeRuns {
   void configure(const std::string& run, const std::string& text) const {
     write(run, "config.resolved.conf", text);
   }
-  void start(const std::string& run, int step = 1) const {
+  /// `more`: further members.
+  void start(const std::string& run, int step = 1, const std::string& more = "") const {
     write(run, "metrics.jsonl",
           base::format("{{\"kind\":\"event\",\"event\":\"start\",\"step\":{},\"parameters\":1000,"
                        "\"peak_flops\":2e12,\"peak_source\":\"its data sheet\",\"time\":"
-                       "\"2026-11-21T09:37:00.000Z\"}}\n",
-                       step));
+                       "\"2026-11-21T09:37:00.000Z\"{}}}\n",
+                       step, more));
   }
   void event(const std::string& run, const std::string& name, int step) const {
     write(run, "metrics.jsonl",

@@ -54,7 +54,7 @@ TEST_CASE("every number of a step is read, and those that a line lacks are absen
   const GrowingFile file;
   file.append(
       R"({"kind":"train","step":7,"loss":1.5,"grad_norm":2.5,"learning_rate":3e-4,"tokens":640,)"
-      R"("step_ms":12.5,"tokens_per_second":51200,"mfu":0.25,"exposed_comm_ms":1,"bubble_ms":2,)"
+      R"("step_ms":12.5,"tokens_per_second":51200,"mfu":0.25,"exposed_comm_ms":1,"reduction_ms":1.5,"bubble_ms":2,)"
       R"("tensor_comm_ms":3,"data_ms":4,"optimizer_ms":5,"stage_bubble_ms":[2,0.5],"run":"a","restart":2,)"
       R"("time":"2026-11-21T09:37:34.250Z"})"
       "\n"
@@ -74,6 +74,7 @@ TEST_CASE("every number of a step is read, and those that a line lacks are absen
   CHECK(full.tokens_per_second == 51200);
   CHECK(full.mfu == 0.25);
   CHECK(full.exposed_comm_ms == 1);
+  CHECK(full.reduction_ms == 1.5);
   CHECK(full.bubble_ms == 2);
   CHECK(full.tensor_comm_ms == 3);
   CHECK(full.data_ms == 4);
@@ -133,6 +134,42 @@ TEST_CASE("an older record without starts has one line a step, the last one") {
   const auto record = file.read();
   CHECK(steps_of(record) == Steps{1, 2, 3, 4});
   CHECK(record.repeated_steps == 2);
+}
+
+TEST_CASE("samples stand with their evaluation, and go back with it") {
+  const GrowingFile file;
+  file.append(step_line(5, 1));
+  file.append("{\"kind\":\"eval\",\"step\":5,\"loss\":2,\"seconds\":3}\n");
+  file.append(
+      R"({"kind":"sample","step":5,"seed":1,"temperature":0.5,"seconds":0.25,"samples":[)"
+      R"({"prompt":"a","text":" b","ending":"length"},{"prompt":"c","text":"","ending":"stop"},7]})"
+      "\n");
+  auto record = file.read();
+  REQUIRE(record.samples.size() == 1);
+  CHECK(record.samples[0].step == 5);
+  CHECK(record.samples[0].temperature == 0.5);
+  REQUIRE(record.samples[0].samples.size() == 2);
+  CHECK(record.samples[0].samples[0].prompt == "a");
+  CHECK(record.samples[0].samples[0].text == " b");
+  CHECK(record.samples[0].samples[0].is_cut);
+  CHECK_FALSE(record.samples[0].samples[1].is_cut);
+  CHECK(record.evaluations[0].sample_seconds == 0.25);
+  file.append(start_line(4));
+  CHECK(file.read().samples.empty());
+}
+
+TEST_CASE("of very many samples some are kept, evenly, the newest always") {
+  const GrowingFile file;
+  std::string lines;
+  for (int step = 1; step <= 1000; ++step) {
+    lines += base::format("{{\"kind\":\"sample\",\"step\":{},\"samples\":[]}}\n", step);
+  }
+  file.append(lines);
+  const auto record = file.read();
+  REQUIRE(record.samples.size() <= RunRecord::most_samples);
+  REQUIRE(record.samples.size() > RunRecord::most_samples / 2);
+  CHECK(record.samples.back().step == 1000);
+  CHECK(record.samples.front().step < 250);
 }
 
 TEST_CASE("gaps in the steps stay gaps") {

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/inference/samples.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/base/text.hpp"
+#include "trireme/comm/agree.hpp"
+#include "trireme/comm/bytes.hpp"
+#include "trireme/engine/options.hpp"
+#include "trireme/engine/stage_layers.hpp"
+#include "trireme/huggingface/run_files.hpp"
+#include "trireme/inference/decoder.hpp"
+#include "trireme/model/positions.hpp"
+
+#include "prompts.hpp"
+#include "replica_decoding.hpp"
+
+#include <algorithm>
+
+namespace trireme::inference {
+
+namespace {
+
+using base::Json;
+
+base::Result<std::vector<std::string>> read_prompts(const config::Config& config) {
+  const auto& path = config.options().train.sample_prompts;
+  const auto text = base::read_text_file(path, base::ExitCode::usage, SampleTask::most_bytes);
+  if (!text) {
+    return base::usage_failure(
+        base::format("{}: {}", config.cited("train.sample_prompts"), text.failure().text));
+  }
+  if (const auto broken = base::first_broken_utf8(*text)) {
+    return base::usage_failure(
+        base::format("{} is no UTF-8 at byte {} (prompts are texts); save it as UTF-8",
+                     config.cited("train.sample_prompts"), *broken));
+  }
+  auto prompts = parse_prompts(*text, path);
+  if (!prompts) return prompts.failure();
+  if (prompts->empty()) {
+    return base::usage_failure(
+        base::format("{} has no prompt (there is nothing to continue); write one a line, or leave "
+                     "the key empty",
+                     config.cited("train.sample_prompts")));
+  }
+  if (prompts->size() > SampleTask::most_prompts) {
+    return base::usage_failure(base::format(
+        "{} has {} prompts (training stands still while they are continued); at most {}",
+        config.cited("train.sample_prompts"), prompts->size(), SampleTask::most_prompts));
+  }
+  return prompts;
+}
+
+/// The tokenizer that the run keeps.
+base::Result<data::Tokenizer> open_tokenizer(const config::Config& config) {
+  const auto path = huggingface::tokenizer_to_keep(config);
+  if (path.empty()) {
+    return base::usage_failure(base::format(
+        "{} needs a tokenizer (prompts are text, models read tokens), and none belongs to the run; "
+        "name the model's own with data.tokenizer",
+        config.cited("train.sample_prompts")));
+  }
+  auto tokenizer = data::Tokenizer::load(path);
+  if (!tokenizer) return base::usage_failure(tokenizer.failure().text);
+  return tokenizer;
+}
+
+std::vector<DecodedSequence> sequences_of(const SampleTask& task) {
+  std::vector<DecodedSequence> sequences;
+  for (const auto& ids : task.ids) {
+    DecodedSequence sequence;
+    sequence.index = static_cast<std::int64_t>(sequences.size());
+    sequence.ids = ids;
+    sequence.prompt_size = ids.size();
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
+base::Status check_task(const SampleTask& task, const config::Config& config,
+                        const model::ModelConfig& model) {
+  std::size_t longest = 0;
+  for (const auto& ids : task.ids) longest = std::max(longest, ids.size());
+  const auto positions = static_cast<std::int64_t>(longest) + task.max_tokens;
+  if (auto status =
+          model::check_positions(model,
+                                 base::format("the longest prompt of {} with {}, {} tokens in all,",
+                                              config.cited("train.sample_prompts"),
+                                              config.cited("train.sample_tokens"), positions),
+                                 positions);
+      !status.ok()) {
+    return status;
+  }
+  if (config.options().numerics.on_gpus() && model.head_dim > device::widest_own_head) {
+    return base::usage_failure(base::format(
+        "{} does not go with model.head_dim = {} on GPUs (decoding is own kernels' alone, which "
+        "take heads of up to {} there); leave the key empty",
+        config.cited("train.sample_prompts"), model.head_dim, device::widest_own_head));
+  }
+  return {};
+}
+
+DecoderOptions decoder_options(const engine::EngineOptions& engine, const SampleTask& task) {
+  DecoderOptions options;
+  options.model = engine.model;
+  options.mesh = engine.mesh;
+  options.rank = engine.rank;
+  options.virtual_stages = engine.virtual_stages;
+  options.stage_layers = engine::stage_layers(engine).counts;
+  options.dtype = engine.dtype;
+  options.gpu_attention = engine.gpu_attention;
+  fit_to_prompts(options, sequences_of(task), usual_batch, task.max_tokens);
+  return options;
+}
+
+/// What ranks need of a task: everything but texts and the tokenizer.
+std::string packed(const SampleTask& task) {
+  return Json{{"ids", task.ids}, {"vocabulary", task.vocabulary}, {"stop", task.stop_tokens}}
+      .dump();
+}
+
+void unpack(const std::string& text, SampleTask& task) {
+  const auto json = base::value_or_throw(base::parse_json(text, "the first rank's prompts"));
+  task.ids = json.at("ids").get<std::vector<std::vector<std::int32_t>>>();
+  task.vocabulary = json.at("vocabulary").get<std::int64_t>();
+  task.stop_tokens = json.at("stop").get<std::vector<std::int32_t>>();
+}
+
+/// What the configuration alone tells.
+SampleTask configured_task(const config::Config& config) {
+  const auto& keys = config.options().train;
+  SampleTask task;
+  task.max_tokens = keys.sample_tokens;
+  task.sampling.temperature = keys.sample_temperature;
+  task.sampling.seed = static_cast<std::uint64_t>(keys.seed);
+  return task;
+}
+
+}  // namespace
+
+base::Result<std::optional<SampleTask>> read_sample_task(const config::Config& config,
+                                                         const model::ModelConfig& model) {
+  if (config.options().train.sample_prompts.empty()) return std::optional<SampleTask>{};
+  auto task = configured_task(config);
+  auto prompts = read_prompts(config);
+  if (!prompts) return prompts.failure();
+  task.prompts = *std::move(prompts);
+  auto tokenizer = open_tokenizer(config);
+  if (!tokenizer) return tokenizer.failure();
+  const auto sequences = encode_prompts(task.prompts, *tokenizer, model, "data.tokenizer");
+  if (!sequences) return sequences.failure();
+  for (const auto& sequence : *sequences) task.ids.push_back(sequence.ids);
+  task.vocabulary = tokenizer->vocab_size();
+  task.stop_tokens = tokenizer->stop_tokens();
+  task.tokenizer = *std::move(tokenizer);
+  if (const auto status = check_task(task, config, model); !status.ok()) return status.failure();
+  return std::optional(std::move(task));
+}
+
+std::optional<SampleTask> agreed_sample_task(const config::Config& config,
+                                             const model::ModelConfig& model,
+                                             comm::ProcessGroup& world) {
+  if (config.options().train.sample_prompts.empty()) return std::nullopt;
+  const bool is_first = world.rank() == 0;
+  base::Result<std::optional<SampleTask>> read = std::optional(configured_task(config));
+  if (is_first) read = read_sample_task(config, model);
+  auto task = comm::agree(world, std::move(read));
+  TRIREME_ENSURE(task.has_value(), "a configured task is read, or refused");
+  const auto text = comm::broadcast_bytes(world, is_first ? packed(*task) : "");
+  if (!is_first) unpack(text, *task);
+  return task;
+}
+
+struct Sampler::Parts {
+  SampleTask task;
+  DecoderOptions options;
+  engine::Groups groups;
+  Decoder decoder;
+  std::vector<DecodedSequence> sequences;
+};
+
+Sampler::Sampler(SampleTask task, const engine::Engine& engine, const engine::Groups& groups,
+                 device::Kernels& kernels, engine::Memory& memory) {
+  const auto options = decoder_options(engine.options(), task);
+  auto sequences = sequences_of(task);
+  parts_.reset(new Parts{std::move(task), options, groups,
+                         Decoder(options, engine, groups, kernels, memory), std::move(sequences)});
+}
+
+Sampler::~Sampler() = default;
+
+const SampleTask& Sampler::task() const {
+  return parts_->task;
+}
+
+std::vector<Answer> Sampler::run() {
+  const auto& task = parts_->task;
+  auto& data = *parts_->groups.data;
+  const DecodingLimits limits{parts_->options.capacity.slots, parts_->options.rows_at_once,
+                              task.max_tokens, task.vocabulary, task.stop_tokens};
+  ReplicaDecoding decoding(parts_->decoder, limits, task.sampling,
+                           share_of(parts_->sequences, data),
+                           [](const DecodedSequence&, std::int32_t) {});
+  decoding.run();
+  // Only the data-parallel group of the first rank has a reader of its answers.
+  if (data.ranks().front().value() != 0) return {};
+  const auto all = gather(parts_->sequences, decoding.sequences(), task.max_tokens, data);
+  std::vector<Answer> answers;
+  if (!task.tokenizer) return answers;
+  for (const auto& sequence : all) {
+    answers.push_back(answer_of(sequence, *task.tokenizer, StopTexts({})));
+  }
+  return answers;
+}
+
+engine::MemoryUse measure_with_samples(const engine::EngineOptions& options,
+                                       const std::optional<SampleTask>& task) {
+  if (!task) return engine::measure(options);
+  return engine::measure(options, [&](engine::Engine& engine, const engine::Groups& groups,
+                                      device::Kernels& kernels, engine::Memory& memory) {
+    Decoder(decoder_options(options, *task), engine, groups, kernels, memory).run_largest();
+  });
+}
+
+}  // namespace trireme::inference

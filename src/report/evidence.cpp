@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evidence.hpp"
+
+#include "trireme/base/counted.hpp"
+#include "trireme/base/format.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace trireme::report {
+namespace {
+
+constexpr std::size_t most_positions = 4096;
+constexpr int most_layers = 1 << 20;
+
+double number_of(const base::Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number() ? found->get<double>() : telemetry::absent;
+}
+
+std::vector<int> layers_of(const base::Json& line) {
+  const auto found = line.find("stage_layers");
+  if (found == line.end() || !found->is_array() || found->size() > most_positions) return {};
+  std::vector<int> layers;
+  for (const auto& each : *found) {
+    if (!each.is_number_unsigned() || each.get<std::uint64_t>() > most_layers) return {};
+    layers.push_back(each.get<int>());
+  }
+  return layers;
+}
+
+/// The first position on a stage that no other is before, in this order of their layers.
+template <typename Before>
+std::size_t position_of(const std::vector<int>& layers, std::size_t stage, std::size_t stages,
+                        Before before) {
+  auto found = stage;
+  for (auto at = stage; at < layers.size(); at += stages) {
+    if (before(layers[at], layers[found])) found = at;
+  }
+  return found;
+}
+
+}  // namespace
+
+StepFacts step_facts(const RunView& run) {
+  const auto& events = run.record.events;
+  const auto start = std::find_if(events.rbegin(), events.rend(),
+                                  [](const auto& event) { return event.name == "start"; });
+  if (start == events.rend()) return {};
+  return {number_of(start->line, "tokens_per_step"), number_of(start->line, "tensor_bytes"),
+          number_of(start->line, "message_bytes"), number_of(start->line, "gradient_bytes"),
+          layers_of(start->line)};
+}
+
+std::string rate_text(double bytes, double milliseconds) {
+  const double per_second = bytes / milliseconds * 1e3;
+  if (per_second >= 1e8) return base::format("{:.2f} GB/s", per_second / 1e9);
+  return base::format("{:.3g} MB/s", per_second / 1e6);
+}
+
+std::string traffic_text(double bytes, double milliseconds) {
+  if (!(bytes > 0) || !(milliseconds > 0)) return {};
+  return base::format(": {} a step at {}", base::bytes_text(static_cast<std::uint64_t>(bytes)),
+                      rate_text(bytes, milliseconds));
+}
+
+std::string move_text(const StepFacts& facts, std::size_t busiest, std::size_t idlest,
+                      double difference, double layer_share, std::size_t stages) {
+  auto layers = facts.stage_layers;
+  if (layers.size() < stages || layers.size() % stages != 0 || layer_share <= 0) {
+    return base::format("move a layer away from stage {} (parallel.stage_layers)", busiest);
+  }
+  // The fullest position gives, the emptiest takes.
+  const auto from = position_of(layers, busiest, stages, std::greater<>());
+  const auto to = position_of(layers, idlest, stages, std::less<>());
+  // One layer moved changes the difference by two.
+  const auto wanted = static_cast<int>(std::lround(difference / (2 * layer_share)));
+  const int count = std::clamp(wanted, 1, std::max(layers[from] - 1, 1));
+  layers[from] -= count;
+  layers[to] += count;
+  return base::format("move {} from stage {} to stage {} (parallel.stage_layers = {})",
+                      base::counted(count, "layer"), busiest, idlest, base::join(layers, ","));
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What engine::traffic_of says of a step is what the operations of a real step move.
+#include "trireme/telemetry/spans.hpp"
+
+#include "mpi/training/training.hpp"
+#include "support/mpi/world.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme;
+using namespace trireme::testing;
+using layout::Axis;
+using model::Architecture;
+
+namespace {
+
+engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
+  engine::EngineOptions options;
+  options.model = tiny(Architecture::gpt2);
+  options.mesh = mesh;
+  options.rank = mpi().world_rank();
+  options.micro_batch = 2;
+  options.micro_batches = 3;
+  options.sequence_length = 24;
+  options.zero_level = zero_level;
+  options.bucket_bytes = 4096;
+  return options;
+}
+
+/// Bytes of recorded operations of a group: its collectives, and messages received.
+std::size_t bytes_of(const telemetry::SpanRecorder& recorder, std::string_view group) {
+  std::size_t bytes = 0;
+  for (const auto& span : recorder.spans()) {
+    const bool counts = span.kind == telemetry::SpanKind::operation &&
+                        span.operation.group == group && span.operation.name != "send";
+    if (counts) bytes += span.operation.bytes;
+  }
+  return bytes;
+}
+
+void check_step(const engine::EngineOptions& options) {
+  const auto traffic = engine::traffic_of(options);
+  const auto groups = mpi_groups(options.mesh);
+  const auto kernels = device::make_reference_kernels();
+  auto memory = engine::Memory::host(engine::measure(options));
+  engine::Engine engine(options, groups.views(), *kernels, memory);
+  engine.initialise();
+  fill(engine, 0);
+  telemetry::SpanRecorder recorder;
+  engine.run_schedule();
+  const auto tensor = bytes_of(recorder, "tp");
+  const auto messages = bytes_of(recorder, "pp");
+  const auto reduced = engine.reduce_gradients();
+  const auto gradients = bytes_of(recorder, "dp");
+  recorder.stop();
+  CHECK(traffic.tensor == tensor);
+  CHECK(traffic.messages == messages);
+  // Before its schedule a real step counts its tokens, in eight bytes of each rank.
+  const auto data_ranks = static_cast<std::size_t>(options.mesh.degree(Axis::data));
+  const auto count = data_ranks > 1 ? 8 * data_ranks : 0;
+  CHECK(traffic.gradients + count == gradients);
+  CHECK((tensor > 0) == (options.mesh.degree(Axis::tensor) > 1));
+  CHECK((messages > 0) == (options.mesh.degree(Axis::pipeline) > 1));
+  CHECK((gradients > 0) == (options.mesh.degree(Axis::data) > 1));
+  // The host sees how long reductions were under way: not at all where there are none.
+  REQUIRE(reduced.busy_seconds.has_value());
+  CHECK((*reduced.busy_seconds > 0) == (options.mesh.degree(Axis::data) > 1));
+  engine.update({1, 1e-3, reduced.gradient_norm});
+}
+
+}  // namespace
+
+TEST_CASE("the traffic of a step is told before it is moved, in every layout") {
+  for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::gpt2)) {
+    for (const int zero_level : {0, 1}) {
+      CAPTURE(mesh.text(), zero_level);
+      check_step(options_for(mesh, zero_level));
+    }
+  }
+}
