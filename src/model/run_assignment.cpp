@@ -11,9 +11,6 @@ using layout::Axis;
 RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion& question) {
   const auto& mesh = question.mesh;
   if (mesh.degree(Axis::data) == 1) return {Assignment::padded, "one rank owns all matrices"};
-  if (question.machine.ragged == layout::RaggedCollectives::refused) {
-    return {Assignment::padded, "collectives take equal parts"};
-  }
   const int stages = mesh.degree(Axis::pipeline);
   auto stage = config;
   stage.num_hidden_layers = (config.num_hidden_layers + stages - 1) / stages;

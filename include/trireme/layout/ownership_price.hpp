@@ -13,7 +13,6 @@ namespace trireme::layout {
 
 /// What collectives make of parts of different lengths.
 enum class RaggedCollectives {
-  refused,         ///< equal parts alone
   start_for_each,  ///< one start for each owner; bytes as fast as those of equal parts
   as_equal         ///< one start, as MPI's collectives with counts
 };

@@ -32,8 +32,7 @@ struct RunAssignment {
 };
 
 /// The assignment whose plan adds least to a step, for the layers of the pipeline stage that has
-/// most of them: the same on every rank, whatever its stage. `padded` where collectives refuse
-/// parts of different lengths.
+/// most of them: the same on every rank, whatever its stage.
 RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion& question);
 
 }  // namespace trireme::model

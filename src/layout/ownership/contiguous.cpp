@@ -3,6 +3,7 @@
 #include "layout/ownership/assignments.hpp"
 #include "layout/ownership/group_order.hpp"
 #include "layout/ownership/packing.hpp"
+#include "layout/ownership/ragged_buckets.hpp"
 #include "layout/ownership/shard_writer.hpp"
 
 #include <algorithm>
@@ -17,63 +18,10 @@ constexpr double most_elements_over_mean = 1.25;
 /// Largest load over the least that is possible from which no better plan is sought.
 constexpr double good_over_least = 1.002;
 
-/// Tensors of a bucket, in the order of backward.
-struct Bucket {
-  ShardWriter::Bucket kind = ShardWriter::Bucket::ragged;
-  std::vector<std::size_t> tensors;
-};
-
-/// Matrices lie in ragged buckets. Tensors that may be cut anywhere lie in buckets of their own, in
-/// equal shards: a large one in front of the matrices, all others behind them.
-class Buckets {
- public:
-  Buckets(std::span<const OwnedTensor> tensors, const OwnershipOptions& options) {
-    std::int64_t size = 0;
-    for (std::size_t at = 0; at < tensors.size(); ++at) {
-      const auto& tensor = tensors[at];
-      if (tensor.begins_bucket) {
-        close_all();
-        size = 0;
-      }
-      if (!tensor.is_matrix()) {
-        if (tensor.held_elements > 0) elementwise_.push_back(at);
-        const bool in_front = buckets_.empty() && matrices_.empty() &&
-                              tensor.held_elements >= options.bucket_elements;
-        if (in_front) close(elementwise_, ShardWriter::Bucket::last);
-        continue;
-      }
-      matrices_.push_back(at);
-      size += tensor.held_elements;
-      const bool inside = at + 1 < tensors.size() && tensors[at + 1].joined;
-      if (size >= options.bucket_elements && !inside) {
-        close(matrices_, ShardWriter::Bucket::ragged);
-        size = 0;
-      }
-    }
-    close_all();
-  }
-
-  std::vector<Bucket> take() && { return std::move(buckets_); }
-
- private:
-  void close(std::vector<std::size_t>& tensors, ShardWriter::Bucket kind) {
-    if (!tensors.empty()) buckets_.push_back({kind, std::move(tensors)});
-    tensors.clear();
-  }
-  void close_all() {
-    close(matrices_, ShardWriter::Bucket::ragged);
-    close(elementwise_, ShardWriter::Bucket::last);
-  }
-
-  std::vector<std::size_t> matrices_;
-  std::vector<std::size_t> elementwise_;
-  std::vector<Bucket> buckets_;
-};
-
 /// Owners of all matrices, in the order of the tensors: Placed::bin is a rank.
 class Owners {
  public:
-  Owners(std::span<const OwnedTensor> tensors, const std::vector<Bucket>& buckets,
+  Owners(std::span<const OwnedTensor> tensors, const std::vector<RaggedBucket>& buckets,
          const OwnershipOptions& options)
       : options_(options) {
     for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
@@ -219,7 +167,7 @@ class Owners {
 
 OwnershipPlan plan_contiguous(std::span<const OwnedTensor> tensors,
                               const OwnershipOptions& options) {
-  const auto buckets = Buckets(tensors, options).take();
+  const auto buckets = ragged_buckets(tensors, options);
   const Owners owners(tensors, buckets, options);
   const auto placed = options.order == BucketOrder::by_owner ? owners.by_work() : owners.by_cuts();
   OwnershipPlan plan;

@@ -2,6 +2,7 @@
 // Plans that cut matrices where the work of one rank ends.
 #include "layout/ownership/alignment.hpp"
 #include "layout/ownership/assignments.hpp"
+#include "layout/ownership/ragged_buckets.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -26,45 +27,24 @@ struct OpenMatrix {
 class MatrixCuts {
  public:
   MatrixCuts(std::span<const OwnedTensor> tensors, const OwnershipOptions& options)
-      : tensors_(tensors), options_(options) {
+      : tensors_(tensors), options_(options), writer_(tensors, options) {
     plan_.assignment = Assignment::shared;
-    plan_.data = options.data;
-    plan_.tensor = 1;
     plan_.load.assign(static_cast<std::size_t>(options.data), 0.0);
-    for (const auto& tensor : tensors) {
-      plan_.elements += tensor.held_elements;
-      work_left_ += tensor.flops;
-    }
+    for (const auto& tensor : tensors) work_left_ += tensor.flops;
   }
 
   OwnershipPlan plan() && {
-    std::vector<std::size_t> elementwise;
-    std::vector<std::size_t> matrices;
-    std::int64_t size = 0;
-    for (std::size_t at = 0; at < tensors_.size(); ++at) {
-      const auto& tensor = tensors_[at];
-      if (tensor.begins_bucket) {
-        close_ragged(matrices);
-        close_equal(elementwise);
-        size = 0;
+    for (const auto& [kind, members] : ragged_buckets(tensors_, options_)) {
+      for (const auto at : members) {
+        if (tensors_[at].is_matrix()) {
+          place(at);
+        } else {
+          writer_.add_filler(at);
+        }
       }
-      if (!tensor.is_matrix()) {
-        if (tensor.held_elements > 0) elementwise.push_back(at);
-        const bool in_front = plan_.buckets.empty() && matrices.empty() &&
-                              tensor.held_elements >= options_.bucket_elements;
-        if (in_front) close_equal(elementwise);
-        continue;
-      }
-      matrices.push_back(at);
-      size += tensor.held_elements;
-      const bool inside = at + 1 < tensors_.size() && tensors_[at + 1].joined;
-      if (size >= options_.bucket_elements && !inside) {
-        close_ragged(matrices);
-        size = 0;
-      }
+      writer_.write_bucket(kind);
     }
-    close_ragged(matrices);
-    close_equal(elementwise);
+    finish(tensors_, options_, writer_, plan_);
     return std::move(plan_);
   }
 
@@ -86,29 +66,8 @@ class MatrixCuts {
     work_left_ -= work;
   }
 
-  /// The shard of the rank that is being filled ends here.
-  void next_rank(std::int64_t position) {
-    cuts_.push_back(position);
-    ++rank_;
-  }
-
-  void close_ragged(std::vector<std::size_t>& bucket) {
-    if (bucket.empty()) return;
-    const auto begin = plan_.size();
-    auto end = begin;
-    // Shards of the ranks that are full are empty.
-    cuts_.assign(static_cast<std::size_t>(rank_) + 1, begin);
-    for (const auto at : bucket) {
-      place(at, end);
-      end += aligned(tensors_[at].held_elements, options_.alignment);
-    }
-    cuts_.resize(static_cast<std::size_t>(options_.data) + 1, end);
-    plan_.buckets.push_back({{begin, end}, std::move(cuts_)});
-    bucket.clear();
-  }
-
   /// Gives a matrix to the rank that is being filled, and to those behind it what exceeds its room.
-  void place(std::size_t at, std::int64_t begin) {
+  void place(std::size_t at) {
     const auto& tensor = tensors_[at];
     OpenMatrix open;
     open.owner.tensor = at;
@@ -117,7 +76,7 @@ class MatrixCuts {
     std::stable_sort(open.squares.begin(), open.squares.end(), [&](std::size_t a, std::size_t b) {
       return tensor.split.square[a] > tensor.split.square[b];
     });
-    while (!is_last() && room() < close_to_share * share()) next_rank(begin);
+    while (!is_last() && room() < close_to_share * share()) ++rank_;
     const auto row_grain = options_.alignment / std::gcd(options_.alignment, tensor.shape.columns);
     const bool can_be_cut =
         tensor.split.possible() && tensor.held_elements == tensor.shape.rows * tensor.shape.columns;
@@ -126,13 +85,13 @@ class MatrixCuts {
       if (rows == 0 && open.rows_taken == 0) {
         // Whole to whom it fits better.
         if (room() >= tensor.flops / 2) break;
-        next_rank(begin);
+        ++rank_;
         continue;
       }
       if (rows == 0) break;
-      take_rows(open, rows, begin);
+      take_rows(open, rows);
     }
-    finish(open, begin);
+    close(open);
   }
 
   double column_work(const OpenMatrix& open, std::int64_t rows) const {
@@ -194,33 +153,33 @@ class MatrixCuts {
     return open.owner.square_ranks;
   }
 
-  void take_rows(OpenMatrix& open, std::int64_t rows, std::int64_t begin) {
+  void take_rows(OpenMatrix& open, std::int64_t rows) {
     const auto& tensor = tensors_[open.owner.tensor];
     if (open.rows_taken == 0)
       work_left_ += column_work(open, tensor.shape.rows) + tensor.split.of_squares() - tensor.flops;
     square_ranks(open);
-    add(open, rows, begin);
-    next_rank(begin + open.rows_taken * tensor.shape.columns);
+    add(open, rows);
+    ++rank_;
   }
 
   /// Rows of a shared matrix to the rank that is being filled.
-  void add(OpenMatrix& open, std::int64_t rows, std::int64_t begin) {
+  void add(OpenMatrix& open, std::int64_t rows) {
     const auto& tensor = tensors_[open.owner.tensor];
     const auto slice = slice_of(tensor, open.rows_taken, rows);
     const auto columns = tensor.shape.columns;
     take(column_work(open, rows));
     open.owner.ranges.push_back({rank_, slice.begin, slice.end});
     open.owner.rows.push_back({open.rows_taken, open.rows_taken + rows});
-    plan_.pieces.push_back({open.owner.tensor, open.rows_taken * columns,
-                            (open.rows_taken + rows) * columns, begin + open.rows_taken * columns});
+    writer_.put(rank_, open.owner.tensor, open.rows_taken * columns,
+                (open.rows_taken + rows) * columns);
     open.rows_taken += rows;
   }
 
   /// What is left of a matrix to the rank that is being filled.
-  void finish(OpenMatrix& open, std::int64_t begin) {
+  void close(OpenMatrix& open) {
     const auto& tensor = tensors_[open.owner.tensor];
     if (open.rows_taken > 0) {
-      add(open, tensor.shape.rows - open.rows_taken, begin);
+      add(open, tensor.shape.rows - open.rows_taken);
       for (const auto square : open.squares) {
         square_ranks(open)[square] = rank_;
         take(tensor.split.square[square]);
@@ -228,37 +187,19 @@ class MatrixCuts {
     } else {
       take(tensor.flops);
       open.owner.ranges.push_back({rank_, 0, tensor.shape.longer()});
-      plan_.pieces.push_back({open.owner.tensor, 0, tensor.held_elements, begin});
+      writer_.put(rank_, open.owner.tensor, 0, tensor.held_elements);
     }
     plan_.matrices.push_back(std::move(open.owner));
   }
 
-  void close_equal(std::vector<std::size_t>& bucket) {
-    if (bucket.empty()) return;
-    const auto begin = plan_.size();
-    auto end = begin;
-    for (const auto at : bucket) {
-      plan_.pieces.push_back({at, 0, tensors_[at].held_elements, end});
-      end += aligned(tensors_[at].held_elements, options_.alignment);
-    }
-    const auto length =
-        aligned((end - begin + options_.data - 1) / options_.data, options_.alignment);
-    OwnershipBucket equal{{begin, begin + options_.data * length}, {begin}};
-    for (int shard = 1; shard <= options_.data; ++shard) {
-      equal.cuts.push_back(begin + shard * length);
-    }
-    plan_.buckets.push_back(std::move(equal));
-    bucket.clear();
-  }
-
   std::span<const OwnedTensor> tensors_;
   const OwnershipOptions& options_;
+  ShardWriter writer_;
   OwnershipPlan plan_;
   /// Of matrices that nobody has taken.
   double work_left_ = 0;
+  /// That is being filled.
   int rank_ = 0;
-  /// Of the open bucket: begins of the shards of ranks up to rank_.
-  std::vector<std::int64_t> cuts_;
 };
 
 }  // namespace

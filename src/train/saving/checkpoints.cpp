@@ -43,8 +43,8 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   return state;
 }
 
-/// True if the checkpoint lacks state of this run's optimizer: another one wrote it. The same on
-/// all ranks.
+/// True if the checkpoint lacks state of this run's optimizer: another one wrote it, or one that
+/// had other matrices. The same on all ranks.
 bool is_of_another_optimizer(const engine::EngineOptions& options,
                              const checkpoint::Manifest& manifest) {
   const auto own = saved_contents(options);
@@ -62,7 +62,8 @@ std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
   if (!fresh && is_of_another_optimizer(engine.options(), manifest)) {
     fresh = true;
     base::log::warning("train",
-                       "step {} was saved by another optimizer than optimizer.name = {}: its "
+                       "step {} was saved without state of optimizer.name = {} as it is set here "
+                       "(by another optimizer, or with other optimizer.adamw_matrices): its "
                        "weights go on, and the optimizer's state begins anew",
                        manifest.step, optim::name(engine.options().rule.kind));
   }

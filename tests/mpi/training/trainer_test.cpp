@@ -180,6 +180,41 @@ TEST_CASE("another optimizer goes on from the weights of a run, with state of it
   CHECK(switched[3] != stayed[3]);
 }
 
+TEST_CASE("heads as matrices, and matrices left to AdamW, change updates and not the weights") {
+  const RunFolder folder;
+  const auto losses = [&](const std::string& name, const std::string& setting) {
+    const auto run = folder.path() / name;
+    fs::copy(folder.path() / "first", run, fs::copy_options::recursive);
+    std::vector<std::string> settings{"optimizer.name=muon", "checkpoint.every_steps=2",
+                                      "optimizer.curve=constant", "train.steps=4"};
+    if (!setting.empty()) settings.push_back(setting);
+    CHECK(start(small_config(folder, run, settings)).code == ExitCode::done);
+    CHECK(steps_of(run, "load") == Steps{2});
+    std::vector<double> all;
+    std::ifstream file(run / "metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const auto json = base::value_or_throw(base::parse_json(line, "metrics.jsonl"));
+      if (json.at("kind") == "train") all.push_back(json.at("loss").get<double>());
+    }
+    return all;
+  };
+  CHECK(start(small_config(folder, folder.path() / "first",
+                           {"optimizer.name=muon", "checkpoint.every_steps=2",
+                            "optimizer.curve=constant", "train.steps=2"}))
+            .code == ExitCode::done);
+  const auto plain = losses("plain", "");
+  REQUIRE(plain.size() == 4);
+  for (const std::string setting :
+       {"optimizer.per_head=true", "optimizer.adamw_matrices=*.mlp.*"}) {
+    CAPTURE(setting);
+    const auto other = losses(setting.substr(10, 6), setting);
+    REQUIRE(other.size() == 4);
+    // The line of a step holds the loss before its update.
+    CHECK(other[2] == plain[2]);
+    CHECK(other[3] != plain[3]);
+  }
+}
+
 TEST_CASE("a run with muon goes on bit for bit from what it saved") {
   const RunFolder folder;
   const auto config = [&](const fs::path& run, int steps) {

@@ -78,6 +78,37 @@ TEST_CASE("bytes of a plan are those of AdamW at ZeRO level 1 and padding") {
         Approx(elements * (1 + plan["padding"].get<double>()) * 3 * 6));
 }
 
+TEST_CASE("ownership follows the optimizer's keys as a run does") {
+  const TemporaryFolder folder;
+  const auto model = write_model(folder).string();
+  const auto plan = [&](const std::vector<std::string>& settings) {
+    std::vector<std::string> arguments{model, "--data-parallel", "2", "--tensor-parallel", "2"};
+    for (const auto& setting : settings) {
+      arguments.insert(arguments.end(), {"--set", setting});
+    }
+    return ownership(arguments);
+  };
+  for (const std::string assignment : {"contiguous", "padded", "shared"}) {
+    CHECK(plan({"optimizer.assignment=" + assignment})["assignment"] == assignment);
+  }
+  CHECK(plan({"optimizer.adamw_matrices=*.mlp.*"})["matrices"].size() == 4 * 4);
+  const auto flops = [](const Json& of) {
+    double sum = 0;
+    for (const auto& each : of["load"]) sum += each.get<double>();
+    return sum;
+  };
+  const auto muon = plan({"optimizer.name=muon"});
+  CHECK(flops(plan({"optimizer.name=muon", "optimizer.per_head=true"})) < flops(muon));
+  const auto soap = plan({"optimizer.name=soap"});
+  CHECK(soap["optimizer"] == "soap");
+  CHECK(flops(soap) != flops(muon));
+  // A group of a byte has one matrix, and two exchanges.
+  const auto exchange = [](const Json& of) { return of["step_ms"]["exchange"].get<double>(); };
+  CHECK(exchange(plan({"optimizer.name=muon", "optimizer.group_bytes=1"})) > 2 * exchange(muon));
+  check_refused({model, "--data-parallel", "2", "--set", "optimizer.adamw_matrices=*.norm"},
+                "which no matrix of a layer is called");
+}
+
 TEST_CASE("ownership takes configurations, Hugging Face folders and runs, from any folder") {
   const TemporaryFolder folder;
   write_model(folder);

@@ -118,9 +118,20 @@ TEST_CASE("optimizer.assignment decides who owns matrices where ranks divide the
   CHECK(padded[0]["bytes"]["optimizer"] == padded[1]["bytes"]["optimizer"]);
   CHECK(cut[0]["bytes"]["optimizer"] != cut[1]["bytes"]["optimizer"]);
   CHECK(bytes({contiguous}) == bytes({}));
-  const auto chosen = bytes({divided});
-  CHECK((chosen == padded || chosen == cut ||
-         chosen == bytes({divided, "optimizer.assignment=shared"})));
+  // Without a choice, what adds least to a step: 21 matrices of two ranks, one of them cut.
+  const auto shared = bytes({divided, "optimizer.assignment=shared"});
+  CHECK((shared != padded && shared != cut));
+  CHECK(bytes({divided}) == shared);
+}
+
+TEST_CASE("a plan counts state as it is for matrices that are left to AdamW") {
+  const auto bytes = [](const std::string& setting) {
+    return plan_with({"optimizer.name=muon", setting})["ranks"][0]["bytes"]["optimizer"]
+        .get<std::int64_t>();
+  };
+  // Two layers' outputs [512, 512]: eight bytes an element instead of four.
+  CHECK(bytes("optimizer.adamw_matrices=*.attention.output.weight") ==
+        bytes("optimizer.per_head=false") + 2 * 4 * 512 * 512);
 }
 
 TEST_CASE("degrees that a plan proposes are ones that the model and the batch allow") {

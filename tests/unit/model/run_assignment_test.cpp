@@ -66,16 +66,12 @@ TEST_CASE("matrices that stay with AdamW are no reason for a plan") {
   CHECK(model::run_assignment(config, asked).reason != all.reason);
 }
 
-TEST_CASE("a run has equal shards where collectives refuse others, or one rank owns all") {
+TEST_CASE("one data-parallel rank owns all, and nothing is asked") {
   const auto config = qwen3_06b();
-  auto machine = layout::machine_of_cpus();
-  CHECK(model::run_assignment(config, question(config, layout::Mesh::of(2, 1, 2), machine))
-            .assignment == Assignment::padded);
-  machine.ragged = layout::RaggedCollectives::refused;
-  const auto refused =
-      model::run_assignment(config, question(config, layout::Mesh::of(1, 64, 1), machine));
-  CHECK(refused.assignment == Assignment::padded);
-  CHECK_THAT(refused.reason, Contains("equal parts"));
+  const auto one = model::run_assignment(
+      config, question(config, layout::Mesh::of(2, 1, 2), layout::machine_of_cpus()));
+  CHECK(one.assignment == Assignment::padded);
+  CHECK_THAT(one.reason, Contains("one rank owns all"));
 }
 
 TEST_CASE("the answer is for a stage with most layers, whatever the rank that asks") {
