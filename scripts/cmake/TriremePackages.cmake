@@ -104,7 +104,7 @@ set(CPACK_DEBIAN_TRIREME_DESCRIPTION "launches and trains large language models 
 One C++20 executable, started on every rank by srun or mpirun, runs data,
 tensor and pipeline parallel training with sharded HDF5 checkpoints that any
 other layout can load. Templates for Slurm are in /usr/share/trireme/slurm.")
-set(CPACK_DEBIAN_TRIREME_PACKAGE_RECOMMENDS "openmpi-bin")
+set(CPACK_DEBIAN_TRIREME_PACKAGE_RECOMMENDS "openmpi-bin, libopenblas0-serial")
 if(TARGET nccl_net_trireme)
   file(WRITE "${PROJECT_BINARY_DIR}/package/triggers" "activate-noawait ldconfig\n")
   set(CPACK_DEBIAN_TRIREME_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/package/triggers")

@@ -30,7 +30,9 @@ base::Result<std::vector<std::string>> read_prompts(const config::Config& config
   const auto text = base::read_text_file(path, base::ExitCode::usage, SampleTask::most_bytes);
   if (!text) {
     return base::usage_failure(
-        base::format("{}: {}", config.cited("train.sample_prompts"), text.failure().text));
+        base::format("{}: {} (the key names a file with one prompt a line); write the prompts into "
+                     "a file, or name the one that holds them",
+                     config.cited("train.sample_prompts"), text.failure().text));
   }
   if (const auto broken = base::first_broken_utf8(*text)) {
     return base::usage_failure(

@@ -62,6 +62,10 @@ std::size_t erase_from(Lines& lines, std::int64_t step) {
 
 }  // namespace
 
+bool EventLine::is_measurement() const {
+  return name == "first step" || name == "arenas" || name == "memory";
+}
+
 void RunRecord::take(std::string_view text_line) {
   if (text_line.empty()) return;
   const auto parsed = base::parse_json(text_line, "metrics.jsonl");

@@ -126,6 +126,30 @@ def in_a_file(place):
     assert steps[0] == 10 and steps[-1] == STEPS and len(steps) <= 2 + seconds / 10, steps
 
 
+def preparing(place):
+    """Commands that read much text draw what is done as a run does; off a terminal they draw nothing."""
+    text = place.folder / "much.txt"
+    docs = "".join(path.read_text() for path in sorted((place.options.root / "docs").glob("*.md")))
+    text.write_text(docs * (1 + 30_000_000 // len(docs)))
+    words = [str(word) for word in (
+        place.options.trireme, "data", "prepare", "--input", text, "--threads", 1, "--document-separator",
+        "blank-line", "--tokenizer", place.folder / "tokenizer.json", "--out", place.folder / "much")]
+    for columns in (100, 40):
+        terminal = Terminal(words, columns, place.environment)
+        try:
+            assert terminal.end() == 0, terminal.text
+        finally:
+            terminal.close()
+        lines = drawn(terminal.text)
+        for line in lines:
+            assert len(line) <= columns, f"{len(line)} columns of {columns}: {line}"
+        assert any("preparing" in line for line in lines), terminal.text
+        assert ("━" in terminal.text) == (columns == 100), terminal.text
+        assert "preparing" not in lines[-1] and "tokens" in terminal.text, "the line is gone in the end"
+    end = subprocess.run(words, env=place.environment, text=True, capture_output=True, check=True)
+    assert "\033" not in end.stderr and "\r" not in end.stderr and "━" not in end.stderr, end.stderr
+
+
 def watched(place):
     """Drawn again for a new size; q ends it and leaves the run and the terminal as they are."""
     run = subprocess.Popen(place.words("watched", steps=10**7), env=place.environment, start_new_session=True,
@@ -181,6 +205,7 @@ def main():
         place = Place(parser.parse_args(), pathlib.Path(folder))
         at_a_terminal(place)
         in_a_file(place)
+        preparing(place)
         watched(place)
     print("each line fits, and the terminal is left as it was")
     return 0

@@ -87,6 +87,9 @@ struct EventLine {
   std::int64_t time_ms = 0;
   std::string name;
   base::Json line;  ///< all of it
+
+  /// Measurements that every start records: nothing has happened.
+  bool is_measurement() const;
 };
 
 /// A run as its metrics.jsonl tells it, of any version, taken line by line.

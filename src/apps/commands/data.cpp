@@ -83,7 +83,7 @@ Action prepare_prepare(CLI::App& app) {
   return [arguments](Context& /*context*/) {
     base::success_or_throw(refuse_overwriting(*arguments));
     const auto tokenizer = base::value_or_throw(Tokenizer::load(arguments->tokenizer));
-    ProgressLine line("preparing");
+    ProgressLine line("data", "preparing");
     const auto prepared = base::value_or_throw(data::prepare(
         arguments->sources, tokenizer, arguments->prepare,
         [&](const data::ReadProgress& at) { line.show(at.bytes_read, at.bytes_total); }));

@@ -158,7 +158,7 @@ Action prepare_train(CLI::App& app) {
       ->capture_default_str();
   add_threads_option(app, training.threads);
   return [options](Context& /*context*/) {
-    ProgressLine line("reading");
+    ProgressLine line("tokenizer", "reading");
     const auto trained = base::value_or_throw(data::train_tokenizer(
         options->sources, options->training,
         [&](const data::ReadProgress& at) { line.show(at.bytes_read, at.bytes_total); }));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/data/prepare.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
@@ -163,11 +164,11 @@ base::Status check_split(const Target& train, const std::optional<Target>& valid
     return Failure{ExitCode::checkpoint, "the input holds no text (every document is empty)"};
   }
   if (train.writer.document_count() == 0 || (validation && held_out == 0)) {
-    return base::usage_failure(
-        format("of {} documents {} were held out for validation (--validation-fraction {} is "
-               "decided for each whole document); cut the text into more documents with "
-               "--document-separator, or choose another fraction",
-               documents, held_out, fraction));
+    return base::usage_failure(format(
+        "of {} {} were held out for validation (--validation-fraction {} is "
+        "decided for each whole document); cut the text into more documents with "
+        "--document-separator, or choose another fraction",
+        base::counted(static_cast<std::int64_t>(documents), "document"), held_out, fraction));
   }
   return {};
 }

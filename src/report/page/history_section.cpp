@@ -53,8 +53,8 @@ struct Row {
 std::vector<Row> rows_of(const RunView& run) {
   std::vector<Row> rows;
   for (const auto& event : run.record.events) {
-    // Every start has these, and their numbers stand elsewhere.
-    if (event.name == "first step" || event.name == "arenas" || event.name == "memory") continue;
+    // Their numbers stand elsewhere.
+    if (event.is_measurement()) continue;
     rows.push_back({event.time_ms, std::to_string(event.step), event.name, details_of(event)});
   }
   const auto add_failure = [&rows](const postmortem::FirstCause& cause, std::optional<int> code) {

@@ -253,8 +253,11 @@ void FrameMaker::add_nodes(std::vector<NodeRanks> nodes, double median_ms) {
 }
 
 void FrameMaker::add_last_event() {
-  if (record_.events.empty()) return;
-  const auto& event = record_.events.back();
+  const auto found =
+      std::find_if(record_.events.rbegin(), record_.events.rend(),
+                   [](const telemetry::EventLine& each) { return !each.is_measurement(); });
+  if (found == record_.events.rend()) return;
+  const auto& event = *found;
   auto text = format("{} after step {}", base::printable(event.name), event.step);
   const auto why = event.line.find("why");
   if (why != event.line.end() && why->is_string()) {

@@ -112,7 +112,8 @@ TEST_CASE("samples that cannot be made end a run before it trains, with what to 
       {{"train.sample_prompts=" + list}, {"list.json", "not of texts alone"}},
       {{"train.sample_prompts=" + binary}, {"binary.txt", "UTF-8"}},
       {{"train.sample_prompts=" + many}, {"65 prompts", "at most 64"}},
-      {{"train.sample_prompts=/nowhere/prompts.txt"}, {"/nowhere/prompts.txt"}},
+      {{"train.sample_prompts=/nowhere/prompts.txt"},
+       {"/nowhere/prompts.txt", "one prompt a line"}},
       {{"train.eval_every=0"}, {"train.sample_prompts", "train.eval_every"}}};
   for (const auto& mistake : mistakes) {
     CAPTURE(mistake.settings);

@@ -142,7 +142,7 @@ TEST_CASE("what cannot be prepared is refused and leaves no file") {
   options.validation_fraction = 1.0;
   CHECK_THAT(failure(options, path), Contains("--validation-fraction 1 is not"));
   options.validation_fraction = 0.5;
-  CHECK_THAT(failure(options, path), Contains("of 1 documents"));
+  CHECK_THAT(failure(options, path), Contains("of 1 document 0 were held out"));
   options.validation_fraction = 0.0;
   options.end_of_text = "<|endoftxt|>";
   CHECK_THAT(failure(options, path), Contains("did you mean '<|endoftext|>'?"));
