@@ -45,7 +45,7 @@ if(TARGET trireme AND TRIREME_MPIEXEC AND TARGET volatile_fs)
   add_test(NAME mpi.verdict COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/verdict_test.py"
     --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun"
     --root "${PROJECT_SOURCE_DIR}" --volatile-fs $<TARGET_FILE:volatile_fs>)
-  set_tests_properties(mpi.verdict PROPERTIES LABELS "mpi;slow" RUN_SERIAL TRUE TIMEOUT 300
+  set_tests_properties(mpi.verdict PROPERTIES LABELS "mpi;slow" RUN_SERIAL TRUE TIMEOUT 600
     SKIP_RETURN_CODE 77)
 endif()
 
