@@ -36,7 +36,7 @@ std::string mfu_text(const RunView&, const Figures& figures) {
   if (std::isnan(figures.mfu)) return {};
   auto text = format("{:.1f} %", figures.mfu * 100);
   if (std::isnan(figures.peak_flops)) return text;
-  return text + format(" of {:.3g} TFLOP/s{}", figures.peak_flops / 1e12,
+  return text + format(" of {}{}", peak_text(figures.peak_flops),
                        figures.peak_source.empty() ? "" : ", " + figures.peak_source);
 }
 
@@ -84,6 +84,14 @@ constexpr std::array<Figure, 11> all_figures{{
 }};
 
 }  // namespace
+
+std::string three_digits(double number) {
+  return number >= 1000 ? format("{:.0f}", number) : format("{:.3g}", number);
+}
+
+std::string peak_text(double flops) {
+  return three_digits(flops / 1e12) + " TFLOP/s";
+}
 
 std::vector<FigureText> figure_texts(std::span<const RunView> runs) {
   std::vector<Figures> figures;

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 
 #include "evidence.hpp"
+#include "figure_texts.hpp"
 #include "run_schedule.hpp"
 #include "steady.hpp"
 #include "time_parts.hpp"
@@ -52,8 +53,8 @@ struct Facts {
   double share(Part part) const { return step_ms > 0 ? of(times, part) / step_ms : 0; }
   /// "31 % of a step (12.3 of 40.1 ms)".
   std::string share_text(Part part) const {
-    return format("{:.0f} % of a step ({:.3g} of {:.3g} ms)", 100 * share(part), of(times, part),
-                  step_ms);
+    return format("{:.0f} % of a step ({} of {} ms)", 100 * share(part),
+                  three_digits(of(times, part)), three_digits(step_ms));
   }
 };
 
@@ -109,8 +110,7 @@ Verdict stages(const Facts& facts) {
   const auto busiest = static_cast<std::size_t>(least - waits.begin());
   return format(
       "stage {} waits for others {:.0f} % of a step, stage {} only {:.0f} %: stage {} has more "
-      "work "
-      "than the others, {}",
+      "work than the others, {}",
       idlest, 100 * *most, busiest, 100 * *least, busiest,
       move_text(facts.step, busiest, idlest, difference, share, waits.size()));
 }
@@ -132,8 +132,8 @@ Verdict bubble(const Facts& facts) {
   if (own < idle_schedule || waited < idle_schedule) return {};
   return format(
       "{} is waiting for other stages, and {:.0f} % is the schedule's own bubble of {} "
-      "micro-batches "
-      "over {} stages: more micro-batches (train.global_batch, a smaller train.micro_batch) or "
+      "micro-batches over {} stages: more micro-batches (train.global_batch, a smaller "
+      "train.micro_batch) or "
       "parallel.virtual_stages make it smaller",
       facts.share_text(Part::bubble), 100 * own, schedule->schedule.micro_batches,
       schedule->schedule.stages);
@@ -168,8 +168,8 @@ std::string saves_text(const std::vector<telemetry::SaveLine>& saves) {
   const double size = median(std::move(bytes));
   const double ms = median(std::move(times));
   if (!(size > 0) || !(ms > 0)) return {};
-  return format(", {} each in {:.3g} ms ({})", base::bytes_text(static_cast<std::uint64_t>(size)),
-                ms, rate_text(size, ms));
+  return format(", {} each in {} ms ({})", base::bytes_text(static_cast<std::uint64_t>(size)),
+                three_digits(ms), rate_text(size, ms));
 }
 
 Verdict saves(const Facts& facts) {
@@ -289,9 +289,9 @@ Verdict uneven_steps(const Facts& facts) {
   std::nth_element(times.begin(), place, times.end());
   if (*place < uneven * middle) return {};
   return format(
-      "one step in twenty takes over {:.3g} ms, the median is {:.3g} ms: ranks share "
-      "their cores with other programs, or the storage or network has pauses",
-      *place, middle);
+      "one step in twenty takes over {}, the median is {}: ranks share their cores with other "
+      "programs, or the storage or network has pauses",
+      base::duration_text(*place / 1e3), base::duration_text(middle / 1e3));
 }
 
 struct Rule {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts, failures and other events of runs, and why failed ones failed.
+#include "report/figure_texts.hpp"
 #include "sections.hpp"
 
 #include <algorithm>
@@ -23,8 +24,10 @@ std::string member_text(const base::Json& line, const char* name) {
 std::string details_of(const EventLine& event) {
   if (event.name == "start") return base::format("begins with step {}", event.step);
   if (event.name == "peak") {
-    return base::format("MFU divides by {} FLOP/s from here on",
-                        member_text(event.line, "peak_flops"));
+    const auto flops = event.line.find("peak_flops");
+    const bool is_known = flops != event.line.end() && flops->is_number();
+    return base::format("MFU divides by {} from here on",
+                        is_known ? peak_text(flops->get<double>()) : "another peak");
   }
   if (event.name == "not saved") return member_text(event.line, "why");
   if (event.name == "went back") {

@@ -129,7 +129,8 @@ constexpr std::string_view nothing = "–";
 
 /// "12.3 ms, 31 %".
 Html share_text(const PartTimes& times, std::size_t part) {
-  return text(base::format("{:.3g} ms, {:.1f} %", times[part], 100 * times[part] / sum_of(times)));
+  return text(base::format("{} ms, {:.1f} %", three_digits(times[part]),
+                           100 * times[part] / sum_of(times)));
 }
 
 }  // namespace

@@ -349,7 +349,9 @@ TEST_CASE("pauses are found where one step in twenty has one") {
   made.step_ms = [](int step) { return step % 10 == 0 ? 350.0 : 100.0; };
   const auto found = finding(made);
   CHECK(found.rule == "uneven steps");
-  CHECK(holds(found.text, "takes over 350 ms, the median is 100 ms"));
+  CHECK(holds(found.text, "takes over 350.0 ms, the median is 100.0 ms"));
+  made.step_ms = [](int step) { return step % 10 == 0 ? 4350.0 : 1000.0; };
+  CHECK(holds(finding(made).text, "takes over 4.3 s, the median is 1.0 s"));
 }
 
 TEST_CASE("every rule has its row in docs/reports.md, and every row its rule") {
