@@ -29,8 +29,7 @@ void choose_assignment(EngineOptions& options) {
       .bucket_elements = std::max<std::int64_t>(1, options.bucket_bytes / 4),
       .cost = cost_of_matrix(options),
       .matrices = options.matrices,
-      .can_share =
-          options.rule.kind == optim::RuleKind::muon && !on_gpus && mesh.degree(Axis::tensor) == 1,
+      .can_share = options.rule.kind == optim::RuleKind::muon && !on_gpus,
       .work = {.parameters = static_cast<double>(model::parameter_count(options.model)),
                .tokens = static_cast<double>(sequences * options.sequence_length),
                .parameter_bytes = static_cast<int>(device::size_of(options.dtype))},

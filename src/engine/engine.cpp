@@ -64,8 +64,13 @@ std::vector<int> activation_slots(const EngineOptions& options, const layout::Sc
 }  // namespace
 
 model::StageParameters stage_parameters(const EngineOptions& options) {
+  auto assignment = options.assignment;
+  // Data-parallel ranks own matrices whole where tensor-parallel ones share them.
+  if (assignment == layout::Assignment::shared && options.mesh.degree(Axis::tensor) > 1) {
+    assignment = layout::Assignment::contiguous;
+  }
   // Order of the matrices: at level 0 every rank updates all of them, whatever the plan.
-  const auto assignment = options.zero_level == 0 ? layout::Assignment::padded : options.assignment;
+  if (options.zero_level == 0) assignment = layout::Assignment::padded;
   return {options.model, stage_place(options), bucket_elements(options),
           model::MatrixOwning{cost_of_matrix(options), options.matrices, assignment}};
 }
@@ -112,9 +117,10 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
                                      optim::name(options.rule.kind)));
     }
     const bool exchanges = optim::has_matrix_rule(options.rule.kind) && groups.tensor->size() > 1;
-    optimizer.emplace(
-        options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters, arena,
-        optim::Peers{exchanges ? &part_exchange.emplace(*groups.tensor) : nullptr, groups.data});
+    optimizer.emplace(options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters,
+                      arena,
+                      optim::Peers{exchanges ? &part_exchange.emplace(*groups.tensor) : nullptr,
+                                   exchanges ? groups.tensor : groups.data});
     owned_buckets = std::move(ownership.buckets);
     // Fresh memory is zero on the host; on a device its content is undefined.
     if (!kernels.device().is_host()) {

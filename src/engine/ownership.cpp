@@ -35,11 +35,30 @@ device::StochasticRounding place_in_tensor(const model::StageParameters& stage,
   return place;
 }
 
-optim::SharedMatrix sharing_of(const layout::MatrixOwner& owner, int number) {
+/// Of a matrix that data-parallel ranks hold rows of.
+optim::SharedMatrix sharing_of(const layout::MatrixOwner& owner, const layout::MatrixShape& shape,
+                               int number) {
   optim::SharedMatrix sharing;
   for (std::size_t index = 0; index < owner.ranges.size(); ++index) {
     const auto& [rank, begin, end] = owner.ranges[index];
-    sharing.sharers.push_back({rank, owner.rows[index], {begin, end}});
+    const auto& rows = owner.rows[index];
+    sharing.sharers.push_back(
+        {rank, {{rows.begin, 0}, {rows.size(), shape.columns}}, {begin, end}});
+  }
+  sharing.square_ranks = owner.square_ranks;
+  sharing.number = number;
+  return sharing;
+}
+
+/// Of one that tensor-parallel ranks hold parts of.
+optim::SharedMatrix sharing_of(const layout::MatrixOwner& owner,
+                               const std::vector<layout::Box>& parts, int number) {
+  optim::SharedMatrix sharing;
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    sharing.sharers.push_back({static_cast<int>(rank), parts[rank], {}});
+  }
+  for (const auto& [rank, begin, end] : owner.ranges) {
+    sharing.sharers[static_cast<std::size_t>(rank)].slice = {begin, end};
   }
   sharing.square_ranks = owner.square_ranks;
   sharing.number = number;
@@ -92,7 +111,7 @@ class Collector {
     segment.shape = {shape[0], shape[1]};
     segment.blocks = stage_.blocks_of(stage_.parameters()[piece.parameter]);
     if (const auto* const owner = stage_.sharing_of(piece)) {
-      segment.sharing = sharing_of(*owner, static_cast<int>(piece.parameter));
+      segment.sharing = sharing_of(*owner, segment.shape, static_cast<int>(piece.parameter));
       return;
     }
     TRIREME_EXPECT(segment.flat == piece.flat, "an owner has all that its rank holds of a matrix");
@@ -110,11 +129,12 @@ class Collector {
   Ownership ownership_;
 };
 
-/// What a matrix costs its owner.
+/// What a matrix costs its owner, or those who share it.
 class MatricesOfRule {
  public:
-  explicit MatricesOfRule(const optim::Rule& rule)
-      : rule_(optim::make_matrix_rule(rule, device::DType::f32)) {}
+  explicit MatricesOfRule(const EngineOptions& options)
+      : rule_(optim::make_matrix_rule(options.rule, device::DType::f32)),
+        shares_(options.assignment == layout::Assignment::shared) {}
 
   std::vector<optim::OwnerState> states(const layout::MatrixShape& shape) const {
     return rule_ ? rule_->owner_states(shape) : std::vector<optim::OwnerState>{};
@@ -124,31 +144,51 @@ class MatricesOfRule {
     for (const auto& state : states(shape)) sum += state.shape.rows * state.shape.columns;
     return sum;
   }
-  double flops(const optim::Segment& segment) const {
+  layout::OwnedTensor work(const optim::Segment& segment) const {
     const auto& [rows, columns] = segment.shape;
-    return static_cast<double>(segment.blocks) * rule_->flops({rows / segment.blocks, columns});
+    layout::OwnedTensor work;
+    work.shape = segment.shape;
+    work.flops =
+        static_cast<double>(segment.blocks) * rule_->flops({rows / segment.blocks, columns});
+    if (shares_ && segment.blocks == 1 && is_held_once(segment)) {
+      work.split = rule_->split(segment.shape);
+    }
+    return work;
   }
 
  private:
+  /// Key and value heads that are fewer than ranks are held by several.
+  static bool is_held_once(const optim::Segment& segment) {
+    std::int64_t held = 0;
+    for (const auto& part : segment.parts) held += layout::element_count(part);
+    return held == segment.shape.rows * segment.shape.columns;
+  }
+
   std::unique_ptr<optim::MatrixRule> rule_;
+  bool shares_;
 };
 
-/// Gives the matrices of a shard their owners, so that these have about as much to compute. Returns
-/// the elements of state of each owner.
+/// Gives the matrices of a shard their owners among tensor-parallel ranks, so that these have about
+/// as much to compute. Returns the elements of state of each owner.
 std::vector<std::int64_t> assign_owners(std::vector<optim::Segment>& segments, int ranks,
                                         const MatricesOfRule& rule) {
   std::vector<optim::Segment*> matrices;
-  std::vector<double> flops;
+  std::vector<layout::OwnedTensor> works;
   for (auto& segment : segments) {
     if (segment.content != optim::Content::matrix) continue;
     matrices.push_back(&segment);
-    flops.push_back(rule.flops(segment));
+    works.push_back(rule.work(segment));
   }
-  const auto owners = layout::divide_work(flops, ranks);
   std::vector<std::int64_t> elements(static_cast<std::size_t>(ranks), 0);
+  const auto owners = layout::divide_matrices(works, ranks);
   for (std::size_t index = 0; index < matrices.size(); ++index) {
     auto& segment = *matrices[index];
-    segment.owner = owners[index];
+    const auto& owner = owners[index];
+    if (owner.is_shared()) {
+      segment.sharing = sharing_of(owner, segment.parts, static_cast<int>(index));
+      continue;
+    }
+    segment.owner = owner.ranges.front().rank;
     auto& size = elements[static_cast<std::size_t>(segment.owner)];
     segment.owner_state_begin = std::exchange(size, size + rule.state_elements(segment.shape));
   }
@@ -171,7 +211,7 @@ Ownership collect(const EngineOptions& options, const model::StageParameters& st
 /// tensor-parallel rank has of any.
 std::pair<std::vector<Ownership>, std::int64_t> owned_shards(const EngineOptions& options,
                                                              const model::StageParameters& stage) {
-  const MatricesOfRule rule(options.rule);
+  const MatricesOfRule rule(options);
   const int ranks = options.mesh.degree(layout::Axis::tensor);
   const auto own =
       static_cast<std::size_t>(options.mesh.coordinate(layout::Axis::tensor, options.rank));
@@ -204,6 +244,7 @@ Ownership ownership_of(const EngineOptions& options, const model::StageParameter
   }
   auto all = collect(options, stage, std::nullopt);
   all.sizes.owner = state_elements * std::ssize(shards);
+  int number = 0;
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
     for (const auto& segment : shards[shard].segments) {
       if (segment.content != optim::Content::matrix) continue;
@@ -211,6 +252,9 @@ Ownership ownership_of(const EngineOptions& options, const model::StageParameter
                                       [&](const auto& one) { return one.flat == segment.flat; });
       TRIREME_EXPECT(found != all.segments.end(), "a matrix lies in one shard");
       found->owner = segment.owner;
+      found->sharing = segment.sharing;
+      // Matrices of all shards are shared at once.
+      if (found->sharing) found->sharing->number = number++;
       found->owner_state_begin =
           segment.owner_state_begin + state_elements * static_cast<std::int64_t>(shard);
     }
@@ -220,7 +264,7 @@ Ownership ownership_of(const EngineOptions& options, const model::StageParameter
 
 OwnerStates owner_states(const EngineOptions& options, const model::StageParameters& stage) {
   if (!optim::has_owner_states(options.rule.kind)) return {};
-  const MatricesOfRule rule(options.rule);
+  const MatricesOfRule rule(options);
   const auto [shards, state_elements] = owned_shards(options, stage);
   const int own = options.mesh.coordinate(layout::Axis::tensor, options.rank);
   OwnerStates states;

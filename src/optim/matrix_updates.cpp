@@ -154,47 +154,68 @@ void Optimizer::apply(device::Kernels& kernels, std::size_t group, const GroupMe
   }
 }
 
+/// What this rank holds of a shared matrix: first what the rule takes, then its direction.
+struct Optimizer::SharedPart {
+  const Segment* segment = nullptr;
+  Tensor held;  // f32 [rows, columns]
+
+  Tensor elements() const { return held.reshape({held.element_count()}); }
+};
+
+std::vector<Optimizer::SharedPart> Optimizer::parts_of_shared(device::Arena& workspace) const {
+  std::vector<SharedPart> parts;
+  for (const auto& segment : segments_) {
+    if (!segment.sharing) continue;
+    const auto& sharers = segment.sharing->sharers;
+    const auto own = std::find_if(sharers.begin(), sharers.end(), [&](const auto& sharer) {
+      return sharer.rank == sharers_->rank();
+    });
+    TRIREME_EXPECT(own != sharers.end() && matrix_rule_->iteration() != nullptr,
+                   "a rule for shared matrices, and a part of each");
+    const auto& length = own->held.length;
+    parts.push_back({&segment, workspace.allocate(DType::f32, {length[0], length[1]})});
+  }
+  return parts;
+}
+
 /// Matrices that are whole here, and beside them those that others share: of these a step at a
 /// time, so that what others send comes meanwhile.
 void Optimizer::update_matrices(device::Kernels& kernels, device::Arena& workspace,
                                 const Step& step) {
   if (!matrix_rule_) return;
   const device::ArenaScope scope(workspace);
+  const auto parts = parts_of_shared(workspace);
   std::optional<SharedUpdates> shared;
-  std::vector<std::pair<const Segment*, Tensor>> rows;
-  for (const auto& segment : segments_) {
-    if (!segment.sharing) continue;
-    const auto columns = segment.shape.columns;
-    const auto& taken = rows.emplace_back(
-        &segment, workspace.allocate(DType::f32, {segment.flat.size() / columns, columns}));
-    take(kernels, segment, taken.second.reshape({segment.flat.size()}), step);
+  for (const auto& part : parts) {
+    take(kernels, *part.segment, part.elements(), step);
     if (!shared) {
-      TRIREME_EXPECT(matrix_rule_->iteration() != nullptr && sharers_ != nullptr,
-                     "a rule for shared matrices, and their group");
       shared.emplace(*matrix_rule_->iteration(), parameters_.dtype(), *sharers_, kernels,
                      workspace);
     }
-    shared->add(segment.shape, *segment.sharing, taken.second);
+    shared->add(part.segment->shape, *part.segment->sharing, part.held);
   }
   bool more = shared && shared->advance();
-  const auto memory = memory_of_groups(workspace);
-  for (std::size_t group = 0; group < groups_.size(); ++group) {
-    take(kernels, group, memory, step);
-    direct(kernels, workspace, groups_[group], memory.whole);
-    apply(kernels, group, memory, step);
-    more = more && shared->advance();
+  // Order: with an exchange, messages of shared matrices end before its collectives begin.
+  while (exchange_ != nullptr && more) more = shared->advance();
+  if (exchange_ != nullptr && !groups_.empty()) {
+    update_with_exchange(kernels, workspace, step);
+  } else {
+    const auto memory = memory_of_groups(workspace);
+    for (std::size_t group = 0; group < groups_.size(); ++group) {
+      take(kernels, group, memory, step);
+      direct(kernels, workspace, groups_[group], memory.whole);
+      apply(kernels, group, memory, step);
+      more = more && shared->advance();
+    }
   }
   while (more) more = shared->advance();
-  for (const auto& [segment, direction] : rows) {
-    apply(kernels, *segment, direction.reshape({segment->flat.size()}), step);
-  }
+  for (const auto& part : parts) apply(kernels, *part.segment, part.elements(), step);
 }
 
 /// While a group's matrices are with their owners, parts of the next are under way to theirs, and
-/// directions of the one before on their way back. All else is updated beside the first.
+/// directions of the one before on their way back. Elements are updated beside the first.
 void Optimizer::update_with_exchange(device::Kernels& kernels, device::Arena& workspace,
                                      const Step& step) {
-  const device::ArenaScope scope(workspace);
   const auto memory = memory_of_groups(workspace);
   const auto start = [&](std::size_t group) {
     take(kernels, group, memory, step);

@@ -139,11 +139,8 @@ void Optimizer::update_all_elements(device::Kernels& kernels, const Step& step) 
 void Optimizer::update(device::Kernels& kernels, device::Arena& workspace, const Tensor& gradients,
                        float learning_rate, float gradient_scale, std::int64_t step) {
   const Step shared{gradients, learning_rate, gradient_scale, step};
-  if (exchange_ != nullptr && !groups_.empty()) {
-    update_with_exchange(kernels, workspace, shared);
-    return;
-  }
-  update_all_elements(kernels, shared);
+  // With an exchange elements are updated while the first parts are under way.
+  if (exchange_ == nullptr || groups_.empty()) update_all_elements(kernels, shared);
   update_matrices(kernels, workspace, shared);
 }
 

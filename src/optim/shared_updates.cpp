@@ -19,6 +19,12 @@ Tensor flat(const Tensor& x) {
   return x.reshape({x.element_count()});
 }
 
+/// What a sharer computes.
+layout::Box box_of(const layout::MatrixShape& shape, const layout::FlatRange& slice) {
+  if (shape.rows > shape.columns) return {{slice.begin, 0}, {slice.size(), shape.columns}};
+  return {{0, slice.begin}, {shape.rows, slice.size()}};
+}
+
 }  // namespace
 
 SharedUpdates::SharedUpdates(const NewtonSchulz& rule, DType products, comm::ProcessGroup& group,
@@ -26,27 +32,44 @@ SharedUpdates::SharedUpdates(const NewtonSchulz& rule, DType products, comm::Pro
     : rule_(rule), products_(products), group_(group), kernels_(kernels), workspace_(workspace) {}
 
 void SharedUpdates::add(const layout::MatrixShape& shape, const SharedMatrix& sharing,
-                        const Tensor& rows) {
-  parts_.push_back(part_of(shape, sharing, rows));
+                        const Tensor& held) {
+  parts_.push_back(part_of(shape, sharing, held));
+}
+
+Tensor SharedUpdates::Part::in_held(const layout::Box& box) const {
+  const auto& origin = own_sharer().held.offset;
+  return held.slice(0, box.offset[0] - origin[0], box.length[0])
+      .slice(1, box.offset[1] - origin[1], box.length[1]);
+}
+
+/// Of a matrix with more rows than columns: in `next`, as rows.
+Tensor SharedUpdates::Part::in_slice(const layout::Box& box) const {
+  const auto& slice = own_sharer().slice;
+  if (is_tall()) {
+    return next.reshape({slice.size(), shape.columns})
+        .slice(0, box.offset[0] - slice.begin, box.length[0])
+        .slice(1, box.offset[1], box.length[1]);
+  }
+  return x.reshape({shape.rows, slice.size()})
+      .slice(0, box.offset[0], box.length[0])
+      .slice(1, box.offset[1] - slice.begin, box.length[1]);
 }
 
 SharedUpdates::Part SharedUpdates::part_of(const layout::MatrixShape& shape,
-                                           const SharedMatrix& sharing, const Tensor& rows) {
+                                           const SharedMatrix& sharing, const Tensor& held) {
   const auto& sharers = sharing.sharers;
   const auto own = std::find_if(sharers.begin(), sharers.end(),
                                 [&](const auto& sharer) { return sharer.rank == group_.rank(); });
-  TRIREME_EXPECT(own != sharers.end(), "a rank shares what it holds rows of");
+  TRIREME_EXPECT(own != sharers.end(), "a rank shares what it holds a part of");
   const auto runs = runs_of(rule_, shape);
   TRIREME_EXPECT(runs.size() == sharing.square_ranks.size(), "a rank for the squares of each run");
   const auto n = shape.shorter();
-  const auto columns = own->slice.size();
   Part part{.sharing = &sharing,
             .own = static_cast<std::size_t>(own - sharers.begin()),
-            .tall = shape.rows > shape.columns,
-            .n = n,
-            .rows = rows,
-            .x = workspace_.allocate(products_, {1, n, columns}),
-            .next = workspace_.allocate(products_, {1, n, columns}),
+            .shape = shape,
+            .held = held,
+            .x = {},
+            .next = {},
             .memory = GramMemory(workspace_, products_, 1, n, runs),
             .received = {},
             .sent = {},
@@ -54,21 +77,32 @@ SharedUpdates::Part SharedUpdates::part_of(const layout::MatrixShape& shape,
             .squares = workspace_.allocate(DType::i32, {std::ssize(sharers), 2}),
             .runs = runs,
             .under_way = {}};
+  if (part.has_columns()) {
+    part.x = workspace_.allocate(products_, {1, n, own->slice.size()});
+    part.next = workspace_.allocate(products_, {1, n, own->slice.size()});
+  }
   const bool sums =
       std::count(sharing.square_ranks.begin(), sharing.square_ranks.end(), group_.rank()) > 0;
+  const auto block_of = [&](const SharedMatrix::Sharer& holder,
+                            const SharedMatrix::Sharer& computing) {
+    Block block{layout::intersect(holder.held, box_of(shape, computing.slice)), {}};
+    // What a rank holds of its own slice is copied to its place.
+    if (block.box && &holder != &computing) {
+      block.values = workspace_.allocate(products_, {block.box->length[0], block.box->length[1]});
+    }
+    return block;
+  };
   for (const auto& sharer : sharers) {
-    const bool is_other = sharer.rank != group_.rank();
-    part.terms.push_back(sums && is_other ? workspace_.allocate(products_, {1, n, n})
-                                          : part.memory.r);
-    if (part.tall) continue;
-    part.received.push_back(workspace_.allocate(products_, {sharer.rows.size(), columns}));
-    part.sent.push_back(workspace_.allocate(products_, {rows.dim(0), sharer.slice.size()}));
+    part.received.push_back(block_of(sharer, *own));
+    part.sent.push_back(block_of(*own, sharer));
+    auto& term = part.terms.emplace_back();
+    if (&sharer == &*own) {
+      term = part.memory.r;
+    } else if (sums && sharer.slice.size() > 0) {
+      term = workspace_.allocate(products_, {1, n, n});
+    }
   }
   return part;
-}
-
-bool SharedUpdates::is_own(const Part& part, int rank) const {
-  return part.sharing->sharers[part.own].rank == rank;
 }
 
 /// act(index of the sharer, its rank) for all others.
@@ -109,7 +143,7 @@ bool SharedUpdates::advance() {
 void SharedUpdates::start(Part& part) {
   if (part.step == 0) return start_norm(part);
   if (part.step == 1) return start_columns(part);
-  if (part.step + 1 == part.steps()) return start_rows(part);
+  if (part.step + 1 == part.steps()) return start_held(part);
   const auto run = (part.step - 2) / 2;
   if (part.step % 2 == 0) return start_terms(part, run);
   start_factor(part, run);
@@ -118,14 +152,14 @@ void SharedUpdates::start(Part& part) {
 void SharedUpdates::finish(Part& part) {
   if (part.step == 0) return divide_by_norm(part);
   if (part.step == 1) return finish_columns(part);
-  if (part.step + 1 == part.steps()) return finish_rows(part);
+  if (part.step + 1 == part.steps()) return finish_held(part);
   const auto run = (part.step - 2) / 2;
   if (part.step % 2 == 0) return add_terms(part, run);
   apply_factor(part, run);
 }
 
 void SharedUpdates::start_norm(Part& part) {
-  const double square = kernels_.sum_of_squares(flat(part.rows));
+  const double square = kernels_.sum_of_squares(flat(part.held));
   const auto of = [&](std::size_t index) {
     return part.squares.slice(0, static_cast<std::int64_t>(index), 1);
   };
@@ -144,100 +178,110 @@ void SharedUpdates::divide_by_norm(const Part& part) {
     for (const double square : squares) sum += square;
   }
   const float norm = static_cast<float>(std::sqrt(sum)) + rule_.eps;
-  const auto rows = flat(part.rows);
+  const auto held = flat(part.held);
   // A mean with nothing before it.
   kernels_.issue(
-      device::MeanMomentum{0.0F, device::MeanMomentum::Step::plain, 1.0F / norm, rows, rows, rows});
+      device::MeanMomentum{0.0F, device::MeanMomentum::Step::plain, 1.0F / norm, held, held, held});
 }
 
-/// From rows to columns of the longer side, as matrices with n rows.
+/// From what ranks hold to columns of the longer side, as matrices with n rows.
 void SharedUpdates::start_columns(Part& part) {
-  const auto& own = part.sharing->sharers[part.own];
-  if (part.tall) {
-    const auto rounded = part.next.reshape({1, own.rows.size(), part.n});
-    kernels_.issue(device::Copy{part.rows, rounded.reshape({own.rows.size(), part.n})});
-    kernels_.issue(device::TransposeMatrices{rounded, part.x});
-    return;
+  if (const auto& box = part.received[part.own].box) {
+    kernels_.issue(device::Copy{part.in_held(*box), part.in_slice(*box)});
   }
-  const auto columns_of = [&](std::size_t index) {
-    const auto& slice = part.sharing->sharers[index].slice;
-    return part.rows.slice(1, slice.begin, slice.size());
-  };
-  kernels_.issue(device::Copy{columns_of(part.own), part.received[part.own]});
   each_other(part, [&](std::size_t index, int rank) {
-    kernels_.issue(device::Copy{columns_of(index), part.sent[index]});
-    send(part, part.sent[index], rank);
-    receive(part, part.received[index], rank);
+    if (const auto& [box, values] = part.sent[index]; box) {
+      kernels_.issue(device::Copy{part.in_held(*box), values});
+      send(part, values, rank);
+    }
+    if (part.received[index].box) receive(part, part.received[index].values, rank);
   });
 }
 
 void SharedUpdates::finish_columns(const Part& part) {
-  if (part.tall) return;
-  const auto x = part.x.reshape({part.n, part.x.dim(2)});
-  for (std::size_t index = 0; index < part.received.size(); ++index) {
-    const auto& rows = part.sharing->sharers[index].rows;
-    kernels_.issue(device::Copy{part.received[index], x.slice(0, rows.begin, rows.size())});
-  }
+  each_other(part, [&](std::size_t index, int) {
+    if (const auto& [box, values] = part.received[index]; box) {
+      kernels_.issue(device::Copy{values, part.in_slice(*box)});
+    }
+  });
+  if (!part.is_tall() || !part.has_columns()) return;
+  const auto rows = part.next.reshape({1, part.x.dim(2), part.x.dim(1)});
+  kernels_.issue(device::TransposeMatrices{rows, part.x});
 }
 
 void SharedUpdates::start_terms(Part& part, std::size_t run) {
-  kernels_.issue(device::SymmetricProduct{part.x, {}, part.memory.r, 1.0F, 0.0F, rule_.triangles});
+  const auto& r = part.memory.r;
+  if (part.has_columns()) {
+    kernels_.issue(device::SymmetricProduct{part.x, {}, r, 1.0F, 0.0F, rule_.triangles});
+  }
   const int adds = part.sharing->square_ranks[run];
-  if (!is_own(part, adds)) return send(part, part.memory.r, adds);
-  each_other(part, [&](std::size_t index, int rank) { receive(part, part.terms[index], rank); });
+  if (!part.is_own(adds)) {
+    if (part.has_columns()) send(part, r, adds);
+    return;
+  }
+  if (!part.has_columns()) kernels_.issue(device::Fill{r, 0.0F});
+  each_other(part, [&](std::size_t index, int rank) {
+    if (part.terms[index]) receive(part, part.terms[index], rank);
+  });
 }
 
+/// The sum lies in the first term's place until the own one is in it, and then in that.
 void SharedUpdates::add_terms(const Part& part, std::size_t run) {
-  if (!is_own(part, part.sharing->square_ranks[run])) return;
+  if (!part.is_own(part.sharing->square_ranks[run])) return;
   const auto& terms = part.terms;
-  for (std::size_t index = 1; index < terms.size(); ++index) {
-    // The sum lies in the first term's place until the own one is in it, and then in that.
-    const auto& sum = index <= part.own ? terms[0] : part.memory.r;
-    kernels_.issue(device::Add{sum, terms[index], index < part.own ? terms[0] : part.memory.r});
+  std::size_t first = 0;
+  while (!terms[first]) ++first;
+  for (auto index = first + 1; index < terms.size(); ++index) {
+    if (!terms[index]) continue;
+    const auto& sum = index <= part.own ? terms[first] : part.memory.r;
+    kernels_.issue(device::Add{sum, terms[index], index < part.own ? terms[first] : part.memory.r});
   }
 }
 
 void SharedUpdates::start_factor(Part& part, std::size_t run) {
   const int adds = part.sharing->square_ranks[run];
-  if (!is_own(part, adds)) return receive(part, part.memory.s, adds);
+  if (!part.is_own(adds)) {
+    if (part.has_columns()) receive(part, part.memory.s, adds);
+    return;
+  }
   const auto [q, a] = gram_factor(kernels_, rule_, part.memory, part.runs[run]);
   if (q.raw() != part.memory.s.raw()) kernels_.issue(device::Copy{q, part.memory.s});
-  each_other(part, [&](std::size_t, int rank) { send(part, part.memory.s, rank); });
+  each_other(part, [&](std::size_t index, int rank) {
+    if (part.sharing->sharers[index].slice.size() > 0) send(part, part.memory.s, rank);
+  });
 }
 
 void SharedUpdates::apply_factor(Part& part, std::size_t run) {
+  if (!part.has_columns()) return;
   kernels_.issue(
       device::AddProduct{part.memory.s, part.x, part.next, constant_of(rule_, part.runs[run])});
   std::swap(part.x, part.next);
 }
 
 /// What start_columns() did, backwards.
-void SharedUpdates::start_rows(Part& part) {
-  const auto& own = part.sharing->sharers[part.own];
-  if (part.tall) {
-    const auto back = part.next.reshape({1, own.rows.size(), part.n});
-    kernels_.issue(device::TransposeMatrices{part.x, back});
-    kernels_.issue(device::Copy{back.reshape({own.rows.size(), part.n}), part.rows});
-    return;
+void SharedUpdates::start_held(Part& part) {
+  if (part.is_tall() && part.has_columns()) {
+    const auto rows = part.next.reshape({1, part.x.dim(2), part.x.dim(1)});
+    kernels_.issue(device::TransposeMatrices{part.x, rows});
   }
-  const auto x = part.x.reshape({part.n, part.x.dim(2)});
-  for (std::size_t index = 0; index < part.received.size(); ++index) {
-    const auto& rows = part.sharing->sharers[index].rows;
-    kernels_.issue(device::Copy{x.slice(0, rows.begin, rows.size()), part.received[index]});
+  if (const auto& box = part.received[part.own].box) {
+    kernels_.issue(device::Copy{part.in_slice(*box), part.in_held(*box)});
   }
   each_other(part, [&](std::size_t index, int rank) {
-    send(part, part.received[index], rank);
-    receive(part, part.sent[index], rank);
+    if (const auto& [box, values] = part.received[index]; box) {
+      kernels_.issue(device::Copy{part.in_slice(*box), values});
+      send(part, values, rank);
+    }
+    if (part.sent[index].box) receive(part, part.sent[index].values, rank);
   });
 }
 
-void SharedUpdates::finish_rows(const Part& part) {
-  if (part.tall) return;
-  for (std::size_t index = 0; index < part.sent.size(); ++index) {
-    const auto& slice = part.sharing->sharers[index].slice;
-    const auto& from = index == part.own ? part.received[index] : part.sent[index];
-    kernels_.issue(device::Copy{from, part.rows.slice(1, slice.begin, slice.size())});
-  }
+void SharedUpdates::finish_held(const Part& part) {
+  each_other(part, [&](std::size_t index, int) {
+    if (const auto& [box, values] = part.sent[index]; box) {
+      kernels_.issue(device::Copy{values, part.in_held(*box)});
+    }
+  });
 }
 
 }  // namespace trireme::optim

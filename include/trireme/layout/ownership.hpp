@@ -25,8 +25,8 @@ enum class Assignment {
   /// first; loads are carried from bucket to bucket. Collectives stay those of ZeRO level 1.
   padded,
   /// Matrices are cut where a rank has its share of the work, and the ranks on both sides compute
-  /// the columns in Gram form: ragged collectives. With tensor parallelism `padded`, but matrices
-  /// above a rank's fair share are split over its tensor-parallel group.
+  /// the columns in Gram form: ragged collectives. With tensor parallelism `contiguous` over
+  /// data-parallel ranks, and matrices above a fair share are split inside a tensor-parallel group.
   shared
 };
 inline constexpr Assignment all_assignments[] = {Assignment::contiguous, Assignment::padded,
@@ -51,7 +51,7 @@ struct OwnedTensor {
   /// reduced otherwise (deferred and tied buckets).
   bool begins_bucket = false;
   /// Lies right behind the tensor before it in the buffer, whoever owns the two: products read q, k
-  /// and v, or gate and up, as one matrix. `shared` plans do without.
+  /// and v, or gate and up, as one matrix.
   bool joined = false;
 
   bool is_matrix() const { return flops > 0; }
@@ -161,9 +161,11 @@ struct OwnershipPlan {
 OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
                              Assignment assignment);
 
-/// [item]: rank, for work that is done whole, by longest processing time first (Graham 1969) and
-/// then moves and exchanges as long as the most loaded rank gains.
-std::vector<int> divide_work(std::span<const double> work, int ranks);
+/// [matrix]: its owner among so many tensor-parallel ranks, which hold parts of all of them, or who
+/// shares it: whole ones by longest processing time first (Graham 1969) and then moves and
+/// exchanges as long as the most loaded rank gains; as few are shared, the largest first, as bring
+/// the largest load close to the mean.
+std::vector<MatrixOwner> divide_matrices(std::span<const OwnedTensor> matrices, int ranks);
 
 /// Bytes that all ranks send in a step: gradients by reduce-scatter, four bytes an element, and
 /// parameters by all-gather. The same for ragged shards; with equal buckets that of ZeRO level 1.

@@ -85,16 +85,16 @@ bool has_matrix_rule(RuleKind rule);
 /// State that a rule keeps, f32 for each element of this content: "adamw.first_moment".
 std::vector<std::string> state_names(const Rule& rule, Content content);
 
-/// Division of one matrix among consecutive data-parallel ranks.
+/// Division of one matrix among ranks: consecutive data-parallel ones, or a tensor-parallel group.
 struct SharedMatrix {
   struct Sharer {
     int rank = 0;
-    /// Rows that it holds.
-    layout::FlatRange rows{};
+    /// What it holds; together they are the matrix.
+    layout::Box held{};
     /// What it computes, along the longer side: of a matrix with more rows than columns its rows.
+    /// May be empty.
     layout::FlatRange slice{};
   };
-  /// In the order of the rows.
   std::vector<Sharer> sharers;
   /// [run of steps]: the rank of its work on [n, n] matrices.
   std::vector<int> square_ranks;
@@ -123,7 +123,7 @@ struct Segment {
   int owner = 0;
   /// Where its owner's state begins among that of all matrices of the owner.
   std::int64_t owner_state_begin = 0;
-  /// Of a matrix that others hold rows of, too: the segment is this rank's rows.
+  /// Of a matrix that is computed by several ranks: the segment is what this one holds.
   std::optional<SharedMatrix> sharing{};
 };
 
@@ -191,6 +191,7 @@ class Optimizer {
  private:
   struct Step;
   struct GroupMemory;
+  struct SharedPart;
 
   device::StochasticRounding rounding_of(const Segment& segment, std::int64_t step) const;
   int ranks() const;
@@ -201,6 +202,7 @@ class Optimizer {
   device::Tensor own_part(std::size_t group, std::size_t member, const GroupMemory& memory) const;
   void update_elements(device::Kernels& kernels, const Segment& segment, const Step& step);
   void update_all_elements(device::Kernels& kernels, const Step& step);
+  std::vector<SharedPart> parts_of_shared(device::Arena& workspace) const;
   void update_matrices(device::Kernels& kernels, device::Arena& workspace, const Step& step);
   void update_with_exchange(device::Kernels& kernels, device::Arena& workspace, const Step& step);
   void take(device::Kernels& kernels, const Segment& segment, const device::Tensor& to,

@@ -4,7 +4,7 @@
 #include "trireme/base/contract.hpp"
 
 #include "layout/ownership/assignments.hpp"
-#include "layout/ownership/packing.hpp"
+#include "layout/ownership/sharing.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -14,13 +14,30 @@ namespace {
 
 constexpr int bytes_of_gradient = 4;
 
+/// Adds what ranks compute of a matrix.
+void add_load(const OwnedTensor& tensor, const MatrixOwner& owner, std::vector<double>& load) {
+  const auto of = [&](int rank) -> double& { return load[static_cast<std::size_t>(rank)]; };
+  if (!owner.is_shared()) {
+    of(owner.ranges.front().rank) += tensor.flops;
+    return;
+  }
+  for (const auto& [rank, begin, end] : owner.ranges) {
+    of(rank) += static_cast<double>(end - begin) * tensor.split.of_column();
+  }
+  for (std::size_t run = 0; run < owner.square_ranks.size(); ++run) {
+    of(owner.square_ranks[run]) += tensor.split.square[run];
+  }
+}
+
 /// Numbers the micro-groups of each data-parallel rank: matrices with much work first, until an
-/// owner's part of a group is larger than group_bytes.
+/// owner's part of a group is larger than group_bytes. Shared ones have messages of their own.
 void form_micro_groups(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
                        OwnershipPlan& plan) {
   if (options.tensor == 1) return;
   std::vector<MatrixOwner*> order;
-  for (auto& owner : plan.matrices) order.push_back(&owner);
+  for (auto& owner : plan.matrices) {
+    if (!owner.is_shared()) order.push_back(&owner);
+  }
   std::stable_sort(order.begin(), order.end(), [&](const MatrixOwner* a, const MatrixOwner* b) {
     return tensors[a->tensor].flops > tensors[b->tensor].flops;
   });
@@ -83,19 +100,19 @@ double OwnershipPlan::max_over_mean() const {
   return *std::max_element(load.begin(), load.end()) * static_cast<double>(load.size()) / sum;
 }
 
-std::vector<int> divide_work(std::span<const double> work, int ranks) {
+std::vector<MatrixOwner> divide_matrices(std::span<const OwnedTensor> matrices, int ranks) {
   TRIREME_EXPECT(ranks > 0, "at least one rank");
   const auto count = static_cast<std::size_t>(ranks);
-  Bins bins{.load = std::vector<double>(count, 0.0),
-            .ranks = std::vector<int>(count, 1),
-            .bins_per_shard = 1,
-            .elements = std::vector<std::int64_t>(count, 0),
-            .most_elements = std::vector<std::int64_t>(count, 0)};
-  std::vector<Item> items;
-  for (const double each : work) items.push_back({each, 0});
-  std::vector<int> rank_of;
-  for (const auto bin : pack(items, bins)) rank_of.push_back(static_cast<int>(bin));
-  return rank_of;
+  std::vector<std::size_t> all(matrices.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  SharingGroup group{.first_rank = 0,
+                     .load = std::vector<double>(count, 0.0),
+                     .elements = std::vector<std::int64_t>(count, 0),
+                     .most_elements = INT64_MAX / 2};
+  auto owners = share_in_group(matrices, all, {}, group);
+  std::sort(owners.begin(), owners.end(),
+            [](const MatrixOwner& a, const MatrixOwner& b) { return a.tensor < b.tensor; });
+  return owners;
 }
 
 void finish(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
@@ -110,6 +127,43 @@ void finish(std::span<const OwnedTensor> tensors, const OwnershipOptions& option
   form_micro_groups(tensors, options, plan);
 }
 
+namespace {
+
+/// Plan of `shared` with tensor parallelism: data-parallel ranks own matrices whole, and inside a
+/// tensor-parallel group those are shared without which some of its ranks would be idle.
+OwnershipPlan plan_shared_in_groups(std::span<const OwnedTensor> tensors,
+                                    const OwnershipOptions& options) {
+  auto of_shards = options;
+  of_shards.tensor = 1;
+  auto plan = plan_contiguous(tensors, of_shards);
+  plan.assignment = Assignment::shared;
+  plan.tensor = options.tensor;
+  plan.load.assign(static_cast<std::size_t>(plan.ranks()), 0.0);
+  std::vector<std::vector<std::size_t>> matrices(static_cast<std::size_t>(plan.data));
+  for (std::size_t at = 0; at < plan.matrices.size(); ++at) {
+    matrices[static_cast<std::size_t>(plan.matrices[at].ranges.front().rank)].push_back(at);
+  }
+  for (int shard = 0; shard < plan.data; ++shard) {
+    const auto& own = matrices[static_cast<std::size_t>(shard)];
+    std::vector<OwnedTensor> works;
+    for (const auto at : own) works.push_back(tensors[plan.matrices[at].tensor]);
+    const auto owners = divide_matrices(works, options.tensor);
+    for (std::size_t index = 0; index < own.size(); ++index) {
+      auto& owner = plan.matrices[own[index]];
+      const auto tensor = owner.tensor;
+      owner = owners[index];
+      owner.tensor = tensor;
+      for (auto& range : owner.ranges) range.rank += shard * options.tensor;
+      for (auto& rank : owner.square_ranks) rank += shard * options.tensor;
+      add_load(tensors[tensor], owner, plan.load);
+    }
+  }
+  form_micro_groups(tensors, options, plan);
+  return plan;
+}
+
+}  // namespace
+
 OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
                              Assignment assignment) {
   TRIREME_EXPECT(options.data > 0 && options.tensor > 0 && options.alignment > 0 &&
@@ -123,7 +177,7 @@ OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const Ownersh
       return plan_equal_shards(tensors, options, Sharing::off);
     case Assignment::shared:
       return options.tensor == 1 ? plan_matrix_cuts(tensors, options)
-                                 : plan_equal_shards(tensors, options, Sharing::on);
+                                 : plan_shared_in_groups(tensors, options);
   }
   return {};
 }

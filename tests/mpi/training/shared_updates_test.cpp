@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace trireme;
@@ -17,11 +18,16 @@ using optim::SharedMatrix;
 
 namespace {
 
+/// What ranks hold: rows, and what they compute is the same part of the matrix (data-parallel
+/// ranks); or rows or columns, as tensor-parallel ranks do, and they compute something else.
+enum class Held { rows, rows_of_others, columns_of_others };
+
 struct Case {
   layout::MatrixShape shape;
   /// Consecutive ranks that share it: the first and their number.
   int first;
   int sharers;
+  Held held = Held::rows;
 };
 
 /// Matrix of this case: numbers that repeat late.
@@ -33,17 +39,41 @@ std::vector<float> numbers(const Case& of) {
   return values;
 }
 
-/// Uneven rows, squares in turn.
+/// Uneven ranges of [0, size).
+std::vector<FlatRange> uneven(std::int64_t size, int count) {
+  std::vector<FlatRange> ranges;
+  std::int64_t begin = 0;
+  for (int index = 0; index < count; ++index) {
+    const bool last = index + 1 == count;
+    const auto end = last ? size : begin + 1 + size / (count + 1);
+    ranges.push_back({begin, end});
+    begin = end;
+  }
+  return ranges;
+}
+
+/// Squares in turn. Of three sharers and more that compute what others hold, the second computes no
+/// columns.
 SharedMatrix sharing_of(const Case& of, int runs, int number) {
   SharedMatrix sharing;
   sharing.number = number;
-  std::int64_t begin = 0;
+  const auto& [rows, columns] = of.shape;
+  const bool by_columns = of.held == Held::columns_of_others;
+  const auto held = uneven(by_columns ? columns : rows, of.sharers);
+  const int idle = of.held != Held::rows && of.sharers > 2 ? 1 : 0;
+  auto slices = uneven(of.shape.longer(), of.sharers - idle);
+  if (idle > 0) slices.insert(slices.begin() + 1, FlatRange{slices[0].end, slices[0].end});
+  if (of.held != Held::rows) {
+    // From the back: as few elements as possible stay where they are.
+    std::reverse(slices.begin(), slices.end());
+  }
   for (int sharer = 0; sharer < of.sharers; ++sharer) {
-    const bool last = sharer + 1 == of.sharers;
-    const auto end = last ? of.shape.rows : begin + 1 + of.shape.rows / (of.sharers + 1);
-    const FlatRange rows{begin, end};
-    sharing.sharers.push_back({of.first + sharer, rows, layout::slice_of_rows(of.shape, rows)});
-    begin = end;
+    const auto& range = held[static_cast<std::size_t>(sharer)];
+    layout::Box box{{range.begin, 0}, {range.size(), columns}};
+    if (by_columns) box = {{0, range.begin}, {rows, range.size()}};
+    const auto slice = of.held == Held::rows ? layout::slice_of_rows(of.shape, range)
+                                             : slices[static_cast<std::size_t>(sharer)];
+    sharing.sharers.push_back({of.first + sharer, box, slice});
   }
   for (int run = 0; run < runs; ++run) {
     sharing.square_ranks.push_back(of.first + (run + number) % of.sharers);
@@ -51,7 +81,18 @@ SharedMatrix sharing_of(const Case& of, int runs, int number) {
   return sharing;
 }
 
-/// Largest relative distance of the own rows from those of the whole matrix, over its cases.
+/// Elements of a part, one after the other.
+std::vector<float> part_of(const std::vector<float>& whole, const layout::MatrixShape& shape,
+                           const layout::Box& box) {
+  std::vector<float> part;
+  for (auto row = box.offset[0]; row < box.offset[0] + box.length[0]; ++row) {
+    const auto begin = whole.begin() + row * shape.columns + box.offset[1];
+    part.insert(part.end(), begin, begin + box.length[1]);
+  }
+  return part;
+}
+
+/// Largest relative distance of the own part from that of the whole matrix, over its cases.
 double worst_distance(const std::vector<Case>& cases, DType products, comm::ProcessGroup& group) {
   const auto kernels = device::make_cpu_kernels(1);
   auto workspace = device::Arena::host(device::Purpose::workspace, std::size_t{1} << 24);
@@ -64,34 +105,33 @@ double worst_distance(const std::vector<Case>& cases, DType products, comm::Proc
     sharings.push_back(sharing_of(each, runs, static_cast<int>(sharings.size())));
   }
   struct Own {
-    std::vector<float> rows;
+    std::vector<float> held;
     std::vector<float> expected;
   };
   std::vector<Own> all;
   all.reserve(cases.size());
   for (std::size_t index = 0; index < cases.size(); ++index) {
-    const auto& [shape, first, sharers] = cases[index];
+    const auto& [shape, first, sharers, ways] = cases[index];
     const int own = group.rank() - first;
     if (own < 0 || own >= sharers) continue;
-    const auto& rows = sharings[index].sharers[static_cast<std::size_t>(own)].rows;
+    const auto& box = sharings[index].sharers[static_cast<std::size_t>(own)].held;
     auto whole = numbers(cases[index]);
-    const auto from = whole.begin() + rows.begin * shape.columns;
     auto& mine = all.emplace_back();
-    mine.rows.assign(from, from + rows.size() * shape.columns);
+    mine.held = part_of(whole, shape, box);
     optim::orthogonalise(*kernels, workspace, rule, products,
                          {whole.data(), DType::f32, {1, shape.rows, shape.columns}});
-    mine.expected.assign(from, from + rows.size() * shape.columns);
+    mine.expected = part_of(whole, shape, box);
     updates.add(shape, sharings[index],
-                {mine.rows.data(), DType::f32, {rows.size(), shape.columns}});
+                {mine.held.data(), DType::f32, {box.length[0], box.length[1]}});
   }
   while (updates.advance()) {
   }
   double worst = 0;
-  for (const auto& [rows, expected] : all) {
+  for (const auto& [held, expected] : all) {
     double error = 0;
     double size = 0;
-    for (std::size_t at = 0; at < rows.size(); ++at) {
-      const double difference = static_cast<double>(rows[at]) - static_cast<double>(expected[at]);
+    for (std::size_t at = 0; at < held.size(); ++at) {
+      const double difference = static_cast<double>(held[at]) - static_cast<double>(expected[at]);
       error += difference * difference;
       size += static_cast<double>(expected[at]) * static_cast<double>(expected[at]);
     }
@@ -109,7 +149,9 @@ TEST_CASE("shared matrices are orthogonalised as whole ones are") {
   // Tall, wide and square; shared by all, and by pairs that overlap in one rank.
   std::vector<Case> cases;
   for (const auto& shape : {layout::MatrixShape{70, 24}, {24, 70}, {36, 36}, {25, 33}}) {
-    cases.push_back({shape, 0, ranks});
+    for (const auto held : {Held::rows, Held::rows_of_others, Held::columns_of_others}) {
+      cases.push_back({shape, 0, ranks, held});
+    }
     for (int first = 0; first + 1 < ranks; ++first) cases.push_back({shape, first, 2});
   }
   CHECK(worst_distance(cases, DType::f32, *group) < 1e-5);

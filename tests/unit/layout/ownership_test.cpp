@@ -180,7 +180,6 @@ void check_pieces(const Problem& problem, const OwnershipPlan& plan) {
 
 /// Matrices, and joined ones behind each other, lie without a gap.
 void check_joined(const Problem& problem, const OwnershipPlan& plan) {
-  if (plan.assignment == Assignment::shared && plan.tensor > 1) return;
   std::vector<OwnedPiece> of_tensor(problem.tensors.size(), OwnedPiece{.begin = -1});
   for (const auto& piece : plan.pieces) {
     auto& whole = of_tensor[piece.tensor];
@@ -225,9 +224,7 @@ void check_buckets(const Problem& problem, const OwnershipPlan& plan) {
     CHECK(cuts.front() == flat.begin);
     CHECK(cuts.back() == flat.end);
     CHECK(std::is_sorted(cuts.begin(), cuts.end()));
-    const bool is_ragged = plan.assignment == Assignment::contiguous ||
-                           (plan.assignment == Assignment::shared && plan.tensor == 1);
-    if (is_ragged) continue;
+    if (plan.assignment != Assignment::padded) continue;
     for (std::size_t shard = 0; shard < shards; ++shard) {
       CHECK(cuts[shard + 1] - cuts[shard] == flat.size() / problem.options.data);
       CHECK(cuts[shard] % problem.options.alignment == 0);
