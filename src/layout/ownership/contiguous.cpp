@@ -15,8 +15,6 @@ namespace {
 /// State is as long as its matrices: a rank has at most so many elements of them over the mean,
 /// unless one matrix has more.
 constexpr double most_elements_over_mean = 1.25;
-/// Largest load over the least that is possible from which no better plan is sought.
-constexpr double good_over_least = 1.002;
 
 /// Owners of all matrices, in the order of the tensors: Placed::bin is a rank.
 class Owners {
@@ -53,7 +51,7 @@ class Owners {
       return *std::move(ordered);
     }
     bins = empty_bins();
-    auto in_groups = pack_groups(items_, bins);
+    auto in_groups = pack_all_groups(items_, bins);
     if (ordered && most <= largest(bins.load)) return *std::move(ordered);
     return in_groups;
   }

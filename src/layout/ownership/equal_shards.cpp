@@ -30,6 +30,9 @@ class EqualShards {
 
   /// Buckets end at the first matrix at or behind equal parts of the elements.
   OwnershipPlan plan(std::int64_t bucket_count) && {
+    lone_bucket_ =
+        bucket_count == 1 && std::none_of(tensors_.begin(), tensors_.end(),
+                                          [](const auto& each) { return each.begins_bucket; });
     std::int64_t elements = 0;
     for (const auto& tensor : tensors_) elements += tensor.is_matrix() ? tensor.held_elements : 0;
     std::int64_t placed = 0;
@@ -94,7 +97,7 @@ class EqualShards {
               .most_elements = std::vector<std::int64_t>(shards, most_elements)};
     std::vector<Placed> placed;
     if (joined) {
-      placed = pack_groups(grouped, bins);
+      placed = lone_bucket_ ? pack_all_groups(grouped, bins) : pack_groups(grouped, bins);
     } else {
       for (const auto bin : pack(items, bins)) placed.push_back({bin});
     }
@@ -173,6 +176,7 @@ class EqualShards {
   const OwnershipOptions& options_;
   Sharing sharing_;
   ShardWriter writer_;
+  bool lone_bucket_ = false;  // of the plan: no other can make up for its balance
   std::vector<double> load_;
   std::vector<std::size_t> matrices_;  // of the bucket that is open
   std::vector<MatrixOwner> owners_;

@@ -8,10 +8,21 @@
 
 namespace trireme::layout {
 
+/// Largest load over the least that is possible from which no better packing is sought.
+inline constexpr double good_over_least = 1.002;
+
 /// Indivisible work and the memory that goes with it.
 struct Item {
   double load = 0;
   std::int64_t elements = 0;
+
+  friend Item operator+(const Item& a, const Item& b) {
+    return {a.load + b.load, a.elements + b.elements};
+  }
+  friend Item operator-(const Item& a, const Item& b) {
+    return {a.load - b.load, a.elements - b.elements};
+  }
+  friend Item operator*(const Item& a, int count) { return {a.load * count, a.elements * count}; }
 };
 
 /// What takes items: ranks, or groups of ranks.
@@ -57,5 +68,9 @@ struct GroupedItem {
 /// neighbours: its first items to the back of one, the others to the front of the next. Bins are
 /// shards; most_elements grows to what a lone group or half needs.
 std::vector<Placed> pack_groups(std::span<const GroupedItem> items, Bins& bins);
+
+/// The same of all groups that there are, in bins that are empty and alike: takes longer, and ends
+/// with a lower largest load where there are few kinds of groups.
+std::vector<Placed> pack_all_groups(std::span<const GroupedItem> items, Bins& bins);
 
 }  // namespace trireme::layout

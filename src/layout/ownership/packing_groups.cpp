@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/contract.hpp"
 
+#include "layout/ownership/bin_filling.hpp"
 #include "layout/ownership/packing.hpp"
 
 #include <algorithm>
@@ -13,10 +14,6 @@ namespace {
 constexpr std::size_t sides[] = {0, 1};
 /// Counts of divided groups that are tried, between none and all that fit.
 constexpr std::size_t most_parts = 16;
-
-Item operator+(const Item& a, const Item& b) {
-  return {a.load + b.load, a.elements + b.elements};
-}
 
 /// Which groups are divided before others, and where.
 enum class DividedFirst {
@@ -242,6 +239,25 @@ std::vector<Placed> pack_groups(std::span<const GroupedItem> items, Bins& bins) 
   }
   bins = best.bins();
   return best.placed();
+}
+
+std::vector<Placed> pack_all_groups(std::span<const GroupedItem> items, Bins& bins) {
+  auto packed = bins;
+  auto placed = pack_groups(items, packed);
+  if (items.empty()) return placed;
+  const auto load = *std::max_element(packed.load.begin(), packed.load.end());
+  const auto longest = *std::max_element(packed.elements.begin(), packed.elements.end());
+  const auto room = std::max(bins.most_elements.front(), longest);
+  auto filled = fill_bins(items, bins.load.size(), {load, room});
+  if (!filled) {
+    bins = std::move(packed);
+    return placed;
+  }
+  for (std::size_t at = 0; at < items.size(); ++at) {
+    bins.load[(*filled)[at].bin] += items[at].item.load;
+    bins.elements[(*filled)[at].bin] += items[at].item.elements;
+  }
+  return *std::move(filled);
 }
 
 }  // namespace trireme::layout

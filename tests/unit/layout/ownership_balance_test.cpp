@@ -140,6 +140,31 @@ TEST_CASE("contiguous ranges are never divided worse than by longest processing 
   }
 }
 
+TEST_CASE("q, k, v and gate, up of 0.6B on 128 ranks keep longest processing time's balance") {
+  // With the standard form loads of 6, 10 and 14 in units of 1024^3 FLOPs, and ranks of at most 20:
+  // 14 and 6, or 10 and 10. Few orders of the matrices allow that.
+  for (const auto form : {standard, gram}) {
+    const auto tensors = joined(tensors_of(qwen3_sizes[0], form));
+    for (const auto assignment : {Assignment::contiguous, Assignment::padded}) {
+      const auto plan = plan_ownership(tensors, of_degrees(128), assignment);
+      INFO(name(assignment) << ", form " << name(form));
+      CHECK(plan.max_over_mean() <= longest_first(tensors, 128) * (1 + 1e-9));
+      CHECK(plan.padding() <= 0.03);
+    }
+  }
+}
+
+TEST_CASE("1.7B on 24 and 32 ranks is within 1 % of what its matrices allow") {
+  // 0.13 % over the mean on 24 ranks, 0.63 % on 32, where no exchange of matrices leads from
+  // longest processing time first.
+  const auto tensors = joined(tensors_of(qwen3_sizes[1], standard));
+  for (const auto assignment : {Assignment::contiguous, Assignment::padded}) {
+    INFO(name(assignment));
+    CHECK(plan_ownership(tensors, of_degrees(24), assignment).max_over_mean() <= 1.0113);
+    CHECK(plan_ownership(tensors, of_degrees(32), assignment).max_over_mean() <= 1.0155);
+  }
+}
+
 TEST_CASE("contiguous ranges of 256 ranks of Qwen3-32B differ by at most 6 %, in many buckets") {
   for (const auto form : {standard, gram}) {
     const auto plan = plan_ownership(joined(tensors_of(qwen3_sizes[5], form)), of_degrees(256),
