@@ -72,8 +72,6 @@ struct OwnershipOptions {
   std::int64_t bucket_elements = std::int64_t{40} << 20;  ///< smallest bucket
   /// Padding per element above which equal shards have fewer, larger buckets.
   double most_padding = 0.03;
-  /// Without tensor parallelism matrices are shared by so many consecutive ranks: those of a node.
-  int ranks_per_node = 8;
   /// Pieces begin at multiples of so many elements.
   std::int64_t alignment = 64;
   /// Smallest number of columns of a matrix that a rank takes, where the matrix has enough.

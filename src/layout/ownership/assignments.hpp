@@ -18,10 +18,8 @@ OwnershipPlan plan_contiguous(std::span<const OwnedTensor> tensors,
 OwnershipPlan plan_matrix_cuts(std::span<const OwnedTensor> tensors,
                                const OwnershipOptions& options);
 
-enum class Sharing { off, on };
-/// Plans of equal padded shards: `padded`, or `shared`.
-OwnershipPlan plan_equal_shards(std::span<const OwnedTensor> tensors,
-                                const OwnershipOptions& options, Sharing sharing);
+/// Equal padded shards.
+OwnershipPlan plan_padded(std::span<const OwnedTensor> tensors, const OwnershipOptions& options);
 
 /// Takes buckets and pieces, and fills what follows from a plan's matrices and loads.
 void finish(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/ownership/columns.hpp"
 
-#include "layout/ownership/alignment.hpp"
+#include "trireme/base/contract.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -14,16 +14,16 @@ constexpr int halvings = 24;
 
 }  // namespace
 
-std::optional<ColumnDivision::Divided> ColumnDivision::lowest() const {
+ColumnDivision::Divided ColumnDivision::lowest() const {
   double all_columns = 0;
   for (const auto& matrix : matrices_) {
     all_columns += static_cast<double>(matrix.columns) * matrix.flops;
   }
-  double low = *std::max_element(group_.load.begin(), group_.load.end());
+  double low = *std::max_element(load_.begin(), load_.end());
+  if (auto lowest = below(low)) return *std::move(lowest);
   double high = low + all_columns;
   auto best = below(high);
-  if (!best) return best;
-  if (auto lowest = below(low)) return lowest;
+  TRIREME_EXPECT(best.has_value(), "one rank can take all columns");
   for (int halving = 0; halving < halvings; ++halving) {
     const double middle = low + (high - low) / 2;
     if (auto divided = below(middle)) {
@@ -33,7 +33,7 @@ std::optional<ColumnDivision::Divided> ColumnDivision::lowest() const {
       low = middle;
     }
   }
-  return best;
+  return *std::move(best);
 }
 
 /// Columns of each rank, in proportion to what it can take, so that many ranks work on a matrix at
@@ -41,7 +41,7 @@ std::optional<ColumnDivision::Divided> ColumnDivision::lowest() const {
 std::vector<std::int64_t> ColumnDivision::spread(
     std::int64_t columns, const std::function<std::int64_t(std::size_t)>& capacity,
     std::size_t ranks) const {
-  const auto least = options_.least_columns;
+  const auto least = least_columns_;
   std::vector<std::int64_t> room;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const auto all = capacity(rank);
@@ -71,24 +71,20 @@ std::vector<std::int64_t> ColumnDivision::spread(
 }
 
 std::optional<ColumnDivision::Divided> ColumnDivision::below(double level) const {
-  Divided divided{.ranges = {}, .load = group_.load, .elements = group_.elements};
+  Divided divided{.ranges = {}, .load = load_};
   for (const auto& matrix : matrices_) {
     const auto capacity = [&](std::size_t rank) {
-      const auto room = (group_.most_elements - divided.elements[rank]) / matrix.elements;
       const double spare = (level - divided.load[rank]) / matrix.flops;
-      return std::max<std::int64_t>(0, std::min(room, static_cast<std::int64_t>(spare)));
+      return std::max<std::int64_t>(0, static_cast<std::int64_t>(spare));
     };
     const auto columns = spread(matrix.columns, capacity, divided.load.size());
     if (columns.empty()) return std::nullopt;
-    for (std::size_t rank = 0; rank < columns.size(); ++rank) {
-      divided.load[rank] += static_cast<double>(columns[rank]) * matrix.flops;
-      divided.elements[rank] += aligned(columns[rank] * matrix.elements, options_.alignment);
-    }
     std::int64_t begin = 0;
     auto& ranges = divided.ranges.emplace_back();
     for (std::size_t rank = 0; rank < columns.size(); ++rank) {
       if (columns[rank] == 0) continue;
-      ranges.push_back({group_.first_rank + static_cast<int>(rank), begin, begin + columns[rank]});
+      divided.load[rank] += static_cast<double>(columns[rank]) * matrix.flops;
+      ranges.push_back({static_cast<int>(rank), begin, begin + columns[rank]});
       begin += columns[rank];
     }
   }

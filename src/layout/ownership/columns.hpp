@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "layout/ownership/sharing.hpp"
+#include "trireme/layout/ownership.hpp"
 
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace trireme::layout {
@@ -13,15 +14,16 @@ namespace trireme::layout {
 struct Columns {
   std::int64_t columns = 0;
   double flops = 0;
-  std::int64_t elements = 0;
 };
 
-/// Division of the columns of matrices over the ranks of a group, such that no rank's load exceeds
-/// a level that is as low as possible, nor its shard its limit.
+/// Division of the columns of matrices over ranks, such that no rank's load exceeds a level that is
+/// as low as possible.
 class ColumnDivision {
  public:
-  ColumnDivision(const SharingGroup& group, const OwnershipOptions& options)
-      : group_(group), options_(options) {}
+  /// `load`: FLOPs of each rank so far. A rank takes at least `least_columns` of a matrix, where it
+  /// has enough.
+  ColumnDivision(std::vector<double> load, std::int64_t least_columns)
+      : load_(std::move(load)), least_columns_(least_columns) {}
 
   void add(const Columns& matrix) { matrices_.push_back(matrix); }
 
@@ -29,10 +31,8 @@ class ColumnDivision {
     /// Of each matrix, ascending.
     std::vector<std::vector<ColumnRange>> ranges;
     std::vector<double> load;
-    std::vector<std::int64_t> elements;
   };
-  /// None if the shards have no room.
-  std::optional<Divided> lowest() const;
+  Divided lowest() const;
 
  private:
   std::optional<Divided> below(double level) const;
@@ -40,8 +40,8 @@ class ColumnDivision {
                                    const std::function<std::int64_t(std::size_t)>& capacity,
                                    std::size_t ranks) const;
 
-  const SharingGroup& group_;
-  const OwnershipOptions& options_;
+  std::vector<double> load_;
+  std::int64_t least_columns_;
   std::vector<Columns> matrices_;
 };
 

@@ -5,7 +5,6 @@
 #include "layout/ownership/assignments.hpp"
 #include "layout/ownership/packing.hpp"
 #include "layout/ownership/shard_writer.hpp"
-#include "layout/ownership/sharing.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -13,17 +12,12 @@
 namespace trireme::layout {
 namespace {
 
-/// Balance of shared plans with more than one bucket: smaller buckets that miss it are joined.
-constexpr double most_over_mean_shared = 1.05;
-
 /// One plan with a given number of buckets, closed one after the other.
 class EqualShards {
  public:
-  EqualShards(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
-              Sharing sharing)
+  EqualShards(std::span<const OwnedTensor> tensors, const OwnershipOptions& options)
       : tensors_(tensors),
         options_(options),
-        sharing_(sharing),
         writer_(tensors, options),
         load_(static_cast<std::size_t>(options.data) * static_cast<std::size_t>(options.tensor),
               0.0) {}
@@ -64,11 +58,7 @@ class EqualShards {
     const double fair = static_cast<double>(elements) / options_.data;
     const auto most_elements =
         aligned(static_cast<std::int64_t>(fair * (1 + options_.most_padding)), options_.alignment);
-    if (sharing_ == Sharing::on) {
-      share(most_elements);
-    } else {
-      own_whole(most_elements);
-    }
+    own_whole(most_elements);
     writer_.write_bucket(bucket);
     matrices_.clear();
   }
@@ -111,61 +101,9 @@ class EqualShards {
     }
   }
 
-  int ranks_per_group() const {
-    return options_.tensor > 1 ? options_.tensor : std::min(options_.ranks_per_node, options_.data);
-  }
-
-  /// Matrices to groups, whole; then each group divides its own.
-  void share(std::int64_t most_elements) {
-    const int ranks = options_.data * options_.tensor;
-    Bins groups{};
-    for (int first = 0; first < ranks; first += ranks_per_group()) {
-      const int size = std::min(ranks_per_group(), ranks - first);
-      const auto begin = load_.begin() + first;
-      groups.load.push_back(std::accumulate(begin, begin + size, 0.0));
-      groups.ranks.push_back(size);
-      groups.most_elements.push_back(most_elements * (options_.tensor > 1 ? 1 : size));
-    }
-    groups.elements.assign(groups.load.size(), 0);
-    std::vector<Item> items;
-    for (const auto at : matrices_) items.push_back({tensors_[at].flops, held(at)});
-    const auto group_of = pack(items, groups);
-    for (std::size_t group = 0; group < groups.load.size(); ++group) {
-      std::vector<std::size_t> own;
-      for (std::size_t index = 0; index < matrices_.size(); ++index) {
-        if (group_of[index] == group) own.push_back(matrices_[index]);
-      }
-      if (!own.empty()) divide(static_cast<int>(group), own, most_elements);
-    }
-  }
-
-  void divide(int number, const std::vector<std::size_t>& matrices, std::int64_t most_elements) {
-    const int first = number * ranks_per_group();
-    const int last = std::min(first + ranks_per_group(), options_.data * options_.tensor);
-    SharingGroup group{
-        .first_rank = first,
-        .load = {load_.begin() + first, load_.begin() + last},
-        .elements = std::vector<std::int64_t>(static_cast<std::size_t>(last - first)),
-        .most_elements = options_.tensor > 1 ? INT64_MAX / 2 : most_elements};
-    auto owners = share_in_group(tensors_, matrices, options_, group);
-    std::copy(group.load.begin(), group.load.end(), load_.begin() + first);
-    for (auto& owner : owners) {
-      const auto& tensor = tensors_[owner.tensor];
-      if (options_.tensor > 1) {
-        writer_.put(number, owner.tensor, 0, tensor.held_elements);
-      } else {
-        for (const auto& range : owner.ranges) {
-          const auto length = tensor.shape.shorter();
-          writer_.put(range.rank, owner.tensor, range.begin * length, range.end * length);
-        }
-      }
-      owners_.push_back(std::move(owner));
-    }
-  }
-
   OwnershipPlan finished() {
     OwnershipPlan plan;
-    plan.assignment = sharing_ == Sharing::on ? Assignment::shared : Assignment::padded;
+    plan.assignment = Assignment::padded;
     plan.matrices = std::move(owners_);
     plan.load = std::move(load_);
     finish(tensors_, options_, writer_, plan);
@@ -174,7 +112,6 @@ class EqualShards {
 
   std::span<const OwnedTensor> tensors_;
   const OwnershipOptions& options_;
-  Sharing sharing_;
   ShardWriter writer_;
   bool lone_bucket_ = false;  // of the plan: no other can make up for its balance
   std::vector<double> load_;
@@ -202,10 +139,9 @@ double balance_of_whole_matrices(std::span<const OwnedTensor> tensors,
   return plan.max_over_mean();
 }
 
-/// Who takes a matrix whole, a rank or a node, has room for it in every bucket: smaller buckets
-/// would be padding for the most part.
-std::int64_t most_buckets(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
-                          Sharing sharing) {
+/// A rank has room for a whole matrix in every bucket: smaller buckets would be padding for the
+/// most part.
+std::int64_t most_buckets(std::span<const OwnedTensor> tensors, const OwnershipOptions& options) {
   std::int64_t elements = 0;
   std::int64_t largest = 0;
   for (const auto& tensor : tensors) {
@@ -213,26 +149,20 @@ std::int64_t most_buckets(std::span<const OwnedTensor> tensors, const OwnershipO
     elements += tensor.held_elements;
     largest = std::max(largest, tensor.held_elements);
   }
-  const int owners = sharing == Sharing::on && options.tensor == 1
-                         ? (options.data + options.ranks_per_node - 1) / options.ranks_per_node
-                         : options.data;
-  return std::max<std::int64_t>(1, elements / std::max(options.bucket_elements, largest * owners));
+  return std::max<std::int64_t>(
+      1, elements / std::max(options.bucket_elements, largest * options.data));
 }
 
 }  // namespace
 
-OwnershipPlan plan_equal_shards(std::span<const OwnedTensor> tensors,
-                                const OwnershipOptions& options, Sharing sharing) {
-  auto lone = EqualShards(tensors, options, sharing).plan(1);
+OwnershipPlan plan_padded(std::span<const OwnedTensor> tensors, const OwnershipOptions& options) {
+  auto lone = EqualShards(tensors, options).plan(1);
   const double most_over_mean =
-      sharing == Sharing::on
-          ? most_over_mean_shared
-          : std::max(lone.max_over_mean(), balance_of_whole_matrices(tensors, options)) *
-                (1 + 1e-9);
+      std::max(lone.max_over_mean(), balance_of_whole_matrices(tensors, options)) * (1 + 1e-9);
   // Buckets grow until neither padding nor balance is worse for there being several.
-  for (auto count = most_buckets(tensors, options, sharing); count > 1;
+  for (auto count = most_buckets(tensors, options); count > 1;
        count -= std::max<std::int64_t>(1, count / 8)) {
-    auto plan = EqualShards(tensors, options, sharing).plan(count);
+    auto plan = EqualShards(tensors, options).plan(count);
     if (plan.padding() <= options.most_padding && plan.max_over_mean() <= most_over_mean) {
       return plan;
     }

@@ -4,7 +4,6 @@
 #include "trireme/base/contract.hpp"
 
 #include "layout/ownership/assignments.hpp"
-#include "layout/ownership/sharing.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -100,21 +99,6 @@ double OwnershipPlan::max_over_mean() const {
   return *std::max_element(load.begin(), load.end()) * static_cast<double>(load.size()) / sum;
 }
 
-std::vector<MatrixOwner> divide_matrices(std::span<const OwnedTensor> matrices, int ranks) {
-  TRIREME_EXPECT(ranks > 0, "at least one rank");
-  const auto count = static_cast<std::size_t>(ranks);
-  std::vector<std::size_t> all(matrices.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  SharingGroup group{.first_rank = 0,
-                     .load = std::vector<double>(count, 0.0),
-                     .elements = std::vector<std::int64_t>(count, 0),
-                     .most_elements = INT64_MAX / 2};
-  auto owners = share_in_group(matrices, all, {}, group);
-  std::sort(owners.begin(), owners.end(),
-            [](const MatrixOwner& a, const MatrixOwner& b) { return a.tensor < b.tensor; });
-  return owners;
-}
-
 void finish(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
             ShardWriter& writer, OwnershipPlan& plan) {
   plan.data = options.data;
@@ -167,14 +151,13 @@ OwnershipPlan plan_shared_in_groups(std::span<const OwnedTensor> tensors,
 OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
                              Assignment assignment) {
   TRIREME_EXPECT(options.data > 0 && options.tensor > 0 && options.alignment > 0 &&
-                     options.bucket_elements > 0 && options.ranks_per_node > 0 &&
-                     options.least_columns > 0,
+                     options.bucket_elements > 0 && options.least_columns > 0,
                  "degrees, sizes and alignment are positive");
   switch (assignment) {
     case Assignment::contiguous:
       return plan_contiguous(tensors, options);
     case Assignment::padded:
-      return plan_equal_shards(tensors, options, Sharing::off);
+      return plan_padded(tensors, options);
     case Assignment::shared:
       return options.tensor == 1 ? plan_matrix_cuts(tensors, options)
                                  : plan_shared_in_groups(tensors, options);

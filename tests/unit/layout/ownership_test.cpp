@@ -30,7 +30,6 @@ class ProblemMaker {
     options.data = degrees[draw(0, 8)];
     options.tensor = draw(0, 1) == 0 ? 1 : draw(2, 4);
     options.bucket_elements = draw(1, 60'000);
-    options.ranks_per_node = draw(1, 8);
     options.alignment = draw(0, 1) == 0 ? 1 : 64;
     options.least_columns = draw(1, 64);
     options.group_bytes = draw(1, 200'000);
