@@ -31,7 +31,7 @@ set(TRIREME_ROOMS base schema layout topology config launch telemetry store devi
 # Foreign headers (as regular expressions) and the only room that may include them.
 set(TRIREME_FOREIGN_OWNERS
   "fmt/=base" "nlohmann/=base" "boost/program_options=config" "hwloc=topology"
-  "cuda=device" "cublas=device" "cudnn=device" "dnnl=device" "oneapi/dnnl=device"
+  "cuda=device" "cublas=device" "cudnn=device" "cusolver=device" "dnnl=device" "oneapi/dnnl=device"
   "pcre2=data" "curl/=store" "pugixml=store" "zlib=data" "zstd=data" "mpi\\.h=comm" "nccl=comm" "ucp/=nccl-net-plugin"
   "hdf5=checkpoint" "H5=checkpoint" "isa-l=checkpoint" "openssl/=base" "pmix=runtime"
   "CLI/=apps" "slurm/=spank-plugin")

@@ -2,7 +2,6 @@
 #include "trireme/engine/engine.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/engine/parameter_parts.hpp"
 #include "trireme/engine/stage_layers.hpp"
@@ -109,13 +108,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
   if (trains()) {
     auto& arena = memory.of(Purpose::optimizer);
     auto ownership = ownership_of(options, stage, groups.data->rank());
-    if (optim::has_owner_states(options.rule.kind) && !kernels.device().is_host()) {
-      throw base::Error(base::ExitCode::usage,
-                        base::format("optimizer.name = {} runs on CPUs alone (its eigenvectors are "
-                                     "LAPACK's); set numerics.backend = cpu, or optimizer.name = "
-                                     "muon",
-                                     optim::name(options.rule.kind)));
-    }
+    if (optim::has_owner_states(options.rule.kind)) kernels.open_decompositions();
     const bool exchanges = optim::has_matrix_rule(options.rule.kind) && groups.tensor->size() > 1;
     optimizer.emplace(options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters,
                       arena,
@@ -125,6 +118,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     // Fresh memory is zero on the host; on a device its content is undefined.
     if (!kernels.device().is_host()) {
       for (const auto& state : optimizer->states()) kernels.issue(device::Fill{state.values, 0.0F});
+      if (const auto& all = optimizer->owner_states()) kernels.issue(device::Fill{all, 0.0F});
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
     say_rules();

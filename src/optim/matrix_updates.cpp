@@ -111,7 +111,7 @@ void Optimizer::take(device::Kernels& kernels, std::size_t group, const GroupMem
 
 /// Directions of the matrices that are owned here, in place of what the rule took.
 void Optimizer::direct(device::Kernels& kernels, device::Arena& workspace, const MatrixGroup& group,
-                       const Tensor& whole) const {
+                       const Tensor& whole) {
   for (const auto& run : group.owned) {
     const auto count = std::ssize(run.segments);
     const auto& [rows, columns] = run.shape;
@@ -124,8 +124,14 @@ void Optimizer::direct(device::Kernels& kernels, device::Arena& workspace, const
       TRIREME_EXPECT(run.blocks == 1, "a matrix with state at its owner is one block");
       auto& of_matrix = batch.states.emplace_back();
       for (const auto& state : states) of_matrix.push_back(state.values);
+      of_matrix.pop_back();
+      batch.updates.push_back(updates_[segment]++);
     }
     matrix_rule_->directions(kernels, workspace, batch);
+    for (const auto segment : run.segments) {
+      const auto updates = update_count(segments_[segment]);
+      if (updates) kernels.issue(device::Fill{updates, static_cast<float>(updates_[segment])});
+    }
     if (exchange_ != nullptr) exchange_->poll();
   }
 }

@@ -80,6 +80,27 @@ std::vector<Optimizer::State> Optimizer::owner_states_of(const Segment& segment)
   return states;
 }
 
+/// The last state of its owner; empty where there is none.
+Tensor Optimizer::update_count(const Segment& segment) const {
+  const auto states = owner_states_of(segment);
+  return states.empty() ? Tensor{} : states.back().values;
+}
+
+/// Reads the numbers of updates once: the host counts on, and waits for no device in a step.
+void Optimizer::know_updates(device::Kernels& kernels, const device::Arena& workspace) {
+  if (!owner_states_ || !updates_.empty()) return;
+  // One that does all that any does, where nothing is computed and nothing can be read.
+  updates_.assign(segments_.size(), rule_.factors.root_every);
+  if (workspace.is_measuring()) return;
+  device::HostMirror mirror(kernels.device());
+  std::vector<Tensor> counts;
+  for (const auto& segment : segments_) counts.push_back(mirror.of(update_count(segment)));
+  mirror.fetch();
+  for (std::size_t index = 0; index < counts.size(); ++index) {
+    if (counts[index]) updates_[index] = static_cast<std::int64_t>(counts[index].f32()[0]);
+  }
+}
+
 /// Each step has a seed of its own, which a run that goes on from it finds again.
 device::StochasticRounding Optimizer::rounding_of(const Segment& segment, std::int64_t step) const {
   if (rule_.rounding == ParameterRounding::nearest) return {};
@@ -139,12 +160,14 @@ void Optimizer::update_all_elements(device::Kernels& kernels, const Step& step) 
 void Optimizer::update(device::Kernels& kernels, device::Arena& workspace, const Tensor& gradients,
                        float learning_rate, float gradient_scale, std::int64_t step) {
   const Step shared{gradients, learning_rate, gradient_scale, step};
+  know_updates(kernels, workspace);
   // With an exchange elements are updated while the first parts are under way.
   if (exchange_ == nullptr || groups_.empty()) update_all_elements(kernels, shared);
   update_matrices(kernels, workspace, shared);
 }
 
 void Optimizer::give_parameters(device::Kernels& kernels, std::int64_t step) {
+  updates_.clear();
   if (!masters_) return;
   for (const auto& segment : segments_) {
     const auto parameter = parameters_.slice(0, segment.flat.begin, segment.flat.size());

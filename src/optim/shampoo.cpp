@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/optim/matrix_rule.hpp"
 
-#include "lapack.hpp"
 #include "side_factors.hpp"
 
 #include <algorithm>
@@ -29,7 +28,6 @@ struct State {
   Tensor right;
   Tensor left_root;
   Tensor right_root;
-  Tensor updates;  // [1, 1]
 
   explicit State(std::span<const Tensor> states)
       : first_moment(states[0]),
@@ -37,8 +35,7 @@ struct State {
         left(states[2]),
         right(states[3]),
         left_root(states[4]),
-        right_root(states[5]),
-        updates(states[6]) {}
+        right_root(states[5]) {}
 };
 
 /// Temporaries of one matrix.
@@ -47,7 +44,10 @@ struct Scratch {
   Tensor second;
   Tensor third;   // f32 [rows * columns] each
   Tensor square;  // f32, as the larger factor
-  lapack::Workspace lapack;
+  Tensor values;  // f32 [largest side of a block]
+  device::DecompositionWorkspace decomposition;
+  /// Nothing is computed: there are no numbers for the host.
+  bool measures = false;
 };
 
 class Shampoo final : public MatrixRule {
@@ -82,20 +82,39 @@ class Shampoo final : public MatrixRule {
     const auto elements = rows * columns;
     const auto square = std::max(rows * block(rows), columns * block(columns));
     const device::ArenaScope scope(workspace);
-    const Scratch scratch{
-        workspace.allocate(DType::f32, {elements}), workspace.allocate(DType::f32, {elements}),
-        workspace.allocate(DType::f32, {elements}), workspace.allocate(DType::f32, {square}),
-        lapack::Workspace(workspace, std::max(block(rows), block(columns)))};
-    // Host memory that measures cannot be read, and needs no numbers.
-    if (workspace.is_measuring()) return;
+    const auto largest = std::max(block(rows), block(columns));
+    const Scratch scratch{workspace.allocate(DType::f32, {elements}),
+                          workspace.allocate(DType::f32, {elements}),
+                          workspace.allocate(DType::f32, {elements}),
+                          workspace.allocate(DType::f32, {square}),
+                          workspace.allocate(DType::f32, {largest}),
+                          device::DecompositionWorkspace(workspace, largest),
+                          workspace.is_measuring()};
     for (std::size_t index = 0; index < batch.states.size(); ++index) {
       const auto matrix = batch.matrices.slice(0, static_cast<std::int64_t>(index), 1);
-      direct(kernels, scratch, matrix.reshape({rows, columns}), State(batch.states[index]));
+      direct(kernels, scratch, matrix.reshape({rows, columns}), State(batch.states[index]),
+             batch.updates[index]);
     }
   }
 
  private:
   std::int64_t block(std::int64_t side) const { return block_of(side, rule_.factors.max_side); }
+
+  /// Eigenvalues, ascending, become what their vectors are multiplied by: the product of a row with
+  /// itself has the power twice.
+  void raise(device::Device& device, const Tensor& eigenvalues) const {
+    device::HostMirror mirror(device);
+    float* const values = mirror.of(eigenvalues).f32();
+    mirror.fetch();
+    const auto count = eigenvalues.dim(0);
+    const double largest = std::max(0.0F, values[count - 1]);
+    const double added = largest > 0 ? largest * static_cast<double>(rule_.factors.epsilon) : 1.0;
+    std::transform(values, values + count, values, [added](float value) {
+      return static_cast<float>(
+          std::pow(std::max(0.0, static_cast<double>(value)) + added, -0.125));
+    });
+    mirror.store();
+  }
 
   /// root = factor^(-1/4) of each block, eigenvalues raised by epsilon of the largest one.
   void take_root(device::Kernels& kernels, const Scratch& scratch, const Tensor& factor,
@@ -103,16 +122,11 @@ class Shampoo final : public MatrixRule {
     const auto b = factor.dim(1);
     for (std::int64_t first = 0; first < factor.dim(0); first += b) {
       const auto vectors = root.slice(0, first, b);
-      lapack::eigenvectors(factor.slice(0, first, b), vectors, scratch.lapack);
-      const float* const values = scratch.lapack.values.f32();
-      const double largest = std::max(0.0F, values[b - 1]);
-      const double added = largest > 0 ? largest * static_cast<double>(rule_.factors.epsilon) : 1.0;
-      for (std::int64_t row = 0; row < b; ++row) {
-        // The product of a row with itself has the power twice.
-        const double value = std::max(0.0, static_cast<double>(values[row])) + added;
-        const auto power = static_cast<float>(std::pow(value, -0.125));
-        for (auto at = row * b; at < (row + 1) * b; ++at) vectors.f32()[at] *= power;
-      }
+      const auto values = scratch.values.slice(0, 0, b);
+      kernels.issue(device::SymmetricEigenvectors{factor.slice(0, first, b), vectors, values,
+                                                  scratch.decomposition});
+      if (!scratch.measures) raise(kernels.device(), values);
+      kernels.issue(device::ScaleRows{vectors, values, vectors});
       const auto columns = matrix_in(scratch.square, b, b);
       transpose(kernels, vectors, columns);
       kernels.issue(device::SymmetricProduct{
@@ -121,10 +135,9 @@ class Shampoo final : public MatrixRule {
   }
 
   void direct(device::Kernels& kernels, const Scratch& scratch, const Tensor& gradient,
-              const State& state) const {
+              const State& state, std::int64_t number) const {
     const auto rows = gradient.dim(0);
     const auto columns = gradient.dim(1);
-    const auto number = static_cast<std::int64_t>(state.updates.f32()[0]);
     const auto transposed = matrix_in(scratch.first, columns, rows);
     transpose(kernels, gradient, transposed);
     add_products(kernels, gradient, rule_.beta2, state.left, scratch.square);
@@ -135,7 +148,8 @@ class Shampoo final : public MatrixRule {
     }
     const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, number + 1};
     adam.take(kernels, gradient, state.first_moment, state.second_moment, scratch.third);
-    const double length = std::sqrt(kernels.sum_of_squares(scratch.third));
+    const auto length = scratch.values.slice(0, 0, 1);
+    kernels.issue(device::MatrixNorms{scratch.third.reshape({1, rows, columns}), length});
     const auto left = matrix_in(scratch.second, rows, columns);
     multiply(kernels, state.left_root, state.first_moment, left);
     transpose(kernels, left, transposed);
@@ -144,11 +158,11 @@ class Shampoo final : public MatrixRule {
     transpose(kernels, both, left);
     // Small enough to change no norm that is not zero.
     constexpr float no_division_by_zero = 1e-30F;
-    const auto unit = scratch.first.reshape({1, rows, columns});
-    kernels.issue(
-        device::NormaliseMatrices{left.reshape({1, rows, columns}), unit, no_division_by_zero});
-    scale(kernels, unit, static_cast<float>(length), gradient);
-    state.updates.f32()[0] = static_cast<float>(number + 1);
+    const auto& unit = scratch.first;
+    kernels.issue(device::NormaliseMatrices{left.reshape({1, rows, columns}),
+                                            unit.reshape({1, rows, columns}), no_division_by_zero});
+    const auto as_row = [&](const Tensor& x) { return x.reshape({1, rows * columns}); };
+    kernels.issue(device::ScaleRows{as_row(unit), length, as_row(gradient)});
   }
 
   Rule rule_;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/optim/matrix_rule.hpp"
 
-#include "lapack.hpp"
 #include "side_factors.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <optional>
+#include <vector>
 
 namespace trireme::optim {
 namespace {
@@ -24,7 +25,6 @@ struct Side {
 struct State {
   Tensor first_moment;   // in the basis of the parameters
   Tensor second_moment;  // in that of the factors
-  Tensor updates;        // [1, 1]
   std::optional<Side> left;
   std::optional<Side> right;
 };
@@ -36,7 +36,11 @@ struct Scratch {
   Tensor third;
   Tensor fourth;  // f32 [rows * columns] each
   Tensor square;  // f32, as the larger basis
-  lapack::Workspace lapack;
+  Tensor values;  // f32 [largest side with a basis]
+  Tensor order;   // i32, as long
+  device::DecompositionWorkspace decomposition;
+  /// Nothing is computed: there are no numbers for the host.
+  bool measures = false;
 };
 
 enum class Way { to_bases, back };
@@ -46,8 +50,7 @@ class Soap final : public MatrixRule {
   explicit Soap(const Rule& rule) : rule_(rule) {}
 
   std::vector<OwnerState> owner_states(const layout::MatrixShape& shape) const override {
-    std::vector<OwnerState> states{
-        {"soap.first_moment", shape}, {"soap.second_moment", shape}, {"soap.updates", {1, 1}}};
+    std::vector<OwnerState> states{{"soap.first_moment", shape}, {"soap.second_moment", shape}};
     const auto add = [&](std::int64_t side, const char* factor, const char* basis) {
       if (!has_basis(side)) return;
       states.push_back({factor, {side, side}});
@@ -55,6 +58,7 @@ class Soap final : public MatrixRule {
     };
     add(shape.rows, "soap.left", "soap.left_basis");
     add(shape.columns, "soap.right", "soap.right_basis");
+    states.push_back({"soap.updates", {1, 1}});
     return states;
   }
 
@@ -85,13 +89,14 @@ class Soap final : public MatrixRule {
                           workspace.allocate(DType::f32, {elements}),
                           workspace.allocate(DType::f32, {elements}),
                           workspace.allocate(DType::f32, {largest * largest}),
-                          lapack::Workspace(workspace, largest)};
-    // Host memory that measures cannot be read, and needs no numbers.
-    if (workspace.is_measuring()) return;
+                          workspace.allocate(DType::f32, {largest}),
+                          workspace.allocate(DType::i32, {largest}),
+                          device::DecompositionWorkspace(workspace, largest),
+                          workspace.is_measuring()};
     for (std::size_t index = 0; index < batch.states.size(); ++index) {
       const auto matrix = batch.matrices.slice(0, static_cast<std::int64_t>(index), 1);
       direct(kernels, scratch, matrix.reshape({rows, columns}),
-             state_of(batch.states[index], {rows, columns}));
+             state_of(batch.states[index], {rows, columns}), batch.updates[index]);
     }
   }
 
@@ -99,8 +104,8 @@ class Soap final : public MatrixRule {
   bool has_basis(std::int64_t side) const { return side <= rule_.factors.max_side; }
 
   State state_of(std::span<const Tensor> states, const layout::MatrixShape& shape) const {
-    State state{states[0], states[1], states[2], {}, {}};
-    std::size_t next = 3;
+    State state{states[0], states[1], {}, {}};
+    std::size_t next = 2;
     if (has_basis(shape.rows)) {
       state.left = Side{states[next], states[next + 1]};
       next += 2;
@@ -136,86 +141,125 @@ class Soap final : public MatrixRule {
     transpose(kernels, transposed, y);
   }
 
+  /// y = rows of x in this order; a row whose number is not one of x is zero.
+  static void take_rows(device::Kernels& kernels, const Tensor& x, const Tensor& order,
+                        const Tensor& y) {
+    kernels.issue(device::EmbeddingForward{order, x, 0, y});
+  }
+
+  static void orthonormalise(device::Kernels& kernels, const Scratch& scratch, const Tensor& x) {
+    kernels.issue(
+        device::OrthonormaliseRows{x, scratch.values.slice(0, 0, x.dim(0)), scratch.decomposition});
+  }
+
   /// Eigenvectors of a factor in descending order. Those of no eigenvalue are any basis of what the
   /// others leave, and rounding would choose it: unit vectors take their place, made orthonormal.
-  static void begin_basis(const Scratch& scratch, const Side& side) {
-    lapack::eigenvectors(side.factor, side.basis, scratch.lapack);
+  static void begin_basis(device::Kernels& kernels, const Scratch& scratch, const Side& side) {
     const auto n = side.basis.dim(0);
-    const float* const values = scratch.lapack.values.f32();
-    constexpr float rounding = 1e-5F;
-    const auto least = rounding * values[n - 1];
-    const auto empty =
-        std::count_if(values, values + n, [&](float value) { return value <= least; });
-    float* const rows = side.basis.f32();
-    for (std::int64_t row = 0; row < n / 2; ++row) {
-      std::swap_ranges(rows + row * n, rows + (row + 1) * n, rows + (n - 1 - row) * n);
-    }
+    const auto ascending = matrix_in(scratch.square, n, n);
+    const auto values = scratch.values.slice(0, 0, n);
+    const auto order = scratch.order.slice(0, 0, n);
+    kernels.issue(
+        device::SymmetricEigenvectors{side.factor, ascending, values, scratch.decomposition});
+    const auto empty = scratch.measures ? n : order_descending(kernels.device(), values, order);
+    take_rows(kernels, ascending, order, side.basis);
     if (empty == 0) return;
-    std::fill(rows + (n - empty) * n, rows + n * n, 0.0F);
-    for (std::int64_t unit = 0; unit < empty; ++unit) rows[(n - empty + unit) * n + unit] = 1.0F;
-    lapack::orthonormalise_rows(side.basis, scratch.lapack);
+    if (!scratch.measures) set_to_units(kernels.device(), side.basis.slice(0, n - empty, empty));
+    orthonormalise(kernels, scratch, side.basis);
+  }
+
+  /// The order of eigenvectors that come in ascending order, and how many of them, its last ones,
+  /// have no eigenvalue.
+  static std::int64_t order_descending(device::Device& device, const Tensor& values,
+                                       const Tensor& order) {
+    device::HostMirror known(device);
+    const float* const ascending = known.of(values).f32();
+    known.fetch();
+    const auto n = values.dim(0);
+    device::HostMirror told(device);
+    std::int32_t* const from = told.of(order).i32();
+    std::iota(from, from + n, 0);
+    std::reverse(from, from + n);
+    told.store();
+    constexpr float rounding = 1e-5F;
+    const auto least = rounding * ascending[n - 1];
+    return std::count_if(ascending, ascending + n, [&](float value) { return value <= least; });
+  }
+
+  /// Rows become the first unit vectors.
+  static void set_to_units(device::Device& device, const Tensor& rows) {
+    device::HostMirror mirror(device);
+    float* const values = mirror.of(rows).f32();
+    std::fill_n(values, rows.element_count(), 0.0F);
+    for (std::int64_t row = 0; row < rows.dim(0); ++row) values[row * rows.dim(1) + row] = 1.0F;
+    mirror.store();
   }
 
   /// One power iteration and a QR decomposition, with a shift that changes no eigenvector: else the
   /// images of vectors without an eigenvalue are rounding alone, another on each layout. It begins
   /// from vectors in the descending order of what they make of the factor (Vyas et al. 2024,
-  /// algorithm 4). Returns that order.
-  static std::vector<std::int64_t> refresh(device::Kernels& kernels, const Scratch& scratch,
-                                           const Side& side) {
+  /// algorithm 4), which scratch.order has afterwards.
+  static void refresh(device::Kernels& kernels, const Scratch& scratch, const Side& side) {
     const auto n = side.basis.dim(0);
     const auto images = matrix_in(scratch.square, n, n);
+    const auto shifts = scratch.values.slice(0, 0, n);
+    const auto order = scratch.order.slice(0, 0, n);
+    const auto products = scratch.decomposition.integers.slice(0, 0, 2 * n).reshape({n, 2});
     multiply(kernels, side.basis, side.factor, images);
-    std::vector<double> values;
-    for (std::int64_t row = 0; row < n; ++row) {
-      const float* const vector = side.basis.f32() + row * n;
-      values.push_back(std::inner_product(vector, vector + n, images.f32() + row * n, 0.0));
-    }
-    constexpr double shift = 1e-4;
-    const auto added = static_cast<float>(shift * *std::max_element(values.begin(), values.end()));
-    for (std::int64_t at = 0; at < n * n; ++at) {
-      images.f32()[at] += added * side.basis.f32()[at];
-    }
-    std::vector<std::int64_t> order(static_cast<std::size_t>(n));
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-      return values[static_cast<std::size_t>(a)] > values[static_cast<std::size_t>(b)];
-    });
-    for (std::int64_t row = 0; row < n; ++row) {
-      const auto from = order[static_cast<std::size_t>(row)];
-      std::copy_n(images.f32() + from * n, n, side.basis.f32() + row * n);
-    }
-    lapack::orthonormalise_rows(side.basis, scratch.lapack);
-    return order;
+    kernels.issue(device::RowProducts{side.basis, images, products});
+    if (!scratch.measures) order_by(kernels.device(), products, shifts, order);
+    kernels.issue(device::ScaleRows{side.basis, shifts, side.basis});
+    kernels.issue(device::Add{images, side.basis, images});
+    take_rows(kernels, images, order, side.basis);
+    orthonormalise(kernels, scratch, side.basis);
   }
 
+  /// The descending order of products, and the shift of each row.
+  static void order_by(device::Device& device, const Tensor& products, const Tensor& shifts,
+                       const Tensor& order) {
+    device::HostMirror known(device);
+    const auto words = known.of(products);
+    known.fetch();
+    std::vector<double> values(static_cast<std::size_t>(products.dim(0)));
+    std::memcpy(values.data(), words.raw(), words.byte_count());
+    device::HostMirror told(device);
+    const auto from = told.of(order);
+    const auto added = told.of(shifts);
+    constexpr double shift = 1e-4;
+    std::fill_n(added.f32(), added.element_count(),
+                static_cast<float>(shift * *std::max_element(values.begin(), values.end())));
+    std::iota(from.i32(), from.i32() + from.element_count(), 0);
+    std::stable_sort(
+        from.i32(), from.i32() + from.element_count(), [&](std::int32_t a, std::int32_t b) {
+          return values[static_cast<std::size_t>(a)] > values[static_cast<std::size_t>(b)];
+        });
+    told.store();
+  }
+
+  /// The second moment follows the order of the vectors that it is in.
   static void refresh_bases(device::Kernels& kernels, const Scratch& scratch, const State& state) {
     const auto& moment = state.second_moment;
     const auto rows = moment.dim(0);
     const auto columns = moment.dim(1);
-    const auto former = matrix_in(scratch.first, rows, columns);
     if (state.left) {
-      const auto order = refresh(kernels, scratch, *state.left);
+      refresh(kernels, scratch, *state.left);
+      const auto former = matrix_in(scratch.first, rows, columns);
       kernels.issue(device::Copy{moment, former});
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const auto from = order[static_cast<std::size_t>(row)];
-        std::copy_n(former.f32() + from * columns, columns, moment.f32() + row * columns);
-      }
+      take_rows(kernels, former, scratch.order.slice(0, 0, rows), moment);
     }
     if (!state.right) return;
-    const auto order = refresh(kernels, scratch, *state.right);
-    kernels.issue(device::Copy{moment, former});
-    for (std::int64_t at = 0; at < rows * columns; ++at) {
-      const auto from = order[static_cast<std::size_t>(at % columns)];
-      moment.f32()[at] = former.f32()[at / columns * columns + from];
-    }
+    refresh(kernels, scratch, *state.right);
+    const auto former = matrix_in(scratch.first, columns, rows);
+    const auto ordered = matrix_in(scratch.second, columns, rows);
+    transpose(kernels, moment, former);
+    take_rows(kernels, former, scratch.order.slice(0, 0, columns), ordered);
+    transpose(kernels, ordered, moment);
   }
 
   void direct(device::Kernels& kernels, const Scratch& scratch, const Tensor& gradient,
-              const State& state) const {
+              const State& state, std::int64_t number) const {
     const auto rows = gradient.dim(0);
     const auto columns = gradient.dim(1);
-    const auto number = static_cast<std::int64_t>(state.updates.f32()[0]);
-    state.updates.f32()[0] = static_cast<float>(number + 1);
     const auto second = matrix_in(scratch.second, rows, columns);
     const auto third = matrix_in(scratch.third, rows, columns);
     const auto fourth = matrix_in(scratch.fourth, rows, columns);
@@ -232,7 +276,7 @@ class Soap final : public MatrixRule {
     update_factors(kernels, scratch, gradient, state);
     if (number == 0) {
       for (const auto& side : {state.left, state.right}) {
-        if (side) begin_basis(scratch, *side);
+        if (side) begin_basis(kernels, scratch, *side);
       }
       kernels.issue(device::Fill{gradient, 0.0F});
       return;

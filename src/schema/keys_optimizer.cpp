@@ -212,7 +212,7 @@ std::vector<Key> optimizer_keys() {
           "fourth roots from both sides and takes the length of Adam's update; `soap` (Vyas et al. "
           "2024) is Adam in the "
           "eigenvectors of Shampoo's factors. With these three AdamW updates embedding, head, "
-          "norms and biases. shampoo and soap run on CPUs alone."),
+          "norms and biases."),
       real("learning_rate", "0.0003", at_least(0), "Learning rate at its highest."),
       real("min_learning_rate", "0", at_least(0),
            "Learning rate at the end of the decay. At most learning_rate."),

@@ -11,9 +11,11 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <vector>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -165,6 +167,82 @@ TEST_CASE("micro-batches from CUDA graphs have the bits of kernels one by one", 
       CHECK(run.graphs.captured >= 2);
       CHECK(run.graphs.launched > run.graphs.captured);
     }
+  }
+}
+
+namespace {
+
+/// A rule that updates matrices whole, and how far apart runs of it may come whose gradients differ
+/// in last bits: SOAP's eigenvectors follow those, and Adam makes what stands in them as long as
+/// everything else (docs/numerics.md).
+struct MatrixRuleCase {
+  optim::RuleKind kind;
+  Tolerance from_cpu;
+  double losses;
+  double parameters;
+};
+
+const std::array matrix_rules{MatrixRuleCase{optim::RuleKind::muon, {1e-4, 0.02}, 1e-5, 1e-4},
+                              MatrixRuleCase{optim::RuleKind::shampoo, {1e-4, 0.02}, 1e-5, 1e-4},
+                              MatrixRuleCase{optim::RuleKind::soap, {1e-3, 0.2}, 1e-3, 0.02}};
+
+/// Those of this build: without cuSOLVER there is Muon.
+std::vector<MatrixRuleCase> rules_of(device::Kernels& gpu) {
+  std::vector<MatrixRuleCase> rules(matrix_rules.begin(), matrix_rules.end());
+  try {
+    gpu.open_decompositions();
+  } catch (const base::Error& missing) {
+    UNSCOPED_INFO(missing.what());
+    CHECK(missing.code() == base::ExitCode::topology);
+    rules.resize(1);
+  }
+  return rules;
+}
+
+/// With factors that are decomposed in the first update and in every other one.
+engine::EngineOptions options_for(optim::RuleKind rule, const layout::Mesh& mesh) {
+  auto options = options_for(Architecture::llama, mesh, device::DType::f32);
+  options.rule.kind = rule;
+  options.rule.factors.root_every = 2;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a GPU updates whole matrices as the CPU does") {
+  if (mpi().world_size() != 1) return;
+  const auto gpu = kernels_under_test();
+  if (!gpu) return;
+  const auto groups = staged(local_groups(), gpu->device());
+  for (const auto& rule : rules_of(*gpu)) {
+    still_going(optim::name(rule.kind));
+    CAPTURE(optim::name(rule.kind));
+    const auto options = options_for(rule.kind, layout::Mesh::of(1, 1, 1));
+    const auto found =
+        must_train_as_the_cpu(options, groups.views(), *gpu, optim::name(rule.kind), rule.from_cpu);
+    CHECK(train(options, groups.views(), *gpu, steps, learning_rate) == found);
+  }
+}
+
+TEST_CASE("eight ranks on one GPU update whole matrices as one rank there does") {
+  if (mpi().world_size() != 8) return;
+  const auto gpu = kernels_under_test();
+  if (!gpu) return;
+  for (const auto& rule : rules_of(*gpu)) {
+    still_going(optim::name(rule.kind));
+    CAPTURE(optim::name(rule.kind));
+    const auto serial = run_serially(options_for(rule.kind, layout::Mesh::of(1, 1, 1)), *gpu,
+                                     steps_of_eight, learning_rate);
+    auto options = options_for(rule.kind, layout::Mesh::of(2, 2, 2));
+    options.zero_level = 1;
+    const auto groups = staged(mpi_groups(options.mesh), gpu->device());
+    const auto run = run_training(options, groups.views(), *gpu, steps_of_eight, learning_rate);
+    const auto away = distance(run.observed, serial.observed);
+    print(options, optim::name(rule.kind), away);
+    CHECK(away <= rule.losses);
+    const auto apart = parameter_distance(run, serial);
+    print(options, "  parameters", apart);
+    CHECK(apart <= rule.parameters);
   }
 }
 

@@ -247,6 +247,29 @@ class TrainTest(unittest.TestCase):
         rank, = json.loads(said)["ranks"]
         self.assertAlmostEqual(sum(rank["seconds"].values()), rank["wall_seconds"], 9)
 
+    def test_rules_for_matrices_train_as_on_the_cpu_which_goes_on_with_their_states(self):
+        for rule in ("muon", "shampoo", "soap") if ARGUMENTS.decompositions else ("muon",):
+            with self.subTest(rule=rule):
+                # SOAP makes more of last bits than others (docs/numerics.md).
+                backends, layouts = (1e-3, 1e-3) if rule == "soap" else (1e-4, 1e-5)
+                given = {"optimizer__name": rule, "optimizer__learning_rate": 1e-3}
+                if rule != "muon":
+                    given["optimizer__root_every"] = 2
+                whole = self.train(f"cpu-{rule}", numerics__backend="cpu", train__steps=2 * STEPS,
+                                   **given)
+                first = self.train(f"gpu-{rule}", numerics__backend="cuda", **given)
+                self.assert_close(first, whole[:STEPS], backends)
+                self.assertEqual("by cuSOLVER" in self.said, rule != "muon")
+                moved = self.train(f"gpu-{rule}", numerics__backend="cpu", train__steps=2 * STEPS,
+                                   **given)
+                self.assert_close(moved, whole, backends)
+                back = self.train(f"cpu-{rule}", numerics__backend="cuda", train__steps=3 * STEPS,
+                                  **given)
+                self.assertEqual(len(back), 3 * STEPS)
+                together = self.train(f"two-{rule}", ranks=2, numerics__backend="cuda",
+                                      parallel__tensor=2, **given)
+                self.assert_close(together, first, layouts)
+
     def test_the_cpu_goes_on_with_what_a_gpu_has_saved(self):
         whole = self.train("whole", numerics__backend="cpu", train__steps=2 * STEPS)
         self.train("moved", numerics__backend="cuda")
@@ -259,5 +282,6 @@ if __name__ == "__main__":
     for name in ("mpirun", "trireme", "config"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--cupti", help="folder of CUPTI's stand-in")
+    parser.add_argument("--decompositions", action="store_true", help="the build has cuSOLVER")
     ARGUMENTS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

@@ -37,6 +37,9 @@ class Kernels {
   }
   /// Device memory that libraries hold at this moment.
   virtual std::vector<LibraryMemory> library_memory() const { return {}; }
+  /// Opens the library of DecompositionOperations, where it is not linked: few runs need it. Throws
+  /// base::Error (topology) where there is none.
+  virtual void open_decompositions() {}
   /// Autotuning of GEMMs; null where there is none.
   virtual GemmTuning* gemm_tuning() { return nullptr; }
 

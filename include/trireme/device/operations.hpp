@@ -5,6 +5,7 @@
 #include "trireme/device/operations/arithmetic.hpp"
 #include "trireme/device/operations/attention.hpp"
 #include "trireme/device/operations/cross_entropy.hpp"
+#include "trireme/device/operations/decompositions.hpp"
 #include "trireme/device/operations/embedding.hpp"
 #include "trireme/device/operations/gemm.hpp"
 #include "trireme/device/operations/matrices.hpp"
@@ -25,7 +26,7 @@ namespace trireme::device {
 using Operations =
     Joined<GemmOperations, AttentionOperations, NormOperations, CrossEntropyOperations,
            EmbeddingOperations, ActivationOperations, QuantiseOperations, ArithmeticOperations,
-           OptimizerOperations, MatrixOperations, MatrixProductOperations>;
+           OptimizerOperations, MatrixOperations, MatrixProductOperations, DecompositionOperations>;
 
 /// Any one operation, by reference: it must not outlive what it was made from.
 class Operation {

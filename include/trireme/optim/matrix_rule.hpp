@@ -6,6 +6,7 @@
 #include "trireme/layout/matrix_cost.hpp"
 #include "trireme/optim/optimizer.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,8 +24,11 @@ struct OwnerState {
 struct MatrixBatch {
   /// f32 [count, rows, columns]: what take() wrote, and then directions.
   device::Tensor matrices;
-  /// [matrix][state of owner_states()]: f32, of its shape. Empty for a rule without such states.
+  /// [matrix][state of owner_states() but the last]: f32, of its shape. Empty for a rule without
+  /// such states.
   std::vector<std::vector<device::Tensor>> states;
+  /// [matrix]: updates that its states have had.
+  std::vector<std::int64_t> updates;
 };
 
 /// Rule that updates a matrix as a whole, in three parts: what is done element by element before
@@ -36,8 +40,8 @@ class MatrixRule {
 
   /// State that lies where the parts of a matrix do, f32 of its shape each: "muon.momentum".
   virtual std::vector<std::string> state_names() const { return {}; }
-  /// State that lies at the owner of a matrix of this shape. Rules that have any compute on the
-  /// host.
+  /// State that lies at the owner of a matrix of this shape. The last of it is [1, 1]: the number
+  /// of updates that the others have had, which the optimizer counts.
   virtual std::vector<OwnerState> owner_states(const layout::MatrixShape&) const { return {}; }
   /// Counted floating-point operations of directions() for one matrix of this shape.
   virtual double flops(const layout::MatrixShape& shape) const = 0;

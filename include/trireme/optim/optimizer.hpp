@@ -167,8 +167,8 @@ class Optimizer {
   /// for the matrices of a batch.
   void update(device::Kernels& kernels, device::Arena& workspace, const device::Tensor& gradients,
               float learning_rate, float gradient_scale, std::int64_t step);
-  /// Parameters become what the masters are now (after initialisation or loading), rounded as the
-  /// update of `step` rounds them; 0: before the first.
+  /// Parameters become what the masters are now (after initialisation or loading, of states too),
+  /// rounded as the update of `step` rounds them; 0: before the first.
   void give_parameters(device::Kernels& kernels, std::int64_t step);
 
   struct State {
@@ -205,12 +205,14 @@ class Optimizer {
   std::vector<SharedPart> parts_of_shared(device::Arena& workspace) const;
   void update_matrices(device::Kernels& kernels, device::Arena& workspace, const Step& step);
   void update_with_exchange(device::Kernels& kernels, device::Arena& workspace, const Step& step);
+  device::Tensor update_count(const Segment& segment) const;
+  void know_updates(device::Kernels& kernels, const device::Arena& workspace);
   void take(device::Kernels& kernels, const Segment& segment, const device::Tensor& to,
             const Step& step) const;
   void take(device::Kernels& kernels, std::size_t group, const GroupMemory& memory,
             const Step& step) const;
   void direct(device::Kernels& kernels, device::Arena& workspace, const MatrixGroup& group,
-              const device::Tensor& whole) const;
+              const device::Tensor& whole);
   void apply(device::Kernels& kernels, const Segment& segment, const device::Tensor& direction,
              const Step& step);
   void apply(device::Kernels& kernels, std::size_t group, const GroupMemory& memory,
@@ -228,6 +230,8 @@ class Optimizer {
   std::vector<State> states_;  // of elements, then of matrices
   std::size_t element_states_ = 0;
   device::Tensor owner_states_;  // f32
+  /// [segment]: updates that its state at owners has had. Empty: not known before the next update.
+  std::vector<std::int64_t> updates_;
 };
 
 }  // namespace trireme::optim

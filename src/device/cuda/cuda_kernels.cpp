@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/device/data_sheet.hpp"
 #include "trireme/device/kernels.hpp"
 
 #include "device/cuda/attention/gpu_attention.hpp"
+#include "device/cuda/decompositions/decompositions.hpp"
 #include "device/cuda/gemm/cublaslt.hpp"
 #include "device/cuda/gemm/linear_gemm.hpp"
 #include "device/cuda/kernels/own_kernels.hpp"
@@ -41,10 +44,13 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher, cuda::LinearGe
     return attention_->text(size);
   }
   std::vector<LibraryMemory> library_memory() const override {
-    return {{"cuBLASLt", gemm_workspace_bytes},
-            {"cuDNN", attention_->workspace_bytes()},
-            {"own kernels", launcher_.workspace_bytes()}};
+    std::vector<LibraryMemory> all{{"cuBLASLt", gemm_workspace_bytes},
+                                   {"cuDNN", attention_->workspace_bytes()},
+                                   {"own kernels", launcher_.workspace_bytes()}};
+    if (decompositions_) all.push_back({"cuSOLVER", decompositions_->workspace_bytes()});
+    return all;
   }
+  void open_decompositions() override { decompositions(); }
   GemmTuning* gemm_tuning() override {
     // The caller is about to use the GPU.
     use_gpu();
@@ -89,6 +95,19 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher, cuda::LinearGe
     cuda::issue_own(launcher, Accumulate{sums, d_bias});
     return true;
   }
+  cuda::Decompositions& decompositions() {
+    use_gpu();
+    if (!decompositions_) {
+      decompositions_ = base::value_or_throw(cuda::open_decompositions(device_));
+      base::log::info("device", "eigenvectors and QR decompositions by {}",
+                      decompositions_->library());
+    }
+    return *decompositions_;
+  }
+  void decompose(const SymmetricEigenvectors& operation) override {
+    decompositions().run(operation);
+  }
+  void decompose(const OrthonormaliseRows& operation) override { decompositions().run(operation); }
   bool run_fused(const Attention& attention) override {
     use_gpu();
     auto* const fused = attention_->fused();
@@ -105,6 +124,8 @@ class CudaKernels final : public cuda::OwnKernels<cuda::Launcher, cuda::LinearGe
   cuda::Launcher launcher_;
   cuda::LinearGemm gemm_;
   std::unique_ptr<cuda::GpuAttention> attention_;
+  /// Null until a run needs it.
+  std::unique_ptr<cuda::Decompositions> decompositions_;
 };
 
 /// Reason why the runtime sees no GPU. One error code of the runtime stands for a driver that is

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/elements.hpp"
+#include "device/matrix_rows.hpp"
 #include "device/reference/reference.hpp"
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace trireme::device::reference {
@@ -56,6 +58,17 @@ void run(const NormaliseMatrices& operation) {
 }
 
 template <>
+void run(const MatrixNorms& operation) {
+  const auto& [x, norms] = operation;
+  expect_norms(operation);
+  const auto size = x.dim(1) * x.dim(2);
+  for (std::int64_t index = 0; index < x.dim(0); ++index) {
+    const auto one = x.slice(0, index, 1).reshape({size});
+    norms.f32()[index] = static_cast<float>(std::sqrt(sum_of_squares(one)));
+  }
+}
+
+template <>
 void run(const TransposeMatrices& operation) {
   const auto& [x, y] = operation;
   expect_batches({x, y});
@@ -74,6 +87,28 @@ void run(const TransposeMatrices& operation) {
       }
     }
   });
+}
+
+template <>
+void run(const ScaleRows& operation) {
+  const auto& [x, factors, y] = operation;
+  expect_row_factors(operation);
+  const auto columns = x.dim(1);
+  for (std::int64_t at = 0; at < x.element_count(); ++at) {
+    y.f32()[at] = x.f32()[at] * factors.f32()[at / columns];
+  }
+}
+
+template <>
+void run(const RowProducts& operation) {
+  const auto& [x, y, sums] = operation;
+  expect_row_sums(operation);
+  const auto columns = x.dim(1);
+  for (std::int64_t row = 0; row < x.dim(0); ++row) {
+    const float* const a = x.f32() + row * columns;
+    store_words(std::inner_product(a, a + columns, y.f32() + row * columns, 0.0),
+                sums.i32() + 2 * row);
+  }
 }
 
 template <>

@@ -100,6 +100,20 @@ TEST_CASE("bf16 with masters of its own gives the host's bits") {
   }
 }
 
+TEST_CASE("rules that update whole matrices give the host's bits") {
+  for (const auto rule : {optim::RuleKind::muon, optim::RuleKind::shampoo, optim::RuleKind::soap}) {
+    for (const auto& mesh : meshes()) {
+      CAPTURE(optim::name(rule));
+      auto options = options_for(Architecture::llama, mesh);
+      options.rule.kind = rule;
+      // Factors are decomposed in the first update and in every other one.
+      options.rule.factors.root_every = 2;
+      options.zero_level = 1;
+      compare(options, {Haste::Kind::lazy});
+    }
+  }
+}
+
 namespace {
 
 /// Forgets every wait.

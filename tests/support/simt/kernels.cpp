@@ -79,9 +79,12 @@ class HostKernels final : public cuda::OwnKernels<HostLauncher, ReferenceGemm> {
  private:
   HostLauncher& start() override { return launcher_; }
   ReferenceGemm& gemm() override { return gemm_; }
+  void decompose(const SymmetricEigenvectors& operation) override { reference_->issue(operation); }
+  void decompose(const OrthonormaliseRows& operation) override { reference_->issue(operation); }
 
   HostLauncher& launcher_;
   ReferenceGemm gemm_;
+  std::unique_ptr<Kernels> reference_ = make_reference_kernels();
 };
 
 }  // namespace
@@ -90,7 +93,8 @@ void ExecutedKernels::run(const char* operation, std::span<const test::Operand> 
                           const Body& body) {
   // What the library writes, the executor does not see: to own kernels it is written already.
   const std::string_view name(operation);
-  const bool by_library = name.starts_with("linear") || name.ends_with("product");
+  const bool by_library = name.starts_with("linear") || name.ends_with("product") ||
+                          name == SymmetricEigenvectors::name || name == OrthonormaliseRows::name;
   Memory memory;
   for (const auto& operand : operands) {
     const auto role = by_library && operand.role == Role::output ? Role::in_out : operand.role;

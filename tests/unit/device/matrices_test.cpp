@@ -5,6 +5,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <cstring>
+
 using namespace trireme::device;
 using namespace trireme::device::test;
 
@@ -35,6 +38,74 @@ TEST_CASE("matrices are divided by their norms") {
       CHECK(y.written_exactly());
       const std::vector<float> expected{3 / 5.5F, 4 / 5.5F, 0, 0, 0, -0.5F};
       CHECK(relative_error(y.values(), expected) < (dtype == DType::f32 ? 1e-6 : 1e-2));
+    }
+  });
+}
+
+TEST_CASE("each matrix of a batch has its norm") {
+  for_each_backend([](Kernels& kernels) {
+    TestTensor x(DType::f32, {3, 1, 2});
+    TestTensor norms(DType::f32, {3});
+    x.set({3, 4, 0, 0, 0, -0.5F});
+    kernels.issue(MatrixNorms{x, norms});
+    CHECK(norms.written_exactly());
+    CHECK(norms.values() == std::vector<float>{5, 0, 0.5F});
+    // Longer than a block's part.
+    TestTensor ones(DType::f32, {2, 200, 200});
+    TestTensor two(DType::f32, {2});
+    auto values = std::vector<float>(80000, 1.0F);
+    std::fill(values.begin() + 40000, values.end(), 0.5F);
+    ones.set(values);
+    kernels.issue(MatrixNorms{ones, two});
+    CHECK(two.values() == std::vector<float>{200, 100});
+  });
+}
+
+TEST_CASE("rows are multiplied by their factors, and in their own place") {
+  for_each_backend([](Kernels& kernels) {
+    for (const std::int64_t columns : {1, 3, 8, 65}) {
+      TestTensor x(DType::f32, {3, columns});
+      TestTensor y(DType::f32, {3, columns});
+      TestTensor factors(DType::f32, {3});
+      x.randomise(1);
+      factors.set({2, 0, -0.25F});
+      kernels.issue(ScaleRows{x, factors, y});
+      CHECK(y.written_exactly());
+      auto expected = x.values();
+      for (std::size_t at = 0; at < expected.size(); ++at) {
+        expected[at] *= factors.values()[at / static_cast<std::size_t>(columns)];
+      }
+      CHECK(y.values() == expected);
+      kernels.issue(ScaleRows{x, factors, x});
+      CHECK(x.values() == expected);
+    }
+  });
+}
+
+TEST_CASE("inner products of rows come as doubles") {
+  for_each_backend([](Kernels& kernels) {
+    for (const std::int64_t columns : {1, 3, 700}) {
+      TestTensor x(DType::f32, {40, columns});
+      TestTensor y(DType::f32, {40, columns});
+      TestTensor sums(DType::i32, {40, 2});
+      x.randomise(1);
+      y.randomise(2);
+      kernels.issue(RowProducts{x, y, sums});
+      std::vector<double> found(40);
+      std::memcpy(found.data(), sums.view().raw(), sums.view().byte_count());
+      const auto a = x.values();
+      const auto b = y.values();
+      double worst = 0;
+      for (std::size_t row = 0; row < 40; ++row) {
+        double sum = 0;
+        const auto width = static_cast<std::size_t>(columns);
+        for (auto at = row * width; at < (row + 1) * width; ++at) {
+          sum += static_cast<double>(a[at] * b[at]);
+        }
+        worst = std::max(worst, std::abs(found[row] - sum));
+      }
+      // In any order, but not in fp32.
+      CHECK(worst < 1e-12);
     }
   });
 }

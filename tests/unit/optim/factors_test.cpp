@@ -4,7 +4,7 @@
 #include "trireme/optim/matrix_rule.hpp"
 #include "trireme/optim/optimizer.hpp"
 
-#include "unit/device/test_tensor.hpp"
+#include "unit/device/backends.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -71,17 +71,16 @@ TEST_CASE("Shampoo and SOAP follow their papers over twenty steps, whole and in 
   const auto path = std::filesystem::path(TRIREME_SOURCE_DIR) / "tests/golden/optim/factors.json";
   const auto golden = base::value_or_throw(base::read_json_file(path));
   REQUIRE(golden["cases"].size() == 7);
-  for (const bool reference : {true, false}) {
-    const auto kernels = reference ? make_reference_kernels() : make_cpu_kernels(2);
+  device::test::for_each_backend([&](Kernels& kernels) {
     for (const auto& given : golden["cases"]) {
       REQUIRE(given["gradients"].size() == 20);
       for (const auto kind : {RuleKind::shampoo, RuleKind::soap}) {
-        INFO(kernels->name() << " " << optim::name(kind) << " " << given["rows"] << " x "
-                             << given["columns"] << ", sides to " << given["max_side"]);
+        INFO(optim::name(kind) << " " << given["rows"] << " x " << given["columns"] << ", sides to "
+                               << given["max_side"]);
         const auto rule = rule_of(kind, golden["rule"], given);
         const auto after = given["after"][optim::name(kind)].get<std::vector<float>>();
         const auto ours =
-            updated(*kernels, rule, golden["rule"]["learning_rate"].get<float>(), given);
+            updated(kernels, rule, golden["rule"]["learning_rate"].get<float>(), given);
         const double error = device::test::relative_error(ours, after);
         UNSCOPED_INFO("error " << error);
         // SOAP knows few directions of a vector's long side, and rounding turns the others most.
@@ -89,7 +88,7 @@ TEST_CASE("Shampoo and SOAP follow their papers over twenty steps, whole and in 
         CHECK(error < (vector && kind == RuleKind::soap ? 5e-4 : 1e-4));
       }
     }
-  }
+  });
 }
 
 TEST_CASE("a zero gradient moves no weight but by decay, and gives no number that is not finite") {

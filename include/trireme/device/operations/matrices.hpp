@@ -23,6 +23,18 @@ struct NormaliseMatrices {
   }
 };
 
+/// Frobenius norm of each matrix, summed in double.
+struct MatrixNorms {
+  static constexpr const char* name = "matrix_norms";
+  Tensor x;      // f32 [count, rows, columns]
+  Tensor norms;  // f32 [count]
+
+  void operands(auto visit) {
+    visit("x", x, Role::input);
+    visit("norms", norms, Role::output);
+  }
+};
+
 /// y = transpose(x) of each matrix.
 struct TransposeMatrices {
   static constexpr const char* name = "transpose_matrices";
@@ -32,6 +44,34 @@ struct TransposeMatrices {
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("y", y, Role::output);
+  }
+};
+
+/// y = x, each row times its factor; y may be x.
+struct ScaleRows {
+  static constexpr const char* name = "scale_rows";
+  Tensor x;        // f32 [rows, columns]
+  Tensor factors;  // f32 [rows]
+  Tensor y;        // f32 [rows, columns]
+
+  void operands(auto visit) {
+    visit("x", x, Role::input);
+    visit("factors", factors, Role::input);
+    visit("y", y, x.raw() == y.raw() ? Role::in_out : Role::output);
+  }
+};
+
+/// Inner products of the rows of x with those of y: products in fp32, sums in double.
+struct RowProducts {
+  static constexpr const char* name = "row_products";
+  Tensor x;     // f32 [rows, columns]
+  Tensor y;     // f32 [rows, columns]
+  Tensor sums;  // i32 [rows, 2]: the words of each double, the low one first
+
+  void operands(auto visit) {
+    visit("x", x, Role::input);
+    visit("y", y, Role::input);
+    visit("sums", sums, Role::output);
   }
 };
 
@@ -78,7 +118,8 @@ struct AddProduct {
   }
 };
 
-using MatrixOperations = OperationList<NormaliseMatrices, TransposeMatrices>;
+using MatrixOperations =
+    OperationList<NormaliseMatrices, MatrixNorms, TransposeMatrices, ScaleRows, RowProducts>;
 /// Those that backends compute as they do GEMMs.
 using MatrixProductOperations = OperationList<SymmetricProduct, AddProduct>;
 

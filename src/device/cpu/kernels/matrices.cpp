@@ -2,9 +2,11 @@
 #include "device/cpu/kernels/arithmetic.hpp"
 #include "device/cpu/kernels/run.hpp"
 #include "device/cpu/runtime/runs.hpp"
+#include "device/matrix_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace trireme::device::cpu {
 
@@ -24,6 +26,17 @@ void run(Context& context, const NormaliseMatrices& operation) {
         for (auto i = range.begin; i < range.end; ++i) assign(to[i], from[i] / norm);
       });
     });
+  }
+}
+
+template <>
+void run(Context& context, const MatrixNorms& operation) {
+  const auto& [x, norms] = operation;
+  expect_norms(operation);
+  const auto size = x.dim(1) * x.dim(2);
+  for (std::int64_t index = 0; index < x.dim(0); ++index) {
+    const auto one = x.slice(0, index, 1).reshape({size});
+    norms.f32()[index] = static_cast<float>(std::sqrt(sum_of_squares(context, one)));
   }
 }
 
@@ -57,6 +70,38 @@ void run(Context& context, const TransposeMatrices& operation) {
         }
       }
     });
+  });
+}
+
+template <>
+void run(Context& context, const ScaleRows& operation) {
+  const auto& [x, factors, y] = operation;
+  expect_row_factors(operation);
+  const auto columns = x.dim(1);
+  const float* const from = x.f32();
+  const float* const factor = factors.f32();
+  float* const to = y.f32();
+  parallel_for(*context.team, x.dim(0), row_grain(columns), [=](Range range) {
+    for (auto row = range.begin; row < range.end; ++row) {
+      for (auto at = row * columns; at < (row + 1) * columns; ++at) to[at] = from[at] * factor[row];
+    }
+  });
+}
+
+template <>
+void run(Context& context, const RowProducts& operation) {
+  const auto& [x, y, sums] = operation;
+  expect_row_sums(operation);
+  const auto columns = x.dim(1);
+  const float* const a = x.f32();
+  const float* const b = y.f32();
+  std::int32_t* const words = sums.i32();
+  parallel_for(*context.team, x.dim(0), row_grain(columns), [=](Range range) {
+    for (auto row = range.begin; row < range.end; ++row) {
+      const float* const first = a + row * columns;
+      store_words(std::inner_product(first, first + columns, b + row * columns, 0.0),
+                  words + 2 * row);
+    }
   });
 }
 

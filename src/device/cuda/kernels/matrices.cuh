@@ -4,6 +4,9 @@
 #include "device/cuda/kernels/launch.hpp"
 #include "device/cuda/kernels/own_operations.hpp"
 #include "device/cuda/kernels/reduce.cuh"
+#include "device/matrix_rows.hpp"
+
+#include <bit>
 
 namespace trireme::device::cuda {
 
@@ -75,6 +78,87 @@ void run(L& launcher, const NormaliseMatrices& operation) {
     launcher.launch("divide_chunks", &divide_chunks<T>, grid, from, size, chunks, partials, eps,
                     memory_of<T>(launcher, y));
   });
+}
+
+/// norms[matrix] = root of the sum of the matrix's partial sums; a block for each.
+__global__ inline void __launch_bounds__(256)
+    root_partials(simt::Global<const double> partials, std::int64_t chunks,
+                  simt::Global<float> norms) {
+  double total[1] = {0.0};
+  for (std::int64_t i = simt::thread(); i < chunks; i += simt::threads()) {
+    total[0] += partials.load(simt::block() * chunks + i);
+  }
+  block_sums(total);
+  if (simt::thread() == 0) norms.store(simt::block(), static_cast<float>(sqrt(total[0])));
+}
+
+template <typename L>
+void run(L& launcher, const MatrixNorms& operation) {
+  const auto& [x, norms] = operation;
+  expect_norms(operation);
+  if (x.element_count() == 0) return;
+  const auto size = x.dim(1) * x.dim(2);
+  const auto chunks = ceil_div(size, matrix_chunk);
+  const Grid grid{x.dim(0) * chunks, 256};
+  const auto partials = launcher.template workspace<double>(grid.blocks);
+  launcher.launch("square_chunks", &square_chunks, grid, memory_of<const float>(launcher, x), size,
+                  chunks, partials);
+  launcher.launch("root_partials", &root_partials, Grid{x.dim(0), 256}, partials, chunks,
+                  memory_of<float>(launcher, norms));
+}
+
+struct ScaleBody {
+  simt::Global<const float> x;
+  simt::Global<const float> factors;
+  simt::Global<float> y;
+  std::int64_t columns = 0;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const auto factor = factors.load(row);
+    auto values = load_floats<N>(x.from(row * columns), column);
+    for (int i = 0; i < N; ++i) values[i] *= factor;
+    store_floats<N>(y.from(row * columns), column, values);
+  }
+};
+
+template <typename L>
+void run(L& launcher, const ScaleRows& operation) {
+  const auto& [x, factors, y] = operation;
+  expect_row_factors(operation);
+  constexpr int pack = pack_size<float>;
+  run_elements<pack>(
+      launcher, "scale_rows", Elements{x.dim(0), x.dim(1), all_packable(pack, x, y)},
+      ScaleBody{memory_of<const float>(launcher, x), memory_of<const float>(launcher, factors),
+                memory_of<float>(launcher, y), x.dim(1)});
+}
+
+/// Blocks take rows in turns.
+__global__ inline void __launch_bounds__(256)
+    row_products(simt::Global<const float> x, simt::Global<const float> y, std::int64_t rows,
+                 std::int64_t columns, simt::Global<std::int32_t> sums) {
+  for (auto row = simt::block(); row < rows; row += simt::blocks()) {
+    double total[1] = {0.0};
+    for (std::int64_t i = simt::thread(); i < columns; i += simt::threads()) {
+      const auto at = row * columns + i;
+      total[0] += static_cast<double>(x.load(at) * y.load(at));
+    }
+    block_sums(total);
+    if (simt::thread() != 0) continue;
+    const auto bits = std::bit_cast<std::uint64_t>(total[0]);
+    sums.store(2 * row, static_cast<std::int32_t>(bits));
+    sums.store(2 * row + 1, static_cast<std::int32_t>(bits >> 32U));
+  }
+}
+
+template <typename L>
+void run(L& launcher, const RowProducts& operation) {
+  const auto& [x, y, sums] = operation;
+  expect_row_sums(operation);
+  if (x.dim(0) == 0) return;
+  launcher.launch("row_products", &row_products, grid_for(launcher, x.dim(0), 1, 256),
+                  memory_of<const float>(launcher, x), memory_of<const float>(launcher, y),
+                  x.dim(0), x.dim(1), simt::Global<std::int32_t>(sums.i32()));
 }
 
 /// Element `column` of row `row` of the results, which is in that column of x. Reads lie apart: a

@@ -26,6 +26,9 @@ class OwnKernels : public Kernels {
   virtual Gemm& gemm() = 0;
   /// Computes gradients of weight and bias in one, or returns false and does nothing.
   virtual bool multiply_and_add_bias_gradient(const LinearBackwardWeight&) { return false; }
+  /// Computes a decomposition by a library.
+  virtual void decompose(const SymmetricEigenvectors& operation) = 0;
+  virtual void decompose(const OrthonormaliseRows& operation) = 0;
   /// Computes attention by a library, or returns false and does nothing.
   virtual bool run_fused(const Attention&) { return false; }
   virtual bool run_fused(const AttentionBackward&) { return false; }
@@ -68,6 +71,8 @@ class OwnKernels : public Kernels {
     run(MirrorTriangle{product.y});
   }
   void run(const AddProduct& product) { gemm().add_product(gemm_call(product)); }
+  void run(const SymmetricEigenvectors& operation) { decompose(operation); }
+  void run(const OrthonormaliseRows& operation) { decompose(operation); }
   void run(const Attention& attention) {
     if (!run_fused(attention)) issue_own(start(), attention);
   }

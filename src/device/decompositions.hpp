@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/base/contract.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/device/operations/decompositions.hpp"
+
+/// What backends of decompositions share: limits of their libraries, which count in 32 bits, and
+/// how a failure is told.
+namespace trireme::device {
+
+inline int side_of(const Tensor& square) {
+  TRIREME_EXPECT(square.rank() == 2 && square.dim(0) == square.dim(1) && square.contiguous() &&
+                     square.dtype() == DType::f32 && square.dim(0) < 32768,
+                 "a square matrix in one run: " + square.text());
+  return static_cast<int>(square.dim(0));
+}
+
+inline int side_of(const SymmetricEigenvectors& operation) {
+  const int n = side_of(operation.symmetric);
+  TRIREME_EXPECT(
+      side_of(operation.vectors) == n && operation.values.contiguous() &&
+          operation.values.element_count() == n,
+      "eigenvectors " + operation.vectors.text() + ", values " + operation.values.text());
+  return n;
+}
+
+inline int side_of(const OrthonormaliseRows& operation) {
+  const int n = side_of(operation.x);
+  TRIREME_EXPECT(operation.reflections.contiguous() && operation.reflections.element_count() == n,
+                 "reflections " + operation.reflections.text() + " of " + operation.x.text());
+  return n;
+}
+
+inline int length_of(const Tensor& memory) {
+  return static_cast<int>(memory.element_count());
+}
+
+/// `info`: what the library's routine said; 0: done.
+inline void expect_decomposed(const char* routine, int info, int n) {
+  if (info == 0) return;
+  throw base::Error(base::ExitCode::internal,
+                    base::format("{} of a matrix [{}, {}] failed (info {})", routine, n, n, info));
+}
+
+}  // namespace trireme::device

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of cuSOLVER that decompositions call, by LAPACK on the CPU. Who opens this library
+// instead of the real one must have a CUDA runtime of its own: cudaLaunchHostFunc at least.
+#include "support/fake_cublaslt/runtime.hpp"
+#include "support/fake_cusolver/controls.hpp"
+
+#include <cusolverDn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+// NOLINTBEGIN(readability-identifier-naming): gfortran's names
+extern "C" {
+void ssyevd_(const char* jobz, const char* uplo, const int* n, float* a, const int* lda, float* w,
+             float* work, const int* lwork, int* iwork, const int* liwork, int* info,
+             std::size_t jobz_length, std::size_t uplo_length);
+void dsyevd_(const char* jobz, const char* uplo, const int* n, double* a, const int* lda, double* w,
+             double* work, const int* lwork, int* iwork, const int* liwork, int* info,
+             std::size_t jobz_length, std::size_t uplo_length);
+void sgeqrf_(const int* m, const int* n, float* a, const int* lda, float* tau, float* work,
+             const int* lwork, int* info);
+void sorgqr_(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau,
+             float* work, const int* lwork, int* info);
+}
+// NOLINTEND(readability-identifier-naming)
+
+extern "C" trireme::testing::CusolverControls* fake_cusolver_controls() {
+  static trireme::testing::CusolverControls controls;
+  return &controls;
+}
+
+namespace trireme::testing::cusolver {
+namespace {
+
+using cublaslt::current_device;
+using cublaslt::runtime;
+
+constexpr auto fine = CUSOLVER_STATUS_SUCCESS;
+constexpr auto invalid = CUSOLVER_STATUS_INVALID_VALUE;
+constexpr std::uint64_t handle_mark = 0x736F6C7665722E2E;
+
+/// cusolverDnHandle_t.
+struct Handle {
+  std::uint64_t mark = 0;
+  int device = 0;
+  cudaStream_t stream = nullptr;
+};
+
+/// Says why on stderr and to the controls.
+cusolverStatus_t refuse(cusolverStatus_t status, const std::string& reason) {
+  static std::mutex one_at_a_time;
+  static std::set<std::string> reasons;
+  const std::lock_guard guard(one_at_a_time);
+  std::cerr << "fake cuSOLVER: " << reason << "\n";
+  auto& controls = *fake_cusolver_controls();
+  controls.last_refusal = reasons.insert(reason).first->c_str();
+  ++controls.misuses;
+  return status;
+}
+
+/// Null: it is none.
+Handle* of(cusolverDnHandle_t raw) {
+  auto* const handle = reinterpret_cast<Handle*>(raw);
+  return handle != nullptr && handle->mark == handle_mark ? handle : nullptr;
+}
+
+/// Whether the host can read there now.
+bool is_readable(const void* address) {
+  static const std::array<int, 2> ends = [] {
+    std::array<int, 2> pipe_ends{};
+    return ::pipe(pipe_ends.data()) == 0 ? pipe_ends : std::array<int, 2>{-1, -1};
+  }();
+  if (::write(ends[1], address, 1) != 1) return false;
+  char byte = 0;
+  return ::read(ends[0], &byte, 1) == 1;
+}
+
+/// A simulated GPU's memory can be read while the GPU works, for which another thread may be the
+/// reason: only for a moment.
+bool is_host_memory(const void* address) {
+  for (int tries = 0; tries < 50; ++tries) {
+    if (!is_readable(address)) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+/// Memory that a routine reads or writes.
+struct Extent {
+  const char* name;
+  const void* address;
+  std::size_t bytes;
+
+  std::uintptr_t begin() const { return reinterpret_cast<std::uintptr_t>(address); }
+  std::uintptr_t end() const { return begin() + bytes; }
+};
+
+cusolverStatus_t judge(const std::vector<Extent>& extents) {
+  for (const auto& each : extents) {
+    const std::string name = each.name;
+    if (each.address == nullptr) return refuse(invalid, name + " is null");
+    if (is_host_memory(each.address)) return refuse(invalid, name + " lies in host memory");
+    for (const auto& other : extents) {
+      if (&other == &each) break;
+      if (each.begin() >= other.end() || other.begin() >= each.end()) continue;
+      return refuse(invalid, name + " and " + other.name + " overlap");
+    }
+  }
+  return fine;
+}
+
+/// A square matrix, and memory to work in.
+struct Sizes {
+  int n = 0;
+  int lda = 0;
+  int given = 0;
+  int needed = 0;
+};
+
+cusolverStatus_t judge(cusolverDnHandle_t raw, const Sizes& sizes) {
+  const auto* const handle = of(raw);
+  if (handle == nullptr) return refuse(CUSOLVER_STATUS_NOT_INITIALIZED, "there is no handle");
+  if (current_device() != handle->device) {
+    return refuse(invalid, "the thread's GPU is not the handle's");
+  }
+  if (handle->stream == nullptr) return refuse(invalid, "the handle has no stream of the program");
+  if (sizes.n < 1 || sizes.lda < sizes.n) return refuse(invalid, "a matrix without a size");
+  if (sizes.given < sizes.needed) return refuse(invalid, "the workspace is too small");
+  return fine;
+}
+
+template <typename Real>
+std::size_t bytes_of(std::int64_t count) {
+  return static_cast<std::size_t>(count) * sizeof(Real);
+}
+
+/// Columns of a matrix, to the last element.
+template <typename Real>
+Extent matrix(const Real* a, int n, int lda) {
+  return {"A", a, bytes_of<Real>(std::int64_t{lda} * (n - 1) + n)};
+}
+
+/// What lies in a workspace, or in results before a routine, is nobody's.
+template <typename Real>
+void poison(Real* memory, int count) {
+  std::fill_n(memory, count, std::numeric_limits<Real>::quiet_NaN());
+}
+
+using Body = std::function<void()>;
+
+/// Puts it at the end of what the handle's stream does.
+cusolverStatus_t enqueue(const Handle& handle, Body body) {
+  auto state = cudaStreamCaptureStatusNone;
+  if (runtime().is_capturing(handle.stream, &state) != cudaSuccess ||
+      state != cudaStreamCaptureStatusNone) {
+    return refuse(CUSOLVER_STATUS_EXECUTION_FAILED, "a routine that a capture cannot hold");
+  }
+  auto owned = std::make_unique<Body>(std::move(body));
+  const auto run = [](void* data) {
+    const std::unique_ptr<Body> mine(static_cast<Body*>(data));
+    (*mine)();
+  };
+  if (runtime().launch_host_function(handle.stream, run, owned.get()) != cudaSuccess) {
+    return refuse(CUSOLVER_STATUS_EXECUTION_FAILED, "the stream takes no work");
+  }
+  static_cast<void>(owned.release());
+  return fine;
+}
+
+bool takes(std::uint64_t& failures) {
+  if (failures == 0) return false;
+  --failures;
+  return true;
+}
+
+/// Memory that LAPACK itself works in.
+template <typename Real>
+struct Lapack {
+  explicit Lapack(int n)
+      : reals(static_cast<std::size_t>(1 + 6 * n + 2 * n * n)),
+        integers(static_cast<std::size_t>(3 + 5 * n)),
+        length(static_cast<int>(reals.size())),
+        integer_length(static_cast<int>(integers.size())) {}
+  std::vector<Real> reals;
+  std::vector<int> integers;
+  int length;
+  int integer_length;
+};
+
+void solve(int n, float* a, int lda, float* w, int* info) {
+  Lapack<float> own(n);
+  ssyevd_("V", "L", &n, a, &lda, w, own.reals.data(), &own.length, own.integers.data(),
+          &own.integer_length, info, 1, 1);
+}
+void solve(int n, double* a, int lda, double* w, int* info) {
+  Lapack<double> own(n);
+  dsyevd_("V", "L", &n, a, &lda, w, own.reals.data(), &own.length, own.integers.data(),
+          &own.integer_length, info, 1, 1);
+}
+
+/// More than LAPACK asks for where a side is odd, as a library may.
+int eigenvectors_length(int n) {
+  return (n % 2 == 0 ? 1 : 17) + 6 * n + (n % 2 == 0 ? 2 : 3) * n * n;
+}
+int qr_length(int n) {
+  return 32 * n + 5;
+}
+int basis_length(int n) {
+  return 48 * n + 7;
+}
+
+cusolverStatus_t judge_form(cusolverEigMode_t mode, cublasFillMode_t triangle) {
+  if (mode == CUSOLVER_EIG_MODE_VECTOR && triangle == CUBLAS_FILL_MODE_LOWER) return fine;
+  return refuse(CUSOLVER_STATUS_NOT_SUPPORTED, "the stand-in finds vectors, of lower triangles");
+}
+
+template <typename Real>
+struct Eigen {
+  int n;
+  Real* a;
+  int lda;
+  Real* w;
+  Real* work;
+  int lwork;
+  int* info;
+};
+
+template <typename Real>
+cusolverStatus_t decompose(cusolverDnHandle_t raw, const Eigen<Real>& call, std::uint64_t& count,
+                           std::uint64_t& failures) {
+  const auto& [n, a, lda, w, work, lwork, info] = call;
+  if (const auto status = judge(raw, {n, lda, lwork, eigenvectors_length(n)}); status != fine) {
+    return status;
+  }
+  const auto status = judge({matrix(a, n, lda),
+                             {"W", w, bytes_of<Real>(n)},
+                             {"the workspace", work, bytes_of<Real>(lwork)},
+                             {"devInfo", info, sizeof(int)}});
+  if (status != fine) return status;
+  ++count;
+  return enqueue(*of(raw), [call, fails = takes(failures)] {
+    poison(call.work, call.lwork);
+    poison(call.w, call.n);
+    if (fails) {
+      poison(call.a, call.n);
+      *call.info = 1;
+      return;
+    }
+    solve(call.n, call.a, call.lda, call.w, call.info);
+  });
+}
+
+}  // namespace
+}  // namespace trireme::testing::cusolver
+
+// NOLINTBEGIN(readability-identifier-naming,readability-function-size): names and parameters are
+// cuSOLVER's.
+extern "C" {
+
+using namespace trireme::testing::cusolver;
+
+cusolverStatus_t cusolverGetVersion(int* version) {
+  *version = CUSOLVER_VERSION;
+  return fine;
+}
+
+cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t* handle) {
+  if (handle == nullptr) return refuse(invalid, "there is no place for the handle");
+  if (runtime().launch_host_function == nullptr || runtime().is_capturing == nullptr) {
+    return refuse(CUSOLVER_STATUS_NOT_INITIALIZED, "the program has no CUDA runtime");
+  }
+  auto made = std::make_unique<Handle>();
+  made->mark = handle_mark;
+  made->device = current_device();
+  *handle = reinterpret_cast<cusolverDnHandle_t>(made.release());
+  return fine;
+}
+
+cusolverStatus_t cusolverDnDestroy(cusolverDnHandle_t raw) {
+  auto* const handle = of(raw);
+  if (handle == nullptr) return refuse(CUSOLVER_STATUS_NOT_INITIALIZED, "there is no handle");
+  if (runtime().synchronize != nullptr) runtime().synchronize();
+  handle->mark = 0;
+  delete handle;
+  return fine;
+}
+
+cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t raw, cudaStream_t stream) {
+  auto* const handle = of(raw);
+  if (handle == nullptr) return refuse(CUSOLVER_STATUS_NOT_INITIALIZED, "there is no handle");
+  handle->stream = stream;
+  return fine;
+}
+
+cusolverStatus_t cusolverDnSsyevd_bufferSize(cusolverDnHandle_t raw, cusolverEigMode_t mode,
+                                             cublasFillMode_t triangle, int n, const float* /*a*/,
+                                             int lda, const float* /*w*/, int* length) {
+  if (const auto status = judge_form(mode, triangle); status != fine) return status;
+  if (length != nullptr) *length = eigenvectors_length(n);
+  return judge(raw, {n, lda, 0, 0});
+}
+
+cusolverStatus_t cusolverDnSsyevd(cusolverDnHandle_t raw, cusolverEigMode_t mode,
+                                  cublasFillMode_t triangle, int n, float* a, int lda, float* w,
+                                  float* work, int lwork, int* info) {
+  if (const auto status = judge_form(mode, triangle); status != fine) return status;
+  auto& controls = *fake_cusolver_controls();
+  return decompose<float>(raw, {n, a, lda, w, work, lwork, info}, controls.in_float,
+                          controls.failing_in_float);
+}
+
+cusolverStatus_t cusolverDnDsyevd_bufferSize(cusolverDnHandle_t raw, cusolverEigMode_t mode,
+                                             cublasFillMode_t triangle, int n, const double* /*a*/,
+                                             int lda, const double* /*w*/, int* length) {
+  if (const auto status = judge_form(mode, triangle); status != fine) return status;
+  if (length != nullptr) *length = eigenvectors_length(n);
+  return judge(raw, {n, lda, 0, 0});
+}
+
+cusolverStatus_t cusolverDnDsyevd(cusolverDnHandle_t raw, cusolverEigMode_t mode,
+                                  cublasFillMode_t triangle, int n, double* a, int lda, double* w,
+                                  double* work, int lwork, int* info) {
+  if (const auto status = judge_form(mode, triangle); status != fine) return status;
+  auto& controls = *fake_cusolver_controls();
+  return decompose<double>(raw, {n, a, lda, w, work, lwork, info}, controls.in_double,
+                           controls.failing_in_double);
+}
+
+cusolverStatus_t cusolverDnSgeqrf_bufferSize(cusolverDnHandle_t raw, int m, int n, float* /*a*/,
+                                             int lda, int* length) {
+  if (m != n) return refuse(CUSOLVER_STATUS_NOT_SUPPORTED, "the stand-in takes squares");
+  if (length != nullptr) *length = qr_length(n);
+  return judge(raw, {n, lda, 0, 0});
+}
+
+cusolverStatus_t cusolverDnSgeqrf(cusolverDnHandle_t raw, int m, int n, float* a, int lda,
+                                  float* tau, float* work, int lwork, int* info) {
+  if (m != n) return refuse(CUSOLVER_STATUS_NOT_SUPPORTED, "the stand-in takes squares");
+  if (const auto status = judge(raw, {n, lda, lwork, qr_length(n)}); status != fine) return status;
+  const auto status = judge({matrix(a, n, lda),
+                             {"TAU", tau, bytes_of<float>(n)},
+                             {"the workspace", work, bytes_of<float>(lwork)},
+                             {"devInfo", info, sizeof(int)}});
+  if (status != fine) return status;
+  ++fake_cusolver_controls()->qr;
+  return enqueue(*of(raw), [=] {
+    poison(work, lwork);
+    Lapack<float> own(n);
+    sgeqrf_(&n, &n, a, &lda, tau, own.reals.data(), &own.length, info);
+  });
+}
+
+cusolverStatus_t cusolverDnSorgqr_bufferSize(cusolverDnHandle_t raw, int m, int n, int k,
+                                             const float* /*a*/, int lda, const float* /*tau*/,
+                                             int* length) {
+  if (m != n || k != n) return refuse(CUSOLVER_STATUS_NOT_SUPPORTED, "the stand-in takes squares");
+  if (length != nullptr) *length = basis_length(n);
+  return judge(raw, {n, lda, 0, 0});
+}
+
+cusolverStatus_t cusolverDnSorgqr(cusolverDnHandle_t raw, int m, int n, int k, float* a, int lda,
+                                  const float* tau, float* work, int lwork, int* info) {
+  if (m != n || k != n) return refuse(CUSOLVER_STATUS_NOT_SUPPORTED, "the stand-in takes squares");
+  if (const auto status = judge(raw, {n, lda, lwork, basis_length(n)}); status != fine) {
+    return status;
+  }
+  const auto status = judge({matrix(a, n, lda),
+                             {"tau", tau, bytes_of<float>(n)},
+                             {"the workspace", work, bytes_of<float>(lwork)},
+                             {"devInfo", info, sizeof(int)}});
+  if (status != fine) return status;
+  ++fake_cusolver_controls()->bases;
+  return enqueue(*of(raw), [=] {
+    poison(work, lwork);
+    Lapack<float> own(n);
+    sorgqr_(&n, &n, &n, a, &lda, tau, own.reals.data(), &own.length, info);
+  });
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming,readability-function-size)
