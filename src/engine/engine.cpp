@@ -121,6 +121,9 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
       if (const auto& all = optimizer->owner_states()) kernels.issue(device::Fill{all, 0.0F});
     }
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
+    if (options.zero_level > 0 && groups.data->size() > 1) {
+      gather.emplace(options, *groups.data, kernels.device(), stage);
+    }
     say_rules();
   }
   register_arenas(options.model, groups, memory, registrations);
@@ -130,7 +133,9 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
     if (kernels.device().capturing()) return;
     pipeline().poll();
     if (reducer) reducer->poll();
+    if (gather) gather->poll();
   };
+  context.reads = [this](const model::Place& place) { wait_for_parameters(place); };
 }
 
 /// Tells which rule updates what, where there are two.
@@ -200,8 +205,10 @@ void Engine::Parts::make_parameters() {
 
 /// Renews the copies of weights: parameters change between steps, and when they are loaded, so a
 /// step or an evaluation uses no copy of the one before.
-void Engine::Parts::renew_weight_copies() const {
-  if (weight_copies) weight_copies->renew(context);
+void Engine::Parts::renew_weight_copies() {
+  if (!weight_copies) return;
+  finish_gathers();
+  weight_copies->renew(context);
 }
 
 void Engine::Parts::make_chunks() {
@@ -233,24 +240,13 @@ double Engine::Parts::whole_loss_sum(double local) const {
   return sum;
 }
 
-void Engine::Parts::gather_parameters() const {
-  if (options.zero_level == 0 || groups.data->size() == 1) return;
-  std::vector<comm::Work> works;
-  for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
-    const auto whole = stage.flat().buckets[bucket];
-    const auto shard = stage.flat().shard_of_bucket(bucket, groups.data->rank());
-    works.push_back(groups.data->start_all_gather(
-        flat_parameters.slice(0, shard.begin, shard.size()),
-        flat_parameters.slice(0, whole.begin, whole.size()), stage.flat().cuts_of_bucket(bucket)));
-  }
-  for (auto& work : works) work.wait_on_stream();
-}
-
 Engine::Engine(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
                Memory& memory)
     : parts_(new Parts(options, groups, kernels, memory)) {}
 
 Engine::~Engine() {
+  // Order: gathers under way are of peers' parameters too, and work in memory of the device.
+  parts_->gather.reset();
   device::leave(device());
 }
 
@@ -273,8 +269,10 @@ void Engine::initialise() {
 }
 
 void Engine::state_changed(std::int64_t step) {
+  parts_->finish_gathers();
   parts_->updates().give_parameters(parts_->kernels, step);
   parts_->gather_parameters();
+  parts_->finish_gathers();
 }
 
 TokenBuffers& Engine::batch(int index) {
@@ -294,6 +292,7 @@ ScheduleOutcome Engine::run_schedule() {
                        [&](const model::Place& place) { reduction.completed(place); });
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   outcome.tensor_seconds = parts.take_tensor_seconds();
+  if (parts.gather) outcome.parameters_seconds = parts.gather->take_waited_seconds();
   // Order: collectives of a group end in the order of their start. Otherwise the sum of losses
   // would wait for gradients, and that time would be attributed to no phase.
   reduction.wait_on_stream();
@@ -325,6 +324,7 @@ UpdateOutcome Engine::update(const Update& step) {
   const double clip = parts.options.clip_norm;
   const bool clips = clip > 0.0 && step.gradient_norm > clip;
   const float scale = clips ? static_cast<float>(clip / step.gradient_norm) : 1.0F;
+  parts.finish_gathers();
   parts.updates().update(parts.kernels, parts.memory.of(Purpose::workspace), parts.flat_gradients,
                          static_cast<float>(step.learning_rate), scale, step.step);
   UpdateOutcome outcome;
@@ -339,12 +339,14 @@ UpdateOutcome Engine::update(const Update& step) {
 EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   auto& parts = *parts_;
   parts.batches.upload();
+  parts.finish_gathers();
   parts.renew_weight_copies();
   parts.pipeline().run_forward_only(parts.actions(), seen);
   const auto loss_sum = parts.whole_loss_sum(parts.pipeline().loss_sum());
   // Discarded: the time of an evaluation is not a training step's.
   static_cast<void>(parts.pipeline().take_waited_seconds());
   static_cast<void>(parts.take_tensor_seconds());
+  if (parts.gather) static_cast<void>(parts.gather->take_waited_seconds());
   return {loss_sum, parts.batches.counted_tokens(*parts.groups.data)};
 }
 

@@ -9,6 +9,7 @@
 #include "engine/data/batches.hpp"
 #include "engine/graphs/graphs.hpp"
 #include "gradients.hpp"
+#include "parameter_gather.hpp"
 #include "part_exchange.hpp"
 #include "pipeline.hpp"
 
@@ -40,6 +41,7 @@ struct Engine::Parts {
   std::vector<ChunkMessages> messages;
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
+  std::optional<ParameterGather> gather;      // at ZeRO level 1 with several data-parallel ranks
   std::optional<PartExchange> part_exchange;  // of matrices that tensor-parallel ranks cut
   std::optional<optim::Optimizer> optimizer;
   std::vector<optim::Segment> owned_buckets;  // [bucket]: what the rank updates of it
@@ -64,11 +66,16 @@ struct Engine::Parts {
   void make_executor();
   void say_rules() const;
   /// Renews the copies of weights, before micro-batches read them.
-  void renew_weight_copies() const;
+  void renew_weight_copies();
   /// Time since the last call; nothing where it is not measured.
   std::optional<double> take_tensor_seconds() const;
   double whole_loss_sum(double local) const;
-  void gather_parameters() const;
+  /// Starts the gathers of parameters that other ranks have updated.
+  void gather_parameters();
+  /// Waits for the gathers: for whatever reads or writes parameters elsewhere than layers' forward.
+  void finish_gathers();
+  /// Waits for the gathers of parameters that forward is about to read.
+  void wait_for_parameters(const model::Place& place);
 };
 
 }  // namespace trireme::engine

@@ -56,6 +56,8 @@ const std::string& matrix_name(const model::StageParameters& stage, const optim:
 }
 
 std::vector<StatePart> Engine::state_parts() {
+  // Masters may be the parameters themselves, and the caller may overwrite them.
+  parts_->finish_gathers();
   std::vector<StatePart> parts;
   const auto& optimizer = parts_->updates();
   for (const auto& segment : optimizer.segments()) {
@@ -123,6 +125,7 @@ std::size_t saved_bytes(const EngineOptions& options) {
 }
 
 std::vector<Tensor> Engine::saved_shards() {
+  parts_->finish_gathers();
   const auto& flat = parts_->stage.flat();
   const auto& optimizer = parts_->updates();
   const auto saved = saved_buckets(parts_->stage);
@@ -189,6 +192,7 @@ std::vector<std::uint64_t> Engine::parameter_hashes() {
 }
 
 std::vector<ParameterPart> Engine::parameter_parts() {
+  parts_->finish_gathers();
   return engine::parameter_parts(parts_->stage, parts_->flat_parameters, parts_->flat_gradients);
 }
 

@@ -96,7 +96,8 @@ struct Decoder::Parts {
   Groups groups;
   device::Kernels& kernels;
   Memory& memory;
-  /// Nothing where an engine has them.
+  /// Null where the decoder has parameters of its own.
+  const engine::Engine* engine;
   std::optional<model::StageParameters> own_parameters;
   const model::StageParameters& parameters;
   model::StageContext context;
@@ -116,7 +117,7 @@ struct Decoder::Parts {
   /// Memory that collectives and messages work in; ends before memory and groups do.
   engine::Registrations registrations;
 
-  Parts(const DecoderOptions& given, const engine::Engine* engine, const Groups& their_groups,
+  Parts(const DecoderOptions& given, const engine::Engine* their_engine, const Groups& their_groups,
         device::Kernels& their_kernels, Memory& their_memory);
   int stages() const { return groups.pipeline->size(); }
   bool is_last_stage() const { return groups.pipeline->rank() + 1 == stages(); }
@@ -131,13 +132,14 @@ struct Decoder::Parts {
   Tensor on_host(const Tensor& values);
 };
 
-Decoder::Parts::Parts(const DecoderOptions& given, const engine::Engine* engine,
+Decoder::Parts::Parts(const DecoderOptions& given, const engine::Engine* their_engine,
                       const Groups& their_groups, device::Kernels& their_kernels,
                       Memory& their_memory)
     : options(given),
       groups(their_groups),
       kernels(their_kernels),
       memory(their_memory),
+      engine(their_engine),
       parameters(engine != nullptr ? engine->parameters()
                                    : own_parameters.emplace(options.model, place_of(options), 1)),
       context{options.model, kernels, *groups.tensor, memory.of(Purpose::workspace), options.dtype},
@@ -230,6 +232,7 @@ Tensor Decoder::Parts::on_host(const Tensor& values) {
 
 void Decoder::Parts::run_chunks(std::span<const model::SequencePart> sequences,
                                 const Tensor& local_tokens, const Tensor& rows) {
+  if (engine != nullptr) engine->await_parameters();
   auto& pipeline = *groups.pipeline;
   for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
     const layout::ChunkPlace place{pipeline.rank(), chunk};

@@ -61,6 +61,7 @@ struct Chunk::Parts {
   /// A chunk without layers or head: parallel.stage_layers may give a position none.
   void hand_on(const MicroBatch& batch, const Tensor& input, const Tensor& output) const {
     if (embedding) {
+      context.reads({Place::Kind::embedding, 0});
       embedding->forward(batch, output);
     } else {
       context.kernels.issue(device::Copy{input, output});
@@ -76,6 +77,7 @@ struct Chunk::Parts {
       return held;
     }
     if (embedding) {
+      context.reads({Place::Kind::embedding, 0});
       const SpanScope span(SpanKind::embedding);
       embedding->forward(batch, held.boundaries[0]);
     } else {
@@ -83,6 +85,7 @@ struct Chunk::Parts {
     }
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       const bool leaves = layer + 1 == layers.size() && !role.last;
+      context.reads({Place::Kind::layer, role.layers.begin + static_cast<int>(layer)});
       {
         const SpanScope span(SpanKind::layer_forward, place_of(layer));
         layers[layer].forward(batch, held.boundaries[layer], held.layers[layer],
@@ -119,6 +122,7 @@ Chunk& Chunk::operator=(Chunk&&) noexcept = default;
 void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& output) {
   const auto& held = parts_->run_layers(batch, slot, input, output);
   if (parts_->head) {
+    parts_->context.reads({Place::Kind::head, 0});
     const SpanScope span(SpanKind::head);
     parts_->head->loss(batch, held.boundaries.back(), parts_->losses, held.head_gradient);
   }

@@ -28,6 +28,7 @@ const PartText& text_of(Part part) {
       {"optimizer", "the update (optimizer_ms)"},
       {"saves", "training stands still for a checkpoint (stall_ms)"},
       {"evaluation", "held-out loss and samples between two steps (seconds)"},
+      {"parameters", "waiting in forward for what other ranks have updated (parameters_ms)"},
   }};
   return texts[static_cast<std::size_t>(part)];
 }
@@ -52,6 +53,7 @@ std::vector<PartTimes> part_times(const telemetry::RunRecord& record) {
     of(times, Part::bubble) = or_zero(step.bubble_ms);
     of(times, Part::data) = or_zero(step.data_ms);
     of(times, Part::optimizer) = or_zero(step.optimizer_ms);
+    of(times, Part::parameters) = or_zero(step.parameters_ms);
     of(times, Part::compute) = std::max(0.0, or_zero(step.step_ms) - sum_of(times));
     if (const auto stall = stalls.find({step.step, step.restart}); stall != stalls.end()) {
       of(times, Part::save) = stall->second;

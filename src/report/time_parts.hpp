@@ -9,8 +9,18 @@
 namespace trireme::report {
 
 /// Parts of the time between two steps, as rank 0 spends it.
-enum class Part { compute, tensor, gradients, bubble, data, optimizer, save, evaluation };
-inline constexpr std::size_t part_count = 8;
+enum class Part {
+  compute,
+  tensor,
+  gradients,
+  bubble,
+  data,
+  optimizer,
+  save,
+  evaluation,
+  parameters
+};
+inline constexpr std::size_t part_count = 9;
 
 struct PartText {
   const char* name;  ///< "gradient reduction"

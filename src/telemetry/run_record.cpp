@@ -117,6 +117,7 @@ void RunRecord::take_step(const Json& line) {
   step.exposed_comm_ms = number(line, "exposed_comm_ms");
   step.reduction_ms = number(line, "reduction_ms");
   step.tensor_comm_ms = number(line, "tensor_comm_ms");
+  step.parameters_ms = number(line, "parameters_ms");
   step.bubble_ms = number(line, "bubble_ms");
   step.data_ms = number(line, "data_ms");
   step.optimizer_ms = number(line, "optimizer_ms");

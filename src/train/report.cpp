@@ -17,8 +17,8 @@ namespace trireme::train {
 using base::Json;
 
 double StepRecord::computing_seconds() const {
-  const double waiting =
-      exposed_seconds + tensor_seconds.value_or(0) + bubble_seconds + data_seconds;
+  const double waiting = exposed_seconds + tensor_seconds.value_or(0) + bubble_seconds +
+                         parameters_seconds.value_or(0) + data_seconds;
   return std::max(0.0, seconds - waiting);
 }
 
@@ -28,6 +28,7 @@ void StepRecord::take(const engine::ScheduleOutcome& outcome) {
   bubble_seconds = outcome.bubble_seconds;
   stage_bubble_seconds = outcome.stage_bubble_seconds;
   tensor_seconds = outcome.tensor_seconds;
+  parameters_seconds = outcome.parameters_seconds;
 }
 
 void StepRecord::take(const engine::ReduceOutcome& outcome) {
@@ -174,6 +175,7 @@ void Report::step(const StepRecord& record) {
   if (record.optimizer_seconds) add_optimizer(line, *record.optimizer_seconds, record.update);
   if (record.reduction_seconds) line["reduction_ms"] = *record.reduction_seconds * 1e3;
   if (record.tensor_seconds) line["tensor_comm_ms"] = *record.tensor_seconds * 1e3;
+  if (record.parameters_seconds) line["parameters_ms"] = *record.parameters_seconds * 1e3;
   if (record.stage_bubble_seconds.size() > 1) {
     for (const double seconds : record.stage_bubble_seconds) {
       line["stage_bubble_ms"].push_back(seconds * 1e3);

@@ -22,6 +22,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(traffic RANKS 1 2 4 6
     SOURCES training/traffic_test.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(late_gathers RANKS 2 4 6
+    SOURCES training/late_gathers_test.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(fp8 RANKS 1 2 4 TIMEOUT 300
     SOURCES training/fp8_test.cpp training/fp8_options.cpp training/training.cpp
     LINK trireme::engine)

@@ -106,6 +106,9 @@ class ProcessGroup {
   /// Group of the same members for tensors in host memory: this group, unless its tensors lie on a
   /// device. Its collectives and this group's have one order.
   virtual ProcessGroup& host_group() { return *this; }
+  /// Whether a device moves the data of collectives by itself once they are enqueued. Elsewhere the
+  /// host's thread does, while it polls or waits.
+  virtual bool moves_by_itself() const { return false; }
 
   /// Collective over the group. Host-blocking: no. In place.
   virtual Work start_all_reduce(const device::Tensor& x, ReduceOp op) = 0;

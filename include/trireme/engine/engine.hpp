@@ -107,6 +107,10 @@ struct ScheduleOutcome {
   /// Time that the computing thread gave to tensor-parallel collectives of activations; nothing on
   /// devices, whose streams wait for them by themselves.
   std::optional<double> tensor_seconds = {};
+  /// Time that a device stood still for parameters of other data-parallel ranks, where forward or
+  /// what came before it reads them; some of it may be told a step late. Nothing where no group
+  /// moves them by itself: the host waits in the update.
+  std::optional<double> parameters_seconds = {};
 };
 
 struct ReduceOutcome {
@@ -135,7 +139,8 @@ struct Update {
 struct UpdateOutcome {
   double gather_seconds = 0;   ///< parts of matrices to their owners
   double scatter_seconds = 0;  ///< parts of their directions back
-  /// Parameters that other data-parallel ranks have updated (ZeRO level 1).
+  /// Parameters that other data-parallel ranks have updated (ZeRO level 1). On a device whose
+  /// groups move data by themselves they are only started here (ScheduleOutcome).
   double parameters_seconds = 0;
   /// Waits for messages among all of these: nothing hides them.
   double exposed_seconds = 0;
@@ -195,7 +200,8 @@ class Engine {
   ScheduleOutcome run_schedule();
   /// Waits for the reductions, and runs the remaining ones.
   ReduceOutcome reduce_gradients();
-  /// Clips, updates the elements that this rank owns, gathers those of others.
+  /// Clips, updates the elements that this rank owns, gathers those of others: the next forward, or
+  /// whatever reads parameters before it, waits for gathers that are under way.
   UpdateOutcome update(const Update& step);
 
   /// Collective over all ranks. Runs forward only, without dropout. Returns the sum of the losses
@@ -242,8 +248,12 @@ class Engine {
   GraphUse graph_use() const;
 
   const layout::Schedule& schedule() const;
-  /// Views of the parameters of this rank, in the compute type: those of the last update.
+  /// Views of the parameters of this rank, in the compute type: those of the last update, once
+  /// await_parameters() or an evaluation has followed it.
   const model::StageParameters& parameters() const;
+  /// Makes the device's next kernel wait for parameters that other ranks have updated, for readers
+  /// of parameters() between steps.
+  void await_parameters() const;
   const EngineOptions& options() const;
   /// The device of its tensors.
   device::Device& device() const;

@@ -17,6 +17,13 @@ enum class RaggedCollectives {
   as_equal         ///< one start, as MPI's collectives with counts
 };
 
+/// When parameters are gathered.
+enum class Gathers {
+  behind_forward,  ///< while the next forward computes, which waits for each bucket where it needs
+                   ///< it
+  at_once          ///< behind the update, and nothing else meanwhile
+};
+
 /// Rates that predictions divide by: an H100 node with eight GPUs and a 400 Gb/s NIC for each.
 struct Machine {
   /// Products of large bf16 matrices: three quarters of the 769 to 798 TFLOP/s that an H200 does on
@@ -35,6 +42,7 @@ struct Machine {
   double collective_seconds = 20e-6;
   double launch_seconds = 5e-6;
   RaggedCollectives ragged = RaggedCollectives::start_for_each;
+  Gathers gathers = Gathers::behind_forward;
 
   /// Bus bandwidth of a GPU in collectives along dp: the NICs of a node's GPUs work together for
   /// those of its GPUs that are in one group.
@@ -56,7 +64,7 @@ struct StepWork {
   double training_seconds(const Machine& machine, int ranks) const;
 };
 
-/// Seconds of a step that backward does not hide.
+/// Seconds of a step that forward and backward do not hide.
 struct StepPrice {
   /// Gradients by reduce-scatter, beyond backward; the last bucket's begins when backward ends.
   double reduce = 0;
@@ -67,7 +75,8 @@ struct StepPrice {
   /// matrices included.
   double compute = 0;
   double launch = 0;
-  /// Parameters by all-gather.
+  /// Parameters by all-gather, beyond forward: buckets one after the other in the order in which it
+  /// needs them, the first before it begins.
   double gather = 0;
 
   /// What is usually called the optimizer's step.
@@ -75,6 +84,8 @@ struct StepPrice {
   double total() const { return reduce + update() + gather; }
 };
 
+/// Seconds of all of a plan's gathers, hidden or not.
+double gather_seconds(const OwnershipPlan& plan, const StepWork& work, const Machine& machine);
 StepPrice price(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
                 const StepWork& work, const Machine& machine);
 /// AdamW for all parameters at ZeRO level 1: flat_layout() as a plan without owners.

@@ -47,6 +47,8 @@ struct StageContext {
   device::Stopwatch* tensor_watch = nullptr;
   /// Called between layers, so that messages and reductions under way make progress.
   std::function<void()> progress = [] {};
+  /// Called before forward reads the parameters of a place, which may be under way until then.
+  std::function<void(const Place&)> reads = [](const Place&) {};
 
   /// Tokens of a micro-batch.
   std::int64_t rows() const { return micro_batch * sequence_length; }

@@ -32,6 +32,7 @@ struct StepLine {
   double exposed_comm_ms = absent;
   double reduction_ms = absent;
   double tensor_comm_ms = absent;
+  double parameters_ms = absent;
   double bubble_ms = absent;
   double data_ms = absent;
   double optimizer_ms = absent;

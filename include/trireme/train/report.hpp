@@ -37,6 +37,8 @@ struct StepRecord {
   std::vector<double> stage_bubble_seconds = {};
   /// Nothing where it is not measured.
   std::optional<double> tensor_seconds = {};
+  /// What a device stood still for parameters of other data-parallel ranks; nothing where none did.
+  std::optional<double> parameters_seconds = {};
   /// The update with a rule for matrices; nothing on devices, whose work the host only issues.
   std::optional<double> optimizer_seconds = {};
   engine::UpdateOutcome update = {};

@@ -106,6 +106,8 @@ OwnershipPlan plan_of_owners(const std::vector<layout::OwnedTensor>& tensors,
   return plan;
 }
 
+/// Canzona's buffers are those of Megatron-LM's distributed optimizer, whose gathers of parameters
+/// overlap with forward (--overlap-param-gather) as ours do: so do its.
 StepPrice price_of_canzona(const Case& on, const model::CostOfMatrix& cost) {
   const auto tensors = tensors_of(on, on.options.tensor, cost);
   const auto place = positions(tensors, on.model.config);
@@ -125,7 +127,7 @@ StepPrice price_of_canzona(const Case& on, const model::CostOfMatrix& cost) {
 
 /// Replaces what ZeRO level 1 does: gradients by all-reduce, which takes twice the time of a
 /// reduce-scatter, so that backward hides half as much of it; parameters by a gather of unequal
-/// parts, with a start for each owner.
+/// parts, with a start for each owner, which nothing hides.
 void all_reduce_and_gather(const Case& on, const model::CostOfMatrix& cost,
                            const OwnershipPlan& plan, StepPrice& result) {
   const auto held = tensors_of(on, on.options.tensor, cost);
@@ -137,7 +139,7 @@ void all_reduce_and_gather(const Case& on, const model::CostOfMatrix& cost,
   result.reduce = price(adamw, held, on.work, half).reduce;
   const auto owners =
       std::count_if(plan.load.begin(), plan.load.end(), [](double load) { return load > 0; });
-  result.gather = price(adamw, held, on.work, on.machine).gather +
+  result.gather = gather_seconds(adamw, on.work, on.machine) +
                   static_cast<double>(owners) * on.machine.collective_seconds;
 }
 
@@ -174,7 +176,8 @@ StepPrice price_of_layer_wise(const Case& on, const model::CostOfMatrix& cost) {
 /// Megatron-LM's LayerWiseDistributedOptimizer as in its releases until April 2026 (pull request
 /// 4509 tells what they did): parameters, q, k, v and gate, up as one, sorted by elements, to dp
 /// ranks forth and back; those of AdamW too, so that one rank updates the embedding. Parameters are
-/// copied into the gathered buffer and out of it.
+/// copied into the gathered buffer and out of it, behind the update: overlap with forward came
+/// later.
 StepPrice price_of_released(const Case& on, const model::CostOfMatrix& cost) {
   auto options = on.options;
   options.tensor = 1;
@@ -348,13 +351,15 @@ void print_steps() {
   std::cout << "\nModelled: " << machine.text()
             << "\nPeers with the same products as we (equal), or as published (standard): whole "
                "layers, Megatron-LM's releases until April 2026, Canzona\n"
+               "Gathers of parameters hide behind the next forward with our plans, Canzona's and "
+               "AdamW's, and nothing hides those of the two layer-wise ones\n"
                "\nThe update on 256 GPUs, ms: computing, exchanges between tensor-parallel ranks, "
                "starts of kernels; our chosen plan, and the one with the shortest update\n"
                "model dp x tp   tokens products    layers released  Canzona | chosen        ours  "
                "layers releas. Canzona | shortest      ours  layers releas. Canzona\n";
   for_each_case(usual_tokens, print_update);
   std::cout << "\nThe whole step on 256 GPUs, ms: forward, backward, exposed reductions, update, "
-               "gathers\n"
+               "exposed gathers\n"
                "model dp x tp   tokens products    layers released  Canzona     ours  layers "
                "releas. Canzona\n";
   for (const double tokens : {usual_tokens, few_tokens}) for_each_case(tokens, print_whole_step);

@@ -19,6 +19,7 @@ class NcclGroup final : public ProcessGroup {
             std::unique_ptr<CommStream> comm_stream);
 
   const char* backend() const override { return "nccl"; }
+  bool moves_by_itself() const override { return true; }
   ProcessGroup& host_group() override { return *host_; }
 
   Work start_all_reduce(const device::Tensor& x, ReduceOp op) override;

@@ -34,6 +34,16 @@ class Graphs {
     }
   }
 
+  /// Does what no graph can hold: now or, while a part is captured, whenever the part runs.
+  template <typename Act>
+  void outside(const Act& act) {
+    if (cache_ && cache_->capturing()) {
+      cache_->break_graph(act);
+    } else {
+      act();
+    }
+  }
+
   Engine::GraphUse graph_use() const;
 
  private:

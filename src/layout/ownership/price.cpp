@@ -5,6 +5,7 @@
 #include "layout/ownership/makespan.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace trireme::layout {
@@ -80,12 +81,25 @@ double exposed_reduction(const OwnershipPlan& plan, std::span<const OwnedTensor>
   return std::max(0.0, end - backward);
 }
 
-double gather_seconds(const OwnershipPlan& plan, const StepWork& work, const Machine& machine) {
-  double seconds = 0;
-  for (const auto& bucket : plan.buckets) {
-    seconds += collective_seconds(plan, bucket, work.parameter_bytes, machine);
+/// Gathers one after the other from the end of the update on, those of the layers first that
+/// forward needs first: how much later forward, a third of a step's products, ends by waiting for
+/// each bucket where it first reads from it. It needs last what backward completes first.
+double exposed_gather(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
+                      const StepWork& work, const Machine& machine) {
+  if (machine.gathers == Gathers::at_once) return gather_seconds(plan, work, machine);
+  const double forward = work.training_seconds(machine, plan.ranks()) / 3;
+  const auto complete = completions(plan, tensors);
+  std::vector<std::size_t> order(plan.buckets.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return complete[a] > complete[b]; });
+  double end = 0;
+  double waited = 0;
+  for (const auto bucket : order) {
+    end += collective_seconds(plan, plan.buckets[bucket], work.parameter_bytes, machine);
+    waited = std::max(waited, end - forward * (1 - complete[bucket]));
   }
-  return seconds;
+  return waited;
 }
 
 /// Elements of matrices that each rank computes on.
@@ -200,11 +214,20 @@ Machine machine_of_cpus() {
   machine.collective_seconds = 50e-6;
   machine.launch_seconds = 1e-6;
   machine.ragged = RaggedCollectives::as_equal;
+  machine.gathers = Gathers::at_once;
   return machine;
 }
 
 double StepWork::training_seconds(const Machine& machine, int ranks) const {
   return 6 * parameters * tokens / ranks / machine.training_flops;
+}
+
+double gather_seconds(const OwnershipPlan& plan, const StepWork& work, const Machine& machine) {
+  double seconds = 0;
+  for (const auto& bucket : plan.buckets) {
+    seconds += collective_seconds(plan, bucket, work.parameter_bytes, machine);
+  }
+  return seconds;
 }
 
 StepPrice price(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
@@ -216,7 +239,7 @@ StepPrice price(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
   price.exchange = tensor_exchange_seconds(plan, tensors, price.compute, work, machine) +
                    column_exchange_seconds(plan, tensors, work, machine);
   price.launch = launch_seconds(plan, tensors, machine);
-  price.gather = gather_seconds(plan, work, machine);
+  price.gather = exposed_gather(plan, tensors, work, machine);
   return price;
 }
 

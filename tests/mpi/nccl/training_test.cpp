@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training over groups of NCCL, with a stand-in for the library whose sums are in other orders than
 // ours.
+#include "trireme/comm/peer_error.hpp"
 #include "trireme/device/passing_device.hpp"
 
 #include "comm/core/progress_engine.hpp"
@@ -10,6 +11,8 @@
 #include <catch2/catch.hpp>
 
 #include <memory>
+#include <string>
+#include <utility>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -93,6 +96,62 @@ TEST_CASE("streams that run in any order that events allow change no bit") {
     still_going("another order");
     CHECK(train_over_nccl(*nccl, options, {Haste::Kind::mixed, 100 * seed + rank}) == expected);
   }
+}
+
+TEST_CASE("parameters are gathered while forward computes, from CUDA graphs too, with all bits") {
+  auto options = options_for(mesh_of_world(), 0);
+  // Buckets of a layer's size, so that several waits lie in each forward.
+  options.model.num_hidden_layers = 3 * options.mesh.degree(Axis::pipeline);
+  options.bucket_bytes = 16 << 10;
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto expected = train_over_nccl(*nccl, options);
+  options.zero_level = 1;
+  const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
+  for (const auto graphs : {engine::CudaGraphs::no, engine::CudaGraphs::yes}) {
+    options.cuda_graphs = graphs;
+    for (const auto& haste :
+         {Haste{}, Haste{Haste::Kind::eager}, Haste{Haste::Kind::mixed, 500 + rank}}) {
+      still_going("another order");
+      CHECK(train_over_nccl(*nccl, options, haste) == expected);
+    }
+  }
+  CHECK(nccl->aborted == 0);
+  CHECK(nccl->alive() == 0);
+}
+
+TEST_CASE("a gather of parameters that never ends is named at the deadline, in the next schedule") {
+  if (mpi().world_size() < 2) return;
+  still_going("a gather that never ends");
+  constexpr double deadline_seconds = 5;
+  auto options = options_for(layout::Mesh::of(1, mpi().world_size(), 1), 1);
+  options.bucket_bytes = 16 << 10;
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  SimulatedKernels kernels(device::make_cpu_kernels(1));
+  auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
+  auto groups = mpi_groups(options.mesh);
+  const auto world = mpi().make_world({comm::Backend::mpi, 60});
+  comm::NcclOptions of_nccl;
+  of_nccl.timeout_seconds = deadline_seconds;
+  comm::NcclGroups parent(nccl->library(), mpi(), *world, kernels.device(), of_nccl);
+  groups.data = parent.split(std::move(groups.data));
+  std::string said;
+  try {
+    engine::Engine engine(options, groups.views(), kernels, memory);
+    engine.initialise();
+    fill(engine, 0);
+    engine.run_schedule();
+    const auto reduced = engine.reduce_gradients();
+    world->barrier();
+    nccl->faults.never_ends = true;
+    engine.update({1, 3e-3, reduced.gradient_norm});
+    fill(engine, 1);
+    engine.run_schedule();
+  } catch (const comm::PeerError& error) {
+    said = error.what();
+  }
+  CHECK_THAT(said, Catch::Matchers::Contains("all_gather number") &&
+                       Catch::Matchers::Contains("process group 'dp'"));
+  CHECK(nccl->alive() == 1);  // the parent's
 }
 
 namespace {

@@ -95,8 +95,10 @@ class LateGroup final : public comm::ProcessGroup {
 
   int reductions = 0;
   int receives = 0;
+  int gathers = 0;
 
   const char* backend() const override { return "late"; }
+  bool moves_by_itself() const override { return true; }
   comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
     return reduction(inner_->start_all_reduce(x, op));
   }
@@ -106,8 +108,11 @@ class LateGroup final : public comm::ProcessGroup {
   }
   comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
                               const comm::Cuts& cuts) override {
-    return inner_->start_all_gather(part, whole, cuts);
+    inner_->start_all_gather(part, whole, cuts).wait();
+    ++gathers;
+    return late();
   }
+  ProcessGroup& host_group() override { return *inner_; }
   comm::Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override {
     return inner_->start_all_to_all(from, to);
   }
@@ -163,8 +168,10 @@ engine::EngineOptions options_for(const layout::Mesh& mesh, int stage) {
 struct Told {
   double bubble = 0;
   double exposed = 0;
+  double parameters = 0;
   int receives = 0;
   int reductions = 0;
+  int gathers = 0;
 };
 
 /// Of the second step: what the first has measured is gone by then.
@@ -187,10 +194,14 @@ Told step_of(const engine::EngineOptions& options, double message_seconds,
   }
   engine.run_schedule();
   engine.reduce_gradients();
-  pipeline.receives = data.reductions = 0;
+  pipeline.receives = data.reductions = data.gathers = 0;
+  engine.update({.gradient_norm = 1});
   Told told;
-  told.bubble = engine.run_schedule().bubble_seconds;
+  const auto schedule = engine.run_schedule();
+  told.bubble = schedule.bubble_seconds;
+  told.parameters = schedule.parameters_seconds.value_or(-1);
   told.exposed = engine.reduce_gradients().exposed_seconds;
+  told.gathers = data.gathers;
   told.receives = pipeline.receives;
   told.reductions = data.reductions;
   return told;
@@ -227,8 +238,17 @@ TEST_CASE("late reductions of gradients are exposed, and so is their start") {
   }
 }
 
-TEST_CASE("waits for messages and for reductions are told apart") {
-  const auto told = step_of(options_for(layout::Mesh::of(2, 2, 1), 1), 100, 1000);
+TEST_CASE("waits for messages, for reductions and for gathers of parameters are told apart") {
+  auto options = options_for(layout::Mesh::of(2, 2, 1), 1);
+  auto told = step_of(options, 100, 1000);
   CHECK(told.bubble == 100 * told.receives);
   CHECK(told.exposed == told.reductions * (start_seconds + 1000));
+  CHECK(told.gathers == 0);
+  CHECK(told.parameters == -1);
+  options.zero_level = 1;
+  told = step_of(options, 100, 1000);
+  CHECK(told.bubble == 100 * told.receives);
+  CHECK(told.exposed == told.reductions * (start_seconds + 1000));
+  CHECK(told.gathers > 2);
+  CHECK(told.parameters == 1000 * told.gathers);
 }

@@ -96,15 +96,52 @@ TEST_CASE("reductions hide behind backward but for what completes with its end")
   CHECK(price(plan, tensors, long_step, machine).gather == 0);
 }
 
-TEST_CASE("gathers take as long as parameters and padding") {
+TEST_CASE("gathers take as long as parameters and padding, and without a forward all is exposed") {
   const auto tensors = tensors_of(qwen3_sizes[0], standard);
   auto machine = slow_machine();
   machine.network_bytes = machine.node_bytes = 2;
   for (const auto each : all_assignments) {
     const auto plan = plan_ownership(tensors, of_degrees(256), each);
-    CHECK(price(plan, tensors, long_step, machine).gather ==
-          Approx(static_cast<double>(plan.size()) * 255 / 256));
+    const double all = static_cast<double>(plan.size()) * 255 / 256;
+    CHECK(gather_seconds(plan, long_step, machine) == Approx(all));
+    machine.training_flops = 1e60;  // no time at all
+    CHECK(price(plan, tensors, long_step, machine).gather == Approx(all));
+    machine.training_flops = 1;
+    machine.gathers = Gathers::at_once;
+    CHECK(price(plan, tensors, long_step, machine).gather == Approx(all));
+    machine.gathers = Gathers::behind_forward;
   }
+}
+
+TEST_CASE("gathers hide behind forward but for what it begins with") {
+  // In the order of backward; forward takes six seconds, each matrix two of them.
+  std::vector<OwnedTensor> tensors;
+  for (const auto* name : {"c", "b", "a"}) tensors.push_back(matrix(name, 64, 64, gram));
+  OwnershipPlan plan;
+  plan.data = 2;
+  plan.load = {0, 0};
+  const std::int64_t size = 64 * 64;
+  for (std::size_t at = 0; at < 3; ++at) {
+    const auto begin = static_cast<std::int64_t>(at) * size;
+    plan.pieces.push_back({at, 0, size, begin});
+    plan.buckets.push_back({{begin, begin + size}, {begin, begin + size / 2, begin + size}});
+  }
+  const StepWork work{.parameters = 1, .tokens = 6, .parameter_bytes = 2};
+  auto machine = slow_machine();
+  machine.training_flops = 1;
+  CHECK(work.training_seconds(machine, 2) / 3 == Approx(6));
+  const auto gather = [&](double seconds) {
+    machine.node_bytes = static_cast<double>(size) / seconds;
+    return price(plan, tensors, work, machine).gather;
+  };
+  // The first bucket alone, as long as the others come in time.
+  CHECK(gather(1) == Approx(1));
+  CHECK(gather(2) == Approx(2));
+  // Each comes a second later than forward could go on.
+  CHECK(gather(3) == Approx(5));
+  // In one bucket nothing comes before all has come.
+  plan.buckets = {{{0, 3 * size}, {0, 3 * size / 2, 3 * size}}};
+  CHECK(gather(1) == Approx(3));
 }
 
 TEST_CASE("the exchange of a lone micro-group is exposed, that of many hides behind computing") {

@@ -111,6 +111,7 @@ TEST_CASE("waits and the time left are told as they were counted") {
     record.data_seconds = 0.125;
     if (step == 9) {
       record.tensor_seconds = 0.75;
+      record.parameters_seconds = 0.375;
       record.stage_bubble_seconds = {0.5, 1};
     } else {
       record.stage_bubble_seconds = {0.5};
@@ -127,9 +128,11 @@ TEST_CASE("waits and the time left are told as they were counted") {
     CHECK(line.at("data_ms") == 125);
   }
   CHECK(lines[0].at("tensor_comm_ms") == 750);
+  CHECK(lines[0].at("parameters_ms") == 375);
   CHECK(lines[0].at("stage_bubble_ms") == base::Json::parse("[500, 1000]"));
   // Of a device and of a run of one stage.
   CHECK_FALSE(lines[1].contains("tensor_comm_ms"));
+  CHECK_FALSE(lines[1].contains("parameters_ms"));
   CHECK_FALSE(lines[1].contains("stage_bubble_ms"));
   const auto said = base::value_or_throw(base::read_text_file(log.file));
   CHECK(said.find("step      9/40") == std::string::npos);

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters of other data-parallel ranks are gathered while forward computes: a layer that reads
+// them too early finds no numbers.
+#include "trireme/device/kernels.hpp"
+#include "trireme/engine/engine.hpp"
+
+#include "support/late_gathers.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+using namespace trireme;
+using layout::Axis;
+using testing::GatherLog;
+using testing::LateGathers;
+using Kind = GatherLog::Event::Kind;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Counts what is issued.
+class CountingKernels final : public device::Kernels {
+ public:
+  const char* name() const override { return inner_->name(); }
+  device::Device& device() override { return inner_->device(); }
+  void issue(const device::Operation& operation) override {
+    ++issued;
+    inner_->issue(operation);
+  }
+  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
+  double sum(const device::Tensor& x) override { return inner_->sum(x); }
+  void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
+  void start_sum(const device::Tensor& x) override { inner_->start_sum(x); }
+  std::vector<double> finish_sums() override { return inner_->finish_sums(); }
+  void synchronize() override { inner_->synchronize(); }
+
+  std::int64_t issued = 0;
+
+ private:
+  std::unique_ptr<device::Kernels> inner_ = device::make_reference_kernels();
+};
+
+engine::EngineOptions options_for(const layout::Mesh& mesh, int stage, int virtual_stages = 1) {
+  engine::EngineOptions options;
+  options.model.architecture = model::Architecture::gpt2;
+  options.model.tie_word_embeddings = true;
+  options.model.vocab_size = 97;
+  options.model.hidden_size = 48;
+  options.model.intermediate_size = 80;
+  options.model.num_hidden_layers = 8;
+  options.model.num_attention_heads = 4;
+  options.model.num_key_value_heads = 4;
+  options.model.head_dim = 12;
+  options.model.max_position_embeddings = 64;
+  options.mesh = mesh;
+  for (int rank = 0; rank < mesh.world_size(); ++rank) {
+    if (mesh.coordinate(Axis::pipeline, base::Rank{rank}) == stage) options.rank = base::Rank{rank};
+  }
+  if (virtual_stages > 1) options.schedule = layout::ScheduleKind::interleaved;
+  options.virtual_stages = virtual_stages;
+  options.micro_batches = 4;
+  options.sequence_length = 8;
+  options.zero_level = 1;
+  options.bucket_bytes = 16 << 10;
+  options.seed = 3;
+  return options;
+}
+
+enum class Gathers { at_once, late };
+
+/// An engine over groups whose peers are pretended.
+class Pretended {
+ public:
+  Pretended(const engine::EngineOptions& options, Gathers gathers)
+      : tensor_(group("tp", options, Axis::tensor)),
+        pipeline_(group("pp", options, Axis::pipeline)),
+        data_(group("dp", options, Axis::data)),
+        late_(*data_, log),
+        memory_(engine::Memory::host(engine::measure(options))) {
+    const auto stages = options.mesh.group(Axis::pipeline, options.rank);
+    const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+    const int last = static_cast<int>(stages.size()) - 1;
+    if (last > 0 && (stage == 0 || stage == last)) {
+      embedding_ = comm::make_dry_run_group("embedding", {stages.front(), stages.back()},
+                                            stage == 0 ? 0 : 1, comm::DryRunData::mirrored);
+    }
+    log.now = [this] { return kernels.issued; };
+    comm::ProcessGroup& data =
+        gathers == Gathers::late ? static_cast<comm::ProcessGroup&>(late_) : *data_;
+    engine.emplace(options, engine::Groups{tensor_.get(), pipeline_.get(), &data, embedding_.get()},
+                   kernels, memory_);
+    engine->initialise();
+    log.events.clear();
+  }
+
+  void schedule() {
+    const auto& options = engine->options();
+    for (int index = 0; index < options.micro_batches; ++index) {
+      auto& batch = engine->batch(index);
+      for (std::int64_t at = 0; at < options.sequence_length; ++at) {
+        batch.tokens.i32()[at] = static_cast<std::int32_t>((7 * at + index) % 97);
+        batch.targets.i32()[at] = static_cast<std::int32_t>((7 * at + index + 7) % 97);
+      }
+    }
+    observed.push_back(engine->run_schedule().loss);
+    observed.push_back(engine->reduce_gradients().gradient_norm);
+  }
+  void update() {
+    ++step_;
+    engine->update({.step = step_, .learning_rate = 1e-2, .gradient_norm = observed.back()});
+  }
+
+  GatherLog log;
+  CountingKernels kernels;
+  /// Losses and norms.
+  std::vector<double> observed;
+
+ private:
+  static std::unique_ptr<comm::ProcessGroup> group(const char* name,
+                                                   const engine::EngineOptions& options,
+                                                   Axis axis) {
+    return comm::make_dry_run_group(name, options.mesh.group(axis, options.rank),
+                                    options.mesh.coordinate(axis, options.rank),
+                                    comm::DryRunData::mirrored);
+  }
+
+  std::unique_ptr<comm::ProcessGroup> tensor_;
+  std::unique_ptr<comm::ProcessGroup> pipeline_;
+  std::unique_ptr<comm::ProcessGroup> data_;
+  std::unique_ptr<comm::ProcessGroup> embedding_;
+  LateGathers late_;
+  engine::Memory memory_;
+  std::int64_t step_ = 0;
+
+ public:
+  std::optional<engine::Engine> engine;
+};
+
+struct Layout {
+  int stages;
+  int virtual_stages;
+};
+const Layout layouts[] = {{1, 1}, {2, 1}, {2, 2}, {4, 2}};
+
+template <typename Act>
+void each_rank(const Act& act) {
+  for (const auto& [stages, virtual_stages] : layouts) {
+    for (int stage = 0; stage < stages; ++stage) {
+      CAPTURE(stages, virtual_stages, stage);
+      act(options_for(layout::Mesh::of(stages, 2, 1), stage, virtual_stages));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no layer, embedding, head or tied table reads parameters before they are gathered") {
+  each_rank([](const engine::EngineOptions& options) {
+    Pretended at_once(options, Gathers::at_once);
+    Pretended late(options, Gathers::late);
+    for (int step = 0; step < 3; ++step) {
+      for (auto* each : {&at_once, &late}) {
+        each->schedule();
+        each->update();
+      }
+    }
+    CHECK(late.observed == at_once.observed);
+    // Other stages' gradients are pretended to be zero; zero times no number is none either.
+    const bool is_last = late.engine->is_last_stage();
+    CHECK((is_last ? late.observed.back() > 0 : late.observed.back() == 0));
+  });
+}
+
+TEST_CASE("gathers start behind the update, one for each bucket, and forward waits one by one") {
+  each_rank([](const engine::EngineOptions& options) {
+    Pretended late(options, Gathers::late);
+    const auto& buckets = late.engine->parameters().flat().buckets;
+    REQUIRE(buckets.size() > 2);
+    late.schedule();
+    CHECK(late.log.events.empty());
+    late.update();
+    const auto starts = late.log.of(Kind::start);
+    CHECK(starts.size() == buckets.size());
+    CHECK(late.log.of(Kind::wait).empty());
+    std::size_t bytes = 0;
+    for (const auto& start : starts) bytes += start.bytes;
+    CHECK(bytes == 4 * static_cast<std::size_t>(late.engine->parameters().flat().size));
+    const auto before = late.kernels.issued;
+    late.schedule();
+    const auto waits = late.log.of(Kind::wait);
+    REQUIRE(waits.size() == starts.size());
+    CHECK(late.log.of(Kind::start).size() == starts.size());
+    int apart = 0;
+    for (std::size_t index = 0; index < waits.size(); ++index) {
+      CHECK(waits[index].whole == starts[index].whole);
+      CHECK(waits[index].time > before);
+      if (index > 0 && waits[index].time > waits[index - 1].time) ++apart;
+    }
+    // Layers' kernels come between the waits for theirs and those for the next.
+    CHECK(apart >= 1);
+  });
+}
+
+TEST_CASE("what reads or writes parameters between steps waits for all of them") {
+  const std::vector<std::function<void(engine::Engine&)>> readers{
+      [](engine::Engine& engine) { engine.parameter_parts(); },
+      [](engine::Engine& engine) { engine.state_parts(); },
+      [](engine::Engine& engine) { engine.saved_shards(); },
+      [](engine::Engine& engine) { engine.parameter_hashes(); },
+      [](engine::Engine& engine) { engine.await_parameters(); },
+      [](engine::Engine& engine) { engine.evaluate(); },
+      [](engine::Engine& engine) { engine.state_changed(1); }};
+  const auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
+  for (const auto& read : readers) {
+    Pretended late(options, Gathers::late);
+    late.schedule();
+    late.update();
+    REQUIRE(late.log.pending > 0);
+    read(*late.engine);
+    CHECK(late.log.pending == 0);
+  }
+  Pretended late(options, Gathers::late);
+  late.schedule();
+  late.update();
+  late.update();
+  const auto buckets = late.engine->parameters().flat().buckets.size();
+  CHECK(late.log.pending == static_cast<int>(buckets));
+  CHECK(late.log.of(Kind::wait).size() == buckets);
+  late.engine.reset();
+  CHECK(late.log.pending == 0);
+}
+
+TEST_CASE("an evaluation behind an update finds its parameters") {
+  const auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
+  Pretended at_once(options, Gathers::at_once);
+  Pretended late(options, Gathers::late);
+  for (auto* each : {&at_once, &late}) {
+    each->schedule();
+    each->update();
+  }
+  CHECK(late.engine->evaluate().loss_sum == at_once.engine->evaluate().loss_sum);
+}
+
+TEST_CASE("a gather that fails ends forward in its words, and no other is waited for") {
+  Pretended late(options_for(layout::Mesh::of(1, 2, 1), 0), Gathers::late);
+  late.schedule();
+  late.update();
+  late.log.fails_at = 1;
+  CHECK_THROWS_WITH(late.schedule(), Contains("a peer is gone"));
+  const auto waits = late.log.of(Kind::wait).size();
+  CHECK(waits == 2);
+  late.engine.reset();
+  CHECK(late.log.of(Kind::wait).size() == waits);
+}
+
+TEST_CASE("groups whose data the host moves are waited for in the update") {
+  const auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
+  Pretended at_once(options, Gathers::at_once);
+  at_once.schedule();
+  at_once.update();
+  CHECK_FALSE(at_once.engine->run_schedule().parameters_seconds.has_value());
+}
