@@ -38,6 +38,9 @@ if(TARGET trireme_engine)
     trireme_add_mpi_test(async_saves RANKS 1 2
       SOURCES training/async_saves_test.cpp training/small_run.cpp
       LINK trireme::train)
+    trireme_add_mpi_test(late_runs RANKS 2 3
+      SOURCES training/late_runs_test.cpp training/small_run.cpp
+      LINK trireme::train)
     trireme_add_mpi_test(replica_check RANKS 2 3
       SOURCES training/replica_check_test.cpp training/small_run.cpp
       LINK trireme::train)

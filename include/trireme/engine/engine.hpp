@@ -237,8 +237,8 @@ class Engine {
   bool tied_copies_differ();
 
   /// Parts of steps that were captured so far, their graphs (with tensor parallelism one between
-  /// any two collectives), launches of a part, and device memory that graphs took, beside all
-  /// arenas.
+  /// any two collectives, with gathers of parameters in forward one between their waits), launches
+  /// of a part, and device memory that graphs took, beside all arenas.
   struct GraphUse {
     std::size_t captured = 0;
     std::size_t graphs = 0;
