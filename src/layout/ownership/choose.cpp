@@ -43,11 +43,22 @@ Loss largest_loss(const PricedPlan& loser, const PricedPlan& chosen) {
                            [](const Loss& x, const Loss& y) { return x.seconds < y.seconds; });
 }
 
+/// Matrices lie as with `contiguous`, and whoever reads `shared` would look for more.
+bool shares_nothing(const OwnershipPlan& plan) {
+  return plan.assignment == Assignment::shared &&
+         std::none_of(plan.matrices.begin(), plan.matrices.end(),
+                      [](const MatrixOwner& owner) { return owner.is_shared(); });
+}
+
 std::string reason(const ChosenPlan& choice) {
   const auto& chosen = choice.chosen;
   auto text = base::format("{} adds {} to a step", name(chosen.plan.assignment),
                            time_text(chosen.price.total()));
   for (const auto& other : choice.others) {
+    if (shares_nothing(other.plan)) {
+      text += "; shared would share none";
+      continue;
+    }
     const double more = other.price.total() - chosen.price.total();
     if (more <= 0) {
       text += base::format("; {} {}", name(other.plan.assignment),
@@ -68,6 +79,7 @@ ChosenPlan choose(std::vector<PricedPlan> plans, std::optional<Assignment> asked
   const auto best =
       std::min_element(plans.begin(), plans.end(), [&](const PricedPlan& a, const PricedPlan& b) {
         if (asked) return a.plan.assignment == *asked && b.plan.assignment != *asked;
+        if (shares_nothing(a.plan) != shares_nothing(b.plan)) return shares_nothing(b.plan);
         return a.price.total() < b.price.total();
       });
   ChosenPlan choice;

@@ -207,6 +207,19 @@ TEST_CASE("of plans that are given the one with the smallest total is chosen") {
   CHECK_THAT(choice.reason, Contains("padded adds 1 s to a step; contiguous adds 1 s more"));
 }
 
+TEST_CASE("a plan of shared matrices that shares none is not chosen") {
+  const auto tensors = tensors_of(qwen3_sizes[0], gram);
+  std::vector<PricedPlan> plans;
+  for (const auto each : {Assignment::contiguous, Assignment::shared}) {
+    plans.push_back({plan_ownership(tensors, of_degrees(1), each), {}});
+  }
+  plans[0].price.gather = 2;
+  plans[1].price.gather = 1;
+  const auto choice = choose(std::move(plans));
+  CHECK(choice.chosen.plan.assignment == Assignment::contiguous);
+  CHECK_THAT(choice.reason, Contains("shared would share none"));
+}
+
 TEST_CASE("without time for messages and starts, sharing is chosen; on one rank nothing differs") {
   const auto tensors = tensors_of(qwen3_sizes[2], gram);
   auto machine = slow_machine();
