@@ -86,7 +86,10 @@ base::Status check_matrices(const EngineOptions& options) {
         "alike); use muon, shampoo or soap, or leave it empty",
         optim::name(kind)));
   }
-  if (options.assignment == layout::Assignment::shared && options.zero_level > 0) {
+  // At level 0 data-parallel ranks share nothing.
+  const bool shares = options.assignment == layout::Assignment::shared &&
+                      (options.zero_level > 0 || options.mesh.degree(Axis::tensor) > 1);
+  if (shares) {
     if (kind != optim::RuleKind::muon) {
       return base::usage_failure(
           base::format("optimizer.assignment = shared but optimizer.name = {} (its matrices need "

@@ -98,6 +98,33 @@ TEST_CASE("parts of different lengths are taken where GPUs compute") {
   CHECK(engine::check(options).ok());
 }
 
+TEST_CASE("shared matrices are refused where GPUs compute, and to rules that need one owner") {
+  auto options = eight_billion(1);
+  REQUIRE(options.mesh.degree(layout::Axis::tensor) > 1);
+  options.rule.kind = optim::RuleKind::muon;
+  options.assignment = layout::Assignment::shared;
+  const auto refusal = [](const engine::EngineOptions& given) {
+    const auto status = engine::check(given);
+    return status.ok() ? std::string{} : status.failure().text;
+  };
+  for (const int level : {0, 1}) {
+    options.zero_level = level;
+    CHECK(refusal(options).empty());
+    auto soap = options;
+    soap.rule.kind = optim::RuleKind::soap;
+    CHECK(refusal(soap).find("optimizer.name = soap") != std::string::npos);
+    auto on_gpus = options;
+    on_gpus.gpu_attention.emplace();
+    CHECK(refusal(on_gpus).find("numerics.backend = cuda") != std::string::npos);
+  }
+  // Data-parallel ranks alone share nothing at level 0.
+  options.mesh = layout::Mesh::of(2, 8, 1);
+  options.sequence_parallel = model::SequenceParallel::off;
+  options.zero_level = 0;
+  options.gpu_attention.emplace();
+  CHECK(refusal(options).empty());
+}
+
 TEST_CASE("heads that no kernel of a GPU takes are refused where GPUs compute") {
   auto options = eight_billion(1);
   options.model.head_dim = 260;
