@@ -187,6 +187,7 @@ Sampler::Sampler(SampleTask task, const engine::Engine& engine, const engine::Gr
                  device::Kernels& kernels, engine::Memory& memory) {
   const auto options = decoder_options(engine.options(), task);
   auto sequences = sequences_of(task);
+  // NOLINTNEXTLINE(modernize-make-unique): a decoder cannot be moved to its place.
   parts_.reset(new Parts{std::move(task), options, groups,
                          Decoder(options, engine, groups, kernels, memory), std::move(sequences)});
 }

@@ -242,8 +242,10 @@ class Filling {
     const Item room = room_ - content.sum;
     double most = left_[last] - (content.cut.kind == last ? 1 : 0);
     if (each.load > 0) most = std::min(most, room.load / each.load);
-    if (each.elements > 0)
-      most = std::min(most, static_cast<double>(room.elements / each.elements));
+    if (each.elements > 0) {
+      const std::int64_t whole = room.elements / each.elements;
+      most = std::min(most, static_cast<double>(whole));
+    }
     const int count = static_cast<int>(most);
     const double worth = content.worth + group_worth_[last] * count;
     if (worth <= best.worth) return;
