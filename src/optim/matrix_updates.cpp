@@ -200,9 +200,10 @@ void Optimizer::update_matrices(device::Kernels& kernels, device::Arena& workspa
     }
     shared->add(part.segment->shape, *part.segment->sharing, part.held);
   }
-  bool more = shared && shared->advance();
+  const auto advance = [&shared] { return shared && shared->advance(); };
+  bool more = advance();
   // Order: with an exchange, messages of shared matrices end before its collectives begin.
-  while (exchange_ != nullptr && more) more = shared->advance();
+  while (exchange_ != nullptr && more) more = advance();
   if (exchange_ != nullptr && !groups_.empty()) {
     update_with_exchange(kernels, workspace, step);
   } else {
@@ -211,10 +212,10 @@ void Optimizer::update_matrices(device::Kernels& kernels, device::Arena& workspa
       take(kernels, group, memory, step);
       direct(kernels, workspace, groups_[group], memory.whole);
       apply(kernels, group, memory, step);
-      more = more && shared->advance();
+      more = more && advance();
     }
   }
-  while (more) more = shared->advance();
+  while (more) more = advance();
   for (const auto& part : parts) apply(kernels, *part.segment, part.elements(), step);
 }
 

@@ -166,12 +166,12 @@ Key assignment() {
       .documentation =
           "Which data-parallel rank owns which matrix (muon, shampoo, soap at parallel.zero_level "
           "1; at 0 `shared` alone has an effect). `padded`: matrices are placed in equal padded "
-          "parts of each "
-          "bucket, the longest work first; collectives stay those of ZeRO. `contiguous`: each rank "
-          "has one part of each bucket, as long as its matrices are and without padding, in "
-          "smaller buckets that hide behind backward. `shared`: the sequence of all matrices is "
-          "cut where a rank has its share of the work, and the ranks on both sides of a cut "
-          "compute its matrix together; with tensor parallelism matrices lie as with "
+          "parts of each bucket, the longest work first; collectives stay those of ZeRO. "
+          "`contiguous`: each rank has one part of each bucket, as long as its matrices are and "
+          "without padding, in smaller buckets that hide behind backward. `shared`: the sequence "
+          "of all matrices is cut where a rank has its share of the work, and the ranks on both "
+          "sides of a cut compute its matrix together; with tensor parallelism matrices lie as "
+          "with "
           "`contiguous`, and tensor-parallel ranks share those without which some of them would be "
           "idle (muon; on CPUs alone)."};
 }
