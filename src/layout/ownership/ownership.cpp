@@ -3,7 +3,7 @@
 
 #include "trireme/base/contract.hpp"
 
-#include "layout/ownership/assignments.hpp"
+#include "layout/ownership/plans/assignments.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/alignment.hpp"
-#include "layout/ownership/assignments.hpp"
-#include "layout/ownership/group_order.hpp"
-#include "layout/ownership/packing.hpp"
-#include "layout/ownership/ragged_buckets.hpp"
-#include "layout/ownership/shard_writer.hpp"
+#include "layout/ownership/packing/group_order.hpp"
+#include "layout/ownership/packing/packing.hpp"
+#include "layout/ownership/plans/alignment.hpp"
+#include "layout/ownership/plans/assignments.hpp"
+#include "layout/ownership/plans/ragged_buckets.hpp"
+#include "layout/ownership/plans/shard_writer.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/shard_writer.hpp"
+#include "layout/ownership/plans/shard_writer.hpp"
 
-#include "layout/ownership/alignment.hpp"
+#include "layout/ownership/plans/alignment.hpp"
 
 #include <algorithm>
 

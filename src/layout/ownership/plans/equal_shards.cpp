@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/contract.hpp"
 
-#include "layout/ownership/alignment.hpp"
-#include "layout/ownership/assignments.hpp"
-#include "layout/ownership/packing.hpp"
-#include "layout/ownership/shard_writer.hpp"
+#include "layout/ownership/packing/packing.hpp"
+#include "layout/ownership/plans/alignment.hpp"
+#include "layout/ownership/plans/assignments.hpp"
+#include "layout/ownership/plans/shard_writer.hpp"
 
 #include <algorithm>
 #include <numeric>

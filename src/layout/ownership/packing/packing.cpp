@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/packing.hpp"
+#include "layout/ownership/packing/packing.hpp"
 
 #include "trireme/base/contract.hpp"
 
-#include "layout/ownership/resplit.hpp"
+#include "layout/ownership/packing/resplit.hpp"
 
 #include <algorithm>
 #include <functional>

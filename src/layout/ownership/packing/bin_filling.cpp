@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/bin_filling.hpp"
+#include "layout/ownership/packing/bin_filling.hpp"
 
-#include "layout/ownership/group_kinds.hpp"
+#include "layout/ownership/packing/group_kinds.hpp"
 
 #include <algorithm>
 #include <limits>

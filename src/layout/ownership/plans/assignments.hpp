@@ -3,7 +3,7 @@
 
 #include "trireme/layout/ownership.hpp"
 
-#include "layout/ownership/shard_writer.hpp"
+#include "layout/ownership/plans/shard_writer.hpp"
 
 #include <span>
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans that cut matrices where the work of one rank ends.
-#include "layout/ownership/alignment.hpp"
-#include "layout/ownership/assignments.hpp"
-#include "layout/ownership/ragged_buckets.hpp"
+#include "layout/ownership/plans/alignment.hpp"
+#include "layout/ownership/plans/assignments.hpp"
+#include "layout/ownership/plans/ragged_buckets.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/contract.hpp"
 
-#include "layout/ownership/bin_filling.hpp"
-#include "layout/ownership/packing.hpp"
+#include "layout/ownership/packing/bin_filling.hpp"
+#include "layout/ownership/packing/packing.hpp"
 
 #include <algorithm>
 #include <numeric>

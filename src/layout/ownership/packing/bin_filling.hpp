@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "layout/ownership/packing.hpp"
+#include "layout/ownership/packing/packing.hpp"
 
 #include <cstddef>
 #include <optional>

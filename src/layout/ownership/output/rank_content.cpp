@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/rank_content.hpp"
+#include "layout/ownership/output/rank_content.hpp"
 
 #include "trireme/base/format.hpp"
 

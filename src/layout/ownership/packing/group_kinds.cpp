@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/group_kinds.hpp"
+#include "layout/ownership/packing/group_kinds.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/columns.hpp"
+#include "layout/ownership/plans/columns.hpp"
 
 #include "trireme/base/contract.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/group_order.hpp"
+#include "layout/ownership/packing/group_order.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "layout/ownership/shard_writer.hpp"
+#include "layout/ownership/plans/shard_writer.hpp"
 
 #include <span>
 #include <vector>

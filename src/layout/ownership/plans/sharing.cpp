@@ -3,8 +3,8 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/layout/ownership.hpp"
 
-#include "layout/ownership/columns.hpp"
-#include "layout/ownership/packing.hpp"
+#include "layout/ownership/packing/packing.hpp"
+#include "layout/ownership/plans/columns.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/resplit.hpp"
+#include "layout/ownership/packing/resplit.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/ownership/ragged_buckets.hpp"
+#include "layout/ownership/plans/ragged_buckets.hpp"
 
 #include <utility>
 

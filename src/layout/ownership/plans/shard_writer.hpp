@@ -3,7 +3,7 @@
 
 #include "trireme/layout/ownership.hpp"
 
-#include "layout/ownership/packing.hpp"
+#include "layout/ownership/packing/packing.hpp"
 
 #include <deque>
 #include <span>

@@ -2,7 +2,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/layout/ownership_picture.hpp"
 
-#include "layout/ownership/rank_content.hpp"
+#include "layout/ownership/output/rank_content.hpp"
 
 #include <algorithm>
 #include <array>
