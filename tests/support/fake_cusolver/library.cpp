@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of cuSOLVER that decompositions call, by LAPACK on the CPU. Who opens this library
 // instead of the real one must have a CUDA runtime of its own: cudaLaunchHostFunc at least.
+#include "device/lapack_routines.hpp"
 #include "support/fake_cublaslt/runtime.hpp"
 #include "support/fake_cusolver/controls.hpp"
 
@@ -20,21 +21,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-// NOLINTBEGIN(readability-identifier-naming): gfortran's names
-extern "C" {
-void ssyevd_(const char* jobz, const char* uplo, const int* n, float* a, const int* lda, float* w,
-             float* work, const int* lwork, int* iwork, const int* liwork, int* info,
-             std::size_t jobz_length, std::size_t uplo_length);
-void dsyevd_(const char* jobz, const char* uplo, const int* n, double* a, const int* lda, double* w,
-             double* work, const int* lwork, int* iwork, const int* liwork, int* info,
-             std::size_t jobz_length, std::size_t uplo_length);
-void sgeqrf_(const int* m, const int* n, float* a, const int* lda, float* tau, float* work,
-             const int* lwork, int* info);
-void sorgqr_(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau,
-             float* work, const int* lwork, int* info);
-}
-// NOLINTEND(readability-identifier-naming)
 
 extern "C" trireme::testing::CusolverControls* fake_cusolver_controls() {
   static trireme::testing::CusolverControls controls;

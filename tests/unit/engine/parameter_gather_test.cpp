@@ -5,6 +5,7 @@
 #include "trireme/engine/engine.hpp"
 
 #include "support/late_gathers.hpp"
+#include "unit/engine/stage_options.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -45,27 +46,12 @@ class CountingKernels final : public device::Kernels {
 };
 
 engine::EngineOptions options_for(const layout::Mesh& mesh, int stage, int virtual_stages = 1) {
-  engine::EngineOptions options;
+  auto options = testing::options_of_stage(mesh, stage, 8);
   options.model.architecture = model::Architecture::gpt2;
   options.model.tie_word_embeddings = true;
-  options.model.vocab_size = 97;
-  options.model.hidden_size = 48;
-  options.model.intermediate_size = 80;
-  options.model.num_hidden_layers = 8;
-  options.model.num_attention_heads = 4;
-  options.model.num_key_value_heads = 4;
-  options.model.head_dim = 12;
-  options.model.max_position_embeddings = 64;
-  options.mesh = mesh;
-  for (int rank = 0; rank < mesh.world_size(); ++rank) {
-    if (mesh.coordinate(Axis::pipeline, base::Rank{rank}) == stage) options.rank = base::Rank{rank};
-  }
   if (virtual_stages > 1) options.schedule = layout::ScheduleKind::interleaved;
   options.virtual_stages = virtual_stages;
-  options.micro_batches = 4;
-  options.sequence_length = 8;
   options.zero_level = 1;
-  options.bucket_bytes = 16 << 10;
   options.seed = 3;
   return options;
 }

@@ -5,6 +5,8 @@
 #include "trireme/device/passing_device.hpp"
 #include "trireme/engine/engine.hpp"
 
+#include "unit/engine/stage_options.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <memory>
@@ -144,23 +146,8 @@ class LateGroup final : public comm::ProcessGroup {
 };
 
 engine::EngineOptions options_for(const layout::Mesh& mesh, int stage) {
-  engine::EngineOptions options;
+  auto options = testing::options_of_stage(mesh, stage, 6);
   options.model.architecture = model::Architecture::llama;
-  options.model.vocab_size = 97;
-  options.model.hidden_size = 48;
-  options.model.intermediate_size = 80;
-  options.model.num_hidden_layers = 6;
-  options.model.num_attention_heads = 4;
-  options.model.num_key_value_heads = 4;
-  options.model.head_dim = 12;
-  options.model.max_position_embeddings = 64;
-  options.mesh = mesh;
-  for (int rank = 0; rank < mesh.world_size(); ++rank) {
-    if (mesh.coordinate(Axis::pipeline, base::Rank{rank}) == stage) options.rank = base::Rank{rank};
-  }
-  options.micro_batches = 4;
-  options.sequence_length = 8;
-  options.bucket_bytes = 16 << 10;
   return options;
 }
 
