@@ -6,7 +6,6 @@
 #include "layout/ownership/packing/resplit.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -21,7 +20,7 @@ struct Exchange {
   std::size_t out = none;  ///< item
   std::size_t in = none;   ///< item, or none
   std::size_t bin = none;  ///< the other bin
-  /// Larger of the two bins' loads per rank afterwards.
+  /// Larger of the two bins' loads afterwards.
   double load = 0;
 };
 
@@ -37,20 +36,14 @@ class Packer {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return items_[a].load > items_[b].load; });
-    const bool alike = std::adjacent_find(bins_.ranks.begin(), bins_.ranks.end(),
-                                          std::not_equal_to<>()) == bins_.ranks.end();
-    if (!alike) {
-      for (const auto item : order) put(item, least_loaded(items_[item]));
-      return;
-    }
-    // The same bins, found without a look at all of them.
+    // By load, so that not all bins are looked at for each item.
     std::set<std::pair<double, std::size_t>> by_load;
     for (std::size_t bin = 0; bin < content_.size(); ++bin) by_load.emplace(bins_.load[bin], bin);
     for (const auto item : order) {
       const auto found = std::find_if(by_load.begin(), by_load.end(), [&](const auto& each) {
         return fits(each.second, items_[item].elements);
       });
-      const auto bin = found == by_load.end() ? least_loaded(items_[item]) : found->second;
+      const auto bin = found == by_load.end() ? emptiest() : found->second;
       by_load.erase({bins_.load[bin], bin});
       put(item, bin);
       by_load.emplace(bins_.load[bin], bin);
@@ -63,7 +56,7 @@ class Packer {
     const double least = least_possible();
     for (std::size_t count = 0; count < most_exchanges; ++count) {
       const auto most = most_loaded();
-      if (bins_.load_per_rank(most) <= least * (1 + 1e-9)) return;
+      if (bins_.load[most] <= least * (1 + 1e-9)) return;
       const auto best = best_exchange(most);
       if (best.out == none) {
         if (!divide_with_another(most)) return;
@@ -81,20 +74,13 @@ class Packer {
   std::vector<std::size_t> bin_of() && { return std::move(bin_of_); }
 
  private:
-  /// Where it fits, the bin that has the least load with it; else the shard with fewest elements.
-  std::size_t least_loaded(const Item& item) const {
-    std::size_t best = none;
+  /// For what fits nowhere.
+  std::size_t emptiest() const {
     std::size_t emptiest = 0;
-    double best_load = 0;
-    for (std::size_t bin = 0; bin < content_.size(); ++bin) {
-      const double load = (bins_.load[bin] + item.load) / bins_.ranks[bin];
-      if (fits(bin, item.elements) && (best == none || load < best_load)) {
-        best = bin;
-        best_load = load;
-      }
+    for (std::size_t bin = 1; bin < content_.size(); ++bin) {
       if (is_emptier(bin, emptiest)) emptiest = bin;
     }
-    return best == none ? emptiest : best;
+    return emptiest;
   }
 
   bool is_emptier(std::size_t bin, std::size_t than) const {
@@ -103,7 +89,7 @@ class Packer {
       return bins_.most_elements[shard] - bins_.elements[shard];
     };
     if (room(bin) != room(than)) return room(bin) > room(than);
-    return bins_.load_per_rank(bin) < bins_.load_per_rank(than);
+    return bins_.load[bin] < bins_.load[than];
   }
 
   bool fits(std::size_t bin, std::int64_t more_elements) const {
@@ -111,29 +97,28 @@ class Packer {
     return bins_.elements[shard] + more_elements <= bins_.most_elements[shard];
   }
 
-  /// No largest load per rank is below this.
+  /// No largest load is below this.
   double least_possible() const {
-    const auto ranks = std::accumulate(bins_.ranks.begin(), bins_.ranks.end(), 0);
-    const auto most_ranks = *std::max_element(bins_.ranks.begin(), bins_.ranks.end());
-    double least = std::accumulate(bins_.load.begin(), bins_.load.end(), 0.0) / ranks;
-    for (const auto& item : items_) least = std::max(least, item.load / most_ranks);
+    double least = std::accumulate(bins_.load.begin(), bins_.load.end(), 0.0) /
+                   static_cast<double>(bins_.load.size());
+    for (const auto& item : items_) least = std::max(least, item.load);
     return least;
   }
 
   std::size_t most_loaded() const {
     std::size_t most = 0;
     for (std::size_t bin = 1; bin < content_.size(); ++bin) {
-      if (bins_.load_per_rank(bin) > bins_.load_per_rank(most)) most = bin;
+      if (bins_.load[bin] > bins_.load[most]) most = bin;
     }
     return most;
   }
 
   Exchange best_exchange(std::size_t most) const {
     Exchange best;
-    best.load = bins_.load_per_rank(most);
+    best.load = bins_.load[most];
     for (const auto out : content_[most]) {
       for (std::size_t bin = 0; bin < content_.size(); ++bin) {
-        if (bin == most || bins_.load_per_rank(bin) >= best.load) continue;
+        if (bin == most || bins_.load[bin] >= best.load) continue;
         consider({.out = out, .in = none, .bin = bin, .load = 0}, most, best);
         for (const auto in : content_[bin]) {
           consider({.out = out, .in = in, .bin = bin, .load = 0}, most, best);
@@ -149,8 +134,7 @@ class Packer {
     const Item& in = exchange.in == none ? nothing : items_[exchange.in];
     const double moved = out.load - in.load;
     if (moved <= 0) return;
-    exchange.load = std::max((bins_.load[most] - moved) / bins_.ranks[most],
-                             (bins_.load[exchange.bin] + moved) / bins_.ranks[exchange.bin]);
+    exchange.load = std::max(bins_.load[most] - moved, bins_.load[exchange.bin] + moved);
     // A gain below a part in a billion is rounding, and may be had for ever.
     if (exchange.load >= best.load * (1 - 1e-9)) return;
     const std::int64_t elements = out.elements - in.elements;
@@ -171,7 +155,7 @@ class Packer {
       both.insert(both.end(), content_[bin].begin(), content_[bin].end());
       std::vector<Item> items;
       for (const auto item : both) items.push_back(items_[item]);
-      const double load = bins_.load_per_rank(most);
+      const double load = bins_.load[most];
       const auto in_most = divide_anew(items, pair_of(most, bin), load);
       if (!in_most) continue;
       for (const auto item : both) take(item);
@@ -188,7 +172,6 @@ class Packer {
     for (std::size_t side = 0; side < 2; ++side) {
       const auto bin = bins[side];
       pair.load[side] = bins_.load[bin];
-      pair.ranks[side] = bins_.ranks[bin];
       pair.elements[side] = same_shard ? 0 : bins_.elements[bins_.shard_of(bin)];
       pair.most_elements[side] = same_shard ? INT64_MAX : bins_.most_elements[bins_.shard_of(bin)];
       for (const auto item : content_[bin]) {
@@ -223,11 +206,11 @@ class Packer {
 }  // namespace
 
 std::vector<std::size_t> pack(std::span<const Item> items, Bins& bins) {
-  TRIREME_EXPECT(!bins.load.empty() && bins.ranks.size() == bins.load.size() &&
+  TRIREME_EXPECT(!bins.load.empty() &&
                      bins.elements.size() * static_cast<std::size_t>(bins.bins_per_shard) ==
                          bins.load.size() &&
                      bins.most_elements.size() == bins.elements.size(),
-                 "as many ranks as bins, and shards of bins_per_shard bins");
+                 "shards of bins_per_shard bins");
   Packer packer(items, bins);
   packer.place_longest_first();
   packer.improve();

@@ -25,12 +25,10 @@ struct Item {
   friend Item operator*(const Item& a, int count) { return {a.load * count, a.elements * count}; }
 };
 
-/// What takes items: ranks, or groups of ranks.
+/// What takes items: ranks.
 struct Bins {
   /// So far.
   std::vector<double> load;
-  /// Ranks of each bin: loads are compared per rank.
-  std::vector<int> ranks;
   /// Consecutive bins whose elements lie in one shard.
   int bins_per_shard = 1;
   /// So far, of each shard.
@@ -41,7 +39,6 @@ struct Bins {
   std::size_t shard_of(std::size_t bin) const {
     return bin / static_cast<std::size_t>(bins_per_shard);
   }
-  double load_per_rank(std::size_t bin) const { return load[bin] / ranks[bin]; }
 };
 
 /// Index of the bin of each item: longest processing time first (Graham 1969), then moves,

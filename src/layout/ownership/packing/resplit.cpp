@@ -61,10 +61,9 @@ class Divisions {
   }
 
   void consider(const Item& first) {
-    const auto& [load, ranks, elements, most_elements] = pair_;
+    const auto& [load, elements, most_elements] = pair_;
     const Item second{all_.load - first.load, all_.elements - first.elements};
-    const double larger =
-        std::max((load[0] + first.load) / ranks[0], (load[1] + second.load) / ranks[1]);
+    const double larger = std::max(load[0] + first.load, load[1] + second.load);
     if (larger >= best_load_ * (1 - 1e-9)) return;
     if (elements[0] + first.elements > most_elements[0]) return;
     if (elements[1] + second.elements > most_elements[1]) return;

@@ -14,13 +14,12 @@ namespace trireme::layout {
 struct Pair {
   /// Without the items.
   double load[2] = {};
-  int ranks[2] = {1, 1};
   /// Without the items; most_elements bounds each, unless both lie in one shard.
   std::int64_t elements[2] = {};
   std::int64_t most_elements[2] = {};
 };
 
-/// The items of the first bin in the division with the smallest larger load per rank, if that is
+/// The items of the first bin in the division with the smallest larger load, if that is
 /// below `load`: all divisions are tried, equal items counting as one kind. None if there is no
 /// better one, or if there are too many.
 std::optional<std::vector<bool>> divide_anew(std::span<const Item> items, const Pair& pair,

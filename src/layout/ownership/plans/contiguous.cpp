@@ -111,7 +111,6 @@ class Owners {
     for (const auto& each : items_) elements += static_cast<double>(each.item.elements);
     const auto most = static_cast<std::int64_t>(elements / options_.data * most_elements_over_mean);
     return {.load = std::vector<double>(ranks, 0.0),
-            .ranks = std::vector<int>(ranks, 1),
             .bins_per_shard = options_.tensor,
             .elements = std::vector<std::int64_t>(shards, 0),
             .most_elements = std::vector<std::int64_t>(shards, most)};
@@ -144,7 +143,6 @@ class Owners {
         places.push_back(at);
       }
       Bins bins{.load = std::vector<double>(tensor, 0.0),
-                .ranks = std::vector<int>(tensor, 1),
                 .bins_per_shard = options_.tensor,
                 .elements = {0},
                 .most_elements = {0}};

@@ -81,7 +81,6 @@ class EqualShards {
     }
     const auto shards = static_cast<std::size_t>(options_.data);
     Bins bins{.load = std::move(load_),
-              .ranks = std::vector<int>(shards * static_cast<std::size_t>(options_.tensor), 1),
               .bins_per_shard = options_.tensor,
               .elements = std::vector<std::int64_t>(shards, 0),
               .most_elements = std::vector<std::int64_t>(shards, most_elements)};
@@ -125,7 +124,6 @@ double balance_of_whole_matrices(std::span<const OwnedTensor> tensors,
   const auto ranks =
       static_cast<std::size_t>(options.data) * static_cast<std::size_t>(options.tensor);
   Bins bins{.load = std::vector<double>(ranks, 0.0),
-            .ranks = std::vector<int>(ranks, 1),
             .bins_per_shard = 1,
             .elements = std::vector<std::int64_t>(ranks, 0),
             .most_elements = std::vector<std::int64_t>(ranks, 0)};

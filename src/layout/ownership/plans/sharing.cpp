@@ -89,7 +89,6 @@ class GroupDivider {
       }
     }
     Bins bins{.load = std::vector<double>(ranks_, 0.0),
-              .ranks = std::vector<int>(ranks_, 1),
               .bins_per_shard = 1,
               .elements = std::vector<std::int64_t>(ranks_, 0),
               .most_elements = std::vector<std::int64_t>(ranks_, 0)};
