@@ -3,6 +3,7 @@
 
 #include "trireme/base/columns.hpp"
 
+#include "report/figure_texts.hpp"
 #include "unit/report/hand_made_run.hpp"
 
 #include <catch2/catch.hpp>
@@ -31,6 +32,15 @@ std::size_t widest_line(const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("numbers of pages have three digits at least, and no power of ten") {
+  CHECK(report::three_digits(0.5984) == "0.598");
+  CHECK(report::three_digits(24.06) == "24.1");
+  CHECK(report::three_digits(2269.6) == "2270");
+  CHECK(report::three_digits(0) == "0");
+  CHECK(report::peak_text(248688754688.0) == "0.249 TFLOP/s");
+  CHECK(report::peak_text(1.5e15) == "1500 TFLOP/s");
+}
 
 TEST_CASE("only keys that differ are compared, and names of runs are none") {
   const tests::HandMadeRuns runs;
