@@ -6,6 +6,9 @@
 #include "trireme/base/format.hpp"
 #include "trireme/device/operations/decompositions.hpp"
 
+#include <algorithm>
+#include <span>
+
 /// What backends of decompositions share: limits of their libraries, which count in 32 bits, and
 /// how a failure is told.
 namespace trireme::device {
@@ -18,7 +21,10 @@ inline int side_of(const Tensor& square) {
 }
 
 inline int side_of(const SymmetricEigenvectors& operation) {
-  const int n = side_of(operation.symmetric);
+  const auto& [high, low] = operation.symmetric;
+  const int n = side_of(high);
+  TRIREME_EXPECT(!low || side_of(low) == n,
+                 "eigenvectors of " + high.text() + " and " + low.text());
   TRIREME_EXPECT(
       side_of(operation.vectors) == n && operation.values.contiguous() &&
           operation.values.element_count() == n,
@@ -31,6 +37,12 @@ inline int side_of(const OrthonormaliseRows& operation) {
   TRIREME_EXPECT(operation.reflections.contiguous() && operation.reflections.element_count() == n,
                  "reflections " + operation.reflections.text() + " of " + operation.x.text());
   return n;
+}
+
+/// The numbers of a matrix that lies on the host, as doubles.
+inline void widen(std::span<const float> high, std::span<const float> low, double* to) {
+  std::copy(high.begin(), high.end(), to);
+  for (std::size_t at = 0; at < low.size(); ++at) to[at] += static_cast<double>(low[at]);
 }
 
 inline int length_of(const Tensor& memory) {

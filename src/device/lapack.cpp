@@ -15,8 +15,9 @@
 
 namespace trireme::device {
 
-DecompositionWorkspace::DecompositionWorkspace(Arena& arena, std::int64_t n)
-    : reals(arena.allocate(DType::f32, {1 + 6 * n + 2 * n * n})),
+DecompositionWorkspace::DecompositionWorkspace(Arena& arena, std::int64_t n, Numbers numbers)
+    : reals(arena.allocate(DType::f32, {numbers == Numbers::fp64 ? 2 * (1 + 7 * n + 3 * n * n)
+                                                                 : 1 + 6 * n + 2 * n * n})),
       integers(arena.allocate(DType::i32, {3 + 5 * n})) {}
 
 }  // namespace trireme::device
@@ -37,20 +38,32 @@ void use_one_thread() {
   static_cast<void>(done);
 }
 
+/// In the workspace, where it is one for doubles; a matrix that does not converge in fp32 comes
+/// hardly ever, and gets memory of its own.
 int solve_in_double(const SymmetricEigenvectors& operation) {
   const auto& [symmetric, vectors, values, workspace] = operation;
   const int n = side_of(operation);
-  std::vector<double> a(symmetric.f32(), symmetric.f32() + symmetric.element_count());
-  std::vector<double> its_values(static_cast<std::size_t>(n));
-  std::vector<double> work(static_cast<std::size_t>(1 + 6 * n) + 2 * a.size());
-  const int work_length = static_cast<int>(work.size());
+  const auto side = static_cast<std::size_t>(n);
+  const auto elements = side * side;
+  const int work_length = static_cast<int>(1 + 6 * side + 2 * elements);
+  const auto needed = static_cast<std::size_t>(work_length) + side + elements;
+  std::vector<double> own;
+  auto* work = static_cast<double*>(workspace.reals.raw());
+  if (workspace.reals.byte_count() < needed * sizeof(double)) {
+    own.resize(needed);
+    work = own.data();
+  }
+  auto* const its_values = work + work_length;
+  auto* const a = its_values + side;
+  const auto& [high, low] = symmetric;
+  widen({high.f32(), elements}, {low ? low.f32() : nullptr, low ? elements : 0}, a);
   const int integers = length_of(workspace.integers);
   int info = 0;
-  dsyevd_("V", "L", &n, a.data(), &n, its_values.data(), work.data(), &work_length,
-          workspace.integers.i32(), &integers, &info, 1, 1);
+  dsyevd_("V", "L", &n, a, &n, its_values, work, &work_length, workspace.integers.i32(), &integers,
+          &info, 1, 1);
   const auto narrow = [](double value) { return static_cast<float>(value); };
-  std::transform(a.begin(), a.end(), vectors.f32(), narrow);
-  std::transform(its_values.begin(), its_values.end(), values.f32(), narrow);
+  std::transform(a, a + elements, vectors.f32(), narrow);
+  std::transform(its_values, its_values + side, values.f32(), narrow);
   return info;
 }
 
@@ -60,11 +73,15 @@ void run(const SymmetricEigenvectors& operation) {
   const auto& [symmetric, vectors, values, workspace] = operation;
   use_one_thread();
   const int n = side_of(operation);
+  if (symmetric.low) {
+    expect_decomposed("the eigendecomposition", solve_in_double(operation), n);
+    return;
+  }
   const int reals = length_of(workspace.reals);
   const int integers = length_of(workspace.integers);
   int info = 0;
   // Fortran's columns are rows here: a symmetric matrix is the same, and each vector is a row.
-  std::copy_n(symmetric.f32(), symmetric.element_count(), vectors.f32());
+  std::copy_n(symmetric.high.f32(), symmetric.high.element_count(), vectors.f32());
   ssyevd_("V", "L", &n, vectors.f32(), &n, values.f32(), workspace.reals.f32(), &reals,
           workspace.integers.i32(), &integers, &info, 1, 1);
   if (info != 0) info = solve_in_double(operation);

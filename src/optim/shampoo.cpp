@@ -123,8 +123,8 @@ class Shampoo final : public MatrixRule {
     for (std::int64_t first = 0; first < factor.dim(0); first += b) {
       const auto vectors = root.slice(0, first, b);
       const auto values = scratch.values.slice(0, 0, b);
-      kernels.issue(device::SymmetricEigenvectors{factor.slice(0, first, b), vectors, values,
-                                                  scratch.decomposition});
+      kernels.issue(device::SymmetricEigenvectors{
+          {factor.slice(0, first, b)}, vectors, values, scratch.decomposition});
       if (!scratch.measures) raise(kernels.device(), values);
       kernels.issue(device::ScaleRows{vectors, values, vectors});
       const auto columns = matrix_in(scratch.square, b, b);

@@ -15,10 +15,11 @@ namespace {
 using device::DType;
 using device::Tensor;
 
-/// Mean of products of a side, and its eigenvectors as rows.
+/// Mean of products of a side, and its eigenvectors as rows. In fp32 vectors of small eigenvalues
+/// would be those of rounding, others on each layout, and Adam gives them steps as long as any.
 struct Side {
-  Tensor factor;  // f32 [side, side]
-  Tensor basis;   // f32 [side, side]
+  device::WideMatrix factor;  // [side, side]
+  Tensor basis;               // f32 [side, side]
 };
 
 /// State of one matrix. A side without a basis keeps its own.
@@ -51,25 +52,27 @@ class Soap final : public MatrixRule {
 
   std::vector<OwnerState> owner_states(const layout::MatrixShape& shape) const override {
     std::vector<OwnerState> states{{"soap.first_moment", shape}, {"soap.second_moment", shape}};
-    const auto add = [&](std::int64_t side, const char* factor, const char* basis) {
+    const auto add = [&](std::int64_t side, const std::string& factor) {
       if (!has_basis(side)) return;
-      states.push_back({factor, {side, side}});
-      states.push_back({basis, {side, side}});
+      for (const auto* const part : {"", "_low", "_basis"}) {
+        states.push_back({factor + part, {side, side}});
+      }
     };
-    add(shape.rows, "soap.left", "soap.left_basis");
-    add(shape.columns, "soap.right", "soap.right_basis");
+    add(shape.rows, "soap.left");
+    add(shape.columns, "soap.right");
     states.push_back({"soap.updates", {1, 1}});
     return states;
   }
 
   /// A side of m: 7 m^2 n of products (two ways there, one back, its factor), and every
-  /// root_every-th time 2 m^3 for the power iteration and 8/3 m^3 for Q of a QR decomposition.
+  /// root_every-th time 2 m^3 for the power iteration and 8/3 m^3 for Q of a QR decomposition. FLOPs
+  /// of factor and power iteration, in fp64, count twice.
   double flops(const layout::MatrixShape& shape) const override {
     const auto of_side = [&](std::int64_t side, std::int64_t other) {
       if (!has_basis(side)) return 0.0;
       const auto m = static_cast<double>(side);
-      const double refresh = 14.0 / 3.0 * m / static_cast<double>(rule_.factors.root_every);
-      return m * m * (7.0 * static_cast<double>(other) + refresh);
+      const double refresh = 20.0 / 3.0 * m / static_cast<double>(rule_.factors.root_every);
+      return m * m * (8.0 * static_cast<double>(other) + refresh);
     };
     // What is left where no side has a basis is Adam's.
     const double elements = static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
@@ -91,7 +94,8 @@ class Soap final : public MatrixRule {
                           workspace.allocate(DType::f32, {largest * largest}),
                           workspace.allocate(DType::f32, {largest}),
                           workspace.allocate(DType::i32, {largest}),
-                          device::DecompositionWorkspace(workspace, largest),
+                          device::DecompositionWorkspace(
+                              workspace, largest, device::DecompositionWorkspace::Numbers::fp64),
                           workspace.is_measuring()};
     for (std::size_t index = 0; index < batch.states.size(); ++index) {
       const auto matrix = batch.matrices.slice(0, static_cast<std::int64_t>(index), 1);
@@ -105,12 +109,15 @@ class Soap final : public MatrixRule {
 
   State state_of(std::span<const Tensor> states, const layout::MatrixShape& shape) const {
     State state{states[0], states[1], {}, {}};
+    const auto side_at = [&](std::size_t first) {
+      return Side{{states[first], states[first + 1]}, states[first + 2]};
+    };
     std::size_t next = 2;
     if (has_basis(shape.rows)) {
-      state.left = Side{states[next], states[next + 1]};
-      next += 2;
+      state.left = side_at(next);
+      next += 3;
     }
-    if (has_basis(shape.columns)) state.right = Side{states[next], states[next + 1]};
+    if (has_basis(shape.columns)) state.right = side_at(next);
     return state;
   }
 
@@ -152,8 +159,9 @@ class Soap final : public MatrixRule {
         device::OrthonormaliseRows{x, scratch.values.slice(0, 0, x.dim(0)), scratch.decomposition});
   }
 
-  /// Eigenvectors of a factor in descending order. Those of no eigenvalue are any basis of what the
-  /// others leave, and rounding would choose it: unit vectors take their place, made orthonormal.
+  /// Eigenvectors of a factor in descending order. Those of no eigenvalue, or of one so small that
+  /// last bits of the gradient turn its vector far, are as good as any basis of what the others
+  /// leave: unit vectors take their place, made orthonormal.
   static void begin_basis(device::Kernels& kernels, const Scratch& scratch, const Side& side) {
     const auto n = side.basis.dim(0);
     const auto ascending = matrix_in(scratch.square, n, n);
@@ -169,7 +177,7 @@ class Soap final : public MatrixRule {
   }
 
   /// The order of eigenvectors that come in ascending order, and how many of them, its last ones,
-  /// have no eigenvalue.
+  /// have an eigenvalue of a thousandth of the largest or less.
   static std::int64_t order_descending(device::Device& device, const Tensor& values,
                                        const Tensor& order) {
     device::HostMirror known(device);
@@ -181,8 +189,8 @@ class Soap final : public MatrixRule {
     std::iota(from, from + n, 0);
     std::reverse(from, from + n);
     told.store();
-    constexpr float rounding = 1e-5F;
-    const auto least = rounding * ascending[n - 1];
+    constexpr float least_share = 1e-3F;
+    const auto least = least_share * ascending[n - 1];
     return std::count_if(ascending, ascending + n, [&](float value) { return value <= least; });
   }
 
@@ -205,7 +213,7 @@ class Soap final : public MatrixRule {
     const auto shifts = scratch.values.slice(0, 0, n);
     const auto order = scratch.order.slice(0, 0, n);
     const auto products = scratch.decomposition.integers.slice(0, 0, 2 * n).reshape({n, 2});
-    multiply(kernels, side.basis, side.factor, images);
+    kernels.issue(device::WideProduct{side.basis, side.factor, images});
     kernels.issue(device::RowProducts{side.basis, images, products});
     if (!scratch.measures) order_by(kernels.device(), products, shifts, order);
     kernels.issue(device::ScaleRows{side.basis, shifts, side.basis});
@@ -287,13 +295,13 @@ class Soap final : public MatrixRule {
 
   void update_factors(device::Kernels& kernels, const Scratch& scratch, const Tensor& gradient,
                       const State& state) const {
-    if (state.left) {
-      add_products(kernels, gradient, rule_.beta2, state.left->factor, scratch.square);
+    if (state.right) {
+      kernels.issue(device::SymmetricRankUpdate{gradient, state.right->factor, rule_.beta2});
     }
-    if (!state.right) return;
+    if (!state.left) return;
     const auto transposed = matrix_in(scratch.first, gradient.dim(1), gradient.dim(0));
     transpose(kernels, gradient, transposed);
-    add_products(kernels, transposed, rule_.beta2, state.right->factor, scratch.square);
+    kernels.issue(device::SymmetricRankUpdate{transposed, state.left->factor, rule_.beta2});
   }
 
   Rule rule_;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run that is killed over and over, one rank or all at once, at any moment of start-up, step and
 save, and starts again each time in another layout: it consumes every sample once, and its state at
-the end is that of a run that nothing has disturbed.
+the end is that of a run that nothing has disturbed. A second run moves between layouts that add in
+other orders: its losses stay within 1e-5.
 
 usage: kill_loop_test.py --mpirun SCRIPT --trireme FILE --config FILE [--kills N] [--steps N]
                          [--seed N] [--optimizer NAME]
@@ -26,6 +27,10 @@ GLOBAL_BATCH = 12
 LAYOUTS = [(2, {"parallel__zero_level": 0}), (2, {"parallel__zero_level": 1}),
            (4, {"parallel__zero_level": 0, "parallel__pipeline": 2}),
            (4, {"parallel__zero_level": 1, "parallel__pipeline": 2})]
+# Others, each of which adds in an order of its own.
+ELSEWHERE = [(1, {}), (2, {"parallel__tensor": 2}), (4, {"parallel__tensor": 2}),
+             (3, {"parallel__pipeline": 3}), (4, {"parallel__tensor": 2, "parallel__pipeline": 2}),
+             (4, {"train__micro_batch": 3})]
 
 
 def newest_step(run):
@@ -75,6 +80,29 @@ def strike(place, run, launcher, dice):
             except ProcessLookupError:
                 pass
     return killed and launcher.wait(timeout=60) != 0
+
+
+def move_between_layouts(check, place, dice, settings, model):
+    """Kills and starts a run again in each layout of ELSEWHERE, after two steps or more."""
+    run = place.folder / "moved"
+    for ranks, layout in ELSEWHERE:
+        goal = newest_step(run) + 2
+        launcher = place.start("moved", ranks, **{**settings, **layout})
+        while launcher.poll() is None and newest_step(run) < goal:
+            time.sleep(0.002)
+        for process in dice.sample(place.processes("moved"), 1):
+            os.kill(process, signal.SIGKILL)
+        said = launcher.communicate(timeout=60)[0]
+        check(newest_step(run) >= goal, f"on {ranks} ranks with {layout}: {said}")
+    steps = newest_step(run) + 4
+    place.train("moved", 2, **{**settings, "train__steps": steps})
+    place.train("still", 2, train__steps=steps, **model)
+    moved, still = ({line["step"]: line["loss"] for line in place.lines(name, "train")}
+                    for name in ("moved", "still"))
+    check(moved.keys() == still.keys() == set(range(1, steps + 1)), f"steps {sorted(moved)}")
+    away = max(abs(moved[step] / still[step] - 1) for step in still)
+    check(away < 1e-5, f"losses of the moved run are {away} away")
+    print(f"{steps} steps in {len(ELSEWHERE) + 1} layouts: losses at most {away:.1e} away")
 
 
 def check_ledger(check, place, steps):
@@ -127,6 +155,7 @@ def main():
         check("are the same, bit by bit" in said, f"the final states: {said}")
         check_ledger(check, place, steps)
         print(f"{kills} kills in {starts} starts of {steps} steps")
+        move_between_layouts(check, place, dice, settings, model)
     return 1 if check.failures else 0
 
 

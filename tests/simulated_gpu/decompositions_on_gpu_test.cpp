@@ -41,7 +41,7 @@ struct Matrix {
     make_reference_kernels()->issue(SymmetricProduct{b, {}, x.view().reshape({1, n, n})});
   }
   void find(Kernels& kernels) const {
-    kernels.issue(SymmetricEigenvectors{x, vectors, values, workspace});
+    kernels.issue(SymmetricEigenvectors{{x}, vectors, values, workspace});
   }
   void orthonormalise(Kernels& kernels) const {
     kernels.issue(OrthonormaliseRows{x, values, workspace});

@@ -12,6 +12,7 @@
 #include "trireme/device/operations/norm.hpp"
 #include "trireme/device/operations/optimizer.hpp"
 #include "trireme/device/operations/quantise.hpp"
+#include "trireme/device/operations/wide_products.hpp"
 
 /// Operations of kernels, as values: what is computed, from which tensors into which. Each has a
 /// name, its operands with their shapes, and what it may do with each (`operands()` visits them as
@@ -26,7 +27,8 @@ namespace trireme::device {
 using Operations =
     Joined<GemmOperations, AttentionOperations, NormOperations, CrossEntropyOperations,
            EmbeddingOperations, ActivationOperations, QuantiseOperations, ArithmeticOperations,
-           OptimizerOperations, MatrixOperations, MatrixProductOperations, DecompositionOperations>;
+           OptimizerOperations, MatrixOperations, MatrixProductOperations, WideProductOperations,
+           DecompositionOperations>;
 
 /// Any one operation, by reference: it must not outlive what it was made from.
 class Operation {

@@ -83,6 +83,19 @@ std::vector<Work> works_of(device::Kernels& kernels, device::Arena& arena, DType
       {"five steps of Newton-Schulz",
        layout::newton_schulz_flops(layout::NewtonSchulzForm::standard, {side, length}),
        [=, &kernels, &arena] { optim::orthogonalise(kernels, arena, {}, dtype, matrix); }});
+  if (dtype != DType::f32) return works;
+  // What SOAP multiplies with sums in fp64.
+  const device::WideMatrix sum{arena.allocate(DType::f32, {side, side}),
+                               arena.allocate(DType::f32, {side, side})};
+  for (const auto& part : {sum.high, sum.low}) kernels.issue(device::Fill{part, 0.0F});
+  const auto columns = x.reshape({length, side});
+  works.push_back({"rank update, fp64 sums", operations, [=, &kernels] {
+                     kernels.issue(device::SymmetricRankUpdate{columns, sum, 0.5F});
+                   }});
+  const auto product = next.reshape({length, side});
+  works.push_back({"product, fp64 sums", operations, [=, &kernels] {
+                     kernels.issue(device::WideProduct{columns, sum, product});
+                   }});
   return works;
 }
 

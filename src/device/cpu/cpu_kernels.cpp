@@ -6,6 +6,7 @@
 #include "device/cpu/attention/attention.hpp"
 #include "device/cpu/gemm/linear_gemm.hpp"
 #include "device/cpu/gemm/matrix_gemm.hpp"
+#include "device/cpu/gemm/wide_gemm.hpp"
 #include "device/cpu/kernels/arithmetic.hpp"
 #include "device/cpu/kernels/quantise.hpp"
 #include "device/cpu/kernels/run.hpp"
@@ -23,6 +24,7 @@ class CpuKernels final : public Kernels {
       : context_(context),
         gemm_(context.team, cpu::bf16_gemm_of(context.isa), context.tiling),
         matrices_(context.team, cpu::bf16_gemm_of(context.isa)),
+        wide_(context.team, context.isa),
         attention_(context) {
     flush_denormals();
   }
@@ -63,12 +65,15 @@ class CpuKernels final : public Kernels {
   }
   void run(const SymmetricProduct& product) { matrices_.run(product); }
   void run(const AddProduct& product) { matrices_.run(product); }
+  void run(const SymmetricRankUpdate& update) { wide_.run(update); }
+  void run(const WideProduct& product) { wide_.run(product); }
   void run(const Attention& attention) { attention_.forward(attention); }
   void run(const AttentionBackward& attention) { attention_.backward(attention); }
 
   cpu::Context context_;
   cpu::LinearGemm gemm_;
   cpu::MatrixGemm matrices_;
+  cpu::WideGemm wide_;
   cpu::FlashAttention attention_;
   cpu::QuantisedValues quantised_;
 };

@@ -61,11 +61,12 @@ std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
   bool fresh = checkpoint::has_fresh_optimizer(manifest);
   if (!fresh && is_of_another_optimizer(engine.options(), manifest)) {
     fresh = true;
-    base::log::warning("train",
-                       "step {} was saved without state of optimizer.name = {} as it is set here "
-                       "(by another optimizer, or with other optimizer.adamw_matrices): its "
-                       "weights go on, and the optimizer's state begins anew",
-                       manifest.step, optim::name(engine.options().rule.kind));
+    base::log::warning(
+        "train",
+        "step {} was saved without state of optimizer.name = {} as it is set here "
+        "(by another optimizer, with other optimizer.adamw_matrices, or by an "
+        "earlier version of trireme): its weights go on, and the optimizer's state begins anew",
+        manifest.step, optim::name(engine.options().rule.kind));
   }
   std::vector<checkpoint::LoadItem> items;
   for (const auto& part : engine.state_parts()) {

@@ -26,9 +26,15 @@ namespace {
 constexpr int long_run = 20;
 /// Bits that differ at all differ soon.
 constexpr int short_run = 5;
-constexpr double tolerance = 1e-5;
-/// Of all parameters after a run, as one vector.
-constexpr double parameter_tolerance = 1e-4;
+/// Shampoo's factors are in fp32, and roots of their small eigenvalues with them.
+double tolerance(optim::RuleKind rule) {
+  return rule == optim::RuleKind::shampoo ? 5e-5 : 1e-5;
+}
+/// Of all parameters after a run, as one vector. Rules with factors of a gradient's sides turn
+/// directions that losses do not depend on by what rounding leaves there.
+double parameter_tolerance(optim::RuleKind rule) {
+  return optim::has_owner_states(rule) ? 1e-3 : 1e-4;
+}
 
 struct Variant {
   const char* name = "1f1b";
@@ -62,6 +68,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.recompute = variant.recompute;
   options.loss_rows = variant.loss_rows;
   options.rule.kind = variant.rule;
+  options.rule.factors.root_every = 2;
   options.bucket_bytes = 64 << 10;
   options.clip_norm = 1.0;
   options.seed = 7;
@@ -89,13 +96,16 @@ class Comparison {
                       const TrainedRun& serial) const {
     must_be_close(variant, run.observed, serial.observed);
     const auto away = parameter_distance(run, serial);
-    print(variant.name, away, "parameters <= 1e-4");
-    CHECK(away <= parameter_tolerance);
+    const auto most = parameter_tolerance(variant.rule);
+    print(variant.name, away, base::format("parameters <= {:.0e}", most).c_str());
+    CHECK(away <= most);
   }
   void must_be_close(const Variant& variant, const std::vector<Observed>& observed,
                      const std::vector<Observed>& serial) const {
-    print(variant.name, distance(observed, serial), "<= 1e-5 of serial");
-    CHECK(distance(observed, serial) <= tolerance);
+    const auto most = tolerance(variant.rule);
+    print(variant.name, distance(observed, serial),
+          base::format("<= {:.0e} of serial", most).c_str());
+    CHECK(distance(observed, serial) <= most);
   }
   void must_be_same(const Variant& variant, const std::vector<Observed>& expected) {
     auto observed = run(variant, short_run);
@@ -273,23 +283,28 @@ TEST_CASE("every layout trains with momentum sgd as one rank does") {
   }
 }
 
-TEST_CASE("every layout trains with muon as one rank does") {
+TEST_CASE("every layout trains with rules for matrices as one rank does") {
   if (!has_whole_table()) return;
-  const Variant plain{.name = "muon", .rule = optim::RuleKind::muon};
-  const Variant sharded{.name = "muon, zero 1", .zero_level = 1, .rule = optim::RuleKind::muon};
   const auto kernels = kernels_under_test();
   if (!kernels) return;
   const auto one = layout::Mesh::of(1, 1, 1);
   for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
-    const auto serial = run_serially(options_for(architecture, one, plain), *kernels, short_run);
-    const auto other = train_serially(options_for(architecture, one, {}), *kernels, 2);
-    CHECK(serial.observed[1].loss != other[1].loss);
-    for (const auto& mesh : meshes_of(mpi().world_size(), architecture)) {
-      CAPTURE(mesh.text());
-      Comparison comparison(architecture, mesh, *kernels);
-      const auto run = comparison.run_whole(plain, short_run);
-      comparison.must_end_close(plain, run, serial);
-      if (mesh.degree(Axis::data) > 1) comparison.must_be_same(sharded, run.observed);
+    for (const auto rule :
+         {optim::RuleKind::muon, optim::RuleKind::shampoo, optim::RuleKind::soap}) {
+      const auto name = std::string(optim::name(rule));
+      const auto name_sharded = name + ", zero 1";
+      const Variant plain{.name = name.c_str(), .rule = rule};
+      const Variant sharded{.name = name_sharded.c_str(), .zero_level = 1, .rule = rule};
+      const auto serial = run_serially(options_for(architecture, one, plain), *kernels, short_run);
+      const auto other = train_serially(options_for(architecture, one, {}), *kernels, 3);
+      CHECK(serial.observed[2].loss != other[2].loss);
+      for (const auto& mesh : meshes_of(mpi().world_size(), architecture)) {
+        CAPTURE(mesh.text(), name);
+        Comparison comparison(architecture, mesh, *kernels);
+        const auto run = comparison.run_whole(plain, short_run);
+        comparison.must_end_close(plain, run, serial);
+        if (mesh.degree(Axis::data) > 1) comparison.must_be_same(sharded, run.observed);
+      }
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "device/cuda/kernels/own_kernels.hpp"
 #include "device/cuda/kernels/own_operations.cuh"
 #include "device/cuda/kernels/quantise.cuh"
+#include "device/cuda/kernels/wide_products.cuh"
 #include "support/simt/launcher.hpp"
 
 #include <limits>
@@ -93,8 +94,9 @@ void ExecutedKernels::run(const char* operation, std::span<const test::Operand> 
                           const Body& body) {
   // What the library writes, the executor does not see: to own kernels it is written already.
   const std::string_view name(operation);
-  const bool by_library = name.starts_with("linear") || name.ends_with("product") ||
-                          name == SymmetricEigenvectors::name || name == OrthonormaliseRows::name;
+  const bool by_library = name.starts_with("linear") || name == SymmetricProduct::name ||
+                          name == AddProduct::name || name == SymmetricEigenvectors::name ||
+                          name == OrthonormaliseRows::name;
   Memory memory;
   for (const auto& operand : operands) {
     const auto role = by_library && operand.role == Role::output ? Role::in_out : operand.role;

@@ -33,7 +33,7 @@ struct Decomposed {
         workspace(memory, n) {}
 
   void find_eigenvectors(Kernels& kernels) {
-    kernels.issue(SymmetricEigenvectors{x, vectors, values, workspace});
+    kernels.issue(SymmetricEigenvectors{{x}, vectors, values, workspace});
   }
   void orthonormalise(Kernels& kernels) { kernels.issue(OrthonormaliseRows{x, values, workspace}); }
   /// transpose(B) B of random numbers in `rank` rows.
@@ -112,6 +112,50 @@ TEST_CASE("eigenvectors are unit vectors, across each other, in the order of the
         CHECK(away_from_orthonormal(of.vectors.values(), n) < 1e-5);
         CHECK(residual(of) < 1e-5);
       }
+    }
+  });
+}
+
+TEST_CASE("eigenvectors of a wide matrix are right to their own eigenvalue, however small") {
+  for_each_backend([](Kernels& kernels) {
+    for (const std::int64_t n : {2, 16, 33}) {
+      INFO(kernels.name() << ", side " << n);
+      // Rows of lengths from 1 to 1e-5: eigenvalues from 1 to 1e-10 or so.
+      TestTensor rows(DType::f32, {n, n});
+      TestTensor high(DType::f32, {n, n});
+      TestTensor low(DType::f32, {n, n});
+      rows.randomise(3);
+      for (std::int64_t at = 0; at < n * n; ++at) {
+        rows.f32_at(at) *=
+            std::pow(10.0F, -5.0F * static_cast<float>(at / n) / static_cast<float>(n - 1));
+      }
+      high.set(std::vector<float>(static_cast<std::size_t>(n * n), 0.0F));
+      low.set(high.values());
+      const WideMatrix factor{high, low};
+      kernels.issue(SymmetricRankUpdate{rows, factor, 0.0F});
+      TestTensor vectors(DType::f32, {n, n});
+      TestTensor values(DType::f32, {n});
+      TestTensor images(DType::f32, {n, n});
+      auto memory =
+          Arena::host(Purpose::workspace, static_cast<std::size_t>(24 * n * n + 256 * n + 512));
+      const DecompositionWorkspace workspace(memory, n, DecompositionWorkspace::Numbers::fp64);
+      kernels.issue(SymmetricEigenvectors{factor, vectors, values, workspace});
+      CHECK(vectors.written_exactly());
+      CHECK(values.written_exactly());
+      CHECK(away_from_orthonormal(vectors.values(), n) < 1e-6);
+      kernels.issue(WideProduct{vectors, factor, images});
+      // A vector's own rounding, 6e-8, takes parts of the largest eigenvalue into its image.
+      const auto image = images.values();
+      const auto vector = vectors.values();
+      const auto value = values.values();
+      double worst = 0;
+      for (std::int64_t v = 0; v < n; ++v) {
+        worst =
+            std::max(worst, std::abs(inner(image, v, vector, v, n) /
+                                         static_cast<double>(value[static_cast<std::size_t>(v)]) -
+                                     1));
+      }
+      CHECK(worst < 1e-3);
     }
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/device/operations/operation_list.hpp"
+#include "trireme/device/operations/wide_products.hpp"
 #include "trireme/device/tensor.hpp"
 
 namespace trireme::device {
@@ -15,24 +16,29 @@ class Arena;
 /// Memory for the operations below, of matrices up to [n, n]. A library that asks for more has its
 /// own.
 struct DecompositionWorkspace {
-  Tensor reals;     // f32 [1 + 6 n + 2 n^2], what LAPACK's ssyevd asks for
+  /// Numbers in which eigenvectors are computed.
+  enum class Numbers { fp32, fp64 };
+  Tensor reals;     // f32, or what doubles need: 1 + 6 n + 2 n^2 of them, what LAPACK's syevd asks
+                    // for, and behind doubles n + n^2
   Tensor integers;  // i32 [3 + 5 n]
 
-  DecompositionWorkspace(Arena& arena, std::int64_t n);
+  DecompositionWorkspace(Arena& arena, std::int64_t n, Numbers numbers = Numbers::fp32);
 };
 
 /// Eigenvectors of a symmetric matrix, as rows of unit length, in the ascending order of their
 /// eigenvalues. The library chooses their signs, and which they are where eigenvalues are equal.
-/// Computed in fp64 where fp32 does not converge; base::Error (internal) where neither does.
+/// Computed in fp64 of a matrix that has a low part, and where fp32 does not converge; base::Error
+/// (internal) where neither does.
 struct SymmetricEigenvectors {
   static constexpr const char* name = "symmetric_eigenvectors";
-  Tensor symmetric;  // [n, n]
-  Tensor vectors;    // [n, n]
-  Tensor values;     // f32 [n]
+  WideMatrix symmetric;  // [n, n]
+  Tensor vectors;        // [n, n]
+  Tensor values;         // f32 [n]
   DecompositionWorkspace workspace;
 
   void operands(auto visit) {
-    visit("symmetric", symmetric, Role::input);
+    visit("symmetric", symmetric.high, Role::input);
+    visit("symmetric_low", symmetric.low, Role::input);
     visit("vectors", vectors, Role::output);
     visit("values", values, Role::output);
     visit("reals", workspace.reals, Role::in_out);

@@ -138,6 +138,19 @@ inline float largest(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(pairs, _mm_movehdup_ps(pairs)));
 }
 
+/// Four doubles.
+struct Doubles {
+  static constexpr std::int64_t width = 4;
+  static constexpr std::int64_t registers = 16;
+  __m256d v;
+
+  static Doubles of(double value) { return {_mm256_set1_pd(value)}; }
+  static Doubles load(const double* from) { return {_mm256_loadu_pd(from)}; }
+  void store(double* to) const { _mm256_storeu_pd(to, v); }
+  /// a * b + c, rounded once.
+  friend Doubles fma(Doubles a, Doubles b, Doubles c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
+};
+
 /// Sums of squares in double.
 struct SquareSums {
   __m256d low = _mm256_setzero_pd();
@@ -192,6 +205,7 @@ struct Instructions {
   using Words = avx2::Words;
   using Bits = __m256i;
   using SquareSums = avx2::SquareSums;
+  using Doubles = avx2::Doubles;
 };
 
 }  // namespace trireme::device::cpu::avx2

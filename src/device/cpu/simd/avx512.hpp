@@ -119,6 +119,19 @@ struct BasicVec {
   }
 };
 
+/// Eight doubles.
+struct Doubles {
+  static constexpr std::int64_t width = 8;
+  static constexpr std::int64_t registers = 32;
+  __m512d v;
+
+  static Doubles of(double value) { return {_mm512_set1_pd(value)}; }
+  static Doubles load(const double* from) { return {_mm512_loadu_pd(from)}; }
+  void store(double* to) const { _mm512_storeu_pd(to, v); }
+  /// a * b + c, rounded once.
+  friend Doubles fma(Doubles a, Doubles b, Doubles c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
+};
+
 /// Sums of squares in double.
 struct SquareSums {
   __m512d low = _mm512_setzero_pd();
@@ -170,6 +183,7 @@ struct Instructions {
   using Words = avx512::Words;
   using Bits = __m512i;
   using SquareSums = avx512::SquareSums;
+  using Doubles = avx512::Doubles;
 };
 
 }  // namespace trireme::device::cpu::avx512

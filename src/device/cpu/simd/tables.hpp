@@ -11,6 +11,7 @@
 #include "device/cpu/simd/optimizer.hpp"
 #include "device/cpu/simd/rotary.hpp"
 #include "device/cpu/simd/rounding.hpp"
+#include "device/cpu/simd/wide_panels.hpp"
 
 namespace trireme::device::cpu {
 
@@ -25,6 +26,7 @@ struct Tables {
   OptimizerTable optimizer;
   RoundingTable rounding;
   AttentionTable attention;
+  WidePanelTable wide_panels;
 };
 
 template <typename Instructions>
@@ -33,7 +35,7 @@ constexpr Tables make_tables() {
           dropout_table<Instructions>(),    norm_table<Instructions>(),
           rotary_table<Instructions>(),     cross_entropy_table<Instructions>(),
           optimizer_table<Instructions>(),  rounding_table<Instructions>(),
-          attention_table<Instructions>()};
+          attention_table<Instructions>(),  wide_panel_table<Instructions>()};
 }
 
 extern const Tables avx2_tables;

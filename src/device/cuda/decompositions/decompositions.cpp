@@ -10,6 +10,7 @@
 #include "device/decompositions.hpp"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 namespace trireme::device::cuda {
@@ -45,11 +46,15 @@ class CusolverDecompositions final : public Decompositions {
     const auto& [symmetric, vectors, values, workspace] = operation;
     device_.expect_no_capture("an eigendecomposition");
     const int n = side_of(operation);
+    if (symmetric.low) {
+      solve_in_double(operation, n);
+      return;
+    }
     int length = 0;
     check(library_.eigenvectors_length(handle_, mode, triangle, n, vectors.f32(), n, values.f32(),
                                        &length),
           "cusolverDnSsyevd_bufferSize");
-    device_.copy(symmetric, vectors);
+    device_.copy(symmetric.high, vectors);
     check(library_.eigenvectors(handle_, mode, triangle, n, vectors.f32(), n, values.f32(),
                                 room(workspace, length), length, workspace.integers.i32()),
           "cusolverDnSsyevd");
@@ -115,16 +120,19 @@ class CusolverDecompositions final : public Decompositions {
   }
 
   /// Numbers go through the host, which turns them into doubles and back: this is for matrices that
-  /// hardly ever come.
+  /// come once in a run, or hardly ever.
   void solve_in_double(const SymmetricEigenvectors& operation, int n) {
-    const auto count = static_cast<std::size_t>(operation.symmetric.element_count());
+    const auto& [high, low] = operation.symmetric;
+    const auto count = static_cast<std::size_t>(high.element_count());
     const auto side = static_cast<std::size_t>(n);
-    std::vector<float> numbers(count);
-    device_.copy_out(operation.symmetric, numbers.data());
+    std::vector<float> numbers(low ? 2 * count : count);
+    device_.copy_out(high, numbers.data());
+    if (low) device_.copy_out(low, numbers.data() + count);
     device_.synchronize();
     // The matrix, and its eigenvalues behind it.
-    std::vector<double> doubles(numbers.begin(), numbers.end());
-    doubles.resize(count + side);
+    std::vector<double> doubles(count + side);
+    const std::span<const float> all(numbers);
+    widen(all.first(count), all.subspan(count), doubles.data());
     const auto matrix = allocate_device((count + side) * sizeof(double));
     auto* const a = static_cast<double*>(matrix.get());
     int length = 0;

@@ -7,6 +7,7 @@
 #include "device/cuda/kernels/optimizer.cuh"
 #include "device/cuda/kernels/own_operations.cuh"
 #include "device/cuda/kernels/quantise.cuh"
+#include "device/cuda/kernels/wide_products.cuh"
 #include "device/cuda/runtime/launcher.hpp"
 
 namespace trireme::device::cuda {

@@ -26,9 +26,9 @@ struct MirrorTriangle {
 using RowOperations =
     Joined<NormOperations, CrossEntropyOperations, OperationList<AddBias, AddColumnSums>>;
 /// Operations of elements.cu, which go element by element or over a whole tensor.
-using ElementOperations =
-    Joined<EmbeddingOperations, ActivationOperations, QuantiseOperations, ArithmeticOperations,
-           OptimizerOperations, MatrixOperations, OperationList<MirrorTriangle>>;
+using ElementOperations = Joined<EmbeddingOperations, ActivationOperations, QuantiseOperations,
+                                 ArithmeticOperations, OptimizerOperations, MatrixOperations,
+                                 WideProductOperations, OperationList<MirrorTriangle>>;
 
 /// Own kernels of a list of operations, started by a launcher `L`. Each operation is a
 /// `run(L&, const Operation&)` of device/cuda/kernels/*.cuh; own_operations.cuh defines issue(),
