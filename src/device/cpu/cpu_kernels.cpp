@@ -23,7 +23,7 @@ class CpuKernels final : public Kernels {
   explicit CpuKernels(const cpu::Context& context)
       : context_(context),
         gemm_(context.team, cpu::bf16_gemm_of(context.isa), context.tiling),
-        matrices_(context.team, cpu::bf16_gemm_of(context.isa)),
+        matrices_(context.team, context.isa),
         wide_(context.team, context.isa),
         attention_(context) {
     flush_denormals();

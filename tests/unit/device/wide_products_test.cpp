@@ -76,7 +76,9 @@ std::vector<double> products(const Shape& shape, const Left& left, const Right& 
 
 TEST_CASE("a symmetric rank update keeps twice the bits of a float") {
   for_each_backend([](Kernels& kernels) {
-    for (const auto& [n, inner, unused] : shapes()) {
+    for (const auto& shape : shapes()) {
+      const auto n = shape.rows;
+      const auto inner = shape.inner;
       TestTensor x(DType::f32, {inner, n});
       x.randomise(1);
       Wide sum(n, n, 2);
@@ -84,7 +86,7 @@ TEST_CASE("a symmetric rank update keeps twice the bits of a float") {
       kernels.issue(SymmetricRankUpdate{x, sum.view(), 0.0F});
       const auto before = sum.values();
       const auto from = x.values();
-      const auto element = [&, n = n](std::int64_t k, std::int64_t i) {
+      const auto element = [&](std::int64_t k, std::int64_t i) {
         return static_cast<double>(from[static_cast<std::size_t>(k * n + i)]);
       };
       const auto squares = products({n, inner, n}, element, element);
@@ -133,7 +135,7 @@ TEST_CASE("a product with a wide matrix keeps what fp32 cancels") {
       double worst = 0;
       for (std::size_t at = 0; at < found.size(); ++at) {
         const auto distance = std::abs(static_cast<double>(found[at]) - expected[at]);
-        worst = std::max(worst, (distance - 1e-13) / std::abs(expected[at]));
+        worst = std::max(worst, (distance - 1e-12) / std::abs(expected[at]));
       }
       CHECK(worst < 0x1p-23);
     }

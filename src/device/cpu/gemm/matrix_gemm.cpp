@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/gemm/matrix_gemm.hpp"
 
+#include "device/cpu/kernels/transpose.hpp"
 #include "device/cpu/runtime/parallel.hpp"
+#include "device/cpu/simd/tables.hpp"
 #include "device/elements.hpp"
 
 #include <algorithm>
@@ -27,12 +29,13 @@ struct Side {
   std::int64_t count = 0;
 };
 
-/// Longest side of a tile of a symmetric result: an eighth of the side, so that the tiles of one
-/// triangle are 9 / 16 of all, where such tiles still multiply fast.
-std::int64_t symmetric_tile(std::int64_t side, Triangles triangles) {
-  if (triangles == Triangles::both) return 256;
-  return std::clamp<std::int64_t>(side / 8, 128, 512);
-}
+/// Rows of a tile: small enough that threads share a matrix of 512 rows.
+constexpr std::int64_t most_rows = 256;
+/// Columns of a tile of a symmetric result's lower triangle. Narrow ones compute little above the
+/// diagonal, and what oneDNN packs for a tile is its columns' operand.
+constexpr std::int64_t triangle_columns = 64;
+// The first tile of each column of tiles holds the diagonal's square whole.
+static_assert(most_rows >= 2 * triangle_columns);
 
 /// Where the elements of matrix `index` of a batch begin.
 template <typename T>
@@ -42,38 +45,47 @@ T* matrix_at(const Tensor& batch, std::int64_t index) {
 
 /// y = scale * sums + added_scale * added on a tile; of one triangle also its mirror image.
 template <typename T, typename Tile>
-void finish_symmetric(const SymmetricProduct& product, const Tile& tile, float* sums) {
+void finish_symmetric(const ArithmeticFunctions<T>& arithmetic, const SymmetricProduct& product,
+                      const Tile& tile, const float* sums) {
   const auto& [matrix, row, column, rows, columns] = tile;
   const auto n = product.y.dim(1);
   auto* const y = matrix_at<T>(product.y, matrix);
   const bool mirrors = product.triangles == Triangles::lower;
-  // A tile on the diagonal holds both triangles; its lower one counts.
-  const bool diagonal = mirrors && row == column;
   const T* const added = product.added ? matrix_at<T>(product.added, matrix) : nullptr;
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto at = (row + r) * n + column;
-    const auto count = diagonal ? r + 1 : columns;
-    auto* const line = sums + r * columns;
-    for (std::int64_t c = 0; c < count; ++c) {
-      line[c] *= product.scale;
-      if (added != nullptr) line[c] += product.added_scale * to_float(added[at + c]);
-      assign(y[at + c], line[c]);
+    // What a tile on the diagonal has above it does not count.
+    const auto count = mirrors ? std::min(columns, row + r + 1 - column) : columns;
+    const auto* const line = sums + r * columns;
+    if (added == nullptr) {
+      arithmetic.scale(line, product.scale, y + at, count);
+    } else {
+      arithmetic.scale_and_add(line, product.scale, added + at, product.added_scale, y + at, count);
     }
   }
   if (!mirrors) return;
-  for (std::int64_t c = 0; c < columns; ++c) {
-    auto* const line = y + (column + c) * n + row;
-    for (std::int64_t r = diagonal ? c + 1 : 0; r < rows; ++r) {
-      assign(line[r], sums[r * columns + c]);
+  const auto mirror = [&](std::int64_t first, std::int64_t count, std::int64_t before) {
+    transpose(y + first * n + column, n, count, before, y + column * n + first, n);
+  };
+  // Of the diagonal's square what lies before small squares on it, and the triangles in these.
+  constexpr std::int64_t step = 16;
+  const auto square = row == column ? std::min(rows, columns) : 0;
+  for (std::int64_t begin = 0; begin < square; begin += step) {
+    const auto end = std::min(square, begin + step);
+    mirror(row + begin, end - begin, begin);
+    for (auto r = begin + 1; r < end; ++r) {
+      for (auto c = begin; c < r; ++c) y[(row + c) * n + row + r] = y[(row + r) * n + row + c];
     }
   }
+  mirror(row + square, rows - square, columns);
 }
 
 }  // namespace
 
-MatrixGemm::MatrixGemm(std::shared_ptr<Team> team, Bf16Gemm bf16) : team_(std::move(team)) {
+MatrixGemm::MatrixGemm(std::shared_ptr<Team> team, Isa isa)
+    : team_(std::move(team)), arithmetic_(tables_of(isa).arithmetic) {
   for (int thread = 0; thread < team_->size(); ++thread) {
-    threads_.push_back({BlockGemm(bf16), {}});
+    threads_.push_back({BlockGemm(bf16_gemm_of(isa)), {}});
   }
 }
 
@@ -89,12 +101,16 @@ void MatrixGemm::run(const SymmetricProduct& product) {
                  "symmetric product: added " + added.text() + ", y " + y.text());
   TRIREME_EXPECT(!by || (same_shape(by, x) && by.contiguous() && by.dtype() == x.dtype()),
                  "symmetric product: x " + x.text() + ", by " + by.text());
-  const Side side(n, symmetric_tile(n, triangles));
+  const bool lower = triangles == Triangles::lower;
+  const Side columns(n, lower ? triangle_columns : most_rows);
   std::vector<Tile> tiles;
   for (std::int64_t matrix = 0; matrix < x.dim(0); ++matrix) {
-    for (std::int64_t i = 0; i < side.count; ++i) {
-      for (std::int64_t j = 0; j < (triangles == Triangles::lower ? i + 1 : side.count); ++j) {
-        tiles.push_back({matrix, side.begin(i), side.begin(j), side.size(i), side.size(j)});
+    for (std::int64_t j = 0; j < columns.count; ++j) {
+      const auto first = lower ? columns.begin(j) : 0;
+      const Side rows(n - first, most_rows);
+      for (std::int64_t i = 0; i < rows.count; ++i) {
+        tiles.push_back(
+            {matrix, first + rows.begin(i), columns.begin(j), rows.size(i), columns.size(j)});
       }
     }
   }
@@ -109,7 +125,9 @@ void MatrixGemm::run(const SymmetricProduct& product) {
           return BlockOperands{matrix_at<T>(product.x, tile.matrix) + tile.row * m,
                                matrix_at<T>(right, tile.matrix) + tile.column * m};
         },
-        [&](const Tile& tile, float* sums) { finish_symmetric<T>(product, tile, sums); });
+        [&](const Tile& tile, const float* sums) {
+          finish_symmetric<T>(arithmetic_.of(T{}), product, tile, sums);
+        });
   });
 }
 
@@ -122,8 +140,6 @@ void MatrixGemm::run(const AddProduct& product) {
                      z.contiguous() && z.raw() != x.raw() && s.dtype() == x.dtype() &&
                      z.dtype() == x.dtype(),
                  "product: s " + s.text() + ", x " + x.text() + ", z " + z.text());
-  // Small enough that the threads share a matrix of 512 rows.
-  constexpr std::int64_t most_rows = 256;
   constexpr std::int64_t most_columns = 512;
   const Side rows(n, most_rows);
   const Side columns(m, most_columns);
@@ -149,10 +165,8 @@ void MatrixGemm::run(const AddProduct& product) {
           const auto* const from = matrix_at<T>(product.x, tile.matrix) + first;
           auto* const to = matrix_at<T>(product.z, tile.matrix) + first;
           for (std::int64_t r = 0; r < tile.rows; ++r) {
-            for (std::int64_t c = 0; c < tile.columns; ++c) {
-              assign(to[r * m + c],
-                     product.scale * to_float(from[r * m + c]) + sums[r * tile.columns + c]);
-            }
+            arithmetic_.of(T{}).scale_and_add(sums + r * tile.columns, 1.0F, from + r * m,
+                                              product.scale, to + r * m, tile.columns);
           }
         });
   });

@@ -4,7 +4,9 @@
 #include "trireme/device/operations.hpp"
 
 #include "device/cpu/gemm/block_gemm.hpp"
+#include "device/cpu/runtime/isa.hpp"
 #include "device/cpu/runtime/team.hpp"
+#include "device/cpu/simd/arithmetic.hpp"
 
 #include <functional>
 #include <memory>
@@ -18,7 +20,7 @@ namespace trireme::device::cpu {
 /// cache.
 class MatrixGemm {
  public:
-  MatrixGemm(std::shared_ptr<Team> team, Bf16Gemm bf16);
+  MatrixGemm(std::shared_ptr<Team> team, Isa isa);
 
   void run(const SymmetricProduct& product);
   void run(const AddProduct& product);
@@ -38,13 +40,14 @@ class MatrixGemm {
   };
   /// Address of the operands of a tile, and what is done with its sums [rows, columns].
   using OperandsOf = std::function<BlockOperands(const Tile&)>;
-  using Finish = std::function<void(const Tile&, float* sums)>;
+  using Finish = std::function<void(const Tile&, const float* sums)>;
 
   /// `shape` is the descriptor of any tile but for its size.
   void multiply(const BlockDescriptor& shape, const std::vector<Tile>& tiles,
                 const OperandsOf& operands_of, const Finish& finish);
 
   std::shared_ptr<Team> team_;
+  const ArithmeticTable& arithmetic_;
   std::vector<Thread> threads_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/kernels/arithmetic.hpp"
 #include "device/cpu/kernels/run.hpp"
+#include "device/cpu/kernels/transpose.hpp"
 #include "device/cpu/runtime/runs.hpp"
 #include "device/matrix_rows.hpp"
 
@@ -49,7 +50,7 @@ void run(Context& context, const TransposeMatrices& operation) {
                  "transposed matrices: x " + x.text() + ", y " + y.text());
   const auto rows = x.dim(1);
   const auto columns = x.dim(2);
-  /// Squares of elements that lie in the cache on both sides.
+  // Threads take bands of rows, whole lines of the cache of what they write.
   constexpr std::int64_t side = 32;
   const auto bands = (rows + side - 1) / side;
   with_type(x.dtype(), [&](auto element) {
@@ -60,14 +61,8 @@ void run(Context& context, const TransposeMatrices& operation) {
       for (auto index = range.begin; index < range.end; ++index) {
         const auto first = index / bands * rows * columns;
         const auto begin = index % bands * side;
-        const auto end = std::min(rows, begin + side);
-        for (std::int64_t left = 0; left < columns; left += side) {
-          const auto right = std::min(columns, left + side);
-          for (auto j = left; j < right; ++j) {
-            for (auto i = begin; i < end; ++i)
-              to[first + j * rows + i] = from[first + i * columns + j];
-          }
-        }
+        transpose(from + first + begin * columns, columns, std::min(side, rows - begin), columns,
+                  to + first + begin, rows);
       }
     });
   });

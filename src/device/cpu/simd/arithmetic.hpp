@@ -15,6 +15,11 @@ struct ArithmeticFunctions {
   void (*add)(const T* x, const T* y, T* z, std::int64_t count);
   /// sum += x.
   void (*accumulate)(const T* x, float* sum, std::int64_t count);
+  /// y = scale * sums.
+  void (*scale)(const float* sums, float scale, T* y, std::int64_t count);
+  /// y = scale * sums + added_scale * added; y may be added.
+  void (*scale_and_add)(const float* sums, float scale, const T* added, float added_scale, T* y,
+                        std::int64_t count);
 };
 
 struct ArithmeticTable : PerType<ArithmeticFunctions> {
@@ -47,6 +52,25 @@ void accumulate_run(const T* x, float* sum, std::int64_t count) {
   });
 }
 
+template <typename Vec, typename T>
+void scale_run(const float* sums, float scale, T* y, std::int64_t count) {
+  const Vec factor = Vec::of(scale);
+  for_lanes<Vec>(count, [&](std::int64_t i, auto extent) {
+    store(y + i, factor * load<Vec>(sums + i, extent), extent);
+  });
+}
+
+template <typename Vec, typename T>
+void scale_and_add_run(const float* sums, float scale, const T* added, float added_scale, T* y,
+                       std::int64_t count) {
+  const Vec factor = Vec::of(scale);
+  const Vec other = Vec::of(added_scale);
+  for_lanes<Vec>(count, [&](std::int64_t i, auto extent) {
+    store(y + i, factor * load<Vec>(sums + i, extent) + other * load<Vec>(added + i, extent),
+          extent);
+  });
+}
+
 template <typename Instructions>
 double square_sum_of_run(const float* x, std::int64_t count) {
   using Vec = typename Instructions::Vec;
@@ -63,8 +87,9 @@ double square_sum_of_run(const float* x, std::int64_t count) {
 
 template <typename Vec, typename T>
 constexpr ArithmeticFunctions<T> arithmetic_functions() {
-  return {fill_run<Vec, T>, convert_run<Vec, T, float>, convert_run<Vec, T, Bf16>, add_run<Vec, T>,
-          accumulate_run<Vec, T>};
+  return {fill_run<Vec, T>,         convert_run<Vec, T, float>, convert_run<Vec, T, Bf16>,
+          add_run<Vec, T>,          accumulate_run<Vec, T>,     scale_run<Vec, T>,
+          scale_and_add_run<Vec, T>};
 }
 
 template <typename Instructions>
