@@ -65,8 +65,8 @@ class Soap final : public MatrixRule {
   }
 
   /// A side of m: 7 m^2 n of products (two ways there, one back, its factor), and every
-  /// root_every-th time 2 m^3 for the power iteration and 8/3 m^3 for Q of a QR decomposition. FLOPs
-  /// of factor and power iteration, in fp64, count twice.
+  /// root_every-th time 2 m^3 for the power iteration and 8/3 m^3 for Q of a QR decomposition.
+  /// FLOPs of factor and power iteration, in fp64, count twice.
   double flops(const layout::MatrixShape& shape) const override {
     const auto of_side = [&](std::int64_t side, std::int64_t other) {
       if (!has_basis(side)) return 0.0;

@@ -7,11 +7,11 @@
 namespace trireme::device::cpu {
 
 struct WidePanelTable {
-  std::int64_t rows = 0;     ///< of a left panel, which holds them side by side for each k
-  std::int64_t columns = 0;  ///< of a right panel, likewise
+  std::int64_t rows;     ///< of a left panel, which holds them side by side for each k
+  std::int64_t columns;  ///< of a right panel, likewise
   /// c[i * stride + j] += sum over k < depth of left[k * rows + i] * right[k * columns + j].
   void (*multiply)(const double* left, const double* right, std::int64_t depth, double* c,
-                   std::int64_t stride) = nullptr;
+                   std::int64_t stride);
 };
 
 /// Rows of a left panel: with two vectors of columns, as many sums as hide the latency of their
