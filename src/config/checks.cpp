@@ -19,6 +19,7 @@ class Checker {
   void arrangement();
   void lengths();
   void learning_rate();
+  void matrices();
   void rope_scaling();
   void backends();
   void evaluation();
@@ -83,6 +84,23 @@ void Checker::learning_rate() {
   } else if (optimizer.warmup_steps + optimizer.decay_steps.value_or(0) > steps) {
     mistake("{} and {} together are more than {} (they may not overlap); lower one",
             cited("optimizer.warmup_steps"), cited("optimizer.decay_steps"), cited("train.steps"));
+  }
+}
+
+void Checker::matrices() {
+  const auto& optimizer = options_.optimizer;
+  if (optimizer.per_head && optimizer.name != UpdateRule::muon) {
+    mistake(
+        "{} does not go with {} (heads of q, k and v are matrices of their own to muon alone); set "
+        "optimizer.name=muon or optimizer.per_head=false",
+        cited("optimizer.per_head"), cited("optimizer.name"));
+  }
+  const bool whole = optimizer.name != UpdateRule::adamw && optimizer.name != UpdateRule::sgd;
+  if (!optimizer.adamw_matrices.empty() && !whole) {
+    mistake(
+        "{} does not go with {} (it updates all parameters alike); set optimizer.name to muon, "
+        "shampoo or soap, or leave optimizer.adamw_matrices empty",
+        cited("optimizer.adamw_matrices"), cited("optimizer.name"));
   }
 }
 
@@ -194,6 +212,7 @@ base::Status check(const Config& config) {
   checker.arrangement();
   checker.lengths();
   checker.learning_rate();
+  checker.matrices();
   checker.rope_scaling();
   checker.backends();
   checker.evaluation();

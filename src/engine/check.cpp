@@ -73,19 +73,7 @@ base::Status check_fp8(const EngineOptions& options) {
 /// Rules of optimizers that update matrices whole.
 base::Status check_matrices(const EngineOptions& options) {
   const auto kind = options.rule.kind;
-  if (options.matrices.per_head && kind != optim::RuleKind::muon) {
-    return base::usage_failure(
-        base::format("optimizer.per_head = true but optimizer.name = {} (heads of q, k and v are "
-                     "matrices of their own to muon alone); use muon, or leave it false",
-                     optim::name(kind)));
-  }
-  if (!optim::has_matrix_rule(kind)) {
-    if (options.matrices.adamw.empty()) return {};
-    return base::usage_failure(base::format(
-        "optimizer.adamw_matrices is given but optimizer.name = {} (it updates all parameters "
-        "alike); use muon, shampoo or soap, or leave it empty",
-        optim::name(kind)));
-  }
+  if (!optim::has_matrix_rule(kind)) return {};
   // At level 0 data-parallel ranks share nothing.
   const bool shares = options.assignment == layout::Assignment::shared &&
                       (options.zero_level > 0 || options.mesh.degree(Axis::tensor) > 1);

@@ -91,7 +91,8 @@ TEST_CASE("ownership follows the optimizer's keys as a run does") {
   for (const std::string assignment : {"contiguous", "padded", "shared"}) {
     CHECK(plan({"optimizer.assignment=" + assignment})["assignment"] == assignment);
   }
-  CHECK(plan({"optimizer.adamw_matrices=*.mlp.*"})["matrices"].size() == 4 * 4);
+  CHECK(plan({"optimizer.name=muon", "optimizer.adamw_matrices=*.mlp.*"})["matrices"].size() ==
+        4 * 4);
   const auto flops = [](const Json& of) {
     double sum = 0;
     for (const auto& each : of["load"]) sum += each.get<double>();
@@ -105,8 +106,11 @@ TEST_CASE("ownership follows the optimizer's keys as a run does") {
   // A group of a byte has one matrix, and two exchanges.
   const auto exchange = [](const Json& of) { return of["step_ms"]["exchange"].get<double>(); };
   CHECK(exchange(plan({"optimizer.name=muon", "optimizer.group_bytes=1"})) > 2 * exchange(muon));
-  check_refused({model, "--data-parallel", "2", "--set", "optimizer.adamw_matrices=*.norm"},
+  check_refused({model, "--data-parallel", "2", "--set", "optimizer.name=muon", "--set",
+                 "optimizer.adamw_matrices=*.norm"},
                 "which no matrix of a layer is called");
+  check_refused({model, "--data-parallel", "2", "--set", "optimizer.per_head=true"},
+                "optimizer.per_head = true (--set) does not go with optimizer.name = adamw");
 }
 
 TEST_CASE("ownership takes configurations, Hugging Face folders and runs, from any folder") {

@@ -155,6 +155,14 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
        "optimizer.decay_steps = 6 (--set) does not go with optimizer.curve = cosine (default) "
        "(only curve wsd has a fall of its own length); set optimizer.curve=wsd or "
        "optimizer.decay_steps=auto"},
+      {{"optimizer.name=soap", "optimizer.per_head=true"},
+       "optimizer.per_head = true (--set) does not go with optimizer.name = soap (--set) (heads of "
+       "q, k and v are matrices of their own to muon alone); set optimizer.name=muon or "
+       "optimizer.per_head=false"},
+      {{"optimizer.adamw_matrices=*.mlp.*"},
+       "optimizer.adamw_matrices = *.mlp.* (--set) does not go with optimizer.name = adamw "
+       "(default) (it updates all parameters alike); set optimizer.name to muon, shampoo or soap, "
+       "or leave optimizer.adamw_matrices empty"},
       {{"train.steps=10", "optimizer.warmup_steps=5", "optimizer.decay_steps=6",
         "optimizer.curve=wsd"},
        "optimizer.warmup_steps = 5 (--set) and optimizer.decay_steps = 6 (--set) together are "
