@@ -21,7 +21,7 @@ struct StepMetric {
 };
 
 constexpr double ms = 1e-3;
-constexpr std::array<StepMetric, 13> step_metrics{{
+constexpr std::array<StepMetric, 15> step_metrics{{
     {{"train/loss", "trireme_loss", 1, "1", "Mean loss of the step in nats per token"},
      &StepLine::loss},
     {{"train/grad_norm", "trireme_gradient_norm", 1, "1", "Norm of the gradients before clipping"},
@@ -47,6 +47,12 @@ constexpr std::array<StepMetric, 13> step_metrics{{
      &StepLine::bubble_ms},
     {{"time/data_ms", "trireme_data_seconds", ms, "s", "Reading samples in the step, on rank 0"},
      &StepLine::data_ms},
+    {{"time/parameters_ms", "trireme_parameters_seconds", ms, "s",
+      "Waiting in forward for what other ranks have updated, on rank 0"},
+     &StepLine::parameters_ms},
+    {{"time/reduction_ms", "trireme_reduction_seconds", ms, "s",
+      "Reductions of gradients in the step, hidden ones too, on rank 0"},
+     &StepLine::reduction_ms},
     {{"time/optimizer_ms", "trireme_optimizer_seconds", ms, "s", "The update of the step"},
      &StepLine::optimizer_ms},
     {{"train/step", "trireme_step", 1, "1", "Steps that are done"}, nullptr},

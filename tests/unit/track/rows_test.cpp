@@ -71,6 +71,22 @@ TEST_CASE("a row has the step's numbers, its evaluation and its save") {
                                                              {"save/bytes", 7}});
 }
 
+TEST_CASE("every time that a step tells is sent") {
+  RunRecord record;
+  std::map<std::string, double> expected{{"train/step", 1}, {"speed/step_ms", 900}};
+  std::string line = ",\"step_ms\":900";
+  double time = 10;
+  for (const auto* const name : {"exposed_comm_ms", "tensor_comm_ms", "bubble_ms", "data_ms",
+                                 "parameters_ms", "reduction_ms", "optimizer_ms"}) {
+    line += base::format(",\"{}\":{}", name, ++time);
+    expected.emplace(base::format("time/{}", name), time);
+  }
+  add_step(record, 1, line);
+  const auto rows = track::rows_behind(record, {}, true);
+  REQUIRE(rows.size() == 1);
+  CHECK(named(rows.front()) == expected);
+}
+
 TEST_CASE("the last step waits until another line tells that nothing more belongs to it") {
   RunRecord record;
   Cursor cursor;
