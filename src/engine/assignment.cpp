@@ -32,7 +32,8 @@ void choose_assignment(EngineOptions& options) {
       .can_share = options.rule.kind == optim::RuleKind::muon && !on_gpus,
       .work = {.parameters = static_cast<double>(model::parameter_count(options.model)),
                .tokens = static_cast<double>(sequences * options.sequence_length),
-               .parameter_bytes = static_cast<int>(device::size_of(options.dtype))},
+               .parameter_bytes = static_cast<int>(device::size_of(options.dtype)),
+               .micro_batches = static_cast<double>(options.micro_batches)},
       .machine = on_gpus ? layout::Machine{} : layout::machine_of_cpus()};
   auto chosen = model::run_assignment(options.model, question);
   options.assignment = chosen.assignment;

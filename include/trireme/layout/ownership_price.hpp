@@ -59,6 +59,8 @@ struct StepWork {
   double parameters = 0;
   double tokens = 0;
   int parameter_bytes = 2;
+  /// Of the last backward hides reductions, and of the first forward gathers.
+  double micro_batches = 1;
 
   /// Forward and backward on so many GPUs: 6 FLOPs a parameter and token.
   double training_seconds(const Machine& machine, int ranks) const;

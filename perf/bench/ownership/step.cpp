@@ -34,13 +34,19 @@ struct Case {
   Machine machine;
 };
 
+/// Of two sequences of 4,096 each.
+double micro_batches_of(double tokens, int data) {
+  return std::max(1.0, tokens / data / 8192);
+}
+
 Case case_of(const NamedModel& model, int data, int tensor, double tokens, const Machine& machine) {
   Case on{.model = model, .options = {}, .work = {}, .machine = machine};
   on.options.data = data;
   on.options.tensor = tensor;
   on.work = {.parameters = static_cast<double>(model::parameter_count(model.config)),
              .tokens = tokens,
-             .parameter_bytes = 2};
+             .parameter_bytes = 2,
+             .micro_batches = micro_batches_of(tokens, data)};
   return on;
 }
 
@@ -264,6 +270,7 @@ class Iteration {
 
   Steps at(double tokens) {
     case_.work.tokens = tokens;
+    case_.work.micro_batches = micro_batches_of(tokens, case_.options.data);
     const double training = case_.work.training_seconds(case_.machine, plans_.front().ranks());
     double least = std::numeric_limits<double>::infinity();
     for (const auto& plan : plans_) {

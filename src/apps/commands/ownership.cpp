@@ -16,6 +16,8 @@
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
@@ -69,7 +71,7 @@ base::Status check_degrees(const config::Config& config, const model::ModelConfi
   return {};
 }
 
-layout::StepWork work_of(const config::Config& config, const model::ModelConfig& model) {
+layout::StepWork work_of(const config::Config& config, const model::ModelConfig& model, int data) {
   const auto& train = config.options().train;
   layout::StepWork work;
   work.parameters = static_cast<double>(model::parameter_count(model));
@@ -78,6 +80,8 @@ layout::StepWork work_of(const config::Config& config, const model::ModelConfig&
     work.tokens =
         static_cast<double>(*train.global_batch) * static_cast<double>(train.sequence_length);
   }
+  const auto of_round = static_cast<double>(data * train.micro_batch * train.sequence_length);
+  work.micro_batches = std::max(1.0, std::round(work.tokens / of_round));
   const bool fp32 = config.options().numerics.precision == config::Precision::fp32;
   work.parameter_bytes = fp32 ? 4 : 2;
   return work;
@@ -128,7 +132,7 @@ layout::OwnershipView view_of(const config::Config& config, const model::ModelCo
     view.newton_schulz_steps = rule.muon.newton_schulz.steps;
   }
   view.tensors = model::owned_tensors(model, options.tensor, cost_of(rule), selection_of(config));
-  view.work = work_of(config, model);
+  view.work = work_of(config, model, arguments.data);
   view.choice =
       choose_ownership(view.tensors, options, view.work, view.machine,
                        arguments.assignment.empty() ? config.options().optimizer.assignment

@@ -67,11 +67,11 @@ std::vector<double> completions(const OwnershipPlan& plan, std::span<const Owned
   return completions;
 }
 
-/// Reductions one after the other, each once its bucket is complete: what is left of them when
-/// backward, two thirds of a step's products, has ended.
+/// Reductions one after the other, each once its bucket is complete, in the last micro-batch: what
+/// is left of them when its backward, two thirds of its products, has ended.
 double exposed_reduction(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
                          const StepWork& work, const Machine& machine) {
-  const double backward = work.training_seconds(machine, plan.ranks()) * 2 / 3;
+  const double backward = work.training_seconds(machine, plan.ranks()) / work.micro_batches * 2 / 3;
   const auto complete = completions(plan, tensors);
   double end = 0;
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
@@ -82,12 +82,13 @@ double exposed_reduction(const OwnershipPlan& plan, std::span<const OwnedTensor>
 }
 
 /// Gathers one after the other from the end of the update on, those of the layers first that
-/// forward needs first: how much later forward, a third of a step's products, ends by waiting for
-/// each bucket where it first reads from it. It needs last what backward completes first.
+/// forward needs first: how much later the first micro-batch's forward, a third of its products,
+/// ends by waiting for each bucket where it first reads from it. It needs last what backward
+/// completes first.
 double exposed_gather(const OwnershipPlan& plan, std::span<const OwnedTensor> tensors,
                       const StepWork& work, const Machine& machine) {
   if (machine.gathers == Gathers::at_once) return gather_seconds(plan, work, machine);
-  const double forward = work.training_seconds(machine, plan.ranks()) / 3;
+  const double forward = work.training_seconds(machine, plan.ranks()) / work.micro_batches / 3;
   const auto complete = completions(plan, tensors);
   std::vector<std::size_t> order(plan.buckets.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -124,10 +124,15 @@ std::string prices_table(const OwnershipView& view) {
   text += price_line("AdamW", view.adamw.price, 0);
   const double training = view.work.training_seconds(view.machine, view.choice.chosen.plan.ranks());
   return text + "\n" +
-         paragraph("predicted", format("beside {:.4g} ms of forward and backward over {:.0f} "
-                                       "tokens; from counted FLOPs and bytes and {}; ragged "
-                                       "shards as fast as equal ones",
-                                       1e3 * training, view.work.tokens, view.machine.text()));
+         paragraph("predicted",
+                   format("beside {:.4g} ms of forward and backward over {:.0f} "
+                          "tokens in {}; from counted FLOPs and bytes and {}; ragged "
+                          "shards as fast as equal ones",
+                          1e3 * training, view.work.tokens,
+                          view.work.micro_batches == 1
+                              ? "one micro-batch"
+                              : format("{:.0f} micro-batches", view.work.micro_batches),
+                          view.machine.text()));
 }
 
 /// "3.attention.q" of "layers.3.attention.q.weight"; a shared one with its columns.
