@@ -7,6 +7,8 @@
 #include "trireme/device/operations/decompositions.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <span>
 
 /// What backends of decompositions share: limits of their libraries, which count in 32 bits, and
@@ -45,8 +47,10 @@ inline void widen(std::span<const float> high, std::span<const float> low, doubl
   for (std::size_t at = 0; at < low.size(); ++at) to[at] += static_cast<double>(low[at]);
 }
 
+/// As much of it as the libraries can count.
 inline int length_of(const Tensor& memory) {
-  return static_cast<int>(memory.element_count());
+  return static_cast<int>(
+      std::min<std::int64_t>(memory.element_count(), std::numeric_limits<int>::max()));
 }
 
 /// `info`: what the library's routine said; 0: done.

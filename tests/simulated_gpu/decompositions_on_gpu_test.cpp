@@ -112,6 +112,32 @@ TEST_CASE("what does not converge in fp32 is computed in fp64, and an error wher
   CHECK(solver().misuses == before.misuses);
 }
 
+TEST_CASE("a matrix in two floats is decomposed in fp64, in the operation's memory or its own") {
+  const auto before = solver();
+  Gpu gpu;
+  for (const std::int64_t n : {8, 25, 64}) {
+    Matrix found(n);
+    Matrix wanted(n);
+    TestTensor low(DType::f32, {n, n});
+    low.set(std::vector<float>(static_cast<std::size_t>(n * n), 0.0F));
+    for (std::int64_t at = 0; at < n; ++at) low.f32_at(at * n + at) = 1e-9F;
+    auto memory =
+        Arena::host(Purpose::workspace, static_cast<std::size_t>(n * n * 24 + n * 96 + 512));
+    const DecompositionWorkspace long_enough(memory, n, DecompositionWorkspace::Numbers::fp64);
+    for (const auto& workspace : {found.workspace, long_enough}) {
+      gpu.kernels().issue(
+          SymmetricEigenvectors{{found.x, low}, found.vectors, found.values, workspace});
+      make_reference_kernels()->issue(
+          SymmetricEigenvectors{{wanted.x, low}, wanted.vectors, wanted.values, workspace});
+      CHECK(found.results() == wanted.results());
+    }
+  }
+  INFO(solver().last_refusal);
+  CHECK(solver().misuses == before.misuses);
+  CHECK(solver().in_double == before.in_double + 6);
+  CHECK(solver().in_float == before.in_float);
+}
+
 TEST_CASE("a CUDA graph holds no decomposition") {
   auto kernels = trireme::base::value_or_throw(make_cuda_kernels(0, {.by = AttentionBy::own}));
   auto& device = kernels->device();

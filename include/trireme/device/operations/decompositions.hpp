@@ -18,8 +18,9 @@ class Arena;
 struct DecompositionWorkspace {
   /// Numbers in which eigenvectors are computed.
   enum class Numbers { fp32, fp64 };
-  Tensor reals;     // f32, or what doubles need: 1 + 6 n + 2 n^2 of them, what LAPACK's syevd asks
-                    // for, and behind doubles n + n^2
+  /// f32 [1 + 6 n + 2 n^2], what LAPACK's ssyevd asks for; of fp64 f32 [2 (1 + 7 n + 3 n^2)], which
+  /// is room for dsyevd's as many doubles and for those of matrix and eigenvalues.
+  Tensor reals;
   Tensor integers;  // i32 [3 + 5 n]
 
   DecompositionWorkspace(Arena& arena, std::int64_t n, Numbers numbers = Numbers::fp32);

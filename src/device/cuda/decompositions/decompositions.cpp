@@ -114,6 +114,17 @@ class CusolverDecompositions final : public Decompositions {
     return static_cast<float*>(own_.get());
   }
 
+  /// Room for so many doubles behind `first` others: the operation's, or where that is too short
+  /// `own`.
+  static double* room_for_doubles(const DecompositionWorkspace& workspace, std::size_t first,
+                                  std::size_t count, DeviceMemory& own) {
+    if ((first + count) * sizeof(double) <= workspace.reals.byte_count()) {
+      return static_cast<double*>(workspace.reals.raw()) + first;
+    }
+    own = allocate_device(count * sizeof(double));
+    return static_cast<double*>(own.get());
+  }
+
   void move(void* to, const void* from, std::size_t bytes, cudaMemcpyKind direction) {
     cuda::check(cudaMemcpyAsync(to, from, bytes, direction, device_.stream().raw()),
                 "cudaMemcpyAsync");
@@ -133,15 +144,16 @@ class CusolverDecompositions final : public Decompositions {
     std::vector<double> doubles(count + side);
     const std::span<const float> all(numbers);
     widen(all.first(count), all.subspan(count), doubles.data());
-    const auto matrix = allocate_device((count + side) * sizeof(double));
-    auto* const a = static_cast<double*>(matrix.get());
+    DeviceMemory own_matrix;
+    auto* const a = room_for_doubles(operation.workspace, 0, doubles.size(), own_matrix);
     int length = 0;
     check(library_.double_eigenvectors_length(handle_, mode, triangle, n, a, n, a + count, &length),
           "cusolverDnDsyevd_bufferSize");
-    const auto work = allocate_device(static_cast<std::size_t>(length) * sizeof(double));
+    DeviceMemory own_work;
+    auto* const work = room_for_doubles(operation.workspace, doubles.size(),
+                                        static_cast<std::size_t>(length), own_work);
     move(a, doubles.data(), doubles.size() * sizeof(double), cudaMemcpyHostToDevice);
-    check(library_.double_eigenvectors(handle_, mode, triangle, n, a, n, a + count,
-                                       static_cast<double*>(work.get()), length,
+    check(library_.double_eigenvectors(handle_, mode, triangle, n, a, n, a + count, work, length,
                                        operation.workspace.integers.i32()),
           "cusolverDnDsyevd");
     move(doubles.data(), a, doubles.size() * sizeof(double), cudaMemcpyDeviceToHost);
