@@ -95,7 +95,7 @@ optim::Rule rule_of(const config::Config& config) {
 }
 
 std::string origin_of(const optim::Rule& rule, const config::Config& config) {
-  const auto cited = config.cited("optimizer.name");
+  auto cited = config.cited("optimizer.name");
   if (rule.kind != config.options().optimizer.name) {
     return base::format("assumed: {} has no use for whole matrices", cited);
   }
