@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Mode "namespaces": every node is a set of Linux namespaces, joined by a bridge that lives in the
-# controller's network namespace. Nothing appears in the machine's own network.
+# controller's network namespace. Nothing appears in the machine's own network. As on most clusters,
+# nodes have two networks in common, and addresses of both families on the first.
 
 namespace_of() { echo "trireme-$name-$1"; }
 
@@ -14,9 +15,12 @@ namespaces_prepare() {
   controller=$(namespace_of ctl)
   ip netns add "$controller"
   ip -n "$controller" link set lo up
-  ip -n "$controller" link add br0 type bridge
+  local bridge
+  for bridge in br0 br1; do
+    ip -n "$controller" link add "$bridge" type bridge
+    ip -n "$controller" link set "$bridge" up
+  done
   ip -n "$controller" address add 10.77.0.254/24 dev br0
-  ip -n "$controller" link set br0 up
   # A hostname of its own that outlives the daemons that use it.
   : >"$dir/ctl.uts"
   unshare --uts="$dir/ctl.uts" hostname ctl
@@ -28,7 +32,14 @@ namespaces_prepare() {
     ip -n "$controller" link add "$node" type veth peer name eth0 netns "$space"
     ip -n "$controller" link set "$node" master br0 up
     ip -n "$space" address add "10.77.0.${node#n}/24" dev eth0
+    # Without duplicate address detection: an address is there at once.
+    ip -n "$space" address add "fd77::${node#n}/64" dev eth0 nodad 2>/dev/null ||
+      say "node $node has no IPv6 (the kernel lacks it)"
     ip -n "$space" link set eth0 up
+    ip -n "$controller" link add "$node-b" type veth peer name eth1 netns "$space"
+    ip -n "$controller" link set "$node-b" master br1 up
+    ip -n "$space" address add "10.78.0.${node#n}/24" dev eth1
+    ip -n "$space" link set eth1 up
   done
 }
 
@@ -74,7 +85,10 @@ namespaces_exec() { # NODE COMMAND...
     env -C "$PWD" SLURM_CONF="$dir/slurm.conf" "$@"
 }
 
-namespaces_link() { ip -n "$(namespace_of ctl)" link set "$1" "$2"; } # NODE up|down
+namespaces_link() { # NODE up|down: on both networks
+  local link
+  for link in "$1" "$1-b"; do ip -n "$(namespace_of ctl)" link set "$link" "$2"; done
+}
 
 namespaces_remove() {
   local node space

@@ -18,7 +18,10 @@ namespace {
 using std::chrono::milliseconds;
 
 /// Longest wait at the start where no network lets connections through.
-constexpr milliseconds connect_limit{3000};
+milliseconds connect_limit(std::size_t nodes) {
+  // Rank 0 answers each node: a large job needs longer, of which there is no need else.
+  return milliseconds(3000 + 2 * nodes);
+}
 /// Time between the end of a connection and its report as a death: a rank that failed has sent its
 /// message by other ways, and where the launcher ends all ranks at once, those that end first are
 /// not the cause.
@@ -56,14 +59,15 @@ void TcpLiveness::connect_all(MPI_Comm control) {
   mpi::library_broadcast(&info, sizeof info, 0, control);
   if (info.endpoint_count == 0) return;
   if (listener) {
-    for (auto& [socket, number] : listener->accept(nodes.size() - 1, connect_limit)) {
+    for (auto& [socket, number] : listener->accept(nodes.size() - 1, connect_limit(nodes.size()))) {
       connections_.emplace_back(std::move(socket), base::Rank(number));
     }
   } else if (world_.leader(world_.self) == world_.self.value()) {
-    auto socket = connect_to(info, world_.self.value(), connect_limit);
+    auto socket = connect_to(info, world_.self.value(), connect_limit(nodes.size()));
     if (socket) connections_.emplace_back(std::move(socket), base::Rank(0));
   }
   keep_common(control);
+  for (std::size_t i = 0; i < connections_.size(); ++i) sockets_.add(connections_[i].socket, i);
   if (listener && connections_.size() < nodes.size() - 1) {
     base::log::local::warning(
         "comm",
@@ -96,6 +100,7 @@ void TcpLiveness::read(Connection& connection) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (count <= 0) {
+      sockets_.remove(connection.socket);
       connection.broken_since = Clock::now();
       // A system whose process has ended closes the connection; a system that is gone sends
       // nothing.
@@ -138,8 +143,8 @@ std::optional<FailureCause> TcpLiveness::failure_of(const Connection& connection
 
 std::optional<FailureCause> TcpLiveness::lost_peer() {
   std::optional<FailureCause> found;
-  for (auto& connection : connections_) {
-    read(connection);
+  for (const auto index : sockets_.ready(milliseconds(0))) read(connections_[index]);
+  for (const auto& connection : connections_) {
     auto failure = failure_of(connection);
     // A received message is better evidence than silence.
     if (failure && (!found || connection.received.size() > 1)) found = std::move(failure);

@@ -6,6 +6,7 @@
 #include "comm/core/world.hpp"
 #include "comm/mpi/calls.hpp"
 #include "comm/watchdog/node_status.hpp"
+#include "comm/watchdog/socket_set.hpp"
 
 #include <chrono>
 #include <memory>
@@ -59,6 +60,8 @@ class TcpLiveness {
 
   const World& world_;
   std::vector<Connection> connections_;
+  /// Sockets of unbroken connections, by index.
+  SocketSet sockets_;
 };
 
 }  // namespace trireme::comm

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/watchdog/tcp_rendezvous.hpp"
 
+#include "comm/watchdog/socket_set.hpp"
+
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
 namespace trireme::comm {
@@ -22,6 +26,9 @@ struct Hello {
 };
 /// Answer to a Hello with the right secret.
 constexpr char welcome = 'w';
+/// Answer to a welcome: the peer keeps this connection and closes its others. Only then is it in:
+/// hosts with several networks in common say Hello over each of them.
+constexpr char confirmation = 'c';
 
 int left_ms(Clock::time_point until) {
   const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now()).count();
@@ -49,8 +56,9 @@ struct Attempt {
     }
     // Another process may listen at that address: only a peer answers with welcome.
     char answer = 0;
-    const bool received = ::recv(socket.get(), &answer, 1, 0) == 1;
-    stage = received && answer == welcome ? Stage::connected : Stage::failed;
+    const bool welcomed = ::recv(socket.get(), &answer, 1, 0) == 1 && answer == welcome &&
+                          ::send(socket.get(), &confirmation, 1, MSG_NOSIGNAL) == 1;
+    stage = welcomed ? Stage::connected : Stage::failed;
   }
 };
 
@@ -72,16 +80,75 @@ std::vector<Attempt> start_attempts(const ListenerInfo& listener) {
   return attempts;
 }
 
-/// Number of the peer if an accepted connection begins with a Hello with the secret.
-std::optional<std::int32_t> authenticate(const base::File& socket,
-                                         const std::array<std::uint8_t, 16>& secret) {
-  Hello hello;
-  // One recv is enough: a peer's Hello is so short that it comes in one piece.
-  const bool known = ::recv(socket.get(), &hello, sizeof hello, 0) == ssize_t{sizeof hello} &&
-                     hello.secret == secret;
-  if (!known || ::send(socket.get(), &welcome, 1, MSG_NOSIGNAL) != 1) return std::nullopt;
-  return hello.number;
-}
+/// Connection whose peer is not in yet.
+struct Visitor {
+  base::File socket;
+  /// Number that its Hello gave; none before.
+  std::optional<std::int32_t> number;
+  bool is_confirmed = false;
+
+  /// Reads its next message. False where it is no peer's, or the connection has ended.
+  bool advance(const std::array<std::uint8_t, 16>& secret) {
+    // One recv each is enough: messages are so short that they come in one piece.
+    if (number) {
+      char answer = 0;
+      is_confirmed = ::recv(socket.get(), &answer, 1, 0) == 1 && answer == confirmation;
+      return is_confirmed;
+    }
+    Hello hello;
+    const bool known = ::recv(socket.get(), &hello, sizeof hello, 0) == ssize_t{sizeof hello} &&
+                       hello.secret == secret;
+    if (known) number = hello.number;
+    return known && ::send(socket.get(), &welcome, 1, MSG_NOSIGNAL) == 1;
+  }
+};
+
+/// Connections to a listener whose peers are not in yet, by descriptor.
+class Visitors {
+ public:
+  Visitors(const SocketSet& sockets, std::size_t most) : sockets_(sockets), most_(most) {}
+
+  /// Takes what has connected.
+  void take(const base::File& listener) {
+    for (;;) {
+      auto socket = base::tcp::accept_one(listener);
+      if (!socket.ok() || !*socket) return;
+      if (visitors_.size() >= most_) drop_stranger();
+      const auto key = static_cast<std::uint64_t>(socket->get());
+      if (sockets_.add(*socket, key)) visitors_[key].socket = std::move(*socket);
+    }
+  }
+
+  /// Reads the next message of a visitor; the connection of one whose peer is in with it.
+  std::optional<Listener::Connection> advance(std::uint64_t key,
+                                              const std::array<std::uint8_t, 16>& secret) {
+    const auto found = visitors_.find(key);
+    if (found == visitors_.end()) return std::nullopt;
+    auto& visitor = found->second;
+    const bool goes_on = visitor.advance(secret);
+    if (goes_on && !visitor.is_confirmed) return std::nullopt;
+    std::optional<Listener::Connection> connection;
+    if (goes_on) {
+      sockets_.remove(visitor.socket);
+      connection = Listener::Connection{std::move(visitor.socket), *visitor.number};
+    }
+    visitors_.erase(found);
+    return connection;
+  }
+
+ private:
+  /// Room for peers, whoever else connects and says nothing.
+  void drop_stranger() {
+    const auto stranger = std::find_if(visitors_.begin(), visitors_.end(), [](const auto& visitor) {
+      return !visitor.second.number.has_value();
+    });
+    if (stranger != visitors_.end()) visitors_.erase(stranger);
+  }
+
+  const SocketSet& sockets_;
+  std::size_t most_;
+  std::unordered_map<std::uint64_t, Visitor> visitors_;
+};
 
 }  // namespace
 
@@ -101,28 +168,28 @@ Listener::Listener(const std::vector<Address>& addresses) {
 
 std::vector<Listener::Connection> Listener::accept(std::size_t count, milliseconds limit) {
   const auto until = Clock::now() + limit;
+  const SocketSet sockets;
+  for (const auto& listener : listening_) {
+    if (!sockets.add(listener, static_cast<std::uint64_t>(listener.get()))) return {};
+  }
+  // Each peer comes once over each network at most.
+  Visitors visitors(sockets, count * listening_.size() + 16);
+  std::set<std::int32_t> numbers;
   std::vector<Connection> accepted;
-  // Connections that have not sent Hello yet.
-  std::vector<base::File> pending;
   while (accepted.size() < count && left_ms(until) > 0) {
-    std::vector<pollfd> polled;
-    for (const auto& socket : pending) polled.push_back({socket.get(), POLLIN, 0});
-    for (const auto& socket : listening_) polled.push_back({socket.get(), POLLIN, 0});
-    if (::poll(polled.data(), polled.size(), left_ms(until)) <= 0) continue;
-    const auto before = pending.size();
-    for (std::size_t i = before; i > 0; --i) {
-      if (polled[i - 1].revents == 0) continue;
-      auto socket = std::move(pending[i - 1]);
-      pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i) - 1);
-      if (const auto number = authenticate(socket, info_.secret)) {
-        try_keepalive(socket);
-        accepted.push_back({std::move(socket), *number});
+    for (const auto key : sockets.ready(milliseconds(left_ms(until)))) {
+      const auto listener =
+          std::find_if(listening_.begin(), listening_.end(), [&](const base::File& socket) {
+            return static_cast<std::uint64_t>(socket.get()) == key;
+          });
+      if (listener != listening_.end()) {
+        visitors.take(*listener);
+        continue;
       }
-    }
-    for (std::size_t i = 0; i < listening_.size(); ++i) {
-      if (polled[before + i].revents == 0 || pending.size() > 2 * count + 16) continue;
-      auto socket = base::tcp::accept_one(listening_[i]);
-      if (socket.ok() && *socket) pending.push_back(std::move(*socket));
+      auto connection = visitors.advance(key, info_.secret);
+      if (!connection || !numbers.insert(connection->number).second) continue;
+      try_keepalive(connection->socket);
+      accepted.push_back(std::move(*connection));
     }
   }
   return accepted;

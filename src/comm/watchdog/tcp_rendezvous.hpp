@@ -33,7 +33,8 @@ class Listener {
     /// Number that the peer gave to connect_to().
     std::int32_t number;
   };
-  /// Waits until `count` peers with the secret have connected, or for `limit`.
+  /// Waits until `count` peers with the secret have connected, or for `limit`: one connection each,
+  /// the one that the peer keeps.
   std::vector<Connection> accept(std::size_t count, std::chrono::milliseconds limit);
 
  private:

@@ -3,9 +3,11 @@
 
 #include <catch2/catch.hpp>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <future>
+#include <set>
 #include <thread>
 
 using namespace trireme;
@@ -91,4 +93,53 @@ TEST_CASE("a listener waits no longer than it is told") {
   const auto begin = std::chrono::steady_clock::now();
   CHECK(listener.accept(1, milliseconds(30)).empty());
   CHECK(std::chrono::steady_clock::now() - begin >= milliseconds(29));
+}
+
+TEST_CASE("a peer with several networks in common is in once, and none is left out") {
+  // Each round opens two connections a peer at once: whichever is first must not count twice.
+  constexpr int rounds = 50;
+  constexpr std::int32_t peers = 3;
+  for (int round = 0; round < rounds; ++round) {
+    Listener listener({here, ipv4(127, 0, 0, 2, 8)});
+    REQUIRE(listener.info().endpoint_count == 2);
+    std::vector<std::future<base::File>> connected;
+    for (std::int32_t number = 1; number <= peers; ++number) {
+      connected.push_back(std::async(std::launch::async, [&listener, number] {
+        return comm::connect_to(listener.info(), number, milliseconds(5000));
+      }));
+    }
+    const auto accepted = listener.accept(peers, milliseconds(5000));
+    std::set<std::int32_t> numbers;
+    for (const auto& connection : accepted) numbers.insert(connection.number);
+    REQUIRE(accepted.size() == peers);
+    REQUIRE(numbers == std::set<std::int32_t>{1, 2, 3});
+    std::vector<base::File> ends;
+    for (auto& one : connected) ends.push_back(one.get());
+    // Each accepted connection is the one that its peer has kept.
+    for (const auto& connection : accepted) {
+      const auto& end = ends[static_cast<std::size_t>(connection.number) - 1];
+      REQUIRE(end);
+      const char byte = static_cast<char>('0' + connection.number);
+      REQUIRE(::send(end.get(), &byte, 1, 0) == 1);
+      pollfd polled{connection.socket.get(), POLLIN, 0};
+      REQUIRE(::poll(&polled, 1, 5000) == 1);
+      char received = 0;
+      REQUIRE(::recv(connection.socket.get(), &received, 1, 0) == 1);
+      REQUIRE(received == byte);
+    }
+  }
+}
+
+TEST_CASE("strangers that connect and say nothing leave room for peers") {
+  Listener listener({here});
+  std::vector<base::File> strangers;
+  for (int i = 0; i < 100; ++i) {
+    auto stranger = base::tcp::begin_connect(listener.info().endpoints[0]);
+    REQUIRE(stranger.ok());
+    strangers.push_back(std::move(*stranger));
+  }
+  auto peer = std::async(std::launch::async,
+                         [&] { return comm::connect_to(listener.info(), 7, milliseconds(5000)); });
+  CHECK(listener.accept(1, milliseconds(5000)).size() == 1);
+  CHECK(peer.get());
 }
