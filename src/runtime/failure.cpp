@@ -158,7 +158,9 @@ void report_failures(comm::MpiRuntime& mpi, FailureReport report) {
     if (!std::filesystem::exists(report.log_file, ignored)) report.log_file.clear();
     const bool speaks =
         failure.voice == comm::Voice::every_rank || base::log::settings().identity.rank == 0;
-    if (!report.run_directory.empty()) write_failure(failure, report);
+    const bool writes =
+        failure.voice == comm::Voice::every_rank ? failure.is_first_of_node : speaks;
+    if (writes && !report.run_directory.empty()) write_failure(failure, report);
     const auto line = last_line(failure, report.log_file) + "\n";
     if (speaks) std::fputs(line.c_str(), stderr);
   });

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -52,11 +53,18 @@ void fail(const Plan& plan, comm::ProcessGroup& world) {
                       "cannot read '/data/b\xfc"
                       "cher'");
   }
-  if (plan.fault == "throw") throw base::Error(base::ExitCode::checkpoint, "no space left");
+  if (plan.fault == "throw" || plan.fault == "throw-held-up")
+    throw base::Error(base::ExitCode::checkpoint, "no space left");
   if (plan.fault == "kill") ::raise(SIGKILL);
   if (plan.fault == "stop") ::raise(SIGSTOP);
   if (plan.fault == "late") std::this_thread::sleep_for(std::chrono::hours(1));
 }
+
+/// A thread that a file system holds up, such as a save's: the end of the scope waits for it.
+class HeldUp {
+ public:
+  ~HeldUp() { std::this_thread::sleep_for(std::chrono::hours(1)); }
+};
 
 base::ExitCode run(comm::MpiRuntime& mpi, const Plan& plan, const base::Environment& environment) {
   if (plan.fault == "throw-at-start" && mpi.world_rank().value() == plan.victim) {
@@ -72,7 +80,11 @@ base::ExitCode run(comm::MpiRuntime& mpi, const Plan& plan, const base::Environm
                          {static_cast<std::int64_t>(values.size())});
   for (int step = 1;; ++step) {
     if (step == 20 && plan.fault == "stop-at-end") return base::ExitCode::done;
-    if (step == 20) fail(plan, *cluster.world);
+    if (step == 20) {
+      const bool is_held_up = plan.fault == "throw-held-up" && cluster.rank.value() == plan.victim;
+      const auto held = is_held_up ? std::make_unique<HeldUp>() : nullptr;
+      mpi.announcing([&] { fail(plan, *cluster.world); });
+    }
     cluster.dp->all_reduce(x, comm::ReduceOp::max);
   }
 }

@@ -27,6 +27,8 @@ DONE, PEER, CHECKPOINT, INTERNAL = 0, 5, 6, 70
 EXPECTED = {
     "throw-at-start": (PEER, INTERNAL, ["rank 1", "no such luck"], False),
     "throw": (PEER, CHECKPOINT, ["rank 1", "no space left", "all_reduce"], False),
+    # Its scope does not end: the others know before.
+    "throw-held-up": (PEER, CHECKPOINT, ["rank 1", "no space left", "all_reduce"], False),
     "agreed": (CHECKPOINT, CHECKPOINT, ["rank 1", "the disk is full"], False),
     # Bytes that are no UTF-8 are a failure like any other.
     "throw-bytes": (PEER, CHECKPOINT, ["rank 1", "cannot read", "all_reduce"], False),

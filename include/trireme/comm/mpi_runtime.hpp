@@ -83,6 +83,9 @@ struct RankFailure {
   int failed_count = 1;
   /// The room of the source that failed: "config".
   std::string room = "runtime";
+  /// True on the first rank of its node that reports it, and on all where they do not see each
+  /// other: one of a node's ranks writes files.
+  bool is_first_of_node = true;
 };
 
 struct StartOptions {
@@ -164,9 +167,25 @@ class MpiRuntime {
     }
   }
 
+  /// Runs a part of run()'s body whose objects hold threads: what it throws is announced and logged
+  /// before they are destroyed, which may take as long as a file system likes, and this rank ends
+  /// within seconds whatever they wait for. Rethrows.
+  template <typename F>
+  auto announcing(F&& part) {
+    try {
+      return std::forward<F>(part)();
+    } catch (...) {
+      announce_failure(std::current_exception());
+      throw;
+    }
+  }
+
  private:
   class State;
 
+  /// Notifies the peers and logs, once; not of an error that all ranks throw together.
+  void announce_failure(const std::exception_ptr& error);
+  RankFailure failure_of(const std::exception_ptr& error) const;
   /// Sets `code`, the run's own, as the exit code at a deadline of MPI_Finalize; returns it.
   static base::ExitCode note_end(base::ExitCode code);
   base::ExitCode end_in_failure(const std::exception_ptr& error);

@@ -107,7 +107,7 @@ Action prepare_train(CLI::App& app) {
             trackers = start_tracking(config, context.environment);
           }
           trainer->comment_job(context.environment);
-          const auto end = trainer->run();
+          const auto end = session.cluster.mpi->announcing([&] { return trainer->run(); });
           // The run is given back first: its page says that it has ended.
           trainer.reset();
           if (is_first) write_own_report(options.run_directory);

@@ -4,6 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/comm/bytes.hpp"
 
+#include "comm/core/ranks_text.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -16,15 +18,6 @@ using device::Tensor;
 std::int32_t maximum(ProcessGroup& group, std::int32_t value) {
   group.all_reduce(Tensor(&value, DType::i32, {1}), comm::ReduceOp::max);
   return value;
-}
-
-std::string list_of_ranks(const std::vector<int>& ranks) {
-  constexpr std::size_t most = 8;
-  if (ranks.size() <= most) {
-    return base::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", base::join(ranks, ", "));
-  }
-  const std::vector<int> first(ranks.begin(), ranks.begin() + most);
-  return base::format("ranks {} and {} more", base::join(first, ", "), ranks.size() - most);
 }
 
 std::vector<std::int32_t> all_gather_code(ProcessGroup& group, std::int32_t code) {
@@ -56,7 +49,7 @@ void agree(ProcessGroup& group, const base::Status& status) {
   if (group.size() > 1 && !alike) {
     failed.erase(failed.begin());
     text = base::format("rank {}: {}", first_rank.value(), text);
-    if (!failed.empty()) text += base::format(" ({} failed too)", list_of_ranks(failed));
+    if (!failed.empty()) text += base::format(" ({} failed too)", ranks_text(failed));
   }
   throw AgreedError({first_code, text}, first_rank, group.size(), alike ? failed_count : 1);
 }
@@ -79,7 +72,7 @@ void agree_equal(ProcessGroup& group, std::uint64_t hash, std::string_view what,
   throw AgreedError(
       {base::ExitCode::launch,
        base::format("{} of {} is not that of rank {} (all ranks must compute the same thing); {}",
-                    what, list_of_ranks(others), reference.value(), advice)},
+                    what, ranks_text(others), reference.value(), advice)},
       base::Rank(others.front()), group.size());
 }
 

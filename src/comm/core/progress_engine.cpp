@@ -3,6 +3,8 @@
 
 #include "trireme/base/format.hpp"
 
+#include "comm/core/ranks_text.hpp"
+
 #include <sched.h>
 
 #include <algorithm>
@@ -175,10 +177,10 @@ void ProgressEngine::give_up(const PendingOperation& operation, double waited_se
   const auto host = watch_ != nullptr && !report.ranks.empty() ? watch_->host(report.ranks.front())
                                                                : std::string{};
   throw PeerError(
-      base::format("{} (ranks {}) waited {} for {} (no rank of the group can go on without them; "
+      base::format("{} ({}) waited {} for {} (no rank of the group can go on without them; "
                    "comm.timeout = {}); read their logs, or raise comm.timeout if they were busy",
-                   operation.text(), base::join(members, ", "), base::duration_text(waited_seconds),
-                   who, limit),
+                   operation.text(), ranks_text(members), base::duration_text(waited_seconds), who,
+                   limit),
       {std::string(operation.label().operation), std::string(operation.label().group),
        operation.label().number, report.ranks, host, waited_seconds, cause, operation.account()});
 }

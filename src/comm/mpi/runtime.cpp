@@ -197,6 +197,11 @@ bool is_orderly(const std::exception_ptr& error, int world_size) {
 /// Time that a failed rank may take to log its failure: its log may be on a file system that hangs.
 constexpr std::chrono::seconds last_words{5};
 
+/// Time that its threads may take to end after that: what they hold is given back, such as the lock
+/// of the run, unless a file system keeps them. Less than neighbours wait for this rank to be the
+/// first that the launcher sees end.
+constexpr std::chrono::milliseconds last_joins{200};
+
 void end_after(base::ExitCode code, std::chrono::seconds time) {
   std::thread([code, time] {
     std::this_thread::sleep_for(time);
@@ -238,27 +243,47 @@ void write_down(const RankFailure& failure,
 
 }  // namespace
 
-base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
+void MpiRuntime::announce_failure(const std::exception_ptr& error) {
+  const bool orderly = world_size() == 1 || is_orderly(error, world_size());
+  if (orderly || state_->announced) return;
+  auto failure = failure_of(error);
+  // Launchers end all ranks as soon as one has ended: each still logs its line.
+  std::signal(SIGTERM, SIG_IGN);
+  end_after(failure.code, last_words);
+  // Announcement before anything that a file system could hold up: peers that are not notified wait
+  // for comm.timeout.
+  const auto role = state_->watch().announce({failure.first, failure.host, failure.cause});
+  failure.is_first_of_node = role == Watchdog::Role::first;
+  state_->announced = {failure, role};
+  write_down(failure, state_->listener);
+  // All is said: neighbours wait for this rank to be the first to end. The state lives as long as
+  // the process, which does not return from end_in_failure().
+  std::thread([&state = *state_, code = failure.code] {
+    std::this_thread::sleep_for(last_joins);
+    if (!state.has_unwound) std::_Exit(static_cast<int>(code));
+  }).detach();
+}
+
+RankFailure MpiRuntime::failure_of(const std::exception_ptr& error) const {
   auto failure = describe(error, world_rank(), node_name());
   failure.host = state_->watch().host(failure.first);
   failure.first_task = task_of(failure.first);
-  const bool orderly = world_size() == 1 || is_orderly(error, world_size());
-  if (!orderly) {
-    // Launchers end all ranks as soon as one has ended: each still logs its line.
-    std::signal(SIGTERM, SIG_IGN);
-    end_after(failure.code, last_words);
-  }
-  if (orderly) {
+  return failure;
+}
+
+base::ExitCode MpiRuntime::end_in_failure(const std::exception_ptr& error) {
+  announce_failure(error);
+  if (!state_->announced) {
+    auto failure = failure_of(error);
     failure.voice = Voice::first_rank;
     write_down(failure, state_->listener);
     return note_end(failure.code);
   }
-  const FailureCause cause{failure.first, failure.host, failure.cause};
-  // Announcement before anything that a file system could hold up: peers that are not notified wait
-  // for comm.timeout.
-  const auto role = state_->watch().announce(cause);
-  write_down(failure, state_->listener);
-  state_->watch().wait_for_neighbours(cause, role);
+  // From here on its wait has a limit of its own, after which hung ranks are killed and other nodes
+  // aborted.
+  state_->has_unwound = true;
+  const auto& [failure, role] = *state_->announced;
+  state_->watch().wait_for_neighbours({failure.first, failure.host, failure.cause}, role);
   const bool alone = node_count() == 1 && state_->watch().status() != nullptr;
   if (role == Watchdog::Role::first && !alone) abort_elsewhere(failure.code);
   std::_Exit(static_cast<int>(failure.code));

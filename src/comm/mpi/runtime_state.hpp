@@ -8,6 +8,7 @@
 #include "comm/shm/store_choice.hpp"
 #include "comm/watchdog/watchdog.hpp"
 
+#include <atomic>
 #include <mutex>
 
 namespace trireme::comm {
@@ -30,6 +31,14 @@ class MpiRuntime::State {
   int node_count = 1;
   std::string node_name;
   std::function<void(const RankFailure&)> listener;
+  /// Failure of this rank once its peers have been notified.
+  struct Announced {
+    RankFailure failure;
+    Watchdog::Role role;
+  };
+  std::optional<Announced> announced;
+  /// True once its stack is unwound, its threads joined.
+  std::atomic<bool> has_unwound{false};
   /// Of a rank without a node status.
   PublishedNumbers published{};
   std::mutex published_mutex;

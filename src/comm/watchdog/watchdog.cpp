@@ -214,13 +214,19 @@ void Watchdog::send_failure_messages(const FailureCause& cause, Clock::time_poin
   const FailureMessage message(cause);
   std::vector<MPI_Request> requests;
   const auto own_leader = world_.leaders[world_.self.index()];
-  for (std::size_t rank = 0; rank < world_.leaders.size(); ++rank) {
-    // Without a status page, neighbours get messages too.
-    const bool neighbouring = status_ && world_.leaders[rank] == own_leader;
-    if (neighbouring || rank == world_.self.index()) continue;
-    requests.push_back(
-        mpi::isend(&message, sizeof message, static_cast<int>(rank), failure_tag, control_));
-  }
+  const auto send_to = [&](bool leaders) {
+    for (std::size_t rank = 0; rank < world_.leaders.size() && Clock::now() < until; ++rank) {
+      const bool is_leader = world_.leaders[rank] == static_cast<int>(rank);
+      // Without a status page, neighbours get messages too.
+      const bool neighbouring = status_ && world_.leaders[rank] == own_leader;
+      if (is_leader != leaders || neighbouring || rank == world_.self.index()) continue;
+      requests.push_back(
+          mpi::isend(&message, sizeof message, static_cast<int>(rank), failure_tag, control_));
+    }
+  };
+  // Leaders first: each tells its own node, however many ranks there is no time for.
+  send_to(true);
+  send_to(false);
   while (!requests.empty() && Clock::now() < until) {
     std::erase_if(requests, [](MPI_Request& request) { return mpi::test(request, nullptr); });
   }
