@@ -6,6 +6,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/random_id.hpp"
 #include "trireme/base/tcp.hpp"
@@ -250,7 +251,7 @@ void NodeEndpoint::tell(const base::Json& targets, const std::string& token) con
   base::success_or_throw(base::make_folders_durably(targets_.parent_path()));
   write_secret(token_, token);
   const auto list = base::Json::array({{{"targets", targets}, {"labels", base::Json::object()}}});
-  base::write_file_durably(targets_, list.dump() + "\n");
+  base::write_file_durably(targets_, base::json_text(list) + "\n");
   base::log::info("track", "Prometheus finds {} in {}",
                   base::counted(static_cast<std::int64_t>(targets.size()), "node"),
                   targets_.string());

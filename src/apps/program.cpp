@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/log_terminal.hpp"
+#include "trireme/base/utf8.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/launcher_environment.hpp"
 #include "trireme/store/object_store.hpp"
@@ -31,6 +32,8 @@ using base::format;
 
 /// Writes text to stderr, each line with the program's name. A failure of stderr is ignored.
 void complain(std::string_view text) {
+  std::string repaired;
+  text = base::repair_utf8(text, repaired);
   std::string lines;
   base::log::set_status_line("");
   while (!text.empty()) {

@@ -4,6 +4,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/checkpoint/versions.hpp"
 #include "trireme/comm/versions.hpp"
 #include "trireme/data/versions.hpp"
@@ -100,7 +101,7 @@ void write_versions(const std::filesystem::path& run, const config::Config& conf
   json["kernel"] = kernel_text();
   json["cpu"] = cpu_json();
   json["run"] = run_json(config);
-  base::write_file_durably(run / "versions.json", json.dump(2) + "\n");
+  base::write_file_durably(run / "versions.json", base::json_text(json, 2) + "\n");
 }
 
 }  // namespace trireme::apps

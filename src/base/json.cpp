@@ -4,6 +4,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_lists.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include <unordered_set>
 #include <vector>
@@ -31,6 +32,16 @@ bool nests_too_deeply(std::string_view text) {
     }
   }
   return false;
+}
+
+/// Place and cause of an error, of which the library writes "[its name] parse error at line 1,
+/// column 2: cause", or the cause alone.
+std::string reason(std::size_t position, std::string_view what) {
+  const auto name_end = what.find("] ");
+  if (name_end != std::string_view::npos) what.remove_prefix(name_end + 2);
+  constexpr std::string_view at = "parse error at ";
+  if (!what.starts_with(at)) return format("byte {}: {}", position, what);
+  return std::string(what.substr(at.size()));
 }
 
 /// Builds the value as the parser reads it. The library's own builder looks for each key among all
@@ -66,7 +77,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
-    problem_ = format("not valid JSON at byte {}: {}", position, error.what());
+    problem_ = format("not valid JSON at {}", reason(position, error.what()));
     return false;
   }
 
@@ -131,6 +142,10 @@ Result<Json> parse_json_lists(std::string_view text, std::string_view source, Ex
 
 Result<Json> parse_json(std::string_view text, std::string_view source, ExitCode code) {
   return parse_json_lists(text, source, code, nullptr);
+}
+
+std::string json_text(const Json& value, int indentation) {
+  return value.dump(indentation, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<Json> read_json_file(const std::filesystem::path& path, ExitCode code,

@@ -6,6 +6,7 @@
 #include "trireme/base/log_terminal.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/base/utc.hpp"
+#include "trireme/base/utf8.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -126,6 +127,9 @@ void write_to(Level level, std::string_view room, std::string_view message, bool
   const auto& settings = log.settings;
   if (level < settings.threshold && log.file < 0) return;
   const auto index = static_cast<std::size_t>(level);
+  // A message may hold a name of any bytes; a log is text.
+  std::string repaired;
+  message = repair_utf8(message, repaired);
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   const auto said = format("{:<7} r{:04}/{:04} {} {}: {}", names[index], settings.identity.rank,

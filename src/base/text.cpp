@@ -2,29 +2,9 @@
 #include "trireme/base/text.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/utf8.hpp"
 
 namespace trireme::base {
-namespace {
-
-/// Length of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (std::size_t at = 1; at < length; ++at) {
-    if ((byte(at) & 0xC0U) != 0x80U) return 0;
-  }
-  const unsigned second = byte(1);
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool surrogate = first == 0xED && second >= 0xA0;
-  const bool too_far = first == 0xF4 && second >= 0x90;
-  return overlong || surrogate || too_far ? 0 : length;
-}
-
-}  // namespace
-
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n";
   const auto first = text.find_first_not_of(blanks);
@@ -53,25 +33,26 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 std::optional<std::size_t> first_broken_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto length = sequence_length(text.substr(at));
-    if (length == 0) return at;
-    at += length;
-  }
-  return std::nullopt;
+  const auto good = well_formed_prefix(text);
+  if (good == text.size()) return std::nullopt;
+  return good;
 }
 
 std::string printable(std::string_view text) {
   std::string shown;
   while (!text.empty()) {
-    const auto length = sequence_length(text);
-    if (length == 0 || is_control(text[0])) {
-      shown += format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-      text.remove_prefix(1);
-    } else {
-      shown += text.substr(0, length);
-      text.remove_prefix(length);
+    const auto good = text.substr(0, well_formed_prefix(text));
+    for (const char letter : good) {
+      if (is_control(letter)) {
+        shown += format("\\x{:02x}", static_cast<unsigned char>(letter));
+      } else {
+        shown += letter;
+      }
     }
+    text.remove_prefix(good.size());
+    if (text.empty()) break;
+    shown += format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    text.remove_prefix(1);
   }
   return shown;
 }

@@ -3,6 +3,7 @@
 #include "trireme/huggingface/config.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 
 namespace trireme::huggingface {
 namespace {
@@ -27,7 +28,7 @@ class Reader {
   std::int64_t integer(const char* key, std::int64_t otherwise = 0) {
     if (!has(key)) return otherwise;
     if (!json_[key].is_number_integer()) {
-      refuse(base::format("{} = {} is not a whole number", key, json_[key].dump()));
+      refuse(base::format("{} = {} is not a whole number", key, base::json_text(json_[key])));
       return otherwise;
     }
     return json_[key].get<std::int64_t>();
@@ -35,7 +36,7 @@ class Reader {
   double real(const char* key, double otherwise) {
     if (!has(key)) return otherwise;
     if (!json_[key].is_number()) {
-      refuse(base::format("{} = {} is not a number", key, json_[key].dump()));
+      refuse(base::format("{} = {} is not a number", key, base::json_text(json_[key])));
       return otherwise;
     }
     return json_[key].get<double>();
@@ -43,7 +44,7 @@ class Reader {
   bool flag(const char* key, bool otherwise) {
     if (!has(key)) return otherwise;
     if (!json_[key].is_boolean()) {
-      refuse(base::format("{} = {} is not true or false", key, json_[key].dump()));
+      refuse(base::format("{} = {} is not true or false", key, base::json_text(json_[key])));
       return otherwise;
     }
     return json_[key].get<bool>();
@@ -51,7 +52,7 @@ class Reader {
   std::string text(const char* key, const char* otherwise) {
     if (!has(key)) return otherwise;
     if (!json_[key].is_string()) {
-      refuse(base::format("{} = {} is not text", key, json_[key].dump()));
+      refuse(base::format("{} = {} is not text", key, base::json_text(json_[key])));
       return otherwise;
     }
     return json_[key].get<std::string>();

@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/huggingface/run_files.hpp"
 #include "trireme/huggingface/weights.hpp"
@@ -85,12 +86,13 @@ Json ExportedTexts::tokenizer_config() const {
 void ExportedTexts::write_kept_or(const char* name, const Json& made) const {
   const auto kept = run_ / name;
   std::error_code error;
-  base::write_file_durably(request_.folder / name,
-                           fs::is_regular_file(kept, error) ? text_of(kept) : made.dump(2) + "\n");
+  base::write_file_durably(request_.folder / name, fs::is_regular_file(kept, error)
+                                                       ? text_of(kept)
+                                                       : base::json_text(made, 2) + "\n");
 }
 
 void ExportedTexts::write() const {
-  base::write_file_durably(request_.folder / "config.json", config().dump(2) + "\n");
+  base::write_file_durably(request_.folder / "config.json", base::json_text(config(), 2) + "\n");
   write_kept_or("generation_config.json", generation_config());
   if (!tokenizer_) return;
   // Companion files first: kept ones are the run's, or are beside the tokenizer that was named.

@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/huggingface/config.hpp"
@@ -63,7 +64,7 @@ base::Result<std::optional<model::ModelConfig>> known_model(const config::Config
 }
 
 void keep_model(const model::ModelConfig& model, const fs::path& run) {
-  keep(run / "model.json", config_json(model).dump(2) + "\n");
+  keep(run / "model.json", base::json_text(config_json(model), 2) + "\n");
 }
 
 void keep_companions(const fs::path& folder, const fs::path& run) {

@@ -2,6 +2,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/random_id.hpp"
 #include "trireme/checkpoint/file_system.hpp"
 #include "trireme/checkpoint/output_file.hpp"
@@ -67,7 +68,7 @@ std::string header_of(const Outputs& tensors, const SafetensorsWriteOptions& opt
                           {"data_offsets", {offset, end}}};
     offset = end;
   }
-  auto text = json.dump();
+  auto text = base::json_text(json);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t size = text.size();
   return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
@@ -164,7 +165,8 @@ void write_safetensors(const fs::path& folder, const std::vector<SafetensorsOutp
     }
   }
   const Json index{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", files}};
-  base::write_file_durably(folder / "model.safetensors.index.json", index.dump(2) + "\n");
+  base::write_file_durably(folder / "model.safetensors.index.json",
+                           base::json_text(index, 2) + "\n");
 }
 
 void write_safetensors_file(const fs::path& file, const std::vector<SafetensorsOutput>& tensors,

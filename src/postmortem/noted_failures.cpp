@@ -2,6 +2,7 @@
 #include "noted_failures.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/utc.hpp"
 
 namespace trireme::postmortem {
@@ -37,7 +38,7 @@ std::string collective_text(const Json& json) {
   std::vector<std::string> missing;
   if (const auto ranks = found->find("missing_ranks"); ranks != found->end() && ranks->is_array()) {
     for (const auto& rank : *ranks) {
-      if (rank.is_number_integer()) missing.push_back(rank.dump());
+      if (rank.is_number_integer()) missing.push_back(base::json_text(rank));
     }
   }
   auto text = base::format("{} number {} of process group '{}'", text_of(*found, "operation"),

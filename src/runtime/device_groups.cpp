@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
@@ -52,7 +53,7 @@ NcclOffer offer_of(const device::Device& device, const comm::MpiRuntime& mpi,
 std::vector<NcclOffer> exchange(comm::ProcessGroup& world, const NcclOffer& mine) {
   const base::Json text = {mine.node, mine.gpu, mine.version, mine.reason};
   std::vector<NcclOffer> offers;
-  for (const auto& answer : comm::all_gather_bytes(world, text.dump())) {
+  for (const auto& answer : comm::all_gather_bytes(world, base::json_text(text))) {
     const auto json = base::value_or_throw(base::parse_json(answer, "what a rank has for NCCL"));
     offers.push_back({json.at(0).get<int>(), json.at(1).get<std::string>(), json.at(2).get<int>(),
                       json.at(3).get<std::string>()});

@@ -4,6 +4,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/utc.hpp"
 
@@ -18,7 +19,7 @@ namespace trireme::runtime {
 namespace {
 
 std::string text_of(const base::Json& json) {
-  return json.dump(2, ' ', false, base::Json::error_handler_t::replace) + "\n";
+  return base::json_text(json, 2) + "\n";
 }
 
 base::Json to_json(const comm::RankFailure& failure, const std::string& log_file) {

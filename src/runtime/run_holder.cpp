@@ -4,6 +4,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/runtime/steady_clock.hpp"
 
 #include <fcntl.h>
@@ -31,9 +32,13 @@ std::string steady_clock_name() {
 }
 
 std::string text_of(const RunHolder& holder) {
-  return base::Json{{"job", holder.job},     {"process", holder.process}, {"host", holder.host},
-                    {"since", holder.since}, {"boot", holder.boot},       {"token", holder.token}}
-             .dump(2) +
+  return base::json_text(base::Json{{"job", holder.job},
+                                    {"process", holder.process},
+                                    {"host", holder.host},
+                                    {"since", holder.since},
+                                    {"boot", holder.boot},
+                                    {"token", holder.token}},
+                         2) +
          "\n";
 }
 

@@ -2,6 +2,7 @@
 #include "trireme/runtime/run_placement.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
 
@@ -139,7 +140,7 @@ RunPlacement gather_placement(const Cluster& cluster) {
                          cluster.binding.threads,
                          cluster.binding.gpu_bus_id});
   mine["node"] = cluster.mpi == nullptr ? std::string{} : cluster.mpi->node_name();
-  const auto texts = comm::gather_bytes(*cluster.world, mine.dump());
+  const auto texts = comm::gather_bytes(*cluster.world, base::json_text(mine));
   RunPlacement placement;
   placement.mesh = cluster.mesh;
   for (const auto& each : texts) {
@@ -163,7 +164,7 @@ Json to_json(const RunPlacement& placement) {
     for (const int rank : node.ranks) {
       shape.push_back(slot_json(placement.ranks[static_cast<std::size_t>(rank)]));
     }
-    const auto [found, is_new] = shapes.emplace(shape.dump(), shapes.size());
+    const auto [found, is_new] = shapes.emplace(base::json_text(shape), shapes.size());
     if (is_new) json["shapes"].push_back(std::move(shape));
     json["nodes"].push_back(
         {{"name", node.name}, {"shape", found->second}, {"ranks", ranges_json(node.ranks)}});

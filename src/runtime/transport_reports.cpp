@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchange between ranks of the connections that their NCCL has opened.
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/runtime/transport.hpp"
@@ -48,17 +49,12 @@ TransportReport report_of(const Json& json) {
   return report;
 }
 
-/// JSON text; NCCL's log need not be UTF-8, which JSON requires.
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
-}
-
 }  // namespace
 
 TransportVerdict prove_transport(comm::ProcessGroup& world, RdmaRule rule,
                                  const TransportReport& mine) {
   std::vector<TransportReport> reports;
-  for (const auto& text : comm::all_gather_bytes(world, text_of(to_json(mine)))) {
+  for (const auto& text : comm::all_gather_bytes(world, base::json_text(to_json(mine)))) {
     reports.push_back(report_of(base::value_or_throw(base::parse_json(text, "a rank's report"))));
   }
   return comm::agree(world, judge_transport(rule, reports));

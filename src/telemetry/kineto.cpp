@@ -2,6 +2,7 @@
 // Writes the trace of a rank as Kineto's JSON.
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/telemetry/rank_trace.hpp"
 #include "trireme/telemetry/span_text.hpp"
 
@@ -30,7 +31,7 @@ std::string microseconds(std::int64_t nanoseconds) {
 }
 
 std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::json_text(Json(text));
 }
 
 std::string event_name(const TraceSpan& span) {
@@ -113,8 +114,8 @@ class Writer {
         "{{\n\"schemaVersion\": 1,\n\"distributedInfo\": {{\"backend\": \"trireme\", \"rank\": {}, "
         "\"world_size\": {}, \"pg_config\": {}}},\n\"deviceProperties\": [],\n\"displayTimeUnit\": "
         "\"ms\",\n\"trireme\": {},\n{}",
-        trace_.rank, trace_.world_size, groups.dump(),
-        own.dump(-1, ' ', false, Json::error_handler_t::replace), kineto_events_key);
+        trace_.rank, trace_.world_size, base::json_text(groups), base::json_text(own),
+        kineto_events_key);
   }
 
  private:

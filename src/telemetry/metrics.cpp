@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -44,7 +45,7 @@ base::Result<MetricsFile> MetricsFile::open(const std::filesystem::path& path) {
 
 void MetricsFile::append(const base::Json& line) {
   // Until the line stands, its end is missing.
-  const auto text = base::format("{}{}\n", torn_ ? "\n" : "", line.dump());
+  const auto text = base::format("{}{}\n", torn_ ? "\n" : "", base::json_text(line));
   torn_ = true;
   write_line(file_, text, path_);
   torn_ = false;

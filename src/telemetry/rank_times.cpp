@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include <fcntl.h>
 
@@ -62,7 +63,7 @@ fs::path rank_times_of_run(const fs::path& run) {
 void write_rank_times(const fs::path& run, const RankTimes& times) {
   const auto path = rank_times_of_run(run);
   const auto partial = fs::path(path) += ".partial";
-  const auto text = json_of(times).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const auto text = base::json_text(json_of(times)) + "\n";
   {
     const auto file =
         base::value_or_throw(base::open_file(partial, O_WRONLY | O_CREAT | O_TRUNC, 0644, storage));

@@ -2,6 +2,7 @@
 #include "trireme/track/exposition.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/utf8.hpp"
 
 #include "facts.hpp"
 #include "newest.hpp"
@@ -11,10 +12,10 @@
 namespace trireme::track {
 namespace {
 
-/// Value of a label: backslash, quote and line break are escaped.
+/// Value of a label: UTF-8, with backslash, quote and line break escaped.
 std::string escaped(const std::string& text) {
   std::string value;
-  for (const char letter : text) {
+  for (const char letter : base::repaired_utf8(text)) {
     if (letter == '\\' || letter == '"') value += '\\';
     value += letter == '\n' ? std::string("\\n") : std::string(1, letter);
   }

@@ -4,6 +4,7 @@
 #include "trireme/base/digest.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 #include "trireme/report/run_view.hpp"
 
@@ -138,7 +139,7 @@ void Sync::Parts::store() const {
     state["under_way"] = json_of(under_way.behind);
     state["under_way"]["rows"] = to_json(under_way.rows);
   }
-  base::write_file_durably(state_file, state.dump() + "\n");
+  base::write_file_durably(state_file, base::json_text(state) + "\n");
 }
 
 void Sync::Parts::deliver() {

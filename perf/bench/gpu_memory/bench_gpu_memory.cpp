@@ -6,6 +6,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include "device/cuda/runtime/call.hpp"
 #include "device/cuda/runtime/cuda_device.hpp"
@@ -61,10 +62,10 @@ bool goes_on() {
 
 int main() {
   try {
-    std::cout << about_gpu().dump() << "\n" << std::flush;
+    std::cout << base::json_text(about_gpu()) << "\n" << std::flush;
     auto most = taken_bytes();
     while (goes_on()) most = std::max(most, taken_bytes());
-    std::cout << base::Json{{"most_taken_bytes", most}}.dump() << "\n";
+    std::cout << base::json_text(base::Json{{"most_taken_bytes", most}}) << "\n";
   } catch (const base::Error& error) {
     std::cout << "TRIREME_SKIP: " << error.what() << "\n";
     return skipped;

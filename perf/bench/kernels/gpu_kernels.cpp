@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include "gpu_copy.hpp"
 #include "gpu_sizes.hpp"
@@ -47,7 +48,7 @@ double seconds_of(Kernels& kernels, const std::function<void(std::int64_t)>& run
 
 void write(base::Json line) {
   // Flushed: whoever reads them has them when a later kernel fails.
-  std::cout << line.dump() << '\n' << std::flush;
+  std::cout << base::json_text(line) << '\n' << std::flush;
 }
 
 class Gpu {

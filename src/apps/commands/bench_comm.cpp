@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/comm/measure.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/schema/value.hpp"
@@ -99,7 +100,7 @@ void write_result(Context& context, const comm::Measurement& result, const CommO
                           {"bytes_per_second", result.algorithm_rate()},
                           {"bus_bytes_per_second", result.bus_rate()},
                           {"group", options.axis.group}};
-    context.out.write(line.dump() + "\n");
+    context.out.write(base::json_text(line) + "\n");
   } else {
     context.out.write(
         format("{:<15} {:<8} {:<6} {:>5} {:>11} {:>11} {:>9.3f} GB/s {:>9.3f} GB/s "

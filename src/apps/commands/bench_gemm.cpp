@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/device/measure.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -122,7 +123,7 @@ void write_json(Context& context, const GemmOptions& options, const device::Gemm
                         {"flops_per_second", rate},
                         {"peak_flops_per_second", peak.flops},
                         {"peak_instructions", peak.instructions}};
-  context.out.write(line.dump() + "\n");
+  context.out.write(base::json_text(line) + "\n");
 }
 
 void write_table(Context& context, const std::vector<device::GemmTime>& times,

@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/checkpoint/measure_disk.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/schema/value.hpp"
@@ -59,7 +60,7 @@ void write_result(Context& context, const checkpoint::DiskMeasurement& result, b
         {"operation", result.operation}, {"access", checkpoint::name(result.access)},
         {"ranks", result.ranks},         {"bytes", result.bytes},
         {"seconds", result.seconds},     {"bytes_per_second", rate}};
-    context.out.write(line.dump() + "\n");
+    context.out.write(base::json_text(line) + "\n");
   } else {
     context.out.write(format("{:<10} {:<9} {:>5} {:>11} {:>11} {:>10.3f} GB/s {:>11}\n",
                              result.operation, checkpoint::name(result.access), result.ranks,

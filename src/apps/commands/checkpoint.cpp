@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/signature.hpp"
@@ -55,7 +56,7 @@ Action prepare_inspect(CLI::App& app) {
   return [options](Context& context) {
     const auto step = base::value_or_throw(checkpoint::find_step(options->path));
     const auto manifest = base::value_or_throw(checkpoint::read_manifest(step.path));
-    context.out.write(options->json ? checkpoint::inspect_json(manifest).dump(2) + "\n"
+    context.out.write(options->json ? base::json_text(checkpoint::inspect_json(manifest), 2) + "\n"
                                     : checkpoint::inspect_text(manifest));
     return ExitCode::done;
   };
@@ -111,7 +112,7 @@ Action prepare_verify(CLI::App& app) {
         continue;
       }
       all_good = all_good && report.good();
-      context.out.write(options->json ? json_of(report).dump() + "\n" : text_of(report));
+      context.out.write(options->json ? base::json_text(json_of(report)) + "\n" : text_of(report));
       context.out.flush();
     }
     return all_good ? ExitCode::done : ExitCode::checkpoint;

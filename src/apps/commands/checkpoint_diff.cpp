@@ -2,6 +2,7 @@
 // trireme checkpoint diff
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/checkpoint/compare.hpp"
 #include "trireme/checkpoint/folders.hpp"
 
@@ -61,7 +62,8 @@ std::string text_of(const TensorDifference& tensor, std::size_t width) {
 std::string text_of(const Comparison& comparison) {
   std::string text;
   for (const auto& fact : comparison.facts) {
-    text += format("{}: {} | {}\n", fact[0].get<std::string>(), fact[1].dump(), fact[2].dump());
+    text += format("{}: {} | {}\n", fact[0].get<std::string>(), base::json_text(fact[1]),
+                   base::json_text(fact[2]));
   }
   for (const auto& line : comparison.only_first_settings) text += format("< {}\n", line);
   for (const auto& line : comparison.only_second_settings) text += format("> {}\n", line);
@@ -88,7 +90,8 @@ Action prepare_diff(CLI::App& app) {
     const auto first = base::value_or_throw(checkpoint::find_step(options->first));
     const auto second = base::value_or_throw(checkpoint::find_step(options->second));
     const auto comparison = checkpoint::compare(first.path, second.path);
-    context.out.write(options->json ? json_of(comparison).dump() + "\n" : text_of(comparison));
+    context.out.write(options->json ? base::json_text(json_of(comparison)) + "\n"
+                                    : text_of(comparison));
     const bool good = !options->must_be_equal || comparison.tensors.empty();
     return good ? base::ExitCode::done : base::ExitCode::checkpoint;
   };

@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/retention.hpp"
 #include "trireme/checkpoint/state_names.hpp"
@@ -112,7 +113,7 @@ Action prepare_list(CLI::App& app) {
     }
     for (const auto& step : checkpoint::list(checkpoints)) lines.push_back(line_of(step, tags));
     for (const auto& line : lines) {
-      context.out.write(options->json ? line.dump() + "\n" : text_of(line));
+      context.out.write(options->json ? base::json_text(line) + "\n" : text_of(line));
     }
     return ExitCode::done;
   };
@@ -206,7 +207,7 @@ Action prepare_prune(CLI::App& app) {
   return [options](Context& context) {
     const char* verb = options->only_shows ? "would remove" : "removed";
     for (const auto& folder : prune(*options, context)) {
-      context.out.write(options->json ? Json{{"removed", folder.string()}}.dump() + "\n"
+      context.out.write(options->json ? base::json_text(Json{{"removed", folder.string()}}) + "\n"
                                       : format("{} {}\n", verb, folder.string()));
     }
     return ExitCode::done;

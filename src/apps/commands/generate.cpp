@@ -6,6 +6,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/runtime/session.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -57,7 +58,7 @@ std::string json_line(const inference::GenerateRequest& request, const inference
                         {"tokens", answer.tokens},
                         {"prompt_tokens", answer.prompt_tokens},
                         {"ending", inference::name(answer.ending)}};
-  return json.dump() + "\n";
+  return base::json_text(json) + "\n";
 }
 
 /// Output of answers: a single prompt's answer is written as it is generated, several one after the

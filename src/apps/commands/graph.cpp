@@ -4,6 +4,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -34,7 +35,7 @@ base::ExitCode draw(const config::Config& config, const GraphOptions& options, C
   const auto model = base::value_or_throw(train::model_from(config));
   const int world = options.world > 0 ? options.world : ranks_of(config.options().parallel);
   const auto graph = base::value_or_throw(plan::model_graph(config, model, world));
-  context.out.write(options.json ? plan::graph_json(graph).dump(2) + "\n"
+  context.out.write(options.json ? base::json_text(plan::graph_json(graph), 2) + "\n"
                                  : plan::graph_text(graph));
   for (const auto& [path, text] :
        {std::pair(options.svg, &plan::graph_svg), std::pair(options.dot, &plan::graph_dot)}) {

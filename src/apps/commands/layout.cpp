@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/layout/arrange.hpp"
 #include "trireme/layout/picture.hpp"
@@ -68,7 +69,7 @@ base::ExitCode show_layout(const LayoutOptions& options, Context& context) {
   if (options.json) {
     base::Json json{{"mesh", layout::mesh_json(mesh)}};
     if (drawn) json["schedule"] = layout::schedule_json(drawn->schedule, drawn->simulation);
-    context.out.write(json.dump(2) + "\n");
+    context.out.write(base::json_text(json, 2) + "\n");
     return base::ExitCode::done;
   }
   context.out.write(layout::mesh_text(mesh));

@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
@@ -159,7 +160,8 @@ base::ExitCode show_ownership(const config::Config& config, const OwnershipArgum
         "of a run divides its own",
         config.cited("parallel.pipeline"));
   }
-  context.out.write(arguments.json ? ownership_json(view).dump(2) + "\n" : ownership_text(view));
+  context.out.write(arguments.json ? base::json_text(ownership_json(view), 2) + "\n"
+                                   : ownership_text(view));
   return base::ExitCode::done;
 }
 

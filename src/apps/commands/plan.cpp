@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // trireme plan
 #include "trireme/base/error.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/plan/memory_plan.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -36,7 +37,8 @@ Action prepare_plan(CLI::App& app) {
     plan::Ranks ranks;
     if (options->rank >= 0) ranks.only = base::Rank{options->rank};
     const auto plan = base::value_or_throw(plan::plan_memory(config, model, options->world, ranks));
-    context.out.write(options->json ? plan::to_json(plan).dump(2) + "\n" : plan::text(plan));
+    context.out.write(options->json ? base::json_text(plan::to_json(plan), 2) + "\n"
+                                    : plan::text(plan));
     return base::ExitCode::done;
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // trireme topology
 #include "trireme/base/error.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/topology/describe.hpp"
 #include "trireme/topology/discover.hpp"
 
@@ -38,7 +39,7 @@ base::ExitCode show_plan(const TopologyOptions& options, const topology::Machine
   if (options.json) {
     auto json = topology::to_json(machine);
     json["placement"] = topology::to_json(machine, placement);
-    context.out.write(json.dump(2) + "\n");
+    context.out.write(base::json_text(json, 2) + "\n");
   } else if (options.svg) {
     context.out.write(topology::placement_svg(machine, placement));
   } else {
@@ -58,7 +59,7 @@ base::ExitCode show_topology(const TopologyOptions& options, Context& context) {
   if (options.json) {
     auto json = topology::to_json(machine);
     if (options.local_ranks != 0) json["binding"] = topology::to_json(plan);
-    context.out.write(json.dump(2) + "\n");
+    context.out.write(base::json_text(json, 2) + "\n");
     return base::ExitCode::done;
   }
   context.out.write(topology::tree_text(machine));

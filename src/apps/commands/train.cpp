@@ -2,6 +2,7 @@
 // trireme train: argv to Trainer. Next: src/runtime/session.cpp, src/train/trainer.cpp.
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/device/gpu_activity.hpp"
 #include "trireme/runtime/run_placement.hpp"
 #include "trireme/runtime/session.hpp"
@@ -103,7 +104,7 @@ Action prepare_train(CLI::App& app) {
           if (is_first) {
             write_versions(options.run_directory, config);
             base::write_file_durably(runtime::placement_of_run(options.run_directory),
-                                     runtime::to_json(placement).dump() + "\n");
+                                     base::json_text(runtime::to_json(placement)) + "\n");
             trackers = start_tracking(config, context.environment);
           }
           trainer->comment_job(context.environment);

@@ -2,6 +2,7 @@
 // trireme why
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -27,7 +28,7 @@ base::ExitCode show_log(const WhyOptions& options, Context& context) {
     if (options.json) {
       const base::Json json{{"time_ms", line.time_ms}, {"level", line.level}, {"rank", line.rank},
                             {"node", line.node},       {"room", line.room},   {"text", line.text}};
-      context.out.write(json.dump(-1, ' ', false, base::Json::error_handler_t::replace) + "\n");
+      context.out.write(base::json_text(json) + "\n");
     } else {
       context.out.write(base::format("{} {:<7} r{:04} {} {}: {}\n",
                                      postmortem::utc_text(line.time_ms), line.level, line.rank,
@@ -47,11 +48,8 @@ base::ExitCode show_postmortem(const WhyOptions& options, Context& context) {
   if (!options.no_slurm)
     evidence.slurm = postmortem::ask_slurm(postmortem::job_of_run(options.run));
   const auto postmortem = base::value_or_throw(postmortem::examine(options.run, evidence));
-  context.out.write(options.json
-                        ? postmortem::to_json(postmortem)
-                                  .dump(2, ' ', false, base::Json::error_handler_t::replace) +
-                              "\n"
-                        : postmortem::text_of(postmortem));
+  context.out.write(options.json ? base::json_text(postmortem::to_json(postmortem), 2) + "\n"
+                                 : postmortem::text_of(postmortem));
   return base::ExitCode::done;
 }
 

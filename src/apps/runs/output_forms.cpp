@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/runs/output_forms.hpp"
 
+#include "trireme/base/json_text.hpp"
+
 #include "apps/cli/terminal.hpp"
 
 #include <unistd.h>
@@ -24,7 +26,7 @@ std::int64_t now_ms() {
 }
 
 std::string json_line(const base::Json& json) {
-  return json.dump(-1, ' ', false, base::Json::error_handler_t::replace) + "\n";
+  return base::json_text(json) + "\n";
 }
 
 }  // namespace trireme::apps

@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_lists.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/checkpoint/signature.hpp"
 
 #include "checkpoint/checksum.hpp"
@@ -59,7 +60,7 @@ std::string lines(const List& list, ToJson to_json) {
   std::string text;
   for (const auto& each : list) {
     text += text.empty() ? "\n" : ",\n";
-    text += to_json(each).dump();
+    text += base::json_text(to_json(each));
   }
   return text;
 }
@@ -316,9 +317,9 @@ std::string manifest_text(const Manifest& manifest, std::string_view key) {
       "\"tool_version\":{},\n\"block_bytes\":{},\n\"state\":{},\n\"files\":[{}],\n"
       "\"buckets\":[{}],\n\"tensors\":[{}]",
       format_name, Manifest::newest_version, manifest.step, manifest.tokens,
-      Json(manifest.tool_version).dump(), manifest.block_bytes, manifest.state.dump(),
-      lines(manifest.files, file_json), lines(manifest.contents.buckets, bucket_json),
-      lines(manifest.contents.tensors, tensor_json));
+      base::json_text(Json(manifest.tool_version)), manifest.block_bytes,
+      base::json_text(manifest.state), lines(manifest.files, file_json),
+      lines(manifest.contents.buckets, bucket_json), lines(manifest.contents.tensors, tensor_json));
   if (!key.empty()) text += signature_member(text, key);
   const auto digest = sha256_hex(text);
   text.append(digest_begin).append(digest).append(digest_end);

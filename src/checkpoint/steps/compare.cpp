@@ -2,6 +2,7 @@
 #include "trireme/checkpoint/compare.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/device/dtype.hpp"
 
@@ -130,7 +131,8 @@ std::set<std::string> settings_of(const Manifest& manifest) {
   std::set<std::string> lines;
   if (!manifest.state.is_object() || !manifest.state.contains(settings_name)) return lines;
   const auto& settings = manifest.state[settings_name];
-  std::istringstream text(settings.is_string() ? settings.get<std::string>() : settings.dump());
+  std::istringstream text(settings.is_string() ? settings.get<std::string>()
+                                               : base::json_text(settings));
   for (std::string line; std::getline(text, line);) lines.insert(line);
   return lines;
 }

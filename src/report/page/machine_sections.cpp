@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page shows of machines: memory, layout, versions.
+#include "trireme/base/json_text.hpp"
 #include "trireme/layout/picture.hpp"
 
 #include "report/run_schedule.hpp"
@@ -116,8 +117,7 @@ void flatten(const Json& json, const std::string& prefix, std::vector<std::vecto
     } else if (value.is_string()) {
       rows.push_back({text(full_name), text(value.get_ref<const std::string&>())});
     } else {
-      rows.push_back(
-          {text(full_name), text(value.dump(-1, ' ', false, Json::error_handler_t::replace))});
+      rows.push_back({text(full_name), text(base::json_text(value))});
     }
   }
 }

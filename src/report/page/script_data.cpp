@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include "charts.hpp"
 #include "drawn_runs.hpp"
@@ -29,9 +30,9 @@ std::string list_of(std::span<const Range> ranges, Member member) {
   return list(values);
 }
 
-/// A text as JSON in which no element of HTML can begin or end.
-std::string json_text(std::string_view text) {
-  const auto json = base::Json(text).dump(-1, ' ', false, base::Json::error_handler_t::replace);
+/// A text in JSON in which no element of HTML can begin or end.
+std::string inline_json(std::string_view text) {
+  const auto json = base::json_text(base::Json(text));
   std::string result;
   for (const char letter : json) {
     if (letter == '<' || letter == '>' || letter == '&') {
@@ -49,7 +50,8 @@ std::string places(const Abscissas& at) {
 }
 
 std::string run_data(const DrawnRun& drawn) {
-  std::string text = format(R"({{"name":{},"x":{})", json_text(drawn.run->name), places(drawn.at));
+  std::string text =
+      format(R"({{"name":{},"x":{})", inline_json(drawn.run->name), places(drawn.at));
   std::vector<double> breaks(drawn.breaks.begin(), drawn.breaks.end());
   text += format(R"(,"breaks":{},"curves":{{)", list(breaks));
   const auto curves = all_curves();
@@ -89,7 +91,7 @@ std::string script_data(std::span<const DrawnRun> runs) {
   text += R"(],"parts":[)";
   for (std::size_t part = 0; part < part_count; ++part) {
     if (part > 0) text += ',';
-    text += json_text(text_of(static_cast<Part>(part)).name);
+    text += inline_json(text_of(static_cast<Part>(part)).name);
   }
   text += format(R"(],"smoothing":{},"runs":[)", number(first_smoothing));
   for (const auto& run : runs) {

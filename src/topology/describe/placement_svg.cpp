@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/utf8.hpp"
 #include "trireme/topology/describe.hpp"
 #include "trireme/topology/nearness.hpp"
 
@@ -46,7 +47,7 @@ class Canvas {
   }
   void text(int x, int y, std::string_view style, std::string_view words) {
     body_ += format(R"(<text x="{}" y="{}" {}>)", x, y, style);
-    for (const char letter : words) {
+    for (const char letter : base::repaired_utf8(words)) {
       if (letter == '<') {
         body_ += "&lt;";
       } else if (letter == '&') {

@@ -4,6 +4,7 @@
 // of its own, never an attribute of one. Points and spans are the same at each call, so that one
 // that is sent again after a kill replaces itself in a store.
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/text.hpp"
 
@@ -33,7 +34,7 @@ std::vector<std::string> headers_from(const base::Environment& environment) {
 
 /// Whole numbers are texts there, as in all JSON of Protocol Buffers.
 Json attribute_value(const Json& value) {
-  if (value.is_number_integer()) return {{"intValue", value.dump()}};
+  if (value.is_number_integer()) return {{"intValue", base::json_text(value)}};
   if (value.is_number()) return {{"doubleValue", value}};
   return {{"stringValue", value}};
 }

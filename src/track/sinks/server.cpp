@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/text.hpp"
 
 #include <fcntl.h>
@@ -34,10 +35,6 @@ class FileBody : public store::HttpBody {
   std::size_t size_;
 };
 
-std::string text_of(const base::Json& body) {
-  return body.dump(-1, ' ', false, base::Json::error_handler_t::replace);
-}
-
 }  // namespace
 
 base::Json Server::json_of(const std::string& path, const std::string& text) const {
@@ -47,11 +44,11 @@ base::Json Server::json_of(const std::string& path, const std::string& text) con
 }
 
 base::Json Server::post(const std::string& path, const base::Json& body) {
-  return json_of(path, *call("POST", path, text_of(body), Body::json, Absence::refused));
+  return json_of(path, *call("POST", path, base::json_text(body), Body::json, Absence::refused));
 }
 
 bool Server::offer(const std::string& path, const base::Json& body) {
-  return call("POST", path, text_of(body), Body::json, Absence::answered).has_value();
+  return call("POST", path, base::json_text(body), Body::json, Absence::answered).has_value();
 }
 
 base::Json Server::get(const std::string& path) {

@@ -4,6 +4,7 @@
 // Record (wandb/sdk/internal/datastore.py, wandb/proto/wandb_internal.proto).
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/utc.hpp"
 
 #include "sinks.hpp"
@@ -69,16 +70,12 @@ base::Json typed(const std::string& text) {
   return parsed.ok() && parsed->is_primitive() ? *parsed : base::Json(text);
 }
 
-std::string json_text(const base::Json& json) {
-  return json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
-}
-
 /// Record{num 1, run 17 {run_id 1, project 3, config 4, display_name 8, start_time 17}}.
 Message run_record(const RunFacts& run, std::uint64_t number) {
   Message config;
   for (const auto& value : run.values) {
     // ConfigRecord{update 1 {key 1, value_json 16}}.
-    config.message(1, Message().text(1, value.key).text(16, json_text(typed(value.text))));
+    config.message(1, Message().text(1, value.key).text(16, base::json_text(typed(value.text))));
   }
   const auto body = Message()
                         .text(1, run.id)
@@ -130,7 +127,7 @@ class Wandb : public Sink {
     Message update;
     for (const auto& [key, value] : position.summary.items()) {
       // SummaryRecord{update 1 {key 1, value_json 16}}.
-      update.message(1, Message().text(1, key).text(16, json_text(value)));
+      update.message(1, Message().text(1, key).text(16, base::json_text(value)));
     }
     std::string text;
     add_record(text, position.bytes,
@@ -170,7 +167,7 @@ class Wandb : public Sink {
   static Message history(const RunFacts& run, const Row& row, Position& position) {
     Message items;
     const auto add = [&items](const char* key, const base::Json& value) {
-      items.message(1, Message().text(1, key).text(16, json_text(value)));
+      items.message(1, Message().text(1, key).text(16, base::json_text(value)));
     };
     for (const auto& point : row.points) add(metrics()[point.metric].name, point.value);
     add("_step", position.step);

@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/utf8.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -73,6 +74,11 @@ Message& Message::single(std::uint32_t field, float value) {
 }
 
 Message& Message::text(std::uint32_t field, std::string_view value) {
+  std::string repaired;
+  return bytes(field, base::repair_utf8(value, repaired));
+}
+
+Message& Message::bytes(std::uint32_t field, std::string_view value) {
   tag(field, length_type);
   varint(value.size());
   bytes_ += value;

@@ -15,11 +15,13 @@ class Message {
   Message& number(std::uint32_t field, std::uint64_t value);
   Message& real(std::uint32_t field, double value);   ///< fixed64
   Message& single(std::uint32_t field, float value);  ///< fixed32
+  /// UTF-8, as the format demands: ill-formed parts become U+FFFD.
   Message& text(std::uint32_t field, std::string_view value);
-  Message& message(std::uint32_t field, const Message& value) { return text(field, value.bytes_); }
+  Message& message(std::uint32_t field, const Message& value) { return bytes(field, value.bytes_); }
   const std::string& bytes() const { return bytes_; }
 
  private:
+  Message& bytes(std::uint32_t field, std::string_view value);
   void varint(std::uint64_t value);
   void tag(std::uint32_t field, std::uint32_t type) { varint((std::uint64_t{field} << 3) | type); }
 

@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/text.hpp"
 
 #include <algorithm>
@@ -111,7 +112,7 @@ std::string TuningCache::text_of(const Chosen& chosen) const {
                         {"target", target_},
                         {"digest", digest_of(gemms)},
                         {"products", gemms}};
-  return json.dump(1) + "\n";
+  return base::json_text(json, 1) + "\n";
 }
 
 base::Status TuningCache::merge(std::string_view text) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
+#include "trireme/base/utf8.hpp"
 #include "trireme/layout/ownership_picture.hpp"
 
 #include "layout/ownership/output/rank_content.hpp"
@@ -33,7 +34,7 @@ std::string at(double pixels) {
 
 std::string escaped(const std::string& words) {
   std::string text;
-  for (const char letter : words) {
+  for (const char letter : base::repaired_utf8(words)) {
     if (letter == '&') {
       text += "&amp;";
     } else if (letter == '<') {
