@@ -4,7 +4,9 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
+#include "trireme/base/utf8.hpp"
 #include "trireme/config/sources.hpp"
+#include "trireme/schema/quoted.hpp"
 #include "trireme/schema/text.hpp"
 
 #include <boost/program_options/errors.hpp>
@@ -13,6 +15,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <sstream>
 
 namespace trireme::config {
@@ -52,6 +55,20 @@ ParsedLine parse_line(const std::string& section, const std::string& line) {
   return {std::move(parsed), std::move(name)};
 }
 
+/// Boost ends a line at every '#': those in quotes go by as a letter that no line has.
+constexpr char hash_mark = '\x01';
+
+std::string with_marks(std::string_view statement) {
+  std::string marked(statement);
+  std::replace(marked.begin(), marked.end(), '#', hash_mark);
+  return marked;
+}
+
+std::string without_marks(std::string text) {
+  std::replace(text.begin(), text.end(), hash_mark, '#');
+  return text;
+}
+
 /// Language that other trainers write configurations in, if a line that cannot be read is of that:
 /// "YAML", "JSON"; else null.
 const char* other_language(const std::filesystem::path& path, std::string_view statement) {
@@ -87,6 +104,8 @@ class Reader {
 
   void read_lines(Open& file, std::string_view text);
   void read_line(Open& file, const std::string& line, int number);
+  std::optional<std::string_view> statement_of(std::string_view line, const std::string& place);
+  void include(const Open& file, const std::string& text, const std::string& place);
   void accept(Open& file, const options::option& found, int number);
   void refuse_line(Open& file, std::string_view statement, const std::string& place);
   bool may_open(const std::filesystem::path& path, const std::string& cited_by);
@@ -138,8 +157,7 @@ void Reader::read(const std::filesystem::path& path, const std::string& cited_by
 }
 
 void Reader::read_lines(Open& file, std::string_view text) {
-  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  if (text.starts_with(base::byte_order_mark)) text.remove_prefix(base::byte_order_mark.size());
   for (std::size_t number = 1; !text.empty() && !full() && !file.abandoned; ++number) {
     if (number > max_lines) {
       mistake(format("{}:{}: more than {} lines (no configuration is so long); check the path",
@@ -152,29 +170,59 @@ void Reader::read_lines(Open& file, std::string_view text) {
   }
 }
 
+/// The line without its comment; nothing, and a mistake, where it cannot be told what is one.
+std::optional<std::string_view> Reader::statement_of(std::string_view line,
+                                                     const std::string& place) {
+  const auto end = schema::statement_end(line);
+  const auto statement = base::trimmed(line.substr(0, end.at));
+  if (end.has_open_quotes) {
+    mistake(
+        format("{}{} opens quotes that do not end (they could hold a comment or be closed before "
+               "it); close them, or write \\\" for the letter in a text in quotes",
+               place, schema::quoted_if_odd(statement)));
+    return std::nullopt;
+  }
+  const auto equals = statement.find('=');
+  const bool touches = end.at > 0 && end.at < line.size() && line[end.at - 1] != ' ' &&
+                       line[end.at - 1] != '\t' && line[end.at - 1] != '=';
+  if (touches && equals != std::string_view::npos) {
+    const auto whole = base::trimmed(line.substr(line.find('=') + 1));
+    mistake(format(
+        "{}{} has a '#' right behind its value (it may belong to the value or begin a "
+        "comment); write {}= {} for the one, and a blank before it for the other",
+        place, schema::quoted_if_odd(line), statement.substr(0, equals), schema::quoted(whole)));
+    return std::nullopt;
+  }
+  return statement;
+}
+
 void Reader::read_line(Open& file, const std::string& raw, int number) {
   const auto place = format("{}:{}: ", shown(file.path), number);
   const std::string line(base::trimmed(raw));
   const auto is_control = [](unsigned char letter) { return letter < 0x20 && letter != '\t'; };
-  if (std::any_of(line.begin(), line.end(), is_control) || base::first_broken_utf8(line)) {
-    mistake(format("{}'{}' is not text (configuration files are UTF-8 text); check the path", place,
-                   base::printable(line.substr(0, 40))));
+  if (std::any_of(line.begin(), line.end(), is_control)) {
+    mistake(
+        format("{}'{}' is not text (configuration files are text, a value a line); check the "
+               "path",
+               place, base::printable(line.substr(0, 40))));
     return;
   }
+  const auto statement_found = statement_of(line, place);
+  if (!statement_found) return;
+  const auto statement = *statement_found;
   // Boost would read before the start of the empty name.
-  const auto statement = base::trimmed(std::string_view(line).substr(0, line.find('#')));
   if (statement.starts_with('[') && statement.ends_with(']') &&
       base::trimmed(statement.substr(1, statement.size() - 2)).empty()) {
     mistake(format("{}'{}' names no section; write [section]", place, statement));
     return;
   }
   try {
-    auto parsed = parse_line(file.section, line);
+    auto parsed = parse_line(file.section, with_marks(statement));
     file.section = std::move(parsed.section);
     for (const auto& found : parsed.found) {
       accept(file, found, number);
       if (!file.keeps_origins || contents_.assignments.empty()) continue;
-      const auto comment = std::string_view(line).substr(std::min(line.find('#'), line.size()));
+      const auto comment = std::string_view(line).substr(schema::statement_end(line).at);
       contents_.assignments.back().recorded =
           base::trimmed(comment.substr(comment.empty() ? 0 : 1));
     }
@@ -207,16 +255,25 @@ void Reader::refuse_line(Open& file, std::string_view statement, const std::stri
              place, schema::quoted_if_odd(statement)));
 }
 
+void Reader::include(const Open& file, const std::string& text, const std::string& place) {
+  auto name = text;
+  if (text.starts_with('"')) {
+    const auto part = schema::read_quoted(text);
+    name = part.ok() && part->size == text.size() ? part->text : "";
+  }
+  if (name.empty()) {
+    mistake(place + "include names no file; write include = other.conf");
+    return;
+  }
+  read(file.path.parent_path() / name, place);
+}
+
 void Reader::accept(Open& file, const options::option& found, int number) {
   const auto place = format("{}:{}: ", shown(file.path), number);
   const auto& name = found.string_key;
-  const auto text = found.value.empty() ? std::string{} : found.value.front();
+  const auto text = found.value.empty() ? std::string{} : without_marks(found.value.front());
   if (name == "include" || name.ends_with(".include")) {
-    if (text.empty()) {
-      mistake(place + "include names no file; write include = other.conf");
-      return;
-    }
-    read(file.path.parent_path() / text, place);
+    include(file, text, place);
     return;
   }
   const auto [first, is_new] = file.lines.emplace(name, number);

@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
+#include "trireme/schema/quoted.hpp"
 
 #include <algorithm>
 
@@ -17,7 +18,7 @@ std::vector<RecordedValue> recorded_values(std::string_view resolved_text) {
       section = line.substr(1, line.size() - 2);
       continue;
     }
-    const auto hash = std::min(line.find('#'), line.size());
+    const auto hash = schema::statement_end(line).at;
     const auto equals = line.substr(0, hash).find('=');
     if (section.empty() || equals == std::string_view::npos) continue;
     const auto name = base::trimmed(line.substr(0, equals));

@@ -15,6 +15,7 @@
 #include "trireme/layout/flat.hpp"
 #include "trireme/model/parameters.hpp"
 #include "trireme/runtime/run_lock.hpp"
+#include "trireme/schema/quoted.hpp"
 
 #include "stored_weights.hpp"
 
@@ -138,7 +139,8 @@ base::Json state_of(const fs::path& folder, const model::ModelConfig& config, co
   state["optimizer"] = checkpoint::fresh_optimizer;
   state["imported_from"] = fs::absolute(folder).lexically_normal().string();
   state["model"] = config_json(config);
-  state["tokenizer"] = fs::absolute(run / "tokenizer.json").lexically_normal().string();
+  state["tokenizer"] =
+      schema::recorded(fs::absolute(run / "tokenizer.json").lexically_normal().native());
   return state;
 }
 

@@ -9,6 +9,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/huggingface/run_files.hpp"
+#include "trireme/schema/quoted.hpp"
 
 #include "stored_weights.hpp"
 
@@ -114,7 +115,7 @@ fs::path tokenizer_of_weights(const fs::path& path) {
   if (!fs::is_regular_file(found, error) && !is_model_folder(path)) {
     const auto state = state_of_step(path);
     if (!state || !state->contains("tokenizer") || !(*state)["tokenizer"].is_string()) return {};
-    found = (*state)["tokenizer"].get<std::string>();
+    found = schema::from_recorded((*state)["tokenizer"].get<std::string>());
   }
   return fs::is_regular_file(found, error) ? found : fs::path{};
 }

@@ -34,8 +34,12 @@ train.steps = 100          # full name, outside of a section
 [optimizer]                # or a section, once for several keys
 learning_rate = 3e-4
 ```
-`#` starts a comment. A later line wins over what an included file said before it; the same key
-twice in one file is an error. Values are trimmed and written without quotes.
+`#`, first in a line or behind a blank, starts a comment. A later line wins over what an included
+file said before it; the same key twice in one file is an error. Values are trimmed. A text that
+begins or ends with a blank, or holds `#` or `"` (or, in a list, a comma or a colon), stands in
+quotes: `name = "run #3"`, `train = "books, old":0.7, code:0.3`. In them `\"` and `\\` are the letters
+themselves, and `\xHH` is a byte that is not UTF-8, as names of files may hold. Wherever values are
+given (files, environment, `--set`), quotes mean the same.
 
 | type | written as |
 |---|---|

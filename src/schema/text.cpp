@@ -39,11 +39,6 @@ std::optional<TextProblem> unfit_text(std::string_view text) {
   if (std::any_of(text.begin(), text.end(), base::is_control)) {
     return TextProblem{"holds a control character", "remove it"};
   }
-  if (base::first_broken_utf8(text)) return TextProblem{"is not UTF-8", "write it in UTF-8"};
-  if (text.find('#') != std::string_view::npos) {
-    return TextProblem{"holds '#', which starts a comment in configuration files",
-                       "use a name without '#'"};
-  }
   return std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/base/text.hpp"
+#include "trireme/schema/quoted.hpp"
 #include "trireme/schema/text.hpp"
 
 #include "keys.hpp"
@@ -130,14 +131,42 @@ Result<Value> parse_measure(const Key& key, std::string_view text, const Result<
   return Value{*number};
 }
 
+/// The text itself, or what its quotes hold; it ends with them.
+Result<std::string> parse_text(const Key& key, std::string_view text) {
+  if (!text.starts_with('"')) return std::string(text);
+  auto part = read_quoted(text);
+  std::string problem;
+  if (!part) {
+    problem = part.failure().text;
+  } else if (part->size != text.size()) {
+    problem = "goes on behind its quotes";
+  } else if (const auto unfit = unfit_text(part->text)) {
+    problem = unfit->problem;
+  } else {
+    return std::move(part->text);
+  }
+  return value_failure(key, text, problem,
+                       "write \"...\" around all of it, with \\\" and \\\\ for these letters and "
+                       "\\xHH for a byte that is not UTF-8");
+}
+
+/// Place of the comma that ends the first entry of a list.
+std::size_t entry_end(std::string_view text) {
+  const auto blanks = text.find_first_not_of(" \t");
+  const auto entry = text.substr(std::min(blanks, text.size()));
+  if (!entry.starts_with('"')) return text.find(',');
+  const auto part = read_quoted(entry);
+  return part ? text.find(',', blanks + part->size) : std::string_view::npos;
+}
+
 Result<std::vector<std::string_view>> split_list(const Key& key, std::string_view whole) {
   std::vector<std::string_view> parts;
   auto text = whole;
   if (trimmed(text).empty()) return parts;
   for (;;) {
-    const auto comma = text.find(',');
+    const auto comma = entry_end(text);
     const auto part = trimmed(text.substr(0, comma));
-    if (part.empty()) {
+    if (part.empty() || part == "\"\"") {
       return value_failure(key, whole, "has an empty entry",
                            "separate entries by one comma, with none at the end");
     }
@@ -152,15 +181,20 @@ Result<std::vector<std::string_view>> split_list(const Key& key, std::string_vie
 }
 
 Result<WeightedText> parse_weighted(const Key& key, std::string_view part) {
-  const auto colon = part.rfind(':');
-  if (colon == std::string_view::npos) return WeightedText{std::string(part), 1.0};
-  const auto text = trimmed(part.substr(0, colon));
+  auto colon = part.rfind(':');
+  if (const auto quotes = part.rfind('"'); part.starts_with('"') && quotes != 0) {
+    // A colon within the quotes belongs to the name.
+    if (colon < quotes) colon = std::string_view::npos;
+  }
+  auto text = parse_text(key, trimmed(part.substr(0, colon)));
+  if (!text) return text.failure();
+  if (colon == std::string_view::npos) return WeightedText{*std::move(text), 1.0};
   const auto weight = whole_text_number<double>(trimmed(part.substr(colon + 1)));
-  if (text.empty() || !weight || !std::isfinite(*weight) || *weight <= 0) {
+  if (text->empty() || !weight || !std::isfinite(*weight) || *weight <= 0) {
     return value_failure(key, part, "is not an entry with a weight",
                          "write NAME or NAME:WEIGHT with a weight above 0, such as books:0.7");
   }
-  return WeightedText{std::string(text), *weight};
+  return WeightedText{*std::move(text), *weight};
 }
 
 template <typename Entry, typename Parse>
@@ -179,7 +213,7 @@ Result<Value> parse_list(const Key& key, std::string_view text, const Parse& par
 Result<Value> parse_by_type(const Key& key, std::string_view text) {
   const auto as_value = [](auto number) -> Result<Value> {
     if (!number) return number.failure();
-    return Value{*number};
+    return Value{*std::move(number)};
   };
   switch (key.type) {
     case Type::integer:
@@ -187,7 +221,7 @@ Result<Value> parse_by_type(const Key& key, std::string_view text) {
     case Type::real:
       return as_value(parse_real(key, text));
     case Type::text:
-      return Value{std::string(text)};
+      return as_value(parse_text(key, text));
     case Type::flag:
       return parse_flag(key, text);
     case Type::choice:
@@ -201,7 +235,7 @@ Result<Value> parse_by_type(const Key& key, std::string_view text) {
           key, text, [&key](std::string_view part) { return parse_integer(key, part); });
     case Type::texts:
       return parse_list<std::string>(
-          key, text, [](std::string_view part) { return Result<std::string>(std::string(part)); });
+          key, text, [&key](std::string_view part) { return parse_text(key, part); });
     case Type::weighted_texts:
       return parse_list<WeightedText>(
           key, text, [&key](std::string_view part) { return parse_weighted(key, part); });
@@ -225,10 +259,22 @@ std::string real_text(double number) {
   return {buffer.data(), end};
 }
 
+bool needs_quotes(std::string_view text) {
+  return text.find_first_of("#\"") != std::string_view::npos || trimmed(text) != text ||
+         std::any_of(text.begin(), text.end(), base::is_control) ||
+         base::first_broken_utf8(text).has_value();
+}
+
+std::string entry_text(const std::string& text) {
+  const bool divides = text.empty() || text.find(',') != std::string::npos;
+  return divides || needs_quotes(text) ? quoted(text) : text;
+}
+
 std::string weighted_text(const WeightedText& entry) {
+  const auto text = entry_text(entry.text);
   // A colon in the name needs the weight behind it, even 1, to be read back the same way.
-  if (entry.weight == 1.0 && entry.text.find(':') == std::string::npos) return entry.text;
-  return format("{}:{}", entry.text, real_text(entry.weight));
+  const bool has_colon = !text.starts_with('"') && text.find(':') != std::string::npos;
+  return entry.weight == 1.0 && !has_colon ? text : format("{}:{}", text, real_text(entry.weight));
 }
 
 std::string bytes_value_text(std::int64_t bytes) {
@@ -264,12 +310,17 @@ struct TextOf {
     return key.type == Type::seconds ? seconds_value_text(number) : real_text(number);
   }
   std::string operator()(bool flag) const { return flag ? "true" : "false"; }
-  std::string operator()(const std::string& text) const { return text; }
+  std::string operator()(const std::string& text) const {
+    const bool is_word = key.allows_auto() && text == "auto";
+    return is_word || needs_quotes(text) ? quoted(text) : text;
+  }
   std::string operator()(const std::vector<std::int64_t>& list) const {
     return format("{}", base::join(list, ", "));
   }
   std::string operator()(const std::vector<std::string>& list) const {
-    return format("{}", base::join(list, ", "));
+    std::vector<std::string> entries;
+    std::transform(list.begin(), list.end(), std::back_inserter(entries), entry_text);
+    return format("{}", base::join(entries, ", "));
   }
   std::string operator()(const std::vector<WeightedText>& list) const {
     std::vector<std::string> entries;

@@ -26,8 +26,11 @@ class Resolution {
     if (config_.automatic(key)) set(key, text);
   }
   void set_auto(const char* key, std::int64_t value) { set_auto(key, format("{}", value)); }
-  /// Token files are found from any working directory. A name that a list cannot hold (the working
-  /// directory has a comma) stays as it was given.
+  void set_text(const char* key, const std::string& value) {
+    set(key, schema::value_text(*schema::find_key(key), value));
+  }
+  /// Token files are found from any working directory. A name that no value can hold (the working
+  /// directory has a line break) stays as it was given.
   void set_absolute(const char* key) {
     auto sources = std::get<std::vector<schema::WeightedText>>(config_.value(key));
     for (auto& source : sources) {
@@ -110,7 +113,9 @@ config::Config with_values(const config::Config& config, const engine::EngineOpt
   if (optim::has_matrix_rule(optimizer.name)) {
     to.set_auto("optimizer.adamw_learning_rate", number_text(optimizer.learning_rate));
   }
-  to.set_auto("run.directory", config::run_directory(config).string());
+  if (config.automatic("run.directory")) {
+    to.set_text("run.directory", config::run_directory(config).string());
+  }
   for (const auto* key : {"data.train", "data.validation"}) to.set_absolute(key);
   return to.config();
 }

@@ -6,6 +6,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
+#include "trireme/data/prepare.hpp"
 #include "trireme/data/tokenizer.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/huggingface/run_files.hpp"
@@ -49,13 +50,25 @@ bool is_unused(const fs::path& directory) {
   return !error || error == std::errc::no_such_file_or_directory;
 }
 
+/// Warns of documents that begin otherwise than prompts do: both follow from the tokenizer.
+void say_begin_of_text(const config::Config& config, const fs::path& path) {
+  const auto tokenizer = data::Tokenizer::load(path);
+  if (!tokenizer) return;
+  std::vector<fs::path> files;
+  for (const auto& source : config.options().data.train) files.emplace_back(source.text);
+  const auto difference = data::difference_in_begin(files, *tokenizer);
+  if (difference) base::log::warning("data", "{}", *difference);
+}
+
 /// Copies files of other folders that the run needs into its own.
 void write_run_files(const config::Config& config, const model::ModelConfig& model,
                      const fs::path& directory) {
   base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
   huggingface::keep_model(model, directory);
   const auto tokenizer = huggingface::tokenizer_to_keep(config);
-  if (!tokenizer.empty()) huggingface::keep_tokenizer(tokenizer, directory);
+  if (tokenizer.empty()) return;
+  huggingface::keep_tokenizer(tokenizer, directory);
+  say_begin_of_text(config, tokenizer);
 }
 
 base::Status refuse_used(const fs::path& directory) {

@@ -20,7 +20,7 @@ struct TextProblem {
   std::string problem;
   std::string fix;
 };
-/// Why a text cannot be a value: what it holds could not be written to a file and read back.
+/// Why a text cannot be a value: it is too long, or would be more than one line.
 std::optional<TextProblem> unfit_text(std::string_view text);
 
 }  // namespace trireme::schema

@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/schema/reference.hpp"
@@ -54,13 +55,16 @@ struct ShowOptions {
   std::string get;
 };
 
-/// Value of one key, for scripts. The run directory is the one that a run uses.
+/// Value of one key, for scripts: a text is its bytes alone. The run directory is the one that a
+/// run uses.
 std::string value_text(const config::Config& config, const std::string& name) {
   if (schema::find_key(name) == nullptr) {
     throw base::Error(base::ExitCode::usage,
                       format("--get: there is no key '{}'{}", name, schema::key_suggestion(name)));
   }
-  return name == "run.directory" ? config::run_directory(config).string() : config.shown(name);
+  if (name == "run.directory") return config::run_directory(config).string();
+  const auto* text = std::get_if<std::string>(&config.value(name));
+  return text == nullptr ? config.shown(name) : *text;
 }
 
 Action prepare_show(CLI::App& app) {
@@ -79,7 +83,7 @@ Action prepare_show(CLI::App& app) {
     }
     using Origins = config::Config::Origins;
     context.out.write(
-        options->json ? json_of(config).dump(2) + "\n"
+        options->json ? base::json_text(json_of(config), 2) + "\n"
                       : config.resolved_text(options->origin ? Origins::shown : Origins::hidden));
     return ExitCode::done;
   };
@@ -143,7 +147,7 @@ Action prepare_diff(CLI::App& app) {
           {"key", difference.key},          {"first", difference.first},
           {"second", difference.second},    {"first_origin", first_origin},
           {"second_origin", second_origin}, {"concerns", schema::name(difference.concern)}};
-      context.out.write(options->json ? line.dump() + "\n"
+      context.out.write(options->json ? base::json_text(line) + "\n"
                                       : format("{}: {} ({}) -> {} ({})\n", difference.key,
                                                shown(difference.first), first_origin,
                                                shown(difference.second), second_origin));

@@ -2,13 +2,17 @@
 // trireme eval
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/inference/evaluate.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/schema/quoted.hpp"
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/config_arguments.hpp"
 #include "apps/session_options.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 namespace trireme::apps {
@@ -36,15 +40,17 @@ Action prepare_eval(CLI::App& app) {
   return [arguments, options](Context& context) {
     auto resolved = *arguments;
     if (!options->data.empty()) {
-      resolved.settings.push_back(
-          base::format("data.validation={}", base::join(options->data, ", ")));
+      std::vector<std::string> entries;
+      std::transform(options->data.begin(), options->data.end(), std::back_inserter(entries),
+                     schema::quoted);
+      resolved.settings.push_back(base::format("data.validation={}", base::join(entries, ", ")));
     }
     const auto config = base::value_or_throw(resolved.resolve(context.environment));
     return runtime::Session::start(
         session_options(config), context.environment, [&](runtime::Session& session) {
           const auto evaluation = inference::evaluate_weights(options->weights, config, session);
           if (session.cluster.rank.value() == 0) {
-            context.out.write(options->json ? inference::to_json(evaluation).dump() + "\n"
+            context.out.write(options->json ? base::json_text(inference::to_json(evaluation)) + "\n"
                                             : inference::text(evaluation));
             context.out.flush();
           }

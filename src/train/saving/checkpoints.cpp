@@ -10,6 +10,7 @@
 #include "trireme/checkpoint/state_names.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/huggingface/config.hpp"
+#include "trireme/schema/quoted.hpp"
 
 #include "train/saving/async_saves.hpp"
 #include "train/saving/saved_contents.hpp"
@@ -38,7 +39,8 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   }
   if (!progress.best_losses.empty()) state["best_losses"] = progress.best_losses;
   // Written even if the run has no tokenizer: readers check that it exists.
-  state["tokenizer"] = std::filesystem::absolute(run / "tokenizer.json").string();
+  state["tokenizer"] =
+      schema::recorded(std::filesystem::absolute(run / "tokenizer.json").native());
   state["config"] = config.resolved_text();
   return state;
 }

@@ -141,16 +141,45 @@ TEST_CASE("files that are no text, too long or too large are refused quickly") {
   const TemporaryFolder folder;
   CHECK(failure_of(folder.write("nul.conf", std::string_view("run.name = a\0b\n", 15)))
             .find(":1: 'run.name = a\\x00b' is not text") != std::string::npos);
-  CHECK(failure_of(folder.write("latin.conf",
-                                "\nrun.name = gr\xF6\xDF"
-                                "e\n"))
-            .find("latin.conf:2: ") != std::string::npos);
   CHECK(failure_of(folder.write("large.conf", std::string(std::size_t{2} << 20, '#')))
             .find("larger than 1.00 MiB") != std::string::npos);
   CHECK(failure_of(folder.write("long.conf", std::string(30'000, '\n'))).find("more than 20000") !=
         std::string::npos);
   CHECK(failure_of(folder.path()).find("is a folder") != std::string::npos);
   CHECK(failure_of("/dev/zero").find("larger than") != std::string::npos);
+}
+
+TEST_CASE("a text in quotes comes as it is, and what could be a comment is asked about") {
+  using Catch::Contains;
+  const TemporaryFolder folder;
+  const auto config = load(folder.write("a.conf",
+                                        "[run]\n"
+                                        "name = \"a#b \\\"c\\\" \\\\ \\xe9 \"   # a comment\n"
+                                        "tags = \"x, y\", z # \"c\"\n"
+                                        "[data]\n"
+                                        "train = \"o#1:2\", \"p,q\":0.5, r:2 # c\n"
+                                        "validation = gr\xF6\xDF\n"));
+  REQUIRE(config.ok());
+  CHECK(config->options().run.name == "a#b \"c\" \\ \xe9 ");
+  CHECK(config->options().run.tags == std::vector<std::string>{"x, y", "z"});
+  using Entries = std::vector<trireme::schema::WeightedText>;
+  CHECK(config->options().data.train == Entries{{"o#1:2", 1}, {"p,q", 0.5}, {"r", 2}});
+  CHECK(config->options().data.validation == Entries{{"gr\xF6\xDF", 1}});
+  folder.write("i#1.conf", "train.steps = 3\n");
+  CHECK(load(folder.write("b.conf", "include = \"i#1.conf\"\n"))->options().train.steps == 3);
+
+  const auto failure = [&](const char* line) { return failure_of(folder.write("c.conf", line)); };
+  CHECK_THAT(failure("run.name = a#b"), Contains("c.conf:1: ") && Contains("run.name = \"a#b\"") &&
+                                            Contains("begin a comment"));
+  CHECK_THAT(failure("train.steps = 7# seven"), Contains("'#' right behind its value"));
+  CHECK_THAT(failure("run.name = \"a # b"), Contains("quotes that do not end"));
+  CHECK_THAT(failure("run.name = \"a\" b"), Contains("goes on behind its quotes"));
+  CHECK_THAT(failure("run.name = \"a\\n\""), Contains("has '\\n' in its quotes"));
+  CHECK_THAT(failure("run.name = \"a\\x0a\""), Contains("holds a control character"));
+  CHECK_THAT(failure("run.tags = \"\""), Contains("empty entry"));
+  CHECK(load(folder.write("d.conf", "run.name = a \"b\" \n[run]# c\ntags=# c\n"))
+            ->options()
+            .run.name == "a \"b\"");
 }
 
 TEST_CASE("random bytes never crash the reader") {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/config/resolved_text.hpp"
 
+#include "trireme/base/philox.hpp"
+#include "trireme/base/text.hpp"
 #include "trireme/config/config.hpp"
+
+#include "support/temporary_folder.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -14,6 +18,44 @@ TEST_CASE("every value of a resolved text is found by its key") {
     for (const auto& key : trireme::schema::keys()) {
       INFO(key.full_name());
       CHECK(resolved_value(text, key.full_name()) == config.shown(key.full_name()));
+    }
+  }
+}
+
+TEST_CASE("a resolved text gives back every text, whatever its bytes") {
+  const trireme::tests::TemporaryFolder folder;
+  constexpr std::string_view letters = "ab#\"\\, :=[]';\xE9\xC3\xA9\xFF\x80=x0auto";
+  std::uint64_t round = 0;
+  const auto odd = [&](std::uint64_t which) {
+    std::string text;
+    const auto size = 1 + trireme::base::philox(5, round, which)[0] % 9;
+    for (std::uint64_t at = 0; at < size; ++at) {
+      text += letters[trireme::base::philox(5, round, which + at + 1)[0] % letters.size()];
+    }
+    return text;
+  };
+  const auto set = [](Config& config, const char* key, const trireme::schema::Value& value) {
+    const auto text = trireme::schema::value_text(*trireme::schema::find_key(key), value);
+    INFO(text);
+    config = config.with(key, text, Origin::program("test")).value();
+    REQUIRE(config.value(key) == value);
+  };
+  for (; round < 400; ++round) {
+    Config config;
+    set(config, "run.name", odd(0));
+    set(config, "run.directory", round == 0 ? "auto" : odd(20));
+    set(config, "run.tags", std::vector<std::string>{odd(40), odd(60)});
+    set(config, "data.train",
+        std::vector<trireme::schema::WeightedText>{{odd(80), 1}, {odd(100), 0.25}});
+    for (const auto origins : {Config::Origins::shown, Config::Origins::hidden}) {
+      const auto text = config.resolved_text(origins);
+      INFO(text);
+      CHECK_FALSE(trireme::base::first_broken_utf8(text).has_value());
+      const auto again = Config::resolve(
+          {.files = {folder.write("a.conf", text)}, .environment = {}, .settings = {}});
+      if (!again) FAIL(again.failure().text);
+      CHECK(*again == config);
+      CHECK(resolved_value(text, "data.train") == config.shown("data.train"));
     }
   }
 }
