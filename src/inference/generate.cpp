@@ -7,6 +7,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/text.hpp"
+#include "trireme/base/utf8.hpp"
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
@@ -126,26 +127,44 @@ void say_speed(const std::vector<DecodedSequence>& sequences, double seconds) {
 
 }  // namespace
 
+namespace {
+
+base::Result<std::vector<std::string>> listed_prompts(std::string_view text,
+                                                      const std::string& source) {
+  const auto json = base::parse_json(text, "it");
+  if (!json) {
+    return base::usage_failure(
+        base::format("'{}' begins with '[', as a JSON list of prompts does, but {}; mend the list, "
+                     "or begin with an empty line where each line is a prompt",
+                     source, json.failure().text));
+  }
+  std::vector<std::string> prompts;
+  for (const auto& prompt : *json) {
+    if (!prompt.is_string()) {
+      return base::usage_failure(base::format(
+          "'{}' is a JSON list but not of texts alone (entry {} is none, and each is a "
+          "prompt); write texts in quotes",
+          source, prompts.size() + 1));
+    }
+    prompts.push_back(prompt.get<std::string>());
+  }
+  return prompts;
+}
+
+}  // namespace
+
 const char* name(Ending ending) {
   return ending == Ending::length ? "length" : "stop";
 }
 
 base::Result<std::vector<std::string>> parse_prompts(const std::string& text,
                                                      const std::string& source) {
+  std::string_view rest(text);
+  if (rest.starts_with(base::byte_order_mark)) rest.remove_prefix(base::byte_order_mark.size());
+  if (rest.starts_with('[')) return listed_prompts(rest, source);
   std::vector<std::string> prompts;
-  if (text.starts_with('[')) {
-    const auto json = base::parse_json(text, source);
-    if (!json) return json.failure();
-    for (const auto& prompt : *json) {
-      if (!prompt.is_string()) {
-        return base::usage_failure(
-            base::format("'{}' is a JSON list but not of texts alone", source));
-      }
-      prompts.push_back(prompt.get<std::string>());
-    }
-    return prompts;
-  }
-  for (const auto line : base::split(text, '\n')) {
+  for (auto line : base::split(rest, '\n')) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty()) prompts.emplace_back(line);
   }
   return prompts;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prompts.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/base/text.hpp"
 
 #include <algorithm>
 
@@ -9,10 +12,24 @@ namespace trireme::inference {
 
 using data::Tokenizer;
 
+namespace {
+
+void say_broken_texts(const std::vector<std::string>& prompts) {
+  const auto broken = std::count_if(prompts.begin(), prompts.end(), [](const std::string& prompt) {
+    return base::first_broken_utf8(prompt).has_value();
+  });
+  if (broken == 0) return;
+  base::log::warning("prompts", "{} of {} hold bytes that are not UTF-8; these are read as U+FFFD",
+                     broken, base::counted(std::ssize(prompts), "prompt"));
+}
+
+}  // namespace
+
 base::Result<std::vector<DecodedSequence>> encode_prompts(const std::vector<std::string>& prompts,
                                                           const Tokenizer& tokenizer,
                                                           const model::ModelConfig& model,
                                                           std::string_view tokenizer_option) {
+  say_broken_texts(prompts);
   std::vector<DecodedSequence> sequences;
   for (const auto& prompt : prompts) {
     DecodedSequence sequence;

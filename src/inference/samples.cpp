@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
@@ -119,8 +120,8 @@ DecoderOptions decoder_options(const engine::EngineOptions& engine, const Sample
 
 /// What ranks need of a task: everything but texts and the tokenizer.
 std::string packed(const SampleTask& task) {
-  return Json{{"ids", task.ids}, {"vocabulary", task.vocabulary}, {"stop", task.stop_tokens}}
-      .dump();
+  return base::json_text(
+      Json{{"ids", task.ids}, {"vocabulary", task.vocabulary}, {"stop", task.stop_tokens}});
 }
 
 void unpack(const std::string& text, SampleTask& task) {

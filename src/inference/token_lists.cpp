@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token ids in JSON, for `trireme probe`.
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/inference/probe.hpp"
 
 namespace trireme::inference {
@@ -50,7 +51,7 @@ base::Result<TokenLists> token_lists(const Json& json, std::int64_t vocab_size,
         return mistake(source,
                        format("id {} of list {} is {} (the model's vocabulary is 0 to {}); give "
                               "ids of this model's tokenizer",
-                              column, row, id.dump(), vocab_size - 1));
+                              column, row, base::json_text(id), vocab_size - 1));
       }
       lists.ids.push_back(static_cast<std::int32_t>(id.get<std::uint64_t>()));
     }

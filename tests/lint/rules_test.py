@@ -74,6 +74,14 @@ class RulesTest(unittest.TestCase):
         for name in ["src/a/b.cpp", "docs/a.md", "scripts/a"]:
             self.finds("finish it", name, "text\n// TO" + "DO later\n")
 
+    def test_json_is_written_in_one_place(self):
+        for name in ("src/a/b.cpp", "spank-plugin/b.cpp", "perf/a.cpp"):
+            self.finds("json_text", name, "out << json.dump(2);\n")
+            self.finds("json_text", name, "out << Json(x)\n  .dump ();\n")
+        self.passes("src/base/json.cpp", "return value.dump(2);\n")
+        self.passes("src/a/b.cpp", "// .dump() throws\nauto text = base::json_text(json);\n")
+        self.passes("tests/a/b.cpp", "CHECK(json.dump() == text);\n")
+
     def test_the_environment_is_the_entry_points(self):
         self.finds("getenv", "src/a/b.cpp", 'auto x = std::getenv("X");\n')
         self.passes("src/a/b.cpp", "// no getenv here\nspank_getenv(spank);\n")

@@ -27,6 +27,8 @@ struct AddedToken {
 
 /// Template tokens that the model expects around a text (a begin-of-text token, say), in encoding.
 enum class Template { apply, omit };
+/// Reading of a special token's spelling in a text.
+enum class SpecialSpellings { tokens, text };
 /// Treatment of special tokens in decoding.
 enum class SpecialTokens { keep, skip };
 
@@ -61,6 +63,12 @@ class Tokenizer {
   /// The token as tokenizer.json spells it; nothing for an id that does not exist.
   std::optional<std::string> id_to_token(std::int32_t id) const;
   const std::vector<AddedToken>& added_tokens() const;
+  /// Ids that the template puts before and behind a text.
+  const std::vector<std::int32_t>& ids_before_text() const;
+  const std::vector<std::int32_t>& ids_behind_text() const;
+  /// The same tokenizer, for which special tokens have no spelling: in a text theirs is plain text
+  /// (encode_special_tokens in Hugging Face tokenizers).
+  Tokenizer with_special_spellings_as_text() const;
 
   /// The token that ends a document, by its usual names (<|endoftext|>, <|end_of_text|>, </s>,
   /// <eos>), the first that the vocabulary has.
@@ -96,6 +104,8 @@ class Tokenizer::Encoder {
   void encode(std::string_view text, std::vector<std::int32_t>& ids);
   /// Calls of encode() whose text was not well-formed UTF-8.
   std::int64_t repaired_texts() const;
+  /// Special tokens that were found in texts.
+  std::int64_t special_tokens() const;
 
  private:
   struct State;

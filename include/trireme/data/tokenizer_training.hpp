@@ -34,6 +34,7 @@ struct TrainingReport {
   std::uint64_t distinct_words = 0;
   double counting_seconds = 0;
   double merging_seconds = 0;
+  ReadNotes notes;
 };
 
 struct TrainedTokenizer {
@@ -44,7 +45,8 @@ struct TrainedTokenizer {
 /// Trains a byte-level byte-pair encoding (Sennrich, Haddow and Birch, ACL 2016): repeatedly the
 /// most frequent pair of neighbours becomes a token. Of equally frequent pairs the one with the
 /// lower ids comes first, so the result depends only on the text, not on threads or order, and
-/// equals that of Hugging Face's trainer. When pairs run out the vocabulary stays smaller.
+/// equals that of Hugging Face's trainer. When pairs run out the vocabulary stays smaller. Input
+/// without any text is a failure.
 base::Result<TrainedTokenizer> train_tokenizer(const DocumentSources& sources,
                                                const TrainingOptions& options,
                                                const ReadProgressCallback& progress = {});

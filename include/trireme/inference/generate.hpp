@@ -59,7 +59,8 @@ struct AnswerListener {
 };
 
 /// Prompts of a text: one a line, empty lines left out, or a JSON list of texts, which may hold
-/// line ends. Failures (usage) name `source`.
+/// line ends. A byte order mark and the carriage returns of line ends are no part of them; other
+/// bytes stay as they are. Failures (usage) name `source`.
 base::Result<std::vector<std::string>> parse_prompts(const std::string& text,
                                                      const std::string& source);
 

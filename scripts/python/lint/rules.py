@@ -21,6 +21,7 @@ MACRO = re.compile(r"^\s*#\s*define\s+(\w+)")
 CASE_OF_ENUM = re.compile(r"^\s*case\s+(\w+::)*[A-Z]\w*::\w+\s*:")
 SWITCH = re.compile(r"\bswitch\s*\(")
 DEFAULT = re.compile(r"^\s*default\s*:")
+DUMP = re.compile(r"\.dump\s*\(")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 MOST_DECISIONS = 35
@@ -46,6 +47,9 @@ MACROS_ALLOWED = {
     "include/trireme/base/contract.hpp": "contracts are the house's only macros",
     "src/data/tokenizer/text/regex.cpp": "PCRE2 is told the width of its characters by a macro",
 }
+
+
+JSON_WRITER = "src/base/json.cpp"
 
 
 def is_product(path):
@@ -104,6 +108,15 @@ def macros(path, lines):
         match = MACRO.match(line)
         if match:
             yield number, f"macro {match[1]} (macros are for contracts); write a function"
+
+
+def json_writers(path, lines):
+    """The library's own writer throws at bytes that are not UTF-8, as names of files may have."""
+    if not is_cpp(path) or not (is_product(path) or path.parts[0] == "perf") or str(path) == JSON_WRITER:
+        return
+    for number, line in enumerate(lines, start=1):
+        if DUMP.search(code_of(line)):
+            yield number, "'.dump(' throws at bytes that are not UTF-8; write base::json_text()"
 
 
 def defaults_of_enums(path, lines):
@@ -190,7 +203,7 @@ def code_of(line):
 
 
 LINE_RULES = [license.names_license, long_files, file_names, unfinished_work, environment, conditionals,
-              macros, defaults_of_enums, header_guards, python_syntax]
+              macros, json_writers, defaults_of_enums, header_guards, python_syntax]
 
 
 def check_text(path, text, exists):

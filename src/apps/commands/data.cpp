@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/data/prepare.hpp"
@@ -37,6 +38,26 @@ void report(const std::string& prefix, const data::TokenFileFacts& facts) {
                   base::counted(facts.documents, "document"), facts.tokens,
                   static_cast<double>(facts.text_bytes) /
                       static_cast<double>(std::max<std::int64_t>(facts.tokens, 1)));
+}
+
+/// Says what the documents begin with, and that some hold special tokens themselves.
+void say_special_tokens(const Tokenizer& tokenizer, const data::PrepareReport& prepared) {
+  std::string begin;
+  for (const auto id : prepared.train.begin_of_text) {
+    begin += format("{}{}", begin.empty() ? "" : " ", tokenizer.id_to_token(id).value_or("?"));
+  }
+  if (!begin.empty()) {
+    base::log::info("data",
+                    "every document begins with {}, as prompts do (--no-special-tokens leaves it "
+                    "out)",
+                    begin);
+  }
+  const auto count = prepared.documents_with_special_tokens;
+  if (count == 0) return;
+  base::log::info("data",
+                  "{} special tokens in the text, which were read as these tokens "
+                  "(--special-tokens-as-text reads them as text)",
+                  base::counted(count, "document") + (count == 1 ? " holds" : " hold"));
 }
 
 /// Refuses to overwrite an input, as `--tokenizer words.json --out words` would.
@@ -79,6 +100,15 @@ Action prepare_prepare(CLI::App& app) {
   app.add_option("--end-of-text", options.end_of_text,
                  "Token that ends every document; the tokenizer's own when not given")
       ->type_name("TOKEN");
+  app.add_flag_callback(
+      "--no-special-tokens", [&options] { options.around = data::Template::omit; },
+      "Leaves out what the tokenizer puts around a text (a begin-of-text token, say), but for the "
+      "end of text");
+  app.add_flag_callback(
+      "--special-tokens-as-text",
+      [&options] { options.special_spellings = data::SpecialSpellings::text; },
+      "Reads the spelling of a special token in a text (<|endoftext|>, say) as plain text, not as "
+      "the token");
   add_threads_option(app, options.threads);
   return [arguments](Context& /*context*/) {
     base::success_or_throw(refuse_overwriting(*arguments));
@@ -91,12 +121,8 @@ Action prepare_prepare(CLI::App& app) {
     const auto prefix = arguments->prepare.out.string();
     report(prefix, prepared.train);
     if (prepared.validation) report(prefix + ".validation", *prepared.validation);
-    if (prepared.repaired_documents > 0) {
-      base::log::warning("data",
-                         "{} documents hold bytes that are not UTF-8; they were read as "
-                         "U+FFFD",
-                         prepared.repaired_documents);
-    }
+    say_notes("data", prepared.notes);
+    say_special_tokens(tokenizer, prepared);
     return ExitCode::done;
   };
 }
@@ -124,6 +150,7 @@ Json json_of(const IndexedTokens& tokens, const std::optional<data::TokenFileFac
     json["text_bytes"] = facts->text_bytes;
     json["vocab_size"] = facts->vocab_size;
     json["end_of_text"] = facts->end_of_text;
+    json["begin_of_text"] = facts->begin_of_text;
   }
   return json;
 }
@@ -158,12 +185,13 @@ Action prepare_inspect(CLI::App& app) {
     const auto facts = base::value_or_throw(data::read_facts(prefix.replace_extension()));
     const auto json = json_of(tokens, facts);
     if (arguments->json) {
-      context.out.write(json.dump() + "\n");
+      context.out.write(base::json_text(json) + "\n");
       return ExitCode::done;
     }
     for (const auto& [name, value] : json.items()) {
       context.out.write(
-          format("{:<13}{}\n", name, value.is_string() ? value.get<std::string>() : value.dump()));
+          format("{:<13}{}\n", name,
+                 value.is_string() ? value.get<std::string>() : base::json_text(value)));
     }
     if (arguments->documents > 0) print_documents(tokens, *arguments, context.out);
     return ExitCode::done;
@@ -181,7 +209,8 @@ Command data_command() {
           {.name = "prepare",
            .summary = "Writes PREFIX.bin/.idx (and PREFIX.validation.bin/.idx) from text",
            .details =
-               "Each document ends with the end-of-text token. Which documents are held out "
+               "Each document begins and ends with what the tokenizer puts around a text, as "
+               "prompts do, and ends with the end-of-text token. Which documents are held out "
                "depends on their text alone; the files do not depend on the number of "
                "threads, and appear only when they are complete. PREFIX.json keeps counts of "
                "documents, tokens and bytes.\n\n" +

@@ -125,6 +125,7 @@ void report(const data::TrainedTokenizer& trained, const TrainOptions& options) 
                   base::counted(static_cast<std::int64_t>(facts.documents), "document"),
                   facts.distinct_words, base::duration_text(facts.counting_seconds),
                   base::duration_text(facts.merging_seconds));
+  say_notes("tokenizer", facts.notes);
   if (vocab_size == options.training.vocab_size) return;
   base::log::warning("tokenizer",
                      "no more pairs occur {} times: the vocabulary has {} tokens instead of {}; "

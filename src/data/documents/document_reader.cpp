@@ -5,7 +5,9 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/utf8.hpp"
 
+#include "data/documents/strict_json.hpp"
 #include "data/documents/text_check.hpp"
 #include "data/tokenizer/hash.hpp"
 
@@ -77,28 +79,44 @@ std::string members_of(const base::Json& object) {
 
 }  // namespace
 
-std::string_view document_text(const DocumentBatch& batch, const RawDocument& document,
-                               const std::string& text_field, std::string& storage) {
+std::string_view DocumentTexts::of(const DocumentBatch& batch, const RawDocument& document) {
+  is_repaired_ = false;
+  skipped_.reset();
   if (!document.is_json) return document.text;
+  const auto status = take_text(batch, document);
+  if (status.ok()) return storage_;
+  if (bad_lines_ == BadLines::refuse) base::success_or_throw(status);
+  skipped_ = status.failure().text;
+  return {};
+}
+
+Status DocumentTexts::take_text(const DocumentBatch& batch, const RawDocument& document) {
   const auto where = format("'{}' line {}", *batch.source, document.line);
-  auto parsed = base::parse_json(document.text, where, ExitCode::checkpoint);
-  auto json = base::value_or_throw(std::move(parsed));
-  if (!json.is_object()) {
-    throw Error(ExitCode::checkpoint,
-                format("{}: {}, expected an object with the text in '{}' (every line is one "
-                       "document)",
-                       where, json.type_name(), text_field));
+  auto json = base::parse_json(document.text, where, ExitCode::checkpoint);
+  if (!json) {
+    const auto strict = strict_json(document.text);
+    auto again = base::parse_json(strict.text, where, ExitCode::checkpoint);
+    // The first failure speaks of the line as it stands.
+    if (!again) return json.failure();
+    json = std::move(again);
+    is_repaired_ = strict.is_repaired;
   }
-  const auto member = json.find(text_field);
-  if (member == json.end() || !member->is_string()) {
-    throw Error(
+  if (!json->is_object()) {
+    return Failure{ExitCode::checkpoint,
+                   format("{}: {}, expected an object with the text in '{}' (every line is one "
+                          "document)",
+                          where, json->type_name(), text_field_)};
+  }
+  const auto member = json->find(text_field_);
+  if (member == json->end() || !member->is_string()) {
+    return Failure{
         ExitCode::checkpoint,
         format("{}: no text in '{}' (members: {}); say with --text-field which member holds "
                "the text",
-               where, text_field, members_of(json)));
+               where, text_field_, members_of(*json))};
   }
-  storage = std::move(member->get_ref<std::string&>());
-  return storage;
+  storage_ = std::move(member->get_ref<std::string&>());
+  return {};
 }
 
 std::uint64_t document_hash(std::string_view text) {
@@ -209,16 +227,24 @@ bool DocumentReader::load_next_block() {
     if (file_ && compressed_ && is_json_ && load_compressed_lines(*compressed_)) return true;
     if (file_ && !whole_file_given_ && !(compressed_ && is_json_)) {
       whole_file_given_ = true;
-      if (compressed_) {
-        load_compressed_text(*compressed_);
-      } else {
-        const auto bytes = file_->bytes();
-        block_ = {file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
-      }
+      load_whole_text();
       if (!block_.text.empty()) return true;
     }
     if (!open_next_file()) return false;
   }
+}
+
+void DocumentReader::load_whole_text() {
+  if (compressed_) {
+    load_compressed_text(*compressed_);
+  } else {
+    const auto bytes = file_->bytes();
+    block_ = {file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+  }
+  // JSON's parser leaves the mark out itself, as files that were joined have it in the middle.
+  if (is_json_ || !block_.text.starts_with(base::byte_order_mark)) return;
+  block_.text.remove_prefix(base::byte_order_mark.size());
+  ++byte_order_marks_;
 }
 
 void DocumentReader::load_compressed_text(CompressedText& compressed) {
@@ -284,7 +310,7 @@ void DocumentReader::take_lines(DocumentBatch& batch) {
   while (!text.empty() && size < batch_bytes) {
     const auto end = std::min(text.find('\n'), text.size());
     ++line_;
-    if (!is_blank(text.substr(0, end))) {
+    if (!is_blank(text.substr(0, end)) && text.substr(0, end) != base::byte_order_mark) {
       batch.documents.push_back({text.substr(0, end), true, line_, true});
     }
     text.remove_prefix(std::min(end + 1, text.size()));

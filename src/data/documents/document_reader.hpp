@@ -34,10 +34,31 @@ struct DocumentBatch {
   std::vector<RawDocument> documents;
 };
 
-/// The text of a raw document (`storage` holds it when it comes out of JSON). Throws base::Error
-/// (exit code 6) that names file and line when the JSON is not what it should be.
-std::string_view document_text(const DocumentBatch& batch, const RawDocument& document,
-                               const std::string& text_field, std::string& storage);
+/// Finds the texts of raw documents, for one thread.
+class DocumentTexts {
+ public:
+  DocumentTexts(std::string text_field, BadLines bad_lines)
+      : text_field_(std::move(text_field)), bad_lines_(bad_lines) {}
+
+  /// The text, which is good until the next call; empty for a line that is skipped. Throws
+  /// base::Error (exit code 6) that names file and line when the JSON is not what it should be.
+  std::string_view of(const DocumentBatch& batch, const RawDocument& document);
+
+  /// True when something in the last document's line became U+FFFD. (Of plain text only its reader
+  /// knows.)
+  bool is_repaired() const { return is_repaired_; }
+  /// What was wrong with the last document's line, if it is skipped.
+  const std::optional<std::string>& skipped() const { return skipped_; }
+
+ private:
+  base::Status take_text(const DocumentBatch& batch, const RawDocument& document);
+
+  std::string text_field_;
+  BadLines bad_lines_;
+  std::string storage_;
+  bool is_repaired_ = false;
+  std::optional<std::string> skipped_;
+};
 
 /// Hash of the beginning of a text, which decides whether it is held out: independent of the text's
 /// place, so that a document that occurs twice is not in both files.
@@ -53,6 +74,8 @@ class DocumentReader {
   std::optional<DocumentBatch> next();
 
   ReadProgress progress() const;
+  /// Files of plain text so far whose byte order mark was left out.
+  std::int64_t byte_order_marks() const { return byte_order_marks_; }
 
  private:
   DocumentReader() = default;
@@ -66,6 +89,7 @@ class DocumentReader {
   base::Status add_file(const std::filesystem::path& path);
   bool open_next_file();
   bool load_next_block();
+  void load_whole_text();
   void load_compressed_text(CompressedText& compressed);
   bool load_compressed_lines(CompressedText& compressed);
   void take_text(DocumentBatch& batch);
@@ -84,6 +108,7 @@ class DocumentReader {
   bool whole_file_given_ = false;
   std::string unfinished_line_;
   std::int64_t line_ = 0;
+  std::int64_t byte_order_marks_ = 0;
   Block block_;
 };
 

@@ -19,6 +19,7 @@ class PieceReader {
 
   std::optional<DocumentBatch> next();
   ReadProgress progress() const { return reader_.progress(); }
+  std::int64_t byte_order_marks() const { return reader_.byte_order_marks(); }
 
  private:
   void cut(const DocumentBatch& batch);

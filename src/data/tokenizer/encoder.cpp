@@ -13,6 +13,7 @@ struct Tokenizer::Encoder::State {
   std::shared_ptr<const Content> content;
   TextWalker walker;
   WordEncoder words;
+  std::int64_t special_tokens = 0;
 };
 
 Tokenizer::Encoder::Encoder(const Tokenizer& tokenizer)
@@ -25,10 +26,19 @@ std::int64_t Tokenizer::Encoder::repaired_texts() const {
   return state_->walker.repaired_texts();
 }
 
+std::int64_t Tokenizer::Encoder::special_tokens() const {
+  return state_->special_tokens;
+}
+
 void Tokenizer::Encoder::encode(std::string_view text, std::vector<std::int32_t>& ids) {
   auto& words = state_->words;
+  const auto& special = state_->content->special;
   state_->walker.walk(
-      text, [&](std::int32_t token) { ids.push_back(token); },
+      text,
+      [&](std::int32_t token) {
+        state_->special_tokens += special[static_cast<std::size_t>(token)] ? 1 : 0;
+        ids.push_back(token);
+      },
       [&](std::string_view word) { words.encode(word, ids); });
 }
 

@@ -2,6 +2,7 @@
 #include "data/tokenizer/post_processor.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include "data/documents/json_fields.hpp"
 
@@ -25,7 +26,8 @@ Status append_special(const Json& processor, const std::string& name,
   }
   for (const auto& id : *list) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0x7FFFFFFF) {
-      return tokenizer_failure(format("post_processor: id {} of '{}' is no id", id.dump(), name));
+      return tokenizer_failure(
+          format("post_processor: id {} of '{}' is no id", base::json_text(id), name));
     }
     ids.push_back(id.get<std::int32_t>());
   }
@@ -48,7 +50,7 @@ Result<Surroundings> read_template(const Json& processor) {
     const auto* special = find_member(part, "SpecialToken");
     if (special == nullptr) {
       return tokenizer_failure(
-          format("post_processor: {} is neither text nor special token", part.dump()));
+          format("post_processor: {} is neither text nor special token", base::json_text(part)));
     }
     const auto name = text_member(*special, "id");
     if (!name) return name.failure();

@@ -4,6 +4,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
+#include "trireme/base/utf8.hpp"
 
 #include "data/documents/json_fields.hpp"
 #include "data/tokenizer/text/normalizer.hpp"
@@ -62,7 +64,7 @@ Status fill_bytes(const TokenizerFile& file, const Ids& ids, BpeModel& model) {
   const auto* unknown = find_member(file.frame["model"], "unk_token");
   for (unsigned byte = 0; byte < 256; ++byte) {
     std::string character;
-    append_utf8(character, byte_to_character(static_cast<unsigned char>(byte)));
+    base::append_utf8(character, byte_to_character(static_cast<unsigned char>(byte)));
     const auto found = ids.find(character);
     model.byte_ids[byte] = found == ids.end() ? -1 : found->second;
     if (found == ids.end() && unknown != nullptr) {
@@ -105,18 +107,14 @@ Result<Tokenizer> Tokenizer::parse(std::string_view json, std::string_view sourc
   return Tokenizer(std::move(content));
 }
 
-void Tokenizer::Content::fill_tokens() {
-  tokens = file.vocabulary;
+void Tokenizer::Content::find_added_tokens(SpecialSpellings special_spellings) {
   std::vector<AddedToken> raw;
   std::vector<AddedToken> normalized;
   std::vector<std::string> raw_contents;
   std::vector<std::string> normalized_contents;
   std::string storage;
   for (const auto& token : file.added_tokens) {
-    const auto index = static_cast<std::size_t>(token.id);
-    if (index >= tokens.size()) tokens.resize(index + 1);
-    tokens[index] = token.content;
-    ids.emplace(token.content, token.id);
+    if (token.special && special_spellings == SpecialSpellings::text) continue;
     (token.normalized ? normalized : raw).push_back(token);
     if (!token.normalized) {
       raw_contents.push_back(token.content);
@@ -127,6 +125,17 @@ void Tokenizer::Content::fill_tokens() {
   }
   raw_tokens = AddedTokenFinder(std::move(raw), raw_contents);
   normalized_tokens = AddedTokenFinder(std::move(normalized), normalized_contents);
+}
+
+void Tokenizer::Content::fill_tokens() {
+  tokens = file.vocabulary;
+  for (const auto& token : file.added_tokens) {
+    const auto index = static_cast<std::size_t>(token.id);
+    if (index >= tokens.size()) tokens.resize(index + 1);
+    tokens[index] = token.content;
+    ids.emplace(token.content, token.id);
+  }
+  find_added_tokens(SpecialSpellings::tokens);
   bytes.resize(tokens.size());
   std::transform(tokens.begin(), tokens.end(), bytes.begin(), byte_level_bytes);
   special.assign(tokens.size(), false);
@@ -142,7 +151,7 @@ void Tokenizer::Content::fill_tokens() {
 }
 
 std::string Tokenizer::to_json() const {
-  return write_tokenizer_json(content_->file).dump(2, ' ', false) + "\n";
+  return base::json_text(write_tokenizer_json(content_->file), 2) + "\n";
 }
 
 void Tokenizer::save(const std::filesystem::path& path) const {
@@ -174,7 +183,7 @@ std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids,
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, SpecialTokens special) const {
   auto bytes = decode_bytes(ids, special);
   std::string storage;
-  return std::string(repair_utf8(bytes, storage));
+  return std::string(base::repair_utf8(bytes, storage));
 }
 
 std::int32_t Tokenizer::vocab_size() const {
@@ -196,6 +205,20 @@ std::optional<std::string> Tokenizer::id_to_token(std::int32_t id) const {
 
 const std::vector<AddedToken>& Tokenizer::added_tokens() const {
   return content_->file.added_tokens;
+}
+
+const std::vector<std::int32_t>& Tokenizer::ids_before_text() const {
+  return content_->file.prefix;
+}
+
+const std::vector<std::int32_t>& Tokenizer::ids_behind_text() const {
+  return content_->file.suffix;
+}
+
+Tokenizer Tokenizer::with_special_spellings_as_text() const {
+  auto content = std::make_shared<Content>(*content_);
+  content->find_added_tokens(SpecialSpellings::text);
+  return Tokenizer(std::move(content));
 }
 
 std::optional<std::int32_t> Tokenizer::end_of_text() const {

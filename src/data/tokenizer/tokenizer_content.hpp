@@ -23,6 +23,8 @@ struct Tokenizer::Content {
 
   /// Derives all members below from the file.
   void fill_tokens();
+  /// Makes the finders of added tokens.
+  void find_added_tokens(SpecialSpellings special_spellings);
 
   TokenizerFile file;
   PreTokenizer pre_tokenizer;

@@ -2,6 +2,7 @@
 #include "data/tokenizer/tokenizer_json.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include "data/documents/json_fields.hpp"
 #include "data/tokenizer/post_processor.hpp"
@@ -26,7 +27,7 @@ Result<std::int32_t> read_id(const Json& json, const std::string& token, std::si
   if (!json.is_number_unsigned() || json.get<std::uint64_t>() >= limit) {
     return tokenizer_failure(
         format("token '{}' has id {}, expected a whole number below {} (there are {} tokens)",
-               token, json.dump(), limit, tokens));
+               token, base::json_text(json), limit, tokens));
   }
   return json.get<std::int32_t>();
 }
@@ -109,7 +110,7 @@ Result<std::pair<std::string, std::string>> read_merge(const Json& json) {
       return std::pair(text.substr(0, space), text.substr(space + 1));
     }
   }
-  return tokenizer_failure(format("model.merges: {} is no pair of tokens", json.dump()));
+  return tokenizer_failure(format("model.merges: {} is no pair of tokens", base::json_text(json)));
 }
 
 Status read_merges(const Json& model, TokenizerFile& file) {

@@ -6,6 +6,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 
@@ -34,36 +35,47 @@ struct EncodedPiece {
   std::uint64_t hash = 0;  ///< of the piece's text
   bool ends_document = true;
   bool repaired = false;
+  bool has_special_tokens = false;
 };
 struct EncodedBatch {
   std::vector<std::int32_t> ids;
   std::vector<EncodedPiece> pieces;
+  std::vector<std::string> skipped;  ///< what is wrong with each line that was left out
 };
 
 /// Encoder of one thread.
 class BatchEncoder {
  public:
-  BatchEncoder(const Tokenizer& tokenizer, std::string text_field)
-      : encoder_(tokenizer), text_field_(std::move(text_field)) {}
+  BatchEncoder(const Tokenizer& tokenizer, const DocumentSources& sources)
+      : encoder_(tokenizer), texts_(sources.text_field, sources.bad_lines) {}
 
   EncodedBatch operator()(const DocumentBatch& batch) {
     EncodedBatch encoded;
     for (const auto& document : batch.documents) {
-      const auto text = document_text(batch, document, text_field_, storage_);
+      const auto text = texts_.of(batch, document);
+      if (texts_.skipped()) encoded.skipped.push_back(*texts_.skipped());
       const auto ids_before = encoded.ids.size();
       const auto repaired_before = encoder_.repaired_texts();
+      const auto special_before = encoder_.special_tokens();
       encoder_.encode(text, encoded.ids);
-      encoded.pieces.push_back({encoded.ids.size() - ids_before, text.size(), document_hash(text),
-                                document.ends_document,
-                                encoder_.repaired_texts() != repaired_before});
+      encoded.pieces.push_back(
+          {encoded.ids.size() - ids_before, text.size(), document_hash(text),
+           document.ends_document,
+           texts_.is_repaired() || encoder_.repaired_texts() != repaired_before,
+           encoder_.special_tokens() != special_before});
     }
     return encoded;
   }
 
  private:
   Tokenizer::Encoder encoder_;
-  std::string text_field_;
-  std::string storage_;
+  DocumentTexts texts_;
+};
+
+/// Ids that stand around the text of every document.
+struct Around {
+  std::vector<std::int32_t> before;
+  std::vector<std::int32_t> behind;
 };
 
 /// Token file that is being written.
@@ -71,42 +83,51 @@ struct Target {
   IndexedTokensWriter writer;
   std::int64_t text_bytes = 0;
 
-  TokenFileFacts facts(const Tokenizer& tokenizer, std::int32_t end_of_text) const {
-    return {writer.document_count(), writer.token_count(), text_bytes, tokenizer.vocab_size(),
-            end_of_text};
+  TokenFileFacts facts(const Tokenizer& tokenizer, const Around& around) const {
+    return {writer.document_count(), writer.token_count(), text_bytes,
+            tokenizer.vocab_size(),  around.behind.back(), around.before};
   }
 };
 
 /// Assembles documents from pieces and appends each to its file.
 class Sorter {
  public:
-  Sorter(Target train, std::optional<Target> validation, double fraction, std::int32_t end_of_text)
+  Sorter(Target train, std::optional<Target> validation, double fraction, const Around& around)
       : train_(std::move(train)),
         validation_(std::move(validation)),
         // 2^64 times the fraction, without the overflow of 1.0.
         held_out_below_(static_cast<std::uint64_t>(fraction * 0x1.0p63) << 1),
-        end_of_text_(end_of_text) {}
+        around_(around) {}
 
   void take(const EncodedBatch& batch) {
+    if (!batch.skipped.empty() && notes_.skipped_lines == 0) {
+      notes_.first_skipped = batch.skipped.front();
+    }
+    notes_.skipped_lines += std::ssize(batch.skipped);
     const auto* ids = batch.ids.data();
     for (const auto& piece : batch.pieces) {
-      if (document_.empty() && text_bytes_ == 0) hash_ = piece.hash;
+      if (document_.empty() && text_bytes_ == 0) {
+        hash_ = piece.hash;
+        document_ = around_.before;
+      }
       document_.insert(document_.end(), ids, ids + piece.tokens);
       ids += piece.tokens;
       text_bytes_ += static_cast<std::int64_t>(piece.text_bytes);
       repaired_ = repaired_ || piece.repaired;
+      has_special_tokens_ = has_special_tokens_ || piece.has_special_tokens;
       if (piece.ends_document) end_document();
     }
   }
 
   Target& train() { return train_; }
   std::optional<Target>& validation() { return validation_; }
-  std::int64_t repaired_documents() const { return repaired_documents_; }
+  const ReadNotes& notes() const { return notes_; }
+  std::int64_t documents_with_special_tokens() const { return documents_with_special_tokens_; }
 
  private:
   void end_document() {
-    if (!document_.empty()) {
-      document_.push_back(end_of_text_);
+    if (document_.size() > around_.before.size()) {
+      document_.insert(document_.end(), around_.behind.begin(), around_.behind.end());
       if (document_.size() > std::numeric_limits<std::int32_t>::max()) {
         throw base::Error(ExitCode::checkpoint,
                           "a document has more than 2^31 tokens (the token file's format counts "
@@ -115,22 +136,26 @@ class Sorter {
       auto& target = validation_ && hash_ < held_out_below_ ? *validation_ : train_;
       target.writer.append_document(document_);
       target.text_bytes += text_bytes_;
-      repaired_documents_ += repaired_ ? 1 : 0;
+      notes_.repaired_documents += repaired_ ? 1 : 0;
+      documents_with_special_tokens_ += has_special_tokens_ ? 1 : 0;
     }
     document_.clear();
     text_bytes_ = 0;
     repaired_ = false;
+    has_special_tokens_ = false;
   }
 
   Target train_;
   std::optional<Target> validation_;
   std::uint64_t held_out_below_;
-  std::int32_t end_of_text_;
+  const Around& around_;
   std::vector<std::int32_t> document_;
   std::int64_t text_bytes_ = 0;
   std::uint64_t hash_ = 0;
   bool repaired_ = false;
-  std::int64_t repaired_documents_ = 0;
+  bool has_special_tokens_ = false;
+  ReadNotes notes_;
+  std::int64_t documents_with_special_tokens_ = 0;
 };
 
 base::Result<std::int32_t> find_end_of_text(const Tokenizer& tokenizer, const std::string& name) {
@@ -147,13 +172,19 @@ base::Result<std::int32_t> find_end_of_text(const Tokenizer& tokenizer, const st
       format("the tokenizer has no token '{}'{}", name, base::did_you_mean(name, names)));
 }
 
+Around around_of(const Tokenizer& tokenizer, std::int32_t end_of_text, Template around) {
+  Around ids;
+  if (around == Template::apply) ids = {tokenizer.ids_before_text(), tokenizer.ids_behind_text()};
+  // A template may end a text with the same token.
+  if (ids.behind.empty() || ids.behind.back() != end_of_text) ids.behind.push_back(end_of_text);
+  return ids;
+}
+
 void write_facts(const std::filesystem::path& prefix, const TokenFileFacts& facts) {
-  const Json json{{"documents", facts.documents},
-                  {"tokens", facts.tokens},
-                  {"text_bytes", facts.text_bytes},
-                  {"vocab_size", facts.vocab_size},
-                  {"end_of_text", facts.end_of_text}};
-  base::write_file_durably(with_suffix(prefix, ".json"), json.dump(2) + "\n");
+  const Json json{{"documents", facts.documents},     {"tokens", facts.tokens},
+                  {"text_bytes", facts.text_bytes},   {"vocab_size", facts.vocab_size},
+                  {"end_of_text", facts.end_of_text}, {"begin_of_text", facts.begin_of_text}};
+  base::write_file_durably(with_suffix(prefix, ".json"), base::json_text(json, 2) + "\n");
 }
 
 base::Status check_split(const Target& train, const std::optional<Target>& validation,
@@ -178,15 +209,16 @@ std::filesystem::path validation_prefix(const PrepareOptions& options) {
 }
 
 /// Completes the files and reports their contents.
-PrepareReport finish(Sorter& sorter, const Tokenizer& tokenizer, std::int32_t end_of_text,
+PrepareReport finish(Sorter& sorter, const Tokenizer& tokenizer, const Around& around,
                      const PrepareOptions& options) {
   PrepareReport report;
-  report.repaired_documents = sorter.repaired_documents();
-  report.train = sorter.train().facts(tokenizer, end_of_text);
+  report.notes = sorter.notes();
+  report.documents_with_special_tokens = sorter.documents_with_special_tokens();
+  report.train = sorter.train().facts(tokenizer, around);
   sorter.train().writer.finish();
   write_facts(options.out, report.train);
   if (auto& validation = sorter.validation()) {
-    const auto facts = validation->facts(tokenizer, end_of_text);
+    const auto facts = validation->facts(tokenizer, around);
     validation->writer.finish();
     write_facts(validation_prefix(options), facts);
     report.validation = facts;
@@ -224,8 +256,12 @@ base::Result<PrepareReport> prepare(const DocumentSources& sources, const Tokeni
     validation.emplace(Target{std::move(writer).value()});
   }
 
-  Sorter sorter(Target{std::move(train).value()}, std::move(validation), fraction, *end_of_text);
-  PieceReader reader(std::move(documents).value(), tokenizer);
+  const auto around = around_of(tokenizer, *end_of_text, options.around);
+  const auto reading = options.special_spellings == SpecialSpellings::tokens
+                           ? tokenizer
+                           : tokenizer.with_special_spellings_as_text();
+  Sorter sorter(Target{std::move(train).value()}, std::move(validation), fraction, around);
+  PieceReader reader(std::move(documents).value(), reading);
   OrderedPipeline<DocumentBatch, EncodedBatch> pipeline;
   pipeline.run(
       options.threads,
@@ -234,13 +270,15 @@ base::Result<PrepareReport> prepare(const DocumentSources& sources, const Tokeni
         if (progress) progress(reader.progress());
         return batch;
       },
-      [&] { return BatchEncoder(tokenizer, sources.text_field); },
+      [&] { return BatchEncoder(reading, sources); },
       [&](const EncodedBatch& batch) { sorter.take(batch); });
 
   if (auto status = check_split(sorter.train(), sorter.validation(), fraction); !status) {
     return status.failure();
   }
-  return finish(sorter, tokenizer, *end_of_text, options);
+  auto report = finish(sorter, tokenizer, around, options);
+  report.notes.byte_order_marks = reader.byte_order_marks();
+  return report;
 }
 
 base::Result<std::optional<TokenFileFacts>> read_facts(const std::filesystem::path& prefix) {
@@ -264,6 +302,11 @@ base::Result<std::optional<TokenFileFacts>> read_facts(const std::filesystem::pa
                           "end_of_text (it is damaged or not from 'trireme data prepare'); prepare "
                           "the data again, or remove it",
                           path.string())};
+  }
+  if (const auto begin = json->find("begin_of_text"); begin != json->end()) {
+    for (const auto& id : *begin) {
+      if (id.is_number_integer()) facts.begin_of_text.push_back(id.get<std::int32_t>());
+    }
   }
   return std::optional(facts);
 }

@@ -39,8 +39,7 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   }
   if (!progress.best_losses.empty()) state["best_losses"] = progress.best_losses;
   // Written even if the run has no tokenizer: readers check that it exists.
-  state["tokenizer"] =
-      schema::recorded(std::filesystem::absolute(run / "tokenizer.json").native());
+  state["tokenizer"] = schema::recorded(std::filesystem::absolute(run / "tokenizer.json").native());
   state["config"] = config.resolved_text();
   return state;
 }

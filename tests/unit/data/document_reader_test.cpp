@@ -2,6 +2,7 @@
 #include "data/documents/document_reader.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
 #include "documents.hpp"
@@ -13,6 +14,7 @@
 
 using namespace trireme;
 using namespace trireme::data;
+using base::format;
 
 namespace {
 
@@ -138,6 +140,91 @@ TEST_CASE("many lines of compressed JSON arrive whole") {
   const auto texts = texts_of({{path}});
   REQUIRE(texts.size() == 100'000);
   for (std::size_t i = 0; i < texts.size(); ++i) REQUIRE(texts[i] == text(i));
+}
+
+TEST_CASE("JSON lines beyond the standard are read, and what changed is known") {
+  const Scratch scratch;
+  struct Line {
+    std::string json;
+    std::string text;
+    bool is_repaired;
+  };
+  const Line lines[] = {
+      {R"({"text":"good"})", "good", false},
+      {"{\"text\":\"caf\xe9.\"}", "caf\uFFFD.", true},
+      {"{\"meta\":\"\xff\",\"text\":\"whole\"}", "whole", true},
+      {"{\"\xff\":1,\"text\":\"\xe2\x82\"}", "\uFFFD", true},
+      {R"({"text":"a\ud800b"})",
+       "a\uFFFD"
+       "b",
+       true},
+      {R"({"text":"\udc00\ud83d\uDE00\uD83D"})", "\uFFFD\U0001F600\uFFFD", true},
+      {R"({"text":"\\ud800 \" \ud800"})", "\\ud800 \" \uFFFD", true},
+      {R"({"text":"n","score":NaN,"most":-Infinity,"x":[Infinity,1e999,-2.5e-3]})", "n", false},
+      {R"({"NaN":"Infinity","text":"NaN","y":NaN})", "NaN", false},
+      {R"({"text":"a\u0000b"})", std::string("a\0b", 3), false},
+      {"{\"text\":\"crlf\"}\r", "crlf", false},
+      {"\xEF\xBB\xBF{\"text\":\"joined\"}", "joined", false},
+  };
+  std::string bytes = "\xEF\xBB\xBF\n";
+  for (const auto& line : lines) bytes += line.json + "\n";
+  for (const auto& path :
+       {scratch.write("a.jsonl", bytes), scratch.write("a.jsonl.gz", gzip(bytes))}) {
+    auto reader = DocumentReader::open({{path.string()}}).value();
+    DocumentTexts texts("text", BadLines::refuse);
+    std::size_t index = 0;
+    while (const auto batch = reader.next()) {
+      for (const auto& document : batch->documents) {
+        REQUIRE(index < std::size(lines));
+        CAPTURE(lines[index].json);
+        CHECK(texts.of(*batch, document) == lines[index].text);
+        CHECK(texts.is_repaired() == lines[index].is_repaired);
+        ++index;
+      }
+    }
+    CHECK(index == std::size(lines));
+  }
+}
+
+TEST_CASE("lines that are no document are left out only when that is asked for") {
+  const Scratch scratch;
+  const auto path =
+      scratch
+          .write("a.jsonl",
+                 "{\"text\":\"one\"}\n{\"text\":NaNa}\n[]\n{\"b\":1}\n{\"text\":\"\xff\"}\n"
+                 "{\"text\":nu\n")
+          .string();
+  CHECK_THAT(failure_of({{path}}),
+             Catch::Contains("a.jsonl' line 2: not valid JSON at line 1, column"));
+  DocumentSources sources{{path}};
+  sources.bad_lines = BadLines::skip;
+  auto reader = DocumentReader::open(sources).value();
+  DocumentTexts texts("text", BadLines::skip);
+  std::string found;
+  std::string skipped;
+  while (const auto batch = reader.next()) {
+    for (const auto& document : batch->documents) {
+      found += std::string(texts.of(*batch, document)) + "|";
+      if (texts.skipped()) skipped += format("{} ", document.line);
+    }
+  }
+  CHECK(found == "one||||\uFFFD||");
+  CHECK(skipped == "2 3 4 6 ");
+}
+
+TEST_CASE("a byte order mark is no part of a text, in each file of its own") {
+  const Scratch scratch;
+  const std::string mark = "\xEF\xBB\xBF";
+  scratch.write("in/a.txt", mark + "one");
+  scratch.write("in/b.txt", "t" + mark + "wo");
+  scratch.write("in/c.txt.gz", gzip(mark + "three"));
+  scratch.write("in/d.txt", mark);
+  const DocumentSources sources{{(scratch / "in").string()}};
+  CHECK(texts_of(sources) == std::vector<std::string>{"one", "t" + mark + "wo", "three"});
+  auto reader = DocumentReader::open(sources).value();
+  while (reader.next()) {
+  }
+  CHECK(reader.byte_order_marks() == 3);
 }
 
 TEST_CASE("inputs that cannot be read say where") {

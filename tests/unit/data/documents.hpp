@@ -13,15 +13,15 @@ namespace trireme::data {
 
 inline std::vector<std::string> texts_of(const DocumentSources& sources) {
   auto reader = DocumentReader::open(sources).value();
-  std::vector<std::string> texts;
-  std::string storage;
+  std::vector<std::string> found;
+  DocumentTexts texts(sources.text_field, sources.bad_lines);
   while (const auto batch = reader.next()) {
     for (const auto& document : batch->documents) {
-      texts.emplace_back(document_text(*batch, document, sources.text_field, storage));
+      found.emplace_back(texts.of(*batch, document));
     }
   }
   CHECK(reader.progress().bytes_read == reader.progress().bytes_total);
-  return texts;
+  return found;
 }
 
 /// Documents of many sizes; the last is large enough to be cut for several threads.

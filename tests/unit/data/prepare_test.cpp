@@ -2,7 +2,9 @@
 #include "trireme/data/prepare.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
+#include "trireme/base/text.hpp"
+#include "trireme/base/utf8.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/data/tokenizer_training.hpp"
 
@@ -25,6 +27,9 @@ Tokenizer tokenizer() {
       .value();
 }
 
+/// The token that the template of this tokenizer puts before a text.
+constexpr std::int32_t begin = 1024;
+
 std::vector<std::string> documents_in(const std::filesystem::path& prefix) {
   const auto tokens = IndexedTokens::open(prefix).value();
   const auto reader = tokenizer();
@@ -34,6 +39,8 @@ std::vector<std::string> documents_in(const std::filesystem::path& prefix) {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(range.end - range.begin));
     tokens.read(range.begin, ids);
     CHECK(ids.back() == reader.end_of_text());
+    CHECK(ids.front() == begin);
+    ids.erase(ids.begin());
     ids.pop_back();
     texts.push_back(reader.decode(ids));
   }
@@ -62,7 +69,7 @@ TEST_CASE("prepared documents are the text, each with its end") {
   const auto report = prepare({{text.string()}, "blank-line"}, tokenizer(), options).value();
   CHECK(documents_in(options.out) ==
         std::vector<std::string>{"First one.", "Second, \uFFFD ill-formed.", "Third."});
-  CHECK(report.repaired_documents == 1);
+  CHECK(report.notes.repaired_documents == 1);
   CHECK(report.train.documents == 3);
   CHECK(report.train.text_bytes == 37);
   CHECK_FALSE(report.validation.has_value());
@@ -74,6 +81,129 @@ TEST_CASE("prepared documents are the text, each with its end") {
   CHECK_FALSE(read_facts(scratch / "absent")->has_value());
   scratch.write("bad.json", "{\"documents\":1}");
   CHECK_THAT(read_facts(scratch / "bad").failure().text, Catch::Contains("lacks one of"));
+}
+
+TEST_CASE(
+    "what is no UTF-8 becomes U+FFFD at any offset, as in the text that was repaired before") {
+  const Scratch scratch;
+  std::string text = many_documents(5'000'000);
+  constexpr std::string_view ill_formed[] = {"\xff", "\xe2\x82", "\xed\xa0\x80", "\xf0\x9f\x98"};
+  std::string broken;
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < text.size(); at += 997) {
+    broken += text.substr(at, 997);
+    broken += ill_formed[count++ % std::size(ill_formed)];
+  }
+  const auto repaired = base::repaired_utf8(broken);
+  std::string lines;
+  std::string escaped;
+  for (const auto part : base::split(broken, '\n')) {
+    if (part.empty()) continue;
+    lines += "{\"text\":\"" + std::string(part) + "\"}\n";
+    escaped += base::json_text({{"text", std::string(part)}}) + "\n";
+  }
+  const auto prepared = [&](const std::string& name, const std::string& bytes, int threads) {
+    PrepareOptions options;
+    options.out = scratch / (name + ".out");
+    options.threads = threads;
+    const auto input = scratch.write(name, bytes).string();
+    const auto report = prepare({{input}}, tokenizer(), options).value();
+    return std::pair(file_bytes(options.out.string() + ".bin"), report.notes.repaired_documents);
+  };
+  const auto whole = prepared("repaired.txt", repaired, 1);
+  CHECK(whole.second == 0);
+  for (const int threads : {1, 3}) {
+    const auto read = prepared("broken.txt", broken, threads);
+    CHECK((read.first == whole.first));
+    CHECK(read.second == 1);
+    const auto read_lines = prepared("broken.jsonl", lines, threads);
+    const auto written = prepared("escaped.jsonl", escaped, threads);
+    CHECK((read_lines.first == written.first));
+    CHECK(read_lines.second > 1000);
+    CHECK(written.second == 0);
+  }
+}
+
+TEST_CASE("documents begin as prompts do, unless that is left out") {
+  using Ids = std::vector<std::int32_t>;
+  const Scratch scratch;
+  const auto input = scratch.write("in.jsonl", "{\"text\":\"Hello\"}\n{\"text\":\"\"}\n").string();
+  const auto ids_of = [&](const PrepareOptions& options) {
+    REQUIRE(prepare({{input}}, tokenizer(), options).ok());
+    const auto tokens = IndexedTokens::open(options.out).value();
+    Ids ids(static_cast<std::size_t>(tokens.token_count()));
+    tokens.read(0, ids);
+    return ids;
+  };
+  auto expected = tokenizer().encode("Hello", Template::apply);
+  REQUIRE(expected.front() == begin);
+  expected.push_back(*tokenizer().end_of_text());
+  PrepareOptions options;
+  options.out = scratch / "with";
+  CHECK(ids_of(options) == expected);
+  CHECK(read_facts(options.out)->value().begin_of_text == Ids{begin});
+  options.around = Template::omit;
+  options.out = scratch / "without";
+  CHECK(ids_of(options) == Ids(expected.begin() + 1, expected.end()));
+  CHECK(read_facts(options.out)->value().begin_of_text.empty());
+  // The template's own end and the end of text are one.
+  options.end_of_text = "<|im_start|>";
+  options.out = scratch / "other";
+  CHECK(ids_of(options).back() == begin);
+
+  using Paths = std::vector<std::filesystem::path>;
+  CHECK_FALSE(difference_in_begin(Paths{scratch / "with", scratch / "absent"}, tokenizer()));
+  const auto difference =
+      difference_in_begin(Paths{scratch / "with.bin", scratch / "without.idx"}, tokenizer());
+  REQUIRE(difference.has_value());
+  CHECK_THAT(*difference, Catch::Contains("without.idx' begin with no token of their own, prompts "
+                                          "with <|im_start|>"));
+}
+
+TEST_CASE("spellings of special tokens in a text are these tokens, or text when asked for") {
+  const Scratch scratch;
+  const auto input = scratch.write("in.txt", "a <|endoftext|> b [word] c").string();
+  PrepareOptions options;
+  options.around = Template::omit;
+  const auto ids_of = [&](SpecialSpellings spellings, std::int64_t documents) {
+    options.special_spellings = spellings;
+    options.out = scratch / "out";
+    const auto report = prepare({{input}}, tokenizer(), options).value();
+    CHECK(report.documents_with_special_tokens == documents);
+    const auto tokens = IndexedTokens::open(options.out).value();
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens.token_count()));
+    tokens.read(0, ids);
+    ids.pop_back();
+    CHECK(tokenizer().decode(ids) == "a <|endoftext|> b [word] c");
+    return ids;
+  };
+  const auto end = *tokenizer().end_of_text();
+  const auto as_tokens = ids_of(SpecialSpellings::tokens, 1);
+  const auto as_text = ids_of(SpecialSpellings::text, 0);
+  CHECK(std::count(as_tokens.begin(), as_tokens.end(), end) == 1);
+  CHECK(std::count(as_text.begin(), as_text.end(), end) == 0);
+  // A token that is not special stays one.
+  const auto word = *tokenizer().token_to_id("[word]");
+  CHECK(std::count(as_text.begin(), as_text.end(), word) == 1);
+}
+
+TEST_CASE("a tokenizer is not learned from nothing") {
+  const Scratch scratch;
+  TrainingOptions options;
+  options.vocab_size = 300;
+  for (const auto* bytes : {"", "\xEF\xBB\xBF"}) {
+    const auto trained = train_tokenizer({{scratch.write("in.txt", bytes).string()}}, options);
+    REQUIRE_FALSE(trained.ok());
+    CHECK(trained.failure().code == base::ExitCode::checkpoint);
+    CHECK_THAT(trained.failure().text, Catch::Contains("holds no text"));
+  }
+  const auto path = scratch.write("in.jsonl", "{\"text\":\"\xff a\"}\nnone\n").string();
+  DocumentSources sources{{path}};
+  sources.bad_lines = BadLines::skip;
+  const auto notes = train_tokenizer(sources, options).value().report.notes;
+  CHECK(notes.repaired_documents == 1);
+  CHECK(notes.skipped_lines == 1);
+  CHECK_THAT(notes.first_skipped, Catch::Contains("in.jsonl' line 2: not valid JSON"));
 }
 
 TEST_CASE("prepared files do not depend on the number of threads") {

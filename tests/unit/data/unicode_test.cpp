@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/tokenizer/text/unicode.hpp"
 
+#include "trireme/base/utf8.hpp"
+
 #include "data/tokenizer/text/normalizer.hpp"
 #include "data/tokenizer/text/regex.hpp"
 
@@ -10,11 +12,6 @@ using namespace trireme;
 using namespace trireme::data;
 
 namespace {
-
-std::string repaired(std::string_view text) {
-  std::string storage;
-  return std::string(repair_utf8(text, storage));
-}
 
 std::string nfc(std::string_view text) {
   std::string storage;
@@ -34,28 +31,12 @@ std::vector<std::string> matches(const std::string& pattern, std::string_view te
 
 }  // namespace
 
-TEST_CASE("each maximal ill-formed part becomes one replacement character") {
-  // The example of the Unicode standard (chapter 3, best practice for replacement) and its kin.
-  CHECK(repaired("a\xF1\x80\x80\xE1\x80\xC2"
-                 "b\x80"
-                 "c\x80\xBF"
-                 "d") == "a\uFFFD\uFFFD\uFFFDb\uFFFDc\uFFFD\uFFFDd");
-  CHECK(repaired("\xC0\xAF") == "\uFFFD\uFFFD");                      // overlong
-  CHECK(repaired("\xED\xA0\x80") == "\uFFFD\uFFFD\uFFFD");            // surrogate
-  CHECK(repaired("\xF4\x90\x80\x80") == "\uFFFD\uFFFD\uFFFD\uFFFD");  // beyond U+10FFFF
-  CHECK(repaired("abcdefgh\xE2\x82") == "abcdefgh\uFFFD");
-  CHECK(repaired("") == "");
-  const std::string good = "plain, caf\u00E9, \u4E2D\u6587, \U0001F600";
-  CHECK(repaired(good) == good);
-  CHECK(well_formed_prefix(good) == good.size());
-}
-
 TEST_CASE("code points are read forwards and backwards and written back") {
   const std::string text = "a\u00E9\u4E2D\U0001F600";
   std::string again;
   for (std::size_t at = 0; at < text.size();) {
     const auto [value, bytes] = code_point_at(text, at);
-    append_utf8(again, value);
+    base::append_utf8(again, value);
     CHECK(code_point_before(text, at + bytes).value == value);
     at += bytes;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/utf8.hpp"
+
 #include "data/tokenizer/added_tokens.hpp"
 #include "data/tokenizer/pre_tokenizer.hpp"
 #include "data/tokenizer/text/normalizer.hpp"
@@ -25,7 +27,7 @@ class TextWalker {
   /// Calls on_token(id) and on_word(std::string_view) in the order of the text.
   template <typename OnToken, typename OnWord>
   void walk(std::string_view text, OnToken&& on_token, OnWord&& on_word) {
-    const auto well_formed = repair_utf8(text, repaired_text_);
+    const auto well_formed = base::repair_utf8(text, repaired_text_);
     if (well_formed.data() != text.data()) ++repaired_texts_;
     raw_segments_.clear();
     content_->raw_tokens.split(well_formed, word_character_, raw_segments_);

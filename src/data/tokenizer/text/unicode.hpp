@@ -9,13 +9,6 @@
 
 namespace trireme::data {
 
-/// Bytes at the front that are well-formed UTF-8 (Unicode 15, table 3-7).
-std::size_t well_formed_prefix(std::string_view text);
-
-/// The text itself when it is well-formed; else a copy in `storage` whose every maximal ill-formed
-/// part is one U+FFFD, as Python's errors="replace" and Rust's from_utf8_lossy make it.
-std::string_view repair_utf8(std::string_view text, std::string& storage);
-
 /// The code point at byte `at` of well-formed text, and the step past it.
 struct CodePoint {
   char32_t value;
@@ -24,7 +17,6 @@ struct CodePoint {
 CodePoint code_point_at(std::string_view text, std::size_t at);
 /// The code point that ends before byte `end`, end > 0.
 CodePoint code_point_before(std::string_view text, std::size_t end);
-void append_utf8(std::string& text, char32_t code_point);
 
 /// The White_Space property, which is what \s means to Oniguruma and to Rust's regular expressions.
 bool is_white_space(char32_t code_point);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/tokenizer/training/bpe_trainer.hpp"
 
+#include "trireme/base/utf8.hpp"
+
 #include "data/tokenizer/hash.hpp"
 #include "data/tokenizer/text/unicode.hpp"
 
@@ -27,7 +29,7 @@ void BpeTrainer::add_bytes() {
   std::sort(characters.begin(), characters.end());
   for (const auto character : characters) {
     std::string text;
-    append_utf8(text, character);
+    base::append_utf8(text, character);
     ids_.emplace(text, first_id_ + static_cast<std::int32_t>(tokens_.size()));
     tokens_.push_back(std::move(text));
   }
@@ -37,7 +39,7 @@ void BpeTrainer::add_words(const WordCounts& counts) {
   std::array<std::int32_t, 256> id_of_byte{};
   for (unsigned byte = 0; byte < 256; ++byte) {
     std::string text;
-    append_utf8(text, byte_to_character(static_cast<unsigned char>(byte)));
+    base::append_utf8(text, byte_to_character(static_cast<unsigned char>(byte)));
     id_of_byte[byte] = ids_.at(text);
   }
   for (const auto& entry : counts.entries()) {

@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/utf8.hpp"
 
 #include "data/documents/piece_reader.hpp"
 #include "data/tokenizer/text/text_walker.hpp"
@@ -40,7 +41,7 @@ base::Status check(const TrainingOptions& options) {
   std::set<std::string> seen;
   for (const auto& token : options.special_tokens) {
     // Shorter ones could be the text of a byte.
-    const bool valid = token.size() >= 3 && well_formed_prefix(token) == token.size();
+    const bool valid = token.size() >= 3 && base::well_formed_prefix(token) == token.size();
     if (!valid || !seen.insert(token).second) {
       return base::usage_failure(
           format("special token '{}' cannot be one (it must be UTF-8 of at least three bytes, and "
@@ -55,38 +56,51 @@ base::Status check(const TrainingOptions& options) {
 struct Read {
   std::uint64_t text_bytes = 0;
   std::uint64_t documents = 0;
+  /// Of each part of a document: whether something became U+FFFD, and whether the document ends.
+  struct Part {
+    bool repaired;
+    bool ends_document;
+  };
+  std::vector<Part> parts = {};
+  std::vector<std::string> skipped = {};  ///< what is wrong with each line that was left out
 };
 
 /// Counting state of one thread, with a table of its own.
 class BatchCounter {
  public:
-  BatchCounter(const Tokenizer& tokenizer, const std::string& text_field, WordCounts& counts)
-      : walker_(tokenizer), text_field_(text_field), counts_(counts) {}
+  BatchCounter(const Tokenizer& tokenizer, const DocumentSources& sources, WordCounts& counts)
+      : walker_(tokenizer), texts_(sources.text_field, sources.bad_lines), counts_(counts) {}
 
   Read operator()(const DocumentBatch& batch) {
     Read read;
     for (const auto& document : batch.documents) {
-      const auto text = document_text(batch, document, text_field_, storage_);
+      const auto text = texts_.of(batch, document);
+      if (texts_.skipped()) {
+        read.skipped.push_back(*texts_.skipped());
+        continue;
+      }
+      const auto repaired_before = walker_.repaired_texts();
       walker_.walk(
           text, [](std::int32_t /*token*/) {}, [&](std::string_view word) { counts_.add(word); });
       read.text_bytes += text.size();
       read.documents += document.ends_document ? 1 : 0;
+      read.parts.push_back({texts_.is_repaired() || walker_.repaired_texts() != repaired_before,
+                            document.ends_document});
     }
     return read;
   }
 
  private:
   TextWalker walker_;
-  const std::string& text_field_;
+  DocumentTexts texts_;
   WordCounts& counts_;
-  std::string storage_;
 };
 
 /// Counts the words of all documents; each thread has a table of its own until the end.
 class Counting {
  public:
-  Counting(const Tokenizer& tokenizer, const std::string& text_field)
-      : tokenizer_(tokenizer), text_field_(text_field) {}
+  Counting(const Tokenizer& tokenizer, const DocumentSources& sources)
+      : tokenizer_(tokenizer), sources_(sources) {}
 
   WordCounts run(PieceReader& reader, int threads, const ReadProgressCallback& progress) {
     const auto pull = [&] {
@@ -96,11 +110,9 @@ class Counting {
     };
     OrderedPipeline<DocumentBatch, Read> pipeline;
     pipeline.run(
-        threads, pull, [&] { return BatchCounter(tokenizer_, text_field_, add_table()); },
-        [&](const Read& part) {
-          read_.text_bytes += part.text_bytes;
-          read_.documents += part.documents;
-        });
+        threads, pull, [&] { return BatchCounter(tokenizer_, sources_, add_table()); },
+        [&](const Read& part) { take(part); });
+    notes_.byte_order_marks = reader.byte_order_marks();
     auto counts = std::move(*tables_.front());
     for (std::size_t i = 1; i < tables_.size(); ++i) {
       for (const auto& entry : tables_[i]->entries()) counts.add(entry.word, entry.count);
@@ -109,18 +121,35 @@ class Counting {
   }
 
   const Read& read() const { return read_; }
+  const ReadNotes& notes() const { return notes_; }
 
  private:
+  void take(const Read& batch) {
+    read_.text_bytes += batch.text_bytes;
+    read_.documents += batch.documents;
+    for (const auto& part : batch.parts) {
+      repaired_ = repaired_ || part.repaired;
+      if (!part.ends_document) continue;
+      notes_.repaired_documents += repaired_ ? 1 : 0;
+      repaired_ = false;
+    }
+    if (!batch.skipped.empty() && notes_.skipped_lines == 0) {
+      notes_.first_skipped = batch.skipped.front();
+    }
+    notes_.skipped_lines += std::ssize(batch.skipped);
+  }
   WordCounts& add_table() {
     const std::lock_guard lock(mutex_);
     return *tables_.emplace_back(std::make_unique<WordCounts>());
   }
 
   const Tokenizer& tokenizer_;
-  const std::string& text_field_;
+  const DocumentSources& sources_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<WordCounts>> tables_;
   Read read_;
+  ReadNotes notes_;
+  bool repaired_ = false;  ///< of the document that goes on
 };
 
 }  // namespace
@@ -137,13 +166,19 @@ base::Result<TrainedTokenizer> train_tokenizer(const DocumentSources& sources,
 
   auto start = Clock::now();
   PieceReader reader(std::move(documents).value(), bare);
-  Counting counting(bare, sources.text_field);
+  Counting counting(bare, sources);
   const auto counts = counting.run(reader, options.threads, progress);
   TrainingReport report;
   report.text_bytes = counting.read().text_bytes;
   report.documents = counting.read().documents;
+  report.notes = counting.notes();
   report.distinct_words = counts.entries().size();
   report.counting_seconds = seconds_since(start);
+  if (report.text_bytes == 0) {
+    return base::Failure{base::ExitCode::checkpoint,
+                         "the input holds no text (every document is empty, and a vocabulary is "
+                         "learned from text); name files with text by --input"};
+  }
 
   start = Clock::now();
   BpeTrainer trainer(counts, first_id);

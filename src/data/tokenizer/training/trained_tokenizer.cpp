@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 
 #include "data/tokenizer/text/known_patterns.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
@@ -77,7 +78,7 @@ Tokenizer make_tokenizer(const TrainingOptions& options, const BpeTrainer& train
   file.vocabulary = options.special_tokens;
   file.vocabulary.insert(file.vocabulary.end(), trainer.tokens().begin(), trainer.tokens().end());
   file.merges = trainer.merges();
-  const auto json = write_tokenizer_json(file).dump();
+  const auto json = base::json_text(write_tokenizer_json(file));
   return base::value_or_throw(Tokenizer::parse(json, "the trained tokenizer"));
 }
 
