@@ -24,10 +24,13 @@ base::Status GpuAttention::open(Kernels& kernels) {
   const auto library = cudnn::load_library();
   if (!library.ok()) return library.failure();
   try {
+    const auto workspace = [this, &device = kernels.device()](std::size_t bytes) {
+      return workspace_.take(
+          bytes, device.capturing() ? Workspace::Use::captured : Workspace::Use::issued);
+    };
     fused_.emplace(
         (*library)->api,
-        cudnn::FusedAttention::Surroundings{
-            place_.stream.raw(), [this](std::size_t bytes) { return workspace(bytes); }, kernels},
+        cudnn::FusedAttention::Surroundings{place_.stream.raw(), workspace, kernels},
         cudnn::FusedAttention::Settings{.bits = choice_.bits, .capability = place_.capability});
   } catch (const base::Error& error) {
     return base::Failure{error.code(), error.what()};
@@ -45,19 +48,6 @@ base::Result<AttentionText> GpuAttention::text(const AttentionSize& size) const 
                          text_of_no_kernel(size.head_dim, reason.value_or(cudnn::Reason{}))};
   }
   return text_of_attention(choice_, library_, reason);
-}
-
-/// Workspace of exactly the bytes asked for, so that a run takes what its plan says. A larger one
-/// is rare: it waits for the GPU.
-void* GpuAttention::workspace(std::size_t bytes) {
-  if (bytes > workspace_size_) {
-    place_.stream.synchronize();
-    workspace_ = {};
-    workspace_size_ = 0;
-    workspace_ = allocate_device(bytes);
-    workspace_size_ = bytes;
-  }
-  return workspace_.get();
 }
 
 }  // namespace trireme::device::cuda

@@ -5,6 +5,7 @@
 #include "trireme/device/kernels.hpp"
 
 #include "device/cuda/attention/cudnn/attention.hpp"
+#include "device/cuda/attention/growing_workspace.hpp"
 #include "device/cuda/runtime/stream.hpp"
 
 #include <optional>
@@ -30,18 +31,20 @@ class GpuAttention {
   /// Name and version, "cuDNN 9.19.1"; empty where there is none or it is not selected.
   const std::string& library() const { return library_; }
   base::Result<AttentionText> text(const AttentionSize& size) const;
-  std::size_t workspace_bytes() const { return workspace_size_; }
+  std::size_t workspace_bytes() const { return workspace_.total_bytes(); }
 
  private:
+  using Workspace = GrowingWorkspace<DeviceMemory>;
+
   GpuAttention(const AttentionChoice& choice, const Place& place)
-      : choice_(choice), place_(place) {}
+      : choice_(choice),
+        place_(place),
+        workspace_(allocate_device, [stream = place.stream] { stream.synchronize(); }) {}
   base::Status open(Kernels& kernels);
-  void* workspace(std::size_t bytes);
 
   AttentionChoice choice_;
   Place place_;
-  DeviceMemory workspace_;
-  std::size_t workspace_size_ = 0;
+  Workspace workspace_;
   std::optional<cudnn::FusedAttention> fused_;
   std::string library_;
   /// Reason why a library that was asked for is missing.
