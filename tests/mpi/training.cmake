@@ -16,6 +16,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(same_update RANKS 1 2 3 4 6 8 SLOW_RANKS 12 TIMEOUT 300
     SOURCES training/same_update_test.cpp training/on_cpu.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(conditioning SLOW_RANKS 2 3 4 TIMEOUT 1200
+    SOURCES training/conditioning_test.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4
     SOURCES training/evaluation_test.cpp training/training.cpp
     LINK trireme::engine)

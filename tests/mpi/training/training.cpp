@@ -155,7 +155,8 @@ void tell_all(std::vector<T>& values) {
 }  // namespace
 
 TrainedRun run_training(const engine::EngineOptions& options, const engine::Groups& groups,
-                        device::Kernels& kernels, int steps, double learning_rate) {
+                        device::Kernels& kernels, int steps, double learning_rate,
+                        const BeforeUpdate& before_update) {
   const auto measured = engine::measure(options);
   auto memory = engine::Memory::on(kernels.device(), measured);
   engine::Engine engine(options, groups, kernels, memory);
@@ -165,6 +166,7 @@ TrainedRun run_training(const engine::EngineOptions& options, const engine::Grou
     fill(engine, step);
     const auto outcome = engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
+    if (before_update) before_update(engine, step);
     engine.update({step + 1, learning_rate, reduced.gradient_norm});
     observed.push_back({outcome.loss, reduced.gradient_norm});
   }

@@ -5,6 +5,7 @@
 #include "trireme/device/kernels.hpp"
 #include "trireme/engine/engine.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,9 +82,13 @@ struct TrainedRun {
   std::vector<ParameterCopy> parameters;
 };
 
+/// What is done between a step's reduced gradients and its update.
+using BeforeUpdate = std::function<void(engine::Engine&, int step)>;
+
 /// Trains on made-up tokens; checks that the run took exactly the memory that was measured for it.
 TrainedRun run_training(const engine::EngineOptions& options, const engine::Groups& groups,
-                        device::Kernels& kernels, int steps, double learning_rate = 3e-3);
+                        device::Kernels& kernels, int steps, double learning_rate = 3e-3,
+                        const BeforeUpdate& before_update = {});
 /// The same, where nothing else is looked at.
 std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
                             device::Kernels& kernels, int steps, double learning_rate = 3e-3);
