@@ -8,16 +8,20 @@
 #include "trireme/runtime/identity.hpp"
 
 #include "apps/cli/terminal.hpp"
+#include "apps/exit_codes.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 namespace trireme::apps {
 namespace {
@@ -104,28 +108,86 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> variables
   ::_exit(not_found);
 }
 
+/// A shell's exit code for a program that a signal has ended; mpirun uses it for its ranks, too.
+constexpr int killed = 128;
+
 /// The child's exit code as a shell gives it, or -1 while it runs.
 int code_of(pid_t child) {
   int status = 0;
   if (::waitpid(child, &status, WNOHANG) != child) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : killed + WTERMSIG(status);
 }
 
+/// Clears what a rank has drawn on this terminal: the next line is this process's own.
+void clear_status_line() {
+  if (::isatty(STDERR_FILENO) == 1) std::fputs("\r\033[K", stderr);
+}
+
+struct ChildEnd {
+  int code = 0;         ///< as a shell gives it
+  bool forced = false;  ///< by a second signal to this process
+};
+
 /// Passes signals on until the child has ended.
-int attend(pid_t child, const sigset_t& watched) {
+ChildEnd attend(pid_t child, const sigset_t& watched) {
   bool asked = false;
+  bool forced = false;
   for (;;) {
-    if (const int code = code_of(child); code >= 0) return code;
+    if (const int code = code_of(child); code >= 0) return {code, forced};
     const int signal = ::sigwaitinfo(&watched, nullptr);
     if (signal < 0 || signal == SIGCHLD) continue;
+    forced = forced || (asked && signal != SIGUSR1);
     // mpirun forwards SIGUSR1 to its ranks, which save; SIGTERM ends them and mpirun.
-    ::kill(child, asked && signal != SIGUSR1 ? SIGTERM : SIGUSR1);
+    ::kill(child, forced ? SIGTERM : SIGUSR1);
     if (!asked) {
+      clear_status_line();
       base::log::info("train", "{}: the ranks are asked to save and stop (SIGUSR1)",
                       launch::signal_text(signal));
     }
     asked = true;
   }
+}
+
+/// Sentence on the folder in which mpirun keeps its files; empty where it can be written.
+std::string temporary_folder_fault(const base::Environment& environment) {
+  for (const auto* variable : {"TMPDIR", "TEMP", "TMP"}) {
+    const auto folder = environment.get(variable);
+    if (!folder) continue;
+    std::error_code error;
+    std::filesystem::create_directories(*folder, error);
+    if (!error && ::access(folder->c_str(), W_OK | X_OK) != 0) {
+      error.assign(errno, std::generic_category());
+    }
+    if (!error) return {};
+    return format(
+        "{}={} cannot be written ({}), and mpirun keeps its files there; unset {}, or "
+        "name a folder that can be written",
+        variable, *folder, error.message(), variable);
+  }
+  return {};
+}
+
+/// End of the ranks from mpirun's exit code.
+RanksEnd end_by(const ChildEnd& end, const base::Environment& environment) {
+  if (end.forced) return {ExitCode::peer, SIGTERM};
+  const int code = end.code;
+  const bool is_ours = std::any_of(
+      exit_meanings.begin(), exit_meanings.end(),
+      [&](const ExitMeaning& meaning) { return static_cast<int>(meaning.code) == code; });
+  if (is_ours) return {static_cast<ExitCode>(code), 0};
+  if (code > killed) return {ExitCode::peer, code - killed};
+  if (code == not_found) {
+    throw base::Error(ExitCode::launch,
+                      "mpirun was not found in PATH (--ranks starts ranks with it); install "
+                      "openmpi-bin, or start ranks with a launcher of your own");
+  }
+  const auto fault = temporary_folder_fault(environment);
+  throw base::Error(ExitCode::launch,
+                    fault.empty() ? format("mpirun ended with {}, which is no exit code of Trireme "
+                                           "(MPI failed before the ranks began; lines above are "
+                                           "its own); mend what they name",
+                                           code)
+                                  : fault);
 }
 
 }  // namespace
@@ -162,7 +224,7 @@ std::vector<std::string> without_ranks_option(const std::vector<std::string>& ar
   return kept;
 }
 
-ExitCode start_ranks(int ranks, const std::vector<std::string>& arguments,
+RanksEnd start_ranks(int ranks, const std::vector<std::string>& arguments,
                      const base::Environment& environment) {
   const auto watched = watched_signals();
   const Blocked blocked(watched);
@@ -171,13 +233,7 @@ ExitCode start_ranks(int ranks, const std::vector<std::string>& arguments,
   if (child < 0) {
     throw base::Error(ExitCode::launch, format("cannot start mpirun: {}", std::strerror(errno)));
   }
-  const int code = attend(child, watched);
-  if (code == not_found) {
-    throw base::Error(ExitCode::launch,
-                      "mpirun was not found in PATH (--ranks starts ranks with it); install "
-                      "openmpi-bin, or start ranks with a launcher of your own");
-  }
-  return static_cast<ExitCode>(code);
+  return end_by(attend(child, watched), environment);
 }
 
 }  // namespace trireme::apps

@@ -17,12 +17,19 @@ base::Status may_start_ranks(int ranks, const base::Environment& environment);
 /// "--ranks N" and "--ranks=N" left out.
 std::vector<std::string> without_ranks_option(const std::vector<std::string>& arguments);
 
+/// How ranks that this process started have ended.
+struct RanksEnd {
+  base::ExitCode code = base::ExitCode::done;
+  /// Signal that ended the first rank that failed, or mpirun itself; 0 when it exited.
+  int signal = 0;
+};
+
 /// Starts this program on `ranks` ranks of this node with Open MPI's mpirun and waits for their
 /// end. Binding to cores is left to the ranks; there may be more ranks than cores. The first
-/// SIGINT, SIGTERM or SIGUSR1 makes the ranks stop in good order, a second ends them. Returns
-/// mpirun's exit code: the code of the first rank that failed, 128 + signal for a killed one
-/// (docs/decisions/0030).
-base::ExitCode start_ranks(int ranks, const std::vector<std::string>& arguments,
-                           const base::Environment& environment);
+/// SIGINT, SIGTERM or SIGUSR1 makes the ranks stop in good order, a second ends them. The code is
+/// that of the first rank that failed, ExitCode::peer where a signal ended it. Throws Error
+/// (ExitCode::launch) where mpirun could not start them (docs/decisions/0030).
+RanksEnd start_ranks(int ranks, const std::vector<std::string>& arguments,
+                     const base::Environment& environment);
 
 }  // namespace trireme::apps

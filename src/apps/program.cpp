@@ -7,7 +7,6 @@
 #include "trireme/base/log_terminal.hpp"
 #include "trireme/base/utf8.hpp"
 #include "trireme/runtime/identity.hpp"
-#include "trireme/runtime/launcher_environment.hpp"
 #include "trireme/store/object_store.hpp"
 
 #include "apps/cli/cli_tree.hpp"
@@ -162,10 +161,10 @@ void CommandLine::add(CLI::App& parent, const Command& command) {
   app->callback([this, action = command.prepare(*app)] { action_ = action; });
 }
 
-Voice voice_in(const base::Environment& environment) {
+Voice voice_in(const base::Environment& environment, Variables variables) {
   const auto identity = runtime::identify(environment);
   const auto rank = identity.ok() ? identity->announced_rank : std::nullopt;
-  if (rank.value_or(0) == 0) return Voice::speaks;
+  if (rank.value_or(0) == 0 || variables == Variables::inherited) return Voice::speaks;
   const auto share = runtime::announced_share(environment);
   return share && share->local_rank > 0 ? Voice::silent : Voice::speaks_late;
 }
@@ -193,7 +192,9 @@ ExitCode guarded(const std::function<ExitCode()>& body, Voice voice) {
 }
 
 ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment) {
-  const auto voice = voice_in(environment);
+  const auto identity = runtime::identify(environment);
+  const bool is_alone = identity.ok() && runtime::is_inherited(*identity);
+  const auto voice = voice_in(environment, is_alone ? Variables::inherited : Variables::own);
   store::use_environment(environment);
   return guarded(
       [&] {

@@ -34,6 +34,10 @@ class CommandLine {
   bool verbose_ = false;
 };
 
+/// Whose the variables of a launcher are: this process's, or those of another start, which it has
+/// inherited (runtime::is_inherited()) and which make it no rank.
+enum class Variables { own, inherited };
+
 /// Role of a rank in reporting an error that all ranks have before MPI has started.
 enum class Voice {
   speaks,
@@ -41,7 +45,7 @@ enum class Voice {
   silent
 };
 /// Role by the launcher's number of this process; `speaks` without a launcher.
-Voice voice_in(const base::Environment& environment);
+Voice voice_in(const base::Environment& environment, Variables variables);
 
 /// Runs `body`; every failure ends here, as an exit code and text on stderr. `voice` decides which
 /// ranks report errors that all ranks have.

@@ -24,6 +24,10 @@ layout::ParallelArrangement arrangement(const Options& options) {
           .sequence_length = train.sequence_length};
 }
 
+int least_world(const ParallelOptions& parallel) {
+  return parallel.tensor * parallel.pipeline * parallel.data.value_or(1);
+}
+
 layout::Citation citation(const Config& config, const layout::ParallelArrangement& arrangement) {
   return [&config, plain = layout::citation(arrangement)](layout::Quantity quantity) {
     const auto key = layout::key_of(quantity);

@@ -14,6 +14,9 @@ struct Remedy {
   std::string_view advice;
 };
 
+constexpr std::string_view report_it =
+    "a defect: please report it with versions.json and that rank's log";
+
 /// The first that fits the cause counts.
 constexpr std::array remedies{
     Remedy{"out of memory",
@@ -31,6 +34,16 @@ constexpr std::array remedies{
         "comm.require_rdma = false goes on over TCP"},
     Remedy{"MPI sees",
            "start with srun --mpi=pmix, or with the mpirun that trireme was built with"},
+    Remedy{"signal SIGKILL",
+           "somebody or the system killed that task: the system's log on its node says who "
+           "(memory first); then start again"},
+    Remedy{"signal SIGSEGV", report_it},
+    Remedy{"signal SIGABRT", report_it},
+    Remedy{"signal SIGBUS",
+           "a file that was mapped became shorter, or its disk failed: see that rank's log and "
+           "the system's; then start again"},
+    Remedy{"signal SIGILL", report_it},
+    Remedy{"signal SIGFPE", report_it},
     Remedy{"died without a word",
            "look at that rank's log and at the system's on its node (memory first); then start "
            "again: it goes on from the newest checkpoint"},
@@ -40,10 +53,6 @@ constexpr std::array remedies{
     Remedy{"did not come",
            "those ranks hang or are slow: see their logs; raise comm.timeout only if they are slow "
            "for a reason"},
-    Remedy{"signal SIGKILL",
-           "somebody or the system killed that task: the system's log on its node says who "
-           "(memory first); then start again"},
-    Remedy{"signal SIGSEGV", "a defect: please report it with versions.json and that rank's log"},
 };
 
 std::string_view by_exit_code(int code) {
@@ -65,7 +74,7 @@ std::string_view by_exit_code(int code) {
     case base::ExitCode::checkpoint:
       return "see `trireme checkpoint verify` of the run; the text names file and remedy";
     case base::ExitCode::internal:
-      return "a defect: please report it with versions.json and that rank's log";
+      return report_it;
   }
   return {};
 }

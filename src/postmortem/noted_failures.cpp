@@ -81,6 +81,7 @@ base::Result<std::optional<NotedFailure>> read_failure(const fs::path& path) {
   cause.log = text_of(*json, "log");
   cause.collective = collective_text(*json);
   cause.account = account_in(*json);
+  cause.end_of_task = text_of(*json, "end_of_task");
   failure.exit_code = small_number(*json, "exit_code");
   return std::optional(std::move(failure));
 }

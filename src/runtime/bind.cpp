@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/text.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/runtime/library_environment.hpp"
@@ -108,11 +109,14 @@ std::optional<std::chrono::microseconds> spin_time(const std::string& text) {
 
 base::Result<int> thread_count(const base::Environment& environment, int bound) {
   const auto text = environment.get("OMP_NUM_THREADS");
-  if (!text || text->empty()) return bound;
+  // OpenMP allows blanks around each number of the list.
+  const auto list = base::trimmed(text.value_or(""));
+  if (list.empty()) return bound;
+  const auto first = base::trimmed(list.substr(0, list.find(',')));
   int threads = 0;
-  const auto* const end = text->data() + text->size();
-  const auto parsed = std::from_chars(text->data(), end, threads);
-  const bool ends = parsed.ptr == end || *parsed.ptr == ',';
+  const auto* const end = first.data() + first.size();
+  const auto parsed = std::from_chars(first.data(), end, threads);
+  const bool ends = parsed.ptr == end;
   if (parsed.ec != std::errc{} || !ends || threads < 1 || threads > thread_limit) {
     return base::usage_failure(base::format(
         "OMP_NUM_THREADS={} is no number of threads from 1 to {}; unset it to use as many as each "

@@ -140,6 +140,23 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
   }
 }
 
+void note_end_of_task(const std::filesystem::path& run_directory, const std::string& end,
+                      std::chrono::system_clock::time_point began) {
+  const auto path = run_directory / "failure.json";
+  auto failure = base::read_json_file(path);
+  if (!failure.ok() || !failure->is_object()) return;
+  const auto noted = base::utc_milliseconds(failure->value("time", std::string{}));
+  const auto beginning =
+      std::chrono::duration_cast<std::chrono::milliseconds>(began.time_since_epoch()).count();
+  if (!noted || *noted < beginning) return;
+  (*failure)["end_of_task"] = end;
+  try {
+    base::write_file_durably(path, text_of(*failure));
+  } catch (const std::exception& error) {
+    base::log::local::warning("runtime", "cannot write '{}': {}", path.string(), error.what());
+  }
+}
+
 void put_failure_aside(const std::filesystem::path& run_directory) {
   constexpr int most_kept = 100;
   const auto path = run_directory / "failure.json";
@@ -164,6 +181,15 @@ void report_failures(comm::MpiRuntime& mpi, FailureReport report) {
     if (writes && !report.run_directory.empty()) write_failure(failure, report);
     const auto line = last_line(failure, report.log_file) + "\n";
     if (speaks) std::fputs(line.c_str(), stderr);
+  });
+}
+
+void report_failures_of_command(comm::MpiRuntime& mpi) {
+  mpi.on_failure([](const comm::RankFailure& failure) {
+    const bool is_agreed = failure.voice == comm::Voice::first_rank;
+    if (is_agreed && base::log::settings().identity.rank != 0) return;
+    const auto line = is_agreed ? "trireme: " + failure.text : last_line(failure, {});
+    std::fputs((line + "\n").c_str(), stderr);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "trireme/runtime/launcher_environment.hpp"
 #include "trireme/runtime/slurm_command.hpp"
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <mutex>
@@ -20,6 +21,8 @@ constexpr std::string_view mark = "trireme: ";
 constexpr std::size_t longest_text = 200;
 constexpr std::chrono::seconds patience{5};
 constexpr int most_refusals = 3;
+/// Pause after the first comment, twice as long after each of the next: short jobs show a step too.
+constexpr std::chrono::milliseconds first_interval = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -61,13 +64,15 @@ class JobComment::Writer {
 
   void run() {
     int refusals = 0;
+    auto pause = std::min(interval_, first_interval);
     while (refusals < most_refusals) {
       const auto text = next();
       if (!text) return;
       if (refusals == 0 && !is_ours()) return;
       refusals = write(*text) ? 0 : refusals + 1;
       std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, interval_, [this] { return ends_; })) return;
+      if (changed_.wait_for(lock, pause, [this] { return ends_; })) return;
+      pause = std::min(interval_, 2 * pause);
     }
     base::log::local::warning("runtime",
                               "Slurm does not take a comment for job {} (squeue will not show the "

@@ -9,7 +9,8 @@ base::log::Identity log_identity(const base::Result<Identity>& identity,
                                  const comm::MpiRuntime& mpi) {
   const bool alone = identity.ok() && mpi.world_size() == 1 && !check_world(*identity, 1).ok();
   if (!alone) return {mpi.world_rank().value(), mpi.world_size(), mpi.node_name()};
-  return {identity->announced_rank.value_or(0), *identity->announced_tasks, mpi.node_name()};
+  const int task = is_inherited(*identity) ? 0 : identity->announced_rank.value_or(0);
+  return {task, *identity->announced_tasks, mpi.node_name()};
 }
 
 }  // namespace trireme::runtime

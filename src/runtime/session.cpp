@@ -25,7 +25,10 @@ namespace {
 struct Process {
   Process(const base::Environment& environment, topology::GpuUse gpus)
       : identity(identify(environment)), libraries(library_environment(environment, gpus)) {
-    if (identity.ok()) die_with_slurmstepd(*identity);
+    if (identity.ok()) {
+      base::success_or_throw(check_process_manager(*identity, environment));
+      die_with_slurmstepd(*identity);
+    }
     apply(libraries);
     if (gpus == topology::GpuUse::one_each) nccl_log.emplace(environment);
     raise_open_files();
@@ -177,7 +180,11 @@ base::ExitCode Session::start(const SessionOptions& options, const base::Environ
   start_up.reached("MPI_Init", "meeting", mpi.start_seconds() - mpi.init_seconds());
   introduce(mpi, process.identity);
   // The run may be another start's: no file is written there before it is open.
-  if (!options.run_directory.empty()) report_failures(mpi, {});
+  if (options.run_directory.empty()) {
+    report_failures_of_command(mpi);
+  } else {
+    report_failures(mpi, {});
+  }
   return mpi.run([&] {
     // Not before MPI: a missing GPU is the failure of one node, which ranks must agree on.
     if (join.gpus == topology::GpuUse::one_each) join.visible_gpus = device::gpu_bus_ids();

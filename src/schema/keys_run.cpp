@@ -188,8 +188,9 @@ std::vector<Key> job_keys() {
                   .range = at_least(0),
                   .documentation =
                       "How often, at most, step and loss are written into the comment of the "
-                      "Slurm job (squeue -o %k). 0 never; nothing is written outside of a job, "
-                      "or over somebody else's comment."};
+                      "Slurm job (squeue -o %k); in the first minutes every minute, then less "
+                      "often. 0 never; nothing is written outside of a job, or over somebody "
+                      "else's comment."};
   Key signal_lead{.section = "run",
                   .name = "signal_lead",
                   .type = Type::seconds,

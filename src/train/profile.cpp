@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/runtime/steady_clock.hpp"
 
@@ -112,7 +113,7 @@ void Profile::finish() {
   }
   base::log::info("train", "steps {} to {} are recorded in '{}'; trireme trace {} shows them",
                   trace.first_step, trace.last_step, place.string(),
-                  folder_.parent_path().string());
+                  base::shell_word(folder_.parent_path().string()));
 }
 
 telemetry::RankTrace Profile::trace_of(const Recording& recording) const {

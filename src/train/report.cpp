@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/base/utc.hpp"
 
 #include "train/lines/step_lines.hpp"
@@ -114,14 +115,14 @@ void Report::finished(const FinishRecord& record) {
                     record.steps);
     return;
   }
+  const auto run = base::shell_word(settings_.directory.string());
   const auto held_out =
       held_out_loss_ ? ", held-out loss " + base::fixed_text(*held_out_loss_, 4) : std::string{};
   base::log::info("train",
                   "done: {} steps ({} in this start, {}), {} tokens{}; next: trireme generate "
                   "--weights {} --prompt TEXT, or trireme eval --weights {}",
                   record.steps, record.steps_of_this_start, base::duration_text(record.seconds),
-                  base::count_text(static_cast<double>(record.tokens)), held_out,
-                  settings_.directory.string(), settings_.directory.string());
+                  base::count_text(static_cast<double>(record.tokens)), held_out, run, run);
 }
 
 namespace {

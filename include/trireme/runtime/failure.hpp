@@ -3,6 +3,7 @@
 
 #include "trireme/comm/mpi_runtime.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -27,6 +28,12 @@ std::string last_line(const comm::RankFailure& failure, const std::string& log_f
 /// it wins, so that the cause is the first one. Never throws: a failure to write is logged.
 void write_failure(const comm::RankFailure& failure, const FailureReport& report);
 
+/// Adds to RUN/failure.json of a start that began at `began` how the task of the first failing rank
+/// ended ("signal SIGSEGV"), which only the parent of its process knows. Nothing without the file;
+/// a failure to write it is logged.
+void note_end_of_task(const std::filesystem::path& run_directory, const std::string& end,
+                      std::chrono::system_clock::time_point began);
+
 /// Reserves room in the run directory that write_failure() frees when the disk is full.
 void keep_room_for_failure(const std::filesystem::path& run_directory);
 
@@ -37,5 +44,9 @@ void put_failure_aside(const std::filesystem::path& run_directory);
 /// Installs both reports for a run that fails. Call once, early, without a run directory; again
 /// once the run is this start's own.
 void report_failures(comm::MpiRuntime& mpi, FailureReport report);
+
+/// Installs the report of a command without a run directory: what all ranks refuse is one line on
+/// stderr, as what one process refuses; a lost rank has last_line(). Call once, early.
+void report_failures_of_command(comm::MpiRuntime& mpi);
 
 }  // namespace trireme::runtime

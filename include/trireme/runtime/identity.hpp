@@ -13,8 +13,17 @@ namespace trireme::runtime {
 /// to start instead.
 base::Status check_world(const Identity& identity, int world_size);
 
+/// Refuses tasks of srun that have no PMI or PMIx to meet by (ExitCode::launch): MPI_Init would end
+/// each with a page about how MPI was built. To be asked before MPI starts.
+base::Status check_process_manager(const Identity& identity, const base::Environment& environment);
+
+/// True if the launcher whose variables this process has did not start it: no program of mpirun or
+/// of Slurm is among its ancestors, so that it is alone whatever rank the variables name. False for
+/// launchers whose programs are not known. Reads a few small files of /proc.
+bool is_inherited(const Identity& identity);
+
 /// Identity in log lines: the rank. Where every task has a world of its own, the task, so that one
-/// of them logs for all.
+/// of them logs for all; the first one where that task's number is inherited.
 base::log::Identity log_identity(const base::Result<Identity>& identity,
                                  const comm::MpiRuntime& mpi);
 

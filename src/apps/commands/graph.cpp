@@ -6,6 +6,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/config/arrangement.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -26,14 +27,10 @@ struct GraphOptions {
   bool json = false;
 };
 
-/// The ranks of one replica, or of as many as parallel.data asks for.
-int ranks_of(const config::ParallelOptions& parallel) {
-  return parallel.tensor * parallel.pipeline * parallel.data.value_or(1);
-}
-
 base::ExitCode draw(const config::Config& config, const GraphOptions& options, Context& context) {
   const auto model = base::value_or_throw(train::model_from(config));
-  const int world = options.world > 0 ? options.world : ranks_of(config.options().parallel);
+  const int world =
+      options.world > 0 ? options.world : config::least_world(config.options().parallel);
   const auto graph = base::value_or_throw(plan::model_graph(config, model, world));
   context.out.write(options.json ? base::json_text(plan::graph_json(graph), 2) + "\n"
                                  : plan::graph_text(graph));

@@ -2,6 +2,7 @@
 // trireme layout
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
@@ -13,6 +14,8 @@
 #include "apps/cli/commands.hpp"
 #include "apps/cli/option_values.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 
 namespace trireme::apps {
@@ -39,7 +42,15 @@ struct LayoutOptions {
 base::Result<layout::Mesh> mesh_of(const LayoutOptions& options) {
   layout::ParallelArrangement degrees{.tensor = options.tensor, .pipeline = options.pipeline};
   if (options.data > 0) degrees.data = options.data;
-  return layout::arrange(degrees, options.world);
+  if (options.world > 0) return layout::arrange(degrees, options.world);
+  const auto world =
+      std::int64_t{options.tensor} * options.pipeline * std::int64_t{std::max(options.data, 1)};
+  if (world > most_ranks) {
+    return base::usage_failure(base::format(
+        "--tp {} --pp {} --dp {} are {} ranks, more than {}; choose smaller degrees",
+        options.tensor, options.pipeline, std::max(options.data, 1), world, most_ranks));
+  }
+  return layout::arrange(degrees, static_cast<int>(world));
 }
 
 struct Drawn {
@@ -89,10 +100,13 @@ CLI::Option* add_degree(CLI::App& app, const std::string& name, int& value,
 
 Action prepare_layout(CLI::App& app) {
   auto options = std::make_shared<LayoutOptions>();
-  add_degree(app, "--world", options->world, "Ranks in all")->required();
-  add_degree(app, "--tp", options->tensor, "Tensor-parallel degree")->capture_default_str();
-  add_degree(app, "--pp", options->pipeline, "Pipeline-parallel degree")->capture_default_str();
-  add_degree(app, "--dp", options->data, "Data-parallel degree")->default_str("what is left");
+  add_degree(app, "--world", options->world, "Ranks in all; of one replica if it is not given");
+  add_degree(app, "--tp,--tensor-parallel", options->tensor, "Tensor-parallel degree")
+      ->capture_default_str();
+  add_degree(app, "--pp,--pipeline-parallel", options->pipeline, "Pipeline-parallel degree")
+      ->capture_default_str();
+  add_degree(app, "--dp,--data-parallel", options->data, "Data-parallel degree")
+      ->default_str("what is left");
   auto* batches =
       app.add_option("--micro-batches", options->micro_batches,
                      "Draws the schedule of a step with so many micro-batches on each replica");

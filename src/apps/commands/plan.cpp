@@ -2,6 +2,7 @@
 // trireme plan
 #include "trireme/base/error.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/config/arrangement.hpp"
 #include "trireme/plan/memory_plan.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -25,8 +26,7 @@ struct PlanOptions {
 Action prepare_plan(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto options = std::make_shared<PlanOptions>();
-  app.add_option("--world", options->world, "Ranks in all")
-      ->required()
+  app.add_option("--world", options->world, "Ranks in all; of one replica if it is not given")
       ->type_name("N")
       ->check(in_range(1, most_ranks).description(""));
   app.add_option("--rank", options->rank, "Only this rank")->type_name("R")->check(zero_or_more());
@@ -36,7 +36,9 @@ Action prepare_plan(CLI::App& app) {
     const auto model = base::value_or_throw(train::model_from(config));
     plan::Ranks ranks;
     if (options->rank >= 0) ranks.only = base::Rank{options->rank};
-    const auto plan = base::value_or_throw(plan::plan_memory(config, model, options->world, ranks));
+    const int world =
+        options->world > 0 ? options->world : config::least_world(config.options().parallel);
+    const auto plan = base::value_or_throw(plan::plan_memory(config, model, world, ranks));
     context.out.write(options->json ? base::json_text(plan::to_json(plan), 2) + "\n"
                                     : plan::text(plan));
     return base::ExitCode::done;

@@ -3,7 +3,11 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/device/gpu_activity.hpp"
+#include "trireme/launch/task_record.hpp"
+#include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/run_placement.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"
@@ -19,6 +23,8 @@
 #include "apps/runs/run_report.hpp"
 #include "apps/session_options.hpp"
 #include "apps/version.hpp"
+
+#include <chrono>
 
 namespace trireme::apps {
 namespace {
@@ -61,6 +67,22 @@ train::StartOptions showing_steps(train::StartOptions start, const config::Confi
   return start;
 }
 
+/// Starts the ranks and, where they fail, leaves in the run what only their parent knows.
+base::ExitCode lead_ranks(int ranks, const std::filesystem::path& run, const Context& context) {
+  const auto began = std::chrono::system_clock::now();
+  const auto end = start_ranks(ranks, without_ranks_option(context.arguments), context.environment);
+  const bool in_order = end.code == base::ExitCode::done || end.code == base::ExitCode::requeue;
+  if (in_order) return end.code;
+  if (end.signal != 0) {
+    const auto signal = "signal " + launch::signal_text(end.signal);
+    runtime::note_end_of_task(run, signal, began);
+    base::log::local::error("train", "a rank was ended by {}; see trireme why {}", signal,
+                            base::shell_word(run.string()));
+  }
+  write_report_of_failure(run);
+  return end.code;
+}
+
 Action prepare_train(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto fresh = std::make_shared<bool>(false);
@@ -74,11 +96,7 @@ Action prepare_train(CLI::App& app) {
       base::success_or_throw(may_start_ranks(*ranks, context.environment));
       // Checked here, so that a mistake is reported once, and not by every rank.
       const auto checked = base::value_or_throw(arguments->resolve(context.environment));
-      const auto code =
-          start_ranks(*ranks, without_ranks_option(context.arguments), context.environment);
-      const bool in_order = code == base::ExitCode::done || code == base::ExitCode::requeue;
-      if (!in_order) write_report_of_failure(config::run_directory(checked));
-      return code;
+      return lead_ranks(*ranks, config::run_directory(checked), context);
     }
     // Signals are caught from here on: one that arrives while MPI starts must not be lost.
     const train::StopSignal signal;

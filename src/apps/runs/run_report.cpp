@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/report/page.hpp"
 
 #include "apps/runs/output_forms.hpp"
@@ -49,7 +50,7 @@ void write_own_report(const std::filesystem::path& run) {
   const auto bytes = std::filesystem::file_size(telemetry::record_of_run(run), error);
   if (error || bytes > largest_record) {
     base::log::info("report", "the run's record has {}; trireme report {} makes its page",
-                    base::bytes_text(error ? 0 : bytes), run.string());
+                    base::bytes_text(error ? 0 : bytes), base::shell_word(run.string()));
     return;
   }
   try {
@@ -58,7 +59,7 @@ void write_own_report(const std::filesystem::path& run) {
     base::log::warning("report",
                        "{} (the run has ended without a page); make room, and write it with "
                        "trireme report {}",
-                       failure.what(), run.string());
+                       failure.what(), base::shell_word(run.string()));
   }
 }
 

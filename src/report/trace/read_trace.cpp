@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/report/trace.hpp"
 
@@ -46,7 +47,7 @@ base::Result<Found> choose(const fs::path& run, const std::optional<config::Step
     return base::usage_failure(base::format(
         "'{}' has no trace (a run records one when it is asked to); set train.profile = 100..102, "
         "or ask a run that goes on: trireme profile {} --steps 3",
-        run.string(), run.string()));
+        run.string(), base::shell_word(run.string())));
   }
   if (!steps) return all.back();
   for (const auto& found : all) {

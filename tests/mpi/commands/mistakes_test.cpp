@@ -145,3 +145,22 @@ TEST_CASE("a run that cannot be continued ends train with the reason, and stays 
   CHECK(says(damaged.err, "step-000000002"));
   CHECK(fs::exists(step));
 }
+
+TEST_CASE("a world of one speaks, whatever rank the inherited variables of a launcher name") {
+  const auto end_with = [](const std::map<std::string, std::string>& variables) {
+    ProgramStart start{.program = TRIREME_EXECUTABLE, .arguments = {"eval", "--weights", "absent"}};
+    for (const auto& [name, value] : variables) start.environment[name] = value;
+    return run_program(start);
+  };
+  const auto mpirun = end_with({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}});
+  INFO(mpirun.err);
+  CHECK(mpirun.exit_code == 3);
+  CHECK(says(mpirun.err, "mpirun started 4 tasks"));
+  const auto srun = end_with({{"SLURM_JOB_ID", "7"},
+                              {"SLURM_STEP_ID", "0"},
+                              {"SLURM_STEP_NUM_TASKS", "4"},
+                              {"SLURM_PROCID", "1"}});
+  INFO(srun.err);
+  CHECK(srun.exit_code == 3);
+  CHECK(says(srun.err, "srun started 4 tasks"));
+}

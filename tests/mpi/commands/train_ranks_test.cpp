@@ -134,6 +134,47 @@ TEST_CASE("a signal to train --ranks saves, ends with 75, and the run goes on fr
   CHECK(saves[1]["step"] > saves[0]["step"]);
 }
 
+TEST_CASE("a rank of train --ranks that a signal ends makes 5, and why names the signal") {
+  const TemporaryFolder folder;
+  const Run run(folder);
+  auto start = run.start("2", {"train.steps=1000000", "train.log_every=1000"});
+  // Ranks are the children of the child.
+  const std::string script =
+      "import os, signal, subprocess, sys, time\n"
+      "run = subprocess.Popen(sys.argv[2:])\n"
+      "children = lambda pid: [int(name) for name in os.listdir('/proc') if name.isdigit() and\n"
+      "                        open(f'/proc/{name}/stat').read().rsplit(')', 1)[1].split()[1] ==\n"
+      "                        str(pid)]\n"
+      "path = sys.argv[1] + '/metrics.jsonl'\n"
+      "while not os.path.exists(path) or os.path.getsize(path) < 2000: time.sleep(0.02)\n"
+      "os.kill(max(children(children(run.pid)[0])), signal.SIGSEGV)\n"
+      "sys.exit(run.wait())\n";
+  std::vector<std::string> arguments{"-c", script, run.directory.string(), start.program.string()};
+  arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
+  start.arguments = arguments;
+  start.program = "/usr/bin/python3";
+  const auto end = run_program(start);
+  INFO(end.err);
+  CHECK(end.exit_code == 5);
+  CHECK(says(end.err, "a rank was ended by signal SIGSEGV"));
+  const auto why =
+      run_program({.program = TRIREME_EXECUTABLE, .arguments = {"why", run.directory.string()}});
+  INFO(why.out);
+  CHECK(says(why.out, "ended by signal SIGSEGV"));
+}
+
+TEST_CASE("train --ranks says what mpirun lacks") {
+  const TemporaryFolder folder;
+  const Run run(folder);
+  auto start = run.start("2");
+  folder.write("file", "no folder");
+  start.environment["TMPDIR"] = (folder.path() / "file").string();
+  const auto end = run_program(start);
+  INFO(end.err);
+  CHECK(end.exit_code == 3);
+  CHECK(says(end.err, "TMPDIR=" + (folder.path() / "file").string() + " cannot be written"));
+}
+
 TEST_CASE("train --ranks is refused where ranks are another's to start") {
   const TemporaryFolder folder;
   const Run run(folder);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <new>
 
 using namespace trireme::tests;
@@ -172,25 +173,43 @@ TEST_CASE(
     "of mistakes that all ranks make alike one rank speaks, and the first of each other node") {
   using apps::Voice;
   const auto voice = [](const char* rank, const char* local_rank) {
-    return apps::voice_in(base::Environment({{"OMPI_COMM_WORLD_SIZE", "8"},
-                                             {"OMPI_COMM_WORLD_RANK", rank},
-                                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
-                                             {"OMPI_COMM_WORLD_LOCAL_RANK", local_rank}}));
+    const base::Environment environment({{"OMPI_COMM_WORLD_SIZE", "8"},
+                                         {"OMPI_COMM_WORLD_RANK", rank},
+                                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                                         {"OMPI_COMM_WORLD_LOCAL_RANK", local_rank}});
+    CHECK(apps::voice_in(environment, apps::Variables::inherited) == Voice::speaks);
+    return apps::voice_in(environment, apps::Variables::own);
   };
-  CHECK(apps::voice_in({}) == Voice::speaks);
+  CHECK(apps::voice_in({}, apps::Variables::own) == Voice::speaks);
   CHECK(voice("0", "0") == Voice::speaks);
   CHECK(voice("1", "1") == Voice::silent);
   CHECK(voice("4", "0") == Voice::speaks_late);
 }
 
+namespace {
+
+/// The same program as a child of a process that is called as mpirun's daemon is.
+ProgramStart below_mpirun(ProgramStart start, const TemporaryFolder& folder) {
+  const auto daemon = folder.path() / "orted";
+  if (!std::filesystem::exists(daemon)) std::filesystem::create_symlink("/bin/sh", daemon);
+  std::vector<std::string> arguments{"-c", R"("$0" "$@"; exit $?)", start.program.string()};
+  arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
+  start.program = daemon;
+  start.arguments = std::move(arguments);
+  return start;
+}
+
+}  // namespace
+
 TEST_CASE("every rank but the first says nothing of a command line that none can use") {
-  const auto run_as = [](const char* rank, std::vector<std::string> arguments) {
+  const TemporaryFolder folder;
+  const auto run_as = [&](const char* rank, std::vector<std::string> arguments) {
     auto start = trireme_start(std::move(arguments));
     start.environment = {{"OMPI_COMM_WORLD_SIZE", "2"},
                          {"OMPI_COMM_WORLD_RANK", rank},
                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                          {"OMPI_COMM_WORLD_LOCAL_RANK", rank}};
-    return run_program(start);
+    return run_program(below_mpirun(start, folder));
   };
   const auto first = run_as("0", {"train", "--nonsense"});
   const auto second = run_as("1", {"train", "--nonsense"});
@@ -270,6 +289,7 @@ TEST_CASE("values that an option does not take are refused in words") {
 }
 
 TEST_CASE("help and version need no MPI, and come once from many ranks") {
+  const TemporaryFolder folder;
   // MPI cannot start here: a launcher is announced that is not there.
   auto start = trireme_start({"bench", "comm", "--bytes", "1KiB"});
   start.environment["OMPI_MCA_pml"] = "absent";
@@ -281,12 +301,12 @@ TEST_CASE("help and version need no MPI, and come once from many ranks") {
     start.arguments = arguments;
     start.environment["OMPI_COMM_WORLD_SIZE"] = "2";
     start.environment["OMPI_COMM_WORLD_RANK"] = "0";
-    const auto first = run_program(start);
+    const auto first = run_program(below_mpirun(start, folder));
     CHECK(first.exit_code == 0);
     CHECK(first.out == run_trireme(arguments).out);
     CHECK_FALSE(first.out.empty());
     start.environment["OMPI_COMM_WORLD_RANK"] = "1";
-    const auto second = run_program(start);
+    const auto second = run_program(below_mpirun(start, folder));
     CHECK(second.exit_code == 0);
     CHECK(second.out.empty());
     CHECK(second.err.empty());

@@ -2,8 +2,11 @@
 #include "trireme/base/text.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/shell_word.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <cstdio>
 
 using namespace trireme;
 
@@ -33,4 +36,19 @@ TEST_CASE("large counts are told in words") {
   CHECK(base::count_text(12'345) == "12.3 thousand");
   CHECK(base::count_text(124.4e6) == "124.4 million");
   CHECK(base::count_text(70.554e9) == "70.55 billion");
+}
+
+TEST_CASE("a shell reads a quoted word as it was") {
+  CHECK(base::shell_word("runs/a-1.2") == "runs/a-1.2");
+  CHECK(base::shell_word("läufe/run eins") == "'läufe/run eins'");
+  CHECK(base::shell_word("") == "''");
+  CHECK(base::shell_word("-n") == "'-n'");
+  for (const std::string odd : {"it's", "$(ls) `ls` \\", "a\nb\t*?", "'", "\"x\"", "~/x", "#x"}) {
+    std::FILE* const shell = ::popen(("printf %s " + base::shell_word(odd)).c_str(), "r");
+    REQUIRE(shell != nullptr);
+    std::string said(100, '\0');
+    said.resize(std::fread(said.data(), 1, said.size(), shell));
+    CHECK(::pclose(shell) == 0);
+    CHECK(said == odd);
+  }
 }

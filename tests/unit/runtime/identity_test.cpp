@@ -55,6 +55,37 @@ TEST_CASE("a plain process in a batch script is no lost task") {
   CHECK(runtime::check_world(*identity, 1).ok());
 }
 
+TEST_CASE("tasks of srun without a process manager are refused before MPI starts") {
+  using Variables = std::map<std::string, std::string, std::less<>>;
+  const Variables step{
+      {"SLURM_JOB_ID", "12"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}};
+  const auto check = [&](const Variables& more) {
+    auto variables = step;
+    for (const auto& [name, value] : more) variables[name] = value;
+    const Environment environment(std::move(variables));
+    return runtime::check_process_manager(*runtime::identify(environment), environment);
+  };
+  const auto refused = check({});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.failure().code == base::ExitCode::launch);
+  CHECK(refused.failure().text.find("srun --mpi=pmix") != std::string::npos);
+  CHECK(check({{"PMIX_RANK", "3"}}).ok());
+  CHECK(check({{"PMI_FD", "9"}}).ok());
+  // Open MPI refuses a single task of srun as well.
+  CHECK_FALSE(check({{"SLURM_STEP_NUM_TASKS", "1"}}).ok());
+  // mpirun brings a process manager of its own.
+  CHECK(check({{"OMPI_COMM_WORLD_SIZE", "4"}}).ok());
+}
+
+TEST_CASE("variables of a launcher that is no ancestor are inherited") {
+  runtime::Identity identity;
+  CHECK_FALSE(runtime::is_inherited(identity));
+  identity.launcher = Launcher::process_manager;
+  CHECK_FALSE(runtime::is_inherited(identity));
+  identity.launcher = Launcher::srun;
+  CHECK(runtime::is_inherited(identity));
+}
+
 TEST_CASE("a silent singleton is refused with the way to start") {
   runtime::Identity identity;
   identity.launcher = Launcher::srun;
@@ -86,7 +117,11 @@ TEST_CASE("threads follow the binding unless OMP_NUM_THREADS says otherwise") {
   CHECK(*threads("2") == 2);
   CHECK(*threads("4,2") == 4);
   CHECK(*threads("") == 6);
-  for (const char* text : {"0", "-2", "many", "2 3", "99999999999"}) {
+  CHECK(*threads(" ") == 6);
+  CHECK(*threads(" 2") == 2);
+  CHECK(*threads("3\t") == 3);
+  CHECK(*threads(" 4 , 2") == 4);
+  for (const char* text : {"0", "-2", "many", "2 3", ",2", "99999999999"}) {
     CAPTURE(text);
     CHECK_FALSE(threads(text).ok());
   }
