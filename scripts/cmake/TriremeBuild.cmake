@@ -10,6 +10,13 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
 endif()
 
+# Vectors of x86-64 are in files of their own, which no other architecture compiles.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+  set(TRIREME_X86 ON)
+else()
+  set(TRIREME_X86 OFF)
+endif()
+
 option(BUILD_TESTING "Build the tests" ON)
 option(TRIREME_ENABLE_BENCH "Build the benchmarks in perf/" ON)
 option(TRIREME_WERROR "Treat warnings as errors" OFF)

@@ -89,16 +89,6 @@ std::int64_t sum_vectors(Instructions instructions, DType dtype,
 
 }  // namespace
 
-Instructions best_instructions() {
-  static const Instructions best = [] {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
-      return Instructions::avx512;
-    }
-    return __builtin_cpu_supports("avx2") ? Instructions::avx2 : Instructions::portable;
-  }();
-  return best;
-}
-
 const char* name(Instructions instructions) {
   switch (instructions) {
     case Instructions::portable:

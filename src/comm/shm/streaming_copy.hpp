@@ -16,8 +16,12 @@ void store_bytes(Storing how, std::byte* to, const std::byte* from, std::size_t 
 /// stay in the cache. Later stores (a counter that peers poll) become visible after the data.
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t count);
 
+constexpr std::size_t cache_line = 64;
+/// The same of whole lines; `to` at the begin of one. In a file for each architecture.
+void stream_lines(std::byte* to, const std::byte* from, std::size_t count);
+
 namespace avx512 {
-/// Whole lines of 64 bytes; `to` at the begin of one. A third faster than in parts of a line.
+/// stream_lines() with stores of a whole line: a third faster than in parts of one.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t count);
 }  // namespace avx512
 
