@@ -260,12 +260,6 @@ std::string url_encoded(std::string_view text, bool keep_slashes) {
   return encoded;
 }
 
-bool may_pass(const HttpResponse& response) {
-  const auto status = response.status;
-  if (response.is_final) return false;
-  return status == 0 || status == 408 || status == 429 || (status >= 500 && status != 501);
-}
-
 bool Backoff::wait(std::string_view url, const HttpResponse& response) {
   constexpr std::chrono::seconds noticeable{5};
   const auto passed = std::chrono::steady_clock::now() - start_;

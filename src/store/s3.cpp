@@ -3,12 +3,11 @@
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/base/log.hpp"
 #include "trireme/base/text.hpp"
 
 #include "store/credentials.hpp"
-
-#include <pugixml.hpp>
+#include "store/s3_upload.hpp"
+#include "store/s3_xml.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -22,20 +21,19 @@ namespace {
 /// Most names of one request that removes (S3's limit).
 constexpr std::size_t max_removed = 1000;
 
-/// The root of an XML answer; empty if it is none.
-pugi::xml_document document_of(const std::string& text) {
-  pugi::xml_document document;
-  document.load_buffer(text.data(), text.size());
-  return document;
-}
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-/// Error code of an answer, such as "NoSuchBucket".
+/// Error code of an answer, such as "NoSuchBucket"; some come with status 200.
 std::string code_of(const HttpResponse& response) {
+  constexpr std::size_t longest_beginning = 512;
+  const auto beginning = std::string_view(response.text).substr(0, longest_beginning);
+  if (beginning.find("<Error>") == std::string_view::npos) return {};
   return document_of(response.text).child("Error").child_value("Code");
+}
+
+/// "2026-01-31T12:00:00.000Z"; nothing if it is something else.
+std::optional<std::chrono::system_clock::time_point> moment_of(const char* text) {
+  std::tm parts{};
+  if (::strptime(text, "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(::timegm(&parts));
 }
 
 /// "https://host:port" in its parts; nothing if it is something else.
@@ -57,72 +55,6 @@ bool is_bucket(std::string_view name) {
 }
 
 }  // namespace
-
-/// Parts of one object, whose number and tag S3 wants to hear at the end.
-class S3Upload : public Upload {
- public:
-  S3Upload(S3Store& store, std::string name) : store_(store), name_(std::move(name)) {
-    const auto response = store_.demand({"POST", name_, {{"uploads", ""}}}, "begin to write");
-    id_ = document_of(response.text).child("InitiateMultipartUploadResult").child_value("UploadId");
-    if (id_.empty()) store_.refuse("begin to write", name_, response);
-  }
-  S3Upload(const S3Upload&) = delete;
-  S3Upload& operator=(const S3Upload&) = delete;
-  ~S3Upload() override {
-    if (finished_) return;
-    try {
-      store_.perform({"DELETE", name_, {{"uploadId", id_}}});
-    } catch (const std::exception& error) {
-      base::log::local::warning("store", "what was written of '{}' stays: {}", store_.url_of(name_),
-                                error.what());
-    }
-  }
-
-  void write(std::size_t number, std::span<const std::byte> bytes) override {
-    TRIREME_EXPECT(number < max_parts && bytes.size() <= part_bytes, "a part of an upload");
-    const auto response =
-        store_.demand({"PUT",
-                       name_,
-                       {{"partNumber", base::format("{}", number + 1)}, {"uploadId", id_}},
-                       {},
-                       bytes},
-                      "write");
-    const std::lock_guard lock(mutex_);
-    tags_[number] = response.header("etag");
-  }
-
-  void finish() override {
-    pugi::xml_document document;
-    auto list = document.append_child("CompleteMultipartUpload");
-    for (const auto& [number, tag] : tags_) {
-      auto part = list.append_child("Part");
-      part.append_child("PartNumber").text().set(static_cast<unsigned>(number + 1));
-      part.append_child("ETag").text().set(tag.c_str());
-    }
-    struct Writer : pugi::xml_writer {
-      void write(const void* data, std::size_t size) override {
-        text.append(static_cast<const char*>(data), size);
-      }
-      std::string text;
-    } writer;
-    document.save(writer, "", pugi::format_raw | pugi::format_no_declaration);
-    const S3Store::Call call{"POST", name_, {{"uploadId", id_}}, {}, bytes_of(writer.text)};
-    const auto response = store_.demand(call, "finish");
-    // Success is not known when the answer begins: its text may be an error's.
-    if (document_of(response.text).child("CompleteMultipartUploadResult").empty()) {
-      store_.refuse("finish", name_, response);
-    }
-    finished_ = true;
-  }
-
- private:
-  S3Store& store_;
-  std::string name_;
-  std::string id_;
-  std::mutex mutex_;
-  std::map<std::size_t, std::string> tags_;
-  bool finished_ = false;
-};
 
 S3Store::S3Store(std::string bucket, const base::Environment& environment,
                  std::chrono::milliseconds patience)
@@ -196,14 +128,15 @@ HttpResponse S3Store::perform(const Call& call) {
   bool renewed = false;
   for (;;) {
     auto response = perform_once(call);
-    if (response.status == 403 && code_of(response) == "ExpiredToken" && !renewed) {
+    const auto code = code_of(response);
+    if (response.status == 403 && code == "ExpiredToken" && !renewed) {
       // Whoever renews them writes the file again.
       auto fresh = find_credentials(environment_);
       if (!fresh) throw StoreError(fresh.failure().text, false);
       const std::lock_guard lock(mutex_);
       credentials_ = *std::move(fresh);
       renewed = true;
-    } else if (!may_pass(response) || !backoff.wait(url_of(call.name), response)) {
+    } else if (!may_pass(response, code) || !backoff.wait(url_of(call.name), response)) {
       return response;
     }
   }
@@ -211,7 +144,7 @@ HttpResponse S3Store::perform(const Call& call) {
 
 HttpResponse S3Store::demand(const Call& call, std::string_view doing) {
   auto response = perform(call);
-  if (!response.ok()) refuse(doing, call.name, response);
+  if (!response.ok() || !code_of(response).empty()) refuse(doing, call.name, response);
   return response;
 }
 
@@ -236,14 +169,14 @@ void S3Store::refuse(std::string_view doing, std::string_view name,
     remedy = base::format("set AWS_REGION={}", base::printable(region));
   } else if (code == "NoSuchBucket") {
     remedy = "make the bucket, or name another";
-  } else if (response.status == 401 || response.status == 403) {
+  } else if (!may_pass(response, code) && (response.status == 401 || response.status == 403)) {
     remedy = "check the credentials, the clock of this node, and what they may do in this bucket";
   } else if (response.status == 0) {
     remedy = "check the network, AWS_ENDPOINT_URL_S3 and AWS_CA_BUNDLE";
   }
   throw StoreError(base::format("cannot {} '{}': {} from {}{}; {}", doing, url_of(name), reason,
                                 scheme_, host_, remedy),
-                   may_pass(response));
+                   may_pass(response, code));
 }
 
 Listing S3Store::list(std::string_view prefix, Depth depth) {
@@ -261,7 +194,9 @@ Listing S3Store::list(std::string_view prefix, Depth depth) {
     };
     for (const auto object : result.children("Contents")) {
       auto name = below(object.child_value("Key"));
-      if (!name.empty()) listing.objects.push_back({name, object.child("Size").text().as_ullong()});
+      if (name.empty()) continue;
+      listing.objects.push_back({name, object.child("Size").text().as_ullong()});
+      listing.newest = std::max(listing.newest, moment_of(object.child_value("LastModified")));
     }
     for (const auto folder : result.children("CommonPrefixes")) {
       auto name = below(folder.child_value("Prefix"));

@@ -41,6 +41,11 @@ T value_or(const base::Json& object, const char* name, T otherwise) {
   }
 }
 
+/// Of milliseconds since 1970.
+std::chrono::system_clock::time_point moment_of(std::int64_t milliseconds) {
+  return std::chrono::system_clock::time_point(std::chrono::milliseconds(milliseconds));
+}
+
 }  // namespace
 
 /// Parts of one file, which HDFS takes one behind the other: threads wait for their turn.
@@ -63,33 +68,78 @@ class WebHdfsUpload : public Upload {
   }
 
   void write(std::size_t number, std::span<const std::byte> bytes) override {
-    std::unique_lock lock(mutex_);
-    turn_.wait(lock, [&] { return next_ == number || failed_; });
-    if (failed_) throw StoreError(base::format("'{}' is given up", store_.url_of(name_)), false);
+    {
+      std::unique_lock lock(mutex_);
+      turn_.wait(lock, [&] { return next_ == number || abandoned_; });
+      if (abandoned_) {
+        throw StoreError(base::format("'{}' is given up", store_.url_of(name_)), false);
+      }
+    }
     try {
-      store_.demand({"POST", "APPEND", temporary_, {}, true, bytes}, "write");
-      ++next_;
+      append(bytes);
     } catch (...) {
-      failed_ = true;
-      turn_.notify_all();
+      abandon();
       throw;
     }
+    const std::lock_guard lock(mutex_);
+    ++next_;
+    turn_.notify_all();
+  }
+
+  void abandon() override {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
     turn_.notify_all();
   }
 
   void finish() override {
-    store_.give_name(temporary_, name_, Existing::replace);
+    // A part that came late, after it was sent once more, is there twice.
+    if (const auto bytes = store_.size(temporary_); bytes != bytes_) throw_length(bytes);
+    store_.give_name(temporary_, name_, bytes_, Existing::replace);
     finished_ = true;
   }
 
  private:
+  /// Appends behind bytes_. What came of a part without an answer the file's length tells: all of
+  /// it, nothing, or a beginning, which is cut off again.
+  void append(std::span<const std::byte> bytes) {
+    const auto end = bytes_ + bytes.size();
+    Backoff backoff(store_.patience_);
+    for (;;) {
+      const auto answer = store_.perform_once({"POST", "APPEND", temporary_, {}, true, bytes});
+      if (answer.response.ok()) break;
+      if (!may_pass(answer.response, answer.exception) ||
+          !backoff.wait(store_.url_of(name_), answer.response)) {
+        store_.refuse("write", temporary_, answer);
+      }
+      const auto found = store_.size(temporary_);
+      if (found == end) break;
+      if (found > bytes_ && found < end) {
+        const auto length = base::format("{}", bytes_);
+        store_.demand({"POST", "TRUNCATE", temporary_, {{"newlength", length}}}, "cut");
+      } else if (found != bytes_) {
+        throw_length(found);
+      }
+    }
+    bytes_ = end;
+  }
+
+  [[noreturn]] void throw_length(std::optional<std::uint64_t> found) const {
+    throw StoreError(base::format("'{}' has {} bytes instead of {} (parts are missing or there "
+                                  "twice, so that it is given up); save again",
+                                  store_.url_of(name_), found.value_or(0), bytes_),
+                     true);
+  }
+
   WebHdfsStore& store_;
   std::string name_;
   std::string temporary_;
   std::mutex mutex_;
   std::condition_variable turn_;
   std::size_t next_ = 0;
-  bool failed_ = false;
+  /// Of the parts before next_; of whose turn it is alone.
+  std::uint64_t bytes_ = 0;
+  bool abandoned_ = false;
   bool finished_ = false;
 };
 
@@ -112,7 +162,7 @@ std::string WebHdfsStore::url_of(std::string_view name) const {
   return base::format("{}://{}/{}", scheme_ == "https://" ? "swebhdfs" : "webhdfs", host_, name);
 }
 
-HttpResponse WebHdfsStore::perform_once(const Call& call) {
+HttpResponse WebHdfsStore::send(const Call& call) {
   auto url = base::format("{}{}/webhdfs/v1/{}?op={}", scheme_, host_, url_encoded(call.name, true),
                           call.operation);
   auto query = identity_;
@@ -132,20 +182,24 @@ HttpResponse WebHdfsStore::perform_once(const Call& call) {
                           call.destination});
 }
 
+WebHdfsStore::Answer WebHdfsStore::perform_once(const Call& call) {
+  Answer answer{send(call)};
+  if (!answer.response.ok()) {
+    const auto remote = member(answer.response, "RemoteException");
+    answer.exception = value_or<std::string>(remote, "exception", "");
+    answer.message = value_or<std::string>(remote, "message", "");
+  }
+  return answer;
+}
+
 WebHdfsStore::Answer WebHdfsStore::perform(const Call& call) {
   Backoff backoff(patience_);
   for (;;) {
-    Answer answer{perform_once(call)};
-    if (!answer.response.ok()) {
-      const auto remote = member(answer.response, "RemoteException");
-      answer.exception = value_or<std::string>(remote, "exception", "");
-      answer.message = value_or<std::string>(remote, "message", "");
-    }
-    // A part that was appended though no answer came would be there twice.
-    const bool can_repeat = call.operation != "APPEND";
-    if (!can_repeat || !may_pass(answer.response) ||
-        !backoff.wait(url_of(call.name), answer.response))
+    auto answer = perform_once(call);
+    if (!may_pass(answer.response, answer.exception) ||
+        !backoff.wait(url_of(call.name), answer.response)) {
       return answer;
+    }
   }
 }
 
@@ -164,13 +218,14 @@ void WebHdfsStore::refuse(std::string_view doing, std::string_view name,
     reason += base::format(" {}, {}", base::printable(answer.exception),
                            base::printable(base::cut_utf8(answer.message, 300)));
   }
+  const bool passes = may_pass(answer.response, answer.exception);
   const char* const remedy =
-      status == 401 || status == 403
+      !passes && (status == 401 || status == 403)
           ? "check HADOOP_USER_NAME or HADOOP_WEBHDFS_TOKEN, and what they may do in this folder"
       : status == 0 ? "check the network, and that WebHDFS listens there"
                     : "try again later";
   throw StoreError(base::format("cannot {} '{}': {}; {}", doing, url_of(name), reason, remedy),
-                   may_pass(answer.response));
+                   passes);
 }
 
 std::optional<base::Json> WebHdfsStore::entries(std::string_view folder) {
@@ -190,6 +245,10 @@ void WebHdfsStore::list_into(Listing& listing, const std::string& folder, const 
   if (!found) return;
   for (const auto& entry : *found) {
     const auto name = value_or<std::string>(entry, "pathSuffix", "");
+    // Of what is not whole yet the time counts.
+    if (const auto changed = value_or<std::int64_t>(entry, "modificationTime", 0); changed > 0) {
+      listing.newest = std::max(listing.newest, std::optional(moment_of(changed)));
+    }
     if (name.empty() || name.find(unfinished) != std::string::npos) continue;
     if (value_or<std::string>(entry, "type", "") != "DIRECTORY") {
       listing.objects.push_back({below + name, value_or<std::uint64_t>(entry, "length", 0)});
@@ -230,11 +289,24 @@ void WebHdfsStore::read(std::string_view name, std::span<std::byte> bytes, std::
          "read");
 }
 
+bool WebHdfsStore::has_name(const std::string& temporary, std::string_view name,
+                            std::uint64_t bytes) {
+  try {
+    return !size(temporary) && size(name) == bytes;
+  } catch (const StoreError&) {
+    return false;  // the answer to the rename is the one to report
+  }
+}
+
 bool WebHdfsStore::give_name(const std::string& temporary, std::string_view name,
-                             Existing existing) {
+                             std::uint64_t bytes, Existing existing) {
   Call call{"PUT", "RENAME", temporary, {{"destination", base::format("/{}", name)}}};
   if (existing == Existing::replace) call.query["renameoptions"] = "OVERWRITE";
-  const auto answer = demand(call, "name");
+  const auto answer = perform(call);
+  if (existing == Existing::replace && !answer.response.ok() && has_name(temporary, name, bytes)) {
+    return true;
+  }
+  if (!answer.response.ok()) refuse("name", temporary, answer);
   if (existing == Existing::replace) return true;
   // Of a rename onto a name that is taken HDFS says no more than this.
   const auto renamed = member(answer.response, "boolean");
@@ -246,7 +318,7 @@ bool WebHdfsStore::give_name(const std::string& temporary, std::string_view name
 bool WebHdfsStore::put(std::string_view name, std::span<const std::byte> bytes, Existing existing) {
   const auto temporary = temporary_name(name);
   demand({"PUT", "CREATE", temporary, {{"overwrite", "true"}}, true, bytes}, "write");
-  return give_name(temporary, name, existing);
+  return give_name(temporary, name, bytes.size(), existing);
 }
 
 std::unique_ptr<Upload> WebHdfsStore::upload(std::string_view name) {
@@ -260,10 +332,16 @@ void WebHdfsStore::remove(const std::vector<std::string>& names) {
     if (!answer.response.ok() && answer.response.status != 404) refuse("remove", name, answer);
     folders.insert(name.substr(0, std::min(name.rfind('/'), name.size())));
   }
-  // A folder goes with its last file, as prefixes of objects do; one that is not empty stays.
-  for (const auto& folder : folders) {
-    if (folder.find('/') == std::string::npos) continue;
-    static_cast<void>(perform({"DELETE", "DELETE", folder, {{"recursive", "false"}}}));
+  for (const auto& folder : folders) remove_empty(folder);
+}
+
+// A folder goes with its last file, as prefixes of objects do; one that is not empty stays.
+void WebHdfsStore::remove_empty(std::string folder) {
+  while (folder.find('/') != std::string::npos) {
+    const auto answer = perform({"DELETE", "DELETE", folder, {{"recursive", "false"}}});
+    const auto removed = member(answer.response, "boolean");
+    if (!answer.response.ok() || !removed.is_boolean() || !removed.get<bool>()) return;
+    folder.resize(folder.rfind('/'));
   }
 }
 
@@ -273,12 +351,16 @@ void WebHdfsStore::remove_unfinished(std::string_view prefix) {
   if (!found) return;
   std::vector<std::string> names;
   for (const auto& entry : *found) {
-    const auto name = value_or<std::string>(entry, "pathSuffix", "");
-    if (name.find(unfinished) != std::string::npos) {
-      names.push_back(base::format("{}/{}", prefix, name));
+    const auto suffix = value_or<std::string>(entry, "pathSuffix", "");
+    const auto name = base::format("{}/{}", prefix, suffix);
+    if (suffix.find(unfinished) != std::string::npos) {
+      names.push_back(name);
+    } else if (value_or<std::string>(entry, "type", "") == "DIRECTORY") {
+      remove_unfinished(name);
     }
   }
   remove(names);
+  if (names.empty() && found->empty()) remove_empty(std::string(prefix));
 }
 
 }  // namespace trireme::store

@@ -53,9 +53,11 @@ class WebHdfsStore : public ObjectStore {
     std::string message = {};
   };
 
+  /// Answer of a call, tried again for what may pass, which may then be done twice.
   Answer perform(const Call& call);
-  HttpResponse perform_once(const Call& call);
-  /// The same, which must succeed.
+  Answer perform_once(const Call& call);
+  HttpResponse send(const Call& call);
+  /// The same as perform(), which must succeed.
   Answer demand(const Call& call, std::string_view doing);
   [[noreturn]] void refuse(std::string_view doing, std::string_view name,
                            const Answer& answer) const;
@@ -64,8 +66,13 @@ class WebHdfsStore : public ObjectStore {
   std::optional<base::Json> entries(std::string_view folder);
   void list_into(Listing& listing, const std::string& folder, const std::string& below,
                  Depth depth);
-  /// Whole file under the temporary name, without it; and then the name. False if it was taken.
-  bool give_name(const std::string& temporary, std::string_view name, Existing existing);
+  /// Name of a whole file of so many bytes, instead of the temporary one. False if it was taken.
+  bool give_name(const std::string& temporary, std::string_view name, std::uint64_t bytes,
+                 Existing existing);
+  /// A name that replaces others was given to the file, though no answer said so.
+  bool has_name(const std::string& temporary, std::string_view name, std::uint64_t bytes);
+  /// Removes a folder that has nothing in it, and those above that have nothing else.
+  void remove_empty(std::string folder);
 
   std::string scheme_;
   std::string host_;

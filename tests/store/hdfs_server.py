@@ -44,7 +44,8 @@ class Node(http.server.BaseHTTPRequestHandler):
 
     def status_of(self, path, suffix):
         return {"pathSuffix": suffix, "type": "DIRECTORY" if path.is_dir() else "FILE",
-                "length": 0 if path.is_dir() else path.stat().st_size, "owner": USER}
+                "length": 0 if path.is_dir() else path.stat().st_size, "owner": USER,
+                "modificationTime": int(path.stat().st_mtime * 1000)}
 
     def handle_one(self):
         url = urllib.parse.urlsplit(self.path)
@@ -77,6 +78,10 @@ class Node(http.server.BaseHTTPRequestHandler):
         with path.open("ab") as file:
             file.write(body)
         return self.answer(200)
+
+    def op_TRUNCATE(self, path, _, query, __):
+        os.truncate(path, int(query["newlength"]))
+        return self.answer(200, {"boolean": True})
 
     def op_OPEN(self, path, name, query, _):
         if not path.is_file():

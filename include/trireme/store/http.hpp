@@ -72,8 +72,9 @@ class HttpClient {
 /// where `keep_slashes`.
 std::string url_encoded(std::string_view text, bool keep_slashes = false);
 
-/// True for answers that may be others later: none, 408, 429 and 5xx (but 501).
-bool may_pass(const HttpResponse& response);
+/// True for answers that may be others later: none, 408, 429 and 5xx (but 501), and, whatever their
+/// status, those whose error has one of the names in src/store/may_pass.cpp.
+bool may_pass(const HttpResponse& response, std::string_view error_name = {});
 
 /// Times to try again after, until the patience ends: doubling from 50 ms to 5 s, each up to half
 /// shorter, so that thousands of ranks do not come back together.

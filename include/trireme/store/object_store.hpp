@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/library_version.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +20,7 @@
 namespace trireme::store {
 
 /// Refusal of a server, ExitCode::checkpoint. Calls have tried again for as long as their store's
-/// patience what may pass (no connection, 5xx, "slow down").
+/// patience what may pass (may_pass() in http.hpp).
 class StoreError : public base::Error {
  public:
   StoreError(const std::string& text, bool may_pass)
@@ -40,19 +41,26 @@ struct Listing {
   std::vector<Object> objects;
   /// Next parts of the names that go on with '/'; of a listing that is not deep.
   std::vector<std::string> folders;
+  /// When the last of these objects was written, by the server's clock; nothing if no object tells.
+  std::optional<std::chrono::system_clock::time_point> newest;
 };
 enum class Depth { one, all };
 
 enum class Existing { replace, keep };
 
-/// One object, written in parts. Destroyed unfinished, nothing of it stays.
+/// One object of a name that no other has had, written in parts. Destroyed unfinished, nothing of
+/// it stays.
 class Upload {
  public:
   virtual ~Upload() = default;
   /// Part from byte `number` * part_bytes of the object on; all but the last have that length.
   /// Threads may write different parts.
   virtual void write(std::size_t number, std::span<const std::byte> bytes) = 0;
-  /// All parts, from 0 on, are written: the object gets its name.
+  /// Some part will never come: writes that wait for it, and all after, throw. Any thread may say
+  /// so while others write.
+  virtual void abandon() = 0;
+  /// All parts, from 0 on, are written: the object gets its name. One whose answer was lost is
+  /// known by the object's length.
   virtual void finish() = 0;
 };
 
@@ -72,7 +80,8 @@ class ObjectStore {
   virtual std::unique_ptr<Upload> upload(std::string_view name) = 0;
   /// Objects that are not there count as removed.
   virtual void remove(const std::vector<std::string>& names) = 0;
-  /// Removes what uploads below a prefix have left whose process was killed. Nobody uploads there.
+  /// Removes what uploads below a prefix have left whose process was killed, and folders that have
+  /// nothing in them. Nobody uploads there.
   virtual void remove_unfinished(std::string_view prefix) = 0;
 };
 
