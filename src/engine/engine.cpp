@@ -60,6 +60,17 @@ std::vector<int> activation_slots(const EngineOptions& options, const layout::Sc
   return simulation.peak_live[static_cast<std::size_t>(stage)];
 }
 
+/// Zeroes state on a device, whose fresh memory is undefined (the host's is zero): what lies
+/// between tensors goes into checkpoints too, and those of equal runs are equal.
+void clear_state(const optim::Optimizer& optimizer, const std::vector<optim::Segment>& buckets,
+                 device::Kernels& kernels) {
+  for (const auto& state : optimizer.states()) kernels.issue(device::Fill{state.values, 0.0F});
+  if (const auto& all = optimizer.owner_states()) kernels.issue(device::Fill{all, 0.0F});
+  for (const auto& bucket : buckets) {
+    if (bucket.flat.size() > 0) kernels.issue(device::Fill{optimizer.master(bucket), 0.0F});
+  }
+}
+
 }  // namespace
 
 model::StageParameters stage_parameters(const EngineOptions& options) {
@@ -115,11 +126,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
                       optim::Peers{exchanges ? &part_exchange.emplace(*groups.tensor) : nullptr,
                                    exchanges ? groups.tensor : groups.data});
     owned_buckets = std::move(ownership.buckets);
-    // Fresh memory is zero on the host; on a device its content is undefined.
-    if (!kernels.device().is_host()) {
-      for (const auto& state : optimizer->states()) kernels.issue(device::Fill{state.values, 0.0F});
-      if (const auto& all = optimizer->owner_states()) kernels.issue(device::Fill{all, 0.0F});
-    }
+    if (!kernels.device().is_host()) clear_state(*optimizer, owned_buckets, kernels);
     reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
     if (options.zero_level > 0 && groups.data->size() > 1) {
       gather.emplace(options, *groups.data, kernels.device(), stage);

@@ -13,6 +13,8 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 using namespace trireme;
 using namespace trireme::testing;
@@ -110,6 +112,45 @@ TEST_CASE("rules that update whole matrices give the host's bits") {
       options.rule.factors.root_every = 2;
       options.zero_level = 1;
       compare(options, {Haste::Kind::lazy});
+    }
+  }
+}
+
+namespace {
+
+/// Bits of all that a checkpoint takes from this rank.
+std::vector<std::vector<std::uint32_t>> saved_bits(const engine::EngineOptions& options,
+                                                   const engine::Groups& groups,
+                                                   device::Kernels& kernels) {
+  auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
+  engine::Engine engine(options, groups, kernels, memory);
+  engine.initialise();
+  std::vector<std::vector<std::uint32_t>> bits;
+  for (const auto& shard : engine.saved_shards()) {
+    device::HostMirror mirror(kernels.device());
+    const auto here = mirror.of(shard);
+    mirror.fetch();
+    auto& words = bits.emplace_back(static_cast<std::size_t>(shard.element_count()));
+    std::memcpy(words.data(), here.raw(), here.byte_count());
+  }
+  return bits;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint takes from a device what it takes from the host, between tensors too") {
+  for (const auto& mesh : meshes()) {
+    for (const auto dtype : {device::DType::f32, device::DType::bf16}) {
+      CAPTURE(mesh.text(), device::name(dtype));
+      auto options = options_for(Architecture::llama, mesh);
+      options.dtype = dtype;
+      options.zero_level = 1;
+      const auto plain = device::make_cpu_kernels(1);
+      const auto expected = saved_bits(options, mpi_groups(mesh).views(), *plain);
+      // Its fresh memory is poison.
+      SimulatedKernels kernels(device::make_cpu_kernels(1));
+      const auto groups = staged(mpi_groups(mesh), kernels.device());
+      CHECK(saved_bits(options, groups.views(), kernels) == expected);
     }
   }
 }
