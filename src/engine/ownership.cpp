@@ -3,13 +3,16 @@
 #include "trireme/layout/ownership.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/philox.hpp"
+#include "trireme/engine/alike_shards.hpp"
 #include "trireme/engine/parameter_parts.hpp"
 #include "trireme/optim/matrix_rule.hpp"
 
 #include "state.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -260,6 +263,40 @@ Ownership ownership_of(const EngineOptions& options, const model::StageParameter
     }
   }
   return all;
+}
+
+namespace {
+
+/// All that the memory of an update depends on.
+std::string memory_key(const Ownership& ownership) {
+  std::string key;
+  for (const auto& bucket : ownership.buckets) key += base::format("{} ", bucket.flat.size());
+  for (const auto& segment : ownership.segments) {
+    key +=
+        base::format("{}:{}:{}x{}/{}@{} ", static_cast<int>(segment.content), segment.flat.size(),
+                     segment.shape.rows, segment.shape.columns, segment.blocks, segment.owner);
+  }
+  return key;
+}
+
+}  // namespace
+
+std::vector<int> alike_shards(const EngineOptions& options) {
+  const int ranks = options.mesh.degree(layout::Axis::data);
+  std::vector<int> alike(static_cast<std::size_t>(ranks), 0);
+  if (options.zero_level == 0 || !optim::has_matrix_rule(options.rule.kind)) return alike;
+  const auto [shards, state_elements] = owned_shards(options, stage_parameters(options));
+  std::map<std::string, int> first;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto& shard = shards[static_cast<std::size_t>(rank)];
+    const bool shares =
+        std::any_of(shard.segments.begin(), shard.segments.end(),
+                    [](const auto& segment) { return segment.sharing.has_value(); });
+    // A shared matrix gives each of its ranks work of its own.
+    const auto key = shares ? base::format("rank {}", rank) : memory_key(shard);
+    alike[static_cast<std::size_t>(rank)] = first.try_emplace(key, rank).first->second;
+  }
+  return alike;
 }
 
 OwnerStates owner_states(const EngineOptions& options, const model::StageParameters& stage) {

@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::size_t column_width = 14;
 
+constexpr const char* bubble_assumption =
+    "if stages take equally long, a backward twice a forward, and messages no time";
+
 std::string cell(const std::string& text) {
   return format("{:>{}}", text, column_width);
 }
@@ -59,8 +62,8 @@ std::string run_in_words(const MemoryPlan& plan) {
                  plan.tokens_per_step, options.micro_batches, options.micro_batch,
                  options.sequence_length);
   text += weight_copies_in_words(options);
-  text += format("schedule {}: bubble {:.1f} % of a step\n", layout::name(options.schedule),
-                 plan.bubble_fraction * 100.0);
+  text += format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(options.schedule),
+                 plan.bubble_fraction * 100.0, bubble_assumption);
   if (options.mesh.degree(Axis::pipeline) > 1) {
     text += engine::stage_layers(options).text() + "\n";
   }
@@ -174,6 +177,7 @@ base::Json to_json(const MemoryPlan& plan) {
       {"micro_batches", options.micro_batches},
       {"tokens_per_step", plan.tokens_per_step},
       {"bubble_fraction", plan.bubble_fraction},
+      {"bubble_assumes", bubble_assumption},
       {"stage_layers", layers.counts},
       {"stage_balance", layers.balance},
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},

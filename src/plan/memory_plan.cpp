@@ -2,12 +2,15 @@
 #include "trireme/plan/memory_plan.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/engine/alike_shards.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/engine/parameter_parts.hpp"
 #include "trireme/inference/samples.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace trireme::plan {
 
@@ -40,6 +43,41 @@ base::Result<std::vector<base::Rank>> chosen(const Ranks& ranks, int world_size)
   for (int rank = 0; rank < world_size; ++rank) list.emplace_back(rank);
   return list;
 }
+
+/// Measures ranks, each kind of them once: data-parallel ranks differ only where they own matrices.
+class Measurements {
+ public:
+  Measurements(engine::EngineOptions options, const std::optional<inference::SampleTask>& samples,
+               bool snapshots)
+      : options_(std::move(options)), samples_(samples), snapshots_(snapshots) {}
+
+  RankMemory of(base::Rank rank) {
+    options_.rank = rank;
+    const auto& mesh = options_.mesh;
+    const std::pair place{mesh.coordinate(Axis::pipeline, rank),
+                          mesh.coordinate(Axis::tensor, rank)};
+    auto [alike, is_new_place] = alike_.try_emplace(place);
+    if (is_new_place) alike->second = engine::alike_shards(options_);
+    const int shard = alike->second[static_cast<std::size_t>(mesh.coordinate(Axis::data, rank))];
+    auto [found, is_new] = measured_.try_emplace(std::pair{place, shard});
+    if (is_new) {
+      found->second = {rank, inference::measure_with_samples(options_, samples_),
+                       snapshots_ ? engine::saved_bytes(options_) : 0};
+    }
+    auto memory = found->second;
+    memory.rank = rank;
+    return memory;
+  }
+
+ private:
+  using Place = std::pair<int, int>;  // coordinates of pipeline and tensor
+
+  engine::EngineOptions options_;
+  const std::optional<inference::SampleTask>& samples_;
+  bool snapshots_;
+  std::map<Place, std::vector<int>> alike_;
+  std::map<std::pair<Place, int>, RankMemory> measured_;
+};
 
 /// Room for what a rank holds of ranks on other nodes, any of them (checkpoint.local_directory).
 void add_copies(const config::CheckpointOptions& keys, std::vector<RankMemory>& ranks) {
@@ -84,11 +122,8 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
     plan.libraries = device::planned_library_memory(size, *options->gpu_attention);
     plan.attention = device::planned_attention(size, *options->gpu_attention);
   }
-  for (const auto rank : *wanted) {
-    options->rank = rank;
-    plan.ranks.push_back({rank, inference::measure_with_samples(*options, *samples),
-                          keys.beside_training() ? engine::saved_bytes(*options) : 0});
-  }
+  Measurements measurements(*options, *samples, keys.beside_training());
+  for (const auto rank : *wanted) plan.ranks.push_back(measurements.of(rank));
   add_copies(keys, plan.ranks);
   return plan;
 }

@@ -53,9 +53,10 @@ struct Ranks {
   std::optional<base::Rank> only = std::nullopt;
 };
 
-/// Runs a step of each rank, and the decoder of its samples, over measuring memory
-/// (engine::measure). The failure is a user's mistake: a mesh that the world or the model does not
-/// fit, batches that do not divide, a rank outside of the world, prompts that cannot be read.
+/// Runs a step of each kind of rank (stage, tensor-parallel part, and what it owns of matrices),
+/// and the decoder of its samples, over measuring memory (engine::measure). The failure is a user's
+/// mistake: a mesh that the world or the model does not fit, batches that do not divide, a rank
+/// outside of the world, prompts that cannot be read.
 base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::ModelConfig& model,
                                      int world_size, const Ranks& ranks = {});
 

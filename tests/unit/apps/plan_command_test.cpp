@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <fstream>
+#include <set>
 
 using namespace trireme::tests;
 using trireme::base::Json;
@@ -251,4 +252,43 @@ TEST_CASE(
     CHECK(copied["ranks"][index]["snapshot"].get<std::int64_t>() ==
           plain["ranks"][index]["snapshot"].get<std::int64_t>() + 2 * largest);
   }
+}
+
+TEST_CASE("a plan says of every rank what a plan of that rank alone says") {
+  const std::vector<std::string> shape{
+      "--set", "model.architecture=llama",    "--set", "model.vocab_size=300",
+      "--set", "model.hidden_size=96",        "--set", "model.intermediate_size=160",
+      "--set", "model.num_hidden_layers=7",   "--set", "model.num_attention_heads=6",
+      "--set", "model.num_key_value_heads=2", "--set", "train.sequence_length=32",
+      "--set", "train.global_batch=24",       "--set", "checkpoint.asynchronous=true",
+      "--set", "parallel.pipeline=2",         "--set", "parallel.tensor=2"};
+  const auto plan = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"plan", "--world", "12", "--json"});
+    arguments.insert(arguments.end(), shape.begin(), shape.end());
+    const auto end = run_trireme(std::move(arguments));
+    INFO(end.err);
+    REQUIRE(end.exit_code == 0);
+    return Json::parse(end.out);
+  };
+  std::set<std::string> owners;
+  for (const std::string optimizer : {"adamw", "muon", "soap"}) {
+    for (const std::string level : {"0", "1"}) {
+      const std::vector<std::string> rule{"--set", "optimizer.name=" + optimizer, "--set",
+                                          "parallel.zero_level=" + level};
+      const auto all = plan(rule)["ranks"];
+      REQUIRE(all.size() == 12);
+      for (int rank = 0; rank < 12; ++rank) {
+        CAPTURE(optimizer, level, rank);
+        auto alone = rule;
+        alone.insert(alone.end(), {"--rank", std::to_string(rank)});
+        const auto& found = all[static_cast<std::size_t>(rank)];
+        CHECK(plan(alone)["ranks"][0] == found);
+        if (optimizer == "muon" && level == "1") {
+          owners.insert(found["bytes"].dump() + found["snapshot"].dump());
+        }
+      }
+    }
+  }
+  // Owners of unlike matrices are measured apart: more kinds than stages and tensor parts.
+  CHECK(owners.size() > 4);
 }
