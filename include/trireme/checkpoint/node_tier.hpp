@@ -57,6 +57,11 @@ std::filesystem::path open_node_folder(const std::filesystem::path& local,
                                        const std::filesystem::path& run, std::string_view id,
                                        bool makes);
 
+/// Removes what a run, or earlier ones in the same place, have on this node, whole. Returns the
+/// folders. No start uses them. Throws Error (checkpoint).
+std::vector<std::filesystem::path> forget_node_folders(const std::filesystem::path& local,
+                                                       const std::filesystem::path& run);
+
 /// Bytes of the files that a rank holds copies of, without their structure.
 std::size_t copied_bytes(const NodeTier& tier, const Contents& contents, int rank);
 

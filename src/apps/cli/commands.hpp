@@ -17,6 +17,7 @@ Command checkpoint_export_command();
 Command checkpoint_import_command();
 Command checkpoint_list_command();
 Command checkpoint_prune_command();
+Command checkpoint_forget_nodes_command();
 Command checkpoint_tag_command();
 Command compare_command();
 Command completion_command();

@@ -138,6 +138,7 @@ Command checkpoint_command() {
           checkpoint_list_command(),
           checkpoint_tag_command(),
           checkpoint_prune_command(),
+          checkpoint_forget_nodes_command(),
           checkpoint_diff_command(),
           checkpoint_export_command(),
           checkpoint_import_command(),

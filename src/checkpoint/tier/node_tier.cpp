@@ -45,14 +45,26 @@ void make_private_folder(const fs::path& folder) {
                    folder.string()));
 }
 
+/// Begin of the names of a run's folders.
+std::string prefix_of(const fs::path& run) {
+  return base::format("trireme-{:016x}-",
+                      base::Fnv1a().add(fs::weakly_canonical(run).string()).value());
+}
+
+/// What has such a name; nothing where there is no such place.
+std::vector<fs::path> folders_of(const fs::path& local, const std::string& prefix,
+                                 std::error_code& error) {
+  std::vector<fs::path> folders;
+  for (fs::directory_iterator at(local, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().filename().string().starts_with(prefix)) folders.push_back(at->path());
+  }
+  return folders;
+}
+
 void remove_others(const fs::path& local, const std::string& prefix, const std::string& name) {
   std::error_code error;
-  std::vector<fs::path> others;
-  for (fs::directory_iterator at(local, error), end; !error && at != end; at.increment(error)) {
-    const auto found = at->path().filename().string();
-    if (found.starts_with(prefix) && found != name) others.push_back(at->path());
-  }
-  for (const auto& other : others) {
+  for (const auto& other : folders_of(local, prefix, error)) {
+    if (other.filename() == name) continue;
     fs::remove_all(other, error);
     if (!error) {
       base::log::local::info("checkpoint", "removed '{}', of an earlier run in the same place",
@@ -100,8 +112,7 @@ std::vector<int> NodeTier::owners(int rank) const {
 
 fs::path open_node_folder(const fs::path& local, const fs::path& run, std::string_view id,
                           bool makes) {
-  const auto prefix = base::format("trireme-{:016x}-",
-                                   base::Fnv1a().add(fs::weakly_canonical(run).string()).value());
+  const auto prefix = prefix_of(run);
   const auto name = base::format("{}{}", prefix, id);
   if (makes) {
     std::error_code error;
@@ -111,6 +122,22 @@ fs::path open_node_folder(const fs::path& local, const fs::path& run, std::strin
     make_private_folder(local / name);
   }
   return local / name;
+}
+
+std::vector<fs::path> forget_node_folders(const fs::path& local, const fs::path& run) {
+  std::error_code error;
+  const auto folders = folders_of(local, prefix_of(run), error);
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw_storage_error("list", local, error.value());
+  }
+  for (const auto& folder : folders) {
+    fs::remove_all(folder, error);
+    if (!error) continue;
+    throw base::Error(
+        base::ExitCode::checkpoint,
+        base::format("cannot remove '{}': {}; its owner can", folder.string(), error.message()));
+  }
+  return folders;
 }
 
 std::size_t copied_bytes(const NodeTier& tier, const Contents& contents, int rank) {

@@ -3,7 +3,9 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/checkpoint/folders.hpp"
+#include "trireme/checkpoint/node_tier.hpp"
 #include "trireme/checkpoint/save.hpp"
+#include "trireme/runtime/run_lock.hpp"
 
 #include "support/temporary_folder.hpp"
 #include "unit/apps/trireme_program.hpp"
@@ -150,6 +152,33 @@ TEST_CASE("checkpoint prune keeps the newest good steps") {
   for (const char* kept : {"step-000000002", "step-000000003", "step-000000004"}) {
     CHECK(std::filesystem::exists(checkpoints / kept));
   }
+}
+
+TEST_CASE(
+    "checkpoint forget-nodes removes what a run has on this node, and of no run that trains") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 1);
+  const auto local = folder.path() / "nvme";
+  CHECK(run_trireme({"checkpoint", "forget-nodes", run.string()}).exit_code == 2);
+  folder.write("config.resolved.conf",
+               "[checkpoint]\nlocal_directory = " + local.string() + "  # run.conf:7\n");
+  const auto nothing = run_trireme({"checkpoint", "forget-nodes", run.string()});
+  CHECK(nothing.exit_code == 0);
+  CHECK(nothing.out.empty());
+  const auto left = checkpoint::open_node_folder(local, run, "id", true);
+  folder.write(left.lexically_relative(folder.path()) / "step-000000005" / "shard", "x");
+  {
+    const auto lock = base::value_or_throw(trireme::runtime::RunLock::take(run, ""));
+    const auto refused = run_trireme({"checkpoint", "forget-nodes", run.string()});
+    CHECK(refused.exit_code == 3);
+    CHECK(contains(refused.err, "is being trained by process"));
+    CHECK(std::filesystem::exists(left));
+  }
+  const auto end = run_trireme({"checkpoint", "forget-nodes", run.string()});
+  CHECK(end.exit_code == 0);
+  CHECK(end.out == "removed " + left.string() + "\n");
+  CHECK_FALSE(std::filesystem::exists(left));
+  CHECK(std::filesystem::exists(run / "checkpoints" / "step-000000001"));
 }
 
 TEST_CASE("checkpoint list tells size, tags and what is not committed") {
