@@ -23,12 +23,14 @@ const char* remedy(int error_number) {
     case EACCES:
     case EPERM:
     case EROFS:
-      return "choose a run directory that this user may write (run.directory)";
+      return "choose a folder that this user may write (run.directory, checkpoint.directory, "
+             "checkpoint.local_directory)";
     case EIO:
       return "the storage is failing: look at the system's log and save elsewhere "
-             "(run.directory)";
+             "(run.directory, checkpoint.directory, checkpoint.local_directory)";
     default:
-      return "look at the storage, or save elsewhere (run.directory)";
+      return "look at the storage, or save elsewhere (run.directory, checkpoint.directory, "
+             "checkpoint.local_directory)";
   }
 }
 

@@ -30,26 +30,20 @@ struct Wanted {
   device::Tensor values;
 };
 
-std::vector<Wanted> wanted_of(const std::vector<engine::ParameterPart>& parts,
-                              device::HostMirror& mirror) {
+std::vector<Wanted> wanted_of(const std::vector<engine::ParameterPart>& parts) {
   std::vector<Wanted> wanted;
-  for (const auto& part : parts) {
-    wanted.push_back({part.name, part.shape, part.box, mirror.of(part.values)});
-  }
+  for (const auto& part : parts) wanted.push_back({part.name, part.shape, part.box, part.values});
   return wanted;
 }
 
-std::vector<Wanted> wanted_parts(engine::Engine& engine, device::HostMirror& mirror) {
+std::vector<Wanted> wanted_parts(engine::Engine& engine) {
+  if (engine.options().use != engine::Use::training) return wanted_of(engine.parameter_parts());
   std::vector<Wanted> wanted;
-  if (engine.options().use == engine::Use::training) {
-    for (const auto& part : engine.state_parts()) {
-      if (!checkpoint::is_moment(part.name)) {
-        wanted.push_back({part.name, part.shape, part.box, mirror.of(part.values)});
-      }
-    }
-    return wanted;
+  for (const auto& part : engine.state_parts()) {
+    if (checkpoint::is_moment(part.name)) continue;
+    wanted.push_back({part.name, part.shape, part.box, part.values});
   }
-  return wanted_of(engine.parameter_parts(), mirror);
+  return wanted;
 }
 
 base::Result<base::Json> state_of_step(const fs::path& path) {
@@ -61,30 +55,33 @@ base::Result<base::Json> state_of_step(const fs::path& path) {
 }
 
 void read_huggingface(const fs::path& folder, const model::ModelConfig& config,
-                      const std::vector<Wanted>& all_wanted) {
+                      const std::vector<Wanted>& all_wanted, device::Device& device) {
   const StoredWeights weights(folder, config);
   for (const auto& wanted : all_wanted) {
-    weights.read(wanted.name, wanted.box, wanted.values);
+    // Host memory for one of them at a time.
+    device::HostMirror mirror(device);
+    weights.read(wanted.name, wanted.box, mirror.of(wanted.values));
+    mirror.store();
   }
 }
 
-void read_step(const fs::path& path, const std::vector<Wanted>& all_wanted,
+void read_step(const fs::path& path, const std::vector<Wanted>& all_wanted, device::Device& device,
                comm::ProcessGroup& world, const std::string& key) {
   std::vector<checkpoint::LoadItem> items;
   for (const auto& wanted : all_wanted) {
     items.push_back({wanted.name, wanted.shape, wanted.box, wanted.values});
   }
   checkpoint::load_from(path, [&](const checkpoint::Manifest&) { return items; }, world,
-                        {.access = {.key = key}});
+                        {.access = {.key = key}, .device = device.is_host() ? nullptr : &device});
 }
 
 void read_wanted(const fs::path& path, const model::ModelConfig& model,
-                 const std::vector<Wanted>& wanted, comm::ProcessGroup& world,
-                 const std::string& key) {
+                 const std::vector<Wanted>& wanted, device::Device& device,
+                 comm::ProcessGroup& world, const std::string& key) {
   if (is_model_folder(path)) {
-    comm::agree(world, comm::status_of([&] { read_huggingface(path, model, wanted); }));
+    comm::agree(world, comm::status_of([&] { read_huggingface(path, model, wanted, device); }));
   } else {
-    read_step(path, wanted, world, key);
+    read_step(path, wanted, device, world, key);
   }
 }
 
@@ -96,17 +93,13 @@ bool is_model_folder(const fs::path& path) {
 
 void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world,
                      const std::string& key) {
-  device::HostMirror mirror(engine.device());
-  read_wanted(path, engine.options().model, wanted_parts(engine, mirror), world, key);
-  mirror.store();
+  read_wanted(path, engine.options().model, wanted_parts(engine), engine.device(), world, key);
   if (engine.options().use == engine::Use::training) engine.state_changed(0);
 }
 
 void load_parameters(const fs::path& path, const model::ModelConfig& model,
                      const DeviceParts& parts, comm::ProcessGroup& world, const std::string& key) {
-  device::HostMirror mirror(parts.device);
-  read_wanted(path, model, wanted_of(parts.parts, mirror), world, key);
-  mirror.store();
+  read_wanted(path, model, wanted_of(parts.parts), parts.device, world, key);
 }
 
 fs::path tokenizer_of_weights(const fs::path& path) {

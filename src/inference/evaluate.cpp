@@ -40,12 +40,13 @@ fs::path asked_weights(const fs::path& given, const config::Config& config) {
   return has_steps || load == "none" ? run : fs::path(load);
 }
 
-/// Step folder or Hugging Face folder of the weights.
-base::Result<fs::path> find_weights(const fs::path& given, const config::Config& config) {
+/// Step, held, or Hugging Face folder of the weights.
+base::Result<checkpoint::StepFolder> find_weights(const fs::path& given,
+                                                  const config::Config& config) {
   const auto path = asked_weights(given, config);
-  if (huggingface::is_model_folder(path)) return path;
-  const auto step = checkpoint::find_step(path);
-  if (step) return step->path;
+  if (huggingface::is_model_folder(path)) return checkpoint::StepFolder{path};
+  auto step = checkpoint::find_step(path);
+  if (step) return step;
   return base::Failure{
       step.failure().code,
       base::format("no weights to evaluate: {}; --weights names a step, a run or a Hugging Face "
@@ -53,13 +54,15 @@ base::Result<fs::path> find_weights(const fs::path& given, const config::Config&
                    step.failure().text)};
 }
 
-/// Rank 0 decides, so that a run that saves meanwhile cannot give the ranks different steps.
-fs::path find_weights_together(const fs::path& given, const config::Config& config,
-                               comm::ProcessGroup& world) {
-  base::Result<fs::path> found = fs::path{};
+/// Rank 0 decides, so that a run that saves meanwhile cannot give the ranks different steps, and
+/// holds the step, so that the run does not remove it.
+checkpoint::StepFolder find_weights_together(const fs::path& given, const config::Config& config,
+                                             comm::ProcessGroup& world) {
+  base::Result<checkpoint::StepFolder> found = checkpoint::StepFolder{};
   if (world.rank() == 0) found = find_weights(given, config);
-  const auto path = comm::agree(world, std::move(found));
-  return comm::broadcast_bytes(world, path.string());
+  auto weights = comm::agree(world, std::move(found));
+  weights.path = comm::broadcast_bytes(world, weights.path.string());
+  return weights;
 }
 
 /// Options with as many micro-batches as stages, which fill the pipeline; the size of a step does
@@ -164,13 +167,15 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
   auto& world = *session.cluster.world;
   const auto key = checkpoint::read_key_on_first_rank(config.options().checkpoint.key_file, world);
   Evaluation evaluation;
-  evaluation.weights = find_weights_together(weights, config, world);
+  // Held until all is read.
+  const auto found = find_weights_together(weights, config, world);
+  evaluation.weights = found.path;
   const auto subject = comm::agree(world, subject_of(evaluation.weights, config));
   const auto& model = subject.model;
   const auto options =
       comm::agree(world, evaluation_options(subject.config, model, session.cluster));
-  const auto dataset = comm::agree(
-      world, engine::open_dataset(subject.config.options(), engine::Split::validation, model));
+  const auto dataset =
+      engine::open_dataset(subject.config.options(), engine::Split::validation, model, world);
   const auto bytes =
       comm::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
   auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));

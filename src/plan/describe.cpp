@@ -118,8 +118,8 @@ std::vector<std::string> not_counted(const MemoryPlan& plan) {
     parts.emplace_back("blocks of a checkpoint while it is written or read");
   } else {
     parts.emplace_back(
-        "of the host: copies of batches, of the rank's state while a checkpoint is read, and "
-        "32 MiB while one is written and training waits");
+        "of the host: copies of batches, 256 MiB of the rank's state at a time while a checkpoint "
+        "is read, and 32 MiB while one is written and training waits");
   }
   return parts;
 }

@@ -276,13 +276,14 @@ void Report::saved(const SaveRecord& record) {
           waited));
 }
 
-void Report::not_saved(std::int64_t step, const std::string& why) {
+void Report::not_saved(std::int64_t step, SaveRecord::Tier tier, const std::string& why) {
   if (!settings_.speaks) return;
   append({{"kind", "event"}, {"event", "not saved"}, {"step", step}, {"why", why}});
-  base::log::warning("train",
-                     "step {} is not saved: {} (training goes on; it is tried again when the next "
-                     "save is due)",
-                     step, why);
+  base::log::warning("train", "step {} is not saved{}: {} (training goes on; {})", step,
+                     tier == SaveRecord::Tier::nodes ? " on the nodes" : "", why,
+                     tier == SaveRecord::Tier::nodes
+                         ? "what is due in the run directory goes there at once"
+                         : "it is tried again when the next save is due");
 }
 
 void Report::went_back(std::int64_t step, std::int64_t to, const std::string& why) {

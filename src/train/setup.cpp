@@ -13,6 +13,7 @@
 #include "trireme/huggingface/weights.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/telemetry/metrics.hpp"
 
 #include "resolved_values.hpp"
 
@@ -122,6 +123,29 @@ base::Status enter_run(const fs::path& directory, base::Rank rank) {
   log.file = runtime::rank_log(directory, rank).string();
   base::log::configure(log);
   return {};
+}
+
+void refuse_emptied(const fs::path& directory, const fs::path& checkpoints,
+                    comm::ProcessGroup& world) {
+  comm::agree_after(world, [&] {
+    if (world.rank() != 0) return;
+    const auto recorded = telemetry::recorded_steps(directory / "metrics.jsonl");
+    if (recorded.saved > 0) {
+      throw base::Error(
+          base::ExitCode::checkpoint,
+          base::format("run directory '{}' has the record of {} steps, of which step {} was saved, "
+                       "but '{}' has no checkpoint any more (training would begin at step 1 again, "
+                       "over that record); put the checkpoints back, choose another run.directory, "
+                       "or set checkpoint.load = none to begin anew here",
+                       directory.string(), recorded.done, recorded.saved, checkpoints.string()));
+    }
+    if (recorded.done > 0) {
+      base::log::warning("train",
+                         "an earlier start of this run has ended after step {} and before its "
+                         "first save (checkpoint.every_minutes): its steps are done again",
+                         recorded.done);
+    }
+  });
 }
 
 Resumed start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world,

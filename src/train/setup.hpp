@@ -16,6 +16,12 @@ base::Result<runtime::RunLock> open_run(const config::Config& config,
 /// Opens the log of every rank in a run that the first rank has opened.
 base::Status enter_run(const std::filesystem::path& directory, base::Rank rank);
 
+/// Collective over the world. For a run without any step to go on from: throws AgreedError
+/// (checkpoint) if by its record there was one. A run that never came to its first save is warned
+/// of the steps that are done again.
+void refuse_emptied(const std::filesystem::path& directory,
+                    const std::filesystem::path& checkpoints, comm::ProcessGroup& world);
+
 /// Collective over the world. Loads the complete state of another run or step, or the weights of a
 /// Hugging Face folder.
 Resumed start_from(const std::filesystem::path& path, engine::Engine& engine,

@@ -28,6 +28,7 @@
 #include "train/saving/async_saves.hpp"
 #include "train/saving/node_tier.hpp"
 #include "train/saving/replica_check.hpp"
+#include "train/saving/saved_contents.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -81,10 +82,10 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   const auto options =
       comm::agree(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
   say_attention(kernels, options, world);
-  training_data_ = comm::agree(world, engine::open_dataset(keys_, engine::Split::train, model));
+  training_data_ = engine::open_dataset(keys_, engine::Split::train, model, world);
+  data_fingerprint_ = engine::agreed_fingerprint(*training_data_, world);
   if (!keys_.data.validation.empty()) {
-    validation_data_ =
-        comm::agree(world, engine::open_dataset(keys_, engine::Split::validation, model));
+    validation_data_ = engine::open_dataset(keys_, engine::Split::validation, model, world);
   }
   const auto samples = inference::agreed_sample_task(config, model, world);
   cluster_.start_up.reached("data");
@@ -103,6 +104,7 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
       engine::Memory::on(arenas, inference::measure_with_samples(options, samples)));
   const auto groups = inference::groups_of(cluster);
   engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  contents_ = saved_contents(options);
   if (samples) {
     sampler_ = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);
   }
@@ -114,8 +116,8 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   expected_save_seconds_ = guess_save_seconds(model, world.size());
   const auto& saves = keys_.checkpoint;
   if (saves.beside_training()) {
-    async_saves_ =
-        std::make_unique<AsyncSaves>(*engine_, world, open_node_tier(saves, directory_, world));
+    async_saves_ = std::make_unique<AsyncSaves>(*engine_, world, contents_,
+                                                open_node_tier(saves, directory_, world));
   }
   restore(options_.start);
   if (async_saves_) async_saves_->forget_after(progress_.step);
@@ -205,6 +207,7 @@ void Trainer::restore(Start start) {
   if (start == Start::resume && load != "none") {
     recover_from_nodes();
     found = resume(checkpoints_, *engine_, *cluster_.world, load_options());
+    if (!found) refuse_emptied(directory_, checkpoints_, *cluster_.world);
   }
   beginning_ = "begins anew";
   if (found) {
@@ -222,7 +225,7 @@ void Trainer::restore(Start start) {
     return;
   }
   progress_ = found->progress;
-  if (progress_.data_fingerprint != training_data_->fingerprint() && progress_.next_sample > 0) {
+  if (progress_.data_fingerprint != data_fingerprint_ && progress_.next_sample > 0) {
     base::log::warning("train",
                        "the data or their order have changed since step {}; training goes on at "
                        "sample {} of the new order",

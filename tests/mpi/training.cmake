@@ -41,11 +41,17 @@ if(TARGET trireme_engine)
     trireme_add_mpi_test(async_saves RANKS 1 2
       SOURCES training/async_saves_test.cpp training/small_run.cpp
       LINK trireme::train)
+    trireme_add_mpi_test(failing_storage RANKS 1 2 TIMEOUT 600
+      SOURCES training/failing_storage_test.cpp training/small_run.cpp
+      LINK trireme::train)
     trireme_add_mpi_test(late_runs RANKS 2 3
       SOURCES training/late_runs_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(replica_check RANKS 2 3
       SOURCES training/replica_check_test.cpp training/small_run.cpp
+      LINK trireme::train)
+    trireme_add_mpi_test(resume RANKS 1 2
+      SOURCES training/resume_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(samples RANKS 1 2 4 6 TIMEOUT 600
       SOURCES training/samples_test.cpp training/small_run.cpp

@@ -5,9 +5,11 @@
 #include "trireme/checkpoint/file_system.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/comm/process_group.hpp"
+#include "trireme/device/device.hpp"
 #include "trireme/device/tensor.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -17,6 +19,10 @@
 #include <vector>
 
 namespace trireme::checkpoint {
+
+/// Host memory of a load to a device: what follows at once, because every rank takes part in each
+/// turn of an exchange.
+inline constexpr std::size_t load_staging_bytes = std::size_t{256} << 20;
 
 /// Box of a logical tensor that this rank loads, and its destination.
 ///
@@ -49,6 +55,10 @@ struct LoadOptions {
   /// most four.
   int threads = 0;
   ReadAccess access = {};
+  /// Where the destinations lie, contiguous; null: in host memory. To a device they go by
+  /// load_staging_bytes of its host memory, on the thread that calls load(); load_alone() loads to
+  /// host memory alone.
+  device::Device* device = nullptr;
 };
 
 struct LoadReport {

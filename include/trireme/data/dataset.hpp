@@ -39,7 +39,8 @@ class TokenDataset {
   /// `sources` are paths as IndexedTokens::open takes them, either all or none followed by
   /// ":weight" (a decimal number above zero; proportions count, at most nine decimals).
   static base::Result<TokenDataset> open(const std::vector<std::string>& sources,
-                                         const DatasetOptions& options);
+                                         const DatasetOptions& options,
+                                         FileCheck check = FileCheck::whole);
 
   /// Samples of an epoch: of all sources together.
   std::int64_t sample_count() const { return sample_count_; }
@@ -62,13 +63,17 @@ class TokenDataset {
   void sample(std::uint64_t global_index, std::span<std::int32_t> tokens) const;
 
   /// Equal when sample() gives the same for every index: content of the sources, weights, sequence
-  /// length, seed and shuffling. A cursor is worth nothing at another fingerprint.
+  /// length, seed and shuffling. A cursor is worth nothing at another fingerprint. Reads thousands
+  /// of blocks of each source: once a start, and not on every rank.
   std::uint64_t fingerprint() const;
+  /// The same without the content: what place() depends on. Reads nothing.
+  std::uint64_t outline() const;
 
   const std::vector<IndexedTokens>& sources() const { return sources_; }
 
  private:
   TokenDataset() = default;
+  std::uint64_t hash_of_order() const;
 
   DatasetOptions options_;
   std::vector<IndexedTokens> sources_;

@@ -30,6 +30,12 @@ enum class TokenFormat {
 /// "Megatron .bin/.idx", "llm.c .bin".
 const char* text(TokenFormat format);
 
+/// How much of token files is read to check them.
+enum class FileCheck {
+  whole,  ///< all of the index
+  sizes   ///< headers and sizes: another process checks the same files
+};
+
 /// A half-open range of tokens [begin, end) of a stream.
 struct TokenRange {
   std::int64_t begin = 0;
@@ -43,8 +49,10 @@ class IndexedTokens {
  public:
   /// `path` is a prefix (PREFIX.idx with PREFIX.bin, else PREFIX.bin of llm.c) or one of these
   /// files. Every field is checked against the sizes of the files before it is used. Failures
-  /// (exit code 6) name file, field, what was expected and what was found.
-  static base::Result<IndexedTokens> open(const std::filesystem::path& path);
+  /// (exit code 6) name file, field, what was expected and what was found. With FileCheck::sizes
+  /// document() is not to be trusted.
+  static base::Result<IndexedTokens> open(const std::filesystem::path& path,
+                                          FileCheck check = FileCheck::whole);
 
   std::int64_t token_count() const;
   TokenType token_type() const;
@@ -78,7 +86,8 @@ class IndexedTokens {
   explicit IndexedTokens(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
 
   static base::Result<IndexedTokens> open_megatron(const std::filesystem::path& index,
-                                                   const std::filesystem::path& tokens);
+                                                   const std::filesystem::path& tokens,
+                                                   FileCheck check);
   static base::Result<IndexedTokens> open_llm_c(const std::filesystem::path& tokens);
 
   std::shared_ptr<const Content> content_;

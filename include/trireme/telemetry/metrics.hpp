@@ -4,6 +4,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
 
+#include <cstdint>
 #include <filesystem>
 
 namespace trireme::telemetry {
@@ -30,5 +31,13 @@ class MetricsFile {
 
 /// How often the run of this metrics file has been started: the number of its start events.
 std::int64_t start_count(const std::filesystem::path& path);
+
+/// The last lines of a metrics file; 0 where it has none.
+struct RecordedSteps {
+  std::int64_t done = 0;
+  /// Saved where all ranks find it: not on the nodes.
+  std::int64_t saved = 0;
+};
+RecordedSteps recorded_steps(const std::filesystem::path& path);
 
 }  // namespace trireme::telemetry

@@ -54,10 +54,14 @@ struct SavedRun {
   const config::Config& config;
   /// "trireme 0.1.0 (1a2b3c4)".
   const std::string& tool_version;
+  /// Where it holds the state: the same in every save of a start.
+  const checkpoint::Contents& contents;
   /// See checkpoint::SaveOptions.
   std::function<void()> before_commit = nullptr;
   /// See checkpoint::SaveRequest.
   std::string key = {};
+  /// See checkpoint::SaveOptions.
+  checkpoint::FileSystem& files = checkpoint::FileSystem::system();
 };
 
 /// Collective over the world. Saves and commits everything that training needs to go on.

@@ -182,7 +182,7 @@ class Report {
   void sampled(const SampleRecord& record);
   void saved(const SaveRecord& record);
   /// Records a failed save, after which training goes on.
-  void not_saved(std::int64_t step, const std::string& why);
+  void not_saved(std::int64_t step, SaveRecord::Tier tier, const std::string& why);
   /// Records that replicas differed after `step`, and that training goes on after step `to`.
   void went_back(std::int64_t step, std::int64_t to, const std::string& why);
   /// Records that a step was loaded; step 0: weights.

@@ -47,6 +47,8 @@ struct StartOptions {
   std::string tool_version;
   /// Called after each step, on every rank; must not communicate. May be empty.
   std::function<void(const StepRecord&)> on_step = {};
+  /// What saves write with.
+  checkpoint::FileSystem& files = checkpoint::FileSystem::system();
 };
 
 /// Step loop of one rank: samples in, updates out, with evaluation, checkpoints and an orderly stop
@@ -113,10 +115,14 @@ class Trainer {
   void save_or_go_on();
   /// Begins a save that is written while training goes on, after the one before has ended.
   void start_saving(Goal goal);
+  /// False if that has failed.
+  bool has_started_saving(Goal goal);
   /// Takes the running save one part further if no rank is busy with it; the answer of ask() tells.
   void advance_saving();
   /// Waits until no save is running.
   void finish_saving();
+  void finish_draining();
+  /// What the nodes' own storage refuses goes to the run directory at once.
   void advance();
   void advance_draining();
   /// Notes the end of a part, if `record` is there; failures as not_saved() does.
@@ -168,8 +174,12 @@ class Trainer {
   std::optional<runtime::RunLock> lock_;
   std::unique_ptr<data::TokenDataset> training_data_;
   std::unique_ptr<data::TokenDataset> validation_data_;
+  /// Of the training data, as the first rank sees them.
+  std::uint64_t data_fingerprint_ = 0;
   std::unique_ptr<engine::Memory> memory_;
   std::unique_ptr<engine::Engine> engine_;
+  /// Of each checkpoint.
+  checkpoint::Contents contents_;
   /// Null where the run has no prompts.
   std::unique_ptr<inference::Sampler> sampler_;
   std::unique_ptr<Report> report_;

@@ -3,11 +3,12 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/node_tier.hpp"
 #include "trireme/config/resolved_text.hpp"
 #include "trireme/runtime/run_lock.hpp"
+#include "trireme/schema/quoted.hpp"
 
 #include "apps/cli/commands.hpp"
 
@@ -32,7 +33,8 @@ fs::path local_directory_of(const fs::path& run) {
   const auto text =
       base::value_or_throw(base::read_text_file(run / "config.resolved.conf", ExitCode::usage));
   const auto local = config::resolved_value(text, "checkpoint.local_directory");
-  if (local && !local->empty()) return *local;
+  const auto folder = schema::from_recorded(local.value_or(""));
+  if (!folder.empty()) return folder;
   throw base::Error(ExitCode::usage,
                     format("run '{}' has no checkpoint.local_directory (its nodes hold nothing of "
                            "it); name the folder with --local if an earlier start had one",
@@ -63,8 +65,9 @@ Action prepare(CLI::App& app) {
     refuse_running(run);
     const auto folders = checkpoint::forget_node_folders(local, run);
     for (const auto& folder : folders) {
-      context.out.write(options->json ? base::Json{{"removed", folder.string()}}.dump() + "\n"
-                                      : format("removed {}\n", folder.string()));
+      context.out.write(options->json
+                            ? base::json_text(base::Json{{"removed", folder.string()}}) + "\n"
+                            : format("removed {}\n", folder.string()));
     }
     if (folders.empty()) {
       base::log::local::info("checkpoint", "nothing of '{}' lies in '{}' on this node",

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 
 namespace trireme::checkpoint::hdf5 {
@@ -71,8 +72,12 @@ std::string path_of(device::DType dtype) {
   return base::format("/{}", device::name(dtype));
 }
 
-/// Makes a file that only this process knows, has `fill` write it, and tells its length.
+/// Makes a file that only this process knows, has `fill` write it, and tells its length. One thread
+/// at a time: a save and a copy of an earlier one may be under way, and HDF5 is not thread-safe
+/// unless it was built so (H5is_library_threadsafe).
 Structure in_memory(const char* name, const std::function<void(const File&)>& fill) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   Structure made{base::File::adopt(::memfd_create(name, MFD_CLOEXEC)), 0};
   if (!made.file) {
     throw base::Error(base::ExitCode::checkpoint,

@@ -12,7 +12,9 @@
 
 #include "checkpoint/load/exchange.hpp"
 #include "checkpoint/load/plan.hpp"
+#include "checkpoint/load/staged_items.hpp"
 #include "checkpoint/load/stored_file.hpp"
+#include "checkpoint/steps/hold.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -116,20 +118,45 @@ void sum_up(LoadReport& report, comm::ProcessGroup& world) {
   }
 }
 
+/// Loads items in host memory and adds up what was read. Collective.
+void exchange_items(const std::filesystem::path& step_folder, const Manifest& manifest,
+                    std::span<const LoadItem> items, comm::ProcessGroup& world,
+                    const LoadOptions& options, LoadReport& report) {
+  std::vector<FileReads> plan;
+  std::uint64_t box_bytes = 0;
+  comm::agree_after(world, [&] {
+    plan = base::value_or_throw(plan_reads(manifest, items));
+    box_bytes = box_bytes_of(manifest, items);
+  });
+  Exchange exchange(step_folder, manifest, box_bytes, plan, world, options);
+  exchange.run();
+  together_reading(world, [&] { exchange.throw_failure(); });
+  report.box_bytes += box_bytes;
+  report.read_bytes += exchange.read_bytes();
+}
+
+/// The same of items on a device. Collective.
+void stage_items(const std::filesystem::path& step_folder, const Manifest& manifest,
+                 std::span<const LoadItem> items, comm::ProcessGroup& world,
+                 const LoadOptions& options, LoadReport& report) {
+  // All of them, before any destination changes.
+  comm::agree_after(world, [&] { base::value_or_throw(plan_reads(manifest, items)); });
+  StagedItems staged(items, *options.device);
+  auto turns = static_cast<std::int32_t>(staged.turns());
+  world.all_reduce(device::Tensor(&turns, device::DType::i32, {1}), comm::ReduceOp::max);
+  for (std::size_t turn = 0; turn < static_cast<std::size_t>(turns); ++turn) {
+    exchange_items(step_folder, manifest, staged.of_turn(turn), world, options, report);
+    staged.store(turn);
+  }
+}
+
 LoadReport load_items(const std::filesystem::path& step_folder, const Manifest& manifest,
                       std::span<const LoadItem> items, comm::ProcessGroup& world,
                       const LoadOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   LoadReport report{step_folder, manifest.step, manifest.tokens, manifest.state};
-  std::vector<FileReads> plan;
-  comm::agree_after(world, [&] {
-    plan = base::value_or_throw(plan_reads(manifest, items));
-    report.box_bytes = box_bytes_of(manifest, items);
-  });
-  Exchange exchange(step_folder, manifest, report.box_bytes, plan, world, options);
-  exchange.run();
-  together_reading(world, [&] { exchange.throw_failure(); });
-  report.read_bytes = exchange.read_bytes();
+  const auto load_all = options.device == nullptr ? exchange_items : stage_items;
+  load_all(step_folder, manifest, items, world, options, report);
   sum_up(report, world);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
@@ -187,6 +214,8 @@ std::optional<LoadReport> load_newest(const std::filesystem::path& checkpoints,
                                       const LoadOptions& options) {
   std::string reasons;
   for (const auto& folder : list_together(checkpoints, world)) {
+    // No prune takes it away until it is loaded.
+    const auto hold = world.rank() == 0 ? hold_step(folder) : nullptr;
     try {
       const auto manifest = read_manifest_together(folder, world, options.access);
       std::vector<LoadItem> items;

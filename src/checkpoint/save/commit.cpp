@@ -79,7 +79,10 @@ void write_manifest(FileSystem& files, const fs::path& temporary, std::string_vi
 /// Name of a step for its folder, in place of an earlier one of the same step.
 fs::path give_name(FileSystem& files, const fs::path& temporary, std::int64_t step) {
   const auto target = temporary.parent_path() / step_folder_name(step);
-  if (fs::exists(fs::symlink_status(target))) {
+  std::error_code error;
+  const auto found = fs::symlink_status(target, error);
+  if (!fs::status_known(found)) throw_storage_error("examine", target, error.value());
+  if (fs::exists(found)) {
     replace(files, temporary, target, step);
   } else {
     rename(files, temporary, target);

@@ -10,6 +10,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/peer_error.hpp"
+#include "trireme/store/object_store.hpp"
 
 #include "checkpoint/folder_names.hpp"
 #include "checkpoint/save/commit.hpp"
@@ -100,10 +101,19 @@ SaveRun::SaveRun(SaveRequest request, comm::ProcessGroup& world, const SaveOptio
   // The same name on all nodes.
   const auto name = comm::broadcast_bytes(world, temporary_name(request_.step));
   place_.path = path_of_save(request_.checkpoints, name);
-  comm::agree_after(world, [&] {
-    check_request(request_, world.size());
-    if (commits_) place_ = make_place(options_.files, place_.path);
-  });
+  bool made = false;
+  try {
+    comm::agree_after(world, [&] {
+      check_request(request_, world.size());
+      if (!commits_) return;
+      place_ = make_place(options_.files, place_.path);
+      made = true;
+    });
+  } catch (const comm::AgreedError&) {
+    // Another node could not make its own. In an object store nothing is made.
+    if (made && !store::is_url(place_.path)) remove_place(options_.files, place_);
+    throw;
+  }
 }
 
 void SaveRun::agree(const base::Status& status, comm::ProcessGroup& world) {

@@ -90,14 +90,15 @@ Result<std::vector<Source>> parse_sources(const std::vector<std::string>& texts)
   return sources;
 }
 
-base::Status check_source(const IndexedTokens& tokens, const DatasetOptions& options) {
+base::Status check_source(const IndexedTokens& tokens, const DatasetOptions& options,
+                          FileCheck check) {
   if (tokens.token_count() <= options.sequence_length) {
     return Failure{ExitCode::checkpoint,
                    format("'{}' has {} tokens, too few for one sample of {} + 1 (train."
                           "sequence_length); prepare more text or shorten the sequence",
                           tokens.path().string(), tokens.token_count(), options.sequence_length)};
   }
-  if (options.vocab_size == 0) return {};
+  if (options.vocab_size == 0 || check == FileCheck::sizes) return {};
   // A look at some blocks catches the wrong tokenizer at once; sample() checks every id it gives.
   const auto found = tokens.extremes(1024);
   if (found && (found->smallest < 0 || found->largest >= options.vocab_size)) {
@@ -115,7 +116,7 @@ base::Status check_source(const IndexedTokens& tokens, const DatasetOptions& opt
 }  // namespace
 
 Result<TokenDataset> TokenDataset::open(const std::vector<std::string>& sources,
-                                        const DatasetOptions& options) {
+                                        const DatasetOptions& options, FileCheck check) {
   TRIREME_EXPECT(options.sequence_length > 0, "a sequence length above zero");
   const auto parsed = parse_sources(sources);
   if (!parsed) return parsed.failure();
@@ -123,9 +124,11 @@ Result<TokenDataset> TokenDataset::open(const std::vector<std::string>& sources,
   dataset.options_ = options;
   dataset.first_sample_.push_back(0);
   for (const auto& source : *parsed) {
-    auto tokens = IndexedTokens::open(source.path);
+    auto tokens = IndexedTokens::open(source.path, check);
     if (!tokens) return tokens.failure();
-    if (const auto status = check_source(*tokens, options); !status) return status.failure();
+    if (const auto status = check_source(*tokens, options, check); !status) {
+      return status.failure();
+    }
     const auto samples = (tokens->token_count() - 1) / options.sequence_length;
     dataset.first_sample_.push_back(dataset.first_sample_.back() + samples);
     if (source.weight) dataset.weights_.push_back(*source.weight);
@@ -196,12 +199,25 @@ void TokenDataset::sample(std::uint64_t global_index, std::span<std::int32_t> to
                            options_.vocab_size));
 }
 
-std::uint64_t TokenDataset::fingerprint() const {
+std::uint64_t TokenDataset::hash_of_order() const {
   auto hash = mix(0, static_cast<std::uint64_t>(options_.sequence_length));
   hash = mix(hash, options_.shuffle ? 1 : 0);
   // The seed has no effect without shuffling.
-  hash = mix(hash, options_.shuffle ? options_.seed : 0);
+  return mix(hash, options_.shuffle ? options_.seed : 0);
+}
+
+std::uint64_t TokenDataset::fingerprint() const {
+  auto hash = hash_of_order();
   for (const auto& source : sources_) hash = mix(hash, source.fingerprint());
+  for (const auto weight : weights_) hash = mix(hash, weight);
+  return hash;
+}
+
+std::uint64_t TokenDataset::outline() const {
+  auto hash = hash_of_order();
+  for (const auto& source : sources_) {
+    hash = mix(hash, static_cast<std::uint64_t>(source.token_count()));
+  }
   for (const auto weight : weights_) hash = mix(hash, weight);
   return hash;
 }

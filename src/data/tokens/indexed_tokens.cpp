@@ -133,10 +133,11 @@ Status check_documents(Bytes index, const IndexLayout& layout, const std::filesy
   return {};
 }
 
-/// Touches all pages once, under guard, so that later checks can read them.
-Status check_storage(const MappedFile& file) {
+/// Touches all pages of the first `count` bytes once, under guard, so that later checks can read
+/// them.
+Status check_storage(const MappedFile& file, std::size_t count) {
   constexpr std::size_t page = 4096;
-  const auto bytes = file.bytes();
+  const auto bytes = file.bytes().first(std::min(count, file.size()));
   try {
     file.guard([&] {
       for (std::size_t at = 0; at < bytes.size(); at += page) {
@@ -196,12 +197,12 @@ TokenType smallest_token_type(std::int64_t vocab_size) {
   return vocab_size <= 65536 ? TokenType::uint16 : TokenType::int32;
 }
 
-Result<IndexedTokens> IndexedTokens::open(const std::filesystem::path& path) {
+Result<IndexedTokens> IndexedTokens::open(const std::filesystem::path& path, FileCheck check) {
   auto prefix = path;
   if (path.extension() == ".idx" || path.extension() == ".bin") prefix.replace_extension();
   const auto index = with_suffix(prefix, ".idx");
   const auto tokens = with_suffix(prefix, ".bin");
-  if (is_there(index)) return open_megatron(index, tokens);
+  if (is_there(index)) return open_megatron(index, tokens, check);
   if (path.extension() != ".idx" && is_there(tokens)) return open_llm_c(tokens);
   return Failure{base::ExitCode::checkpoint,
                  format("there are no tokens at '{}' (neither '{}' nor '{}' exists); make them "
@@ -210,22 +211,29 @@ Result<IndexedTokens> IndexedTokens::open(const std::filesystem::path& path) {
 }
 
 Result<IndexedTokens> IndexedTokens::open_megatron(const std::filesystem::path& index,
-                                                   const std::filesystem::path& tokens) {
+                                                   const std::filesystem::path& tokens,
+                                                   FileCheck check) {
   auto content = std::make_shared<Content>();
   auto index_file = MappedFile::open(index);
   if (!index_file) return index_file.failure();
   const auto bytes = index_file->bytes();
-  if (const auto status = check_storage(*index_file); !status) return status.failure();
+  const auto checked = check == FileCheck::whole ? bytes.size() : Index::header_bytes;
+  if (const auto status = check_storage(*index_file, checked); !status) return status.failure();
   const auto type = read_token_type(bytes, index);
   if (!type) return type.failure();
   const auto layout = read_layout(bytes, index);
   if (!layout) return layout.failure();
   const auto token_bytes = bytes_per_token(*type);
-  const auto count = check_sequences(bytes, *layout, token_bytes, index);
-  if (!count) return count.failure();
-  if (const auto status = check_documents(bytes, *layout, index); !status) return status.failure();
-
   auto token_file = MappedFile::open(tokens);
+  Result<std::int64_t> count =
+      token_file ? static_cast<std::int64_t>(token_file->size() / token_bytes) : 0;
+  if (check == FileCheck::whole) {
+    count = check_sequences(bytes, *layout, token_bytes, index);
+    if (!count) return count.failure();
+    if (const auto status = check_documents(bytes, *layout, index); !status) {
+      return status.failure();
+    }
+  }
   if (!token_file) return token_file.failure();
   const auto expected = static_cast<std::uint64_t>(*count) * token_bytes;
   if (token_file->size() != expected) {

@@ -2,16 +2,24 @@
 #include "trireme/engine/dataset.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/result.hpp"
+#include "trireme/comm/agree.hpp"
+#include "trireme/comm/bytes.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
 namespace trireme::engine {
+namespace {
 
-base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Options& keys,
-                                                               Split split,
-                                                               const model::ModelConfig& model) {
+const char* key_of(Split split) {
+  return split == Split::train ? "data.train" : "data.validation";
+}
+
+base::Result<data::TokenDataset> open_here(const config::Options& keys, Split split,
+                                           const model::ModelConfig& model, data::FileCheck check) {
   const bool trains = split == Split::train;
   const auto& given = trains ? keys.data.train : keys.data.validation;
   std::vector<std::string> sources;
@@ -26,18 +34,43 @@ base::Result<std::unique_ptr<data::TokenDataset>> open_dataset(const config::Opt
   }
   if (sources.empty()) {
     return base::usage_failure(base::format(
-        "data.{} is empty (there is nothing to read); name the prefix of files that `trireme data "
+        "{} is empty (there is nothing to read); name the prefix of files that `trireme data "
         "prepare` wrote",
-        trains ? "train" : "validation"));
+        key_of(split)));
   }
   data::DatasetOptions options;
   options.sequence_length = static_cast<std::int32_t>(keys.train.sequence_length);
   options.seed = static_cast<std::uint64_t>(keys.data_seed());
   options.shuffle = trains && keys.data.shuffle;
   options.vocab_size = static_cast<std::int32_t>(model.vocab_size);
-  auto dataset = data::TokenDataset::open(sources, options);
-  if (!dataset) return dataset.failure();
-  return std::make_unique<data::TokenDataset>(std::move(dataset).value());
+  return data::TokenDataset::open(sources, options, check);
+}
+
+}  // namespace
+
+std::unique_ptr<data::TokenDataset> open_dataset(const config::Options& keys, Split split,
+                                                 const model::ModelConfig& model,
+                                                 comm::ProcessGroup& world) {
+  // Samples need no more of an index than its sizes, and sample() checks every id.
+  const auto check = world.rank() == 0 ? data::FileCheck::whole : data::FileCheck::sizes;
+  auto dataset = comm::agree(world, open_here(keys, split, model, check));
+  comm::agree_equal(world, dataset.outline(), key_of(split),
+                    "give every node the same token files");
+  return std::make_unique<data::TokenDataset>(std::move(dataset));
+}
+
+std::uint64_t agreed_fingerprint(const data::TokenDataset& dataset, comm::ProcessGroup& world) {
+  std::string bytes;
+  comm::agree_after(world, [&] {
+    if (world.rank() != 0) return;
+    const auto mine = dataset.fingerprint();
+    bytes.assign(reinterpret_cast<const char*>(&mine), sizeof mine);
+  });
+  bytes = comm::broadcast_bytes(world, bytes);
+  std::uint64_t fingerprint = 0;
+  TRIREME_EXPECT(bytes.size() == sizeof fingerprint, "the first rank has sent a number");
+  std::memcpy(&fingerprint, bytes.data(), sizeof fingerprint);
+  return fingerprint;
 }
 
 }  // namespace trireme::engine

@@ -6,7 +6,6 @@
 #include "trireme/engine/parameter_parts.hpp"
 
 #include "train/clock.hpp"
-#include "train/saving/saved_contents.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -73,12 +72,12 @@ Snapshot snapshot_of(const SavedRun& saved, engine::Engine& engine, const device
 }  // namespace
 
 AsyncSaves::AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world,
+                       const checkpoint::Contents& contents,
                        std::optional<checkpoint::NodeTier> tier)
     : engine_(engine), world_(world), memory_(arena_for(engine)) {
   std::vector<device::Tensor> untouched;
   if (tier) {
-    const auto bytes =
-        checkpoint::copied_bytes(*tier, saved_contents(engine.options()), world.rank());
+    const auto bytes = checkpoint::copied_bytes(*tier, contents, world.rank());
     auto copies = device::Arena::host(device::Purpose::optimizer, bytes);
     untouched.push_back(copies.whole());
     nodes_ = std::make_unique<Nodes>(Nodes{*std::move(tier), std::move(copies)});
@@ -107,25 +106,21 @@ checkpoint::SaveReport AsyncSaves::save_now(const SavedRun& saved) {
   if (engine_.device().is_host()) return save(saved, engine_, world_);
   const auto [request, copies] = snapshot_of(saved, engine_, memory_);
   copy_out(engine_.device(), copies);
-  return checkpoint::save(request, world_, {.before_commit = saved.before_commit});
+  return checkpoint::save(request, world_,
+                          {.files = saved.files, .before_commit = saved.before_commit});
 }
 
-void AsyncSaves::start(const SavedRun& saved, Goal goal) {
+void AsyncSaves::start(const SavedRun& saved, Goal goal, Clock::time_point begin) {
   TRIREME_EXPECT(!is_running(), "one save at a time");
-  const auto begin = Clock::now();
   if (touching_.valid()) touching_.wait();
   if (pruning_.valid()) pruning_.wait();
   auto snapshot = snapshot_of(saved, engine_, memory_);
   auto& request = snapshot.request;
   after_save_.reset();
+  refused_.reset();
   is_for_nodes_ = nodes_ && (goal == Goal::nodes || !nodes_->failed);
   if (is_for_nodes_) {
-    if (goal == Goal::run) {
-      auto drained = request;
-      drained.shards.clear();
-      drained.from = nodes_->tier.folder() / checkpoint::step_folder_name(request.step);
-      after_save_ = ToDrain{std::move(drained), saved.before_commit};
-    }
+    if (goal == Goal::run) after_save_ = ToRun{request, saved.before_commit, &saved.files};
     request.checkpoints = nodes_->tier.folder();
     request.tier = &nodes_->tier;
     const auto copies = nodes_->copies.whole();
@@ -139,10 +134,34 @@ void AsyncSaves::start(const SavedRun& saved, Goal goal) {
   } else {
     copy_out(engine_.device(), snapshot.copies);
   }
-  save_.emplace(std::move(request), std::move(copy), world_,
-                checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
-                                        .before_commit = saved.before_commit});
+  try {
+    save_.emplace(std::move(request), std::move(copy), world_,
+                  checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
+                                          .files = saved.files,
+                                          .before_commit = saved.before_commit});
+  } catch (...) {
+    // The values are not copied: who calls still has them.
+    after_save_.reset();
+    if (is_for_nodes_) nodes_->failed = true;
+    throw;
+  }
   stall_seconds_ = span_seconds(begin, telemetry::SpanKind::save);
+}
+
+void AsyncSaves::save_to_run(std::optional<checkpoint::BackgroundSave>& save, ToRun what) {
+  save.emplace(std::move(what.request), nullptr, world_,
+               checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
+                                       .files = *what.files,
+                                       .before_commit = std::move(what.before_commit)});
+}
+
+void AsyncSaves::start_again() {
+  TRIREME_EXPECT(refused_.has_value() && !is_running() && !is_draining(),
+                 "a step was refused, nothing is in its way");
+  const auto begin = Clock::now();
+  is_for_nodes_ = false;
+  save_to_run(save_, *std::exchange(refused_, std::nullopt));
+  stall_seconds_ += span_seconds(begin, telemetry::SpanKind::save);
 }
 
 void AsyncSaves::await_copy() {
@@ -155,6 +174,11 @@ void AsyncSaves::await_copy() {
 std::int64_t AsyncSaves::step() const {
   TRIREME_EXPECT(save_.has_value(), "a save is running");
   return save_->step();
+}
+
+std::int64_t AsyncSaves::refused_step() const {
+  TRIREME_EXPECT(refused_.has_value(), "the nodes have refused a step");
+  return refused_->request.step;
 }
 
 std::int64_t AsyncSaves::waiting_step() const {
@@ -175,8 +199,9 @@ std::optional<SaveRecord> AsyncSaves::advance() {
   try {
     report = save_->advance(world_);
   } catch (...) {
+    // Ends the thread that reads what is in memory.
     save_.reset();
-    after_save_.reset();
+    refused_ = std::exchange(after_save_, std::nullopt);
     if (is_for_nodes_) nodes_->failed = true;
     throw;
   }
@@ -187,7 +212,11 @@ std::optional<SaveRecord> AsyncSaves::advance() {
   if (is_for_nodes_) {
     record.tier = SaveRecord::Tier::nodes;
     nodes_->failed = false;
-    if (after_save_) waiting_ = std::exchange(after_save_, std::nullopt);
+    if (after_save_) {
+      waiting_ = std::exchange(after_save_, std::nullopt);
+      waiting_->request.shards.clear();
+      waiting_->request.from = nodes_->tier.folder() / checkpoint::step_folder_name(step);
+    }
     prune_node(step);
   }
   return record;
@@ -195,11 +224,7 @@ std::optional<SaveRecord> AsyncSaves::advance() {
 
 void AsyncSaves::start_draining() {
   TRIREME_EXPECT(waiting_.has_value() && is_to_drain(), "a step waits, nothing is in its way");
-  auto [request, before_commit] = *std::move(waiting_);
-  waiting_.reset();
-  drain_.emplace(std::move(request), nullptr, world_,
-                 checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
-                                         .before_commit = std::move(before_commit)});
+  save_to_run(drain_, *std::exchange(waiting_, std::nullopt));
 }
 
 std::optional<SaveRecord> AsyncSaves::advance_draining() {

@@ -4,6 +4,7 @@
 #include "trireme/checkpoint/background_save.hpp"
 #include "trireme/checkpoint/node_tier.hpp"
 #include "trireme/device/arena.hpp"
+#include "trireme/telemetry/spans.hpp"
 #include "trireme/train/checkpoints.hpp"
 #include "trireme/train/report.hpp"
 
@@ -33,8 +34,9 @@ enum class Goal {
 /// reach the run directory, a second thread copies its files there.
 class AsyncSaves {
  public:
+  /// `contents` are saved_contents() of the engine.
   AsyncSaves(engine::Engine& engine, comm::ProcessGroup& world,
-             std::optional<checkpoint::NodeTier> tier);
+             const checkpoint::Contents& contents, std::optional<checkpoint::NodeTier> tier);
   ~AsyncSaves();
   AsyncSaves(const AsyncSaves&) = delete;
   AsyncSaves& operator=(const AsyncSaves&) = delete;
@@ -51,9 +53,10 @@ class AsyncSaves {
   /// What this rank's threads work on.
   BusyThreads busy() const { return {save_ && save_->is_busy(), drain_ && drain_->is_busy()}; }
 
-  /// Collective over the world. Begins to copy and to write the state. None is running. Throws
-  /// AgreedError (checkpoint).
-  void start(const SavedRun& saved, Goal goal);
+  /// Collective over the world. Begins to copy and to write the state. None is running. Training
+  /// waits for it since `begin`. Throws AgreedError (checkpoint); of one for the nodes that was for
+  /// the run directory, too, the next call for that passes the nodes.
+  void start(const SavedRun& saved, Goal goal, telemetry::SpanClock::time_point begin);
   /// Collective over the world. Host-blocking: yes. A save to the run directory that training waits
   /// for: of a GPU's state from the same memory. None is running. Throws AgreedError (checkpoint).
   checkpoint::SaveReport save_now(const SavedRun& saved);
@@ -63,6 +66,13 @@ class AsyncSaves {
   /// until the save is committed. Throws AgreedError (checkpoint) if it has failed. It is not
   /// running any more after a report or an error.
   std::optional<SaveRecord> advance();
+  /// True if the nodes have not taken a step that is for the run directory, too: its values are
+  /// still in memory.
+  bool is_refused() const { return refused_.has_value(); }
+  std::int64_t refused_step() const;
+  /// Collective over the world. Begins to save it to the run directory, where nothing else is being
+  /// saved or removed. Throws AgreedError (checkpoint).
+  void start_again();
   /// True if a step of the nodes is to be copied to the run directory, where nothing else is being
   /// saved or removed.
   bool is_to_drain() const { return waiting_ && !drain_ && (!save_ || is_for_nodes_); }
@@ -88,11 +98,14 @@ class AsyncSaves {
     /// The last save has failed: what is due in the run directory goes there at once.
     bool failed = false;
   };
-  struct ToDrain {
+  /// A save to the run directory.
+  struct ToRun {
     checkpoint::SaveRequest request;
     std::function<void()> before_commit;
+    checkpoint::FileSystem* files;
   };
 
+  void save_to_run(std::optional<checkpoint::BackgroundSave>& save, ToRun what);
   /// Removes steps of this node that are not needed any more, beside training.
   void prune_node(std::int64_t newest);
 
@@ -109,10 +122,12 @@ class AsyncSaves {
   double stall_seconds_ = 0;
   std::optional<checkpoint::BackgroundSave> save_;
   bool is_for_nodes_ = false;
-  /// What goes to the run directory after the running save.
-  std::optional<ToDrain> after_save_;
+  /// What goes to the run directory after the running save, from its values in memory.
+  std::optional<ToRun> after_save_;
+  /// The same when that save has failed.
+  std::optional<ToRun> refused_;
   /// The newest step that waits for the drain before it.
-  std::optional<ToDrain> waiting_;
+  std::optional<ToRun> waiting_;
   std::optional<checkpoint::BackgroundSave> drain_;
 };
 

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 namespace trireme::train {
@@ -54,11 +55,27 @@ bool is_of_another_optimizer(const engine::EngineOptions& options,
   });
 }
 
+/// Sets fp32 values to zero, on the host or on a GPU.
+void clear(device::Device& device, const device::Tensor& values) {
+  if (device.is_host()) {
+    std::memset(values.raw(), 0, values.byte_count());
+    return;
+  }
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  const std::vector<float> zeros(static_cast<std::size_t>(std::min(most, values.element_count())),
+                                 0.0F);
+  const auto flat = values.reshape({values.element_count()});
+  for (std::int64_t begin = 0; begin < values.element_count(); begin += most) {
+    device.copy_in(zeros.data(),
+                   flat.slice(0, begin, std::min(most, values.element_count() - begin)));
+  }
+  device.synchronize();
+}
+
 /// Items to load. Moments that the checkpoint does not have, or not all of, begin at zero: a
 /// damaged step that was tried before may have filled them in part.
 std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
-                                         const checkpoint::Manifest& manifest,
-                                         device::HostMirror& mirror) {
+                                         const checkpoint::Manifest& manifest) {
   bool fresh = checkpoint::has_fresh_optimizer(manifest);
   if (!fresh && is_of_another_optimizer(engine.options(), manifest)) {
     fresh = true;
@@ -71,12 +88,11 @@ std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
   }
   std::vector<checkpoint::LoadItem> items;
   for (const auto& part : engine.state_parts()) {
-    const auto values = mirror.of(part.values);
     if (fresh && checkpoint::is_moment(part.name)) {
-      std::fill_n(values.f32(), layout::element_count(part.box), 0.0F);
-      continue;
+      clear(engine.device(), part.values);
+    } else {
+      items.push_back({part.name, part.shape, part.box, part.values});
     }
-    items.push_back({part.name, part.shape, part.box, values});
   }
   return items;
 }
@@ -98,6 +114,18 @@ Progress progress_of(const checkpoint::LoadReport& report) {
                                    report.folder.string(), error.what()));
   }
   return progress;
+}
+
+Resumed resumed(const checkpoint::LoadReport& report, engine::Engine& engine) {
+  const auto progress = progress_of(report);
+  engine.state_changed(progress.step);
+  return {progress, report};
+}
+
+checkpoint::LoadOptions to_device_of(engine::Engine& engine, checkpoint::LoadOptions options) {
+  auto& device = engine.device();
+  options.device = device.is_host() ? nullptr : &device;
+  return options;
 }
 
 }  // namespace
@@ -128,7 +156,7 @@ checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engi
   request.tokens = saved.progress.tokens;
   request.tool_version = saved.tool_version;
   request.state = state_json(saved.run, saved.progress, saved.config, engine.options());
-  request.contents = saved_contents(engine.options());
+  request.contents = saved.contents;
   request.key = saved.key;
   return request;
 }
@@ -139,37 +167,25 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
   request.shards = engine.saved_shards();
   auto& device = engine.device();
   if (!device.is_host()) request.device = &device;
-  return checkpoint::save(request, world, {.before_commit = saved.before_commit});
+  return checkpoint::save(request, world,
+                          {.files = saved.files, .before_commit = saved.before_commit});
 }
 
 std::optional<Resumed> resume(const std::filesystem::path& checkpoints, engine::Engine& engine,
                               comm::ProcessGroup& world, const checkpoint::LoadOptions& options) {
-  // Made anew for each step that is tried.
-  std::optional<device::HostMirror> mirror;
   const auto report = checkpoint::load_newest(
-      checkpoints,
-      [&](const checkpoint::Manifest& manifest) {
-        return wanted(engine, manifest, mirror.emplace(engine.device()));
-      },
-      world, options);
+      checkpoints, [&](const checkpoint::Manifest& manifest) { return wanted(engine, manifest); },
+      world, to_device_of(engine, options));
   if (!report) return std::nullopt;
-  TRIREME_ENSURE(mirror.has_value(), "a step that was loaded was asked what it has");
-  mirror->store();
-  const auto progress = progress_of(*report);
-  engine.state_changed(progress.step);
-  return Resumed{progress, report};
+  return resumed(*report, engine);
 }
 
 Resumed resume_from(const std::filesystem::path& path, engine::Engine& engine,
                     comm::ProcessGroup& world, const checkpoint::LoadOptions& options) {
-  device::HostMirror mirror(engine.device());
   const auto report = checkpoint::load_from(
-      path, [&](const checkpoint::Manifest& manifest) { return wanted(engine, manifest, mirror); },
-      world, options);
-  mirror.store();
-  const auto progress = progress_of(report);
-  engine.state_changed(progress.step);
-  return {progress, report};
+      path, [&](const checkpoint::Manifest& manifest) { return wanted(engine, manifest); }, world,
+      to_device_of(engine, options));
+  return resumed(report, engine);
 }
 
 }  // namespace trireme::train

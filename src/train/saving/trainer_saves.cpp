@@ -17,10 +17,16 @@
 
 namespace trireme::train {
 SavedRun Trainer::to_save() {
-  progress_.data_fingerprint = training_data_->fingerprint();
-  return {directory_, checkpoints_,          progress_,
-          resolved_,  options_.tool_version, [this] { requests_->check_lock(); },
-          key_};
+  progress_.data_fingerprint = data_fingerprint_;
+  return {directory_,
+          checkpoints_,
+          progress_,
+          resolved_,
+          options_.tool_version,
+          contents_,
+          [this] { requests_->check_lock(); },
+          key_,
+          options_.files};
 }
 
 void Trainer::saved(const SaveRecord& record) {
@@ -82,8 +88,9 @@ void Trainer::not_saved(std::int64_t step, SaveRecord::Tier tier, const comm::Ag
   // A failed save is no reason to lose hours of work: the disk may have room again at the next.
   if (error.code() != base::ExitCode::checkpoint) throw error;
   requests_->saved();
-  report_->not_saved(step, error.what());
-  // What is due then goes to the run directory at once: only its failures lose work.
+  report_->not_saved(step, tier, error.what());
+  // What is due then goes to the run directory at once (start_saving, advance): only its failures
+  // lose work.
   if (tier == SaveRecord::Tier::nodes) return;
   const auto allowed = keys_.checkpoint.failures_allowed;
   if (++failed_saves_ <= allowed) return;
@@ -112,16 +119,23 @@ void Trainer::start_saving(Goal goal) {
                     progress_.step, async_saves_->step());
     while (async_saves_->is_running()) advance();
   }
-  if (goal == Goal::run && async_saves_->passes_nodes()) {
-    finish_saving();
-    await_tidying();
-  }
+  const bool started = has_started_saving(goal);
+  // The nodes may have refused it: what is due in the run directory goes there at once.
+  if (!started && goal == Goal::run && async_saves_->is_for_nodes()) has_started_saving(goal);
+}
+
+bool Trainer::has_started_saving(Goal goal) {
+  if (goal == Goal::run && async_saves_->passes_nodes()) finish_saving();
+  const auto begin = Clock::now();
+  if (goal == Goal::run && async_saves_->passes_nodes()) await_tidying();
   requests_->before_save(*cluster_.world);
   try {
-    async_saves_->start(to_save(), goal);
+    async_saves_->start(to_save(), goal, begin);
     if (goal == Goal::run) requests_->saved();
+    return true;
   } catch (const comm::AgreedError& error) {
     not_saved(progress_.step, saving_tier(), error);
+    return false;
   }
 }
 
@@ -144,11 +158,22 @@ void Trainer::finish_saving() {
   // Each rank waits for its own thread.
   if (!async_saves_) return;
   while (async_saves_->is_running()) advance();
-  while (async_saves_->is_draining() || async_saves_->is_to_drain()) advance_draining();
+  finish_draining();
 }
 
 void Trainer::advance() {
   took_part(async_saves_->step(), saving_tier(), [this] { return async_saves_->advance(); });
+  if (!async_saves_->is_refused()) return;
+  finish_draining();
+  await_tidying();
+  took_part(async_saves_->refused_step(), SaveRecord::Tier::shared, [this] {
+    async_saves_->start_again();
+    return std::nullopt;
+  });
+}
+
+void Trainer::finish_draining() {
+  while (async_saves_->is_draining() || async_saves_->is_to_drain()) advance_draining();
 }
 
 void Trainer::advance_draining() {

@@ -161,7 +161,7 @@ TEST_CASE(
   const auto local = folder.path() / "nvme";
   CHECK(run_trireme({"checkpoint", "forget-nodes", run.string()}).exit_code == 2);
   folder.write("config.resolved.conf",
-               "[checkpoint]\nlocal_directory = " + local.string() + "  # run.conf:7\n");
+               "[checkpoint]\nlocal_directory = \"" + local.string() + "\"  # run.conf:7\n");
   const auto nothing = run_trireme({"checkpoint", "forget-nodes", run.string()});
   CHECK(nothing.exit_code == 0);
   CHECK(nothing.out.empty());

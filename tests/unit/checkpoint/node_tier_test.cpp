@@ -241,6 +241,39 @@ TEST_CASE("a step that a thread copies from the nodes is the step") {
   CHECK(loaded_value(nodes) == 9);
 }
 
+TEST_CASE("a node that cannot make a folder leaves none on the others") {
+  const std::vector<int> map{0, 1, 2};
+  const Nodes nodes;
+  save(nodes, map, 1, 1);
+  std::filesystem::remove_all(nodes.of(1));
+  std::ofstream(nodes.of(1)) << "no folder";
+  CHECK_THAT(save_error(nodes, map, 2, 2), Catch::Contains("rank 1: cannot make folder") &&
+                                               Catch::Contains(nodes.of(1).string()));
+  for (const int node : {0, 2}) {
+    CHECK(checkpoint::list_uncommitted(nodes.of(node)).empty());
+    CHECK(checkpoint::list(nodes.of(node)).size() == 1);
+  }
+}
+
+TEST_CASE("a node forgets a run with all that earlier ones have left in its place") {
+  const ScratchFolder scratch;
+  const auto local = scratch.path() / "local";
+  const auto run = scratch.path() / "run";
+  CHECK(checkpoint::forget_node_folders(local, run).empty());
+  const auto own = checkpoint::open_node_folder(local, run, "b", true);
+  std::filesystem::create_directories(own / "step-000000005");
+  const auto earlier = local / (own.filename().string().substr(0, 25) + "a");
+  std::filesystem::create_directories(earlier);
+  const auto other = checkpoint::open_node_folder(local, scratch.path() / "other", "b", true);
+  std::filesystem::create_directory_symlink(other, local / "link");
+  std::filesystem::create_directory_symlink(other, own / "link");
+  CHECK(checkpoint::forget_node_folders(local, run).size() == 2);
+  CHECK_FALSE(std::filesystem::exists(own));
+  CHECK_FALSE(std::filesystem::exists(earlier));
+  CHECK(std::filesystem::exists(other));
+  CHECK(checkpoint::forget_node_folders(local, run).empty());
+}
+
 TEST_CASE("a node's folder is this user's alone") {
   const ScratchFolder scratch;
   const auto local = scratch.path() / "local";

@@ -223,6 +223,29 @@ TEST_CASE("no flipped bit and no cut makes the reader read outside its files") {
   for (std::size_t size = 0; size < index.size(); ++size) CHECK_FALSE(use(index.substr(0, size)));
 }
 
+TEST_CASE("who leaves the check of an index to another process reads its sizes alone") {
+  const Scratch scratch;
+  write(scratch / "a", small, TokenType::uint16);
+  const auto index = file_bytes(scratch / "a.idx");
+  const auto sizes_of = [&](const std::string& bytes) {
+    write_bytes(scratch / "a.idx", bytes);
+    return IndexedTokens::open(scratch / "a", FileCheck::sizes);
+  };
+  const auto whole = IndexedTokens::open(scratch / "a").value();
+  const auto by_size = sizes_of(index).value();
+  CHECK(by_size.token_count() == whole.token_count());
+  CHECK(by_size.document_count() == whole.document_count());
+  CHECK(read_range(by_size, {0, 6}) == read_range(whole, {0, 6}));
+  // A byte pointer that only a look at all sequences finds wrong.
+  auto wrong = index;
+  wrong[34 + 4 * small.size() + 8] = 1;
+  CHECK(sizes_of(wrong).ok());
+  CHECK_FALSE(IndexedTokens::open(scratch / "a").ok());
+  CHECK_FALSE(sizes_of(index + "x").ok());
+  write_bytes(scratch / "a.bin", file_bytes(scratch / "a.bin").substr(0, 11));
+  CHECK_THAT(sizes_of(index).failure().text, Catch::Contains("size is 11 bytes, expected 10"));
+}
+
 TEST_CASE("a fingerprint follows the content, not the place or the width of tokens") {
   const Scratch scratch;
   write(scratch / "a", {{1, 2, 3}}, TokenType::uint16);

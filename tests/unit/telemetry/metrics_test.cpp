@@ -28,6 +28,28 @@ TEST_CASE("metrics are appended across restarts, and a line that a crash cut off
         "{\"kind\":\"train\",\"los\n{\"kind\":\"event\",\"event\":\"start\"}\n");
 }
 
+TEST_CASE("metrics tell the last step that was done, and the last that all ranks could load") {
+  const tests::TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  CHECK(telemetry::recorded_steps(path).done == 0);
+  {
+    auto file = telemetry::MetricsFile::open(path).value();
+    file.append({{"kind", "train"}, {"step", 7}, {"loss", 0.1}});
+    file.append({{"kind", "save"}, {"step", 8}, {"tier", "nodes"}});
+  }
+  CHECK(telemetry::recorded_steps(path).done == 7);
+  CHECK(telemetry::recorded_steps(path).saved == 0);
+  {
+    auto file = telemetry::MetricsFile::open(path).value();
+    file.append({{"kind", "save"}, {"step", 8}, {"tier", "shared"}});
+    file.append({{"kind", "save"}, {"step", 12}, {"tier", "nodes"}});
+    file.append({{"kind", "train"}, {"step", 13}});
+  }
+  std::ofstream(path, std::ios::app) << R"({"kind":"train","step":14,"los)";
+  CHECK(telemetry::recorded_steps(path).done == 13);
+  CHECK(telemetry::recorded_steps(path).saved == 8);
+}
+
 TEST_CASE("numbers in metrics read back as the same numbers") {
   const tests::TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
