@@ -16,23 +16,15 @@ constexpr std::size_t max_dimensions_read = 16;
 
 struct TypeSize {
   std::string_view text;
-  std::uint64_t bytes;
+  std::uint64_t bits;
 };
-constexpr std::array<TypeSize, 15> type_sizes{{{"F64", 8},
-                                               {"I64", 8},
-                                               {"U64", 8},
-                                               {"F32", 4},
-                                               {"I32", 4},
-                                               {"U32", 4},
-                                               {"F16", 2},
-                                               {"BF16", 2},
-                                               {"I16", 2},
-                                               {"U16", 2},
-                                               {"F8_E5M2", 1},
-                                               {"F8_E4M3", 1},
-                                               {"I8", 1},
-                                               {"U8", 1},
-                                               {"BOOL", 1}}};
+/// All types of the format, as of version 0.8 of its own library.
+constexpr std::array<TypeSize, 22> type_sizes{
+    {{"F64", 64},        {"I64", 64},    {"U64", 64},    {"C64", 64},    {"F32", 32},
+     {"I32", 32},        {"U32", 32},    {"F16", 16},    {"BF16", 16},   {"I16", 16},
+     {"U16", 16},        {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
+     {"F8_E5M2FNUZ", 8}, {"I8", 8},      {"U8", 8},      {"BOOL", 8},    {"F6_E2M3", 6},
+     {"F6_E3M2", 6},     {"F4", 4}}};
 
 SafetensorsType type_of(std::string_view text) {
   if (text == "F32") return SafetensorsType::f32;
@@ -54,13 +46,15 @@ bool is_size_list(const Json& json, std::size_t most) {
   return json.is_array() && json.size() <= most && std::all_of(json.begin(), json.end(), is_size);
 }
 
-/// Elements of the shape times bytes of one; nothing when that overflows.
-std::optional<std::uint64_t> byte_count(const layout::Shape& shape, std::uint64_t element_bytes) {
-  std::uint64_t bytes = element_bytes;
+/// Elements of the shape times bits of one, in whole bytes; nothing when that overflows or leaves
+/// bits over.
+std::optional<std::uint64_t> byte_count(const layout::Shape& shape, std::uint64_t element_bits) {
+  std::uint64_t bits = element_bits;
   for (const auto length : shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(length), &bytes)) return {};
+    if (__builtin_mul_overflow(bits, static_cast<std::uint64_t>(length), &bits)) return {};
   }
-  return bytes;
+  if (bits % 8 != 0) return {};
+  return bits / 8;
 }
 
 base::Result<SafetensorsPlace> place_of(const std::string& name, const Json& json,
@@ -79,14 +73,19 @@ base::Result<SafetensorsPlace> place_of(const std::string& name, const Json& jso
                          json["data_offsets"][0].get<std::uint64_t>(),
                          json["data_offsets"][1].get<std::uint64_t>()};
   place.entry.dtype = type_of(place.entry.dtype_text);
-  const auto element_bytes = safetensors_type_bytes(place.entry.dtype_text);
-  if (element_bytes == 0) {
-    return wrong(base::format("has the unknown type '{}'", place.entry.dtype_text));
+  const auto element_bits = safetensors_type_bits(place.entry.dtype_text);
+  if (element_bits == 0) {
+    return base::Failure{
+        base::ExitCode::checkpoint,
+        base::format("'{}': tensor '{}' has the unknown type '{}' (the format's own library knows "
+                     "none of this name, so its size cannot be told); write the tensor again as "
+                     "F32, F16 or BF16, or leave it out of the file",
+                     source, name, place.entry.dtype_text)};
   }
   if (place.begin > place.end || place.end > data_bytes) {
     return wrong(base::format("lies in bytes {} to {} of {}", place.begin, place.end, data_bytes));
   }
-  if (byte_count(place.entry.shape, element_bytes) != place.end - place.begin) {
+  if (byte_count(place.entry.shape, element_bits) != place.end - place.begin) {
     return wrong(base::format("has {} bytes, which is not what shape [{}] of {} needs",
                               place.end - place.begin, base::join(place.entry.shape, ", "),
                               place.entry.dtype_text));
@@ -115,9 +114,9 @@ base::Status check_cover(std::vector<SafetensorsPlace>& places, std::uint64_t da
 
 }  // namespace
 
-std::uint64_t safetensors_type_bytes(std::string_view dtype_text) {
-  for (const auto& [text, bytes] : type_sizes) {
-    if (text == dtype_text) return bytes;
+std::uint64_t safetensors_type_bits(std::string_view dtype_text) {
+  for (const auto& [text, bits] : type_sizes) {
+    if (text == dtype_text) return bits;
   }
   return 0;
 }

@@ -27,8 +27,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Bytes of an element; 0 when the format has no such type.
-std::uint64_t safetensors_type_bytes(std::string_view dtype_text);
+/// Bits of an element; 0 when the format has no such type.
+std::uint64_t safetensors_type_bits(std::string_view dtype_text);
 
 /// Checks the header of a file that has `data_bytes` after it.
 base::Result<SafetensorsHeader> parse_safetensors_header(std::string_view json,

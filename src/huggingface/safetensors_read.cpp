@@ -25,9 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* single_name = "model.safetensors";
-constexpr const char* index_name = "model.safetensors.index.json";
 constexpr std::size_t max_index_bytes = std::size_t{64} << 20;
+/// "version ", with which a pointer file of Git LFS begins, as the size of a header.
+constexpr std::uint64_t git_lfs_pointer = 0x206E6F6973726576;
 /// Number of bytes that are read of a file at once.
 constexpr std::uint64_t span_bytes = std::uint64_t{4} << 20;
 /// Runs of at least this size are read one by one; smaller ones together with what is between.
@@ -60,6 +60,12 @@ base::Result<Shard> open_shard(const fs::path& path) {
   std::string json;
   try {
     base::read_at(*file, std::as_writable_bytes(std::span(&header_bytes, 1)), 0, path);
+    if (header_bytes == git_lfs_pointer) {
+      return failure(
+          base::format("'{}' holds no weights but the pointer that Git LFS leaves for "
+                       "them; fetch them with 'git lfs pull'",
+                       path.string()));
+    }
     if (header_bytes > max_safetensors_header_bytes || header_bytes > bytes - 8) {
       return failure(
           base::format("'{}' claims a header of {} bytes (its size is {}; at most {} "
@@ -226,7 +232,7 @@ struct SafetensorsFolder::State {
 };
 
 base::Status SafetensorsFolder::State::add_indexed(const fs::path& folder) {
-  const auto index = read_index(folder / index_name);
+  const auto index = read_index(folder / safetensors_index);
   if (!index) return index.failure();
   std::map<std::string, std::size_t> tensors_of_files;
   for (const auto& [name, file] : *index) ++tensors_of_files[file];
@@ -238,7 +244,7 @@ base::Status SafetensorsFolder::State::add_indexed(const fs::path& folder) {
     });
     if (taken != tensors) {
       return failure(base::format("'{}' has {} of the {} tensors that '{}' says; fetch both again",
-                                  (folder / file).string(), taken, tensors, index_name));
+                                  (folder / file).string(), taken, tensors, safetensors_index));
     }
   }
   return {};
@@ -302,16 +308,16 @@ base::Result<SafetensorsFolder> SafetensorsFolder::open(const fs::path& path) {
   auto state = std::make_unique<State>();
   std::error_code ignored;
   base::Status status;
-  if (fs::is_directory(path, ignored) && !fs::exists(path / single_name, ignored)) {
-    if (!fs::exists(path / index_name, ignored)) {
+  if (fs::is_directory(path, ignored) && !fs::exists(path / single_safetensors, ignored)) {
+    if (!fs::exists(path / safetensors_index, ignored)) {
       return failure(
           base::format("'{}' holds neither {} nor {}; name a folder with Hugging Face "
                        "weights in safetensors form",
-                       path.string(), single_name, index_name));
+                       path.string(), single_safetensors, safetensors_index));
     }
     status = state->add_indexed(path);
   } else {
-    status = state->add_shard(fs::is_directory(path, ignored) ? path / single_name : path);
+    status = state->add_shard(fs::is_directory(path, ignored) ? path / single_safetensors : path);
     if (status) state->take_tensors([](const std::string&) { return true; });
   }
   if (!status) return status.failure();
@@ -359,7 +365,7 @@ base::Status SafetensorsFolder::read_box(std::string_view name, const layout::Bo
   }
   if (layout::element_count(box) == 0) return {};
   const auto index = static_cast<std::size_t>(entry - state_->entries.data());
-  const Conversion convert{entry->dtype, destination, safetensors_type_bytes(entry->dtype_text)};
+  const Conversion convert{entry->dtype, destination, safetensors_type_bits(entry->dtype_text) / 8};
   try {
     state_->read(state_->places[index],
                  transposed ? runs_transposed(entry->shape, box, destination)

@@ -131,7 +131,7 @@ std::vector<Outputs> cut_into_shards(const std::vector<SafetensorsOutput>& tenso
 void refuse_older_weights(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const auto name = entry.path().filename().string();
-    if (name.ends_with(".safetensors") || name == "model.safetensors.index.json") {
+    if (name.ends_with(".safetensors") || name == safetensors_index) {
       throw base::Error(base::ExitCode::checkpoint,
                         base::format("'{}' holds weights already ({}; two models would mix); "
                                      "choose an empty folder",
@@ -151,7 +151,7 @@ void write_safetensors(const fs::path& folder, const std::vector<SafetensorsOutp
   refuse_older_weights(folder);
   const auto shards = cut_into_shards(tensors, options.max_shard_bytes);
   if (shards.size() == 1) {
-    write_file(folder / "model.safetensors", shards[0], options);
+    write_file(folder / single_safetensors, shards[0], options);
     return;
   }
   std::uint64_t total_bytes = 0;
@@ -165,8 +165,7 @@ void write_safetensors(const fs::path& folder, const std::vector<SafetensorsOutp
     }
   }
   const Json index{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", files}};
-  base::write_file_durably(folder / "model.safetensors.index.json",
-                           base::json_text(index, 2) + "\n");
+  base::write_file_durably(folder / safetensors_index, base::json_text(index, 2) + "\n");
 }
 
 void write_safetensors_file(const fs::path& file, const std::vector<SafetensorsOutput>& tensors,

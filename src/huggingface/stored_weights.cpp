@@ -7,7 +7,10 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/suggest.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 namespace trireme::huggingface {
@@ -16,6 +19,9 @@ namespace {
 /// Number of surplus tensors that a line of the log names.
 constexpr std::size_t most_named = 4;
 
+/// Number of elements that are compared at once.
+constexpr std::int64_t most_compared = std::int64_t{1} << 20;
+
 /// Buffers that older versions of transformers stored beside the parameters: masks and frequencies
 /// that follow from config.json.
 bool is_buffer(const std::string& name) {
@@ -23,31 +29,86 @@ bool is_buffer(const std::string& name) {
          name.ends_with(".rotary_emb.inv_freq");
 }
 
+constexpr const char* embedding = "embedding.weight";
+constexpr const char* head = "lm_head.weight";
+
+/// A name without the prefix that models of language put before their base models' names.
+std::optional<std::string> base_name(const std::string& name) {
+  for (const std::string_view prefix : {"model.", "transformer."}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return std::nullopt;
+}
+
+/// Says which files of a folder are not read.
+void name_unread_files(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const auto has = [&](const char* name) {
+    return std::filesystem::exists(folder / name, ignored);
+  };
+  if (has(single_safetensors) && has(safetensors_index)) {
+    base::log::warning(
+        "huggingface",
+        "{}: {} is read, and the files that {} names are not (transformers chooses so, "
+        "too); remove the one that is stale",
+        folder.string(), single_safetensors, safetensors_index);
+  }
+  if (has("adapter_config.json")) {
+    base::log::warning(
+        "huggingface",
+        "{}: the adapter beside the weights (adapter_config.json) is not applied; merge "
+        "it into the weights to use it",
+        folder.string());
+  }
+}
+
 }  // namespace
 
 StoredWeights::StoredWeights(const std::filesystem::path& folder, const model::ModelConfig& config)
     : path_(folder), folder_(base::value_or_throw(SafetensorsFolder::open(folder))) {
+  name_unread_files(folder);
   for (const auto& parameter : model::parameters(config)) {
     const auto source = stored_tensor(config, parameter);
-    const auto& stored = entry(source);
-    if (stored.shape != source.shape) {
-      throw base::Error(
-          base::ExitCode::checkpoint,
-          base::format("{}: tensor '{}' has shape [{}] but the model needs [{}]; check config.json",
-                       folder.string(), stored.name, base::join(stored.shape, ", "),
-                       base::join(source.shape, ", ")));
-    }
+    check(entry(source), source.shape);
     sources_.emplace(parameter.tensor.name, source);
   }
-  name_surplus(config.tie_word_embeddings);
+  if (config.tie_word_embeddings) redundant_head_ = folder_.find(head);
+  if (redundant_head_ != nullptr) check(*redundant_head_, sources_.at(embedding).shape);
+  name_surplus();
+}
+
+void StoredWeights::check(const SafetensorsEntry& stored, const layout::Shape& shape) const {
+  if (stored.shape != shape) {
+    throw base::Error(
+        base::ExitCode::checkpoint,
+        base::format("{}: tensor '{}' has shape [{}] but the model needs [{}]; check config.json",
+                     path_.string(), stored.name, base::join(stored.shape, ", "),
+                     base::join(shape, ", ")));
+  }
+  if (stored.dtype == SafetensorsType::other) {
+    throw base::Error(
+        base::ExitCode::checkpoint,
+        base::format("{}: tensor '{}' is of type {}, and the model needs it (F32, F16 and BF16 are "
+                     "read); convert the weights to one of these",
+                     path_.string(), stored.name, stored.dtype_text));
+  }
 }
 
 /// Base models are stored without the prefix that their language models have.
 const SafetensorsEntry& StoredWeights::entry(const StoredTensor& source) const {
-  if (const auto* found = folder_.find(source.name)) return *found;
-  if (const auto dot = source.name.find('.'); dot != std::string::npos) {
-    if (const auto* found = folder_.find(source.name.substr(dot + 1))) return *found;
+  const auto* found = folder_.find(source.name);
+  if (const auto bare = base_name(source.name)) {
+    const auto* other = folder_.find(*bare);
+    if (found != nullptr && other != nullptr) {
+      throw base::Error(
+          base::ExitCode::checkpoint,
+          base::format("{}: the weights have '{}' and '{}', which name one tensor (two "
+                       "models are mixed); remove those that do not belong there",
+                       path_.string(), source.name, *bare));
+    }
+    if (found == nullptr) found = other;
   }
+  if (found != nullptr) return *found;
   std::vector<std::string> names;
   for (const auto& each : folder_.tensors()) names.push_back(each.name);
   throw base::Error(
@@ -57,10 +118,10 @@ const SafetensorsEntry& StoredWeights::entry(const StoredTensor& source) const {
                    path_.string(), source.name, base::did_you_mean(source.name, names)));
 }
 
-void StoredWeights::name_surplus(bool tied) const {
+void StoredWeights::name_surplus() const {
   std::set<std::string> used;
   for (const auto& [parameter, source] : sources_) used.insert(entry(source).name);
-  if (tied) used.insert("lm_head.weight");
+  if (redundant_head_ != nullptr) used.insert(redundant_head_->name);
   std::vector<std::string> surplus;
   for (const auto& each : folder_.tensors()) {
     if (!used.contains(each.name) && !is_buffer(each.name)) surplus.push_back(each.name);
@@ -73,6 +134,38 @@ void StoredWeights::name_surplus(bool tied) const {
                      base::join(surplus, ", "), count > most_named ? ", ..." : "");
 }
 
+/// Rows of a redundant head must be those of the embedding, wherever the embedding is read: all
+/// ranks together read all of it, and none reads more of the head than of the embedding.
+void StoredWeights::compare_head(const layout::Box& box) const {
+  const auto& table = entry(sources_.at(embedding)).name;
+  const auto width = std::max<std::int64_t>(box.length[1], 1);
+  const auto rows = std::max<std::int64_t>(most_compared / width, 1);
+  std::vector<float> ours(static_cast<std::size_t>(std::min(rows, box.length[0]) * width));
+  auto theirs = ours;
+  for (std::int64_t row = 0; row < box.length[0]; row += rows) {
+    const auto count = std::min(rows, box.length[0] - row);
+    const layout::Box part{{box.offset[0] + row, box.offset[1]}, {count, box.length[1]}};
+    const auto elements = layout::element_count(part);
+    const auto read = [&](const std::string& name, std::vector<float>& values) {
+      const device::Tensor to(values.data(), device::DType::f32, {elements});
+      base::success_or_throw(folder_.read_box(name, part, to));
+    };
+    read(table, ours);
+    read(redundant_head_->name, theirs);
+    const auto end = ours.begin() + elements;
+    const auto [at, other] = std::mismatch(ours.begin(), end, theirs.begin());
+    if (at == end) continue;
+    throw base::Error(
+        base::ExitCode::checkpoint,
+        base::format(
+            "{}/config.json: tie_word_embeddings = true, but '{}' differs from '{}' in row {} "
+            "({} and {}; transformers would not tie them); set it to false to use that head, "
+            "or remove '{}' from the weights",
+            path_.string(), redundant_head_->name, table,
+            part.offset[0] + (at - ours.begin()) / width, *other, *at, redundant_head_->name));
+  }
+}
+
 void StoredWeights::read(const std::string& parameter, const layout::Box& box,
                          const device::Tensor& destination) const {
   const auto& source = sources_.at(parameter);
@@ -82,6 +175,7 @@ void StoredWeights::read(const std::string& parameter, const layout::Box& box,
                                           source.transposed
                                               ? SafetensorsFolder::Orientation::transposed
                                               : SafetensorsFolder::Orientation::as_stored));
+  if (redundant_head_ != nullptr && parameter == embedding) compare_head(stored);
 }
 
 device::DType StoredWeights::dtype(const std::string& parameter) const {

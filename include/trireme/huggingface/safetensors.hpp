@@ -16,6 +16,11 @@
 
 namespace trireme::huggingface {
 
+/// Names of a model's weights in a folder: one file, or the index of several. Where both are there
+/// the one file is read.
+inline constexpr const char* single_safetensors = "model.safetensors";
+inline constexpr const char* safetensors_index = "model.safetensors.index.json";
+
 /// Element types of Hugging Face's format; only those of `other` kind (integers, F64, F8…) are
 /// listed but not read.
 enum class SafetensorsType { f32, f16, bf16, other };
