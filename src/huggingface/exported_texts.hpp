@@ -21,11 +21,15 @@ class ExportedTexts {
   void write() const;
 
  private:
-  /// Writes the file that the run has kept, else `made`.
-  void write_kept_or(const char* name, const base::Json& made) const;
-  base::Json config() const;
-  base::Json generation_config() const;
+  /// Text of the file that belongs to the tokenizer, else of the one that the run has kept.
+  std::optional<std::string> kept(const char* name) const;
+  base::Json config(const base::Json& generation) const;
+  /// The kept file with ends of text that are the tokenizer's, or a new one.
+  base::Json generation() const;
   base::Json tokenizer_config() const;
+  /// Writes a file that names the end of text, with one of the tokenizer's.
+  void write_naming_end(const char* name, const std::string& text) const;
+  void write_text(const char* name, const std::string& text) const;
 
   const ExportRequest& request_;
   const model::ModelConfig& model_;

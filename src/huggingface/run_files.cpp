@@ -11,6 +11,8 @@
 #include "trireme/huggingface/config.hpp"
 #include "trireme/huggingface/weights.hpp"
 
+#include "object_file.hpp"
+
 namespace trireme::huggingface {
 
 namespace fs = std::filesystem;
@@ -26,12 +28,38 @@ std::string text_of(const fs::path& path) {
   return base::value_or_throw(base::read_text_file(path, base::ExitCode::checkpoint));
 }
 
+/// A folder's generation_config.json, with the ids of tokens that only its config.json names (runs
+/// keep no config.json). None where neither says anything.
+std::optional<std::string> generation_config_of(const fs::path& folder) {
+  const auto path = folder / generation_config;
+  auto generation = object_in(path);
+  const auto config = object_in(folder / "config.json");
+  bool added = false;
+  for (const char* key : token_id_keys) {
+    const auto id = config.value(key, base::Json());
+    if (id.is_null() || !generation.value(key, base::Json()).is_null()) continue;
+    generation[key] = id;
+    added = true;
+  }
+  if (added) return base::json_text(generation, 2) + "\n";
+  if (!is_file(path)) return std::nullopt;
+  return text_of(path);
+}
+
 /// Writes only a missing file: a run that is started again on a full disk needs no room for it.
 void keep(const fs::path& path, const std::string& text) {
   if (!is_file(path) || text_of(path) != text) base::write_file_durably(path, text);
 }
 
 }  // namespace
+
+base::Json object_in(const fs::path& path) {
+  if (!is_file(path)) return base::Json::object();
+  auto json = base::value_or_throw(base::read_json_file(path, base::ExitCode::checkpoint));
+  if (json.is_object()) return json;
+  throw base::Error(base::ExitCode::checkpoint,
+                    base::format("'{}' is not an object; fetch it again", path.string()));
+}
 
 fs::path run_of(const fs::path& weights) {
   if (!is_file(weights / "manifest.json")) return weights;
@@ -71,7 +99,21 @@ void keep_companions(const fs::path& folder, const fs::path& run) {
   for (const auto name : companions) {
     if (is_file(folder / name)) keep(run / name, text_of(folder / name));
   }
+  if (const auto text = generation_config_of(folder)) keep(run / generation_config, *text);
 }
+
+namespace {
+
+/// Moves files of a tokenizer that is replaced out of the way: what they say is not of the next
+/// one.
+void set_aside(const fs::path& run, std::string_view name) {
+  const auto path = run / name;
+  if (!is_file(path)) return;
+  fs::rename(path,
+             run / base::format("{}.previous{}", path.stem().string(), path.extension().string()));
+}
+
+}  // namespace
 
 void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
   const auto own = run / "tokenizer.json";
@@ -84,6 +126,8 @@ void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
                        "the tokenizer '{}' is not the one that this run had (its tokens may mean "
                        "something else); the former is '{}' from now on",
                        tokenizer.string(), before.string());
+    for (const auto name : companions) set_aside(run, name);
+    set_aside(run, generation_config);
   }
   keep_companions(tokenizer.parent_path(), run);
   // Written last: after an interrupted start all files are copied again.

@@ -29,10 +29,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
+fs::path tokenizer_path(const GenerateRequest& request, const config::Config& config) {
+  return request.tokenizer.empty() ? huggingface::tokenizer_for(config, request.weights)
+                                   : request.tokenizer;
+}
+
 base::Result<Tokenizer> open_tokenizer(const GenerateRequest& request,
                                        const config::Config& config) {
-  const auto path = request.tokenizer.empty() ? huggingface::tokenizer_for(config, request.weights)
-                                              : request.tokenizer;
+  const auto path = tokenizer_path(request, config);
   if (path.empty()) {
     return base::usage_failure(base::format(
         "no tokenizer belongs to '{}' (prompts are text, models read tokens); name one with "
@@ -206,7 +210,7 @@ void generate(const GenerateRequest& request, const config::Config& config,
 
   const StopTexts stops(request.stops);
   DecodingLimits limits{options.capacity.slots, options.rows_at_once, max_tokens,
-                        tokenizer.vocab_size(), tokenizer.stop_tokens()};
+                        tokenizer.vocab_size(), tokenizer.text_ends().ids};
   if (!stops.empty()) {
     limits.ends_with = [&](DecodedSequence& sequence, std::int32_t token) {
       const auto first_new = sequence.answer.size();

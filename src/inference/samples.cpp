@@ -156,7 +156,7 @@ base::Result<std::optional<SampleTask>> read_sample_task(const config::Config& c
   if (!sequences) return sequences.failure();
   for (const auto& sequence : *sequences) task.ids.push_back(sequence.ids);
   task.vocabulary = tokenizer->vocab_size();
-  task.stop_tokens = tokenizer->stop_tokens();
+  task.stop_tokens = tokenizer->text_ends().ids;
   task.tokenizer = *std::move(tokenizer);
   if (const auto status = check_task(task, config, model); !status.ok()) return status.failure();
   return std::optional(std::move(task));

@@ -25,6 +25,17 @@ struct AddedToken {
   bool special = false;      ///< no text: left out when decoding without special tokens
 };
 
+/// Tokens at which a text ends, and who says so.
+struct TextEnds {
+  std::vector<std::int32_t> ids;
+  /// File and key that declare them, "DIR/config.json: eos_token_id"; empty: found by usual names.
+  std::string source;
+  /// Files beside it that declare other tokens, with key and value.
+  std::vector<std::string> overruled;
+  /// The token that ends a document.
+  std::optional<std::int32_t> document_end;
+};
+
 /// Template tokens that the model expects around a text (a begin-of-text token, say), in encoding.
 enum class Template { apply, omit };
 /// Reading of a special token's spelling in a text.
@@ -37,7 +48,8 @@ enum class SpecialTokens { keep, skip };
 /// several threads.
 class Tokenizer {
  public:
-  /// Reads a tokenizer.json. A normalizer, pre-tokenizer, model, decoder or post-processor that is
+  /// Reads a tokenizer.json, and from the Hugging Face files beside it which tokens end a text
+  /// (text_ends()). A normalizer, pre-tokenizer, model, decoder or post-processor that is
   /// not known is refused by name (exit code 6). Its truncation and padding are kept but not
   /// applied: they are about batches, not about tokens.
   static base::Result<Tokenizer> load(const std::filesystem::path& path);
@@ -70,11 +82,14 @@ class Tokenizer {
   /// (encode_special_tokens in Hugging Face tokenizers).
   Tokenizer with_special_spellings_as_text() const;
 
-  /// The token that ends a document, by its usual names (<|endoftext|>, <|end_of_text|>, </s>,
-  /// <eos>), the first that the vocabulary has.
-  std::optional<std::int32_t> end_of_text() const;
-  /// All tokens at which generation should stop: these, and the ends of a turn of chat.
-  std::vector<std::int32_t> stop_tokens() const;
+  /// The tokens at which generation should stop. Declared ones, where the folder of the file has a
+  /// generation_config.json, config.json or tokenizer_config.json that names any: the first file of
+  /// these decides, and its first token ends documents. Else special tokens by their usual names:
+  /// <|endoftext|>, <|end_of_text|>, </s>, <eos>, of which the first ends documents, and the ends
+  /// of a turn of chat.
+  const TextEnds& text_ends() const { return *ends_; }
+  /// The token that ends a document.
+  std::optional<std::int32_t> end_of_text() const { return ends_->document_end; }
 
   /// Parts of about `piece_bytes` that encode one by one to the ids of the whole text, so that a
   /// long document can be encoded by several threads. A single part where no safe cut exists.
@@ -86,9 +101,10 @@ class Tokenizer {
  private:
   friend class TextWalker;
   struct Content;
-  explicit Tokenizer(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
+  explicit Tokenizer(std::shared_ptr<const Content> content);
 
   std::shared_ptr<const Content> content_;
+  std::shared_ptr<const TextEnds> ends_;
 };
 
 class Tokenizer::Encoder {

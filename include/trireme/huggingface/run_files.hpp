@@ -14,10 +14,15 @@
 /// RUN/tokenizer.json, and their companion files.
 namespace trireme::huggingface {
 
-/// Files that tools keep beside a tokenizer.json, and that training does not change.
+inline constexpr const char* generation_config = "generation_config.json";
+
+/// Files that tools keep beside a tokenizer.json, and that training does not change; beside them
+/// generation_config.json.
 inline constexpr std::string_view companions[] = {"tokenizer_config.json",
-                                                  "special_tokens_map.json", "chat_template.jinja",
-                                                  "generation_config.json"};
+                                                  "special_tokens_map.json", "chat_template.jinja"};
+
+/// Keys of ids of tokens, in config.json and generation_config.json.
+inline constexpr const char* token_id_keys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
 
 /// Run of a step folder, or the path itself where it is in no run.
 std::filesystem::path run_of(const std::filesystem::path& weights);
@@ -30,7 +35,8 @@ base::Result<std::optional<model::ModelConfig>> known_model(const config::Config
 /// Writes RUN/model.json.
 void keep_model(const model::ModelConfig& model, const std::filesystem::path& run);
 
-/// Copies companion files in the folder into the run.
+/// Copies companion files in the folder into the run, and its generation_config.json, with the ids
+/// of tokens that only its config.json names. Throws base::Error.
 void keep_companions(const std::filesystem::path& folder, const std::filesystem::path& run);
 
 /// Copies a tokenizer.json and its companions into the run; replaced files are moved to

@@ -60,6 +60,19 @@ void say_special_tokens(const Tokenizer& tokenizer, const data::PrepareReport& p
                   base::counted(count, "document") + (count == 1 ? " holds" : " hold"));
 }
 
+/// Says which token ends documents where a file beside the tokenizer decides that.
+void say_end_of_text(const Tokenizer& tokenizer) {
+  const auto& ends = tokenizer.text_ends();
+  if (ends.source.empty()) return;
+  base::log::info("data", "documents end with token {}, '{}', as {} says", *ends.document_end,
+                  tokenizer.id_to_token(*ends.document_end).value_or(""), ends.source);
+  if (ends.overruled.empty()) return;
+  base::log::warning("data",
+                     "{} (another end of text than that of {}, which decides); --end-of-text names "
+                     "one",
+                     base::join(ends.overruled, ", "), ends.source);
+}
+
 /// Refuses to overwrite an input, as `--tokenizer words.json --out words` would.
 base::Status refuse_overwriting(const PrepareArguments& arguments) {
   auto inputs = arguments.sources.paths;
@@ -97,8 +110,11 @@ Action prepare_prepare(CLI::App& app) {
   app.add_option("--document-separator", arguments->sources.separator,
                  "Cuts text files into documents: blank-line, or a regular expression (PCRE2)")
       ->type_name("REGEX");
-  app.add_option("--end-of-text", options.end_of_text,
-                 "Token that ends every document; the tokenizer's own when not given")
+  app.add_option(
+         "--end-of-text", options.end_of_text,
+         "Token that ends every document (default: the end of text that generation_config.json, "
+         "config.json or tokenizer_config.json beside the tokenizer declares, else a special "
+         "token by its usual name)")
       ->type_name("TOKEN");
   app.add_flag_callback(
       "--no-special-tokens", [&options] { options.around = data::Template::omit; },
@@ -113,6 +129,7 @@ Action prepare_prepare(CLI::App& app) {
   return [arguments](Context& /*context*/) {
     base::success_or_throw(refuse_overwriting(*arguments));
     const auto tokenizer = base::value_or_throw(Tokenizer::load(arguments->tokenizer));
+    if (arguments->prepare.end_of_text.empty()) say_end_of_text(tokenizer);
     ProgressLine line("data", "preparing");
     const auto prepared = base::value_or_throw(data::prepare(
         arguments->sources, tokenizer, arguments->prepare,

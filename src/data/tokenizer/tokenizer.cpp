@@ -10,10 +10,10 @@
 #include "data/documents/json_fields.hpp"
 #include "data/tokenizer/text/normalizer.hpp"
 #include "data/tokenizer/text/unicode.hpp"
+#include "data/tokenizer/text_ends.hpp"
 #include "data/tokenizer/tokenizer_content.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace trireme::data {
 namespace {
@@ -22,10 +22,6 @@ using base::Failure;
 using base::format;
 using base::Result;
 using base::Status;
-
-constexpr std::array<const char*, 4> ends_of_text{"<|endoftext|>", "<|end_of_text|>", "</s>",
-                                                  "<eos>"};
-constexpr std::array<const char*, 3> ends_of_turn{"<|eot_id|>", "<|im_end|>", "<|eom_id|>"};
 
 Failure in_source(std::string_view source, const Failure& failure) {
   return {failure.code, format("'{}': {}", source, failure.text)};
@@ -82,7 +78,16 @@ Status fill_bytes(const TokenizerFile& file, const Ids& ids, BpeModel& model) {
 Result<Tokenizer> Tokenizer::load(const std::filesystem::path& path) {
   const auto text = base::read_text_file(path, base::ExitCode::checkpoint);
   if (!text) return text.failure();
-  return parse(*text, path.string());
+  auto tokenizer = parse(*text, path.string());
+  if (!tokenizer) return tokenizer.failure();
+  auto ends = declared_ends(path.parent_path(), *tokenizer);
+  if (!ends) return ends.failure();
+  if (*ends) tokenizer->ends_ = std::make_shared<const TextEnds>(std::move(**ends));
+  return tokenizer;
+}
+
+Tokenizer::Tokenizer(std::shared_ptr<const Content> content) : content_(std::move(content)) {
+  ends_ = std::make_shared<const TextEnds>(usual_ends(*this));
 }
 
 Result<Tokenizer> Tokenizer::parse(std::string_view json, std::string_view source) {
@@ -218,25 +223,9 @@ const std::vector<std::int32_t>& Tokenizer::ids_behind_text() const {
 Tokenizer Tokenizer::with_special_spellings_as_text() const {
   auto content = std::make_shared<Content>(*content_);
   content->find_added_tokens(SpecialSpellings::text);
-  return Tokenizer(std::move(content));
-}
-
-std::optional<std::int32_t> Tokenizer::end_of_text() const {
-  for (const char* name : ends_of_text) {
-    if (const auto id = token_to_id(name)) return id;
-  }
-  return std::nullopt;
-}
-
-std::vector<std::int32_t> Tokenizer::stop_tokens() const {
-  std::vector<std::int32_t> stops;
-  for (const char* name : ends_of_text) {
-    if (const auto id = token_to_id(name)) stops.push_back(*id);
-  }
-  for (const char* name : ends_of_turn) {
-    if (const auto id = token_to_id(name)) stops.push_back(*id);
-  }
-  return stops;
+  Tokenizer changed(std::move(content));
+  changed.ends_ = ends_;
+  return changed;
 }
 
 namespace {

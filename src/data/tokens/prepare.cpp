@@ -163,8 +163,10 @@ base::Result<std::int32_t> find_end_of_text(const Tokenizer& tokenizer, const st
   if (id) return *id;
   if (name.empty()) {
     return base::usage_failure(
-        "the tokenizer has no end-of-text token by one of the usual names (documents could not be "
-        "told apart); name the token with --end-of-text");
+        "no file beside the tokenizer declares an end of text, and none of its special tokens has "
+        "one "
+        "of the usual names (documents could not be told apart); name the token with "
+        "--end-of-text");
   }
   std::vector<std::string> names;
   for (const auto& token : tokenizer.added_tokens()) names.push_back(token.content);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `trireme generate` as people start it: many prompts, stop texts, prompts from standard input.
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/data/tokenizer.hpp"
 
@@ -206,4 +207,40 @@ TEST_CASE("generate says what weights may be") {
       on_ranks(1, {"generate", "--weights", (folder.path() / "none").string(), "--prompt", "x"});
   CHECK(end.exit_code == 6);
   CHECK(says(end.err, "a Hugging Face folder"));
+}
+
+TEST_CASE("answers end with the token that the folder declares, and runs and exports keep it") {
+  const TemporaryFolder folder;
+  const auto made = make_text_model(folder.path());
+  const auto all = lines_of(done_on_ranks(1, asking(made, {"--prompt", prompts[0]})))[0];
+  REQUIRE(all["tokens"].size() == 8);
+  // A token of the answer that is no special token and has no usual name.
+  const auto end = all["tokens"][3];
+  const auto at =
+      std::find(all["tokens"].begin(), all["tokens"].end(), end) - all["tokens"].begin();
+  const auto path = made.model / "config.json";
+  auto config = base::value_or_throw(base::read_json_file(path));
+  config["eos_token_id"] = {end, 0};
+  base::write_file_durably(path, config.dump());
+  std::filesystem::remove(made.model / "generation_config.json");
+  const auto check = [&](const std::vector<std::string>& asked) {
+    const auto line = lines_of(done_on_ranks(1, asked))[0];
+    CHECK(line["ending"] == "stop");
+    CHECK(line["tokens"].size() == static_cast<std::size_t>(at));
+  };
+  check(asking(made, {"--prompt", prompts[0]}));
+
+  const auto run = (folder.path() / "run").string();
+  done_on_ranks(1, {"checkpoint", "import", made.model.string(), "--to", run});
+  std::filesystem::rename(made.model, folder.path() / "gone");
+  check({"generate", "--weights", run, "--max-tokens", "8", "--json", "--prompt", prompts[0]});
+  const auto exported = folder.path() / "exported";
+  done_on_ranks(1, {"checkpoint", "export", run, "--to", exported.string()});
+  const auto said = [&](const char* name) {
+    return base::value_or_throw(base::read_json_file(exported / name));
+  };
+  CHECK(said("config.json")["eos_token_id"] == config["eos_token_id"]);
+  CHECK(said("generation_config.json")["eos_token_id"] == config["eos_token_id"]);
+  // The tokenizer named <|endoftext|>, which is among them.
+  CHECK(said("tokenizer_config.json")["eos_token"] == "<|endoftext|>");
 }

@@ -192,7 +192,7 @@ TEST_CASE("text is not cut where the cut could change ids") {
 TEST_CASE("the end of text goes by its usual names") {
   const auto tokenizer = Tokenizer::load(golden / "qwen.json").value();
   CHECK(tokenizer.end_of_text() == tokenizer.token_to_id("<|endoftext|>"));
-  CHECK(tokenizer.stop_tokens() == Ids{*tokenizer.end_of_text()});
+  CHECK(tokenizer.text_ends().ids == Ids{*tokenizer.end_of_text()});
   CHECK(tokenizer.id_to_token(*tokenizer.end_of_text()) == "<|endoftext|>");
   CHECK_FALSE(tokenizer.token_to_id("<|absent|>").has_value());
   CHECK_FALSE(tokenizer.id_to_token(tokenizer.vocab_size()).has_value());
