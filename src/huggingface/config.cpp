@@ -4,6 +4,15 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/model/model_check.hpp"
+
+#include "rope_fields.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
 
 namespace trireme::huggingface {
 namespace {
@@ -13,176 +22,110 @@ using model::Architecture;
 using model::ModelConfig;
 using model::RopeScalingKind;
 
-/// Reader of one config.json that keeps the first error.
-class Reader {
- public:
-  explicit Reader(const Json& json) : json_(json) {}
-
-  const base::Status& status() const { return status_; }
-
-  void refuse(std::string text) {
-    if (status_.ok()) status_ = base::usage_failure("config.json: " + std::move(text));
+void read_gpt2(FieldReader& reader, ModelConfig& model) {
+  const char* width = reader.either("n_embd", "hidden_size");
+  const char* heads = reader.either("n_head", "num_attention_heads");
+  model.hidden_size = reader.size(width);
+  model.num_hidden_layers = reader.count(reader.either("n_layer", "num_hidden_layers"));
+  model.num_attention_heads = reader.count(heads);
+  model.max_position_embeddings =
+      reader.size(reader.either("n_positions", "max_position_embeddings"));
+  reader.either("n_positions", "n_ctx");
+  model.vocab_size = reader.size("vocab_size");
+  model.intermediate_size = reader.size("n_inner", 4 * model.hidden_size);
+  model.norm_eps = static_cast<float>(reader.real("layer_norm_epsilon"));
+  model.tie_word_embeddings = reader.flag("tie_word_embeddings");
+  const double dropout = reader.real("resid_pdrop");
+  if (dropout >= 1.0) {
+    reader.refuse(base::format("resid_pdrop = {} is out of range; use 0 to below 1", dropout));
   }
-  bool has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
-
-  std::int64_t integer(const char* key, std::int64_t otherwise = 0) {
-    if (!has(key)) return otherwise;
-    if (!json_[key].is_number_integer()) {
-      refuse(base::format("{} = {} is not a whole number", key, base::json_text(json_[key])));
-      return otherwise;
-    }
-    return json_[key].get<std::int64_t>();
-  }
-  double real(const char* key, double otherwise) {
-    if (!has(key)) return otherwise;
-    if (!json_[key].is_number()) {
-      refuse(base::format("{} = {} is not a number", key, base::json_text(json_[key])));
-      return otherwise;
-    }
-    return json_[key].get<double>();
-  }
-  bool flag(const char* key, bool otherwise) {
-    if (!has(key)) return otherwise;
-    if (!json_[key].is_boolean()) {
-      refuse(base::format("{} = {} is not true or false", key, base::json_text(json_[key])));
-      return otherwise;
-    }
-    return json_[key].get<bool>();
-  }
-  std::string text(const char* key, const char* otherwise) {
-    if (!has(key)) return otherwise;
-    if (!json_[key].is_string()) {
-      refuse(base::format("{} = {} is not text", key, base::json_text(json_[key])));
-      return otherwise;
-    }
-    return json_[key].get<std::string>();
-  }
-  /// Refuses a feature that the layers here do not compute, if it is on.
-  void must_be_off(const char* key) {
-    if (flag(key, false)) refuse(base::format("{} = true is not supported", key));
-  }
-  int count(const char* key, int otherwise = 0) {
-    const auto value = integer(key, otherwise);
-    if (value < 0 || value > (1 << 28)) {
-      refuse(base::format("{} = {} is out of range", key, value));
-      return otherwise;
-    }
-    return static_cast<int>(value);
-  }
-  const Json& json() const { return json_; }
-
- private:
-  const Json& json_;
-  base::Status status_;
-};
-
-void read_gpt2(Reader& reader, ModelConfig& model) {
-  model.hidden_size = reader.integer("n_embd", 768);
-  model.num_hidden_layers = reader.count("n_layer", 12);
-  model.num_attention_heads = reader.count("n_head", 12);
-  model.max_position_embeddings = reader.integer("n_positions", 1024);
-  model.vocab_size = reader.integer("vocab_size", 50257);
-  model.intermediate_size = reader.integer("n_inner", 4 * model.hidden_size);
-  model.norm_eps = static_cast<float>(reader.real("layer_norm_epsilon", 1e-5));
-  model.tie_word_embeddings = reader.flag("tie_word_embeddings", true);
-  const double dropout = reader.real("resid_pdrop", 0.1);
   model.dropout = static_cast<float>(dropout);
-  if (reader.real("embd_pdrop", 0.1) != dropout || reader.real("attn_pdrop", 0.1) != dropout) {
+  if (reader.real("embd_pdrop") != dropout || reader.real("attn_pdrop") != dropout) {
     reader.refuse("embd_pdrop, attn_pdrop and resid_pdrop differ (there is one model.dropout)");
   }
-  const auto activation = reader.text("activation_function", "gelu_new");
-  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
-    reader.refuse(
-        base::format("activation_function = {} is not supported; gelu_new is", activation));
-  }
-  if (!reader.flag("scale_attn_weights", true)) {
-    reader.refuse("scale_attn_weights = false is not supported");
-  }
-  reader.must_be_off("scale_attn_by_inverse_layer_idx");
-  reader.must_be_off("add_cross_attention");
   model.num_key_value_heads = model.num_attention_heads;
-  if (model.num_attention_heads > 0) {
+  if (model.hidden_size % model.num_attention_heads != 0) {
+    reader.refuse(base::format("{} = {} is not a multiple of {} = {} (heads take equal parts)",
+                               width, model.hidden_size, heads, model.num_attention_heads));
+  }
+  model.head_dim = model.hidden_size / model.num_attention_heads;
+}
+
+void check_layer_types(FieldReader& reader, const ModelConfig& model) {
+  if (!reader.has("layer_types")) return;
+  const auto& types = reader.json()["layer_types"];
+  const bool full = types.is_array() &&
+                    types.size() == static_cast<std::size_t>(model.num_hidden_layers) &&
+                    std::all_of(types.begin(), types.end(),
+                                [](const Json& type) { return type == "full_attention"; });
+  if (full) return;
+  reader.refuse(
+      base::format("layer_types is not {} times full_attention, for each of "
+                   "num_hidden_layers (no other kind is supported)",
+                   model.num_hidden_layers));
+}
+
+void read_rotary(FieldReader& reader, ModelConfig& model, std::vector<std::string>& warnings) {
+  model.hidden_size = reader.size("hidden_size");
+  model.intermediate_size = reader.size("intermediate_size");
+  model.num_hidden_layers = reader.count("num_hidden_layers");
+  model.num_attention_heads = reader.count("num_attention_heads");
+  const bool as_many_keys =
+      reader.json().contains("num_key_value_heads") && !reader.has("num_key_value_heads");
+  model.num_key_value_heads = as_many_keys
+                                  ? model.num_attention_heads
+                                  : reader.count("num_key_value_heads", model.num_attention_heads);
+  model.vocab_size = reader.size("vocab_size");
+  model.max_position_embeddings = reader.size("max_position_embeddings");
+  model.norm_eps = static_cast<float>(reader.real("rms_norm_eps"));
+  model.tie_word_embeddings = reader.flag("tie_word_embeddings");
+  model.dropout = 0.0F;
+  model.head_dim = reader.size("head_dim");
+  if (model.head_dim == 0) {
+    if (model.hidden_size % model.num_attention_heads != 0) {
+      reader.refuse(
+          base::format("hidden_size = {} is not a multiple of num_attention_heads = {} "
+                       "(heads take equal parts unless head_dim says otherwise); give "
+                       "head_dim",
+                       model.hidden_size, model.num_attention_heads));
+    }
     model.head_dim = model.hidden_size / model.num_attention_heads;
   }
+  check_layer_types(reader, model);
+  read_rope(reader, model, warnings);
 }
 
-void read_rope(Reader& outer, ModelConfig& model, const Json& scaling) {
-  if (!scaling.is_object()) {
-    outer.refuse("rope settings are not an object");
-    return;
+/// Class of the family that the weights are read as.
+const char* class_of(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::gpt2:
+      return "GPT2LMHeadModel";
+    case Architecture::llama:
+      return "LlamaForCausalLM";
+    case Architecture::qwen3:
+      return "Qwen3ForCausalLM";
   }
-  Reader reader(scaling);
-  const auto kind = reader.text("rope_type", reader.text("type", "default").c_str());
-  model.rope_theta = reader.real("rope_theta", model.rope_theta);
-  auto& rope = model.rope_scaling;
-  rope.factor = reader.real("factor", 1.0);
-  if (kind == "linear") {
-    rope.kind = RopeScalingKind::linear;
-  } else if (kind == "llama3") {
-    rope.kind = RopeScalingKind::llama3;
-    rope.low_freq_factor = reader.real("low_freq_factor", 1.0);
-    rope.high_freq_factor = reader.real("high_freq_factor", 4.0);
-    rope.original_max_position_embeddings =
-        reader.integer("original_max_position_embeddings", 8192);
-    if (rope.high_freq_factor <= rope.low_freq_factor) {
-      outer.refuse("rope high_freq_factor must exceed low_freq_factor");
+  return "";
+}
+
+/// Folders of classes with other heads are read for their model of language, as transformers does.
+void check_class(const FieldReader& reader, Architecture family,
+                 std::vector<std::string>& warnings) {
+  if (!reader.has("architectures")) return;
+  const auto& classes = reader.json()["architectures"];
+  constexpr std::string_view bases[] = {"GPT2Model", "LlamaModel", "Qwen3Model",
+                                        "GPT2DoubleHeadsModel"};
+  for (const auto& each : classes) {
+    if (each == class_of(family)) return;
+    for (const auto base : bases) {
+      if (each == base) return;
     }
-  } else if (kind != "default") {
-    outer.refuse(
-        base::format("rope_type = {} is not supported; default, linear and llama3 are", kind));
   }
-  if (rope.factor <= 0.0) outer.refuse("rope factor must be positive");
-  if (!reader.status().ok()) outer.refuse(reader.status().failure().text);
-}
-
-void read_llama(Reader& reader, ModelConfig& model) {
-  const bool qwen3 = model.architecture == Architecture::qwen3;
-  model.hidden_size = reader.integer("hidden_size", 4096);
-  model.intermediate_size = reader.integer("intermediate_size", qwen3 ? 22016 : 11008);
-  model.num_hidden_layers = reader.count("num_hidden_layers", 32);
-  model.num_attention_heads = reader.count("num_attention_heads", 32);
-  model.num_key_value_heads =
-      reader.count("num_key_value_heads", qwen3 ? 32 : model.num_attention_heads);
-  model.vocab_size = reader.integer("vocab_size", qwen3 ? 151936 : 32000);
-  model.max_position_embeddings = reader.integer("max_position_embeddings", qwen3 ? 32768 : 2048);
-  model.norm_eps = static_cast<float>(reader.real("rms_norm_eps", 1e-6));
-  model.tie_word_embeddings = reader.flag("tie_word_embeddings", false);
-  model.dropout = 0.0F;
-  const std::int64_t even =
-      model.num_attention_heads > 0 ? model.hidden_size / model.num_attention_heads : 0;
-  model.head_dim = reader.integer("head_dim", qwen3 ? 128 : even);
-  model.rope_theta = reader.real("rope_theta", 10000.0);
-  if (reader.has("rope_scaling")) read_rope(reader, model, reader.json()["rope_scaling"]);
-  if (reader.has("rope_parameters")) read_rope(reader, model, reader.json()["rope_parameters"]);
-  const auto activation = reader.text("hidden_act", "silu");
-  if (activation != "silu") {
-    reader.refuse(base::format("hidden_act = {} is not supported; silu is", activation));
-  }
-  if (reader.real("attention_dropout", 0.0) != 0.0) {
-    reader.refuse("attention_dropout is not supported for this family");
-  }
-  if (reader.real("partial_rotary_factor", 1.0) != 1.0) {
-    reader.refuse("partial_rotary_factor is not supported");
-  }
-  reader.must_be_off("attention_bias");
-  reader.must_be_off("mlp_bias");
-  reader.must_be_off("use_sliding_window");
-}
-
-Json rope_json(const ModelConfig& config) {
-  const auto& rope = config.rope_scaling;
-  Json json;
-  json["rope_type"] = rope.kind == RopeScalingKind::llama3   ? "llama3"
-                      : rope.kind == RopeScalingKind::linear ? "linear"
-                                                             : "default";
-  json["rope_theta"] = config.rope_theta;
-  if (rope.kind != RopeScalingKind::none) json["factor"] = rope.factor;
-  if (rope.kind == RopeScalingKind::llama3) {
-    json["low_freq_factor"] = rope.low_freq_factor;
-    json["high_freq_factor"] = rope.high_freq_factor;
-    json["original_max_position_embeddings"] = rope.original_max_position_embeddings;
-  }
-  return json;
+  if (classes.empty()) return;
+  warnings.push_back(
+      base::format("{}: architectures = {} is read as {}, and what else the class has "
+                   "is not",
+                   reader.where(), base::json_text(classes), class_of(family)));
 }
 
 /// Floats as people wrote them: 1e-05, not 9.999999747378752e-06.
@@ -192,34 +135,40 @@ double decimal(float value) {
 
 }  // namespace
 
-base::Result<ModelConfig> parse_config(const Json& json) {
-  if (!json.is_object()) return base::usage_failure("config.json is not an object");
-  Reader reader(json);
-  const auto type = reader.text("model_type", "");
-  auto family = model::architecture(type);
+base::Result<ModelConfig> parse_config(const Json& json, std::string_view where,
+                                       std::vector<std::string>* said) {
+  if (!json.is_object()) return base::usage_failure(base::format("{} is not an object", where));
+  const auto type = json.value("model_type", Json());
+  const auto family = model::architecture(type.is_string() ? type.get<std::string>() : "");
   if (!family) {
-    return base::usage_failure(base::format(
-        "config.json: model_type = '{}' is not built in; use gpt2, llama or qwen3", type));
+    return base::usage_failure(
+        base::format("{}: model_type = '{}' is not built in; use gpt2, llama or qwen3", where,
+                     type.is_string() ? type.get<std::string>() : base::json_text(type)));
   }
+  FieldReader reader(json, FieldPlace::config, *family, std::string(where));
+  std::vector<std::string> warnings;
+  reader.check(warnings);
+  check_class(reader, *family, warnings);
   ModelConfig model;
   model.architecture = *family;
   if (model.architecture == Architecture::gpt2) {
     read_gpt2(reader, model);
   } else {
-    read_llama(reader, model);
+    read_rotary(reader, model, warnings);
   }
-  model.initializer_range = static_cast<float>(reader.real("initializer_range", 0.02));
+  model.initializer_range = static_cast<float>(reader.real("initializer_range"));
   if (!reader.status().ok()) return reader.status().failure();
-  if (auto status = model::check(model); !status.ok()) return status.failure();
+  if (auto status = model::check(model, base::format("{}: ", where)); !status.ok()) {
+    return status.failure();
+  }
+  if (said != nullptr) *said = std::move(warnings);
   return model;
 }
 
 Json config_json(const ModelConfig& config) {
   Json json;
   const bool gpt2 = config.architecture == Architecture::gpt2;
-  json["architectures"] = {gpt2                                         ? "GPT2LMHeadModel"
-                           : config.architecture == Architecture::llama ? "LlamaForCausalLM"
-                                                                        : "Qwen3ForCausalLM"};
+  json["architectures"] = {class_of(config.architecture)};
   json["model_type"] = model::name(config.architecture);
   json["vocab_size"] = config.vocab_size;
   json["initializer_range"] = decimal(config.initializer_range);
@@ -260,13 +209,27 @@ Json config_json(const ModelConfig& config) {
   return json;
 }
 
-base::Result<ModelConfig> read_config(const std::filesystem::path& folder) {
-  auto json = base::read_json_file(folder / "config.json");
-  if (!json) return json.failure();
-  auto model = parse_config(*json);
-  if (!model) {
-    return base::usage_failure(base::format("{}/{}", folder.string(), model.failure().text));
+namespace {
+
+/// Says each text once in a process: a command may read a folder several times.
+void say_once(const std::vector<std::string>& texts) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  for (const auto& text : texts) {
+    if (said.insert(text).second) base::log::warning("huggingface", "{}", text);
   }
+}
+
+}  // namespace
+
+base::Result<ModelConfig> read_config(const std::filesystem::path& folder) {
+  const auto path = folder / "config.json";
+  auto json = base::read_json_file(path);
+  if (!json) return json.failure();
+  std::vector<std::string> warnings;
+  auto model = parse_config(*json, path.string(), &warnings);
+  if (model) say_once(warnings);
   return model;
 }
 

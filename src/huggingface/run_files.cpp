@@ -81,7 +81,7 @@ base::Result<std::optional<model::ModelConfig>> known_model(const config::Config
   if (is_file(run / "model.json")) {
     const auto json = base::read_json_file(run / "model.json", base::ExitCode::checkpoint);
     if (!json) return json.failure();
-    return as_known(parse_config(*json));
+    return as_known(parse_config(*json, (run / "model.json").string()));
   }
   if (!checkpoint::list(checkpoint::checkpoints_of_run(run)).empty()) {
     return as_known(model_of_weights(run));

@@ -149,7 +149,9 @@ base::Result<model::ModelConfig> model_of_weights(const fs::path& path) {
     return base::Failure{base::ExitCode::checkpoint,
                          base::format("'{}' does not say of which model it is", path.string())};
   }
-  return parse_config((*state)["model"]);
+  auto model = parse_config((*state)["model"], base::format("model of '{}'", path.string()));
+  if (!model) return base::Failure{base::ExitCode::checkpoint, model.failure().text};
+  return model;
 }
 
 }  // namespace trireme::huggingface

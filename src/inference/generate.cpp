@@ -12,6 +12,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
 #include "trireme/engine/options.hpp"
+#include "trireme/huggingface/folder_warnings.hpp"
 #include "trireme/huggingface/weights.hpp"
 #include "trireme/inference/groups.hpp"
 
@@ -44,6 +45,18 @@ base::Result<Tokenizer> open_tokenizer(const GenerateRequest& request,
         request.weights.string()));
   }
   return Tokenizer::load(path);
+}
+
+/// Says what the files beside the tokenizer ask for and is not done. First rank alone: it reads
+/// them.
+void say_unheeded(const GenerateRequest& request, const config::Config& config,
+                  const Tokenizer& tokenizer) {
+  const auto folder = tokenizer_path(request, config).parent_path();
+  auto texts = huggingface::generation_warnings(folder);
+  for (auto& text : huggingface::tokenizer_warnings(folder, tokenizer)) {
+    texts.push_back(std::move(text));
+  }
+  for (const auto& text : texts) base::log::warning("inference", "{}", text);
 }
 
 DecoderOptions decoder_options(const config::Config& config, const model::ModelConfig& model,
@@ -196,6 +209,9 @@ void generate(const GenerateRequest& request, const config::Config& config,
   const auto key = checkpoint::read_key_on_first_rank(config.options().checkpoint.key_file, world);
   const auto model = comm::agree(world, huggingface::model_of_weights(request.weights, config));
   const auto tokenizer = comm::agree(world, open_tokenizer(request, config));
+  comm::agree(world, comm::status_of([&] {
+                if (world.rank() == 0) say_unheeded(request, config, tokenizer);
+              }));
   const auto prompts =
       comm::agree(world, encode_prompts(request.prompts, tokenizer, model, "--tokenizer FILE"));
   const auto max_tokens = most_new_tokens(request, model, prompts);

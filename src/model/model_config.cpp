@@ -4,6 +4,7 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/model/model_check.hpp"
 #include "trireme/model/parameters.hpp"
 
 #include <algorithm>
@@ -121,7 +122,10 @@ base::Result<ModelConfig> from_config(const config::Config& config,
   return complete;
 }
 
-base::Status check(const ModelConfig& config) {
+namespace {
+
+/// Errors name keys with the prefix.
+base::Status check_shapes(const ModelConfig& config, std::string_view prefix) {
   const std::pair<const char*, std::int64_t> sizes[] = {
       {"vocab_size", config.vocab_size},
       {"hidden_size", config.hidden_size},
@@ -136,34 +140,47 @@ base::Status check(const ModelConfig& config) {
   constexpr std::int64_t largest = std::int64_t{1} << 28;
   for (const auto& [key, value] : sizes) {
     if (value < 1 || value > largest) {
-      return mistake(value == 0 ? base::format("model.{} is not given (a {} model needs it); set "
+      return mistake(value == 0 ? base::format("{}{} is not given (a {} model needs it); set "
                                                "it, or model.from",
-                                               key, name(config.architecture))
-                                : base::format("model.{} = {} is out of range; use 1 to {}", key,
-                                               value, largest));
+                                               prefix, key, name(config.architecture))
+                                : base::format("{}{} = {} is out of range; use 1 to {}", prefix,
+                                               key, value, largest));
     }
   }
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    return mistake(base::format(
-        "model.num_key_value_heads = {} does not divide model.num_attention_heads = {} (each key "
-        "head serves as many query heads); try {}",
-        config.num_key_value_heads, config.num_attention_heads,
-        base::join(base::divisors(config.num_attention_heads), ", ")));
+    return mistake(
+        base::format("{}num_key_value_heads = {} does not divide {}num_attention_heads = {} (each "
+                     "key head serves "
+                     "as many query heads); try {}",
+                     prefix, config.num_key_value_heads, prefix, config.num_attention_heads,
+                     base::join(base::divisors(config.num_attention_heads), ", ")));
   }
   if (config.has_rotary() && config.head_dim % 2 != 0) {
     return mistake(
-        base::format("model.head_dim = {} is odd (rotary embedding turns pairs); use "
-                     "an even width",
-                     config.head_dim));
+        base::format("{}head_dim = {} is odd (rotary embedding turns pairs); use an even width",
+                     prefix, config.head_dim));
   }
   if (config.architecture == Architecture::gpt2 &&
       (config.num_key_value_heads != config.num_attention_heads ||
        config.head_dim * config.num_attention_heads != config.hidden_size)) {
-    return mistake(
+    return mistake(base::format(
         "gpt2 has as many key heads as query heads, and heads that fill hidden_size; leave "
-        "model.num_key_value_heads and model.head_dim out, or use llama");
+        "{0}num_key_value_heads and {0}head_dim out, or use llama",
+        prefix));
   }
   return {};
+}
+
+}  // namespace
+
+base::Status check(const ModelConfig& config) {
+  return check_shapes(config, "model.");
+}
+
+base::Status check(const ModelConfig& config, std::string_view place) {
+  const auto status = check_shapes(config, "");
+  if (status.ok()) return {};
+  return mistake(std::string(place) + status.failure().text);
 }
 
 void describe(const ModelConfig& config, layout::ParallelArrangement& arrangement) {

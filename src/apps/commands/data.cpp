@@ -8,6 +8,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/data/prepare.hpp"
+#include "trireme/huggingface/folder_warnings.hpp"
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/option_values.hpp"
@@ -130,6 +131,10 @@ Action prepare_prepare(CLI::App& app) {
     base::success_or_throw(refuse_overwriting(*arguments));
     const auto tokenizer = base::value_or_throw(Tokenizer::load(arguments->tokenizer));
     if (arguments->prepare.end_of_text.empty()) say_end_of_text(tokenizer);
+    const auto folder = std::filesystem::path(arguments->tokenizer).parent_path();
+    for (const auto& text : huggingface::tokenizer_warnings(folder, tokenizer)) {
+      base::log::warning("data", "{}", text);
+    }
     ProgressLine line("data", "preparing");
     const auto prepared = base::value_or_throw(data::prepare(
         arguments->sources, tokenizer, arguments->prepare,

@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/data/tokenizer.hpp"
 
 #include "mpi/commands/ranks.hpp"
@@ -125,7 +126,8 @@ TEST_CASE("several prompts are answered as each alone, at any batch and layout")
   for (std::size_t index = 0; index < lines.size(); ++index) {
     CHECK(lines[index]["text"] == alone[index % prompts.size()]);
   }
-  const auto json = asked_by_input(1, asking(made, {"--prompts", "-"}), base::Json(prompts).dump());
+  const auto json =
+      asked_by_input(1, asking(made, {"--prompts", "-"}), base::json_text(base::Json(prompts)));
   CHECK(lines_of(json.out).size() == prompts.size());
   const auto nothing = asked_by_input(2, asking(made, {"--prompts", "-"}), "");
   CHECK(nothing.exit_code == 2);
@@ -221,7 +223,7 @@ TEST_CASE("answers end with the token that the folder declares, and runs and exp
   const auto path = made.model / "config.json";
   auto config = base::value_or_throw(base::read_json_file(path));
   config["eos_token_id"] = {end, 0};
-  base::write_file_durably(path, config.dump());
+  base::write_file_durably(path, base::json_text(config));
   std::filesystem::remove(made.model / "generation_config.json");
   const auto check = [&](const std::vector<std::string>& asked) {
     const auto line = lines_of(done_on_ranks(1, asked))[0];

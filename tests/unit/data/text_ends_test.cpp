@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which token ends a text: what the files beside a tokenizer declare, else usual names.
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/data/prepare.hpp"
 #include "trireme/data/tokenizer.hpp"
@@ -44,7 +45,9 @@ Json plain_tokenizer() {
 /// A folder with a tokenizer and other files.
 struct Folder : Scratch {
   Folder() { write("tokenizer.json", plain_tokenizer()); }
-  void write(const std::string& name, const Json& json) { write_bytes(path() / name, json.dump()); }
+  void write(const std::string& name, const Json& json) {
+    write_bytes(path() / name, base::json_text(json));
+  }
   base::Result<Tokenizer> load() const { return Tokenizer::load(path() / "tokenizer.json"); }
   std::string refusal() const {
     const auto loaded = load();

@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/philox.hpp"
 
 #include "huggingface/half.hpp"
@@ -299,7 +300,7 @@ TEST_CASE("an index that leads elsewhere or promises too much is refused") {
   const auto failure_with = [&](const std::string& tensor, const base::Json& file) {
     auto changed = index;
     changed["weight_map"][tensor] = file;
-    std::ofstream(path) << changed.dump();
+    std::ofstream(path) << base::json_text(changed);
     const auto opened = SafetensorsFolder::open(scratch.path() / "hf");
     return opened.ok() ? std::string("accepted") : opened.failure().text;
   };

@@ -4,6 +4,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/model/parameters.hpp"
 
@@ -77,7 +78,7 @@ void add_bytes(const std::filesystem::path& file, const std::string& name, const
                   {"shape", base::Json::parse(shape)},
                   {"data_offsets", {data.size(), data.size() + count}}};
   data += std::string(count, 'x');
-  text = header.dump();
+  text = base::json_text(header);
   size = text.size();
   std::ofstream(file, std::ios::binary)
       << std::string(reinterpret_cast<const char*>(&size), 8) << text << data;
