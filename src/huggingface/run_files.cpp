@@ -121,13 +121,14 @@ void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
   if (is_file(own) && text_of(own) == text) return;
   if (is_file(own)) {
     const auto before = run / "tokenizer.previous.json";
+    // First: a start that is interrupted behind the renaming below finds no former tokenizer.
+    for (const auto name : companions) set_aside(run, name);
+    set_aside(run, generation_config);
     fs::rename(own, before);
     base::log::warning("huggingface",
                        "the tokenizer '{}' is not the one that this run had (its tokens may mean "
                        "something else); the former is '{}' from now on",
                        tokenizer.string(), before.string());
-    for (const auto name : companions) set_aside(run, name);
-    set_aside(run, generation_config);
   }
   keep_companions(tokenizer.parent_path(), run);
   // Written last: after an interrupted start all files are copied again.
