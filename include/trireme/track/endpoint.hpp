@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,8 @@ class Endpoint {
     /// Taken if it is free, else the system chooses one.
     std::uint16_t port = 0;
     std::string token;
+    /// A connection that has not sent its request by then is closed.
+    std::chrono::milliseconds request_limit{1'000};
   };
   using Text = std::function<std::string()>;
 
