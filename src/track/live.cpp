@@ -9,14 +9,14 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 namespace trireme::track {
 namespace {
 
-/// While the run goes on, a server that is gone holds up the others for so long at most.
-constexpr std::chrono::seconds live_patience{2};
-/// At the end, when a job may have little time left.
-constexpr std::chrono::seconds last_patience{10};
+/// While the run goes on, a server that is gone or silent holds up the others, and the run's end,
+/// for so long at most; one that is slow has so long for a batch.
+constexpr std::chrono::seconds live_patience{5};
 
 /// A tracker, opened when there is a record to send.
 struct Follower {
@@ -41,7 +41,8 @@ struct Live::Shared {
   std::thread thread;
 
   void work();
-  void send_to_all(Send what, std::chrono::milliseconds patience);
+  void send_settled();
+  void send_rest();
   void send(Follower& follower, Send what, std::chrono::milliseconds patience) const;
   void stop();
 };
@@ -72,13 +73,21 @@ void Live::Shared::send(Follower& follower, Send what, std::chrono::milliseconds
   }
 }
 
-void Live::Shared::send_to_all(Send what, std::chrono::milliseconds patience) {
+void Live::Shared::send_settled() {
   for (auto& follower : followers) {
-    if (what == Send::settled) {
+    {
       const std::lock_guard lock(mutex);
       if (ends) return;
     }
-    send(follower, what, patience);
+    send(follower, Send::settled, live_patience);
+  }
+}
+
+/// At the same time: a tracker that is silent takes no other's time.
+void Live::Shared::send_rest() {
+  std::vector<std::jthread> threads;
+  for (auto& follower : followers) {
+    threads.emplace_back([this, &follower] { send(follower, Send::all, options.last_patience); });
   }
 }
 
@@ -87,7 +96,7 @@ void Live::Shared::work() {
   std::unique_lock lock(mutex);
   while (!changed.wait_for(lock, options.interval, [this] { return ends; })) {
     lock.unlock();
-    send_to_all(Send::settled, live_patience);
+    send_settled();
     lock.lock();
   }
 }
@@ -114,7 +123,7 @@ Live::~Live() {
 
 void Live::finish() {
   shared_->stop();
-  shared_->send_to_all(Send::all, last_patience);
+  shared_->send_rest();
 }
 
 }  // namespace trireme::track

@@ -16,9 +16,11 @@ namespace trireme::track {
 class Live {
  public:
   struct Options {
-    base::Environment environment;
+    base::Environment environment = {};
     std::chrono::milliseconds interval{10'000};
     TraceRanks trace_ranks = TraceRanks::sampled;
+    /// Of finish(), when a job may have little time left: for a server that is gone or silent.
+    std::chrono::milliseconds last_patience{10'000};
   };
   Live(std::filesystem::path run, std::vector<Target> targets, Options options);
   Live(const Live&) = delete;
@@ -26,8 +28,8 @@ class Live {
   /// Ends the thread. What it has not sent is for finish(), a later start, or `trireme track sync`.
   ~Live();
 
-  /// Sends the rest, and how the run has ended: to be called when the run was given back. Waits ten
-  /// seconds for a server that is gone; failures are warnings.
+  /// Sends the rest, and how the run has ended: to be called when the run was given back. All
+  /// trackers are sent to at the same time, each with `last_patience`; failures are warnings.
   void finish();
 
  private:

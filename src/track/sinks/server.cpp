@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <span>
 
 namespace trireme::track {
@@ -34,6 +35,13 @@ class FileBody : public store::HttpBody {
   base::File file_;
   std::size_t size_;
 };
+
+/// At least a millisecond: 0 is no limit.
+std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point end) {
+  using std::chrono::milliseconds;
+  const auto left = end - std::chrono::steady_clock::now();
+  return std::max(std::chrono::duration_cast<milliseconds>(left), milliseconds(1));
+}
 
 }  // namespace
 
@@ -88,8 +96,13 @@ std::optional<std::string> Server::call(const char* method, const std::string& p
 
 std::optional<std::string> Server::perform(const store::HttpRequest& request, Absence absence) {
   store::Backoff backoff(patience_);
+  const auto end = std::chrono::steady_clock::now() + patience_;
+  // Files may take longer; of a server that is silent they hear by what is asked before them.
+  const bool is_short = request.read_body == nullptr && request.method != "PUT";
+  auto limited = request;
   for (;;) {
-    auto response = client_.perform(request);
+    if (is_short) limited.limit = left_until(end);
+    auto response = client_.perform(limited);
     if (response.ok()) return std::move(response.text);
     if (absence == Absence::answered && response.status == 404) return std::nullopt;
     if (store::may_pass(response) && backoff.wait(request.url, response)) continue;
