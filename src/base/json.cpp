@@ -133,6 +133,11 @@ Result<Json> parse_json_lists(std::string_view text, std::string_view source, Ex
   if (nests_too_deeply(text)) {
     return Failure{code, format("{}: JSON nests deeper than {} levels", source, max_nesting)};
   }
+  // The library takes a zero byte for the end of the text, and what follows would be lost.
+  if (const auto zero = text.find('\0'); zero != std::string_view::npos) {
+    return Failure{code,
+                   format("{}: a zero byte at offset {} (JSON has none); remove it", source, zero)};
+  }
   Builder builder(take);
   if (!Json::sax_parse(text, &builder)) {
     return Failure{code, format("{}: {}", source, builder.problem())};

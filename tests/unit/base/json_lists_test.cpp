@@ -21,3 +21,12 @@ TEST_CASE("elements of the object's own lists are taken; others, and what is ref
   CHECK(taken == std::vector<std::string>{R"(a{"x":1})", "a[2]"});
   CHECK(rest.value().dump() == R"({"a":[3],"b":{"c":[{"y":4}]},"d":[{"z":5}]})");
 }
+
+TEST_CASE("a zero byte does not end JSON unseen") {
+  using namespace std::string_view_literals;
+  for (const auto text : {"3\0 4"sv, "{\"a\":1}\0{\"b\":2}"sv, "\0"sv, "[1]\0"sv}) {
+    const auto parsed = parse_json(text, "line");
+    REQUIRE_FALSE(parsed.ok());
+    CHECK(parsed.failure().text.find("zero byte") != std::string::npos);
+  }
+}
