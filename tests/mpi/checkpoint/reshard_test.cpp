@@ -12,6 +12,7 @@
 #include "mpi/training/training.hpp"
 #include "support/mpi/world.hpp"
 #include "support/temporary_folder.hpp"
+#include "train/saving/saved_contents.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -228,7 +229,9 @@ Saved save_in(const Arrangement& arrangement, const std::filesystem::path& run,
     const train::Progress progress{.step = saved_after, .next_sample = 8};
     const std::string version = "test";
     const auto checkpoints = checkpoint::checkpoints_of_run(run);
-    train::save({run, checkpoints, progress, config, version}, running.engine(), running.world());
+    const auto contents = train::saved_contents(running.engine().options());
+    train::save({run, checkpoints, progress, config, version, contents}, running.engine(),
+                running.world());
     saved.next = running.train(saved_after, more_steps);
   }
   saved.state.put_together(all);
