@@ -18,8 +18,8 @@ class BackgroundSave {
   /// the end of this object. Throws AgreedError (checkpoint).
   BackgroundSave(SaveRequest request, std::function<void()> copy, comm::ProcessGroup& world,
                  const SaveOptions& options = {});
-  /// Ends the thread's work early and waits for it. What is not committed by then is left for
-  /// collect_garbage().
+  /// Ends the thread's work early and waits for it, unless advance() has failed meanwhile and
+  /// storage holds the thread up. What is not committed by then is left for collect_garbage().
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
@@ -33,7 +33,8 @@ class BackgroundSave {
   /// Collective over the group, host-blocking while the rank is busy. Takes the save one part
   /// further: the report once it is committed, else nothing, and the thread of rank 0 is busy
   /// again. Throws AgreedError (checkpoint) on every rank when any has failed; older checkpoints
-  /// are untouched then and the half-written folder is removed.
+  /// are untouched then and the half-written folder is removed. A rank that writes slowly is waited
+  /// for beyond comm.timeout. Where it stands still it throws Error (checkpoint), others PeerError.
   std::optional<SaveReport> advance(comm::ProcessGroup& world);
 
  private:

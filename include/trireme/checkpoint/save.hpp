@@ -9,6 +9,7 @@
 #include "trireme/device/tensor.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -61,6 +62,9 @@ struct SaveOptions {
   std::function<void()> before_commit = nullptr;
   /// Once it is true, writing ends early with Error (checkpoint); may be null.
   const std::atomic<bool>* cancelled = nullptr;
+  /// Longest time in which no call of a rank's file system returns. Requests to an object store
+  /// have their own limits.
+  std::chrono::milliseconds longest_standstill = std::chrono::minutes(30);
 };
 
 struct SaveReport {
@@ -73,7 +77,9 @@ struct SaveReport {
 /// Collective over the group. Host-blocking: yes. When it returns, the checkpoint is committed
 /// and durable, on every rank. An earlier folder of the same step is replaced at once.
 /// Throws Error (checkpoint) on every rank when any rank failed, naming the lowest such rank and
-/// its text; older checkpoints are untouched then and the half-written folder is removed.
+/// its text; older checkpoints are untouched then and the half-written folder is removed. A rank
+/// that writes slowly is waited for beyond comm.timeout, from host memory; PeerError where it
+/// stands still (SaveOptions::longest_standstill).
 SaveReport save(const SaveRequest& request, comm::ProcessGroup& world,
                 const SaveOptions& options = {});
 

@@ -2,34 +2,43 @@
 #include "trireme/checkpoint/background_save.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/thread_priority.hpp"
 #include "trireme/comm/agree.hpp"
+#include "trireme/comm/await_work.hpp"
+#include "trireme/store/object_store.hpp"
 
+#include "checkpoint/save/counting_files.hpp"
 #include "checkpoint/save/save_run.hpp"
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <utility>
 
 namespace trireme::checkpoint {
 struct BackgroundSave::State {
   State(SaveRequest request, comm::ProcessGroup& world, SaveOptions options)
-      : step(request.step), run(std::move(request), world, cancelled_by(cancelled, options)) {}
-  ~State() {
-    cancelled = true;
-    for (auto& each : priorities) each.compete();
-  }
+      : step(request.step),
+        files(options.files),
+        longest_standstill(store::is_url(request.checkpoints) ? std::chrono::milliseconds::max()
+                                                              : options.longest_standstill),
+        run(std::move(request), world,
+            {options.threads, files, std::move(options.before_commit), &cancelled}) {}
+  ~State() { cancel(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  static SaveOptions cancelled_by(const std::atomic<bool>& flag, SaveOptions options) {
-    options.cancelled = &flag;
-    return options;
+  void cancel() {
+    cancelled = true;
+    for (auto& each : priorities) each.compete();
   }
 
   std::atomic<bool> cancelled{false};
   std::int64_t step;
+  CountingFiles files;
+  std::chrono::milliseconds longest_standstill;
   SaveRun run;
   enum class Part { writing, copying, committing } part = Part::writing;
   std::promise<void> copied;
@@ -39,6 +48,21 @@ struct BackgroundSave::State {
   base::BackgroundPriority& priority() { return priorities[static_cast<std::size_t>(part)]; }
   /// Work of the thread; ends before what it uses.
   std::future<base::Status> work;
+  /// True where the wait for the threads of all ranks has failed.
+  bool is_left = false;
+
+  bool has_ended(std::chrono::milliseconds limit) const {
+    return work.wait_for(limit) == std::future_status::ready;
+  }
+  /// Collective over the group. Waits for the threads of all ranks.
+  void await(comm::ProcessGroup& world) {
+    is_left = true;
+    comm::await_work(world, {.ended = [this](auto limit) { return has_ended(limit); },
+                             .progress = [this] { return files.count(); },
+                             .text = base::format("writing step {}", step),
+                             .limit = longest_standstill});
+    is_left = false;
+  }
 
   /// Begins a part with the thread's work in it.
   void go_on(Part next, std::function<void()> act) {
@@ -66,7 +90,13 @@ BackgroundSave::BackgroundSave(SaveRequest request, std::function<void()> copy,
   });
 }
 
-BackgroundSave::~BackgroundSave() = default;
+BackgroundSave::~BackgroundSave() {
+  if (!state_->is_left) return;
+  state_->cancel();
+  // This rank is about to end, which a call that does not return must not hold up: the thread keeps
+  // what it uses until the process has ended.
+  if (!state_->has_ended(std::chrono::seconds(1))) static_cast<void>(state_.release());
+}
 
 std::int64_t BackgroundSave::step() const {
   return state_->step;
@@ -80,8 +110,7 @@ void BackgroundSave::await_copy(comm::ProcessGroup& world) {
 bool BackgroundSave::is_busy() const {
   auto& copies = state_->run.copies();
   if (copies.is_started() && !copies.poll()) return true;
-  return state_->work.valid() &&
-         state_->work.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  return state_->work.valid() && !state_->has_ended(std::chrono::seconds(0));
 }
 
 std::optional<SaveReport> BackgroundSave::advance(comm::ProcessGroup& world) {
@@ -90,6 +119,7 @@ std::optional<SaveReport> BackgroundSave::advance(comm::ProcessGroup& world) {
   if (state.part == State::Part::writing) await_copy(world);
   state.run.copies().wait();
   state.priority().compete();
+  state.await(world);
   const auto status = state.work.get();
   switch (state.part) {
     case State::Part::writing:

@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/checkpoint/background_save.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/node_tier.hpp"
 #include "trireme/comm/agree.hpp"
@@ -172,6 +173,13 @@ SaveReport SaveRun::finish(const base::Status& committed, comm::ProcessGroup& wo
 
 SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const SaveOptions& options) {
   TRIREME_EXPECT(request.tier == nullptr, "nodes' steps are saved in the background");
+  if (request.device == nullptr) {
+    // By a thread: this one shows the other ranks that it is there, however slow the files are.
+    BackgroundSave save(request, nullptr, world, options);
+    for (;;) {
+      if (auto report = save.advance(world)) return *std::move(report);
+    }
+  }
   SaveRun run(request, world, options);
   run.gather(comm::status_of([&] { run.write_file(); }), world);
   return run.finish(comm::status_of([&] { run.commit(); }), world);

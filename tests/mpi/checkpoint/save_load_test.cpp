@@ -9,7 +9,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <optional>
+#include <thread>
 
 using namespace trireme;
 using namespace trireme::tests;
@@ -60,6 +63,18 @@ std::pair<Arrangement, Arrangement> arrangements_of(int ranks) {
   }
 }
 
+/// Storage that takes long to have bytes.
+class SlowSync : public checkpoint::FileSystem {
+ public:
+  int sync(int descriptor) override {
+    if (!was_slow_.exchange(true)) std::this_thread::sleep_for(std::chrono::seconds(5));
+    return FileSystem::sync(descriptor);
+  }
+
+ private:
+  std::atomic<bool> was_slow_{false};
+};
+
 }  // namespace
 
 TEST_CASE("ranks whose peers are gone do not wait for them to agree") {
@@ -75,6 +90,21 @@ TEST_CASE("ranks whose peers are gone do not wait for them to agree") {
     }
   }
   meeting->barrier();
+}
+
+TEST_CASE("a rank that writes for longer than comm.timeout does not cost the save") {
+  const auto patient = world();
+  const SharedFolder folder(*patient);
+  const auto group = testing::mpi().make_world({comm::Backend::automatic, 2});
+  SlowSync slow;
+  const bool is_slow = group->rank() == group->size() - 1;
+  ToyState saved(arrangements_of(group->size()).first, group->rank());
+  saved.fill();
+  const auto report =
+      checkpoint::save(saved.request(folder.path(), 1, 9, {}), *group,
+                       {.files = is_slow ? slow : checkpoint::FileSystem::system()});
+  CHECK(std::filesystem::exists(report.folder));
+  patient->barrier();
 }
 
 TEST_CASE("real ranks save one layout and load another bit for bit") {

@@ -2,6 +2,7 @@
 #include "trireme/checkpoint/background_save.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/comm/peer_error.hpp"
 
 #include "unit/checkpoint/faulty_file_system.hpp"
 #include "unit/checkpoint/support.hpp"
@@ -9,7 +10,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <string>
 #include <thread>
 
 using namespace trireme;
@@ -68,6 +71,28 @@ class StandingFileSystem : public checkpoint::FileSystem {
   std::atomic<bool> goes_on_{false};
 };
 
+/// Storage whose every call takes a while.
+class SlowFileSystem : public checkpoint::FileSystem {
+ public:
+  static constexpr auto call_time = 400ms;
+  ssize_t write(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset) override {
+    std::this_thread::sleep_for(call_time);
+    return FileSystem::write(descriptor, bytes, offset);
+  }
+  int sync(int descriptor) override {
+    std::this_thread::sleep_for(call_time);
+    return FileSystem::sync(descriptor);
+  }
+  int close(int descriptor) override {
+    std::this_thread::sleep_for(call_time);
+    return FileSystem::close(descriptor);
+  }
+  int allocate(int descriptor, std::uint64_t bytes) override {
+    std::this_thread::sleep_for(call_time);
+    return FileSystem::allocate(descriptor, bytes);
+  }
+};
+
 checkpoint::SaveReport finish(BackgroundSave& save, comm::ProcessGroup& world) {
   for (;;) {
     if (const auto report = save.advance(world)) return *report;
@@ -124,6 +149,47 @@ TEST_CASE("a disk that stands still holds up neither the copy nor what changes a
     finish(save, world);
   });
   CHECK(went_on == 2);
+  CHECK(newest(scratch.path()) == std::pair<std::int64_t, float>(1, 1.0F));
+}
+
+TEST_CASE("a rank whose storage does not answer is named as still writing, on all ranks") {
+  const ScratchFolder scratch;
+  StandingFileSystem standing;
+  std::array<std::string, 2> texts;
+  run_ranks(2, [&](comm::ProcessGroup& world) {
+    const Half half(world.rank());
+    auto& files = world.rank() == 1 ? standing : checkpoint::FileSystem::system();
+    BackgroundSave save(half.request(scratch.path(), 7), {}, world,
+                        {.files = files, .longest_standstill = 300ms});
+    try {
+      finish(save, world);
+    } catch (const comm::PeerError& error) {
+      if (error.absence().ranks == std::vector{base::Rank(1)}) texts.at(0) = error.what();
+    } catch (const base::Error& error) {
+      if (error.code() == base::ExitCode::checkpoint) texts.at(1) = error.what();
+    }
+    world.barrier();
+    standing.go_on();
+  });
+  for (const auto& text : texts) {
+    CHECK(text.find("rank 1 is still writing step 7") != std::string::npos);
+  }
+  CHECK(checkpoint::list(scratch.path()).empty());
+}
+
+TEST_CASE("slow storage is waited for as long as it moves") {
+  const ScratchFolder scratch;
+  SlowFileSystem slow;
+  // Allocation, two writes, sync and close of one file alone take longer than the limit.
+  const auto limit = 3 * SlowFileSystem::call_time;
+  run_ranks(2, [&](comm::ProcessGroup& world) {
+    const Half half(world.rank());
+    half.set(1.0F);
+    auto& files = world.rank() == 1 ? slow : checkpoint::FileSystem::system();
+    BackgroundSave save(half.request(scratch.path(), 1), [&] { half.copy_slowly(); }, world,
+                        {.files = files, .longest_standstill = limit});
+    finish(save, world);
+  });
   CHECK(newest(scratch.path()) == std::pair<std::int64_t, float>(1, 1.0F));
 }
 
