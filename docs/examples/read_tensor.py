@@ -19,7 +19,7 @@ def elements(step, manifest, bucket, begin, count):
     values = []
     for position in range(begin // shard, (begin + count - 1) // shard + 1):
         name = manifest["files"][first + position * stride]["name"]
-        with h5py.File(step / name) as file:
+        with h5py.File(step / manifest.get("folder", "") / name) as file:
             dataset = file[bucket["dtype"]]
             shard_begin = (bucket["byte"] - dataset.id.get_offset()) // dataset.id.get_type().get_size()
             start = max(begin - position * shard, 0)

@@ -47,6 +47,10 @@ std::string temporary_name(std::int64_t step) {
   return base::format("{}{}{}", step_folder_name(step), temporary_mark, base::random_id());
 }
 
+std::string id_of_temporary(std::string_view name) {
+  return std::string(name.substr(name.find(temporary_mark) + temporary_mark.size()));
+}
+
 std::string replaced_name(std::int64_t step) {
   return base::format("{}{}{}", step_folder_name(step), replaced_mark, base::random_id());
 }

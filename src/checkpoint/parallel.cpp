@@ -56,7 +56,8 @@ int writing_threads(const std::filesystem::path& path, int asked) {
   return store::is_url(path) ? std::max(count, of_object) : 4 * count;
 }
 
-void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work,
+                  const std::function<void()>& on_failure) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::exception_ptr failure;
@@ -66,8 +67,10 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
         work(index);
       } catch (...) {
         const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
         next = count;
+        if (failure) continue;
+        failure = std::current_exception();
+        if (on_failure) on_failure();
       }
     }
   };

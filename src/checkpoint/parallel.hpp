@@ -25,7 +25,9 @@ int reading_threads(const std::filesystem::path& path, int asked);
 int writing_threads(const std::filesystem::path& path, int asked);
 
 /// Calls work(index) for every index below `count` on that many threads, this one among them.
-/// The first exception ends the rest and is thrown again here.
-void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
+/// The first exception ends the rest and is thrown again here; `on_failure` is called before that
+/// waits for the other threads, which may wait for work that will not be done.
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work,
+                  const std::function<void()>& on_failure = nullptr);
 
 }  // namespace trireme::checkpoint

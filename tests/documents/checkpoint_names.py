@@ -13,6 +13,10 @@ HDF5_PATH = re.compile(r"`(/<type>\w*)`")
 MEMBER = re.compile(r"^\| ((?:`[\w.\[\]]+`(?:, )?)+) \|(.*)\|$", re.MULTILINE)
 
 
+# What a step in an object store has besides.
+OF_OBJECTS = {"folder"}
+
+
 def members_of(manifest):
     """Members of manifest.json as the page's table has them: lists as files[]."""
     lists = ("files", "buckets", "tensors")
@@ -26,7 +30,7 @@ def shown_members(page):
     shown, top = {}, []
     for names, meaning in MEMBER.findall(table):
         names = re.findall(r"`([^`]+)`", names)
-        top += [name for name in names if "." not in name]
+        top += [name for name in names if "." not in name and name not in OF_OBJECTS]
         if names[0].endswith("[]"):
             # Words in brackets are an element's values, or say what a member holds.
             plain = re.sub(r"\([^)]*\)", "", meaning)

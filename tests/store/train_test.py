@@ -36,7 +36,9 @@ def names(bucket, prefix):
 
 
 def steps_in(bucket, prefix):
-    return sorted({name.split("/")[1] for name in names(bucket, prefix) if "/step-" in name})
+    """Committed ones: what a killed save has left stays for an hour."""
+    return sorted(name.split("/")[1] for name in names(bucket, prefix)
+                  if "/step-" in name and name.endswith("/manifest.json"))
 
 
 def check_training(check, place, bucket):
@@ -58,7 +60,7 @@ def check_training(check, place, bucket):
     check([line["step"] for line in listed] == [saved[-1] + 6, saved[-1] + 3, saved[-1]],
           f"the newest two steps are kept, and the one that was loaded: {said}")
     check(all(line["committed"] for line in listed), said)
-    check(len(steps_in(bucket, "a/")) == 3, f"nothing else is in the store: {names(bucket, 'a/')}")
+    check(len(steps_in(bucket, "a/")) == 3, f"no other step is in the store: {names(bucket, 'a/')}")
     said = place.trireme("checkpoint", "verify", place.folder / "run")
     check("good" in said or "verified" in said, said)
     return saved[-1] + 6
@@ -80,7 +82,9 @@ def check_equal(check, place):
     bucket = Bucket("steps")
     newest = f"b/step-{STEPS:09}/"
     for name in names(bucket, newest):
-        (copy / name.removeprefix(newest)).write_bytes(bucket.get(name))
+        file = copy / name.removeprefix(newest)
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(bucket.get(name))
     said = place.trireme("checkpoint", "diff", copy, f"s3://steps/{newest}", "--must-be-equal")
     check("are the same, bit by bit" in said, said)
     said = place.trireme("checkpoint", "verify", "--deep", copy)
@@ -118,18 +122,18 @@ def check_owners(check, place):
 
 
 def check_damage(check, place, bucket):
-    """A damaged newest step is named and not used; one without a manifest is removed."""
+    """A damaged newest step is named and not used; one without a manifest stays while it is young."""
     place.train("bad", 2, **settings("c", train__steps=9))
     shard = next(name for name in names(bucket, "c/step-000000009/") if "shard-00001" in name)
     data = bytearray(bucket.get(shard))
     data[(1 << 20) + 4096] ^= 1  # in the values, which begin at the second MiB
     bucket.put(shard, bytes(data))
-    bucket.put("c/step-000000012/shard-00000.h5", b"left by a save that was killed")
+    bucket.put("c/step-000000012/0abc/shard-00000.h5", b"left by a save that was killed")
     said = place.train("bad", 2, **settings("c", train__steps=10))
     check("step-000000009 is not used" in said and "shard-00001.h5" in said, said)
     check("goes on after step 6" in said, said)
-    check("removed 'step-000000012'" in said, said)
-    check("step-000000012" not in steps_in(bucket, "c/"), names(bucket, "c/"))
+    check("removed" not in said, said)
+    check(any("step-000000012" in name for name in names(bucket, "c/")), names(bucket, "c/"))
 
 
 def check_refusals(check, place):

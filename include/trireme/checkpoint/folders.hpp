@@ -56,6 +56,8 @@ struct VerifyReport {
   std::filesystem::path folder;
   std::vector<Damage> damages;
   std::uint64_t checked_bytes = 0;
+  /// What a key does not vouch for in a good step; empty: nothing.
+  std::string not_covered = {};
   bool good() const { return damages.empty(); }
 };
 /// With a key a manifest that is not signed with it is damage.
@@ -73,7 +75,8 @@ base::Result<StepFolder> find_step(const std::filesystem::path& path,
                                    VerifyLevel level = VerifyLevel::quick);
 
 /// Removes the temporary folders of saves that never committed and that have not changed for
-/// `idle`. Returns the removed folders.
+/// `idle`, in an object store for an hour; there, too, what such saves and replaced ones have left
+/// in the folders of committed steps. Returns the removed folders.
 std::vector<std::filesystem::path> collect_garbage(const std::filesystem::path& checkpoints,
                                                    std::chrono::seconds idle,
                                                    FileSystem& files = FileSystem::system());

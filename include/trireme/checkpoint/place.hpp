@@ -15,9 +15,14 @@ std::filesystem::path checkpoints_of_run(const std::filesystem::path& run);
 /// Lets a run keep its checkpoints in `directory` from here on, a folder or a URL; empty:
 /// RUN/checkpoints. Notes that in the run, and the run in the directory. Called by the one process
 /// that holds the run. Returns what checkpoints_of_run() does afterwards. Throws Error: the run has
-/// steps elsewhere; the directory is another run's (usage); it cannot be written (checkpoint).
+/// steps elsewhere; the directory is another run's, or that of a run of which this one is a copy
+/// (usage); it cannot be written (checkpoint). A run that was moved takes its directory with it.
 std::filesystem::path choose_checkpoints(const std::filesystem::path& run,
                                          const std::string& directory);
+
+/// Throws Error (launch) if another folder has taken the directory over since the run chose it: a
+/// copy on a node that does not see the run. Asked before a step is committed.
+void check_claim(const std::filesystem::path& directory, const std::filesystem::path& run);
 
 /// Run that has chosen the directory; nothing if none has.
 std::optional<std::filesystem::path> run_of_checkpoints(const std::filesystem::path& directory);

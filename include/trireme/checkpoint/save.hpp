@@ -42,7 +42,8 @@ struct SaveRequest {
   /// Where they lie; null: in host memory. From a device they come by save_staging_bytes of its
   /// host memory, on the thread that calls save(): not for saves in the background.
   device::Device* device = nullptr;
-  /// Signs the manifest (signature.hpp) unless it is empty; only rank 0's is used.
+  /// Signs the manifest (signature.hpp), and with it a SHA-256 of each block of every file, unless
+  /// it is empty; only rank 0's is used.
   std::string key = {};
   /// Saves into the folders of the nodes, of which `checkpoints` is this one's; for saves in the
   /// background alone. Null: into one folder. It outlives the save.
@@ -53,6 +54,9 @@ struct SaveRequest {
   /// instead of shards being written. Empty: shards are.
   std::filesystem::path from = {};
 };
+
+/// What a file has beside the checksums of its blocks.
+enum class BlockDigests { none, sha256 };
 
 struct SaveOptions {
   /// Threads of this rank, for checksums and writing; 0: one per core, at most four.
@@ -65,6 +69,8 @@ struct SaveOptions {
   /// Longest time in which no call of a rank's file system returns. Requests to an object store
   /// have their own limits.
   std::chrono::milliseconds longest_standstill = std::chrono::minutes(30);
+  /// Of this rank's file. Set by a save on all ranks where the first has a key.
+  BlockDigests digests = BlockDigests::none;
 };
 
 struct SaveReport {

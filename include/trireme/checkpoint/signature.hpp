@@ -11,7 +11,9 @@
 namespace trireme::checkpoint {
 
 /// Signatures of manifests: HMAC-SHA-256 (RFC 2104) with a key that only the run's owner has, as
-/// the last member but the digest. A digest tells damage; a signature tells who wrote.
+/// the last member but the digest. A digest tells damage; a signature tells who wrote. A manifest
+/// that is signed has a SHA-256 of the SHA-256 of each file's blocks, so that its signature covers
+/// every byte of the step.
 
 /// Key in a file of 16 to 4096 bytes, a last newline left out, that nobody but its owner may read
 /// or write. Failures (checkpoint) name the file.
@@ -28,5 +30,9 @@ std::string signature_member(std::string_view content, std::string_view key);
 /// Compares the signature in the text of a manifest. Failures (checkpoint): it has none, or another
 /// key's.
 base::Status check_signature(std::string_view text, std::string_view source, std::string_view key);
+
+/// What the signature of a step does not vouch for whose blocks have no SHA-256, as earlier
+/// versions signed.
+std::string not_covered_text(const std::filesystem::path& step_folder);
 
 }  // namespace trireme::checkpoint

@@ -100,6 +100,9 @@ class Trainer {
   void ask();
   /// Everything that a checkpoint of this moment holds beside tensors.
   SavedRun to_save();
+  /// Throws Error (launch) if another start, or a copy of the run, has taken over its lock or its
+  /// checkpoint.directory.
+  void check_ownership() const;
   void save();
   /// Saves without removing older steps: the one that is saved may be worse than they are.
   void save_without_pruning();

@@ -74,6 +74,7 @@ Json json_of(const checkpoint::VerifyReport& report) {
   return {{"folder", report.folder.string()},
           {"good", report.good()},
           {"checked_bytes", report.checked_bytes},
+          {"not_covered", report.not_covered},
           {"damages", std::move(damages)}};
 }
 
@@ -83,6 +84,7 @@ std::string text_of(const checkpoint::VerifyReport& report) {
              report.good() ? format("good, {} checked", base::bytes_text(report.checked_bytes))
                            : format("damaged in {} places", report.damages.size()));
   for (const auto& damage : report.damages) text += format("  {}\n", damage.text);
+  if (!report.not_covered.empty()) text += format("  {}\n", report.not_covered);
   return text;
 }
 

@@ -66,6 +66,9 @@ Manifest read_manifest_together(const std::filesystem::path& step_folder, comm::
   Manifest manifest;
   comm::agree_after(world,
                     [&] { manifest = base::value_or_throw(manifest_from(step_folder, text)); });
+  if (world.rank() == 0 && !access.key.empty() && !manifest.has_digests()) {
+    base::log::local::warning("checkpoint", "{}", not_covered_text(step_folder));
+  }
   return manifest;
 }
 

@@ -85,10 +85,24 @@ base::Result<Manifest> manifest_from(const std::filesystem::path& step_folder,
           source, manifest->step, named->step)};
 }
 
+std::filesystem::path path_of_file(const std::filesystem::path& step_folder,
+                                   const Manifest& manifest, std::size_t file) {
+  const auto folder = manifest.files_in(step_folder);
+  std::error_code ignored;
+  if (!manifest.folder.empty() && !store::is_url(folder) &&
+      std::filesystem::is_symlink(folder, ignored)) {
+    throw base::Error(base::ExitCode::checkpoint,
+                      base::format("'{}' is a symbolic link (a step's files lie in its own "
+                                   "folder); copy them there, or use another step",
+                                   folder.string()));
+  }
+  return folder / manifest.files[file].name;
+}
+
 BlockReader::BlockReader(const std::filesystem::path& step_folder, const Manifest& manifest,
                          std::size_t file, const ReadAccess& access)
     : stored_(&manifest.files[file]),
-      path_(step_folder / stored_->name),
+      path_(path_of_file(step_folder, manifest, file)),
       block_bytes_(manifest.block_bytes),
       block_count_(manifest.block_count(*stored_)),
       bytes_(path_, access) {
@@ -120,8 +134,14 @@ std::optional<Damage> BlockReader::load_checksums() {
   checksums_.resize(block_count_);
   const auto bytes = std::as_writable_bytes(std::span(checksums_));
   bytes_.read(bytes, stored_->bytes);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (sha256_hex(text) == stored_->checksums_sha256) return std::nullopt;
+  bool good = base::hexadecimal(base::sha256(bytes)) == stored_->checksums_sha256;
+  if (!stored_->digests_sha256.empty()) {
+    digests_.resize(block_count_);
+    const auto digests = std::as_writable_bytes(std::span(digests_));
+    bytes_.read(digests, stored_->bytes + bytes.size());
+    good = good && base::hexadecimal(base::sha256(digests)) == stored_->digests_sha256;
+  }
+  if (good) return std::nullopt;
   return Damage{stored_->name,
                 stored_->bytes,
                 stored_->bytes + bytes.size(),
@@ -148,7 +168,9 @@ std::span<const std::byte> BlockReader::read_run(std::uint64_t first, std::uint6
   for (auto block = first; block < first + count; ++block) {
     const auto bytes =
         buffer.subspan(block_begin(block) - begin, block_end(block) - block_begin(block));
-    visit(block, bytes, crc32c(bytes) == checksums_[block]);
+    const bool matches = crc32c(bytes) == checksums_[block] &&
+                         (digests_.empty() || base::sha256(bytes) == digests_[block]);
+    visit(block, bytes, matches);
   }
   return buffer.first(needed);
 }
@@ -159,8 +181,8 @@ std::vector<std::uint64_t> BlockReader::all_blocks() const {
   return blocks;
 }
 
-void BlockReader::read_all(std::span<const std::uint64_t> blocks, int threads,
-                           const Visit& visit) const {
+void BlockReader::read_all(std::span<const std::uint64_t> blocks, int threads, const Visit& visit,
+                           const std::function<void()>& on_failure) const {
   std::vector<std::span<const std::uint64_t>> runs;
   for (std::size_t at = 0; at < blocks.size(); at += runs.back().size()) {
     std::size_t count = 1;
@@ -170,10 +192,11 @@ void BlockReader::read_all(std::span<const std::uint64_t> blocks, int threads,
     }
     runs.push_back(blocks.subspan(at, count));
   }
-  parallel_for(runs.size(), reading_threads(path_, threads), [&](std::size_t index) {
+  const auto read = [&](std::size_t index) {
     thread_local AlignedMemory memory;
     read_run(runs[index].front(), runs[index].size(), memory, visit);
-  });
+  };
+  parallel_for(runs.size(), reading_threads(path_, threads), read, on_failure);
 }
 
 void verify_file(const std::filesystem::path& step_folder, const Manifest& manifest,
@@ -199,10 +222,12 @@ void throw_damage(const std::filesystem::path& step_folder, const Manifest& mani
 Damage checksum_damage(const std::filesystem::path& step_folder, const Manifest& manifest,
                        std::size_t file, std::uint64_t begin, std::uint64_t end) {
   Damage damage{manifest.files[file].name, begin, end, tensors_in(manifest, file, begin, end), {}};
+  const bool has_digests = !manifest.files[file].digests_sha256.empty();
   damage.text = base::format(
-      "'{}' is damaged in bytes {} to {} (their checksum does not match; they hold {}); use "
+      "'{}' is damaged in bytes {} to {} (their {} does not match; they hold {}); use "
       "another step or restore the file",
-      (step_folder / damage.file).string(), begin, end, names_text(damage.tensors));
+      (manifest.files_in(step_folder) / damage.file).string(), begin, end,
+      has_digests ? "checksum or SHA-256" : "checksum", names_text(damage.tensors));
   return damage;
 }
 

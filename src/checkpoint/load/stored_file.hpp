@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/digest.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/checkpoint/folders.hpp"
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -74,6 +76,10 @@ base::Result<Manifest> manifest_from(const std::filesystem::path& step_folder,
 std::string no_object_text(std::string_view path);
 std::string size_text(std::string_view path, std::uint64_t bytes, std::uint64_t expected);
 
+/// Path of file number `file` of a step. Throws Error (checkpoint) if it is behind a symbolic link.
+std::filesystem::path path_of_file(const std::filesystem::path& step_folder,
+                                   const Manifest& manifest, std::size_t file);
+
 /// A file of a committed step, read by blocks once their checksums are there. The manifest outlives
 /// it.
 class BlockReader {
@@ -83,10 +89,12 @@ class BlockReader {
   BlockReader(const std::filesystem::path& step_folder, const Manifest& manifest, std::size_t file,
               const ReadAccess& access = {});
 
-  /// Reads the checksums of the blocks; the damage if they are not those of the manifest. Throws as
-  /// the constructor does.
+  /// Reads the checksums of the blocks, and the SHA-256 of each where the step has them; the damage
+  /// if they are not those of the manifest. Throws as the constructor does.
   std::optional<Damage> load_checksums();
   const std::vector<std::uint32_t>& checksums() const { return checksums_; }
+  /// The SHA-256 of the blocks; empty if the step has none.
+  const std::vector<base::Sha256>& digests() const { return digests_; }
   std::uint64_t block_count() const { return block_count_; }
   std::uint64_t block_begin(std::uint64_t block) const { return block * block_bytes_; }
   std::uint64_t block_end(std::uint64_t block) const;
@@ -96,7 +104,7 @@ class BlockReader {
   /// Blocks of one read: long enough for storage to be fast, as several are under way at once, and
   /// short enough for the cache.
   static constexpr std::uint64_t max_run = 2;
-  /// Takes the bytes of a block, and whether its checksum matches.
+  /// Takes the bytes of a block, and whether its checksum matches, and its SHA-256 if it has one.
   using Visit = std::function<void(std::uint64_t block, std::span<const std::byte>, bool matches)>;
   /// Reads so many blocks from `first` on, at most max_run, and visits each. What they hold lies in
   /// `memory` afterwards, and is returned. Throws as the constructor does.
@@ -105,8 +113,10 @@ class BlockReader {
   /// Numbers of all blocks.
   std::vector<std::uint64_t> all_blocks() const;
   /// Reads and visits these blocks, which ascend, on so many threads that verify at once; 0: one
-  /// per core, at most four. Throws as the constructor does, and what `visit` throws.
-  void read_all(std::span<const std::uint64_t> blocks, int threads, const Visit& visit) const;
+  /// per core, at most four. Throws as the constructor does, and what `visit` throws, after
+  /// `on_failure`, for which visits that wait for others end.
+  void read_all(std::span<const std::uint64_t> blocks, int threads, const Visit& visit,
+                const std::function<void()>& on_failure = nullptr) const;
 
  private:
   const StoredFile* stored_;
@@ -114,6 +124,7 @@ class BlockReader {
   std::uint64_t block_bytes_;
   std::uint64_t block_count_;
   std::vector<std::uint32_t> checksums_;
+  std::vector<base::Sha256> digests_;
   StoredBytes bytes_;
 };
 

@@ -160,20 +160,40 @@ bool allowed_file_name(std::string_view name) {
                      [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
+bool is_digest(std::string_view text) {
+  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+/// One name, of letters and digits: it cannot lead out of the step's folder.
+base::Status check_folder(const Manifest& manifest) {
+  constexpr std::size_t longest = 64;
+  const auto& folder = manifest.folder;
+  if (folder.size() <= longest && std::all_of(folder.begin(), folder.end(), [](char letter) {
+        return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
+      })) {
+    return {};
+  }
+  return failure(
+      base::format("'folder' is not up to {} lower-case letters and digits (a manifest names "
+                   "files of its own folder alone)",
+                   longest));
+}
+
 base::Status check_checksums(const Manifest& manifest, const StoredFile& file) {
   const auto blocks = manifest.block_count(file);
   if (!file.crc32c.empty() && file.crc32c.size() != blocks) {
     return failure(base::format("file '{}' has {} checksums for {} blocks", file.name,
                                 file.crc32c.size(), blocks));
   }
-  const auto& digest = file.checksums_sha256;
-  const bool is_digest =
-      digest.size() == 64 && std::all_of(digest.begin(), digest.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-      });
-  if (file.crc32c.empty() && blocks > 0 && !is_digest) {
+  if (file.crc32c.empty() && blocks > 0 && !is_digest(file.checksums_sha256)) {
     return failure(
         base::format("file '{}': 'checksums_sha256' is not 64 hexadecimal digits", file.name));
+  }
+  if (!file.digests_sha256.empty() && !is_digest(file.digests_sha256)) {
+    return failure(
+        base::format("file '{}': 'digests_sha256' is not 64 hexadecimal digits", file.name));
   }
   return {};
 }
@@ -184,6 +204,7 @@ base::Status check_files(const Manifest& manifest) {
     return failure(
         base::format("block_bytes = {} (1, 2 or 4 MiB are allowed)", manifest.block_bytes));
   }
+  if (auto status = check_folder(manifest); !status) return status;
   std::set<std::string_view> names;
   for (const auto& file : manifest.files) {
     if (!allowed_file_name(file.name)) {

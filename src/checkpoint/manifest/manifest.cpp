@@ -24,8 +24,13 @@ base::Failure failure(std::string text) {
   return {base::ExitCode::checkpoint, std::move(text)};
 }
 
+constexpr const char* digests_key = "digests_sha256";
+
 Json file_json(const StoredFile& file) {
-  return {{"name", file.name}, {"bytes", file.bytes}, {"checksums_sha256", file.checksums_sha256}};
+  Json json{
+      {"name", file.name}, {"bytes", file.bytes}, {"checksums_sha256", file.checksums_sha256}};
+  if (!file.digests_sha256.empty()) json[digests_key] = file.digests_sha256;
+  return json;
 }
 
 Json bucket_json(const Bucket& bucket) {
@@ -52,6 +57,15 @@ Json tensor_json(const StoredTensor& tensor) {
           {"dtype", device::name(tensor.dtype)},
           {"shape", tensor.shape},
           {"parts", std::move(parts)}};
+}
+
+/// The oldest version that says all of a manifest.
+std::int64_t version_of(const Manifest& manifest) {
+  const auto has_digests = [](const StoredFile& file) { return !file.digests_sha256.empty(); };
+  return manifest.folder.empty() &&
+                 std::none_of(manifest.files.begin(), manifest.files.end(), has_digests)
+             ? 2
+             : 3;
 }
 
 /// JSON list with one element a line, so that people can read and compare manifests.
@@ -159,6 +173,10 @@ StoredFile file_of(Reader& reader, const Json& json, std::int64_t version) {
   } else {
     constexpr const char* key = "checksums_sha256";
     file.checksums_sha256 = reader.text(reader.member(json, key), key);
+  }
+  if (version > 2 && json.contains(digests_key)) {
+    file.digests_sha256 = reader.text(json[digests_key], digests_key);
+    if (file.digests_sha256.empty()) reader.fail("'digests_sha256' is empty");
   }
   return file;
 }
@@ -290,6 +308,10 @@ class Builder {
     manifest_.tokens = index_of(reader_, json, "tokens");
     manifest_.tool_version = reader_.text(reader_.member(json, "tool_version"), "tool_version");
     manifest_.block_bytes = index_of(reader_, json, "block_bytes");
+    if (manifest_.version > 2 && json.contains("folder")) {
+      manifest_.folder = reader_.text(json["folder"], "folder");
+      if (manifest_.folder.empty()) reader_.fail("'folder' is empty");
+    }
     manifest_.state = reader_.member(json, "state");
   }
 
@@ -311,13 +333,19 @@ base::Status check_digest(std::string_view text, std::string_view source) {
 
 }  // namespace
 
+bool Manifest::has_digests() const {
+  return std::all_of(files.begin(), files.end(),
+                     [](const StoredFile& file) { return !file.digests_sha256.empty(); });
+}
+
 std::string manifest_text(const Manifest& manifest, std::string_view key) {
   auto text = base::format(
       "{{\"format\":\"{}\",\n\"version\":{},\n\"step\":{},\n\"tokens\":{},\n"
-      "\"tool_version\":{},\n\"block_bytes\":{},\n\"state\":{},\n\"files\":[{}],\n"
+      "\"tool_version\":{},\n\"block_bytes\":{},\n{}\"state\":{},\n\"files\":[{}],\n"
       "\"buckets\":[{}],\n\"tensors\":[{}]",
-      format_name, Manifest::newest_version, manifest.step, manifest.tokens,
+      format_name, version_of(manifest), manifest.step, manifest.tokens,
       base::json_text(Json(manifest.tool_version)), manifest.block_bytes,
+      manifest.folder.empty() ? "" : base::format("\"folder\":\"{}\",\n", manifest.folder),
       base::json_text(manifest.state), lines(manifest.files, file_json),
       lines(manifest.contents.buckets, bucket_json), lines(manifest.contents.tensors, tensor_json));
   if (!key.empty()) text += signature_member(text, key);

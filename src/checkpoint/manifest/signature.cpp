@@ -79,6 +79,14 @@ std::string signature_member(std::string_view content, std::string_view key) {
                       member_end);
 }
 
+std::string not_covered_text(const std::filesystem::path& step_folder) {
+  return base::format(
+      "the signature of '{}' covers its manifest and not its values (an earlier version of trireme "
+      "signed it: who may write its files can change them so that their checksums still match); "
+      "trust it as far as its folder, and save another step to have all of it signed",
+      step_folder.string());
+}
+
 base::Status check_signature(std::string_view text, std::string_view source, std::string_view key) {
   const auto without_digest = text.substr(0, text.size() - std::min(text.size(), digest_bytes));
   if (without_digest.size() >= member_bytes) {

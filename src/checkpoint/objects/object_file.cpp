@@ -64,6 +64,10 @@ void ObjectFile::write(std::span<const std::byte> bytes, std::uint64_t offset) {
   }
 }
 
+void ObjectFile::abandon() {
+  if (upload_) upload_->abandon();
+}
+
 void ObjectFile::finish() {
   TRIREME_EXPECT(parts_.empty(), "a file is finished when all its bytes are written");
   if (upload_) upload_->finish();

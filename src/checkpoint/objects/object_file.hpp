@@ -24,6 +24,8 @@ class ObjectFile {
   /// Threads may write different ranges; one that completes a part sends it. Memory holds the parts
   /// that are incomplete, of store::part_bytes each. Throws StoreError.
   void write(std::span<const std::byte> bytes, std::uint64_t offset);
+  /// Some bytes will never come: writes that wait for those before theirs, and all after, throw.
+  void abandon();
   /// All bytes are written.
   void finish();
 

@@ -92,28 +92,65 @@ fs::path give_name(FileSystem& files, const fs::path& temporary, std::int64_t st
   return target;
 }
 
+/// True if the object has this text; false if it has another, or does not tell.
+bool has_text(const fs::path& url, std::string_view text) {
+  try {
+    return objects::read_text(url, text.size() + 1) == text;
+  } catch (const store::StoreError&) {
+    return false;
+  }
+}
+
+/// Commits to an object store: the manifest is written at once, over that of an earlier save of the
+/// step if there was one.
+void put_manifest(Place& place, std::string_view text) {
+  const auto step = place.path.parent_path();
+  const auto url = step / "manifest.json";
+  place.may_count = true;
+  try {
+    if (place.has_step) {
+      objects::write_text(url, text);
+      return;
+    }
+    if (objects::create(url, text)) return;
+  } catch (const store::StoreError& refused) {
+    if (has_text(url, text)) return;
+    place.may_count = refused.may_pass();
+    throw;
+  }
+  place.may_count = false;
+  throw base::Error(base::ExitCode::checkpoint,
+                    base::format("'{}' was committed by another save meanwhile (two runs save to "
+                                 "one place); give each run a checkpoint.directory of its own",
+                                 step.string()));
+}
+
 }  // namespace
 
 fs::path path_of_save(const fs::path& checkpoints, std::string_view name) {
   if (!store::is_url(checkpoints)) return checkpoints / name;
   const auto parsed = parse_folder_name(name);
   TRIREME_EXPECT(parsed.has_value(), "the name of a save has its step");
-  return checkpoints / step_folder_name(parsed->step);
+  return checkpoints / step_folder_name(parsed->step) / id_of_temporary(name);
+}
+
+std::string folder_of_files(const Place& place) {
+  return store::is_url(place.path) ? place.path.filename().string() : std::string();
 }
 
 Place make_place(FileSystem& files, const fs::path& path) {
-  if (store::is_url(path)) return {path, false};
+  if (store::is_url(path)) return {path};
   const auto checkpoints = path.parent_path();
   std::error_code error;
   const auto changed = base::make_folders(checkpoints, error);
   if (error) throw_storage_error("make folder", checkpoints, error.value());
   for (const auto& parent : changed) sync_folder(files, parent);
   if (files.make_folder(path) != 0) throw_storage_error("make folder", path, errno);
-  return {path, false};
+  return {path};
 }
 
 void look_for_step(Place& place) {
-  place.has_step = store::is_url(place.path) && is_step(place.path);
+  place.has_step = store::is_url(place.path) && is_step(place.path.parent_path());
 }
 
 void remove_place(FileSystem& files, const Place& place) {
@@ -122,10 +159,10 @@ void remove_place(FileSystem& files, const Place& place) {
   const auto warn = [&place](std::string_view reason) {
     base::log::local::warning("checkpoint", "cannot remove '{}': {}", place.path.string(), reason);
   };
-  if (place.has_step) return;
+  if (place.may_count) return;
   try {
     if (store::is_url(place.path)) {
-      objects::remove_step(place.path);
+      objects::remove_folder(place.path);
     } else if (files.remove_folder(place.path) != 0) {
       warn(std::strerror(errno));
     }
@@ -138,7 +175,8 @@ fs::path commit(FileSystem& files, Place& place, std::int64_t step, std::string_
                 const std::function<void()>& before_commit) {
   const bool is_object = store::is_url(place.path);
   if (!is_object) write_manifest(files, place.path, manifest);
-  const auto read = is_object ? manifest_from(place.path, manifest) : read_manifest(place.path);
+  const auto read =
+      is_object ? manifest_from(place.path.parent_path(), manifest) : read_manifest(place.path);
   if (!read.ok()) {
     throw base::Error(base::ExitCode::checkpoint,
                       base::format("{} (no run could load this checkpoint, so that it is not "
@@ -147,16 +185,8 @@ fs::path commit(FileSystem& files, Place& place, std::int64_t step, std::string_
   }
   if (before_commit) before_commit();
   if (!is_object) return give_name(files, place.path, step);
-  if (place.has_step) {
-    objects::write_text(place.path / "manifest.json", manifest);
-  } else if (!objects::create(place.path / "manifest.json", manifest)) {
-    place.has_step = true;
-    throw base::Error(base::ExitCode::checkpoint,
-                      base::format("'{}' was committed by another save meanwhile (two runs save to "
-                                   "one place); give each run a checkpoint.directory of its own",
-                                   place.path.string()));
-  }
-  return place.path;
+  put_manifest(place, manifest);
+  return place.path.parent_path();
 }
 
 }  // namespace trireme::checkpoint

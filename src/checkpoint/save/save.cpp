@@ -71,8 +71,27 @@ std::vector<StoredFile> gather_files(const StoredFile& mine, comm::ProcessGroup&
   return files;
 }
 
-Manifest manifest_of(const SaveRequest& request, std::vector<StoredFile> files) {
+/// Adds what ranks know of the SHA-256 of their files' blocks; all of them have those, or none.
+/// Collective.
+void gather_digests(std::vector<StoredFile>& files, const StoredFile& mine,
+                    comm::ProcessGroup& world) {
+  std::array<char, 64> digest{};
+  std::copy_n(mine.digests_sha256.begin(), std::min(digest.size(), mine.digests_sha256.size()),
+              digest.begin());
+  std::vector<std::array<char, 64>> digests(files.size());
+  constexpr std::int64_t words = sizeof digest / sizeof(std::int32_t);
+  world.all_gather({digest.data(), device::DType::i32, {words}},
+                   {digests.data(), device::DType::i32, {words * world.size()}});
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    if (digests[file][0] == '\0') continue;
+    files[file].digests_sha256.assign(digests[file].begin(), digests[file].end());
+  }
+}
+
+Manifest manifest_of(const SaveRequest& request, const Place& place,
+                     std::vector<StoredFile> files) {
   Manifest manifest;
+  manifest.folder = folder_of_files(place);
   manifest.step = request.step;
   manifest.tokens = request.tokens;
   manifest.tool_version = request.tool_version;
@@ -99,9 +118,13 @@ SaveRun::SaveRun(SaveRequest request, comm::ProcessGroup& world, const SaveOptio
                     "please report this");
   report_.written_bytes = request_.contents.bytes_in_file(static_cast<std::size_t>(rank_));
   report_.payload_bytes = request_.contents.payload_bytes();
-  // The same name on all nodes.
-  const auto name = comm::broadcast_bytes(world, temporary_name(request_.step));
-  place_.path = path_of_save(request_.checkpoints, name);
+  // The same name on all nodes; and the first rank alone knows whether there is a key.
+  constexpr char is_signed = '+';
+  constexpr char is_unsigned = '-';
+  const auto told = comm::broadcast_bytes(
+      world, (request_.key.empty() ? is_unsigned : is_signed) + temporary_name(request_.step));
+  if (told.front() == is_signed) options_.digests = BlockDigests::sha256;
+  place_.path = path_of_save(request_.checkpoints, told.substr(1));
   bool made = false;
   try {
     comm::agree_after(world, [&] {
@@ -141,15 +164,16 @@ void SaveRun::write_master_file() {
   if (!commits_ || request_.tier != nullptr || !has_master(request_.contents)) return;
   std::vector<StoredFile> shards;
   while (shards.size() < world_size_) shards.push_back({shard_name(shards.size()), 0, {}});
-  master_ = write_master(options_, place_.path, manifest_of(request_, std::move(shards)));
+  master_ = write_master(options_, place_.path, manifest_of(request_, place_, std::move(shards)));
 }
 
 void SaveRun::gather(const base::Status& written, comm::ProcessGroup& world) {
   agree(written, world);
   all_ = gather_files(mine_, world);
+  if (options_.digests != BlockDigests::none) gather_digests(all_, mine_, world);
   if (request_.tier == nullptr) return;
   std::string text;
-  if (rank_ == 0) text = manifest_text(manifest_of(request_, all_), request_.key);
+  if (rank_ == 0) text = manifest_text(manifest_of(request_, place_, all_), request_.key);
   manifest_text_ = comm::broadcast_bytes(world, text);
 }
 
@@ -157,7 +181,7 @@ void SaveRun::commit() {
   if (!commits_) return;
   if (request_.tier == nullptr) {
     if (master_) all_.push_back(*master_);
-    manifest_text_ = manifest_text(manifest_of(request_, std::move(all_)), request_.key);
+    manifest_text_ = manifest_text(manifest_of(request_, place_, std::move(all_)), request_.key);
   }
   report_.folder = checkpoint::commit(options_.files, place_, request_.step, manifest_text_,
                                       rank_ == 0 ? options_.before_commit : nullptr);

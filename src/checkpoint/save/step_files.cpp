@@ -2,6 +2,7 @@
 #include "checkpoint/save/step_files.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/base/digest.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
@@ -52,30 +53,30 @@ class PayloadWriter {
  public:
   /// `parts` ascend by byte; what they do not cover is taken from the structure.
   PayloadWriter(StepOutput& file, const hdf5::Structure& structure, std::uint64_t group_bytes,
-                std::vector<Part> parts)
+                std::vector<Part> parts, BlockDigests digests)
       : file_(file),
         structure_(structure),
         bytes_(structure.bytes),
         group_bytes_(group_bytes),
         parts_(std::move(parts)),
-        checksums_((bytes_ + block_bytes - 1) / block_bytes, 0) {}
+        checksums_((bytes_ + block_bytes - 1) / block_bytes, 0),
+        digests_(digests == BlockDigests::none ? 0 : checksums_.size()) {}
 
   /// One of the threads calls `beside` first.
-  std::vector<std::uint32_t> write(int threads, const std::atomic<bool>* cancelled,
-                                   const std::function<void()>& beside) {
+  void write(int threads, const std::atomic<bool>* cancelled, const std::function<void()>& beside) {
     const std::size_t others = beside ? 1 : 0;
-    parallel_for(others + groups(), threads, [&](std::size_t index) {
+    const auto write = [&](std::size_t index) {
       throw_if_cancelled(cancelled);
       if (index < others) return beside();
       const auto [begin, end] = bytes_of(index - others);
       write_group(values_of(begin, end), begin);
-    });
-    return checksums_;
+    };
+    parallel_for(others + groups(), threads, write, [this] { file_.abandon(); });
   }
 
   /// The same with parts that lie on a device: one half of the staging memory is filled while the
   /// other is written.
-  std::vector<std::uint32_t> write_from(device::Device& device) {
+  void write_from(device::Device& device) {
     constexpr auto copy_bytes = save_staging_bytes / 2;
     static_assert(copy_bytes % block_bytes == 0);
     const auto staging = device.staging(device::Purpose::optimizer, save_staging_bytes);
@@ -94,8 +95,10 @@ class PayloadWriter {
     for (auto& slot : writing) {
       if (slot.valid()) slot.get();
     }
-    return checksums_;
   }
+
+  const std::vector<std::uint32_t>& checksums() const { return checksums_; }
+  const std::vector<base::Sha256>& digests() const { return digests_; }
 
  private:
   std::size_t groups() const { return (bytes_ + group_bytes_ - 1) / group_bytes_; }
@@ -111,6 +114,7 @@ class PayloadWriter {
     for (auto at = begin; at < end; at += block_bytes) {
       const auto block = values.subspan(at - begin, std::min(block_bytes, end - at));
       checksums_[at / block_bytes] = crc32c(block);
+      if (!digests_.empty()) digests_[at / block_bytes] = base::sha256(block);
     }
     if (covered(begin, end)) {
       file_.write(values, begin);
@@ -180,35 +184,54 @@ class PayloadWriter {
   std::uint64_t group_bytes_;
   std::vector<Part> parts_;
   std::vector<std::uint32_t> checksums_;
+  std::vector<base::Sha256> digests_;
 };
 
-std::span<const std::byte> bytes_of(const std::vector<std::uint32_t>& checksums) {
-  return std::as_bytes(std::span(checksums));
+template <typename Sum>
+std::span<const std::byte> bytes_of(const std::vector<Sum>& sums) {
+  return std::as_bytes(std::span(sums));
 }
 
-/// Length of a file with its checksums behind so many bytes.
-std::uint64_t with_checksums(std::uint64_t bytes) {
-  return bytes + (bytes + block_bytes - 1) / block_bytes * Manifest::checksum_bytes;
+/// Writes the sums of blocks behind so many bytes.
+void write_sums(StepOutput& output, std::uint64_t bytes,
+                const std::vector<std::uint32_t>& checksums,
+                const std::vector<base::Sha256>& digests) {
+  output.write(bytes_of(checksums), bytes);
+  if (!digests.empty()) output.write(bytes_of(digests), bytes + bytes_of(checksums).size());
 }
 
-/// Writes a file of a step: the structure, in it `parts`, and behind both the checksums of every
-/// byte before.
+/// Length of a file with the sums of its blocks behind so many bytes.
+std::uint64_t with_sums(std::uint64_t bytes, BlockDigests digests) {
+  const auto of_block =
+      Manifest::checksum_bytes + (digests == BlockDigests::none ? 0 : Manifest::digest_bytes);
+  return bytes + (bytes + block_bytes - 1) / block_bytes * of_block;
+}
+
+std::string digest_text(std::span<const std::byte> bytes) {
+  return base::hexadecimal(base::sha256(bytes));
+}
+
+/// Writes a file of a step: the structure, in it `parts`, and behind both the sums of every byte
+/// before.
 StoredFile write_file(const SaveOptions& options, const std::filesystem::path& path,
                       const hdf5::Structure& structure, std::vector<Part> parts,
                       device::Device* device, const std::function<void()>& beside = nullptr) {
   const auto bytes = structure.bytes;
-  const auto output = create_output(options.files, path, with_checksums(bytes));
+  const auto output = create_output(options.files, path, with_sums(bytes, options.digests));
   const auto write_bytes = store::is_url(path) ? store::part_bytes : file_write_bytes;
-  PayloadWriter payload(*output, structure, write_bytes, std::move(parts));
+  PayloadWriter payload(*output, structure, write_bytes, std::move(parts), options.digests);
   if (device != nullptr && beside) beside();
-  const auto checksums = device != nullptr ? payload.write_from(*device)
-                                           : payload.write(writing_threads(path, options.threads),
-                                                           options.cancelled, beside);
-  const auto tail = bytes_of(checksums);
-  output->write(tail, bytes);
+  if (device != nullptr) {
+    payload.write_from(*device);
+  } else {
+    payload.write(writing_threads(path, options.threads), options.cancelled, beside);
+  }
+  const auto& digests = payload.digests();
+  write_sums(*output, bytes, payload.checksums(), digests);
   output->finish();
-  return {path.filename().string(), bytes,
-          sha256_hex({reinterpret_cast<const char*>(tail.data()), tail.size()})};
+  StoredFile file{path.filename().string(), bytes, digest_text(bytes_of(payload.checksums()))};
+  if (!digests.empty()) file.digests_sha256 = digest_text(bytes_of(digests));
+  return file;
 }
 
 /// The same parts ascending, neighbours in file and memory as one.
@@ -277,14 +300,16 @@ void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
   reader.open_directly();
   const auto copy =
       create_output(options.files, folder / stored.name, manifest.stored_bytes(stored));
-  reader.read_all(reader.all_blocks(), writing_threads(folder, options.threads),
-                  [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
-                    throw_if_cancelled(options.cancelled);
-                    const auto begin = reader.block_begin(block);
-                    if (!matches) throw_damage(from, manifest, file, begin, bytes.size());
-                    copy->write(bytes, begin);
-                  });
-  copy->write(bytes_of(reader.checksums()), stored.bytes);
+  reader.read_all(
+      reader.all_blocks(), writing_threads(folder, options.threads),
+      [&](std::uint64_t block, std::span<const std::byte> bytes, bool matches) {
+        throw_if_cancelled(options.cancelled);
+        const auto begin = reader.block_begin(block);
+        if (!matches) throw_damage(from, manifest, file, begin, bytes.size());
+        copy->write(bytes, begin);
+      },
+      [&] { copy->abandon(); });
+  write_sums(*copy, stored.bytes, reader.checksums(), reader.digests());
   copy->finish();
 }
 

@@ -36,6 +36,8 @@ class FileOutput : public StepOutput {
     }
     if (begin < bytes.size()) write(bytes.subspan(begin), offset + begin);
   }
+  /// No write waits for another.
+  void abandon() override {}
   void finish() override { file_.finish(); }
 
  private:
@@ -52,6 +54,7 @@ class ObjectOutput : public StepOutput {
   void write_sparse(std::span<const std::byte> bytes, std::uint64_t offset) override {
     object_.write(bytes, offset);
   }
+  void abandon() override { object_.abandon(); }
   void finish() override { object_.finish(); }
 
  private:

@@ -22,6 +22,8 @@ class StepOutput {
   /// The same of bytes that are zeros for the most part: a file is not given them, as it reads as
   /// zeros where nothing was written.
   virtual void write_sparse(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
+  /// Some bytes will never come: writes that wait for those before theirs, and all after, throw.
+  virtual void abandon() = 0;
   /// Every byte is written: it is durable afterwards.
   virtual void finish() = 0;
 };

@@ -49,11 +49,14 @@ class DeepCheck {
  public:
   DeepCheck(const std::filesystem::path& step_folder, const Manifest& manifest,
             VerifyReport& report)
-      : folder_(step_folder), manifest_(manifest), report_(report) {
+      : folder_(step_folder),
+        files_(manifest.files_in(step_folder)),
+        manifest_(manifest),
+        report_(report) {
     const auto& files = manifest.files;
     if (std::any_of(files.begin(), files.end(),
                     [](const StoredFile& file) { return file.name == master_name; })) {
-      master_ = hdf5::open_file(step_folder / master_name);
+      master_ = hdf5::open_file(files_ / master_name);
     }
   }
 
@@ -82,7 +85,7 @@ class DeepCheck {
       add(tensor, master_name,
           base::format("'{}' shows other values of tensor '{}' than the shards have, in {} (a load "
                        "is right, whoever reads by HDF5 is wrong); please report this",
-                       (folder_ / master_name).string(), tensor.name, layout::text(*other)));
+                       (files_ / master_name).string(), tensor.name, layout::text(*other)));
     }
   }
 
@@ -92,6 +95,7 @@ class DeepCheck {
   }
 
   const std::filesystem::path& folder_;
+  std::filesystem::path files_;
   const Manifest& manifest_;
   VerifyReport& report_;
   std::optional<hdf5::File> master_;

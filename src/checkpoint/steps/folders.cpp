@@ -32,7 +32,7 @@ std::vector<Entry> entries_of_store(const fs::path& checkpoints) {
     auto name = parse_folder_name(folder);
     if (!name || name->kind != FolderKind::committed) continue;
     const auto path = checkpoints / folder;
-    if (!objects::size(path / "manifest.json")) name->kind = FolderKind::temporary;
+    if (!objects::has_manifest(path)) name->kind = FolderKind::temporary;
     entries.push_back({path, *name});
   }
   return entries;
@@ -67,8 +67,9 @@ fs::file_time_type last_touched(const fs::path& folder) {
 bool is_garbage(const Entry& entry, const std::set<std::int64_t>& committed,
                 std::chrono::seconds idle) {
   if (entry.name.kind == FolderKind::committed) return false;
-  // Objects do not tell when a save of theirs was last at work: whoever may remove them knows.
-  if (store::is_url(entry.path)) return idle.count() == 0;
+  if (store::is_url(entry.path)) {
+    return !objects::is_young(entry.path) && !objects::has_manifest(entry.path);
+  }
   // A step set aside is the step itself until its successor has the name.
   if (entry.name.kind == FolderKind::replaced && !committed.contains(entry.name.step)) return false;
   try {
@@ -76,6 +77,23 @@ bool is_garbage(const Entry& entry, const std::set<std::int64_t>& committed,
   } catch (const fs::filesystem_error&) {
     return false;  // it has changed meanwhile: another process uses it
   }
+}
+
+/// Removes the folders in a committed step's that its manifest does not name, an hour after the
+/// last change of the step: who reads it may have an earlier manifest. Returns them.
+std::vector<fs::path> remove_unnamed(const fs::path& step) {
+  std::vector<fs::path> removed;
+  const auto folders = objects::unnamed_folders(step);
+  if (folders.empty() || objects::is_young(step)) return removed;
+  for (const auto& folder : folders) {
+    removed.push_back(folder.empty() ? step : step / folder);
+    if (folder.empty()) {
+      objects::remove_files_beside_manifest(step);
+    } else {
+      objects::remove_folder(removed.back());
+    }
+  }
+  return removed;
 }
 
 std::string first_reason(const VerifyReport& report) {
@@ -163,6 +181,10 @@ std::vector<fs::path> collect_garbage(const fs::path& checkpoints, std::chrono::
   }
   std::vector<fs::path> removed;
   for (const auto& entry : entries) {
+    if (store::is_url(entry.path) && entry.name.kind == FolderKind::committed) {
+      const auto unnamed = remove_unnamed(entry.path);
+      removed.insert(removed.end(), unnamed.begin(), unnamed.end());
+    }
     if (!is_garbage(entry, committed, idle)) continue;
     if (store::is_url(entry.path)) {
       objects::remove_step(entry.path);

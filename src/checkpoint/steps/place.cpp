@@ -21,6 +21,10 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t max_text_bytes = 8192;
 
+/// What tells a run from others. A copy of the run has it, too.
+fs::path id_file(const fs::path& run) {
+  return run / "local-storage.id";
+}
 fs::path location_file(const fs::path& run) {
   return run / "checkpoints.location";
 }
@@ -62,28 +66,59 @@ std::string claimed_run(const std::string& text) {
   return first_line(text.substr(std::min(text.find('\n') + 1, text.size())));
 }
 
-void claim(const fs::path& directory, const fs::path& run) {
-  const auto path = claim_file(directory);
-  const auto id = run_id(run);
-  const auto mine = base::format("{}\n{}\n", id, normal(run).string());
-  std::string found;
-  if (store::is_url(directory)) {
-    if (objects::create(path, mine)) return;
-    found = objects::read_text(path, max_text_bytes);
-  } else {
-    base::success_or_throw(base::make_folders_durably(directory));
-    if (is_file(path)) found = text_of(path);
-  }
-  if (first_line(found) == id) return;
-  if (!found.empty()) {
+std::string claim_of(const fs::path& run) {
+  return base::format("{}\n{}\n", run_id(run), normal(run).string());
+}
+/// Text of a claim; empty without one.
+std::string read_claim(const fs::path& path) {
+  if (store::is_url(path)) return objects::read_text(path, max_text_bytes);
+  return is_file(path) ? text_of(path) : std::string();
+}
+
+/// True if `other` is there, has this id as well, and is another folder than the run: one of both
+/// is a copy. A run that was moved, or has two names, is not.
+bool is_copied(const fs::path& run, const fs::path& other, const std::string& id) {
+  std::error_code ignored;
+  return is_file(id_file(other)) && first_line(text_of(id_file(other))) == id &&
+         !fs::equivalent(run, other, ignored);
+}
+
+void refuse_if_of_another(const fs::path& directory, const fs::path& run,
+                          const std::string& found) {
+  const auto other = claimed_run(found);
+  if (first_line(found) != run_id(run)) {
     throw base::Error(
         base::ExitCode::usage,
         base::format(
             "checkpoint.directory '{}' has the checkpoints of another run, '{}' (both would "
             "remove each other's); give each run one of its own, or remove '{}' if that "
             "run is no more",
-            directory.string(), base::printable(claimed_run(found)), path.string()));
+            directory.string(), base::printable(other), claim_file(directory).string()));
   }
+  if (!is_copied(run, other, run_id(run))) return;
+  throw base::Error(
+      base::ExitCode::usage,
+      base::format(
+          "checkpoint.directory '{}' has the checkpoints of run '{}', of which '{}' is a copy "
+          "(both "
+          "would remove and continue each other's); to go on in the copy remove '{}' and '{}' and "
+          "give it a checkpoint.directory of its own with checkpoint.load = {}, or remove '{}' if "
+          "only the copy is to go on",
+          directory.string(), base::printable(other), normal(run).string(), id_file(run).string(),
+          location_file(run).string(), directory.string(), id_file(other).string()));
+}
+
+void claim(const fs::path& directory, const fs::path& run) {
+  const auto path = claim_file(directory);
+  const auto mine = claim_of(run);
+  if (store::is_url(directory)) {
+    if (objects::create(path, mine)) return;
+  } else {
+    base::success_or_throw(base::make_folders_durably(directory));
+  }
+  const auto found = read_claim(path);
+  if (found == mine) return;
+  if (!found.empty()) refuse_if_of_another(directory, run, found);
   if (store::is_url(directory)) {
     objects::write_text(path, mine);
   } else {
@@ -144,8 +179,20 @@ std::optional<fs::path> run_of_checkpoints(const fs::path& directory) {
   return claimed_run(is_url ? objects::read_text(path, max_text_bytes) : text_of(path));
 }
 
+void check_claim(const fs::path& directory, const fs::path& run) {
+  const auto found = read_claim(claim_file(directory));
+  if (found.empty() || found == claim_of(run)) return;
+  throw base::Error(
+      base::ExitCode::launch,
+      base::format(
+          "'{}' has been taken over by run '{}' since this start of '{}' (two at once would "
+          "remove each other's steps); end one of both, and give each a "
+          "checkpoint.directory of its own",
+          directory.string(), base::printable(claimed_run(found)), normal(run).string()));
+}
+
 std::string run_id(const fs::path& run) {
-  const auto path = run / "local-storage.id";
+  const auto path = id_file(run);
   if (is_file(path)) {
     if (auto id = first_line(text_of(path)); !id.empty()) return id;
   }
@@ -155,7 +202,7 @@ std::string run_id(const fs::path& run) {
 }
 
 bool is_step(const fs::path& path) {
-  if (store::is_url(path)) return objects::size(path / "manifest.json").has_value();
+  if (store::is_url(path)) return objects::has_manifest(path);
   std::error_code ignored;
   return fs::exists(path / "manifest.json", ignored);
 }

@@ -62,12 +62,13 @@ base::Result<Manifest> read_signed(const std::filesystem::path& step_folder, std
 /// The sizes of objects, which a listing tells a thousand at a time.
 void check_sizes(const std::filesystem::path& step, const Manifest& manifest,
                  VerifyReport& report) {
-  const auto objects = objects::objects_in(step);
+  const auto folder = manifest.files_in(step);
+  const auto objects = objects::objects_in(folder);
   for (const auto& file : manifest.files) {
     const auto found = objects.find(file.name);
     const auto bytes = manifest.stored_bytes(file);
     if (found != objects.end() && found->second == bytes) continue;
-    const auto path = (step / file.name).string();
+    const auto path = (folder / file.name).string();
     report.damages.push_back(
         {file.name,
          0,
@@ -120,6 +121,7 @@ VerifyReport verify(const std::filesystem::path& step_folder, VerifyLevel level,
     report.damages.push_back({"manifest.json", 0, 0, {}, manifest.failure().text});
     return report;
   }
+  if (!key.empty() && !manifest->has_digests()) report.not_covered = not_covered_text(step_folder);
   const bool are_objects = store::is_url(step_folder);
   if (are_objects && level == VerifyLevel::deep) {
     report.damages.push_back(

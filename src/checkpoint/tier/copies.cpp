@@ -98,8 +98,10 @@ void Copies::write(const SaveOptions& options, const std::filesystem::path& fold
     request.shards = shards;
     const auto& original = files[static_cast<std::size_t>(owner)];
     const auto copy = write_shard(options, folder, request, static_cast<std::size_t>(owner));
-    if (copy.bytes == original.bytes && copy.checksums_sha256 == original.checksums_sha256)
+    if (copy.bytes == original.bytes && copy.checksums_sha256 == original.checksums_sha256 &&
+        copy.digests_sha256 == original.digests_sha256) {
       continue;
+    }
     throw base::Error(
         base::ExitCode::checkpoint,
         base::format("the copy of '{}' that came from rank {} is not what that rank has written "

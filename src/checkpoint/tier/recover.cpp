@@ -198,8 +198,10 @@ std::optional<StepFolder> assemble(Assembly& assembly, const fs::path& checkpoin
     }
     comm::agree_after(world, [&] {
       if (!commits) return;
+      manifest.folder = folder_of_files(place);
       if (has_master(manifest.contents)) {
-        manifest.files.push_back(write_master({}, place.path, manifest));
+        const auto digests = key.empty() ? BlockDigests::none : BlockDigests::sha256;
+        manifest.files.push_back(write_master({.digests = digests}, place.path, manifest));
       }
       commit(files, place, manifest.step, manifest_text(manifest, key), nullptr);
     });

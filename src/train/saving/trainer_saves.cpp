@@ -24,9 +24,14 @@ SavedRun Trainer::to_save() {
           resolved_,
           options_.tool_version,
           contents_,
-          [this] { requests_->check_lock(); },
+          [this] { check_ownership(); },
           key_,
           options_.files};
+}
+
+void Trainer::check_ownership() const {
+  requests_->check_lock();
+  if (!keys_.checkpoint.directory.empty()) checkpoint::check_claim(checkpoints_, directory_);
 }
 
 void Trainer::saved(const SaveRecord& record) {
@@ -66,8 +71,8 @@ void Trainer::tidy(std::int64_t newest) const {
   try {
     // This start holds the lock: the processes that wrote them are dead.
     for (const auto& folder : checkpoint::collect_garbage(checkpoints_, std::chrono::seconds{0})) {
-      base::log::info("train", "removed '{}', which a save that was killed had left",
-                      folder.filename().string());
+      base::log::info("train", "removed '{}', which a save that was killed or replaced had left",
+                      folder.lexically_relative(checkpoints_).string());
     }
     if (keys.keep_last > 0 && newest >= 0) checkpoint::prune(checkpoints_, retention, newest);
   } catch (const base::Error& error) {

@@ -148,7 +148,7 @@ TEST_CASE("crafted manifests are refused, each for its own reason") {
   const auto long_name = std::string(600, 'x');
   const std::vector<Case> cases{
       {"format", [](Json& m) { m["format"] = "other"; }},
-      {"version 3", [](Json& m) { m["version"] = 3; }},
+      {"version 4", [](Json& m) { m["version"] = 4; }},
       {"version 0", [](Json& m) { m["version"] = 0; }},
       // Version 1 has other members.
       {"'crc32c'", [](Json& m) { m["version"] = 1; }},

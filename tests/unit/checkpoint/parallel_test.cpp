@@ -5,7 +5,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <stdexcept>
 #include <thread>
 
 using namespace trireme;
@@ -31,4 +33,22 @@ TEST_CASE("ranks share cores whose sets of cores are the same") {
     if (::sched_setaffinity(0, sizeof one, &one) == 0) of_one = checkpoint::id_of_cores();
   }).join();
   CHECK(of_one != own);
+}
+
+TEST_CASE("the first failure is told before other threads are waited for, and is the one thrown") {
+  std::atomic<int> told{0};
+  std::atomic<bool> abandoned{false};
+  const auto work = [&](std::size_t index) {
+    if (index == 0) throw std::runtime_error("the first part");
+    // A part that waits for its turn.
+    abandoned.wait(false);
+    throw std::runtime_error("given up");
+  };
+  const auto on_failure = [&] {
+    ++told;
+    abandoned = true;
+    abandoned.notify_all();
+  };
+  CHECK_THROWS_WITH(checkpoint::parallel_for(6, 4, work, on_failure), "the first part");
+  CHECK(told == 1);
 }

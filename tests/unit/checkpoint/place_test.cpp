@@ -90,3 +90,29 @@ TEST_CASE("what looks like a URL and is none is no folder") {
   }
   CHECK(fs::is_empty(run));
 }
+
+TEST_CASE("a copy of a run does not share its checkpoints, and a run that was moved takes them") {
+  const tests::TemporaryFolder folder;
+  const auto first = make_run(folder.path() / "first");
+  const auto copy = folder.path() / "copy";
+  const auto shared = folder.path() / "shared";
+  checkpoint::choose_checkpoints(first, shared.string());
+  fs::copy(first, copy, fs::copy_options::recursive);
+  const auto said = refusal(copy, shared.string());
+  CHECK_THAT(said, Catch::Contains("'" + first.string() + "'") &&
+                       Catch::Contains("'" + copy.string() + "' is a copy"));
+  CHECK(checkpoint::run_of_checkpoints(shared) == first);
+  // Another name of the same folder is no copy.
+  fs::create_directory_symlink(first, folder.path() / "link");
+  checkpoint::choose_checkpoints(folder.path() / "link", shared.string());
+  checkpoint::choose_checkpoints(first, shared.string());
+  // The copy alone is left: it goes on with the steps.
+  fs::remove_all(first);
+  CHECK(checkpoint::choose_checkpoints(copy, shared.string()) == shared);
+  CHECK(checkpoint::run_of_checkpoints(shared) == copy);
+  // A copy that does not see its original may take over; the original then saves no more.
+  checkpoint::check_claim(shared, copy);
+  fs::copy(copy, first, fs::copy_options::recursive);
+  CHECK_THROWS_WITH(checkpoint::check_claim(shared, first),
+                    Catch::Contains("has been taken over by run '" + copy.string() + "'"));
+}

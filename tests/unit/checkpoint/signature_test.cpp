@@ -103,6 +103,73 @@ TEST_CASE("a manifest that was changed and given a new digest keeps no signature
   }
 }
 
+namespace {
+
+/// Changes the first value of a step so that the CRC-32C of its block stays what it is: a CRC does
+/// not see a multiple of its polynomial.
+void forge(const std::filesystem::path& step) {
+  constexpr std::uint64_t polynomial = 1 | (std::uint64_t{0x82F63B78} << 1);
+  const auto manifest = base::value_or_throw(checkpoint::read_manifest(step));
+  const auto at = static_cast<std::streamoff>(manifest.contents.buckets[0].byte);
+  std::fstream file(step / manifest.files[0].name, std::ios::in | std::ios::out | std::ios::binary);
+  for (int byte = 0; byte < 5; ++byte) {
+    file.seekg(at + byte);
+    const auto value = file.get();
+    file.seekp(at + byte);
+    file.put(static_cast<char>(value ^ static_cast<int>((polynomial >> (8 * byte)) & 0xFF)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("values that were changed under an unchanged checksum are no signed ones") {
+  const ScratchFolder scratch;
+  const auto step = scratch.path() / "step-000000001";
+  save_signed(scratch.path(), 1, "");
+  const auto before = text_of(step / "shard-00000.h5");
+  forge(step);
+  CHECK(text_of(step / "shard-00000.h5") != before);
+  // Checksums are against damage, and do not tell.
+  CHECK(checkpoint::verify(step, VerifyLevel::full).good());
+  std::filesystem::remove_all(step);
+  save_signed(scratch.path(), 1, key);
+  CHECK(checkpoint::verify(step, VerifyLevel::full, 0, key).good());
+  CHECK(checkpoint::verify(step, VerifyLevel::full, 0, key).not_covered.empty());
+  forge(step);
+  CHECK_THAT(checkpoint::verify(step, VerifyLevel::full, 0, key).damages.at(0).text,
+             Catch::Contains("shard-00000.h5' is damaged in bytes") &&
+                 Catch::Contains("checksum or SHA-256 does not match"));
+  CHECK_THAT(loaded_with(scratch.path(), key), Catch::Contains("SHA-256 does not match"));
+  CHECK_FALSE(checkpoint::verify(step, VerifyLevel::full).good());
+}
+
+TEST_CASE("the SHA-256 of blocks cannot be changed with the values") {
+  const ScratchFolder scratch;
+  const auto step = scratch.path() / "step-000000001";
+  save_signed(scratch.path(), 1, key);
+  const auto manifest = base::value_or_throw(checkpoint::read_manifest(step));
+  const auto path = step / manifest.files[0].name;
+  CHECK(std::filesystem::file_size(path) == manifest.stored_bytes(manifest.files[0]));
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('x');
+  file.close();
+  CHECK_THAT(checkpoint::verify(step, VerifyLevel::full, 0, key).damages.at(0).text,
+             Catch::Contains("nothing in it can be trusted"));
+}
+
+TEST_CASE("a step whose signature covers its manifest alone is loaded, and told of") {
+  const ScratchFolder scratch;
+  const auto step = scratch.path() / "step-000000001";
+  save_signed(scratch.path(), 1, "");
+  const auto manifest = base::value_or_throw(checkpoint::read_manifest(step));
+  std::ofstream(step / "manifest.json") << checkpoint::manifest_text(manifest, key);
+  const auto report = checkpoint::verify(step, VerifyLevel::full, 0, key);
+  CHECK(report.good());
+  CHECK_THAT(report.not_covered, Catch::Contains("covers its manifest and not its values"));
+  CHECK(loaded_with(scratch.path(), key) == "1");
+}
+
 TEST_CASE("a key file is of some bytes that nobody else may read") {
   const ScratchFolder scratch;
   const auto file = scratch.path() / "key";
