@@ -13,7 +13,7 @@ bool Trainer::update(StepRecord& record) {
   switch (nonfinite_->judge(record.loss, record.gradient_norm)) {
     case NonfiniteSteps::Verdict::update:
       if (async_saves_) async_saves_->await_copy();
-      record.update = engine_->update({.step = record.step,
+      record.update = engine_->update({.step = ++progress_.updates,
                                        .learning_rate = record.learning_rate,
                                        .gradient_norm = record.gradient_norm});
       return true;

@@ -126,7 +126,7 @@ struct ReduceOutcome {
 
 /// Values that an update uses.
 struct Update {
-  /// Number of the step, from 1.
+  /// Number of the update, from 1: steps that were skipped are none.
   std::int64_t step = 1;
   double learning_rate = 0;
   /// Norm of this step's gradients, as reduce_gradients() returns it: larger ones than
@@ -226,7 +226,7 @@ class Engine {
   /// In the order of saved_buckets(); empty shards are left out.
   std::vector<device::Tensor> saved_shards();
   /// Collective. Updates the parameters after the values of state_parts() were overwritten with
-  /// those of after `step` (0: before the first).
+  /// those of after update `step` (0: before the first).
   void state_changed(std::int64_t step);
   std::vector<ParameterPart> parameter_parts();
   /// Hash of the bits of each of parameter_parts(), in their order; of training engines. The host

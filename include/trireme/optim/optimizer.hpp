@@ -163,12 +163,12 @@ class Optimizer {
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) = delete;
 
-  /// One update from reduced gradients (f32, flat). `step` counts from 1. `workspace` lends room
-  /// for the matrices of a batch.
+  /// One update from reduced gradients (f32, flat). `step` counts updates (from 1). `workspace`
+  /// lends room for the matrices of a batch.
   void update(device::Kernels& kernels, device::Arena& workspace, const device::Tensor& gradients,
               float learning_rate, float gradient_scale, std::int64_t step);
   /// Parameters become what the masters are now (after initialisation or loading, of states too),
-  /// rounded as the update of `step` rounds them; 0: before the first.
+  /// rounded as update `step` rounds them; 0: before the first.
   void give_parameters(device::Kernels& kernels, std::int64_t step);
 
   struct State {

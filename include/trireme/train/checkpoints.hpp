@@ -20,6 +20,9 @@ namespace trireme::train {
 /// Progress of a run: the part of a checkpoint besides tensors.
 struct Progress {
   std::int64_t step = 0;
+  /// Updates that the optimizer's state has had: fewer than steps where steps were skipped, or
+  /// where another optimizer made the first ones.
+  std::int64_t updates = 0;
   std::uint64_t tokens = 0;
   /// Global index of the next sample.
   std::uint64_t next_sample = 0;

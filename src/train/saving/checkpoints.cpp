@@ -33,6 +33,7 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   state["zero_level"] = options.zero_level;
   state["seed"] = options.seed;
   state["model"] = huggingface::config_json(options.model);
+  if (progress.updates != progress.step) state["updates"] = progress.updates;
   if (progress.evaluation_is_due) state["evaluation_is_due"] = true;
   // JSON has no numbers that are not finite.
   if (progress.validation_loss && std::isfinite(*progress.validation_loss)) {
@@ -72,23 +73,27 @@ void clear(device::Device& device, const device::Tensor& values) {
   device.synchronize();
 }
 
-/// Items to load. Moments that the checkpoint does not have, or not all of, begin at zero: a
-/// damaged step that was tried before may have filled them in part.
-std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
-                                         const checkpoint::Manifest& manifest) {
-  bool fresh = checkpoint::has_fresh_optimizer(manifest);
-  if (!fresh && is_of_another_optimizer(engine.options(), manifest)) {
-    fresh = true;
-    base::log::warning(
-        "train",
-        "step {} was saved without state of optimizer.name = {} as it is set here "
-        "(by another optimizer, with other optimizer.adamw_matrices, or by an "
-        "earlier version of trireme): its weights go on, and the optimizer's state begins anew",
-        manifest.step, optim::name(engine.options().rule.kind));
-  }
+/// Whether the optimizer's state begins with this step.
+enum class Moments { stored, fresh };
+
+Moments moments_of(const engine::EngineOptions& options, const checkpoint::Manifest& manifest) {
+  if (checkpoint::has_fresh_optimizer(manifest)) return Moments::fresh;
+  if (!is_of_another_optimizer(options, manifest)) return Moments::stored;
+  base::log::warning(
+      "train",
+      "step {} was saved without state of optimizer.name = {} as it is set here "
+      "(by another optimizer, with other optimizer.adamw_matrices, or by an "
+      "earlier version of trireme): its weights go on, and the optimizer's state begins anew",
+      manifest.step, optim::name(options.rule.kind));
+  return Moments::fresh;
+}
+
+/// Items to load. Fresh moments begin at zero: a damaged step that was tried before may have filled
+/// them in part.
+std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine, Moments moments) {
   std::vector<checkpoint::LoadItem> items;
   for (const auto& part : engine.state_parts()) {
-    if (fresh && checkpoint::is_moment(part.name)) {
+    if (moments == Moments::fresh && checkpoint::is_moment(part.name)) {
       clear(engine.device(), part.values);
     } else {
       items.push_back({part.name, part.shape, part.box, part.values});
@@ -97,12 +102,14 @@ std::vector<checkpoint::LoadItem> wanted(engine::Engine& engine,
   return items;
 }
 
-Progress progress_of(const checkpoint::LoadReport& report) {
+Progress progress_of(const checkpoint::LoadReport& report, Moments moments) {
   Progress progress;
   progress.step = report.step;
   progress.tokens = report.tokens;
   try {
     const auto& data = report.state.at("data");
+    // Moments of zero are biased as before the first update, whatever the step.
+    progress.updates = moments == Moments::fresh ? 0 : report.state.value("updates", report.step);
     progress.next_sample = data.at("next_sample").get<std::uint64_t>();
     progress.planned_steps = report.state.value("planned_steps", std::int64_t{0});
     progress.evaluation_is_due = report.state.value("evaluation_is_due", false);
@@ -116,9 +123,9 @@ Progress progress_of(const checkpoint::LoadReport& report) {
   return progress;
 }
 
-Resumed resumed(const checkpoint::LoadReport& report, engine::Engine& engine) {
-  const auto progress = progress_of(report);
-  engine.state_changed(progress.step);
+Resumed resumed(const checkpoint::LoadReport& report, Moments moments, engine::Engine& engine) {
+  const auto progress = progress_of(report, moments);
+  engine.state_changed(progress.updates);
   return {progress, report};
 }
 
@@ -173,19 +180,29 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
 
 std::optional<Resumed> resume(const std::filesystem::path& checkpoints, engine::Engine& engine,
                               comm::ProcessGroup& world, const checkpoint::LoadOptions& options) {
+  auto moments = Moments::stored;
   const auto report = checkpoint::load_newest(
-      checkpoints, [&](const checkpoint::Manifest& manifest) { return wanted(engine, manifest); },
+      checkpoints,
+      [&](const checkpoint::Manifest& manifest) {
+        moments = moments_of(engine.options(), manifest);
+        return wanted(engine, moments);
+      },
       world, to_device_of(engine, options));
   if (!report) return std::nullopt;
-  return resumed(*report, engine);
+  return resumed(*report, moments, engine);
 }
 
 Resumed resume_from(const std::filesystem::path& path, engine::Engine& engine,
                     comm::ProcessGroup& world, const checkpoint::LoadOptions& options) {
+  auto moments = Moments::stored;
   const auto report = checkpoint::load_from(
-      path, [&](const checkpoint::Manifest& manifest) { return wanted(engine, manifest); }, world,
-      to_device_of(engine, options));
-  return resumed(report, engine);
+      path,
+      [&](const checkpoint::Manifest& manifest) {
+        moments = moments_of(engine.options(), manifest);
+        return wanted(engine, moments);
+      },
+      world, to_device_of(engine, options));
+  return resumed(report, moments, engine);
 }
 
 }  // namespace trireme::train
