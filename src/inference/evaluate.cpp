@@ -18,6 +18,7 @@
 
 #include "text_bytes.hpp"
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
 
@@ -113,7 +114,24 @@ struct Subject {
   std::optional<std::int64_t> step;
   model::ModelConfig model;
   config::Config config;
+  /// Most that one of the run's own evaluations takes.
+  std::int64_t sequences_of_run = std::numeric_limits<std::int64_t>::max();
 };
+
+/// The run's own limit of an evaluation.
+std::int64_t sequences_of_run(const checkpoint::Manifest& manifest) {
+  const auto text = manifest.state.value("config", std::string());
+  const auto number = [&](const char* key) {
+    std::int64_t value = 0;
+    const auto found = config::resolved_value(text, key).value_or("");
+    std::from_chars(found.data(), found.data() + found.size(), value);
+    return value;
+  };
+  const auto batches = number("train.eval_batches");
+  const auto batch = number("train.global_batch");
+  // 0: all.
+  return batches > 0 && batch > 0 ? batches * batch : std::numeric_limits<std::int64_t>::max();
+}
 
 base::Result<Subject> subject_of(const fs::path& weights, const config::Config& config) {
   auto model = huggingface::model_of_weights(weights, config);
@@ -126,6 +144,7 @@ base::Result<Subject> subject_of(const fs::path& weights, const config::Config& 
     auto own = with_settings_of_run(config, *manifest);
     if (!own) return own.failure();
     subject.config = *std::move(own);
+    subject.sequences_of_run = sequences_of_run(*manifest);
   }
   auto fitting = with_length_of_model(subject.config, subject.model);
   if (!fitting) return fitting.failure();
@@ -133,33 +152,92 @@ base::Result<Subject> subject_of(const fs::path& weights, const config::Config& 
   return subject;
 }
 
-}  // namespace
-
-engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
-                                   std::int64_t batches) {
-  const auto outcome = evaluate_while(dataset, engine, batches, [] { return true; });
-  TRIREME_ENSURE(outcome.has_value(), "an evaluation that nothing stops has an outcome");
-  return *outcome;
+void count_bytes(const TextBytes& bytes, const data::TokenDataset& dataset,
+                 Evaluation& evaluation) {
+  const auto parts = dataset.parts();
+  evaluation.bytes = 0;
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    const auto of_part = bytes.predicted(dataset, parts[index]);
+    *evaluation.bytes += of_part;
+    if (!evaluation.sources.empty()) evaluation.sources[index].bytes = of_part;
+  }
 }
 
-std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset& dataset,
-                                                        engine::Engine& engine,
-                                                        std::int64_t batches,
-                                                        const std::function<bool()>& goes_on) {
-  const engine::BatchLoader loader(dataset);
-  const auto end = static_cast<std::uint64_t>(dataset.sample_count());
-  const auto batch = static_cast<std::uint64_t>(engine::global_batch(engine.options()));
-  engine::EvaluationOutcome total;
-  for (std::int64_t index = 0; index < batches; ++index) {
-    const auto cursor = static_cast<std::uint64_t>(index) * batch;
-    if (cursor >= end) break;
-    if (index > 0 && !goes_on()) return std::nullopt;
-    loader.fill(engine, cursor, end);
-    const auto outcome = engine.evaluate();
-    total.loss_sum += outcome.loss_sum;
-    total.tokens += outcome.tokens;
+/// Losses of all samples in [begin, end) of an order; nothing if it was stopped.
+class Passage {
+ public:
+  Passage(const data::TokenDataset& dataset, engine::Engine& engine, engine::SampleOrder order,
+          const std::function<bool()>& goes_on)
+      : loader_(dataset, order), engine_(engine), goes_on_(goes_on) {}
+
+  std::optional<engine::EvaluationOutcome> take(std::uint64_t begin, std::uint64_t end) {
+    const auto batch = static_cast<std::uint64_t>(engine::global_batch(engine_.options()));
+    engine::EvaluationOutcome total;
+    for (auto cursor = begin; cursor < end; cursor += batch) {
+      if (batches_++ > 0 && !goes_on_()) return std::nullopt;
+      loader_.fill(engine_, cursor, end);
+      const auto outcome = engine_.evaluate();
+      total.loss_sum += outcome.loss_sum;
+      total.tokens += outcome.tokens;
+    }
+    return total;
   }
-  return total;
+
+ private:
+  engine::BatchLoader loader_;
+  engine::Engine& engine_;
+  const std::function<bool()>& goes_on_;
+  std::int64_t batches_ = 0;
+};
+
+double mean(const engine::EvaluationOutcome& outcome) {
+  return outcome.loss_sum / static_cast<double>(outcome.tokens);
+}
+
+std::optional<HeldOutLoss> whole_pass(const data::TokenDataset& dataset, Passage passage) {
+  const auto parts = dataset.parts();
+  HeldOutLoss found;
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    const auto outcome = passage.take(parts[index].begin, parts[index].end);
+    if (!outcome) return std::nullopt;
+    found.loss += parts[index].share * mean(*outcome);
+    found.tokens += outcome->tokens;
+    if (parts.size() == 1) continue;
+    found.sources.push_back({dataset.sources()[index].path().string(), parts[index].share,
+                             outcome->tokens, mean(*outcome)});
+  }
+  return found;
+}
+
+}  // namespace
+
+HeldOutLoss evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
+                     std::int64_t batches) {
+  const auto found = evaluate_while(dataset, engine, batches, [] { return true; });
+  TRIREME_ENSURE(found.has_value(), "an evaluation that nothing stops has an outcome");
+  return *found;
+}
+
+std::optional<HeldOutLoss> evaluate_while(const data::TokenDataset& dataset, engine::Engine& engine,
+                                          std::int64_t batches,
+                                          const std::function<bool()>& goes_on) {
+  const auto all = dataset.sample_count();
+  const auto batch = engine::global_batch(engine.options());
+  // Compared without a product: all batches are the largest number that there is.
+  const bool whole = batches >= (all + batch - 1) / batch;
+  const auto sequences = whole ? all : batches * batch;
+  std::optional<HeldOutLoss> found;
+  if (whole) {
+    found = whole_pass(dataset, {dataset, engine, engine::SampleOrder::whole_pass, goes_on});
+  } else if (const auto outcome = Passage(dataset, engine, engine::SampleOrder::drawn, goes_on)
+                                      .take(0, static_cast<std::uint64_t>(sequences))) {
+    found = HeldOutLoss{.loss = mean(*outcome), .tokens = outcome->tokens};
+  }
+  if (found) {
+    found->sequences = sequences;
+    found->all_sequences = all;
+  }
+  return found;
 }
 
 Evaluation evaluate_weights(const fs::path& weights, const config::Config& config,
@@ -168,8 +246,8 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
   const auto key = checkpoint::read_key_on_first_rank(config.options().checkpoint.key_file, world);
   Evaluation evaluation;
   // Held until all is read.
-  const auto found = find_weights_together(weights, config, world);
-  evaluation.weights = found.path;
+  const auto step = find_weights_together(weights, config, world);
+  evaluation.weights = step.path;
   const auto subject = comm::agree(world, subject_of(evaluation.weights, config));
   const auto& model = subject.model;
   const auto options =
@@ -183,13 +261,17 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
   huggingface::load_parameters(evaluation.weights, engine, world, key);
   evaluation.step = subject.step;
   const auto begin = Clock::now();
-  const auto outcome = evaluate(*dataset, engine);
+  auto found = evaluate(*dataset, engine);
   evaluation.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  evaluation.sequences = dataset->sample_count();
+  evaluation.sequences = found.sequences;
   evaluation.sequence_length = options.sequence_length;
-  evaluation.tokens = outcome.tokens;
-  evaluation.loss = outcome.loss_sum / static_cast<double>(outcome.tokens);
-  if (bytes) evaluation.bytes = bytes->predicted(*dataset);
+  evaluation.tokens = found.tokens;
+  evaluation.loss = found.loss;
+  evaluation.sources = std::move(found.sources);
+  if (subject.sequences_of_run < found.all_sequences) {
+    evaluation.sequences_of_run = subject.sequences_of_run;
+  }
+  if (bytes) count_bytes(*bytes, *dataset, evaluation);
   return evaluation;
 }
 
@@ -199,7 +281,14 @@ double Evaluation::perplexity() const {
 
 std::optional<double> Evaluation::bits_per_byte() const {
   if (!bytes || *bytes == 0) return std::nullopt;
-  return loss * static_cast<double>(tokens) / std::log(2.0) / static_cast<double>(*bytes);
+  auto bytes_per_token = static_cast<double>(*bytes) / static_cast<double>(tokens);
+  // Of a blend, weighted as the loss is.
+  if (!sources.empty()) bytes_per_token = 0;
+  for (const auto& source : sources) {
+    bytes_per_token += source.share * static_cast<double>(source.bytes.value_or(0)) /
+                       static_cast<double>(source.tokens);
+  }
+  return loss / std::log(2.0) / bytes_per_token;
 }
 
 base::Json to_json(const Evaluation& evaluation) {
@@ -214,6 +303,13 @@ base::Json to_json(const Evaluation& evaluation) {
   json["bytes"] = evaluation.bytes ? base::Json(*evaluation.bytes) : base::Json(nullptr);
   json["sequences"] = evaluation.sequences;
   json["sequence_length"] = evaluation.sequence_length;
+  if (evaluation.sequences_of_run) json["sequences_of_run"] = *evaluation.sequences_of_run;
+  for (const auto& source : evaluation.sources) {
+    json["sources"].push_back({{"source", source.source},
+                               {"share", source.share},
+                               {"tokens", source.tokens},
+                               {"loss", source.loss}});
+  }
   json["seconds"] = evaluation.seconds;
   json["tokens_per_second"] = static_cast<double>(evaluation.tokens) / evaluation.seconds;
   return json;
@@ -225,6 +321,11 @@ std::string text(const Evaluation& evaluation) {
   text += base::format("held out       {} tokens in {} sequences of {}\n", evaluation.tokens,
                        evaluation.sequences, evaluation.sequence_length);
   text += base::format("loss           {} nats a token\n", base::fixed_text(evaluation.loss, 6));
+  for (const auto& source : evaluation.sources) {
+    text +=
+        base::format("  {:<12} {} of {} tokens in '{}'\n", base::format("{:.4g} x", source.share),
+                     base::fixed_text(source.loss, 6), source.tokens, source.source);
+  }
   text += base::format("perplexity     {}\n", base::fixed_text(evaluation.perplexity(), 4));
   if (const auto bits = evaluation.bits_per_byte(); bits && evaluation.bytes) {
     text += base::format("bits per byte  {} ({} bytes of text)\n", base::fixed_text(*bits, 4),
@@ -233,6 +334,12 @@ std::string text(const Evaluation& evaluation) {
     text +=
         "bits per byte  not known: no tokenizer belongs to the weights (data.tokenizer names "
         "one)\n";
+  }
+  if (evaluation.sequences_of_run) {
+    text += base::format(
+        "in training    losses of the run's log and report are of {} of these sequences "
+        "(train.eval_batches)\n",
+        *evaluation.sequences_of_run);
   }
   text += base::format("time           {:.2f} s, {:.0f} tokens/s\n", evaluation.seconds,
                        static_cast<double>(evaluation.tokens) / evaluation.seconds);

@@ -35,11 +35,12 @@ base::Result<std::optional<TextBytes>> TextBytes::of_weights(const fs::path& wei
   return std::optional<TextBytes>(TextBytes(std::move(bytes)));
 }
 
-std::int64_t TextBytes::predicted(const data::TokenDataset& dataset) const {
+std::int64_t TextBytes::predicted(const data::TokenDataset& dataset,
+                                  const data::TokenDataset::Part& part) const {
   std::vector<std::int32_t> sample(static_cast<std::size_t>(dataset.sequence_length()) + 1);
   std::int64_t sum = 0;
-  for (std::int64_t index = 0; index < dataset.sample_count(); ++index) {
-    dataset.sample(static_cast<std::uint64_t>(index), sample);
+  for (auto number = part.begin; number < part.end; ++number) {
+    dataset.sample_of_pass(number, sample);
     sum = std::accumulate(sample.begin() + 1, sample.end(), sum,
                           [this](std::int64_t so_far, std::int32_t id) {
                             return so_far + bytes_[static_cast<std::size_t>(id)];

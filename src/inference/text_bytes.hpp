@@ -21,8 +21,9 @@ class TextBytes {
                                                            const config::Config& config,
                                                            std::int64_t vocab_size);
 
-  /// Sum over all tokens that an epoch predicts: all of each sample but its first.
-  std::int64_t predicted(const data::TokenDataset& dataset) const;
+  /// Sum over all tokens that a pass over a part predicts: all of each sample but its first.
+  std::int64_t predicted(const data::TokenDataset& dataset,
+                         const data::TokenDataset::Part& part) const;
 
  private:
   explicit TextBytes(std::vector<std::int64_t> bytes) : bytes_(std::move(bytes)) {}

@@ -70,7 +70,9 @@ std::vector<Key> train_keys() {
       train_integer("eval_every", "0", "steps", counts_from(0), Concern::running,
                     "Steps between evaluations on data.validation; 0 is never."),
       train_integer("eval_batches", "16", "global batches", counts_from(0), Concern::running,
-                    "Held-out batches of one evaluation; 0 is all there are."),
+                    "Held-out batches of one evaluation; 0 is all there are: then each source of a "
+                    "blend is taken once and in whole, and weights count for the means alone, as "
+                    "`trireme eval` does."),
       {.section = "train",
        .name = "sample_prompts",
        .documentation =
@@ -188,7 +190,9 @@ std::vector<Key> numerics_keys() {
            .default_text = "auto",
            .unit = "FLOP/s",
            .range = more_than(0),
-           .auto_rule = "the data sheet of known GPUs, else the fastest product measured at start",
+           .auto_rule =
+               "the data sheet of known GPUs, else the fastest product, measured once for such "
+               "ranks and kept",
            .documentation =
                "What one rank could compute at best: MFU (model FLOPs utilisation) "
                "is measured against it."};

@@ -7,6 +7,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/shell_word.hpp"
 #include "trireme/base/utc.hpp"
+#include "trireme/inference/evaluate.hpp"
 
 #include "train/lines/step_lines.hpp"
 
@@ -193,15 +194,18 @@ bool Report::take_beaten_peak() {
   return true;
 }
 
-void Report::raise_peak(std::int64_t step, double flops) {
+double Report::raise_peak(std::int64_t step, double flops) {
   settings_.peak_flops = std::max(settings_.peak_flops, flops);
-  if (!settings_.speaks) return;
+  if (!settings_.speaks) return settings_.peak_flops;
   append(
       {{"kind", "event"}, {"event", "peak"}, {"step", step}, {"peak_flops", settings_.peak_flops}});
-  base::log::info("train",
-                  "step {} was faster than the peak that was measured (the machine was busy then); "
-                  "MFU divides by {:.3f} TFLOP/s from now on",
-                  step, settings_.peak_flops / 1e12);
+  if (peaks_beaten_ <= 1) {
+    base::log::info("train",
+                    "step {} was faster than the peak that was measured (something else may have "
+                    "used the machine then); MFU divides by {:.3f} TFLOP/s from now on",
+                    step, settings_.peak_flops / 1e12);
+  }
+  return settings_.peak_flops;
 }
 
 void Report::skipped(const StepRecord& record, std::int64_t in_a_row) {
@@ -221,19 +225,27 @@ void Report::skipped(const StepRecord& record, std::int64_t in_a_row) {
                      base::number_text(record.gradient_norm), in_a_row);
 }
 
-void Report::evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds) {
+void Report::evaluated(std::int64_t step, const inference::HeldOutLoss& found, double seconds) {
   if (!settings_.speaks) return;
+  const double loss = found.loss;
   held_out_loss_ = loss;
   append({{"kind", "eval"},
           {"step", step},
           {"loss", loss},
           {"perplexity", std::exp(loss)},
-          {"tokens", tokens},
+          {"tokens", found.tokens},
+          {"sequences", found.sequences},
+          {"all_sequences", found.all_sequences},
           {"seconds", seconds}});
-  lines_->between(
-      StepLines::Between::evaluation, step,
-      base::format("held-out loss {}  perplexity {}  ({} tokens, {})", base::fixed_text(loss, 4),
-                   base::fixed_text(std::exp(loss), 2), tokens, base::duration_text(seconds)));
+  // `trireme eval` takes all: it says another loss.
+  const auto part =
+      found.sequences < found.all_sequences
+          ? base::format(" of {} of {} sequences", found.sequences, found.all_sequences)
+          : "";
+  lines_->between(StepLines::Between::evaluation, step,
+                  base::format("held-out loss {}  perplexity {}  ({} tokens{}, {})",
+                               base::fixed_text(loss, 4), base::fixed_text(std::exp(loss), 2),
+                               found.tokens, part, base::duration_text(seconds)));
 }
 
 void Report::sampled(const SampleRecord& record) {

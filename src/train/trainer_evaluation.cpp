@@ -40,9 +40,8 @@ bool Trainer::take_held_out_loss() {
       });
   if (!total) return false;
   progress_.evaluation_is_due = false;
-  const double loss = total->loss_sum / static_cast<double>(total->tokens);
-  is_among_best_ = progress_.evaluated(loss, keys_.checkpoint.keep_best);
-  report_->evaluated(progress_.step, loss, total->tokens,
+  is_among_best_ = progress_.evaluated(total->loss, keys_.checkpoint.keep_best);
+  report_->evaluated(progress_.step, *total,
                      span_seconds(begin, SpanKind::evaluation, {}, range.serial()));
   return true;
 }

@@ -62,6 +62,18 @@ class TokenDataset {
   /// vocabulary does not have. May be called from several threads.
   void sample(std::uint64_t global_index, std::span<std::int32_t> tokens) const;
 
+  /// A run of samples that a whole pass takes together, in its own numbers: [begin, end).
+  struct Part {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    double share = 1;  ///< of all weights
+  };
+  /// With weights each source, else all samples together.
+  std::vector<Part> parts() const;
+  /// sample() in the order of a whole pass: each source after the other, its samples once and in
+  /// order, whatever weights and shuffling say. `number` is below sample_count().
+  void sample_of_pass(std::uint64_t number, std::span<std::int32_t> tokens) const;
+
   /// Equal when sample() gives the same for every index: content of the sources, weights, sequence
   /// length, seed and shuffling. A cursor is worth nothing at another fingerprint. Reads thousands
   /// of blocks of each source: once a start, and not on every rank.
@@ -74,6 +86,8 @@ class TokenDataset {
  private:
   TokenDataset() = default;
   std::uint64_t hash_of_order() const;
+  Place place_of_sample(std::int64_t sample) const;
+  void read(const Place& place, std::span<std::int32_t> tokens) const;
 
   DatasetOptions options_;
   std::vector<IndexedTokens> sources_;

@@ -13,20 +13,44 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trireme::inference {
 
-/// Collective over all ranks. Losses of the first `batches` global batches of a dataset, each
-/// sample once: what does not fill the last batch is left out of the sum.
-engine::EvaluationOutcome evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
-                                   std::int64_t batches = std::numeric_limits<std::int64_t>::max());
+/// Loss on one source of held-out tokens.
+struct SourceLoss {
+  std::string source;
+  double share = 0;  ///< of all weights
+  std::int64_t tokens = 0;
+  double loss = 0;  ///< mean of a token, in nats
+  /// Bytes of text of those tokens, where they are known.
+  std::optional<std::int64_t> bytes = {};
+};
+
+struct HeldOutLoss {
+  /// Mean cross-entropy of a token, in nats; of a weighted blend the weighted mean of its sources'.
+  double loss = 0;
+  /// Tokens that were predicted.
+  std::int64_t tokens = 0;
+  /// Samples that were evaluated, of so many.
+  std::int64_t sequences = 0;
+  std::int64_t all_sequences = 0;
+  /// Of a whole pass over a weighted blend: each source.
+  std::vector<SourceLoss> sources = {};
+};
+
+/// Collective over all ranks. Loss of the first `batches` global batches of a dataset, each sample
+/// once: what does not fill the last batch is left out of the sum. Where these are all samples,
+/// each source is taken once and in whole, and weights count for their means alone; where they are
+/// not, a blend draws as it does for training.
+HeldOutLoss evaluate(const data::TokenDataset& dataset, engine::Engine& engine,
+                     std::int64_t batches = std::numeric_limits<std::int64_t>::max());
 
 /// Evaluation that ends early, with no result, when `goes_on` (called between batches, with the
 /// same result on all ranks) returns false.
-std::optional<engine::EvaluationOutcome> evaluate_while(const data::TokenDataset& dataset,
-                                                        engine::Engine& engine,
-                                                        std::int64_t batches,
-                                                        const std::function<bool()>& goes_on);
+std::optional<HeldOutLoss> evaluate_while(const data::TokenDataset& dataset, engine::Engine& engine,
+                                          std::int64_t batches,
+                                          const std::function<bool()>& goes_on);
 
 /// Result of weights on held-out tokens.
 struct Evaluation {
@@ -43,6 +67,10 @@ struct Evaluation {
   /// though their bits are counted.
   std::optional<std::int64_t> bytes;
   double seconds = 0;
+  /// Of a weighted blend: each source, of whose means the loss is the weighted one.
+  std::vector<SourceLoss> sources = {};
+  /// Sequences that the run's own evaluations take, where these are not all (train.eval_batches).
+  std::optional<std::int64_t> sequences_of_run = {};
 
   double perplexity() const;
   std::optional<double> bits_per_byte() const;

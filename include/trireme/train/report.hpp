@@ -15,6 +15,10 @@
 #include <string>
 #include <vector>
 
+namespace trireme::inference {
+struct HeldOutLoss;
+}
+
 namespace trireme::train {
 
 /// Data of one update, for log and metrics.
@@ -176,9 +180,9 @@ class Report {
   void skipped(const StepRecord& record, std::int64_t in_a_row);
   /// True if a step has beaten the peak since the last call; limited to the first few times.
   bool take_beaten_peak();
-  /// Raises the peak to `flops` if that is larger.
-  void raise_peak(std::int64_t step, double flops);
-  void evaluated(std::int64_t step, double loss, std::int64_t tokens, double seconds);
+  /// Raises the peak to `flops` if that is larger; says so the first time. Returns the peak.
+  double raise_peak(std::int64_t step, double flops);
+  void evaluated(std::int64_t step, const inference::HeldOutLoss& found, double seconds);
   void sampled(const SampleRecord& record);
   void saved(const SaveRecord& record);
   /// Records a failed save, after which training goes on.

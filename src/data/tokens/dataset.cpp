@@ -156,31 +156,51 @@ TokenDataset::Place TokenDataset::place(std::uint64_t global_index) const {
   auto drawn = global_index;
   auto first = std::int64_t{0};
   auto count = sample_count_;
-  std::size_t source = 0;
   if (blend_) {
     const auto draw = (*blend_)(global_index);
-    source = draw.source;
     drawn = draw.index;
     pool = draw.source + 1;
-    first = first_sample_[source];
-    count = first_sample_[source + 1] - first;
+    first = first_sample_[draw.source];
+    count = first_sample_[draw.source + 1] - first;
   }
   const auto samples = static_cast<std::uint64_t>(count);
   const auto epoch = drawn / samples;
   auto position = drawn % samples;
   if (options_.shuffle) position = Permutation(samples, mix(options_.seed, pool), epoch)(position);
-  const auto sample = first + static_cast<std::int64_t>(position);
-  if (!blend_) {
-    const auto after = std::upper_bound(first_sample_.begin(), first_sample_.end(), sample);
-    source = static_cast<std::size_t>(after - first_sample_.begin()) - 1;
-  }
+  return place_of_sample(first + static_cast<std::int64_t>(position));
+}
+
+/// Place of a sample by its number among those of all sources.
+TokenDataset::Place TokenDataset::place_of_sample(std::int64_t sample) const {
+  const auto after = std::upper_bound(first_sample_.begin(), first_sample_.end(), sample);
+  const auto source = static_cast<std::size_t>(after - first_sample_.begin()) - 1;
   return {source, (sample - first_sample_[source]) * options_.sequence_length};
 }
 
+std::vector<TokenDataset::Part> TokenDataset::parts() const {
+  if (!blend_) return {{0, static_cast<std::uint64_t>(sample_count_), 1.0}};
+  const auto sum = std::accumulate(weights_.begin(), weights_.end(), std::uint64_t{0});
+  std::vector<Part> parts;
+  for (std::size_t source = 0; source < sources_.size(); ++source) {
+    parts.push_back({static_cast<std::uint64_t>(first_sample_[source]),
+                     static_cast<std::uint64_t>(first_sample_[source + 1]),
+                     static_cast<double>(weights_[source]) / static_cast<double>(sum)});
+  }
+  return parts;
+}
+
 void TokenDataset::sample(std::uint64_t global_index, std::span<std::int32_t> tokens) const {
+  read(place(global_index), tokens);
+}
+
+void TokenDataset::sample_of_pass(std::uint64_t number, std::span<std::int32_t> tokens) const {
+  TRIREME_EXPECT(number < static_cast<std::uint64_t>(sample_count_), "a sample of the pass");
+  read(place_of_sample(static_cast<std::int64_t>(number)), tokens);
+}
+
+void TokenDataset::read(const Place& from, std::span<std::int32_t> tokens) const {
   TRIREME_EXPECT(tokens.size() == static_cast<std::size_t>(options_.sequence_length) + 1,
                  "room for sequence_length + 1 tokens");
-  const auto from = place(global_index);
   const auto& source = sources_[from.source];
   source.read(from.begin, tokens);
   if (options_.vocab_size == 0) return;

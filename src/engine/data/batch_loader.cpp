@@ -24,7 +24,12 @@ void BatchLoader::fill(Engine& engine, std::uint64_t cursor, std::uint64_t end) 
     batch.first_sequence = static_cast<std::int64_t>(begin);
     for (std::int64_t sequence = 0; sequence < options.micro_batch; ++sequence) {
       const auto global = begin + static_cast<std::uint64_t>(sequence);
-      dataset_.sample(global, sample);
+      if (order_ == SampleOrder::drawn) {
+        dataset_.sample(global, sample);
+      } else {
+        // What lies beyond is not counted, and need not be there.
+        dataset_.sample_of_pass(std::min(global, end - 1), sample);
+      }
       std::copy_n(sample.begin(), seq, batch.tokens.i32() + sequence * seq);
       auto* targets = batch.targets.i32() + sequence * seq;
       if (global < end) {

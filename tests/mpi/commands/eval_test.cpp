@@ -107,6 +107,61 @@ TEST_CASE("eval gives the same numbers at every layout, and those of training's 
   }
 }
 
+TEST_CASE("a whole validation takes each source once, and weights its mean") {
+  const TemporaryFolder folder;
+  const auto model = golden_model("llama-grouped-scaled");
+  const auto run = (folder.path() / "run").string();
+  const auto train = (folder.path() / "train").string();
+  const auto small = (folder.path() / "small").string();
+  const auto large = (folder.path() / "large").string();
+  write_tokens(train, made_up_tokens(900, 71));
+  // 7 and 41 samples of 12, of unlike tokens.
+  write_tokens(small, made_up_tokens(90, 71));
+  write_tokens(large, made_up_tokens(500, 11));
+  const std::vector<std::string> settings{"run.directory=" + run, "data.train=" + train,
+                                          "data.validation=" + small + ":0.75, " + large + ":0.25",
+                                          "train.sequence_length=12", "numerics.threads=1"};
+  const auto trained = [&](int steps, int batches) {
+    auto training = settings;
+    training.insert(
+        training.end(),
+        {"model.from=" + model.string(), "train.global_batch=4",
+         base::format("train.steps={}", steps), base::format("train.eval_every={}", steps),
+         base::format("train.eval_batches={}", batches), "optimizer.curve=constant"});
+    done_on_ranks(1, with_settings({"-q", "train"}, training));
+    return metrics(run, "eval").back();
+  };
+  const auto logged = trained(3, 0);
+  CHECK(logged["sequences"] == 48);
+  CHECK(logged["all_sequences"] == 48);
+  CHECK(logged["tokens"] == 48 * 12);
+
+  const auto alone = [&](const std::string& source) {
+    return number(evaluated(1, {"--data", source}, settings), "loss");
+  };
+  const double of_small = alone(small);
+  const double of_large = alone(large);
+  // Shares of samples would show.
+  CHECK(std::abs(of_small - of_large) > 1e-4);
+  const double expected = 0.75 * of_small + 0.25 * of_large;
+  CHECK(std::abs(number(logged, "loss") - expected) <= 1e-6 * expected);
+  for (const int ranks : {1, 2}) {
+    const auto found = evaluated(ranks, {}, settings);
+    CHECK(found["sequences"] == 48);
+    CHECK(std::abs(number(found, "loss") - expected) <= 1e-6 * expected);
+    REQUIRE(found["sources"].size() == 2);
+    CHECK(number(found["sources"][0], "share") == 0.75);
+    CHECK(std::abs(number(found["sources"][0], "loss") - of_small) <= 1e-6 * expected);
+    CHECK(found["sources"][1]["tokens"] == 41 * 12);
+    CHECK_FALSE(found.contains("sequences_of_run"));
+  }
+  // An evaluation of a part says so, and eval says that the run's is one.
+  const auto part = trained(6, 2);
+  CHECK(part["sequences"] == 8);
+  CHECK(part["all_sequences"] == 48);
+  CHECK(evaluated(1, {}, settings)["sequences_of_run"] == 8);
+}
+
 TEST_CASE("eval counts the bytes of text that the tokens stand for") {
   const TemporaryFolder folder;
   const auto text = folder.path() / "text.txt";

@@ -103,6 +103,35 @@ TEST_CASE("the order is a function of seed and index: reopened, resumed, read by
   CHECK(sample(other, 0) != series[0]);
 }
 
+TEST_CASE("a whole pass takes each source once and in order, and says what it weighs") {
+  const Scratch scratch;
+  const auto a = counting_tokens(scratch / "a", 0, 81);
+  const auto b = counting_tokens(scratch / "b", 1000, 801);
+  const auto all_of = [](const TokenDataset& dataset) {
+    std::vector<std::int32_t> firsts;
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(dataset.sequence_length()) + 1);
+    for (const auto& part : dataset.parts()) {
+      for (auto number = part.begin; number < part.end; ++number) {
+        dataset.sample_of_pass(number, tokens);
+        firsts.push_back(tokens.front());
+      }
+    }
+    return firsts;
+  };
+  const auto plain = TokenDataset::open({a, b}, options(false)).value();
+  std::vector<std::int32_t> expected;
+  for (int begin = 0; begin + 8 < 81; begin += 8) expected.push_back(begin);
+  for (int begin = 0; begin + 8 < 801; begin += 8) expected.push_back(1000 + begin);
+  CHECK(plain.parts().size() == 1);
+  CHECK(plain.parts()[0].share == 1.0);
+  CHECK(all_of(plain) == expected);
+  const auto weighted = TokenDataset::open({a + ":0.75", b + ":.25"}, options()).value();
+  CHECK(all_of(weighted) == expected);
+  REQUIRE(weighted.parts().size() == 2);
+  CHECK(weighted.parts()[0].share == 0.75);
+  CHECK(weighted.parts()[1].share == 0.25);
+}
+
 TEST_CASE("weights share out samples exactly and each source has epochs of its own") {
   const Scratch scratch;
   const auto dataset = TokenDataset::open({counting_tokens(scratch / "a", 0, 81) + ":0.75",

@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/inference/evaluate.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -211,7 +212,7 @@ TEST_CASE("people read nan, whatever sign the machine gave it") {
   settings.directory = folder.path();
   settings.steps = 3;
   settings.speaks = true;
-  train::Report(settings).evaluated(3, minus_nan, 100, 1.0);
+  train::Report(settings).evaluated(3, {.loss = minus_nan, .tokens = 100}, 1.0);
   base::log::configure(before);
   const auto said = base::value_or_throw(base::read_text_file(log.file));
   CHECK(said.find("held-out loss nan  perplexity nan  (100 tokens") != std::string::npos);
