@@ -6,27 +6,28 @@
 #include "trireme/device/data_sheet.hpp"
 #include "trireme/device/measure.hpp"
 
+#include "kept_peak.hpp"
+
 #include <algorithm>
 #include <chrono>
 
 namespace trireme::train {
 namespace {
 
+using std::chrono::milliseconds;
+
 /// Parameters of the search for the fastest GEMM. A side is large enough to make the caches' edge
-/// effects negligible (on a GPU, to fill it), and small enough for tens of milliseconds in all.
+/// effects negligible (on a GPU, to fill it).
 struct Search {
   std::int64_t side;
   /// Number of GEMMs that are timed together, so that a GPU's launches are negligible.
   int gemms_together;
-  /// Numbers of measurements, of which the first warms up. More than `least` are made while they
-  /// are quick: where ranks share cores they are not, and every start waits for the slowest rank.
-  int least;
-  int most;
+  device::SettledRate::Patience patience;
 };
-constexpr Search on_host{768, 1, 3, 8};
+/// Kept for later starts, which wait for none of it.
+constexpr Search on_host{768, 1, {milliseconds(60), milliseconds(400)}};
 /// A GPU that has just left its idle clocks takes some milliseconds to reach its working clocks.
-constexpr Search on_gpu{4096, 4, 3, 8};
-constexpr std::chrono::milliseconds patience{40};
+constexpr Search on_gpu{4096, 4, {milliseconds(20), milliseconds(100)}};
 
 std::string rate_text(double flops) {
   constexpr double tera = 1e12;
@@ -59,10 +60,9 @@ double fastest_gemm(device::Kernels& kernels, device::DType dtype) {
   kernels.synchronize();
   // Clock of the device: the host's would count launches and the wait for their end.
   const auto watch = kernels.device().stopwatch();
-  double best = 0;
-  const auto start = std::chrono::steady_clock::now();
-  for (int round = 0; round < search.most; ++round) {
-    if (round >= search.least && std::chrono::steady_clock::now() - start > patience) break;
+  using Clock = device::SettledRate::Clock;
+  device::SettledRate settled(search.patience, Clock::now());
+  while (settled.goes_on(Clock::now())) {
     watch->start();
     for (int each = 0; each < search.gemms_together; ++each) {
       kernels.issue(device::LinearForward{x, w, {}, y});
@@ -71,9 +71,9 @@ double fastest_gemm(device::Kernels& kernels, device::DType dtype) {
     kernels.synchronize();
     const auto length = static_cast<double>(side);
     const double flops = 2.0 * length * length * length * search.gemms_together;
-    best = std::max(best, flops / watch->take());
+    settled.add(flops / watch->take(), Clock::now());
   }
-  return best;
+  return settled.best();
 }
 
 double fastest_gemms(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world) {
@@ -92,25 +92,36 @@ std::string Peak::text() const {
   return text;
 }
 
-Peak find_peak(const config::Config& config, device::Kernels& kernels, device::DType dtype,
-               const std::string& gpu_bus_id, comm::ProcessGroup& world) {
+Peak find_peak(const config::Config& config, device::Kernels& kernels, const PeakSubject& subject,
+               KeptPeak& kept, comm::ProcessGroup& world) {
   if (const auto& given = config.options().numerics.peak_flops) {
     return {Peak::Kind::given, *given * world.size(), "numerics.peak_flops", 0};
   }
-  const double gemm = fastest_gemms(kernels, dtype, world);
   // Without a GPU there is no name.
-  const auto named = device::gpu_name(gpu_bus_id);
+  const auto named = device::gpu_name(subject.gpu_bus_id);
   const std::string gpu = named.ok() ? *named : "";
   // Ranks may have GPUs of several kinds; one without a known peak leaves no sum.
-  const double own = promised(gpu, dtype);
+  const double own = promised(gpu, subject.dtype);
   float sums[] = {static_cast<float>(own), own > 0 ? 0.0F : 1.0F};
   world.all_reduce(device::Tensor(sums, device::DType::f32, {2}));
+  const auto* const precision = precision_of(subject.dtype);
   if (sums[1] == 0) {
     return {Peak::Kind::data_sheet, sums[0],
-            base::format("data sheet of {}, dense {}", gpu, precision_of(dtype)), gemm};
+            base::format("data sheet of {}, dense {}", gpu, precision),
+            fastest_gemms(kernels, subject.dtype, world)};
   }
+  kept.look_up(base::format("{}; {}; {} {}", subject.rank, gpu, kernels.name(), precision), world);
+  if (const auto flops = kept.flops()) {
+    return {Peak::Kind::measured, *flops,
+            base::format("the fastest {} products of all ranks, as an earlier start measured them",
+                         precision),
+            0};
+  }
+  const double gemm = fastest_gemms(kernels, subject.dtype, world);
+  kept.raise(gemm, gemm);
   return {Peak::Kind::measured, gemm,
-          base::format("the fastest {} products of all ranks at start", precision_of(dtype)), gemm};
+          base::format("the fastest {} products of all ranks, measured at this start", precision),
+          gemm};
 }
 
 }  // namespace trireme::train

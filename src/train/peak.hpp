@@ -34,10 +34,21 @@ double fastest_gemm(device::Kernels& kernels, device::DType dtype);
 /// Collective over the world: fastest_gemm() of all ranks, at once and together.
 double fastest_gemms(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world);
 
+/// What a rank's GEMMs are as fast as.
+struct PeakSubject {
+  device::DType dtype = device::DType::f32;
+  /// Empty without a GPU.
+  std::string gpu_bus_id;
+  /// CPU, threads, where they are bound, program.
+  std::string rank;
+};
+
+class KeptPeak;
+
 /// Collective over the world. numerics.peak_flops (of one rank) times the ranks; else the sum over
-/// the data sheets of all ranks' GPUs; else the measured rate of GEMMs. `gpu_bus_id` is empty
-/// without a GPU.
-Peak find_peak(const config::Config& config, device::Kernels& kernels, device::DType dtype,
-               const std::string& gpu_bus_id, comm::ProcessGroup& world);
+/// the data sheets of all ranks' GPUs; else the rate of GEMMs that is kept of such ranks, or
+/// measured now and kept.
+Peak find_peak(const config::Config& config, device::Kernels& kernels, const PeakSubject& subject,
+               KeptPeak& kept, comm::ProcessGroup& world);
 
 }  // namespace trireme::train

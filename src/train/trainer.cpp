@@ -2,12 +2,14 @@
 #include "trireme/train/trainer.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/device/versions.hpp"
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/engine/options.hpp"
@@ -16,6 +18,7 @@
 #include "trireme/optim/optimizer.hpp"
 
 #include "choose_gemms.hpp"
+#include "kept_peak.hpp"
 #include "nonfinite_steps.hpp"
 #include "peak.hpp"
 #include "resolved_values.hpp"
@@ -109,7 +112,12 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
     sampler_ = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);
   }
   cluster_.start_up.reached("arenas");
-  const auto peak = find_peak(config, kernels, options.dtype, cluster.binding.gpu_bus_id, world);
+  const auto& cache = cluster.cache_folder;
+  kept_peak_ = std::make_unique<KeptPeak>(
+      KeptPeak::Files{directory_ / "peak.json", cache.empty() ? cache : cache / "peak.json"});
+  const auto peak =
+      find_peak(config, kernels, {options.dtype, cluster.binding.gpu_bus_id, rank_kind()},
+                *kept_peak_, world);
   base::log::info("train", "{}", peak.text());
   report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
   cluster_.start_up.reached("peak");
@@ -268,7 +276,15 @@ void Trainer::measure_peak_again() {
   const bool measures = kernels_.device().is_host();
   const double flops =
       measures ? fastest_gemms(kernels_, engine_->options().dtype, *cluster_.world) : 0;
-  report_->raise_peak(progress_.step, flops);
+  const double of_run = report_->raise_peak(progress_.step, flops);
+  kept_peak_->raise(flops, of_run);
+}
+
+/// What decides how fast this rank computes, beside its device.
+std::string Trainer::rank_kind() const {
+  const auto& binding = cluster_.binding;
+  return base::format("{}; {}; {}; {}", options_.tool_version, device::cpu_model(),
+                      base::counted(binding.threads, "thread"), binding.reason);
 }
 
 bool Trainer::replica_check_is_due() const {

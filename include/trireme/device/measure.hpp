@@ -3,11 +3,44 @@
 
 #include "trireme/device/kernels.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace trireme::device {
+
+/// The best of repeated measurements of a rate. The first ones are too low: clocks rise, the system
+/// gives threads cores of their own, neighbours pause. So it goes on until the best has stood for a
+/// while.
+class SettledRate {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Patience {
+    /// Time in which the best grows by less than 1 %.
+    Clock::duration stands;
+    /// Of all measurements.
+    Clock::duration most;
+    /// Measurements, however long one takes.
+    int least = 3;
+  };
+
+  SettledRate(const Patience& patience, Clock::time_point begin)
+      : patience_(patience), begin_(begin), grew_(begin) {}
+
+  void add(double rate, Clock::time_point now);
+  bool goes_on(Clock::time_point now) const;
+  double best() const { return best_; }
+
+ private:
+  Patience patience_;
+  Clock::time_point begin_;
+  Clock::time_point grew_;
+  /// The rate when it last grew.
+  double stands_ = 0;
+  double best_ = 0;
+  int measurements_ = 0;
+};
 
 /// Most that this machine could do: multiplications and additions a second of `threads`
 /// threads at once, with all operands in registers. bf16 GEMMs add in fp32.
@@ -16,8 +49,8 @@ struct PeakRate {
   /// Instructions that reach it: "AVX-512 FMA", "AVX512-BF16", "AMX-BF16"…
   std::string instructions;
 };
-/// The fastest that the CPU has for the type, measured for some tens of milliseconds. The best of
-/// several tries: neighbours on a shared machine only make it slower.
+/// The fastest that the CPU has for the type, measured until it has settled: half a second at most
+/// for each set of instructions.
 PeakRate measured_peak(DType dtype, int threads);
 
 /// Random numbers of the standard normal distribution times `scale`, those of the same shape, seed

@@ -15,4 +15,7 @@ std::vector<base::LibraryVersion> library_versions();
 /// in the compiler's words: "avx2", "avx512f", "amx-bf16"...
 std::vector<std::string> cpu_instruction_sets();
 
+/// Model of this machine's CPU as the kernel names it; its architecture where it names none.
+std::string cpu_model();
+
 }  // namespace trireme::device

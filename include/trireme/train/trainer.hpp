@@ -26,6 +26,7 @@ namespace trireme::train {
 class AsyncSaves;
 enum class Goal;
 struct BusyThreads;
+class KeptPeak;
 class NonfiniteSteps;
 
 /// Treatment of a run directory that is not empty.
@@ -156,6 +157,7 @@ class Trainer {
   void say_memory() const;
   /// Logs and records the largest use of this rank's arenas, by purpose, in bytes.
   void say_arenas() const;
+  std::string rank_kind() const;
   base::ExitCode stop_in_order();
   /// The time before the limit at which the run must begin to stop.
   double lead_seconds() const;
@@ -185,6 +187,7 @@ class Trainer {
   checkpoint::Contents contents_;
   /// Null where the run has no prompts.
   std::unique_ptr<inference::Sampler> sampler_;
+  std::unique_ptr<KeptPeak> kept_peak_;
   std::unique_ptr<Report> report_;
   /// Null where saves are not asynchronous; ends before what it copies from.
   std::unique_ptr<AsyncSaves> async_saves_;

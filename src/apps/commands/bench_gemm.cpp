@@ -196,8 +196,8 @@ Command bench_gemm_command() {
           .details =
               "The three products of a linear layer: forward y = x * transpose(w), backward "
               "input dx = dy * w, backward weight dw += transpose(dy) * x. The peak is measured "
-              "with operands in registers, at the same time on all threads, before and after each "
-              "shape; shares refer to the best so far. A "
+              "with operands in registers, at the same time on all threads, until it has settled: "
+              "before and after each shape; shares refer to the best so far. A "
               "GPU's is the fastest of its products of 8192x8192x8192, and times on one hold "
               "what it takes to start a product and to learn of its end. "
               "On a machine that others use too, --repeats 30 and fastest_seconds of --json tell "

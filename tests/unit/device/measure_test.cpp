@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -20,6 +21,32 @@ TEST_CASE("the measured peak is that of some instructions and of a CPU that exis
     CHECK(peak.flops < 1e15);
     CHECK_FALSE(peak.instructions.empty());
   }
+}
+
+TEST_CASE("a rate has settled when its best has stood for a while, however it began") {
+  using std::chrono::milliseconds;
+  const auto begin = SettledRate::Clock::now();
+  const auto rates_until_settled = [&](const std::vector<double>& rates, milliseconds each) {
+    SettledRate settled({milliseconds(30), milliseconds(500)}, begin);
+    auto now = begin;
+    std::size_t count = 0;
+    while (settled.goes_on(now)) {
+      now += each;
+      settled.add(rates[std::min(count++, rates.size() - 1)], now);
+    }
+    return std::pair{settled.best(), count};
+  };
+  // Twice as fast from the 20th on: too soon a rate of 100 would have been believed.
+  std::vector<double> rising(19, 100.0);
+  rising.push_back(200);
+  CHECK(rates_until_settled(rising, milliseconds(1)) == std::pair{200.0, std::size_t{50}});
+  // Less than 1 % is no growth, but counts.
+  CHECK(rates_until_settled({100, 100.5}, milliseconds(1)) == std::pair{100.5, std::size_t{31}});
+  // What takes long is measured three times, and what always grows comes to an end.
+  CHECK(rates_until_settled({100}, milliseconds(700)).second == 3);
+  std::vector<double> growing;
+  for (int count = 1; count < 1000; ++count) growing.push_back(100.0 * count);
+  CHECK(rates_until_settled(growing, milliseconds(1)).second == 500);
 }
 
 TEST_CASE("random operands differ from row to row and repeat from call to call") {

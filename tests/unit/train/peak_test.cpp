@@ -3,9 +3,13 @@
 
 #include "trireme/device/kernels.hpp"
 
+#include "support/temporary_folder.hpp"
+#include "train/kept_peak.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 using namespace trireme;
@@ -56,20 +60,64 @@ TEST_CASE("the fastest of several products counts, so that a moment's load does 
 TEST_CASE("the peak is what the configuration says, else what was measured, and says so") {
   const auto world = comm::make_local_group("world", base::Rank{0});
   const auto kernels = device::make_cpu_kernels(1);
-  const auto given = train::find_peak(config_with({"numerics.peak_flops=2.5e12"}), *kernels,
-                                      device::DType::f32, "", *world);
+  const tests::TemporaryFolder folder;
+  const train::PeakSubject subject{device::DType::f32, "", "a CPU; 1 thread"};
+  const auto find = [&](const std::vector<std::string>& settings) {
+    train::KeptPeak kept({folder.path() / "run.json", folder.path() / "user/peak.json"});
+    return train::find_peak(config_with(settings), *kernels, subject, kept, *world);
+  };
+  const auto given = find({"numerics.peak_flops=2.5e12"});
   CHECK(given.kind == train::Peak::Kind::given);
   CHECK(given.flops == 2.5e12);
   CHECK(given.text() == "MFU divides by 2.5 TFLOP/s (numerics.peak_flops)");
-  const auto measured = train::find_peak(config_with({}), *kernels, device::DType::f32, "", *world);
+  const auto measured = find({});
   CHECK(measured.kind == train::Peak::Kind::measured);
   CHECK(measured.flops > 0);
   CHECK(measured.flops == measured.gemm_flops);
   CHECK(measured.text().find("fastest fp32 products of all ranks") != std::string::npos);
+  CHECK(measured.text().find("measured at this start") != std::string::npos);
+  // Another start divides by the same number, and says whose it is.
+  const auto again = find({});
+  CHECK(again.kind == train::Peak::Kind::measured);
+  CHECK(again.flops == measured.flops);
+  CHECK(again.text().find("as an earlier start measured") != std::string::npos);
   // Where both numbers are known both are said.
   const train::Peak both{train::Peak::Kind::data_sheet, 8 * 989.4e12,
                          "data sheet of NVIDIA H200, dense bf16", 8 * 700e12};
   CHECK(both.text() ==
         "MFU divides by 7.92 PFLOP/s (data sheet of NVIDIA H200, dense bf16); the fastest products "
         "of all ranks at start reach 5.60 PFLOP/s (71 %)");
+}
+
+TEST_CASE("a kept peak is that of the same ranks, the larger of two files, and never lowered") {
+  const tests::TemporaryFolder folder;
+  const auto world = comm::make_local_group("world", base::Rank{0});
+  const auto run = folder.path() / "run/peak.json";
+  const auto user = folder.path() / "user/peak.json";
+  const auto found = [&](const std::string& kind, const std::filesystem::path& of_run) {
+    train::KeptPeak kept({of_run, user});
+    kept.look_up(kind, *world);
+    return kept.flops();
+  };
+  train::KeptPeak kept({run, user});
+  // Before it is known whose peak it is nothing is kept.
+  kept.raise(1e9, 1e9);
+  kept.look_up("a CPU", *world);
+  CHECK_FALSE(kept.flops().has_value());
+  kept.raise(2e9, 2e9);
+  CHECK(found("a CPU", run) == 2e9);
+  CHECK_FALSE(found("another CPU", run).has_value());
+  // A step has raised what the run divides by; GEMMs are as fast as they were.
+  kept.raise(1.5e9, 3e9);
+  CHECK(found("a CPU", run) == 3e9);
+  const auto other = folder.path() / "other/peak.json";
+  CHECK(found("a CPU", other) == 2e9);
+  // The other run has a copy now: it goes on with it wherever its user's files are.
+  std::filesystem::remove(user);
+  CHECK(found("a CPU", other) == 2e9);
+  // Damage is measured again.
+  std::ofstream(other) << "{\"1 x a CPU";
+  CHECK_FALSE(found("a CPU", other).has_value());
+  std::ofstream(other) << "[]";
+  CHECK_FALSE(found("a CPU", other).has_value());
 }

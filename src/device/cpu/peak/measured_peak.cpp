@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -51,11 +50,13 @@ double now() {
 /// Each thread counts from its own start to its own end: threads that start late do not matter,
 /// threads that disturb each other do.
 double rate_of(const Candidate& candidate, int threads) {
-  constexpr int tries = 8;
   constexpr std::int64_t rounds = 100'000;
+  constexpr SettledRate::Patience patience{std::chrono::milliseconds(30),
+                                           std::chrono::milliseconds(500)};
+  using Clock = SettledRate::Clock;
   cpu::Team team(threads);
-  double best = 0;
-  for (int attempt = 0; attempt < tries; ++attempt) {
+  SettledRate settled(patience, Clock::now());
+  while (settled.goes_on(Clock::now())) {
     std::vector<double> rates(static_cast<std::size_t>(threads));
     cpu::parallel(team, threads, [&](int thread) {
       const double begin = now();
@@ -64,9 +65,9 @@ double rate_of(const Candidate& candidate, int threads) {
     });
     double total = 0;
     for (const double rate : rates) total += rate;
-    best = std::max(best, total);
+    settled.add(total, Clock::now());
   }
-  return best;
+  return settled.best();
 }
 
 }  // namespace
