@@ -17,7 +17,8 @@ const char* remedy(int error_number) {
   switch (error_number) {
     case ENOSPC:
     case EDQUOT:
-      return "free space or raise the quota, or keep fewer steps (checkpoint.keep_last)";
+      return "free space or raise the quota; where a run keeps several steps, fewer "
+             "(checkpoint.keep_last)";
     case EFBIG:
       return "raise the limit on file size (ulimit -f)";
     case EACCES:

@@ -71,19 +71,11 @@ void Checker::learning_rate() {
     mistake("{} is above {} (the curve falls from the second to the first); lower the first",
             cited("optimizer.min_learning_rate"), cited("optimizer.learning_rate"));
   }
-  const auto steps = options_.train.steps;
   if (optimizer.decay_steps && optimizer.curve != LearningRateCurve::wsd) {
     mistake(
         "{} does not go with {} (only curve wsd has a fall of its own length); set "
         "optimizer.curve=wsd or optimizer.decay_steps=auto",
         cited("optimizer.decay_steps"), cited("optimizer.curve"));
-  }
-  if (optimizer.warmup_steps > steps) {
-    mistake("{} is more than {} (the learning rate would never reach its height); lower the first",
-            cited("optimizer.warmup_steps"), cited("train.steps"));
-  } else if (optimizer.warmup_steps + optimizer.decay_steps.value_or(0) > steps) {
-    mistake("{} and {} together are more than {} (they may not overlap); lower one",
-            cited("optimizer.warmup_steps"), cited("optimizer.decay_steps"), cited("train.steps"));
   }
 }
 
@@ -220,6 +212,27 @@ base::Status check(const Config& config) {
   checker.node_storage();
   checker.rounding();
   return checker.finish();
+}
+
+std::vector<std::string> notes(const Config& config) {
+  const auto& optimizer = config.options().optimizer;
+  const auto steps = config.options().train.steps;
+  const auto decay = optimizer.decay_steps.value_or(0);
+  if (optimizer.warmup_steps > steps) {
+    return {
+        format("{} is more than {}: the learning rate rises all the time, to {:.2g} of its "
+               "height",
+               config.cited("optimizer.warmup_steps"), config.cited("train.steps"),
+               static_cast<double>(steps) / static_cast<double>(optimizer.warmup_steps))};
+  }
+  if (optimizer.warmup_steps + decay > steps) {
+    return {
+        format("{} and {} together are more than {}: the learning rate falls in the {} steps "
+               "that are left",
+               config.cited("optimizer.warmup_steps"), config.cited("optimizer.decay_steps"),
+               config.cited("train.steps"), steps - optimizer.warmup_steps)};
+  }
+  return {};
 }
 
 }  // namespace trireme::config

@@ -23,7 +23,8 @@ class Resolver {
   /// recorded.
   enum class Origins { places, recorded };
 
-  static base::Result<Config> resolve(const Sources& sources, Origins origins);
+  static base::Result<Config> resolve(const Sources& sources, Origins origins,
+                                      std::span<const std::string_view> found = {});
 
  private:
   void add_file(const std::filesystem::path& path, Origins origins);
@@ -37,14 +38,48 @@ class Resolver {
   void assign(const Assignment& assignment, const std::string& place);
 
   Config config_;
+  /// Recorded origins of values that a run has found itself, and that are to be found again.
+  std::span<const std::string_view> found_;
   std::vector<std::string> mistakes_;
 };
+
+namespace {
+
+/// True in a folder with the files of a run.
+bool is_run(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder / "model.json", ignored);
+}
+
+/// Lets the resolved configuration of a run name the folder that it is in.
+void place_in_folder(std::vector<Assignment>& assignments, const std::filesystem::path& file) {
+  const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  if (file.filename() != resolved_file_name || !is_run(folder)) return;
+  constexpr std::string_view name = "run.directory";
+  const auto text = schema::value_text(*schema::find_key(name), folder.string());
+  for (auto& assignment : assignments) {
+    if (assignment.name == name) assignment.text = text;
+  }
+}
+
+/// Makes values `auto` again that a run has found itself.
+void forget_found(Assignment& assignment, std::span<const std::string_view> found) {
+  const auto* key = schema::find_key(assignment.name);
+  if (key == nullptr || !key->allows_auto() || found.empty()) return;
+  const bool is_found = std::find(found.begin(), found.end(), assignment.recorded) != found.end();
+  const bool begins_anew = assignment.name == "checkpoint.load" && assignment.text == "none";
+  if (is_found || begins_anew) assignment.text = "auto";
+}
+
+}  // namespace
 
 void Resolver::add_file(const std::filesystem::path& path, Origins origins) {
   auto contents = read_file(path);
   std::move(contents.mistakes.begin(), contents.mistakes.end(), std::back_inserter(mistakes_));
+  place_in_folder(contents.assignments, path);
   for (auto& assignment : contents.assignments) {
     const auto place = assignment.origin.text();
+    forget_found(assignment, found_);
     if (origins == Origins::recorded && !assignment.recorded.empty()) {
       const bool standard = assignment.recorded == Origin{}.text();
       assignment.origin = standard ? Origin{} : Origin::program(assignment.recorded);
@@ -122,8 +157,10 @@ base::Result<Config> Resolver::finish() {
   return base::usage_failure(std::move(text));
 }
 
-base::Result<Config> Resolver::resolve(const Sources& sources, Origins origins) {
+base::Result<Config> Resolver::resolve(const Sources& sources, Origins origins,
+                                       std::span<const std::string_view> found) {
   Resolver resolver;
+  resolver.found_ = found;
   for (const auto& path : sources.files) resolver.add_file(path, origins);
   for (const auto& value : sources.launched) resolver.add_launched(value);
   resolver.add_environment(sources.environment);
@@ -137,6 +174,11 @@ base::Result<Config> Config::resolve(const Sources& sources) {
 
 base::Result<Config> resolve_as_recorded(const Sources& sources) {
   return Resolver::resolve(sources, Resolver::Origins::recorded);
+}
+
+base::Result<Config> resolve_resumed(const Sources& sources,
+                                     std::span<const std::string_view> found) {
+  return Resolver::resolve(sources, Resolver::Origins::recorded, found);
 }
 
 namespace {

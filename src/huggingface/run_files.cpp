@@ -102,34 +102,14 @@ void keep_companions(const fs::path& folder, const fs::path& run) {
   if (const auto text = generation_config_of(folder)) keep(run / generation_config, *text);
 }
 
-namespace {
-
-/// Moves files of a tokenizer that is replaced out of the way: what they say is not of the next
-/// one.
-void set_aside(const fs::path& run, std::string_view name) {
-  const auto path = run / name;
-  if (!is_file(path)) return;
-  fs::rename(path,
-             run / base::format("{}.previous{}", path.stem().string(), path.extension().string()));
-}
-
-}  // namespace
-
 void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
   const auto own = run / "tokenizer.json";
   const auto text = text_of(tokenizer);
   if (is_file(own) && text_of(own) == text) return;
-  if (is_file(own)) {
-    const auto before = run / "tokenizer.previous.json";
-    // First: a start that is interrupted behind the renaming below finds no former tokenizer.
-    for (const auto name : companions) set_aside(run, name);
-    set_aside(run, generation_config);
-    fs::rename(own, before);
-    base::log::warning("huggingface",
-                       "the tokenizer '{}' is not the one that this run had (its tokens may mean "
-                       "something else); the former is '{}' from now on",
-                       tokenizer.string(), before.string());
-  }
+  // A run without a step may get another tokenizer: what the former brought is not of this one.
+  for (const auto name : companions) fs::remove(run / name);
+  fs::remove(run / generation_config);
+  fs::remove(own);
   keep_companions(tokenizer.parent_path(), run);
   // Written last: after an interrupted start all files are copied again.
   base::write_file_durably(own, text);

@@ -3,12 +3,14 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/state_names.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/huggingface/run_files.hpp"
+#include "trireme/model/model_keys.hpp"
 #include "trireme/schema/quoted.hpp"
 
 #include "stored_weights.hpp"
@@ -125,8 +127,13 @@ fs::path tokenizer_for(const config::Config& config, const fs::path& weights) {
 base::Result<model::ModelConfig> model_of_weights(const fs::path& path,
                                                   const config::Config& config) {
   auto model = model_of_weights(path);
+  if (!model) return model;
+  if (const auto texts = model::contradictions(config, *model); !texts.empty()) {
+    base::log::warning("huggingface", "weights are of their own model, and not of {}: '{}'",
+                       base::join(texts, ", "), path.string());
+  }
   const auto& positions = config.options().model.max_position_embeddings;
-  if (model && model->has_rotary() && positions) model->max_position_embeddings = *positions;
+  if (model->has_rotary() && positions) model->max_position_embeddings = *positions;
   return model;
 }
 

@@ -7,6 +7,7 @@
 #include "trireme/schema/schema.hpp"
 #include "trireme/schema/value.hpp"
 
+#include "key_settings.hpp"
 #include "text.hpp"
 
 #include <algorithm>
@@ -22,31 +23,6 @@ std::string cited(const Setting& setting) {
   const bool by_option = setting.origin.find("--") != std::string::npos;
   return format("{} = {}", by_option ? "--" + std::string(setting.option->name) : setting.origin,
                 shown(setting.value));
-}
-
-/// The last --trireme-set of a key; null if there is none.
-const Setting* last_of_any_key(const Contract& contract, std::string_view key) {
-  const Setting* last = nullptr;
-  for (const auto& setting : contract.settings()) {
-    const std::string_view value = setting.value;
-    if (setting.option->sets_any_key && value.substr(0, value.find('=')) == key) last = &setting;
-  }
-  return last;
-}
-
-/// Setting of a key: its option's, or else the last --trireme-set; null if there is none.
-const Setting* setting_of(const Contract& contract, std::string_view key) {
-  for (const auto& setting : contract.settings()) {
-    if (setting.option->key == key) return &setting;
-  }
-  return last_of_any_key(contract, key);
-}
-
-/// The value that a setting gives its key; empty for none.
-std::string value_of(const Setting* setting) {
-  if (setting == nullptr) return {};
-  return setting->option->sets_any_key ? setting->value.substr(setting->value.find('=') + 1)
-                                       : setting->value;
 }
 
 std::string cited_key(const Contract& contract, std::string_view key) {
@@ -300,93 +276,32 @@ void Validator::check_distribution() {
       cited(*setting), shown(order));
 }
 
+/// Lead before the time limit in seconds, at least, by a setting; none for a setting that no key
+/// takes.
+std::optional<double> lead_of(const Setting& setting) {
+  const auto text = value_of(&setting);
+  if (text == "auto") return shortest_automatic_lead_seconds;
+  const auto value = schema::parse_value(*schema::find_key(lead_key), text);
+  if (!value) return std::nullopt;
+  return std::get<double>(*value);
+}
+
 void Validator::check_time() {
-  const auto lead = contract_.number("trireme-signal-lead");
+  const auto* const setting = setting_of(contract_, lead_key);
   const auto limit = request_.time_limit_seconds;
-  if (!lead || !limit || *lead < *limit) return;
+  if (setting == nullptr || !limit) return;
+  const auto lead = lead_of(*setting);
+  if (!lead || *lead < *limit) return;
   refuse(
       "{} is not shorter than the time limit of {} (the job would stop before it has begun); "
-      "use auto, or less than {}",
-      cited(*contract_.find("trireme-signal-lead")), base::duration_text(*limit), *limit);
-}
-
-/// Limit of a small allotment: program, MPI and the smallest models fit into it, models that people
-/// train do not.
-constexpr std::int64_t little_memory_mib = 1024;
-
-/// Option from which memory_of_a_task() has the number.
-std::string memory_option(const ResourceRequest& request) {
-  if (request.cpu_memory) return format("--mem-per-cpu={}M", *request.cpu_memory);
-  if (request.node_memory) return format("--mem={}M", *request.node_memory);
-  return format("--mem-per-gpu={}M", request.gpu_memory.value_or(0));
-}
-
-/// Slurm's default memory is often that of one core, and the step is killed only once it computes.
-std::optional<std::string> memory_advice(const ResourceRequest& request) {
-  const auto memory = memory_of_a_task(request);
-  if (!memory || *memory >= little_memory_mib) return std::nullopt;
-  return format(
-      "{} leaves {} MiB for each rank (Slurm kills the step when it takes more); ask for more, for "
-      "example --mem=0 for all of a node: trireme plan CONFIG --world N tells what a rank needs",
-      memory_option(request), *memory);
+      "use less than {}, or ask for more time",
+      cited_key(contract_, lead_key), base::duration_text(*limit), *limit);
 }
 
 }  // namespace
 
 std::vector<std::string> validate(const Contract& contract, const ResourceRequest& request) {
   return Validator(contract, request).validate();
-}
-
-std::vector<std::string> advice(const Contract& contract, const ResourceRequest& request,
-                                const StepDefaults& defaults) {
-  std::vector<std::string> texts;
-  if (!contract.active() || request.quiet) return texts;
-  const auto tasks = task_count(request);
-  const bool many = !tasks || *tasks > 1;
-  if (request.command == Command::srun && many) {
-    const auto& mpi = request.mpi.empty() ? defaults.default_mpi : request.mpi;
-    if (!mpi.empty() && !mpi.starts_with("pmix")) {
-      texts.push_back(format("{} (every task would see a world of one); use --mpi=pmix",
-                             request.mpi.empty() ? "srun starts without a PMIx, which is not this "
-                                                   "site's default"
-                                                 : "--mpi=" + shown(mpi) + " is no PMIx"));
-    }
-    if (!request.kill_on_bad_exit && !request.waits) {
-      texts.emplace_back(
-          "without --wait=10 a rank that dies while MPI starts leaves the others waiting (srun "
-          "does "
-          "not end them); add it, or export SLURM_WAIT=10");
-    }
-  }
-  if (request.command == Command::srun && !defaults.job_cpus_per_task.empty() &&
-      !request.cpus_per_task) {
-    texts.emplace_back(
-        format("the job's --cpus-per-task={0} does not reach this step (srun ignores "
-               "SLURM_CPUS_PER_TASK since Slurm 22.05); add --cpus-per-task={0}, or "
-               "export SRUN_CPUS_PER_TASK={0}",
-               shown(defaults.job_cpus_per_task)));
-  }
-  if (contract.number("tensor-parallel").value_or(1) > 1 && request.nodes.value_or(1) > 1 &&
-      request.tasks && !request.tasks_per_node) {
-    texts.emplace_back(
-        "Slurm may put unequal numbers of tasks on the nodes (tensor-parallel ranks would lie on "
-        "two of them); add --ntasks-per-node");
-  }
-  const bool bound_gpus = request.gpu_bind.find("single") != std::string::npos ||
-                          request.gpu_bind.find("per_task") != std::string::npos ||
-                          request.gpu_bind.find("map_gpu") != std::string::npos;
-  if (request.gpus_per_task || request.tasks_per_gpu || bound_gpus) {
-    texts.emplace_back(
-        "GPUs are given to single tasks (ranks of a node then cannot reach each other's memory); "
-        "use --gpus-per-node alone, each rank takes its own");
-  }
-  if (auto text = memory_advice(request)) texts.push_back(*std::move(text));
-  if (!request.in_allocation && !request.no_kill && request.nodes.value_or(1) > 1) {
-    texts.emplace_back(
-        "without --no-kill the loss of one node ends the whole job (nothing is left to say why, or "
-        "to requeue it); add --no-kill");
-  }
-  return texts;
 }
 
 }  // namespace trireme::launch

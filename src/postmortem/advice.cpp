@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/checkpoint/folders.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 namespace trireme::postmortem {
 namespace {
+
+constexpr std::string_view disk_is_full = "No space left";
 
 /// A row of docs/failure-guide.md: what the texts of a postmortem hold, and what to do.
 struct Remedy {
@@ -23,7 +29,9 @@ constexpr std::array remedies{
            "the kernel killed it for memory: ask for more (--mem), start fewer ranks on a node, or "
            "use a smaller train.micro_batch or train.activation_checkpointing; `trireme plan` "
            "counts the bytes"},
-    Remedy{"No space left", "the disk is full: make room, or lower checkpoint.keep_last"},
+    Remedy{disk_is_full, "the disk is full: make room"},
+    Remedy{"leaves no time for a step",
+           "ask for more time (--time), or set run.signal_lead to less than the limit"},
     Remedy{"not finite",
            "training diverged: lower optimizer.learning_rate or set optimizer.clip_norm, and go on "
            "from the checkpoint before"},
@@ -101,6 +109,24 @@ std::string where_it_goes_on(const Postmortem& postmortem) {
                                   : "";
 }
 
+/// The file STOP in the run directory, which ends every start at once; empty where there is none.
+std::string about_stop_file(const Postmortem& postmortem) {
+  const auto file = postmortem.run / "STOP";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return {};
+  return base::format("remove '{}' first: it stops every start", file.string());
+}
+
+/// True if the run has a checkpoint that it could do without.
+bool has_several_checkpoints(const Postmortem& postmortem) {
+  if (!postmortem.newest_checkpoint) return false;
+  try {
+    return checkpoint::list(checkpoint::checkpoints_of_run(postmortem.run)).size() > 1;
+  } catch (const base::Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> advice_for(const Postmortem& postmortem) {
@@ -114,6 +140,7 @@ std::vector<std::string> advice_for(const Postmortem& postmortem) {
       return advice;
     case Ending::stopped:
       add("nothing: the run stopped in good order");
+      add(about_stop_file(postmortem));
       add(where_it_goes_on(postmortem));
       return advice;
     case Ending::failed:
@@ -126,6 +153,9 @@ std::vector<std::string> advice_for(const Postmortem& postmortem) {
     for (const auto& remedy : remedies) {
       if (said.find(remedy.sign) == std::string::npos) continue;
       if (advice.empty() || advice.front() != remedy.advice) add(remedy.advice);
+      if (remedy.sign == disk_is_full && has_several_checkpoints(postmortem)) {
+        add("or keep fewer checkpoints: lower checkpoint.keep_last");
+      }
       break;
     }
   }
@@ -135,6 +165,7 @@ std::vector<std::string> advice_for(const Postmortem& postmortem) {
         "at "
         "once (see `sacct -j JOB`, and the system's log on its nodes)");
   }
+  add(about_stop_file(postmortem));
   add(where_it_goes_on(postmortem));
   return advice;
 }

@@ -39,6 +39,14 @@ TimeLimit::TimeLimit(const base::Environment& environment) {
   if (identity.ok() && identity->announced_rank.value_or(0) != 0) return;
   job_ = *job;
   if (const auto end = job_end(environment)) {
+    if (*end <= std::int64_t{std::time(nullptr)}) {
+      base::log::warning(
+          "runtime",
+          "the time limit of job {} is past (SLURM_JOB_END_TIME = {}, left over from "
+          "a job that has ended?): this start has none",
+          job_, *end);
+      return;
+    }
     end_ = time_of(*end);
     return;
   }

@@ -108,11 +108,16 @@ std::vector<Key> model_keys() {
                   .default_text = "auto",
                   .auto_rule = "from model.from, else true for gpt2 and false for the others",
                   .documentation = "Whether the output projection is the input embedding."});
-  keys.push_back(number("dropout", from_0_below_1(), "from model.from, else 0",
+  // Weights do not depend on these two.
+  auto dropout = number("dropout", from_0_below_1(), "from model.from, else 0",
                         "Probability of dropping a value (gpt2: embedding, attention and "
-                        "residual). The numbers drawn do not depend on the layout."));
-  keys.push_back(number("initializer_range", more_than(0), "from model.from, else 0.02",
-                        "Standard deviation of initial weights."));
+                        "residual). The numbers drawn do not depend on the layout.");
+  auto range = number("initializer_range", more_than(0), "from model.from, else 0.02",
+                      "Standard deviation of initial weights.");
+  for (auto* key : {&dropout, &range}) {
+    key->concern = Concern::training;
+    keys.push_back(*key);
+  }
   return keys;
 }
 

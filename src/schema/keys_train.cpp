@@ -21,7 +21,8 @@ Key global_batch() {
   auto key = train_integer("global_batch", "auto", "sequences", counts_from(1), Concern::training,
                            "Sequences of one step over all ranks. A multiple of micro_batch "
                            "times the data-parallel degree.");
-  key.auto_rule = "micro_batch x data-parallel degree";
+  key.auto_rule =
+      "the batch of the run that resumes; of a new one micro_batch x data-parallel degree";
   return key;
 }
 

@@ -53,8 +53,8 @@ given (files, environment, `--set`), quotes mean the same.
 
 `auto`, where a key allows it, means: derive it, by the rule given.
 
-The last column says what another value means for a run that resumes: *model* (the checkpoint
-does not fit), *training* (other numbers from here on), *layout* (the same numbers in other
+The last column says what another value means for a run that resumes: *model* (a run keeps
+it: the start is refused), *training* (other numbers from here on), *layout* (the same numbers in other
 places), *running* (neither).
 
 )";

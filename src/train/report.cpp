@@ -79,9 +79,9 @@ void Report::append(Json line) {
   }
 }
 
-void Report::event(const std::string& name, std::int64_t step) {
+void Report::stopped(std::int64_t step, std::int64_t steps) {
   if (!settings_.speaks) return;
-  append({{"kind", "event"}, {"event", name}, {"step", step}});
+  append({{"kind", "event"}, {"event", "stop"}, {"step", step}, {"steps", steps}});
 }
 
 void Report::started(const StartRecord& record) {
@@ -90,8 +90,12 @@ void Report::started(const StartRecord& record) {
   base::log::info("train", "{}, {} parameters; {} tokens a step ({} sequences of {}) of {}",
                   record.model, base::count_text(static_cast<double>(record.parameters)), tokens,
                   record.sequences_per_step, record.sequence_length, record.data);
-  base::log::info("train", "run {} in '{}': {}, up to step {}", settings_.run,
-                  settings_.directory.string(), record.beginning, settings_.steps);
+  const auto where = base::format("run {} in '{}'", settings_.run, settings_.directory.string());
+  if (record.first_step > settings_.steps) {
+    base::log::info("train", "{} is at step {}", where, record.first_step - 1);
+  } else {
+    base::log::info("train", "{}: {}, up to step {}", where, record.beginning, settings_.steps);
+  }
   Json line{{"kind", "event"},
             {"event", "start"},
             {"step", record.first_step},
@@ -109,11 +113,12 @@ void Report::started(const StartRecord& record) {
 
 void Report::finished(const FinishRecord& record) {
   if (!settings_.speaks) return;
-  event("done", record.steps);
+  append({{"kind", "event"}, {"event", "done"}, {"step", record.steps}});
   if (record.steps_of_this_start == 0) {
     base::log::info("train",
-                    "nothing to do: all {} steps were done before; to go on, raise train.steps",
-                    record.steps);
+                    "nothing to do: all {} steps were done before; to go on, set train.steps above "
+                    "that (it is {})",
+                    record.steps, settings_.steps);
     return;
   }
   const auto run = base::shell_word(settings_.directory.string());

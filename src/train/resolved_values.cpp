@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/model/model_keys.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/schema/value.hpp"
 
@@ -40,57 +41,33 @@ class Resolution {
     const auto changed = config_.with(key, text, config_.origin(key));
     if (changed.ok() && changed->value(key) == schema::Value(sources)) config_ = *changed;
   }
+  /// A path is found from any working directory; so is the run when it is started from its own
+  /// configuration. URLs, and names that a value cannot hold, stay as they were given.
+  void set_absolute_path(const char* key) {
+    if (config_.automatic(key)) return;
+    const auto& given = std::get<std::string>(config_.value(key));
+    const bool is_url = given.find("://") != std::string::npos;
+    if (given.empty() || given == "none" || is_url) return;
+    const auto path = std::filesystem::absolute(given).lexically_normal().string();
+    const auto text = schema::value_text(*schema::find_key(key), path);
+    const auto changed = config_.with(key, text, config_.origin(key));
+    if (changed.ok() && changed->value(key) == schema::Value(path)) config_ = *changed;
+  }
   const config::Config& config() const { return config_; }
 
  private:
   config::Config config_;
 };
 
-void set_rope(Resolution& to, const model::ModelConfig& model) {
-  using model::RopeScalingKind;
-  const auto& rope = model.rope_scaling;
-  to.set_auto("model.rope_theta", number_text(model.rope_theta));
-  to.set_auto("model.rope_scaling.rope_type", rope.kind == RopeScalingKind::llama3   ? "llama3"
-                                              : rope.kind == RopeScalingKind::linear ? "linear"
-                                                                                     : "default");
-  if (rope.kind == RopeScalingKind::none) return;
-  to.set_auto("model.rope_scaling.factor", number_text(rope.factor));
-  if (rope.kind != RopeScalingKind::llama3) return;
-  to.set_auto("model.rope_scaling.low_freq_factor", number_text(rope.low_freq_factor));
-  to.set_auto("model.rope_scaling.high_freq_factor", number_text(rope.high_freq_factor));
-  to.set_auto("model.rope_scaling.original_max_position_embeddings",
-              rope.original_max_position_embeddings);
-}
-
-void set_model(Resolution& to, const model::ModelConfig& model) {
-  to.set_auto("model.architecture", model::name(model.architecture));
-  to.set_auto("model.vocab_size", model.vocab_size);
-  to.set_auto("model.hidden_size", model.hidden_size);
-  to.set_auto("model.intermediate_size", model.intermediate_size);
-  to.set_auto("model.num_hidden_layers", model.num_hidden_layers);
-  to.set_auto("model.num_attention_heads", model.num_attention_heads);
-  to.set_auto("model.num_key_value_heads", model.num_key_value_heads);
-  to.set_auto("model.head_dim", model.head_dim);
-  to.set_auto("model.max_position_embeddings", model.max_position_embeddings);
-  const bool gpt2 = model.architecture == model::Architecture::gpt2;
-  to.set_auto(gpt2 ? "model.layer_norm_eps" : "model.rms_norm_eps", number_text(model.norm_eps));
-  to.set_auto("model.tie_word_embeddings", model.tie_word_embeddings ? "true" : "false");
-  to.set_auto("model.dropout", number_text(model.dropout));
-  to.set_auto("model.initializer_range", number_text(model.initializer_range));
-  if (model.has_rotary()) set_rope(to, model);
-}
+constexpr const char* token_files[] = {"data.train", "data.validation"};
+constexpr const char* paths[] = {
+    "data.tokenizer",  "train.sample_prompts",       "checkpoint.directory", "checkpoint.key_file",
+    "checkpoint.load", "checkpoint.local_directory", "run.directory"};
 
 }  // namespace
 
-config::Config with_model(const config::Config& config, const model::ModelConfig& model) {
-  Resolution to(config);
-  set_model(to, model);
-  return to.config();
-}
-
 config::Config with_values(const config::Config& config, const engine::EngineOptions& options) {
-  Resolution to(config);
-  set_model(to, options.model);
+  Resolution to(model::with_model(config, options.model));
   if (!config.options().model.from.empty()) {
     to.set("model.from", "", "read at start; its values stand here");
   }
@@ -116,7 +93,8 @@ config::Config with_values(const config::Config& config, const engine::EngineOpt
   if (config.automatic("run.directory")) {
     to.set_text("run.directory", config::run_directory(config).string());
   }
-  for (const auto* key : {"data.train", "data.validation"}) to.set_absolute(key);
+  for (const auto* key : token_files) to.set_absolute(key);
+  for (const auto* key : paths) to.set_absolute_path(key);
   return to.config();
 }
 

@@ -6,9 +6,6 @@
 
 namespace trireme::train {
 
-/// The configuration with a model's values where its keys are `auto`, the architecture among them.
-config::Config with_model(const config::Config& config, const model::ModelConfig& model);
-
 /// Configuration in which this run's values replace `auto`: the model's keys, the degree of data
 /// parallelism, batch and seeds, and the run's directory; model.from is empty, as it is not read
 /// any more. Values that are determined anew at each start or moment (threads, peak, newest step,

@@ -6,14 +6,17 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
+#include "trireme/config/sources.hpp"
 #include "trireme/data/prepare.hpp"
 #include "trireme/data/tokenizer.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/huggingface/run_files.hpp"
 #include "trireme/huggingface/weights.hpp"
+#include "trireme/model/model_keys.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/telemetry/metrics.hpp"
+#include "trireme/train/continuation.hpp"
 
 #include "resolved_values.hpp"
 
@@ -35,7 +38,8 @@ base::Result<model::ModelConfig> model_from(const config::Config& config) {
     if (!loaded) return loaded.failure();
     vocabulary = loaded->vocab_size();
   }
-  return huggingface::configured_model(*known ? with_model(config, **known) : config, vocabulary);
+  return huggingface::configured_model(*known ? model::with_model(config, **known) : config,
+                                       vocabulary);
 }
 
 namespace {
@@ -61,17 +65,6 @@ void say_begin_of_text(const config::Config& config, const fs::path& path) {
   if (difference) base::log::warning("data", "{}", *difference);
 }
 
-/// Copies files of other folders that the run needs into its own.
-void write_run_files(const config::Config& config, const model::ModelConfig& model,
-                     const fs::path& directory) {
-  base::write_file_durably(directory / "config.resolved.conf", config.resolved_text());
-  huggingface::keep_model(model, directory);
-  const auto tokenizer = huggingface::tokenizer_to_keep(config);
-  if (tokenizer.empty()) return;
-  huggingface::keep_tokenizer(tokenizer, directory);
-  say_begin_of_text(config, tokenizer);
-}
-
 base::Status refuse_used(const fs::path& directory) {
   if (is_unused(directory)) return {};
   return base::usage_failure(base::format(
@@ -91,13 +84,13 @@ runtime::RunLock::Options lock_options(const config::Config& config) {
 
 }  // namespace
 
-base::Result<runtime::RunLock> open_run(const config::Config& config,
-                                        const model::ModelConfig& model, Start start,
+base::Result<runtime::RunLock> open_run(const config::Config& config, Start start,
                                         const std::string& job) {
   const auto directory = config::run_directory(config);
   const auto refusal = [&] {
     return start == Start::fresh ? refuse_used(directory) : base::Status{};
   };
+  if (const auto missing = check_tokenizer_is_there(config); !missing) return missing.failure();
   // Checked before anything is written; and again under the lock, because another start may have
   // been faster.
   if (const auto refused = refusal(); !refused) return refused.failure();
@@ -105,10 +98,19 @@ base::Result<runtime::RunLock> open_run(const config::Config& config,
   if (!lock) return lock.failure();
   if (const auto refused = refusal(); !refused) return refused.failure();
   runtime::put_failure_aside(directory);
-  const auto written = comm::status_of([&] { write_run_files(config, model, directory); });
-  if (!written.ok()) return written.failure();
   runtime::keep_room_for_failure(directory);
   return lock;
+}
+
+void write_run_files(const config::Config& config, const model::ModelConfig& model) {
+  const auto directory = config::run_directory(config);
+  base::write_file_durably(directory / config::resolved_file_name, config.resolved_text());
+  huggingface::keep_model(model, directory);
+  // Copied from other folders, which the run needs no more.
+  const auto tokenizer = huggingface::tokenizer_to_keep(config);
+  if (tokenizer.empty()) return;
+  huggingface::keep_tokenizer(tokenizer, directory);
+  say_begin_of_text(config, tokenizer);
 }
 
 base::Status enter_run(const fs::path& directory, base::Rank rank) {

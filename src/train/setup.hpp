@@ -6,12 +6,14 @@
 
 namespace trireme::train {
 
-/// Makes the run directory this start's own, with the files that are known at the start: the
-/// configuration as resolved, the model, and the tokenizer. On the first rank only. A run that is
-/// refused is not changed. `job` is Identity::job.
-base::Result<runtime::RunLock> open_run(const config::Config& config,
-                                        const model::ModelConfig& model, Start start,
+/// Makes the run directory this start's own. On the first rank only. A run that is refused is not
+/// changed. `job` is Identity::job.
+base::Result<runtime::RunLock> open_run(const config::Config& config, Start start,
                                         const std::string& job);
+
+/// Writes the files of a run that are known when its state was loaded: the configuration as
+/// resolved, the model, and the tokenizer. On the first rank only. Throws Error.
+void write_run_files(const config::Config& config, const model::ModelConfig& model);
 
 /// Opens the log of every rank in a run that the first rank has opened.
 base::Status enter_run(const std::filesystem::path& directory, base::Rank rank);

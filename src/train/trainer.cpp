@@ -13,9 +13,10 @@
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/engine/stage_layers.hpp"
 #include "trireme/inference/groups.hpp"
+#include "trireme/launch/validation.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/train/continuation.hpp"
 
 #include "choose_gemms.hpp"
 #include "kept_peak.hpp"
@@ -70,31 +71,31 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
 }  // namespace
 
 Trainer::Trainer(const config::Config& config, runtime::Session& session, StartOptions start)
-    : config_(config),
-      keys_(config.options()),
+    : config_(continued_together(config, session.cluster.mesh, *session.cluster.world)),
+      keys_(config_.options()),
       cluster_(session.cluster),
       kernels_(*session.kernels),
-      directory_(config::run_directory(config)),
+      directory_(config::run_directory(config_)),
       options_(std::move(start)),
       curve_(optim::curve_from(keys_)),
       nonfinite_(std::make_unique<NonfiniteSteps>(keys_.optimizer.skip_nonfinite)) {
   auto& cluster = cluster_;
   auto& kernels = kernels_;
   auto& world = *cluster_.world;
-  const auto model = comm::agree(world, model_from(config));
+  const auto model = comm::agree(world, model_from(config_));
   const auto options =
-      comm::agree(world, engine::options_from(config, model, cluster.mesh, cluster.rank));
+      comm::agree(world, engine::options_from(config_, model, cluster.mesh, cluster.rank));
   say_attention(kernels, options, world);
   training_data_ = engine::open_dataset(keys_, engine::Split::train, model, world);
   data_fingerprint_ = engine::agreed_fingerprint(*training_data_, world);
   if (!keys_.data.validation.empty()) {
     validation_data_ = engine::open_dataset(keys_, engine::Split::validation, model, world);
   }
-  const auto samples = inference::agreed_sample_task(config, model, world);
+  const auto samples = inference::agreed_sample_task(config_, model, world);
   cluster_.start_up.reached("data");
   key_ = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
-  resolved_ = with_values(config, options);
-  open_run(session, model);
+  resolved_ = with_values(config_, options);
+  open_run(session);
   cluster_.start_up.reached("run directory");
   // Order: before arenas, because timing takes memory of its own, and frees it.
   if (auto* tuning = kernels.gemm_tuning(); tuning && !keys_.numerics.deterministic) {
@@ -116,10 +117,10 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   kept_peak_ = std::make_unique<KeptPeak>(
       KeptPeak::Files{directory_ / "peak.json", cache.empty() ? cache : cache / "peak.json"});
   const auto peak =
-      find_peak(config, kernels, {options.dtype, cluster.binding.gpu_bus_id, rank_kind()},
+      find_peak(config_, kernels, {options.dtype, cluster.binding.gpu_bus_id, rank_kind()},
                 *kept_peak_, world);
   base::log::info("train", "{}", peak.text());
-  report_ = std::make_unique<Report>(report_settings(config, options, peak, is_first_rank()));
+  report_ = std::make_unique<Report>(report_settings(config_, options, peak, is_first_rank()));
   cluster_.start_up.reached("peak");
   expected_save_seconds_ = guess_save_seconds(model, world.size());
   const auto& saves = keys_.checkpoint;
@@ -128,6 +129,7 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
                                                 open_node_tier(saves, directory_, world));
   }
   restore(options_.start);
+  keep_run_files(model);
   if (async_saves_) async_saves_->forget_after(progress_.step);
   tidy(saved_step_);
   say_start(model);
@@ -137,69 +139,11 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
 
 Trainer::~Trainer() = default;
 
-void Trainer::open_run(runtime::Session& session, const model::ModelConfig& model) {
-  auto& world = *cluster_.world;
-  base::Status opened;
-  if (is_first_rank()) {
-    auto lock = train::open_run(resolved_, model, options_.start, cluster_.identity.job);
-    if (lock) {
-      lock_ = std::move(lock).value();
-    } else {
-      opened = lock.failure();
-    }
-  }
-  comm::agree(world, opened);
-  std::string checkpoints;
-  comm::agree_after(world, [&] {
-    if (!is_first_rank()) return;
-    checkpoints = checkpoint::choose_checkpoints(directory_, keys_.checkpoint.directory).native();
-  });
-  checkpoints_ = comm::broadcast_bytes(world, checkpoints);
-  session.run_is_open();
-  comm::agree(world, enter_run(directory_, cluster_.rank));
-  const auto& steps = keys_.train.profile;
-  profile_ = std::make_unique<Profile>(
-      cluster_, directory_,
-      steps.empty() ? std::nullopt
-                    : std::optional(base::value_or_throw(config::parse_step_range(steps))),
-      kernels_.device().is_host() ? Profile::Gpu::none : Profile::Gpu::used);
-  rank_times_ = std::make_unique<RankTimesRecorder>(cluster_, directory_);
-  requests_ = std::make_unique<Requests>(Requests::Sources{
-      directory_, keys_.checkpoint.every_minutes, options_.limit, lock_ ? &*lock_ : nullptr});
-}
-
 void Trainer::comment_job(const base::Environment& environment) {
   const std::chrono::duration<double> interval(keys_.run.job_comment);
   if (!is_first_rank()) return;
   comment_ = std::make_unique<runtime::JobComment>(
       environment, std::chrono::duration_cast<std::chrono::milliseconds>(interval));
-}
-
-void Trainer::say_start(const model::ModelConfig& model) {
-  const auto& options = engine_->options();
-  // "1234.0": the job and its step.
-  const auto& job = cluster_.identity.job;
-  report_->started(
-      {.model = model::name(model.architecture),
-       .parameters = model::parameter_count(model),
-       .sequences_per_step = engine::global_batch(options),
-       .sequence_length = options.sequence_length,
-       .data = config_.shown("data.train"),
-       .first_step = progress_.step + 1,
-       .traffic = is_first_rank() ? engine::traffic_of(options) : engine::StepTraffic{},
-       .stage_layers = engine::stage_layers(options).counts,
-       .beginning = beginning_,
-       .job = job.substr(0, job.find('.'))});
-  const auto end = progress_.planned_steps;
-  const auto steps = keys_.train.steps;
-  if (curve_.falls() && end > 0 && progress_.step >= end && progress_.step < steps) {
-    base::log::warning(
-        "train",
-        "the run was to end at step {}, and its learning rate has come to its minimum there; the "
-        "{} steps more begin at {:.2e} of {:.2e} (they may hardly learn); to train on at a higher "
-        "rate, set optimizer.curve = constant or a larger train.steps",
-        end, steps - progress_.step, curve_.at(progress_.step + 1), curve_.peak);
-  }
 }
 
 checkpoint::LoadOptions Trainer::load_options() const {
@@ -321,7 +265,7 @@ bool Trainer::replicas_agree() {
 double Trainer::lead_seconds() const {
   if (keys_.run.signal_lead) return *keys_.run.signal_lead;
   const double save = longest_save_seconds_ > 0 ? longest_save_seconds_ : expected_save_seconds_;
-  return 60.0 + 3.0 * (longest_batch_seconds_ + save);
+  return launch::shortest_automatic_lead_seconds + 3.0 * (longest_batch_seconds_ + save);
 }
 
 void Trainer::ask() {
@@ -329,15 +273,23 @@ void Trainer::ask() {
                  {report_->take_beaten_peak(), is_first_rank() && rank_times_->are_due()}, busy());
 }
 
-base::ExitCode Trainer::stop_in_order() {
+base::ExitCode Trainer::stop_in_order(std::int64_t steps) {
   const auto stop = requests_->answer().stop;
+  if (stop.reason == Stop::time_limit && steps == 0) refuse_short_limit();
   finish_saving();
   // False: the state is that of the newest checkpoint, and nothing is left to save.
   if (keys_.train.replica_check > 0 && saved_step_ != progress_.step) replicas_agree();
   // Nothing to save before the first step.
   if (progress_.step > 0 && saved_step_ != progress_.step) save();
   if (async_saves_) async_saves_->leave_nodes();
-  report_->event("stop", progress_.step);
+  report_->stopped(progress_.step, steps);
+  if (stop.for_good() && steps == 0) {
+    base::log::warning("train",
+                       "nothing was trained: '{}' stops every start (it stays until it is "
+                       "removed); remove it, and start again to go on after step {}",
+                       (directory_ / "STOP").string(), progress_.step);
+    return base::ExitCode::done;
+  }
   base::log::info("train", "stopped after step {} by {}; {}start again to continue", progress_.step,
                   stop.text(), stop.for_good() ? "remove it and " : "");
   // A job that requeues itself on 75 would find the file STOP again, and again.
@@ -369,7 +321,11 @@ base::ExitCode Trainer::run() {
     save_if_due();
   }
   profile_->finish();
-  if (requests_->answer().stop) return stop_in_order();
+  if (requests_->answer().stop) {
+    // Replicas that differed may have led back to where this start has begun.
+    const auto done = std::max<std::int64_t>(1, progress_.step - begin_step);
+    return stop_in_order(started_ ? done : 0);
+  }
   finish_saving();
   if (saved_step_ != progress_.step || is_among_best_) save();
   if (async_saves_) async_saves_->leave_nodes();

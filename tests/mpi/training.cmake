@@ -44,6 +44,9 @@ if(TARGET trireme_engine)
     trireme_add_mpi_test(failing_storage RANKS 1 2 TIMEOUT 600
       SOURCES training/failing_storage_test.cpp training/small_run.cpp
       LINK trireme::train)
+    trireme_add_mpi_test(going_on RANKS 1 2
+      SOURCES training/going_on_test.cpp training/small_run.cpp
+      LINK trireme::train)
     trireme_add_mpi_test(late_runs RANKS 2 3
       SOURCES training/late_runs_test.cpp training/small_run.cpp
       LINK trireme::train)

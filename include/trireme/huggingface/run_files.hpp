@@ -39,8 +39,8 @@ void keep_model(const model::ModelConfig& model, const std::filesystem::path& ru
 /// of tokens that only its config.json names. Throws base::Error.
 void keep_companions(const std::filesystem::path& folder, const std::filesystem::path& run);
 
-/// Copies a tokenizer.json and its companions into the run; replaced files are moved to
-/// RUN/tokenizer.previous.json with a warning. Throws base::Error.
+/// Copies a tokenizer.json and its companions into the run; the caller has found that the run may
+/// take it. Throws base::Error.
 void keep_tokenizer(const std::filesystem::path& tokenizer, const std::filesystem::path& run);
 
 /// Path of the tokenizer: data.tokenizer where it is a file, else the run's own; data.tokenizer

@@ -10,6 +10,9 @@
 
 namespace trireme::launch {
 
+/// Shortest lead of run.signal_lead = auto: a run stops at least so long before its time limit.
+inline constexpr int shortest_automatic_lead_seconds = 60;
+
 /// Errors for which the tasks, nodes and GPUs of a request cannot fulfil the contract, each "what =
 /// value problem (why it matters); what to do". Unknown numbers are not checked: the ranks check
 /// the mesh again when they start.

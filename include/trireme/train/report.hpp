@@ -191,7 +191,8 @@ class Report {
   void went_back(std::int64_t step, std::int64_t to, const std::string& why);
   /// Records that a step was loaded; step 0: weights.
   void loaded(const LoadRecord& record);
-  void event(const std::string& name, std::int64_t step);
+  /// Records an orderly stop, after so many steps of this start.
+  void stopped(std::int64_t step, std::int64_t steps);
   /// Records the contents of a device's memory: a line on each rank, and one of metrics.jsonl.
   void memory(std::int64_t step, const MemoryRecord& record);
   /// Records the first rank's arenas: what was planned, and the largest use so far.

@@ -96,7 +96,9 @@ class Trainer {
   /// Continues the prompts of train.sample_prompts, if there are any.
   void take_samples();
   /// Locks the run directory for this start, and opens it.
-  void open_run(runtime::Session& session, const model::ModelConfig& model);
+  void open_run(runtime::Session& session);
+  /// Writes what this start makes of the run into it, after its state was loaded.
+  void keep_run_files(const model::ModelConfig& model);
   /// Agrees with all ranks, between batches, on requests to stop or save.
   void ask();
   /// Everything that a checkpoint of this moment holds beside tensors.
@@ -158,12 +160,16 @@ class Trainer {
   /// Logs and records the largest use of this rank's arenas, by purpose, in bytes.
   void say_arenas() const;
   std::string rank_kind() const;
-  base::ExitCode stop_in_order();
+  /// After so many steps of this start.
+  base::ExitCode stop_in_order(std::int64_t steps);
+  /// Fails (launch) on all ranks: a start that cannot make a step must not be requeued.
+  void refuse_short_limit();
   /// The time before the limit at which the run must begin to stop.
   double lead_seconds() const;
   bool is_first_rank() const { return cluster_.rank.value() == 0; }
 
-  const config::Config& config_;
+  /// With what the run keeps from its earlier starts.
+  const config::Config config_;
   const config::Options& keys_;
   /// Configuration with values in place of `auto`: the run stores it.
   config::Config resolved_;

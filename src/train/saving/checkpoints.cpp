@@ -11,6 +11,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/schema/quoted.hpp"
+#include "trireme/train/continuation.hpp"
 
 #include "train/saving/async_saves.hpp"
 #include "train/saving/saved_contents.hpp"
@@ -184,6 +185,7 @@ std::optional<Resumed> resume(const std::filesystem::path& checkpoints, engine::
   const auto report = checkpoint::load_newest(
       checkpoints,
       [&](const checkpoint::Manifest& manifest) {
+        base::success_or_throw(check_model(engine.options().model, manifest.state, checkpoints));
         moments = moments_of(engine.options(), manifest);
         return wanted(engine, moments);
       },

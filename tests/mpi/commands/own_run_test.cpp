@@ -93,13 +93,18 @@ TEST_CASE("a run that was trained with a tokenizer keeps it") {
     CHECK(entry.dtype == huggingface::SafetensorsType::bf16);
   }
 
-  // Another tokenizer is taken with a warning, and the run's former one is not lost.
+  // Another tokenizer is refused; the same one, written differently, is not.
   const auto other = make_text_model(folder.path() / "other", 290);
   const auto end =
       on_ranks(1, with_settings(training(made, run),
                                 {"data.tokenizer=" + (other.model / "tokenizer.json").string()}));
-  CHECK(says(end.err, "is not the one that this run had"));
-  CHECK(text_of(run / "tokenizer.previous.json") == text_of(folder.path() / "gone.json"));
+  CHECK(end.exit_code == 2);
+  CHECK(says(end.err, "is not the tokenizer that the run"));
+  CHECK(text_of(run / "tokenizer.json") == text_of(folder.path() / "gone.json"));
+  const auto same = folder.path() / "same.json";
+  base::write_file_durably(same, json_of(run / "tokenizer.json").dump(3));
+  done_on_ranks(
+      1, with_settings(training(made, run), {"data.tokenizer=" + same.string(), "train.steps=4"}));
 }
 
 TEST_CASE("an export without a tokenizer has to be asked for") {

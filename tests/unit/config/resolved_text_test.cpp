@@ -4,6 +4,7 @@
 #include "trireme/base/philox.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/config/config.hpp"
+#include "trireme/config/sources.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -84,4 +85,30 @@ TEST_CASE("all values of a resolved text come with the origins that it names") {
   CHECK(values[2].origin.empty());
   CHECK(values[3].key == "data.train");
   CHECK(values[3].text == "a b");
+}
+
+TEST_CASE("a resumed configuration finds again what its run has found") {
+  const trireme::tests::TemporaryFolder folder;
+  const auto file = folder.write(
+      "run/config.resolved.conf",
+      "[parallel]\ndata = 4 # auto\ntensor = 2 # a.conf:3\n[train]\nglobal_batch = 8 # its own\n"
+      "steps = 7 # default\n[checkpoint]\nload = none # --set\n[run]\ndirectory = old # auto\n");
+  constexpr std::string_view found[] = {"auto", "its own"};
+  const Sources sources{.files = {file}, .environment = {}, .settings = {"optimizer.beta1=0.5"}};
+  const auto resumed = resolve_resumed(sources, found);
+  REQUIRE(resumed.ok());
+  CHECK(resumed->automatic("parallel.data"));
+  CHECK(resumed->automatic("train.global_batch"));
+  CHECK(resumed->automatic("checkpoint.load"));
+  CHECK(resumed->options().parallel.tensor == 2);
+  CHECK(resumed->origin("parallel.tensor").text() == "a.conf:3");
+  CHECK(resumed->options().train.steps == 7);
+  CHECK_FALSE(resumed->given("train.steps"));
+  CHECK(resumed->options().optimizer.beta1 == 0.5);
+  // As a file it is what it says.
+  CHECK(Config::resolve(sources)->options().parallel.data == 4);
+  CHECK(run_directory(*Config::resolve(sources)) == "old");
+  // In a run it names the folder that it is in.
+  folder.write("run/model.json", "{}");
+  CHECK(run_directory(*Config::resolve(sources)) == file.parent_path());
 }

@@ -125,6 +125,11 @@ TEST_CASE("requests that contradict themselves are refused") {
               "both set the key parallel.tensor"));
   CHECK(holds(refusals(Command::sbatch, {"-t1", "--trireme-signal-lead=60"}),
               "is not shorter than the time limit"));
+  for (const auto* lead : {"--trireme-signal-lead=auto", "--trireme-set=run.signal_lead=auto",
+                           "--trireme-set=run.signal_lead=90s"}) {
+    CHECK(holds(refusals(Command::sbatch, {"-t1", lead}), "is not shorter than the time limit"));
+    CHECK(refusals(Command::sbatch, {"-t2", lead}).empty());
+  }
   CHECK(
       holds(refusals(Command::sbatch, {"--micro-batch=3", "--trireme-set=train.global_batch=8"}),
             "train.global_batch = 8 (--trireme-set) is not a multiple of --micro-batch = 3 (a step "
@@ -155,6 +160,17 @@ TEST_CASE("srun says what is missing and matters") {
             "--ntasks-per-node"));
   CHECK(advices(Command::srun, {"-Q", "-n4", "--trireme=on", "x"}, {"none", "4"}).empty());
   CHECK(advices(Command::srun, {"-n4", "x"}, {"none", "4"}).empty());
+}
+
+TEST_CASE("a time limit that the shortest lead of auto fills is said") {
+  const auto advised = [](const Words& words) {
+    return holds(advices(Command::sbatch, words), "would stop before its first step");
+  };
+  CHECK(advised({"-t1", "--trireme=on", "x"}));
+  CHECK_FALSE(advised({"-t2", "--trireme=on", "x"}));
+  CHECK_FALSE(advised({"-t1", "--trireme-signal-lead=5", "x"}));
+  CHECK_FALSE(advised({"-t1", "--trireme-set=run.signal_lead=0", "x"}));
+  CHECK_FALSE(advised({"-t1", "x"}));
 }
 
 TEST_CASE("little memory for a rank is said before Slurm kills it") {

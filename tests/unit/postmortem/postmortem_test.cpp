@@ -270,6 +270,32 @@ TEST_CASE("a run that left no word is told from what Slurm says") {
   CHECK(holds(run.postmortem().advice.front(), "under way, or all of it was killed"));
 }
 
+TEST_CASE("a full disk is helped by fewer checkpoints only where there are several") {
+  const HandMadeRun run;
+  run.start(0, 1, 0);
+  run.say(0, 3, "error", "checkpoint: cannot write 'x': No space left on device");
+  const auto advice = [&run] {
+    return base::format("{}", base::join(run.postmortem().advice, "\n"));
+  };
+  std::filesystem::create_directories(run.path() / "checkpoints/step-000000001");
+  CHECK(holds(advice(), "make room"));
+  CHECK_FALSE(holds(advice(), "checkpoint.keep_last"));
+  std::filesystem::create_directories(run.path() / "checkpoints/step-000000002");
+  CHECK(holds(advice(), "checkpoint.keep_last"));
+}
+
+TEST_CASE("a file STOP is named where it would stop the next start") {
+  const HandMadeRun run;
+  run.event("start");
+  run.event("stop");
+  const auto advice = [&run] {
+    return base::format("{}", base::join(run.postmortem().advice, "\n"));
+  };
+  CHECK_FALSE(holds(advice(), "STOP"));
+  run.write("STOP", "");
+  CHECK(holds(advice(), "STOP' first: it stops every start"));
+}
+
 TEST_CASE("the first error in a log is the cause where there is no failure.json") {
   const HandMadeRun run;
   run.start(1, 1, 1);
