@@ -2,13 +2,16 @@
 #include "apps/cli/config_arguments.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/text.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/launch/contract.hpp"
+#include "trireme/train/continuation.hpp"
 
 #include "apps/cli/suggestion.hpp"
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 namespace trireme::apps {
 namespace {
@@ -29,6 +32,45 @@ base::Result<std::vector<config::Launched>> launched_values(const base::Environm
     }
   }
   return values;
+}
+
+constexpr std::string_view directory_key = "run.directory";
+
+bool is_run(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(folder / config::resolved_file_name, ignored);
+}
+
+/// The run that a setting names; none of another key, and of a value that is refused later.
+std::optional<std::string> directory_in(const std::string& setting) {
+  const auto equals = setting.find('=');
+  if (equals == std::string::npos || base::trimmed(setting.substr(0, equals)) != directory_key) {
+    return std::nullopt;
+  }
+  const auto value =
+      schema::parse_value(*schema::find_key(directory_key), setting.substr(equals + 1));
+  const auto* const path = value.ok() ? std::get_if<std::string>(&*value) : nullptr;
+  return path == nullptr ? std::nullopt : std::optional(*path);
+}
+
+base::Status check_resume(const ConfigArguments& arguments) {
+  const auto& run = arguments.resume;
+  if (run.empty()) return {};
+  if (!is_run(run)) {
+    return base::usage_failure(base::format(
+        "--resume {}: there is no '{}' (every run that has begun has one); name a run directory, "
+        "or start a run with its configuration: trireme train CONFIG",
+        run, (std::filesystem::path(run) / config::resolved_file_name).string()));
+  }
+  for (const auto& setting : arguments.settings) {
+    const auto named = directory_in(setting);
+    std::error_code ignored;
+    if (!named || std::filesystem::equivalent(*named, run, ignored)) continue;
+    return base::usage_failure(base::format(
+        "--resume {} does not go with --set {} (a run goes on in its own folder); leave one out",
+        run, setting));
+  }
+  return {};
 }
 
 /// Settings as positional arguments, which other trainers accept as "train.steps=5", some with
@@ -78,6 +120,22 @@ void ConfigArguments::add_layout_options(CLI::App& app) {
       ->type_name("N");
 }
 
+CLI::Option* ConfigArguments::add_resume(CLI::App& app) {
+  return app
+      .add_option("--resume", resume,
+                  "Goes on with this run as it was configured; files and settings besides change "
+                  "what they name")
+      ->type_name("RUN");
+}
+
+void ConfigArguments::resume_named_run(const base::Environment& environment) {
+  if (!files.empty() || !resume.empty()) return;
+  std::string run =
+      environment.get(schema::find_key(directory_key)->environment_name()).value_or("");
+  for (const auto& setting : settings) run = directory_in(setting).value_or(run);
+  if (!run.empty() && is_run(run)) resume = run;
+}
+
 void ConfigArguments::accept_run_directories() {
   for (auto& file : files) {
     if (std::filesystem::is_directory(file)) {
@@ -93,13 +151,20 @@ base::Status ConfigArguments::check(const base::Environment& environment) const 
 
 base::Result<config::Sources> ConfigArguments::sources(const base::Environment& environment) const {
   if (auto status = check_files(files); !status.ok()) return status.failure();
+  if (auto status = check_resume(*this); !status.ok()) return status.failure();
+  std::vector<std::filesystem::path> all_files(files.begin(), files.end());
   auto all_settings = settings;
+  if (!resume.empty()) {
+    all_files.insert(all_files.begin(), std::filesystem::path(resume) / config::resolved_file_name);
+    const auto text = schema::value_text(*schema::find_key(directory_key), resume);
+    all_settings.insert(all_settings.begin(), base::format("{}={}", directory_key, text));
+  }
   for (const auto& [key, value] : shortcuts) {
     if (!value.empty()) all_settings.push_back(base::format("{}={}", key, value));
   }
   auto launched = launched_values(environment);
   if (!launched) return launched.failure();
-  return config::Sources{.files = {files.begin(), files.end()},
+  return config::Sources{.files = std::move(all_files),
                          .environment = environment,
                          .settings = std::move(all_settings),
                          .launched = *std::move(launched)};
@@ -107,7 +172,10 @@ base::Result<config::Sources> ConfigArguments::sources(const base::Environment& 
 
 base::Result<config::Config> ConfigArguments::resolve(const base::Environment& environment) const {
   const auto given = sources(environment);
-  return given.ok() ? config::Config::resolve(*given) : given.failure();
+  if (!given.ok()) return given.failure();
+  if (resume.empty()) return config::Config::resolve(*given);
+  constexpr std::string_view found[] = {"auto", train::own_value};
+  return config::resolve_resumed(*given, found);
 }
 
 base::Result<config::Config> ConfigArguments::resolve_as_recorded(

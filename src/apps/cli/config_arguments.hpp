@@ -23,6 +23,10 @@ struct ConfigArguments {
   std::vector<std::string> files;
   std::vector<std::string> settings;
 
+  /// Run directory to go on with, whose resolved configuration is below all other sources; empty:
+  /// none.
+  std::string resume;
+
   /// Options that set one key each: the given values, by key.
   std::map<std::string, std::string> shortcuts;
 
@@ -34,6 +38,12 @@ struct ConfigArguments {
   /// Adds an option that sets one key.
   CLI::Option* add_shortcut(CLI::App& app, const std::string& option, const std::string& key,
                             const std::string& text);
+
+  /// --resume RUN.
+  CLI::Option* add_resume(CLI::App& app);
+  /// Without files, goes on with the run that run.directory names in settings or environment, if
+  /// that has a configuration of its own.
+  void resume_named_run(const base::Environment& environment);
 
   /// Makes resolve() accept a run directory among the files, as its resolved configuration.
   void accept_run_directories();

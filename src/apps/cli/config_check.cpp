@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/config_check.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/checkpoint/signature.hpp"
+#include "trireme/comm/process_group.hpp"
 #include "trireme/config/sources.hpp"
+#include "trireme/engine/dataset.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/huggingface/config.hpp"
+#include "trireme/inference/samples.hpp"
+#include "trireme/track/target.hpp"
+#include "trireme/train/continuation.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include <algorithm>
@@ -27,36 +34,126 @@ int fewest_ranks(const config::ParallelOptions& degrees) {
   return static_cast<int>(product);
 }
 
-}  // namespace
-
-base::Result<std::vector<std::string>> check_run(const config::Config& config) {
+/// Why the model cannot be known here; empty where it can.
+std::string unknown_model(const config::Config& config) {
   const auto& keys = config.options();
   const auto& folder = keys.model.from;
   const bool known_to_run = fs::exists(config::run_directory(config) / "model.json");
-  if (!keys.model.architecture && folder.empty() && !known_to_run) {
-    return std::vector<std::string>{
-        "the model and how it fits its layout (neither model.architecture nor model.from is "
-        "given)"};
+  const bool starts_from = keys.checkpoint.load.value_or("none") != "none";
+  if (!keys.model.architecture && folder.empty() && !known_to_run && !starts_from) {
+    return "the model and how it fits its layout (neither model.architecture nor model.from is "
+           "given)";
   }
   if (!folder.empty() && !fs::exists(fs::path(folder) / "config.json")) {
-    return std::vector<std::string>{format(
-        "the model and how it fits its layout (there is no '{}' here)", folder + "/config.json")};
+    return format("the model and how it fits its layout (there is no '{}' here)",
+                  folder + "/config.json");
   }
-  std::vector<std::string> unknown;
-  const auto& tokenizer = keys.data.tokenizer;
-  const bool tokenizer_is_missing = !keys.model.vocab_size && folder.empty() && !known_to_run &&
-                                    !tokenizer.empty() && !fs::exists(tokenizer);
-  if (tokenizer_is_missing) {
-    unknown.push_back(format("the size of the vocabulary (there is no '{}' here)", tokenizer));
-  }
-  const auto model = tokenizer_is_missing ? huggingface::configured_model(config, some_vocabulary)
-                                          : train::model_from(config);
-  if (!model.ok()) return model.failure();
-  const auto mesh = engine::mesh_from(config, *model, fewest_ranks(keys.parallel));
+  return {};
+}
+
+/// True if the size of the vocabulary is that of a tokenizer.
+bool vocabulary_is_of_tokenizer(const config::Config& config) {
+  const auto& keys = config.options();
+  return !keys.model.vocab_size && keys.model.from.empty() && !keys.data.tokenizer.empty() &&
+         !fs::exists(config::run_directory(config) / "model.json");
+}
+
+/// The engine's options on the layout, the first rank's.
+base::Status check_layout(const config::Config& config, const model::ModelConfig& model, int ranks,
+                          std::vector<std::string>& notes) {
+  const auto mesh =
+      engine::mesh_from(config, model, ranks > 0 ? ranks : fewest_ranks(config.options().parallel));
   if (!mesh.ok()) return mesh.failure();
-  const auto options = engine::options_from(config, *model, *mesh, base::Rank{0});
-  if (!options.ok()) return options.failure();
-  return unknown;
+  const auto fitting = train::with_own_batch(config, *mesh);
+  if (!fitting.ok()) return fitting.failure();
+  notes.insert(notes.end(), fitting->notes.begin(), fitting->notes.end());
+  const auto options = engine::options_from(fitting->config, model, *mesh, base::Rank{0});
+  return options.ok() ? base::Status{} : options.failure();
+}
+
+/// True if a source of tokens has no file under its name.
+bool is_absent(const schema::WeightedText& source) {
+  return !fs::exists(source.text + ".bin") && !fs::exists(source.text);
+}
+
+/// Opens token files as a start does.
+base::Status check_data(const config::Config& config, const model::ModelConfig& model,
+                        Verdict& verdict) {
+  const auto& data = config.options().data;
+  if (data.train.empty()) {
+    verdict.unchecked.emplace_back("the data (data.train names none)");
+  }
+  const auto self = comm::make_local_group("world", base::Rank{0});
+  for (const auto split : {engine::Split::train, engine::Split::validation}) {
+    const auto& sources = split == engine::Split::train ? data.train : data.validation;
+    if (sources.empty()) continue;
+    try {
+      engine::open_dataset(config.options(), split, model, *self);
+    } catch (const base::Error& error) {
+      const bool absent = std::any_of(sources.begin(), sources.end(), is_absent);
+      if (!absent || error.code() == base::ExitCode::usage) {
+        return base::Failure{error.code(), error.what()};
+      }
+      verdict.missing.emplace_back(error.what());
+    }
+  }
+  return {};
+}
+
+base::Status check_companions(const config::Config& config, Verdict& verdict) {
+  const auto& keys = config.options();
+  if (const auto status = train::check_tokenizer_is_there(config); !status.ok()) {
+    verdict.missing.push_back(status.failure().text);
+  }
+  for (const auto& target : keys.track.to) {
+    if (const auto parsed = track::parse_target(target); !parsed.ok()) return parsed.failure();
+  }
+  if (keys.checkpoint.key_file.empty()) return {};
+  const auto key = checkpoint::read_key_file(keys.checkpoint.key_file);
+  return key.ok() ? base::Status{} : key.failure();
+}
+
+}  // namespace
+
+base::Result<Verdict> check_run(const config::Config& config, int ranks) {
+  const auto continuation = train::continued(config);
+  if (!continuation.ok()) return continuation.failure();
+  const auto& own = continuation->config;
+  Verdict verdict{.notes = continuation->notes};
+  if (const auto status = check_companions(own, verdict); !status.ok()) return status.failure();
+  if (auto why = unknown_model(own); !why.empty()) {
+    verdict.unchecked.push_back(std::move(why));
+    return verdict;
+  }
+  const bool is_unknown =
+      vocabulary_is_of_tokenizer(own) && !fs::exists(own.options().data.tokenizer);
+  const auto model =
+      is_unknown ? huggingface::configured_model(own, some_vocabulary) : train::model_from(own);
+  if (!model.ok()) return model.failure();
+  const auto fits = check_layout(own, *model, ranks, verdict.notes);
+  if (!fits.ok()) return fits.failure();
+  if (is_unknown) {
+    verdict.unchecked.push_back(
+        format("the size of the vocabulary (there is no '{}' here)", own.options().data.tokenizer));
+    return verdict;
+  }
+  if (verdict.missing.empty()) {
+    const auto task = inference::read_sample_task(own, *model);
+    if (!task.ok()) return task.failure();
+  }
+  const auto status = check_data(own, *model, verdict);
+  return status.ok() ? base::Result<Verdict>(verdict) : status.failure();
+}
+
+base::Status check_model_and_layout(const config::Config& config, int ranks) {
+  // The folder may be gone when the run has its own model, which takes reading its steps to know.
+  const fs::path folder = config.options().model.from;
+  if (!folder.empty() && !fs::exists(folder / "config.json")) return {};
+  const auto model = vocabulary_is_of_tokenizer(config)
+                         ? huggingface::configured_model(config, some_vocabulary)
+                         : train::model_from(config);
+  std::vector<std::string> ignored;
+  return model.ok() ? check_layout(config, *model, ranks, ignored) : model.failure();
 }
 
 std::vector<std::string> replacement_texts(const std::vector<std::string>& files) {

@@ -7,6 +7,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/config/checks.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/schema/reference.hpp"
 
@@ -69,6 +70,7 @@ std::string value_text(const config::Config& config, const std::string& name) {
 
 Action prepare_show(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
+  arguments->add_resume(app);
   auto options = std::make_shared<ShowOptions>();
   app.add_flag("--origin", options->origin, "Says behind each value where it comes from");
   app.add_flag("--json", options->json, "One JSON object: key to value, text and origin");
@@ -91,10 +93,14 @@ Action prepare_show(CLI::App& app) {
 
 Action prepare_check(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
+  arguments->add_resume(app);
   return [arguments](Context& context) {
     arguments->accept_run_directories();
+    arguments->resume_named_run(context.environment);
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
-    const auto unknown = base::value_or_throw(check_run(config));
+    const auto verdict = base::value_or_throw(check_run(config));
+    for (const auto& text : config::notes(config)) base::log::warning("config", "{}", text);
+    for (const auto& text : verdict.notes) base::log::warning("config", "{}", text);
     for (const auto& text : replacement_texts(arguments->files)) {
       base::log::warning("config", "{}", text);
     }
@@ -102,7 +108,10 @@ Action prepare_check(CLI::App& app) {
     for (const auto& key : schema::keys()) given_count += config.given(key.full_name()) ? 1 : 0;
     context.out.write(format("correct: {} of {} keys are set, the others stand at their defaults\n",
                              given_count, schema::keys().size()));
-    for (const auto& text : unknown) context.out.write(format("not checked: {}\n", text));
+    for (const auto& text : verdict.unchecked) {
+      context.out.write(format("not checked: {}\n", text));
+    }
+    for (const auto& text : verdict.missing) context.out.write(format("missing: {}\n", text));
     return ExitCode::done;
   };
 }
@@ -173,8 +182,9 @@ Command config_command() {
            .summary = "Says whether a configuration is right, and names every mistake if not",
            .details =
                "Asks every rule that needs no ranks: of values, of the model, of its layout on the "
-               "fewest ranks, of batches and stages. What it could not ask (a tokenizer that is "
-               "not there yet, say) it says; whether data exist, only the run can know. Warns "
+               "fewest ranks, of batches and stages, of token files and of the run that it goes on "
+               "with. What it could not ask (a tokenizer that is "
+               "not there yet, say) it says, and which data are missing here. Warns "
                "where one file replaces what another says. FILE may be a run directory.",
            .prepare = prepare_check},
           {.name = "reference",

@@ -2,6 +2,7 @@
 // trireme train: argv to Trainer. Next: src/runtime/session.cpp, src/train/trainer.cpp.
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/shell_word.hpp"
@@ -17,6 +18,7 @@
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/config_arguments.hpp"
+#include "apps/cli/config_check.hpp"
 #include "apps/cli/option_values.hpp"
 #include "apps/local_ranks.hpp"
 #include "apps/node_endpoint.hpp"
@@ -50,6 +52,26 @@ std::unique_ptr<track::Live> start_tracking(const config::Config& config,
       track::Live::Options{environment,
                            std::chrono::duration_cast<std::chrono::milliseconds>(interval),
                            options.trace_ranks});
+}
+
+/// The same trackers from any working directory: the run writes them down. A name that a list
+/// cannot hold stays as it was given.
+config::Config with_absolute_targets(const config::Config& config) {
+  constexpr const char* key = "track.to";
+  std::vector<std::string> texts;
+  for (const auto& target : trackers_of(config.options().track)) texts.push_back(target.text());
+  if (texts.empty()) return config;
+  const auto text = schema::value_text(*schema::find_key(key), texts);
+  const auto with = config.with(key, text, config.origin(key));
+  return with.ok() && with->options().track.to == texts ? *with : config;
+}
+
+/// Refuses a start that the ranks would refuse.
+void check_start(const config::Config& config, int ranks) {
+  const auto verdict = base::value_or_throw(check_run(config, ranks));
+  if (!verdict.missing.empty()) {
+    throw base::Error(base::ExitCode::checkpoint, verdict.missing.front());
+  }
 }
 
 /// Ranges of spans for the tool that has started this program (Nsight Systems); null without one.
@@ -86,16 +108,20 @@ base::ExitCode lead_ranks(int ranks, const std::filesystem::path& run, const Con
 Action prepare_train(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto fresh = std::make_shared<bool>(false);
-  app.add_flag("--fresh", *fresh, "Start anew; refuses a run directory that is not empty");
+  auto* const anew =
+      app.add_flag("--fresh", *fresh, "Start anew; refuses a run directory that is not empty");
+  arguments->add_resume(app)->excludes(anew);
   auto ranks = std::make_shared<int>(0);
   app.add_option("--ranks", *ranks, "Starts so many ranks on this node by itself, with mpirun")
       ->type_name("N")
       ->check(in_range(1, most_local_ranks));
   return [arguments, fresh, ranks](Context& context) {
+    arguments->resume_named_run(context.environment);
     if (*ranks > 0) {
       base::success_or_throw(may_start_ranks(*ranks, context.environment));
       // Checked here, so that a mistake is reported once, and not by every rank.
       const auto checked = base::value_or_throw(arguments->resolve(context.environment));
+      check_start(checked, *ranks);
       return lead_ranks(*ranks, config::run_directory(checked), context);
     }
     // Signals are caught from here on: one that arrives while MPI starts must not be lost.
@@ -105,6 +131,8 @@ Action prepare_train(CLI::App& app) {
     const train::StartOptions start{.start = *fresh ? train::Start::fresh : train::Start::resume,
                                     .limit = runtime::TimeLimit(context.environment),
                                     .tool_version = tool_version()};
+    // Costs less than the start of MPI, and is the same on all ranks.
+    base::success_or_throw(check_model_and_layout(config));
     auto options = session_options(config);
     options.run_directory = config::run_directory(config);
     trackers_of(config.options().track);
@@ -115,7 +143,7 @@ Action prepare_train(CLI::App& app) {
           const bool is_first = session.cluster.rank.value() == 0;
           const auto ranges = nvtx_ranges(context.environment);
           const telemetry::ObservedSpans observed(ranges.get());
-          auto trainer = std::make_unique<train::Trainer>(config, session,
+          auto trainer = std::make_unique<train::Trainer>(with_absolute_targets(config), session,
                                                           showing_steps(start, config, session));
           const auto endpoint = NodeEndpoint::start(config, session.cluster);
           const auto placement = runtime::gather_placement(session.cluster);
@@ -145,7 +173,9 @@ Command train_command() {
           .group = "Training",
           .details =
               "Start it on every rank: mpirun -n 4 trireme train configs/quickstart.conf, "
-              "or srun --mpi=pmix; on one node, --ranks 4 starts four by itself. SIGTERM, SIGUSR1 "
+              "or srun --mpi=pmix; on one node, --ranks 4 starts four by itself. --resume RUN goes "
+              "on with a "
+              "run from any folder, and needs no configuration. SIGTERM, SIGUSR1 "
               "and the nearing time limit of a Slurm "
               "job save and end with exit code 75; a file STOP in the run directory saves and "
               "ends with 0.",

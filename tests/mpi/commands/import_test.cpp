@@ -163,9 +163,9 @@ TEST_CASE("training goes on from an import at other layouts as from the weights 
   // In the run itself, then again elsewhere with another optimizer's state to begin.
   done_on_ranks(
       2, with_settings(training(run, model, tokens), {"parallel.tensor=2", "train.steps=3"}));
-  done_on_ranks(2,
-                with_settings(training(run, model, tokens),
-                              {"parallel.pipeline=2", "train.steps=6", "parallel.zero_level=1"}));
+  done_on_ranks(
+      2, with_settings(training(run, model, tokens), {"parallel.tensor=1", "parallel.pipeline=2",
+                                                      "parallel.zero_level=1", "train.steps=6"}));
   for (int step = 1; step <= 6; ++step) {
     CAPTURE(step);
     const auto expected = loss_of_step(plain, step);

@@ -13,6 +13,15 @@ namespace base = trireme::base;
 namespace config = trireme::config;
 namespace schema = trireme::schema;
 
+namespace {
+
+/// A model of eight heads that nothing is wrong with.
+constexpr const char* eight_heads =
+    "[model]\narchitecture = llama\nvocab_size = 512\nhidden_size = 64\nintermediate_size = 96\n"
+    "num_hidden_layers = 4\nnum_attention_heads = 8\n[train]\nsequence_length = 32\n";
+
+}  // namespace
+
 TEST_CASE("config show prints a file that loads as the same configuration") {
   const TemporaryFolder folder;
   const auto path = folder.write("a.conf", "[train]\nsteps = 7\n");
@@ -100,7 +109,34 @@ TEST_CASE("config check says so when all is right") {
   const auto end = run_trireme({"config", "check", path.string(), "--set", "train.seed=3"});
   CHECK(end.exit_code == 0);
   CHECK(end.out == "correct: 7 of " + std::to_string(schema::keys().size()) +
-                       " keys are set, the others stand at their defaults\n");
+                       " keys are set, the others stand at their defaults\n"
+                       "not checked: the data (data.train names none)\n");
+}
+
+TEST_CASE("config check and train give one verdict on data") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.conf", eight_heads).string();
+  const auto check = [&path](const std::string& data) {
+    return run_trireme({"config", "check", path, "--set", "data.train=" + data});
+  };
+  const auto absent = check("/absent");
+  CHECK(absent.exit_code == 0);
+  CHECK(contains(absent.out, "missing: there are no tokens at '/absent'"));
+  for (const auto* data : {"/absent:0.30000000000000004,/absent:0.7"}) {
+    const auto checked = check(data);
+    CHECK(checked.exit_code == 2);
+    CHECK(contains(checked.err, "with at most 9 decimals"));
+    const auto started =
+        run_trireme({"train", path, "--set", std::string("data.train=") + data, "--set",
+                     "run.directory=" + (folder.path() / "run").string()});
+    CHECK(started.exit_code == 2);
+    CHECK(contains(started.err, "with at most 9 decimals"));
+  }
+  folder.write("cut.bin", "1234");
+  folder.write("cut.idx", "1234");
+  const auto cut = check((folder.path() / "cut").string());
+  CHECK(cut.exit_code == 6);
+  CHECK(contains(cut.err, "cut.idx"));
 }
 
 TEST_CASE("config reference is docs/configuration.md") {
@@ -129,15 +165,6 @@ TEST_CASE("config diff compares files and run directories") {
   CHECK((*first)["key"] == "train.steps");
   CHECK((*first)["concerns"] == "training");
 }
-
-namespace {
-
-/// A model of eight heads that nothing is wrong with.
-constexpr const char* eight_heads =
-    "[model]\narchitecture = llama\nvocab_size = 512\nhidden_size = 64\nintermediate_size = 96\n"
-    "num_hidden_layers = 4\nnum_attention_heads = 8\n[train]\nsequence_length = 32\n";
-
-}  // namespace
 
 TEST_CASE("config check holds the layout against the model, as plan and the engine do") {
   const TemporaryFolder folder;

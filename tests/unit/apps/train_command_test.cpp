@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -102,6 +103,42 @@ TEST_CASE("heads that no kernel of a GPU takes end a run before a GPU is looked 
   CHECK(contains(end.err, "model.head_dim = 260"));
   CHECK(contains(end.err, "set model.head_dim = 256"));
   CHECK_FALSE(fs::exists(run));
+}
+
+TEST_CASE("heads that do not divide, and no model at all, end train before a run is made") {
+  const TemporaryFolder folder;
+  const std::string run = "run.directory=" + (folder.path() / "run").string();
+  const auto heads = run_trireme(
+      {"train", tiny_configuration, "--set", run, "--set", "model.num_key_value_heads=3"});
+  CHECK(heads.exit_code == 2);
+  CHECK(contains(heads.err, "trireme: model.num_key_value_heads = 3 does not divide"));
+  const auto none = run_trireme({"train", "--set", run});
+  CHECK(none.exit_code == 2);
+  CHECK(contains(none.err, "trireme: model.architecture is not given"));
+  CHECK_FALSE(fs::exists(folder.path() / "run"));
+}
+
+TEST_CASE("a time limit that leaves no step is an error, and one that is past is none") {
+  const TemporaryFolder folder;
+  train_in(folder.path());
+  const auto now = std::time(nullptr);
+  const auto in_job = [&](std::time_t end) {
+    auto start = trireme_start(
+        {"train", tiny_configuration, "--set", "data.train=" + (folder.path() / "tokens").string(),
+         "--set", "run.directory=" + (folder.path() / "run").string(), "--set", "train.steps=4"});
+    start.environment["SLURM_JOB_ID"] = "77";
+    start.environment["SLURM_JOB_END_TIME"] = std::to_string(end);
+    return run_program(start);
+  };
+  const auto near = in_job(now + 50);
+  INFO(near.err);
+  CHECK(near.exit_code == 3);
+  CHECK(contains(near.err, "the time limit of job 77 leaves no time for a step"));
+  CHECK(contains(near.err, "run.signal_lead = auto"));
+  const auto past = in_job(now - 100);
+  INFO(past.err);
+  CHECK(past.exit_code == 0);
+  CHECK(contains(past.err, "the time limit of job 77 is past"));
 }
 
 TEST_CASE("staged groups are refused where nothing computes on a GPU") {
