@@ -53,10 +53,13 @@ endif()
 
 include(CTest)
 
-# Sanitised and checked builds should not cost twice on a small machine.
+# Sanitised and checked builds should not cost twice on a small machine. Files with precompiled
+# headers are kept only where times in them are passed over.
 find_program(TRIREME_CCACHE ccache)
 if(TRIREME_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${TRIREME_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+    "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
+    "${TRIREME_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${TRIREME_CCACHE}")
 endif()
 

@@ -69,10 +69,12 @@ function(trireme_check_includes room depends files)
 endfunction()
 
 # trireme_add_room(<room> SOURCES <file>... [DEPENDS <room>...] [LINK <library>...]
-#                  [PRIVATE_LINK <library>...])
-# Makes target trireme_<room> with alias trireme::<room>. DEPENDS are rooms of lower layers.
+#                  [PRIVATE_LINK <library>...] [HEADERS QUICK|HOT|<header>...])
+# Makes target trireme_<room> with alias trireme::<room>. DEPENDS are rooms of lower layers. HEADERS:
+# the precompiled ones that it takes; QUICK and rooms with headers of their own compute nothing, and
+# are compiled without the costly optimisations.
 function(trireme_add_room room)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK;HEADERS" ${ARGN})
   if(NOT DEFINED TRIREME_LAYER_${room})
     message(FATAL_ERROR "room '${room}' has no layer; add it to scripts/cmake/TriremeRooms.cmake")
   endif()
@@ -102,6 +104,16 @@ function(trireme_add_room room)
   list(TRANSFORM ARG_DEPENDS PREPEND trireme::)
   target_link_libraries(trireme_${room} PUBLIC ${ARG_DEPENDS} ${ARG_LINK}
     PRIVATE ${ARG_PRIVATE_LINK})
+  if(ARG_HEADERS STREQUAL "HOT")
+    target_precompile_headers(trireme_${room} REUSE_FROM trireme_room_headers)
+  elseif(ARG_HEADERS)
+    target_link_libraries(trireme_${room} PRIVATE trireme_quick_options)
+    if(ARG_HEADERS STREQUAL "QUICK")
+      target_precompile_headers(trireme_${room} REUSE_FROM trireme_quick_room_headers)
+    else()
+      target_precompile_headers(trireme_${room} PRIVATE ${TRIREME_COMMON_HEADERS} ${ARG_HEADERS})
+    endif()
+  endif()
 endfunction()
 
 # trireme_write_rooms(<file>): the rooms of this build from the top layer down, and what each sees:

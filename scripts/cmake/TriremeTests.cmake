@@ -14,8 +14,8 @@ function(trireme_add_unit_tests room)
   target_include_directories(unit_${room} PRIVATE "${PROJECT_SOURCE_DIR}/tests"
     "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(unit_${room} PRIVATE
-    trireme::${room} ${ARG_LINK} trireme_test_main trireme_options)
-  target_precompile_headers(unit_${room} REUSE_FROM trireme_test_pch)
+    trireme::${room} ${ARG_LINK} trireme_test_main trireme_options trireme_quick_options)
+  target_precompile_headers(unit_${room} REUSE_FROM trireme_quick_test_headers)
   target_compile_definitions(unit_${room} PRIVATE
     TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_BINARY_DIR="${PROJECT_BINARY_DIR}")
   catch_discover_tests(unit_${room} TEST_PREFIX "unit.${room}/"
@@ -37,10 +37,11 @@ function(trireme_add_mpi_test name)
   add_executable(mpi_${name} ${ARG_SOURCES})
   target_include_directories(mpi_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests"
     "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(mpi_${name} PRIVATE ${ARG_LINK} trireme_mpi_test_main trireme_options)
+  target_link_libraries(mpi_${name} PRIVATE ${ARG_LINK} trireme_mpi_test_main trireme_options
+    trireme_quick_options)
   target_compile_definitions(mpi_${name} PRIVATE
     TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_precompile_headers(mpi_${name} REUSE_FROM trireme_test_pch)
+  target_precompile_headers(mpi_${name} REUSE_FROM trireme_quick_test_headers)
   foreach(ranks IN LISTS ARG_RANKS ARG_SLOW_RANKS)
     set(labels mpi ${ARG_LABELS})
     if(ranks IN_LIST ARG_SLOW_RANKS)

@@ -47,7 +47,9 @@ class UniqueHandle {
   Status close() {
     if (raw_ == Traits::null()) return {};
     if (auto text = Traits::close(std::exchange(raw_, Traits::null()))) {
-      return Failure{ExitCode::internal, std::string(Traits::name()) + ": " + *text};
+      std::string said(Traits::name());
+      said.append(": ").append(*text);
+      return Failure{ExitCode::internal, std::move(said)};
     }
     return {};
   }

@@ -50,7 +50,7 @@ class Unit:
     def __init__(self, entry):
         self.path = pathlib.Path(entry["file"])
         # How to start the compiler's cache says nothing about the file.
-        self.command = re.sub(r"^\S*ccache ", "", entry["command"])
+        self.command = re.sub(r"^.*?\S*/ccache ", "", entry["command"])
         self.folders = [pathlib.Path(name) for name in re.findall(r"-I(\S+)", self.command)]
 
     def rules(self, root):
