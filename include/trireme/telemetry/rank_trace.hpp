@@ -47,7 +47,8 @@ struct RankTrace {
   std::int64_t last_step = 0;
   /// Place on each axis, by short name: {"pp": 0}.
   std::map<std::string, int> coordinates;
-  /// Largest error of this rank's times against rank 0's clock.
+  /// Largest error of this rank's times against rank 0's clock: those of the exchanges between the
+  /// two (comm/clock_offset.hpp), added up.
   std::int64_t clock_error_ns = 0;
   /// Spans that there was no room for.
   std::uint64_t left_out = 0;
