@@ -11,8 +11,11 @@
 
 #include "checkpoint/objects/objects.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 
 namespace trireme::checkpoint {
 namespace {
@@ -108,14 +111,28 @@ void refuse_if_of_another(const fs::path& directory, const fs::path& run,
           location_file(run).string(), directory.string(), id_file(other).string()));
 }
 
+/// Writes a claim where there is none. False if there is one: of several runs that begin at once
+/// one has true.
+bool create_claim(const fs::path& path, const std::string& text) {
+  if (store::is_url(path)) return objects::create(path, text);
+  base::success_or_throw(base::make_folders_durably(path.parent_path()));
+  if (is_file(path)) return false;
+  const fs::path whole = base::format("{}.{}", path.string(), base::random_id());
+  base::write_file_durably(whole, text);
+  const int error = ::link(whole.c_str(), path.c_str()) == 0 ? 0 : errno;
+  std::error_code ignored;
+  fs::remove(whole, ignored);
+  if (error == EEXIST) return false;
+  // A file system without links, where two at once are told apart at their commits.
+  if (error != 0) base::write_file_durably(path, text);
+  base::sync_folder(path.parent_path());
+  return true;
+}
+
 void claim(const fs::path& directory, const fs::path& run) {
   const auto path = claim_file(directory);
   const auto mine = claim_of(run);
-  if (store::is_url(directory)) {
-    if (objects::create(path, mine)) return;
-  } else {
-    base::success_or_throw(base::make_folders_durably(directory));
-  }
+  if (create_claim(path, mine)) return;
   const auto found = read_claim(path);
   if (found == mine) return;
   if (!found.empty()) refuse_if_of_another(directory, run, found);

@@ -9,6 +9,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <barrier>
+#include <thread>
+
 using namespace trireme;
 namespace fs = std::filesystem;
 
@@ -115,4 +118,38 @@ TEST_CASE("a copy of a run does not share its checkpoints, and a run that was mo
   fs::copy(copy, first, fs::copy_options::recursive);
   CHECK_THROWS_WITH(checkpoint::check_claim(shared, first),
                     Catch::Contains("has been taken over by run '" + copy.string() + "'"));
+}
+
+TEST_CASE("of several runs that take a directory at once one has it, and the others are refused") {
+  const tests::TemporaryFolder folder;
+  constexpr std::size_t runs = 4;
+  for (int round = 0; round < 20; ++round) {
+    const auto shared = folder.path() / ("shared-" + std::to_string(round));
+    std::vector<std::string> refusals(runs);
+    {
+      std::barrier begin(runs);
+      std::vector<std::jthread> starts;
+      for (std::size_t each = 0; each < runs; ++each) {
+        const auto run = make_run(folder.path() / std::to_string(each));
+        checkpoint::run_id(run);
+        starts.emplace_back([&, run, each] {
+          begin.arrive_and_wait();
+          try {
+            checkpoint::choose_checkpoints(run, shared.string());
+          } catch (const base::Error& refused) {
+            refusals[each] = refused.what();
+          }
+        });
+      }
+    }
+    for (std::size_t each = 0; each < runs; ++each) {
+      const auto run = folder.path() / std::to_string(each);
+      INFO("round " << round << ", run " << each << ": " << refusals[each]);
+      CHECK(refusals[each].empty() == (checkpoint::run_of_checkpoints(shared) == run));
+      // The next round begins anew.
+      fs::remove(run / "checkpoints.location");
+    }
+    // Only the claim is left.
+    CHECK(std::distance(fs::directory_iterator(shared), fs::directory_iterator()) == 1);
+  }
 }
