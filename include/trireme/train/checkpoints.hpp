@@ -65,6 +65,8 @@ struct SavedRun {
   std::string key = {};
   /// See checkpoint::SaveOptions.
   checkpoint::FileSystem& files = checkpoint::FileSystem::system();
+  /// before_commit of steps on nodes, which need nothing of where `checkpoints` is.
+  std::function<void()> before_node_commit = nullptr;
 };
 
 /// Collective over the world. Saves and commits everything that training needs to go on.

@@ -138,7 +138,8 @@ void AsyncSaves::start(const SavedRun& saved, Goal goal, Clock::time_point begin
     save_.emplace(std::move(request), std::move(copy), world_,
                   checkpoint::SaveOptions{.threads = threads_beside(engine_.device()),
                                           .files = saved.files,
-                                          .before_commit = saved.before_commit});
+                                          .before_commit = is_for_nodes_ ? saved.before_node_commit
+                                                                         : saved.before_commit});
   } catch (...) {
     // The values are not copied: who calls still has them.
     after_save_.reset();

@@ -26,7 +26,8 @@ SavedRun Trainer::to_save() {
           contents_,
           [this] { check_ownership(); },
           key_,
-          options_.files};
+          options_.files,
+          [this] { requests_->check_lock(); }};
 }
 
 void Trainer::check_ownership() const {
