@@ -102,14 +102,28 @@ void keep_companions(const fs::path& folder, const fs::path& run) {
   if (const auto text = generation_config_of(folder)) keep(run / generation_config, *text);
 }
 
+base::Result<bool> are_same_tokenizer(const fs::path& one, const fs::path& other) {
+  const auto first = base::read_text_file(one, base::ExitCode::checkpoint);
+  if (!first) return first.failure();
+  const auto second = base::read_text_file(other, base::ExitCode::checkpoint);
+  if (!second) return second.failure();
+  if (*first == *second) return true;
+  const auto named = base::parse_json(*first, one.string());
+  const auto own = base::parse_json(*second, other.string());
+  return named.ok() && own.ok() && *named == *own;
+}
+
 void keep_tokenizer(const fs::path& tokenizer, const fs::path& run) {
   const auto own = run / "tokenizer.json";
+  if (is_file(own)) {
+    // One that is only written differently is the run's own, whose companions stay.
+    if (base::value_or_throw(are_same_tokenizer(tokenizer, own))) return;
+    // A run without a step may get another tokenizer: what the former brought is not of this one.
+    for (const auto name : companions) fs::remove(run / name);
+    fs::remove(run / generation_config);
+    fs::remove(own);
+  }
   const auto text = text_of(tokenizer);
-  if (is_file(own) && text_of(own) == text) return;
-  // A run without a step may get another tokenizer: what the former brought is not of this one.
-  for (const auto name : companions) fs::remove(run / name);
-  fs::remove(run / generation_config);
-  fs::remove(own);
   keep_companions(tokenizer.parent_path(), run);
   // Written last: after an interrupted start all files are copied again.
   base::write_file_durably(own, text);

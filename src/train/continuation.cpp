@@ -56,23 +56,11 @@ base::Result<std::optional<model::ModelConfig>> model_of_from(const config::Conf
   return Found{*std::move(model)};
 }
 
-/// The text or, of the same tokenizer written differently, the meaning of both files is the same.
-base::Result<bool> are_same_tokenizer(const fs::path& one, const fs::path& other) {
-  const auto first = base::read_text_file(one, base::ExitCode::checkpoint);
-  if (!first) return first.failure();
-  const auto second = base::read_text_file(other, base::ExitCode::checkpoint);
-  if (!second) return second.failure();
-  if (*first == *second) return true;
-  const auto named = base::parse_json(*first, one.string());
-  const auto own = base::parse_json(*second, other.string());
-  return named.ok() && own.ok() && *named == *own;
-}
-
 base::Status check_tokenizer(const config::Config& config, const fs::path& run) {
   const fs::path named = config.options().data.tokenizer;
   const auto own = run / "tokenizer.json";
   if (named.empty() || !is_file(named) || !is_file(own)) return {};
-  const auto same = are_same_tokenizer(named, own);
+  const auto same = huggingface::are_same_tokenizer(named, own);
   if (!same) return same.failure();
   if (*same) return {};
   return base::usage_failure(format(

@@ -39,8 +39,13 @@ void keep_model(const model::ModelConfig& model, const std::filesystem::path& ru
 /// of tokens that only its config.json names. Throws base::Error.
 void keep_companions(const std::filesystem::path& folder, const std::filesystem::path& run);
 
+/// True if both files have the same text or, written differently, the same meaning.
+base::Result<bool> are_same_tokenizer(const std::filesystem::path& one,
+                                      const std::filesystem::path& other);
+
 /// Copies a tokenizer.json and its companions into the run; the caller has found that the run may
-/// take it. Throws base::Error.
+/// take it. A run that has the same tokenizer already keeps all as it is; of another one the
+/// companions are removed. Throws base::Error.
 void keep_tokenizer(const std::filesystem::path& tokenizer, const std::filesystem::path& run);
 
 /// Path of the tokenizer: data.tokenizer where it is a file, else the run's own; data.tokenizer
