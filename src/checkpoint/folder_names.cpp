@@ -5,6 +5,7 @@
 #include "trireme/base/random_id.hpp"
 #include "trireme/checkpoint/folders.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace trireme::checkpoint {
@@ -45,6 +46,12 @@ std::optional<FolderName> parse_folder_name(std::string_view name) {
 
 std::string temporary_name(std::int64_t step) {
   return base::format("{}{}{}", step_folder_name(step), temporary_mark, base::random_id());
+}
+
+bool is_id(std::string_view text) {
+  return text.size() == 32 && std::all_of(text.begin(), text.end(), [](char letter) {
+           return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f');
+         });
 }
 
 std::string id_of_temporary(std::string_view name) {

@@ -24,6 +24,8 @@ std::optional<FolderName> parse_folder_name(std::string_view name);
 std::string temporary_name(std::int64_t step);
 /// The <uuid> of such a name: lower-case letters and digits.
 std::string id_of_temporary(std::string_view name);
+/// True for a text that may be such an ID.
+bool is_id(std::string_view text);
 std::string replaced_name(std::int64_t step);
 
 }  // namespace trireme::checkpoint

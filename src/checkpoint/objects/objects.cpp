@@ -5,6 +5,8 @@
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/store/object_store.hpp"
 
+#include "checkpoint/folder_names.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <span>
@@ -58,6 +60,8 @@ std::vector<std::string> unnamed_folders(const fs::path& step) {
   auto found = list(step, store::Depth::one);
   std::erase_if(found.objects, [](const auto& object) { return object.name == manifest_name; });
   auto folders = std::move(found.folders);
+  // Somebody else's.
+  std::erase_if(folders, [](const auto& name) { return !is_id(name); });
   if (!found.objects.empty()) folders.emplace_back();
   // What the manifest of a committed step names is there: no need to read it.
   if (folders.size() < 2) return {};

@@ -2,6 +2,7 @@
 #include "trireme/checkpoint/background_save.hpp"
 
 #include "trireme/base/contract.hpp"
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/thread_priority.hpp"
 #include "trireme/comm/agree.hpp"
@@ -25,11 +26,19 @@ struct BackgroundSave::State {
         longest_standstill(store::is_url(request.checkpoints) ? std::chrono::milliseconds::max()
                                                               : options.longest_standstill),
         run(std::move(request), world,
-            {options.threads, files, std::move(options.before_commit), &cancelled}) {}
+            {options.threads, files, guarded(std::move(options.before_commit)), &cancelled}) {}
   ~State() { cancel(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  /// What is asked before a commit, which a thread that was left behind must not ask: it belongs to
+  /// whoever has gone on.
+  std::function<void()> guarded(std::function<void()> before_commit) {
+    return [this, ask = std::move(before_commit)] {
+      if (cancelled) throw base::Error(base::ExitCode::checkpoint, "the save was given up");
+      if (ask) ask();
+    };
+  }
   void cancel() {
     cancelled = true;
     for (auto& each : priorities) each.compete();

@@ -89,8 +89,15 @@ class PayloadWriter {
       const auto end = std::min(begin + copy_bytes, bytes_);
       const auto values = memory.subspan(copy % 2 * copy_bytes, end - begin);
       fetch(device, begin, end, values);
-      slot =
-          std::async(std::launch::async, [this, values, at = begin] { write_group(values, at); });
+      slot = std::async(std::launch::async, [this, values, at = begin] {
+        try {
+          write_group(values, at);
+        } catch (...) {
+          // The other slot may wait for this one's turn.
+          file_.abandon();
+          throw;
+        }
+      });
     }
     for (auto& slot : writing) {
       if (slot.valid()) slot.get();

@@ -71,6 +71,26 @@ class StandingFileSystem : public checkpoint::FileSystem {
   std::atomic<bool> goes_on_{false};
 };
 
+/// Storage that gives no name until it is told to go on.
+class NamelessFileSystem : public checkpoint::FileSystem {
+ public:
+  int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    goes_on_.wait(false);
+    const int result = FileSystem::rename(from, to);
+    ++renamed;
+    renamed.notify_all();
+    return result;
+  }
+  void go_on() {
+    goes_on_ = true;
+    goes_on_.notify_all();
+  }
+  std::atomic<int> renamed{0};
+
+ private:
+  std::atomic<bool> goes_on_{false};
+};
+
 /// Storage whose every call takes a while.
 class SlowFileSystem : public checkpoint::FileSystem {
  public:
@@ -174,6 +194,29 @@ TEST_CASE("a rank whose storage does not answer is named as still writing, on al
   for (const auto& text : texts) {
     CHECK(text.find("rank 1 is still writing step 7") != std::string::npos);
   }
+  CHECK(checkpoint::list(scratch.path()).empty());
+}
+
+TEST_CASE("a thread that was left behind asks nobody, and commits nothing") {
+  // They outlive the thread, which nobody can wait for.
+  static NamelessFileSystem standing;
+  static std::atomic<int> asked{0};
+  const ScratchFolder scratch;
+  run_ranks(1, [&](comm::ProcessGroup& world) {
+    const Half half(0);
+    auto request = half.request(scratch.path(), 7);
+    request.contents =
+        contents_of({{"w", {half_elements}, device::DType::f32, {{0}, {half_elements}}, 0}});
+    BackgroundSave save(
+        std::move(request), {}, world,
+        {.files = standing, .before_commit = [] { ++asked; }, .longest_standstill = 300ms});
+    CHECK_THROWS_AS(finish(save, world), base::Error);
+  });
+  standing.go_on();
+  standing.renamed.wait(0);
+  // A commit would have asked, and given the step its name, by now.
+  std::this_thread::sleep_for(200ms);
+  CHECK(asked == 0);
   CHECK(checkpoint::list(scratch.path()).empty());
 }
 

@@ -219,3 +219,15 @@ TEST_CASE("a copy of a step's objects in a folder is a step, whose files lie in 
   CHECK_THAT(checkpoint::verify(copy, VerifyLevel::full).damages.at(0).text,
              Catch::Contains("is a symbolic link"));
 }
+
+TEST_CASE("what others have put into a step's folder stays") {
+  MemoryBucket bucket;
+  const auto checkpoints = place_in(bucket);
+  save_small(checkpoints, 5, 1.0F);
+  const auto mine = std::string(step_5) + "/exported/model.safetensors";
+  bucket.put(mine, "values");
+  bucket.age(step_5, 2h);
+  const auto whole = bucket.names();
+  CHECK(checkpoint::collect_garbage(checkpoints, 0s).empty());
+  CHECK(bucket.names() == whole);
+}
