@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 namespace trireme::report {
 namespace {
@@ -53,6 +54,25 @@ StepFacts step_facts(const RunView& run) {
           layers_of(start->line)};
 }
 
+bool is_within_nodes(const RunView& run, layout::Axis axis) {
+  if (!run.placement) return false;
+  const auto& [mesh, ranks] = *run.placement;
+  if (ranks.empty() || std::cmp_not_equal(ranks.size(), mesh.world_size())) return false;
+  for (std::size_t at = 0; at < ranks.size(); ++at) {
+    const auto first = mesh.moved(base::Rank(static_cast<int>(at)), axis, 0);
+    if (ranks[at].node != ranks[static_cast<std::size_t>(first.value())].node) return false;
+  }
+  return true;
+}
+
+std::string_view engines_of(const RunView& run) {
+  if (!run.placement) return "processors or GPUs";
+  const auto& ranks = run.placement->ranks;
+  return std::any_of(ranks.begin(), ranks.end(), [](const auto& rank) { return !rank.gpu.empty(); })
+             ? "GPUs"
+             : "processors";
+}
+
 std::string rate_text(double bytes, double milliseconds) {
   const double per_second = bytes / milliseconds * 1e3;
   if (per_second >= 1e8) return base::format("{:.2f} GB/s", per_second / 1e9);
@@ -74,9 +94,15 @@ std::string move_text(const StepFacts& facts, std::size_t busiest, std::size_t i
   // The fullest position gives, the emptiest takes.
   const auto from = position_of(layers, busiest, stages, std::greater<>());
   const auto to = position_of(layers, idlest, stages, std::less<>());
+  if (layers[from] < 2) {
+    return base::format(
+        "and no layer to give (parallel.stage_layers = {}): lower "
+        "parallel.pipeline",
+        base::join(layers, ","));
+  }
   // One layer moved changes the difference by two.
   const auto wanted = static_cast<int>(std::lround(difference / (2 * layer_share)));
-  const int count = std::clamp(wanted, 1, std::max(layers[from] - 1, 1));
+  const int count = std::clamp(wanted, 1, layers[from] - 1);
   layers[from] -= count;
   layers[to] += count;
   return base::format("move {} from stage {} to stage {} (parallel.stage_layers = {})",

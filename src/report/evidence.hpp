@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/layout/mesh.hpp"
 #include "trireme/report/run_view.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Bytes, rates and layers behind the findings.
@@ -20,6 +22,11 @@ struct StepFacts {
   std::vector<int> stage_layers;
 };
 StepFacts step_facts(const RunView& run);
+
+/// True where all ranks of each group of this axis are on one node; false where it is not known.
+bool is_within_nodes(const RunView& run, layout::Axis axis);
+/// What computes: "processors", "GPUs", or both where it is not known.
+std::string_view engines_of(const RunView& run);
 
 /// "0.90 GB/s", "12.3 MB/s": powers of ten, as bench comm has them.
 std::string rate_text(double bytes, double milliseconds);

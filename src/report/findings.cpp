@@ -45,6 +45,8 @@ constexpr std::size_t least_timed_steps = 20;
 /// What the rules look at.
 struct Facts {
   const RunView& run;
+  /// What the newest start has recorded: earlier ones had another layout, or another machine.
+  telemetry::RunRecord start;
   Figures figures;
   StepFacts step = {};
   PartTimes times = {};
@@ -63,7 +65,7 @@ using Verdict = std::optional<std::string>;
 /// ": 1.20 GiB a step at 0.90 GB/s".
 std::string reduction_text(const Facts& facts) {
   const double bytes = facts.step.gradient_bytes;
-  const double busy = mean_steady(facts.run.record, &StepLine::reduction_ms);
+  const double busy = mean_steady(facts.start, &StepLine::reduction_ms);
   if (busy > 0) return traffic_text(bytes, busy);
   const double exposed = of(facts.times, Part::gradients);
   if (!(bytes > 0) || !(exposed > 0)) return {};
@@ -77,19 +79,25 @@ Verdict gradients(const Facts& facts) {
   return format(
       "{} is exposed {} of gradients over {} data-parallel ranks{}: give each reduction more work "
       "to hide behind (a larger train.global_batch or train.micro_batch), let it begin earlier (a "
-      "smaller parallel.bucket_bytes), or see what the link gives (trireme bench comm)",
+      "smaller parallel.bucket_bytes), or {}",
       facts.share_text(Part::gradients),
       facts.run.number("parallel.zero_level", 0) > 0 ? "reduce-scatter" : "all-reduce",
-      facts.run.value("parallel.data"), reduction_text(facts));
+      facts.run.value("parallel.data"), reduction_text(facts),
+      is_within_nodes(facts.run, layout::Axis::data)
+          ? "give each rank cores of its own (they are on one node)"
+          : "see what the link gives (trireme bench comm)");
 }
 
 Verdict tensor(const Facts& facts) {
   if (facts.share(Part::tensor) < much_tensor) return {};
   return format(
       "{} is communication of {} tensor-parallel ranks, with their waits for one another, and "
-      "nothing hides it{}: keep them within a node, or lower parallel.tensor",
+      "nothing hides it{}: {}, or lower parallel.tensor",
       facts.share_text(Part::tensor), facts.run.value("parallel.tensor"),
-      traffic_text(facts.step.tensor_bytes, of(facts.times, Part::tensor)));
+      traffic_text(facts.step.tensor_bytes, of(facts.times, Part::tensor)),
+      is_within_nodes(facts.run, layout::Axis::tensor)
+          ? "give each rank cores that no other program uses (they are on one node)"
+          : "keep them within a node");
 }
 
 /// Share of a stage's work that is one of its layers; 0 if the configuration does not tell.
@@ -99,7 +107,7 @@ double layer_share(const RunView& run) {
 }
 
 Verdict stages(const Facts& facts) {
-  const auto waits = stage_waits(facts.run.record);
+  const auto waits = stage_waits(facts.start);
   if (waits.empty() || facts.step_ms == 0) return {};
   const auto [least, most] = std::minmax_element(waits.begin(), waits.end());
   const double difference = *most - *least;
@@ -121,13 +129,16 @@ Verdict bubble(const Facts& facts) {
   const double own = schedule->simulation.bubble_fraction;
   double waited = facts.share(Part::bubble);
   // A slow link keeps every stage waiting, more work of one only the others.
-  for (const double wait : stage_waits(facts.run.record)) waited = std::min(waited, wait);
+  for (const double wait : stage_waits(facts.start)) waited = std::min(waited, wait);
   if (waited >= own + idle_beyond_schedule) {
     const double beyond = of(facts.times, Part::bubble) - own * facts.step_ms;
     return format(
         "{} is waiting for messages of other stages, though the schedule itself is idle only "
-        "{:.0f} %{}: the link between stages is slow (trireme bench comm), or ranks share cores",
-        facts.share_text(Part::bubble), 100 * own, traffic_text(facts.step.message_bytes, beyond));
+        "{:.0f} %{}: {}ranks share cores",
+        facts.share_text(Part::bubble), 100 * own, traffic_text(facts.step.message_bytes, beyond),
+        is_within_nodes(facts.run, layout::Axis::pipeline)
+            ? ""
+            : "the link between stages is slow (trireme bench comm), or ");
   }
   if (own < idle_schedule || waited < idle_schedule) return {};
   return format(
@@ -174,12 +185,12 @@ std::string saves_text(const std::vector<telemetry::SaveLine>& saves) {
 
 Verdict saves(const Facts& facts) {
   // Of a run's only save, at its end, there is no less often.
-  if (facts.share(Part::save) < much_saving || facts.run.record.saves.size() < 2) return {};
+  if (facts.share(Part::save) < much_saving || facts.start.saves.size() < 2) return {};
   return format(
       "{} is training that stands still for checkpoints{}: save less often "
       "(checkpoint.every_minutes, checkpoint.every_steps), beside training "
       "(checkpoint.asynchronous), or first on the nodes (checkpoint.local_directory)",
-      facts.share_text(Part::save), saves_text(facts.run.record.saves));
+      facts.share_text(Part::save), saves_text(facts.start.saves));
 }
 
 Verdict evaluations(const Facts& facts) {
@@ -194,16 +205,17 @@ Verdict micro_batches(const Facts& facts) {
   const auto count = micro_batches_of(facts.run);
   const bool small =
       facts.step_ms > 0 && tokens > 0 && tokens < small_micro_batch && count >= many_micro_batches;
-  if (!small || !(facts.figures.mfu < low_mfu)) return {};
+  const double mfu = median(steady_numbers(facts.start, &StepLine::mfu));
+  if (!small || !(mfu < low_mfu)) return {};
   return format(
       "a micro-batch has only {} tokens, {} of them make a step, and MFU is {:.0f} %: a larger "
       "train.micro_batch gives larger products at the same train.global_batch",
-      tokens, count, 100 * facts.figures.mfu);
+      tokens, count, 100 * mfu);
 }
 
 Verdict skipped(const Facts& facts) {
   std::int64_t count = 0;
-  for (const auto& event : facts.run.record.events) count += event.name == "skipped" ? 1 : 0;
+  for (const auto& event : facts.start.events) count += event.name == "skipped" ? 1 : 0;
   if (count == 0) return {};
   return format(
       "{} skipped because loss or gradients were not finite: lower "
@@ -262,7 +274,7 @@ Verdict repeated(const Facts& facts) {
 }
 
 Verdict slow_down(const Facts& facts) {
-  const auto speeds = steady_numbers(facts.run.record, &StepLine::tokens_per_second);
+  const auto speeds = steady_numbers(facts.start, &StepLine::tokens_per_second);
   if (speeds.size() < least_steps) return {};
   const auto quarter = speeds.size() / 4;
   double fastest = 0;
@@ -275,13 +287,12 @@ Verdict slow_down(const Facts& facts) {
   if (!(last < slower * fastest)) return {};
   return format(
       "the run has become slower: {:.0f} tok/s in the last quarter of its steps, {:.0f} "
-      "in the fastest (medians): another program on its nodes, or processors or GPUs that "
-      "get too hot",
-      last, fastest);
+      "in the fastest (medians): another program on its nodes, or {} that get too hot",
+      last, fastest, engines_of(facts.run));
 }
 
 Verdict uneven_steps(const Facts& facts) {
-  auto times = steady_numbers(facts.run.record, &StepLine::step_ms);
+  auto times = steady_numbers(facts.start, &StepLine::step_ms);
   std::erase_if(times, [](double each) { return !std::isfinite(each); });
   if (times.size() < least_steps) return {};
   const double middle = median(times);
@@ -294,9 +305,11 @@ Verdict uneven_steps(const Facts& facts) {
       base::duration_text(*place / 1e3), base::duration_text(middle / 1e3));
 }
 
+enum class Judged { newest_start, whole_run };
 struct Rule {
   const char* name;
   Verdict (*judge)(const Facts&);
+  Judged what = Judged::newest_start;
 };
 constexpr std::array<Rule, 14> rules{{
     {"gradients", gradients},
@@ -308,12 +321,20 @@ constexpr std::array<Rule, 14> rules{{
     {"evaluations", evaluations},
     {"micro-batches", micro_batches},
     {"skipped", skipped},
-    {"rising loss", rising_loss},
-    {"overfitting", overfitting},
-    {"repeated", repeated},
+    {"rising loss", rising_loss, Judged::whole_run},
+    {"overfitting", overfitting, Judged::whole_run},
+    {"repeated", repeated, Judged::whole_run},
     {"slow down", slow_down},
     {"uneven steps", uneven_steps},
 }};
+
+/// "in start 3 (steps 121 to 320), "; empty of a run's only start.
+std::string start_text(const Facts& facts) {
+  const auto& steps = facts.start.steps;
+  if (facts.run.record.start_count < 2 || steps.empty()) return {};
+  return format("in start {} (steps {} to {}), ", facts.run.record.start_count, steps.front().step,
+                steps.back().step);
+}
 
 }  // namespace
 
@@ -324,16 +345,23 @@ std::vector<std::string> rule_names() {
 }
 
 std::vector<Finding> findings_of(const RunView& run) {
-  Facts facts{run, figures_of(run), step_facts(run)};
-  if (steady_indices(run.record).size() >= least_timed_steps) {
-    facts.times = mean_part_times(run.record);
+  Facts facts{run, newest_start(run.record), figures_of(run), step_facts(run)};
+  if (steady_indices(facts.start).size() >= least_timed_steps) {
+    facts.times = mean_part_times(facts.start);
     facts.step_ms = sum_of(facts.times);
   }
   std::vector<Finding> findings;
   for (const auto& rule : rules) {
-    if (auto text = rule.judge(facts)) findings.push_back({rule.name, std::move(*text)});
+    auto text = rule.judge(facts);
+    if (!text) continue;
+    if (rule.what == Judged::newest_start) *text = start_text(facts) + *text;
+    findings.push_back({rule.name, std::move(*text)});
   }
   return findings;
+}
+
+bool tells_of_time(const RunView& run) {
+  return steady_indices(newest_start(run.record)).size() >= least_timed_steps;
 }
 
 }  // namespace trireme::report

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 namespace trireme::report {
 namespace {
 
 /// The first step of a start makes buffers and meets cold caches, and the next ones warm up.
-constexpr std::int64_t warm_up_steps = 5;
+constexpr std::size_t warm_up_steps = 5;
 
 }  // namespace
 
@@ -22,20 +23,37 @@ double median(std::vector<double> numbers) {
 }
 
 std::vector<std::size_t> steady_indices(const telemetry::RunRecord& record) {
-  std::vector<std::size_t> steady;
-  std::int64_t restart = -1;
-  std::int64_t count = 0;
-  for (std::size_t index = 0; index < record.steps.size(); ++index) {
-    const auto& step = record.steps[index];
-    count = step.restart == restart ? count + 1 : 1;
-    restart = step.restart;
-    if (count > warm_up_steps) steady.push_back(index);
+  const auto& steps = record.steps;
+  for (auto end = steps.size(); end > 0;) {
+    auto begin = end - 1;
+    while (begin > 0 && steps[begin - 1].restart == steps[begin].restart) --begin;
+    if (end - begin > warm_up_steps) {
+      std::vector<std::size_t> steady(end - begin - warm_up_steps);
+      std::iota(steady.begin(), steady.end(), begin + warm_up_steps);
+      return steady;
+    }
+    end = begin;
   }
-  if (steady.empty()) {
-    steady.resize(record.steps.size());
-    std::iota(steady.begin(), steady.end(), std::size_t{0});
+  std::vector<std::size_t> all(steps.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+telemetry::RunRecord newest_start(const telemetry::RunRecord& record) {
+  std::int64_t newest = record.steps.empty() ? 0 : record.steps.back().restart;
+  for (const auto& event : record.events) {
+    if (event.name == "start") newest = std::max(newest, event.restart);
   }
-  return steady;
+  const auto copy = [newest](const auto& lines, auto& to) {
+    std::copy_if(lines.begin(), lines.end(), std::back_inserter(to),
+                 [newest](const auto& line) { return line.restart == newest; });
+  };
+  telemetry::RunRecord start;
+  copy(record.steps, start.steps);
+  copy(record.evaluations, start.evaluations);
+  copy(record.saves, start.saves);
+  copy(record.events, start.events);
+  return start;
 }
 
 double mean_steady(const telemetry::RunRecord& record, double telemetry::StepLine::*number) {

@@ -46,7 +46,7 @@ std::vector<PartTimes> part_times(const telemetry::RunRecord& record);
 /// recorded.
 std::vector<double> stage_waits(const telemetry::RunRecord& record);
 
-/// Mean over the steady steps: of the sixth step of each start and later ones.
+/// Mean over the steady steps.
 PartTimes mean_part_times(const telemetry::RunRecord& record);
 
 }  // namespace trireme::report

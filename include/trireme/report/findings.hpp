@@ -14,7 +14,11 @@ struct Finding {
 /// All rules, in the order in which they are applied.
 std::vector<std::string> rule_names();
 
-/// Findings of a run, by the few rules of docs/reports.md; a good run has none.
+/// Findings of a run, by the few rules of docs/reports.md; a good run has none. What has to do with
+/// layout, machine or time is judged by the newest start alone.
 std::vector<Finding> findings_of(const RunView& run);
+
+/// False where the newest start has too few steps for findings about time.
+bool tells_of_time(const RunView& run);
 
 }  // namespace trireme::report

@@ -36,8 +36,8 @@ Command compare_command() {
           .group = "Explanations",
           .details =
               "Of each run the training loss is a mean over the last 50 steps, tok/s and MFU are "
-              "medians without the first steps of each start. Steps that a later start has made "
-              "again count once. Keys are compared as each run has recorded them, with their "
+              "medians of the newest start without its first steps. Steps that a later start has "
+              "made again count once. Keys are compared as each run has recorded them, with their "
               "origin; trireme config diff compares configuration files.",
           .prepare = prepare_compare};
 }

@@ -69,10 +69,14 @@ Html findings_section(std::span<const RunView> runs) {
     for (const auto& finding : findings_of(run)) {
       items += markup("<li><b>{}</b> {}</li>\n", finding.rule, finding.text);
     }
-    content += part_of_run(
-        runs, run,
-        items.empty() ? markup("<p>No rule has found anything that holds this run back.</p>\n")
-                      : markup("<ul class=\"findings\">\n{}</ul>\n", items));
+    auto found = items.empty()
+                     ? markup("<p>No rule has found anything that holds this run back.</p>\n")
+                     : markup("<ul class=\"findings\">\n{}</ul>\n", items);
+    if (!tells_of_time(run)) {
+      found += markup(
+          "<p class=\"note\">Of time nothing is said: the newest start has too few steps.</p>\n");
+    }
+    content += part_of_run(runs, run, found);
   }
   return section("findings", "Findings", content);
 }
@@ -160,11 +164,12 @@ Html time_section(std::span<const DrawnRun> runs) {
     return std::all_of(row.begin() + 1, row.end(),
                        [](const Html& cell) { return cell.text() == nothing; });
   });
-  return section("time", "Where the time goes",
-                 markup("<div class=\"figures\">\n{}</div>\n{}<p class=\"note\">Means over all "
-                        "steps but the first five of each start. Parts that a version or a backend "
-                        "does not record are within compute.</p>\n",
-                        figures, table(head, rows)));
+  return section(
+      "time", "Where the time goes",
+      markup("<div class=\"figures\">\n{}</div>\n{}<p class=\"note\">Means over the "
+             "steps of the newest start but its first five. Parts that a version or a backend "
+             "does not record are within compute.</p>\n",
+             figures, table(head, rows)));
 }
 
 Html configuration_section(std::span<const RunView> runs) {

@@ -179,6 +179,9 @@ TEST_CASE("a stage with too much work is told which layers to give away, and to 
   made.start_more = ",\"stage_layers\":[8,7,8,9]";
   CHECK(holds(finding(made).text, "(parallel.stage_layers = 10,7,8,7)"));
   // The last layer of a position stays.
+  made.start_more = ",\"stage_layers\":[31,1]";
+  CHECK(holds(finding(made).text,
+              "and no layer to give (parallel.stage_layers = 31,1): lower parallel.pipeline"));
   made.start_more = ",\"stage_layers\":[30,2]";
   CHECK(holds(finding(made).text,
               "move 1 layer from stage 1 to stage 0 (parallel.stage_layers = 31,1)"));
