@@ -53,8 +53,8 @@ ListedRun list_one(const fs::path& path, std::string name, std::vector<std::stri
   if (const auto read = reader.advance(); !read.ok()) notes.push_back(read.failure().text);
   const auto& record = reader.record();
   run.state = state_of(path, record);
+  run.step = step_of(record);
   if (!record.steps.empty()) {
-    run.step = record.steps.back().step;
     run.loss = record.steps.back().loss;
     run.tokens_per_second = recent_rate(record.steps);
   }

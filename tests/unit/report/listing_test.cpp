@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <sstream>
 
 using namespace trireme;
@@ -132,4 +133,59 @@ TEST_CASE("a folder that is not there is a failure with its name") {
   const auto listing = report::list_runs("/no/such/folder");
   REQUIRE_FALSE(listing.ok());
   CHECK(holds(listing.failure().text, "'/no/such/folder' is no folder"));
+}
+
+TEST_CASE("a run is listed where it stands, whatever its history") {
+  const tests::HandMadeRuns runs;
+  const auto made = [&runs](const std::string& run, int first, int last) {
+    for (int step = first; step <= last; ++step) runs.step(run, step, 1000.0 / step, timed);
+  };
+  const auto line = [&runs](const std::string& run, const std::string& text) {
+    runs.write(run, "metrics.jsonl", text + "\n");
+  };
+  for (const auto* run : {"killed", "back", "far back", "nothing", "clock", "loaded"}) {
+    runs.configure(run, "[train]\nsteps = 500\n");
+    if (run != std::string("loaded")) {
+      runs.start(run);
+      made(run, 1, 500);
+    }
+  }
+  // Killed behind a save of step 450: begun again, and a few steps made again.
+  line("killed", R"({"kind":"save","step":450})");
+  runs.start("killed", 451);
+  made("killed", 451, 453);
+  // Went back within a start; both the newest steps and those before lie in the record's end.
+  line("back", R"({"kind":"event","event":"went back","step":500,"to":490})");
+  made("back", 491, 492);
+  // To a step of which the end of the record has no line, and has made none since.
+  line("far back", R"({"kind":"event","event":"went back","step":500,"to":9})");
+  // All steps were done before.
+  runs.event("nothing", "done", 500);
+  runs.start("nothing", 501);
+  runs.event("nothing", "done", 500);
+  // The time of day was set back by a year.
+  line("clock", R"({"kind":"train","step":501,"loss":2,"time":"2025-11-21T09:37:30.000Z"})");
+  // Loaded from another run.
+  runs.start("loaded", 301);
+
+  const auto listing = list(runs.folder());
+  CHECK(named(listing, "killed").step == 453);
+  CHECK(named(listing, "killed").loss == Approx(1000.0 / 453));
+  CHECK(named(listing, "back").step == 492);
+  CHECK(named(listing, "far back").step == 9);
+  CHECK(std::isnan(named(listing, "far back").loss));
+  CHECK(named(listing, "nothing").step == 500);
+  CHECK(named(listing, "nothing").state == State::finished);
+  CHECK(named(listing, "nothing").loss == Approx(2));
+  CHECK(named(listing, "clock").step == 501);
+  CHECK(named(listing, "loaded").step == 300);
+  // A run of last year is the oldest; no age is negative.
+  CHECK(listing.runs.back().name == "clock");
+  CHECK(report::text_of(listing.runs, 100, later_ms).find('-' + std::string("1")) ==
+        std::string::npos);
+  for (const auto* run : {"killed", "back", "far back", "nothing", "loaded"}) {
+    CAPTURE(run);
+    const auto figures = report::figures_of(runs.view(run));
+    CHECK(figures.step == named(listing, run).step);
+  }
 }
