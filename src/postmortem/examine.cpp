@@ -8,9 +8,11 @@
 #include "trireme/telemetry/run_record.hpp"
 
 #include "noted_failures.hpp"
+#include "start_lines.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -110,14 +112,10 @@ bool went_wrong(const launch::TaskRecord& record) {
   return !code || (*code != 0 && *code != static_cast<int>(base::ExitCode::requeue));
 }
 
-/// Rank of a task, from "rank 4 is task 5 of srun in job 12.0" in the logs; the same number if no
-/// log has such a line.
-int rank_of(int task, const std::vector<LogLine>& lines) {
-  for (const auto& line : lines) {
-    const auto start = base::format("rank {} is task {} of ", line.rank, task);
-    if (line.text.starts_with(start)) return line.rank;
-  }
-  return task;
+/// Rank of a task; the same number if no log says which.
+int rank_of(int task, const std::map<int, int>& ranks) {
+  const auto found = ranks.find(task);
+  return found == ranks.end() ? task : found->second;
 }
 
 /// First cause corrected by task records. Where the launcher kills all ranks because one has died,
@@ -125,7 +123,7 @@ int rank_of(int task, const std::vector<LogLine>& lines) {
 /// launcher can notice the death: the oldest death of all, if it is older than failure.json's, is
 /// the first.
 void correct_by_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& records,
-                        const std::vector<LogLine>& lines) {
+                        const std::map<int, int>& ranks) {
   if (!postmortem.cause || postmortem.cause->time_ms == 0) return;
   const auto first = std::find_if(records.begin(), records.end(),
                                   [](const auto& record) { return record.signal().has_value(); });
@@ -139,7 +137,7 @@ void correct_by_records(Postmortem& postmortem, const std::vector<launch::TaskRe
       base::format("failure.json says otherwise: {}", postmortem.cause->text));
   FirstCause cause;
   cause.task = static_cast<int>(first->rank);
-  cause.rank = rank_of(*cause.task, lines);
+  cause.rank = rank_of(*cause.task, ranks);
   cause.host = first->node;
   cause.time_ms = first->time_ms;
   cause.text = base::format("rank {} (process {} on {}) ended by {} before all others", *cause.rank,
@@ -150,7 +148,7 @@ void correct_by_records(Postmortem& postmortem, const std::vector<launch::TaskRe
 
 /// Details that the records add to the cause, or the cause itself where no rank could report one.
 void use_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& records,
-                 const std::vector<LogLine>& lines) {
+                 const std::map<int, int>& ranks) {
   const auto first = std::find_if(records.begin(), records.end(), went_wrong);
   if (!postmortem.cause && postmortem.ending != Ending::finished &&
       postmortem.ending != Ending::stopped && first != records.end()) {
@@ -159,7 +157,7 @@ void use_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& 
     cause.text = base::format("task {} on {} ended by {}, and no rank said why", first->rank,
                               first->node, launch::cause_text(*first));
     cause.task = static_cast<int>(first->rank);
-    cause.rank = rank_of(static_cast<int>(first->rank), lines);
+    cause.rank = rank_of(static_cast<int>(first->rank), ranks);
     cause.host = first->node;
     cause.time_ms = first->time_ms;
     postmortem.cause = std::move(cause);
@@ -257,7 +255,6 @@ base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) 
   Postmortem postmortem;
   postmortem.run = run;
   postmortem.slurm = evidence.slurm;
-  postmortem.job = job_of_run(run);
   use_failure(postmortem);
   if (evidence.record != nullptr) {
     use_record(postmortem, *evidence.record);
@@ -265,12 +262,14 @@ base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) 
     read_record(postmortem);
   }
   const auto lines = read_logs(run, Attempts::last, postmortem.notes);
+  const auto ranks = ranks_of_tasks(lines);
+  postmortem.job = job_of(lines);
   auto records = read_records(postmortem, evidence, postmortem.notes);
   // Records of a job are of an earlier start.
   if (ran_outside_jobs(lines)) records.clear();
   keep_last_start(records, postmortem.job);
-  correct_by_records(postmortem, records, lines);
-  use_records(postmortem, records, lines);
+  correct_by_records(postmortem, records, ranks);
+  use_records(postmortem, records, ranks);
   use_logs(postmortem, lines);
   std::stable_sort(postmortem.events.begin(), postmortem.events.end(),
                    [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/counted.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/postmortem/postmortem.hpp"
+
+#include "start_lines.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,6 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t longest_tail = std::size_t{4} << 20;
+/// Of all logs together, and the least of each: of 10,000 ranks some 50 KiB each.
+constexpr std::size_t all_tails = std::size_t{512} << 20;
+constexpr std::size_t shortest_tail = std::size_t{16} << 10;
 constexpr std::size_t most_files = 100'000;
 constexpr std::size_t longest_text = std::size_t{16} << 10;
 /// Mark of the line with which a rank's log begins at each start (Trainer::say_where).
@@ -69,8 +75,14 @@ bool is_rank_log(const fs::path& path) {
                      [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
+/// Files that are read, and how.
+struct Reading {
+  std::size_t tail = longest_tail;  ///< bytes of a file's end
+  std::size_t cut_files = 0;        ///< those that are longer
+};
+
 /// The end of a file, from the beginning of a line.
-std::string read_tail(const fs::path& path, std::vector<std::string>& notes) {
+std::string read_tail(const fs::path& path, Reading& reading, std::vector<std::string>& notes) {
   const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC);
   struct stat facts {};
   if (!file.ok() || ::fstat(file->get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -78,7 +90,7 @@ std::string read_tail(const fs::path& path, std::vector<std::string>& notes) {
     return {};
   }
   const auto size = static_cast<std::size_t>(facts.st_size);
-  const auto begin = size > longest_tail ? size - longest_tail : 0;
+  const auto begin = size > reading.tail ? size - reading.tail : 0;
   std::string text(size - begin, '\0');
   try {
     base::read_at(*file, std::as_writable_bytes(std::span(text)), begin, path);
@@ -87,7 +99,7 @@ std::string read_tail(const fs::path& path, std::vector<std::string>& notes) {
     return {};
   }
   if (begin == 0) return text;
-  notes.push_back(base::format("of '{}' only the last 4 MiB are read", path.string()));
+  ++reading.cut_files;
   const auto line_break = text.find('\n');
   return line_break == std::string::npos ? std::string{} : text.substr(line_break + 1);
 }
@@ -95,6 +107,17 @@ std::string read_tail(const fs::path& path, std::vector<std::string>& notes) {
 bool is_start(const LogLine& line) {
   return line.room == "runtime" && line.text.starts_with("rank ") &&
          line.text.find(start_mark) != std::string::npos;
+}
+
+/// Ascending by rank.
+std::vector<fs::path> rank_logs(const fs::path& run) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run / "log", error)) {
+    if (is_rank_log(entry.path()) && files.size() < most_files) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 /// Drops logs of ranks that a later start with fewer ranks does not have.
@@ -107,9 +130,9 @@ void drop_absent_ranks(std::vector<LogLine>& lines) {
                 [ranks = first->world_size](const LogLine& line) { return line.rank >= ranks; });
 }
 
-std::vector<LogLine> read_file(const fs::path& path, Attempts attempts,
+std::vector<LogLine> read_file(const fs::path& path, Attempts attempts, Reading& reading,
                                std::vector<std::string>& notes) {
-  const auto text = read_tail(path, notes);
+  const auto text = read_tail(path, reading, notes);
   std::vector<LogLine> lines;
   for (std::string_view rest = text; !rest.empty();) {
     const auto end = rest.find('\n');
@@ -160,17 +183,20 @@ base::Result<LogLine> parse_log_line(std::string_view line) {
 
 std::vector<LogLine> read_logs(const fs::path& run, Attempts attempts,
                                std::vector<std::string>& notes) {
-  std::vector<fs::path> files;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run / "log", error)) {
-    if (is_rank_log(entry.path()) && files.size() < most_files) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  const auto files = rank_logs(run);
+  Reading reading;
+  reading.tail =
+      std::clamp(all_tails / std::max<std::size_t>(files.size(), 1), shortest_tail, longest_tail);
   std::vector<LogLine> all;
   for (const auto& file : files) {
-    auto lines = read_file(file, attempts, notes);
+    auto lines = read_file(file, attempts, reading, notes);
     all.insert(all.end(), std::make_move_iterator(lines.begin()),
                std::make_move_iterator(lines.end()));
+  }
+  if (reading.cut_files > 0) {
+    notes.push_back(base::format("of {} in '{}' only the last {} are read",
+                                 base::counted(reading.cut_files, "log"), (run / "log").string(),
+                                 base::bytes_text(reading.tail)));
   }
   std::stable_sort(all.begin(), all.end(), [](const LogLine& one, const LogLine& other) {
     return one.time_ms < other.time_ms;
@@ -188,13 +214,36 @@ bool ran_outside_jobs(const std::vector<LogLine>& lines) {
                       [&](const LogLine& line) { return is_start(line) && has_job(line); });
 }
 
-std::string job_of_run(const fs::path& run) {
-  std::vector<std::string> ignored;
-  for (const auto& line : read_logs(run, Attempts::last, ignored)) {
+std::string job_of(const std::vector<LogLine>& lines) {
+  for (const auto& line : lines) {
     const auto found = is_start(line) ? line.text.find(job_mark) : std::string::npos;
     if (found == std::string::npos) continue;
     const auto begin = found + job_mark.size();
     return line.text.substr(begin, line.text.find_first_not_of("0123456789.", begin) - begin);
+  }
+  return {};
+}
+
+std::map<int, int> ranks_of_tasks(const std::vector<LogLine>& lines) {
+  std::map<int, int> ranks;
+  for (const auto& line : lines) {
+    const auto found = is_start(line) ? line.text.find(start_mark) : std::string::npos;
+    if (found == std::string::npos) continue;
+    const auto* const end = line.text.data() + line.text.size();
+    int task = 0;
+    const auto parsed = std::from_chars(line.text.data() + found + start_mark.size(), end, task);
+    if (parsed.ec == std::errc{}) ranks.emplace(task, line.rank);
+  }
+  return ranks;
+}
+
+std::string job_of_run(const fs::path& run) {
+  std::vector<std::string> ignored;
+  Reading reading;
+  // The first log that has a start tells; the others belong to the same one, or to an earlier.
+  for (const auto& file : rank_logs(run)) {
+    const auto lines = read_file(file, Attempts::last, reading, ignored);
+    if (std::any_of(lines.begin(), lines.end(), is_start)) return job_of(lines);
   }
   return {};
 }

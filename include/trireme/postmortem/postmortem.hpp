@@ -35,8 +35,9 @@ base::Result<LogLine> parse_log_line(std::string_view line);
 enum class Attempts { last, all };
 
 /// Lines of all ranks in the order of time, those of one rank in their own order. At most the last
-/// 4 MiB of each file are read; `notes` reports where that leaves lines out. Attempts::last leaves
-/// out ranks that the last start does not have: their lines are of an earlier one.
+/// 4 MiB of each file are read, of many files less (512 MiB in all); `notes` reports where that
+/// leaves lines out. Attempts::last leaves out ranks that the last start does not have: their lines
+/// are of an earlier one.
 std::vector<LogLine> read_logs(const std::filesystem::path& run, Attempts attempts,
                                std::vector<std::string>& notes);
 
