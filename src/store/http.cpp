@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <random>
 #include <thread>
@@ -260,6 +262,20 @@ std::string url_encoded(std::string_view text, bool keep_slashes) {
   return encoded;
 }
 
+std::optional<std::chrono::seconds> retry_after(const HttpResponse& response) {
+  const auto text = response.header("retry-after");
+  constexpr std::int64_t most_seconds = 1'000'000;
+  std::int64_t seconds = 0;
+  const auto* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, seconds);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) {
+    const auto date = text.empty() ? -1 : curl_getdate(text.c_str(), nullptr);
+    if (date < 0) return std::nullopt;
+    seconds = std::int64_t{date} - std::int64_t{std::time(nullptr)};
+  }
+  return std::chrono::seconds(std::clamp(seconds, std::int64_t{0}, most_seconds));
+}
+
 bool Backoff::wait(std::string_view url, const HttpResponse& response) {
   constexpr std::chrono::seconds noticeable{5};
   const auto passed = std::chrono::steady_clock::now() - start_;
@@ -273,7 +289,13 @@ bool Backoff::wait(std::string_view url, const HttpResponse& response) {
         base::duration_text(std::chrono::duration<double>(patience_ - passed).count()));
   }
   thread_local std::minstd_rand dice(std::random_device{}());
-  std::this_thread::sleep_for(pause_ * std::uniform_real_distribution(0.5, 1.0)(dice));
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  Milliseconds pause = pause_ * std::uniform_real_distribution(0.5, 1.0)(dice);
+  // Beyond the patience nobody waits: the last try comes at its end.
+  if (const auto asked = retry_after(response)) {
+    pause = std::min(pause + Milliseconds(*asked), Milliseconds(patience_ - passed));
+  }
+  std::this_thread::sleep_for(pause);
   pause_ = std::min(2 * pause_, std::chrono::milliseconds(5000));
   return true;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,8 +77,12 @@ std::string url_encoded(std::string_view text, bool keep_slashes = false);
 /// status, those whose error has one of the names in src/store/may_pass.cpp.
 bool may_pass(const HttpResponse& response, std::string_view error_name = {});
 
+/// What the header Retry-After asks for, in seconds or as a date; nothing without one.
+std::optional<std::chrono::seconds> retry_after(const HttpResponse& response);
+
 /// Times to try again after, until the patience ends: doubling from 50 ms to 5 s, each up to half
-/// shorter, so that thousands of ranks do not come back together.
+/// shorter, so that thousands of ranks do not come back together. What Retry-After asks for comes
+/// before that, as far as the patience goes.
 class Backoff {
  public:
   explicit Backoff(std::chrono::milliseconds patience) : patience_(patience) {}
