@@ -39,6 +39,11 @@ void RecordReader::take(std::string_view block) {
   }
 }
 
+void RecordReader::forget_steps(std::int64_t last) {
+  forgotten_ = last;
+  record_.forget_steps(last);
+}
+
 base::Status RecordReader::advance() {
   const auto file = base::open_file(path_, O_RDONLY | O_NONBLOCK);
   if (!file.ok()) {
@@ -54,6 +59,7 @@ base::Status RecordReader::advance() {
   if (facts.st_ino != inode_ || size < offset_) {
     record_ = {};
     begun_.clear();
+    forgotten_ = 0;
     inode_ = facts.st_ino;
     offset_ = from_ == From::end && size > end_bytes ? size - end_bytes : 0;
     // Text before the first end of a line is the rest of one.
@@ -69,6 +75,7 @@ base::Status RecordReader::advance() {
     }
     offset_ += block.size();
     take(block);
+    record_.forget_steps(forgotten_);
     if (record_.steps.size() > RunRecord::most_steps) {
       return base::usage_failure(
           base::format("'{}' has more than {} steps (all of them are kept in memory); "

@@ -167,6 +167,13 @@ void RunRecord::take_samples(const Json& line) {
   samples = std::move(kept);
 }
 
+void RunRecord::forget_steps(std::int64_t last) {
+  const auto most = steps.size() - std::min(steps.size(), kept_steps);
+  const auto end = std::find_if(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(most),
+                                [last](const StepLine& line) { return line.step > last; });
+  steps.erase(steps.begin(), end);
+}
+
 void RunRecord::go_back_to(std::int64_t step) {
   repeated_steps += static_cast<std::int64_t>(erase_from(steps, step));
   erase_from(evaluations, step);

@@ -125,6 +125,10 @@ struct RunRecord {
 
   /// Takes the next line, without its end.
   void take(std::string_view line);
+  /// Forgets steps up to this one, but the last `kept_steps` of the record: for readers that are
+  /// done with them. `repeated_steps` then counts only what was not forgotten.
+  void forget_steps(std::int64_t last);
+  static constexpr std::size_t kept_steps = 64;
 
  private:
   void take_step(const base::Json& line);
@@ -149,6 +153,9 @@ class RecordReader {
   /// begin. A missing file is an empty record. Fails (ExitCode::usage) if the system refuses it or
   /// it has more than RunRecord::most_steps steps.
   base::Status advance();
+  /// Steps up to this one are forgotten, those that are still to be read too
+  /// (RunRecord::forget_steps): memory then grows with those behind it alone.
+  void forget_steps(std::int64_t last);
   const RunRecord& record() const { return record_; }
   RunRecord take_record() && { return std::move(record_); }
 
@@ -160,6 +167,7 @@ class RecordReader {
   RunRecord record_;
   std::uint64_t inode_ = 0;
   std::uint64_t offset_ = 0;
+  std::int64_t forgotten_ = 0;
   /// Begin of a line whose end was not there yet.
   std::string begun_;
   /// The line is longer than any of ours, or its begin was not read.

@@ -227,6 +227,27 @@ TEST_CASE("another file in the place of a record is read from its begin") {
   CHECK(reader.record().repeated_steps == 0);
 }
 
+TEST_CASE("steps that a reader is done with take no memory") {
+  const GrowingFile file;
+  std::string text;
+  for (int step = 1; step <= 20'000; ++step) text += step_line(step, step);
+  file.append(text);
+  RecordReader reader(file.path());
+  REQUIRE(reader.advance().ok());
+  CHECK(reader.record().steps.size() == 20'000);
+  reader.forget_steps(15'000);
+  REQUIRE(reader.record().steps.size() == 5'000);
+  CHECK(reader.record().steps.front().step == 15'001);
+  // The last ones stay, for what is yet to come to them.
+  reader.forget_steps(20'000);
+  CHECK(reader.record().steps.size() == RunRecord::kept_steps);
+  CHECK(reader.record().steps.back().step == 20'000);
+  // Those that a later start makes again are steps of the record, and are forgotten likewise.
+  file.append(start_line(101) + step_line(101, 7, 1));
+  REQUIRE(reader.advance().ok());
+  CHECK(steps_of(reader.record()) == Steps{101});
+}
+
 TEST_CASE("the end of a record says where the run is") {
   const GrowingFile file;
   for (int step = 1; step <= 5000; ++step) file.append(step_line(step, step));
