@@ -87,6 +87,7 @@ void RunExposition::add_to(Exposition& exposition) {
   const auto rows = rows_behind(record, cursor, true);
   note_newest(rows, newest);
   if (!rows.empty()) cursor = behind(cursor, record, rows.back());
+  reader.forget_steps(cursor.step);
   add_newest(facts, newest, exposition);
 }
 

@@ -5,6 +5,9 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/thread_priority.hpp"
 
+#include "sinks/server.hpp"
+
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -23,6 +26,8 @@ struct Follower {
   Target target;
   std::optional<Sync> sync = std::nullopt;
   bool has_failed = false;
+  /// It has asked to be left alone until then.
+  Deadline::Clock::time_point not_before = {};
 };
 
 }  // namespace
@@ -33,6 +38,8 @@ struct Live::Shared {
 
   std::filesystem::path run;
   Options options;
+  /// Of what is sent while the run goes on: its end.
+  Deadline run_ends;
   std::vector<Follower> followers;
   std::mutex mutex;
   std::condition_variable changed;
@@ -42,19 +49,33 @@ struct Live::Shared {
 
   void work();
   void send_settled();
-  void send_rest();
-  void send(Follower& follower, Send what, std::chrono::milliseconds patience) const;
+  void send_rest(const Deadline& deadline);
+  void send(Follower& follower, Send what, std::chrono::milliseconds patience,
+            const Deadline& deadline);
+  bool is_ending();
   void stop();
 };
 
-void Live::Shared::send(Follower& follower, Send what, std::chrono::milliseconds patience) const {
+bool Live::Shared::is_ending() {
+  const std::lock_guard lock(mutex);
+  return ends;
+}
+
+void Live::Shared::send(Follower& follower, Send what, std::chrono::milliseconds patience,
+                        const Deadline& deadline) {
   try {
+    if (follower.not_before > Deadline::Clock::now()) {
+      if (what == Send::settled) return;
+      // A deadline before that leaves it no time, as the first request says.
+      std::this_thread::sleep_until(std::min(follower.not_before, deadline.get()));
+    }
     // Opened anew for another patience: what was sent is in its note.
     if (what == Send::all) follower.sync.reset();
     if (!follower.sync) {
       follower.sync.emplace(base::value_or_throw(Sync::open(run, follower.target,
                                                             {.environment = options.environment,
                                                              .patience = patience,
+                                                             .deadline = &deadline,
                                                              .trace_ranks = options.trace_ranks})));
     }
     follower.sync->send(what);
@@ -62,8 +83,13 @@ void Live::Shared::send(Follower& follower, Send what, std::chrono::milliseconds
       base::log::local::info("track", "{} takes the run again", follower.target.text());
     }
     follower.has_failed = false;
+    if (what == Send::all) follower.sync.reset();
   } catch (const std::exception& error) {
     follower.sync.reset();
+    if (const auto* busy = dynamic_cast<const Busy*>(&error)) follower.not_before = busy->until;
+    // At the end of the run the rest is sent anew, and says what became of it.
+    const bool is_unsaid = what == Send::settled && is_ending();
+    if (is_unsaid) return;
     const bool was_told = std::exchange(follower.has_failed, true) && what == Send::settled;
     if (was_told) return;
     base::log::local::warning("track",
@@ -75,19 +101,18 @@ void Live::Shared::send(Follower& follower, Send what, std::chrono::milliseconds
 
 void Live::Shared::send_settled() {
   for (auto& follower : followers) {
-    {
-      const std::lock_guard lock(mutex);
-      if (ends) return;
-    }
-    send(follower, Send::settled, live_patience);
+    if (is_ending()) return;
+    send(follower, Send::settled, live_patience, run_ends);
   }
 }
 
 /// At the same time: a tracker that is silent takes no other's time.
-void Live::Shared::send_rest() {
+void Live::Shared::send_rest(const Deadline& deadline) {
   std::vector<std::jthread> threads;
   for (auto& follower : followers) {
-    threads.emplace_back([this, &follower] { send(follower, Send::all, options.last_patience); });
+    threads.emplace_back([this, &follower, &deadline] {
+      send(follower, Send::all, options.last_patience, deadline);
+    });
   }
 }
 
@@ -106,6 +131,7 @@ void Live::Shared::stop() {
     const std::lock_guard lock(mutex);
     ends = true;
   }
+  run_ends.set(Deadline::Clock::now());
   changed.notify_all();
   priority.compete();
   if (thread.joinable()) thread.join();
@@ -122,8 +148,10 @@ Live::~Live() {
 }
 
 void Live::finish() {
+  // One for all trackers, and for the request that is still under way.
+  const Deadline deadline(Deadline::Clock::now() + shared_->options.last_patience);
   shared_->stop();
-  shared_->send_rest();
+  shared_->send_rest(deadline);
 }
 
 }  // namespace trireme::track

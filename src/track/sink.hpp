@@ -26,6 +26,9 @@ class Sink {
   /// Sends the spans of a rank, and returns their number; after a kill it is called again with the
   /// same trace. Throws Error.
   virtual std::int64_t send_trace(const RunFacts&, const telemetry::RankTrace&) { return 0; }
+  /// Says that the run goes on, where end() has said otherwise before; false if nothing was said.
+  /// Throws Error.
+  virtual bool resume(const RunFacts&, base::Json&) { return false; }
   /// Says how the run stands after its last row; more rows may come at a later start of the run.
   virtual void end(const RunFacts& run, base::Json& state) = 0;
   /// For people.

@@ -5,6 +5,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/base/text.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 #include "trireme/report/run_view.hpp"
 
@@ -68,6 +70,38 @@ Json json_of(const Cursor& cursor) {
           {"load_count", cursor.load_count}};
 }
 
+/// Run that a note is about: its id, and where it was at the last sending.
+struct NotedRun {
+  std::string id;
+  std::string path;
+  std::int64_t start_ms = 0;
+};
+
+NotedRun run_in(const Json& state) {
+  const auto run = state.value("run", Json(nullptr));
+  if (!run.is_object()) return {};
+  const auto text = [&run](const char* key) {
+    const auto found = run.find(key);
+    return found != run.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  return {text("id"), text("path"), static_cast<std::int64_t>(noted(run, "start_ms"))};
+}
+
+std::string place_of(const fs::path& run) {
+  std::error_code error;
+  return fs::weakly_canonical(run, error).string();
+}
+
+/// True if a note is not about the run in whose folder it is: the folder was copied, or the run
+/// begun anew. A run that was moved keeps what it is to trackers.
+bool is_of_another(const NotedRun& noted, const RunFacts& run) {
+  if (noted.id.empty() || noted.id == run.id) return false;
+  std::error_code error;
+  const bool is_copy = noted.path != place_of(run.path) && postmortem::is_run(noted.path) &&
+                       !fs::equivalent(noted.path, run.path, error);
+  return is_copy || noted.start_ms != run.start_ms;
+}
+
 struct RanksName {
   TraceRanks ranks;
   const char* name;
@@ -103,8 +137,11 @@ struct Sync::Parts {
   Batch under_way = {};
   Json sink_state = nullptr;
   RunFacts facts = {};
+  NotedRun noted_run = {};
 
   base::Status load();
+  /// Forgets a note that came with a copy: both would write on in one place.
+  void settle_run();
   void store() const;
   /// Sends what is under way.
   void deliver();
@@ -127,11 +164,29 @@ base::Status Sync::Parts::load() {
   }
   sink_state = state->value("sink", Json(nullptr));
   recordings.take_notes(state->value("traces", Json(nullptr)));
+  noted_run = run_in(*state);
   return {};
+}
+
+void Sync::Parts::settle_run() {
+  if (is_of_another(noted_run, facts)) {
+    base::log::local::info("track",
+                           "'{}' is a copy of '{}', or was begun anew: {} gets it as a run of its "
+                           "own, from its first step on",
+                           run.string(), base::printable(noted_run.path), target.text());
+    cursor = {};
+    under_way = {};
+    sink_state = nullptr;
+    recordings.take_notes(Json::object());
+  } else if (!noted_run.id.empty()) {
+    facts.id = noted_run.id;
+  }
+  noted_run = {facts.id, place_of(run), facts.start_ms};
 }
 
 void Sync::Parts::store() const {
   auto state = json_of(cursor);
+  state["run"] = {{"id", noted_run.id}, {"path", noted_run.path}, {"start_ms", noted_run.start_ms}};
   state["target"] = target.text();
   state["sink"] = sink_state;
   if (!recordings.notes().empty()) state["traces"] = recordings.notes();
@@ -181,6 +236,11 @@ Sync::Counts Sync::send(Send what) {
   read_on(parts.run, parts.reader, parts.facts);
   const auto& record = parts.reader.record();
   if (parts.facts.id.empty()) return {};
+  parts.settle_run();
+  if (parts.facts.state == report::State::running &&
+      parts.sink->resume(parts.facts, parts.sink_state)) {
+    parts.store();
+  }
   Counts counts;
   const auto deliver = [&] {
     counts.rows += static_cast<std::int64_t>(parts.under_way.rows.size());
@@ -202,6 +262,7 @@ Sync::Counts Sync::send(Send what) {
     parts.store();
     deliver();
   }
+  parts.reader.forget_steps(parts.cursor.step);
   counts.spans = parts.recordings.send(*parts.sink, parts.facts, [&parts] { parts.store(); });
   if (what == Send::all) {
     parts.sink->end(parts.facts, parts.sink_state);

@@ -19,7 +19,7 @@ class Live {
     base::Environment environment = {};
     std::chrono::milliseconds interval{10'000};
     TraceRanks trace_ranks = TraceRanks::sampled;
-    /// Of finish(), when a job may have little time left: for a server that is gone or silent.
+    /// Of finish(), when a job may have little time left: for all servers together.
     std::chrono::milliseconds last_patience{10'000};
   };
   Live(std::filesystem::path run, std::vector<Target> targets, Options options);
@@ -29,7 +29,8 @@ class Live {
   ~Live();
 
   /// Sends the rest, and how the run has ended: to be called when the run was given back. All
-  /// trackers are sent to at the same time, each with `last_patience`; failures are warnings.
+  /// trackers are sent to at the same time, and all requests end with `last_patience`, whatever
+  /// their number; failures are warnings.
   void finish();
 
  private:

@@ -7,6 +7,7 @@
 #include "trireme/telemetry/run_record.hpp"
 #include "trireme/track/target.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -37,6 +38,20 @@ const char* name(TraceRanks ranks);
 /// Of such a name.
 std::optional<TraceRanks> trace_ranks(std::string_view name);
 
+/// A moment by which all requests to trackers end. Another thread may set it.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  Deadline() = default;
+  explicit Deadline(Clock::time_point at) : at_(at.time_since_epoch().count()) {}
+
+  void set(Clock::time_point at) { at_ = at.time_since_epoch().count(); }
+  Clock::time_point get() const { return Clock::time_point(Clock::duration(at_.load())); }
+
+ private:
+  std::atomic<Clock::rep> at_{Clock::time_point::max().time_since_epoch().count()};
+};
+
 /// Sends what was not sent before: each step, evaluation and save of the final lineage once, also
 /// if a process is killed at any moment, or a server was gone. What was sent is noted in
 /// RUN/track/KIND-HASH.json, after each batch. A step that the run makes again after it was sent is
@@ -48,6 +63,8 @@ class Sync {
     base::Environment environment = {};
     /// How long a server may be gone before send() fails.
     std::chrono::milliseconds patience{30'000};
+    /// Of all requests together, whatever the patience of each; it outlives the Sync.
+    const Deadline* deadline = nullptr;
     /// Rows of a batch.
     std::size_t batch_rows = 500;
     TraceRanks trace_ranks = TraceRanks::sampled;

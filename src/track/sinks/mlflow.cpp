@@ -52,6 +52,15 @@ class Mlflow : public Sink {
     if (!metrics_json.empty()) log(state, std::move(metrics_json));
   }
 
+  /// Not before there is a run on the server, which is RUNNING when it is made.
+  bool resume(const RunFacts&, Json& state) override {
+    constexpr const char* running = "RUNNING";
+    if (!state.is_object() || state.value("status", Json()) == running) return false;
+    server_.post("runs/update", {{"run_id", text_at(state, {"run_id"})}, {"status", running}});
+    state["status"] = running;
+    return true;
+  }
+
   void end(const RunFacts& run, Json& state) override {
     open(run, state);
     Json body{{"run_id", state["run_id"]}, {"status", status_of(run.state)}};
@@ -61,6 +70,7 @@ class Mlflow : public Sink {
       send_files(run);
     }
     server_.post("runs/update", body);
+    state["status"] = body["status"];
   }
 
   std::string place(const RunFacts&) const override { return server_.page(place_); }

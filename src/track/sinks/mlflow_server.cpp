@@ -54,7 +54,7 @@ std::string text_at(const Json& answer, std::initializer_list<const char*> path)
 }
 
 MlflowServer::MlflowServer(const std::string& url, const Sync::Options& options)
-    : server_(url, headers_from(options.environment), options.patience) {}
+    : server_(url, headers_from(options.environment), options) {}
 
 Json MlflowServer::post(const std::string& call, const Json& body) {
   return server_.post(api(call), body);

@@ -105,7 +105,7 @@ Json metric_json(std::size_t index, Json points) {
 class Otlp : public Sink {
  public:
   Otlp(const std::string& url, const Sync::Options& options)
-      : server_(url, headers_from(options.environment), options.patience) {}
+      : server_(url, headers_from(options.environment), options) {}
 
   void send(const RunFacts& run, std::span<const Row> rows, Json& state) override {
     std::map<std::size_t, Json> points;  // by metric

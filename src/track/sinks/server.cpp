@@ -39,8 +39,11 @@ class FileBody : public store::HttpBody {
 /// At least a millisecond: 0 is no limit.
 std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point end) {
   using std::chrono::milliseconds;
+  // A deadline that is not set lies at the end of the clock.
+  constexpr std::chrono::hours most{24};
   const auto left = end - std::chrono::steady_clock::now();
-  return std::max(std::chrono::duration_cast<milliseconds>(left), milliseconds(1));
+  return std::clamp<milliseconds>(std::chrono::duration_cast<milliseconds>(left), milliseconds(1),
+                                  most);
 }
 
 }  // namespace
@@ -94,27 +97,48 @@ std::optional<std::string> Server::call(const char* method, const std::string& p
   return perform(request, absence);
 }
 
+Deadline::Clock::time_point Server::deadline() const {
+  return deadline_ == nullptr ? Deadline::Clock::time_point::max() : deadline_->get();
+}
+
+void Server::give_up(const std::string& url, const store::HttpResponse& response,
+                     Deadline::Clock::time_point end) const {
+  constexpr std::size_t most_bytes = 300;
+  const auto reason = base::printable(base::cut_utf8(response.text, most_bytes));
+  const auto text = base::format(
+      "'{}' does not take the run: {}{} (what was sent until now is noted); call again when it "
+      "does",
+      url, response.status == 0 ? "" : base::format("HTTP {}, ", response.status), reason);
+  const auto asked = store::retry_after(response);
+  const auto until = Deadline::Clock::now() + asked.value_or(std::chrono::seconds(0));
+  if (asked && store::may_pass(response) && until > end) throw Busy(text, until);
+  throw base::Error(storage, text);
+}
+
 std::optional<std::string> Server::perform(const store::HttpRequest& request, Absence absence) {
-  store::Backoff backoff(patience_);
-  const auto end = std::chrono::steady_clock::now() + patience_;
-  // Files may take longer; of a server that is silent they hear by what is asked before them.
-  const bool is_short = request.read_body == nullptr && request.method != "PUT";
+  const auto begin = Deadline::Clock::now();
+  const auto end = std::min(begin + patience_, deadline());
+  if (begin >= deadline()) {
+    throw base::Error(storage,
+                      base::format("there was no time left for '{}' (what was sent until now is "
+                                   "noted)",
+                                   request.url));
+  }
+  store::Backoff backoff(std::chrono::duration_cast<std::chrono::milliseconds>(end - begin));
+  // Files of any length may take longer; of a server that is silent they hear by what is asked
+  // before them.
+  const bool is_long = request.read_body != nullptr;
   auto limited = request;
   for (;;) {
-    if (is_short) limited.limit = left_until(end);
+    if (!is_long || deadline_ != nullptr) limited.limit = left_until(is_long ? deadline() : end);
     auto response = client_.perform(limited);
     if (response.ok()) return std::move(response.text);
     if (absence == Absence::answered && response.status == 404) return std::nullopt;
-    if (store::may_pass(response) && backoff.wait(request.url, response)) continue;
-    constexpr std::size_t most_bytes = 300;
-    const auto reason = base::printable(base::cut_utf8(response.text, most_bytes));
-    throw base::Error(
-        base::ExitCode::checkpoint,
-        base::format("'{}' does not take the run: {}{} (what was sent until now is noted); call "
-                     "again when it does",
-                     request.url,
-                     response.status == 0 ? "" : base::format("HTTP {}, ", response.status),
-                     reason));
+    const auto asked = store::retry_after(response).value_or(std::chrono::seconds(0));
+    const bool may_help = store::may_pass(response) && Deadline::Clock::now() + asked < end &&
+                          Deadline::Clock::now() < deadline();
+    if (may_help && backoff.wait(request.url, response)) continue;
+    give_up(request.url, response, end);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/store/http.hpp"
 #include "trireme/track/sync.hpp"
@@ -11,13 +12,25 @@
 
 namespace trireme::track {
 
+/// A server asks to be left alone for longer than the patience (Retry-After).
+class Busy : public base::Error {
+ public:
+  Busy(const std::string& text, Deadline::Clock::time_point end)
+      : Error(base::ExitCode::checkpoint, text), until(end) {}
+  Deadline::Clock::time_point until;
+};
+
 /// A server that takes JSON over HTTP. What may pass (no connection, 5xx, 429) is tried again for
-/// as long as the patience; then, and for any other refusal, calls throw Error (checkpoint).
+/// as long as the patience, not beyond the deadline; then, and for any other refusal, calls throw
+/// Error (checkpoint).
 class Server {
  public:
   /// `headers`: of each request, "Authorization: ...".
-  Server(std::string url, std::vector<std::string> headers, std::chrono::milliseconds patience)
-      : url_(std::move(url)), headers_(std::move(headers)), patience_(patience) {}
+  Server(std::string url, std::vector<std::string> headers, const Sync::Options& options)
+      : url_(std::move(url)),
+        headers_(std::move(headers)),
+        patience_(options.patience),
+        deadline_(options.deadline) {}
 
   const std::string& url() const { return url_; }
   /// Answer as JSON; null if it is empty.
@@ -41,9 +54,14 @@ class Server {
   store::HttpRequest request_of(const char* method, const std::string& path, Body kind) const;
   base::Json json_of(const std::string& path, const std::string& text) const;
 
+  Deadline::Clock::time_point deadline() const;
+  [[noreturn]] void give_up(const std::string& url, const store::HttpResponse& response,
+                            Deadline::Clock::time_point end) const;
+
   std::string url_;
   std::vector<std::string> headers_;
   std::chrono::milliseconds patience_;
+  const Deadline* deadline_;
   store::HttpClient client_;
 };
 

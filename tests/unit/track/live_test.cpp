@@ -5,16 +5,21 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/tcp.hpp"
+#include "trireme/runtime/run_lock.hpp"
 
 #include "support/temporary_folder.hpp"
+#include "track/sinks/server.hpp"
 #include "unit/store/scripted_server.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <fstream>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -67,7 +72,166 @@ std::string failure_of(const std::filesystem::path& run, const Target& target,
   return {};
 }
 
+/// Answers as an MLflow server that knows no run.
+std::string mlflow_answer(const ScriptedServer::Request& request) {
+  const bool asks_place = request.head.find("artifact_uri") != std::string::npos ||
+                          request.head.find("runs/get?") != std::string::npos;
+  return ScriptedServer::answer(200, asks_place
+                                         ? R"({"run":{"info":{"artifact_uri":"file:/x"}}})"
+                                         : R"({"experiment":{"experiment_id":"1"},"runs":[],)"
+                                           R"("run":{"info":{"run_id":"r1"}}})");
+}
+
+std::size_t count_of(const ScriptedServer& server, std::string_view in_head,
+                     std::string_view in_body = {}) {
+  std::size_t count = 0;
+  for (const auto& request : server.requests()) {
+    if (request.head.find(in_head) != std::string::npos &&
+        request.body.find(in_body) != std::string::npos) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+void wait_until(const std::function<bool()>& holds) {
+  for (int tries = 0; tries < 12'000 && !holds(); ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  REQUIRE(holds());
+}
+
 }  // namespace
+
+TEST_CASE("all requests end with one deadline, however many a tracker needs") {
+  const tests::TemporaryFolder folder;
+  make_run(folder.path());
+  // Each answer comes in time for the patience of its request.
+  const ScriptedServer slow([](std::size_t, const auto& request) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    return mlflow_answer(request);
+  });
+  {
+    Live live(
+        folder.path(), {{Kind::mlflow, slow.url()}},
+        {.interval = std::chrono::hours(1), .last_patience = std::chrono::milliseconds(1000)});
+    live.finish();
+  }
+  CHECK(slow.requests().size() <= 3);
+  CHECK(count_of(slow, "runs/update") == 0);
+}
+
+TEST_CASE("behind the deadline nothing is asked") {
+  const tests::TemporaryFolder folder;
+  make_run(folder.path());
+  const ScriptedServer server(
+      [](std::size_t, const auto& request) { return mlflow_answer(request); });
+  const Deadline passed(Deadline::Clock::now());
+  const auto text = failure_of(folder.path(), {Kind::mlflow, server.url()}, {.deadline = &passed});
+  CHECK(text.find("no time left") != std::string::npos);
+  CHECK(server.requests().empty());
+}
+
+TEST_CASE("files that a silent tracker does not take end with patience and deadline") {
+  const tests::TemporaryFolder folder;
+  base::write_file_durably(folder.path() / "file", std::string(1000, 'x'));
+  const SilentServer silent;
+  Server short_patience(silent.url(), {}, {.patience = std::chrono::milliseconds(200)});
+  CHECK_THROWS_WITH(short_patience.put("/x", "bytes"), Catch::Contains("timed out"));
+  const Deadline deadline(Deadline::Clock::now() + std::chrono::milliseconds(200));
+  Server limited(silent.url(), {}, {.deadline = &deadline});
+  CHECK_THROWS_WITH(limited.put_file("/x", folder.path() / "file"), Catch::Contains("timed out"));
+}
+
+TEST_CASE("a tracker that asks to be left alone for long is not asked again before") {
+  const tests::TemporaryFolder folder;
+  make_run(folder.path());
+  const ScriptedServer busy([](std::size_t, const auto&) {
+    return ScriptedServer::answer(429, "slow down", "Retry-After: 3600\r\n");
+  });
+  const ScriptedServer willing(
+      [](std::size_t, const auto&) { return ScriptedServer::answer(200, "{}"); });
+  {
+    Live live(folder.path(), {{Kind::otlp, busy.url()}, {Kind::otlp, willing.url()}},
+              {.interval = std::chrono::milliseconds(5),
+               .last_patience = std::chrono::milliseconds(100)});
+    for (int step = 4; step <= 7; ++step) {
+      const auto before = willing.requests().size();
+      std::ofstream(folder.path() / "metrics.jsonl", std::ios::app) << line_of(step);
+      wait_until([&] { return willing.requests().size() > before; });
+    }
+    live.finish();
+  }
+  CHECK(busy.requests().size() == 1);
+}
+
+TEST_CASE("a tracker that asks for a moment gets it within the patience") {
+  const tests::TemporaryFolder folder;
+  make_run(folder.path());
+  const ScriptedServer server([](std::size_t index, const auto&) {
+    return index == 0 ? ScriptedServer::answer(503, "", "Retry-After: 0\r\n")
+                      : ScriptedServer::answer(200, "{}");
+  });
+  CHECK(failure_of(folder.path(), {Kind::otlp, server.url()}, {}).empty());
+  CHECK(server.requests().size() >= 2);
+}
+
+TEST_CASE("a run that goes on after its end is RUNNING in MLflow again") {
+  const tests::TemporaryFolder folder;
+  make_run(folder.path());
+  const ScriptedServer server(
+      [](std::size_t, const auto& request) { return mlflow_answer(request); });
+  const Target target{Kind::mlflow, server.url()};
+  const auto send = [&](Send what) {
+    base::value_or_throw(Sync::open(folder.path(), target, {})).send(what);
+  };
+  send(Send::all);
+  CHECK(count_of(server, "runs/update", "RUNNING") == 0);
+  REQUIRE(count_of(server, "runs/update", "KILLED") == 1);
+  const auto lock = base::value_or_throw(runtime::RunLock::take(folder.path(), ""));
+  // Nothing is to be sent yet.
+  send(Send::settled);
+  CHECK(count_of(server, "runs/update", "RUNNING") == 1);
+  send(Send::settled);
+  CHECK(count_of(server, "runs/update", "RUNNING") == 1);
+}
+
+TEST_CASE("a copied run is one of its own to trackers, a moved one goes on") {
+  const tests::TemporaryFolder folder;
+  const auto original = folder.path() / "a";
+  std::filesystem::create_directories(original);
+  make_run(original);
+  const Target target{Kind::tensorboard, (folder.path() / "board").string()};
+  const auto rows = [&](const std::filesystem::path& run) {
+    return base::value_or_throw(Sync::open(run, target, {})).send(Send::all).rows;
+  };
+  const auto files = [&] {
+    std::size_t count = 0;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(target.place)) {
+      count += each.is_regular_file() ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(rows(original) == 3);
+  const auto moved = folder.path() / "b";
+  std::filesystem::rename(original, moved);
+  std::ofstream(moved / "metrics.jsonl", std::ios::app) << line_of(4);
+  CHECK(rows(moved) == 1);
+  CHECK(files() == 1);
+  const auto copy = folder.path() / "c";
+  std::filesystem::copy(moved, copy, std::filesystem::copy_options::recursive);
+  CHECK(rows(copy) == 4);
+  CHECK(files() == 2);
+  CHECK(rows(moved) == 0);
+  CHECK(rows(copy) == 0);
+  // Begun anew in the same folder.
+  std::filesystem::remove(copy / "metrics.jsonl");
+  base::write_file_durably(
+      copy / "metrics.jsonl",
+      R"({"kind":"train","time":"2026-02-01T00:00:00.000Z","run":"a","step":1,"loss":2})"
+      "\n");
+  CHECK(rows(copy) == 1);
+}
 
 TEST_CASE("a tracker that accepts and is silent is given up when the patience ends") {
   const tests::TemporaryFolder folder;
