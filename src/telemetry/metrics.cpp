@@ -61,6 +61,16 @@ std::int64_t start_count(const std::filesystem::path& path) {
   return count;
 }
 
+namespace {
+
+std::int64_t step_of(const std::string& line) {
+  const auto json = base::Json::parse(line, nullptr, false);
+  const auto found = json.is_object() ? json.find("step") : json.end();
+  return found != json.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+}  // namespace
+
 RecordedSteps recorded_steps(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string line;
@@ -69,18 +79,17 @@ RecordedSteps recorded_steps(const std::filesystem::path& path) {
   while (std::getline(file, line)) {
     // Cut off by a crash.
     if (!line.ends_with('}')) continue;
+    if (line.find("\"event\":\"start\"") != std::string::npos && step_of(line) == 1) {
+      step.clear();
+      save.clear();
+    }
     if (line.find("\"kind\":\"train\"") != std::string::npos) step.swap(line);
     if (line.find("\"kind\":\"save\"") != std::string::npos &&
         line.find("\"tier\":\"nodes\"") == std::string::npos) {
       save.swap(line);
     }
   }
-  const auto number = [](const std::string& text) -> std::int64_t {
-    const auto json = base::Json::parse(text, nullptr, false);
-    const auto found = json.is_object() ? json.find("step") : json.end();
-    return found != json.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-  };
-  return {number(step), number(save)};
+  return {step_of(step), step_of(save)};
 }
 
 }  // namespace trireme::telemetry

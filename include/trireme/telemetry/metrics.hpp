@@ -32,7 +32,8 @@ class MetricsFile {
 /// How often the run of this metrics file has been started: the number of its start events.
 std::int64_t start_count(const std::filesystem::path& path);
 
-/// The last lines of a metrics file; 0 where it has none.
+/// The last lines of a metrics file since the run began, or began anew (a start with step 1); 0
+/// where it has none.
 struct RecordedSteps {
   std::int64_t done = 0;
   /// Saved where all ranks find it: not on the nodes.

@@ -48,6 +48,16 @@ TEST_CASE("metrics tell the last step that was done, and the last that all ranks
   std::ofstream(path, std::ios::app) << R"({"kind":"train","step":14,"los)";
   CHECK(telemetry::recorded_steps(path).done == 13);
   CHECK(telemetry::recorded_steps(path).saved == 8);
+  // A start that goes on with these steps, and one that begins anew.
+  const auto started = [&path](int step) {
+    auto file = telemetry::MetricsFile::open(path).value();
+    file.append({{"kind", "event"}, {"event", "start"}, {"step", step}});
+  };
+  started(9);
+  CHECK(telemetry::recorded_steps(path).saved == 8);
+  started(1);
+  CHECK(telemetry::recorded_steps(path).done == 0);
+  CHECK(telemetry::recorded_steps(path).saved == 0);
 }
 
 TEST_CASE("numbers in metrics read back as the same numbers") {
