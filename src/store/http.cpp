@@ -70,6 +70,8 @@ struct Transfer {
   std::exception_ptr failure = nullptr;
   bool too_long = false;
   HttpResponse response = {};
+  /// Environment variable that names the proxy of this transfer; empty: none.
+  std::string proxy_variable = {};
 
   bool succeeds() const {
     long status = 0;
@@ -129,6 +131,29 @@ int rewind_body(void* user, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
+/// Takes from libcurl's own words which proxy it uses. The proxy's URL may hold a password, and is
+/// not kept.
+int take_words(CURL*, curl_infotype kind, char* bytes, std::size_t count, void* user) {
+  constexpr std::string_view sign = "Uses proxy env variable ";
+  const std::string_view words(bytes, count);
+  if (kind != CURLINFO_TEXT || !words.starts_with(sign)) return 0;
+  const auto rest = words.substr(sign.size());
+  const auto variable = rest.substr(0, rest.find(' '));
+  // It says of no_proxy likewise that it is obeyed.
+  if (variable == "no_proxy" || variable == "NO_PROXY") return 0;
+  static_cast<Transfer*>(user)->proxy_variable = variable;
+  return 0;
+}
+
+/// Why there is no answer, with the way that was tried.
+std::string reason_of(const char* text, const std::string& proxy_variable) {
+  if (proxy_variable.empty()) return text;
+  return base::format(
+      "{} (through the proxy that {} names; a server that is reached without one "
+      "belongs in no_proxy)",
+      text, proxy_variable);
+}
+
 bool cannot_pass(CURLcode code) {
   switch (static_cast<int>(code)) {
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -179,6 +204,9 @@ struct HttpClient::Connection {
     set(CURLOPT_HTTPHEADER, headers.list);
     set(CURLOPT_HEADERFUNCTION, &take_header);
     set(CURLOPT_HEADERDATA, &transfer);
+    set(CURLOPT_DEBUGFUNCTION, &take_words);
+    set(CURLOPT_DEBUGDATA, &transfer);
+    set(CURLOPT_VERBOSE, 1L);
     set(CURLOPT_WRITEFUNCTION, &take_body);
     set(CURLOPT_WRITEDATA, &transfer);
     if (!authorities.empty()) set(CURLOPT_CAINFO, authorities.c_str());
@@ -229,11 +257,22 @@ HttpResponse HttpClient::perform(const HttpRequest& request) {
     response.is_final = true;
     response.text = "the answer is longer than what was asked for";
   } else if (code != CURLE_OK) {
-    response = {0, {}, reason[0] != '\0' ? reason.data() : curl_easy_strerror(code)};
+    const auto* const why = reason[0] != '\0' ? reason.data() : curl_easy_strerror(code);
+    response = {0, {}, reason_of(why, transfer.proxy_variable)};
     response.is_final = cannot_pass(code);
   } else if (response.ok() && !transfer.unfilled.empty()) {
     response.is_final = true;
     response.text = base::format("the answer ends {} bytes too early", transfer.unfilled.size());
+  }
+  constexpr long wants_password = 407;
+  long of_tunnel = 0;
+  curl_easy_getinfo(connection->handle, CURLINFO_HTTP_CONNECTCODE, &of_tunnel);
+  const bool is_asked = response.status == wants_password || of_tunnel == wants_password;
+  if (is_asked && !transfer.proxy_variable.empty()) {
+    response.is_final = true;
+    response.text = base::format(
+        "the proxy that {0} names wants a name and a password; write {0}=http://NAME:PASSWORD@...",
+        transfer.proxy_variable);
   }
   curl_easy_setopt(connection->handle, CURLOPT_ERRORBUFFER, nullptr);
   if (transfer.failure) std::rethrow_exception(transfer.failure);

@@ -38,7 +38,7 @@ struct HttpRequest {
 };
 
 struct HttpResponse {
-  /// 0 if there was no answer; then `text` says why.
+  /// 0 if there was no answer; then `text` says why, and names the variable of the proxy, if any.
   long status = 0;
   std::map<std::string, std::string> headers;  ///< by names in lower case
   std::string text;
@@ -51,7 +51,9 @@ struct HttpResponse {
   std::string header(const std::string& name) const;
 };
 
-/// Connections to servers, kept open between requests. Follows no redirects. Threads share it.
+/// Connections to servers, kept open between requests. Follows no redirects. Goes through the proxy
+/// of http_proxy (lower case alone), https_proxy or HTTPS_PROXY, all_proxy or ALL_PROXY, unless
+/// no_proxy or NO_PROXY names the server: libcurl's rules. Threads share it.
 class HttpClient {
  public:
   /// `authorities` is a file of certificates; empty: the system's.
