@@ -24,6 +24,10 @@ std::filesystem::path choose_checkpoints(const std::filesystem::path& run,
 /// copy on a node that does not see the run. Asked before a step is committed.
 void check_claim(const std::filesystem::path& directory, const std::filesystem::path& run);
 
+/// Throws Error (usage) if the directory, where the run's checkpoints are, is another folder's: the
+/// run is a copy, or was moved and not started since. Asked before a command removes steps or tags.
+void check_may_remove(const std::filesystem::path& directory, const std::filesystem::path& run);
+
 /// Run that has chosen the directory; nothing if none has.
 std::optional<std::filesystem::path> run_of_checkpoints(const std::filesystem::path& directory);
 

@@ -16,8 +16,26 @@ std::filesystem::path checkpoints_of(const std::filesystem::path& path) {
                    path.string()));
 }
 
+namespace {
+
+/// Without dots and a slash at its end.
+std::filesystem::path whole(const std::filesystem::path& path) {
+  return std::filesystem::absolute(path / ".").lexically_normal().parent_path();
+}
+
+/// The folder `checkpoints` of another run than the one that its claim names: both were copied.
+bool is_copied(const std::filesystem::path& checkpoints, const std::filesystem::path& run) {
+  std::error_code ignored;
+  const auto own = checkpoint::checkpoints_of_run(run);
+  return !store::is_url(checkpoints) && !store::is_url(own) &&
+         whole(checkpoints).filename() == "checkpoints" &&
+         !std::filesystem::equivalent(own, checkpoints, ignored);
+}
+
+}  // namespace
+
 std::filesystem::path run_of(const std::filesystem::path& path) {
-  if (auto run = checkpoint::run_of_checkpoints(path)) {
+  if (auto run = checkpoint::run_of_checkpoints(path); run && !is_copied(path, *run)) {
     if (std::filesystem::is_directory(*run)) return *std::move(run);
     throw base::Error(
         base::ExitCode::checkpoint,
@@ -31,8 +49,8 @@ std::filesystem::path run_of(const std::filesystem::path& path) {
                                    "lock); name a run folder or its checkpoint.directory",
                                    path.string()));
   }
-  const auto whole = std::filesystem::absolute(path / ".").lexically_normal().parent_path();
-  return whole.filename() == "checkpoints" ? whole.parent_path() : whole;
+  const auto folder = whole(path);
+  return folder.filename() == "checkpoints" ? folder.parent_path() : folder;
 }
 
 }  // namespace trireme::apps

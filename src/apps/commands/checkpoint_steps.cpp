@@ -81,6 +81,13 @@ Json line_of_uncommitted(const StepFolder& step) {
           {"reason", "not committed: it is being written, or a save that was killed has left it"}};
 }
 
+/// Columns of the table; `tags` begins with a blank.
+std::string row(std::string_view step, std::string_view size, std::string_view files,
+                std::string_view tokens, std::string_view loss, std::string_view tags) {
+  return format("{:<14}  {:>12}  {:>6}  {:>16}  {:>15}{}{}\n", step, size, files, tokens, loss,
+                tags.empty() ? "" : " ", tags);
+}
+
 std::string text_of(const Json& line) {
   const auto name = std::filesystem::path(line["folder"].get<std::string>()).filename().string();
   std::string tags;
@@ -90,10 +97,10 @@ std::string text_of(const Json& line) {
                   tags.empty() ? "" : " (tagged" + tags + ")");
   }
   const auto& loss = line["validation_loss"];
-  return format("{}  {:>12}  {:>4} files  {:>14} tokens  {:>10} {}\n", name,
-                base::bytes_text(line["bytes"].get<std::uint64_t>()),
-                line["files"].get<std::size_t>(), line["tokens"].get<std::uint64_t>(),
-                loss.is_null() ? "-" : base::fixed_text(loss.get<double>(), 4), tags);
+  return row(name, base::bytes_text(line["bytes"].get<std::uint64_t>()),
+             format("{}", line["files"].get<std::size_t>()),
+             format("{}", line["tokens"].get<std::uint64_t>()),
+             loss.is_null() ? "-" : base::fixed_text(loss.get<double>(), 4), tags);
 }
 
 Action prepare_list(CLI::App& app) {
@@ -112,6 +119,9 @@ Action prepare_list(CLI::App& app) {
       lines.push_back(line_of_uncommitted(step));
     }
     for (const auto& step : checkpoint::list(checkpoints)) lines.push_back(line_of(step, tags));
+    if (!options->json && !lines.empty()) {
+      context.out.write(row("step", "size", "files", "tokens", "validation loss", " tags"));
+    }
     for (const auto& line : lines) {
       context.out.write(options->json ? base::json_text(line) + "\n" : text_of(line));
     }
@@ -123,6 +133,13 @@ Action prepare_list(CLI::App& app) {
 std::filesystem::path plain(const std::filesystem::path& step) {
   if (!store::is_url(step)) return std::filesystem::canonical(step);
   return step.has_filename() ? step : step.parent_path();
+}
+
+/// Refuses to change the tags of another run: a copy may name its checkpoints.
+void check_named_run(const std::filesystem::path& path) {
+  if (store::is_url(path) || checkpoint::is_step(path)) return;
+  const auto checkpoints = checkpoints_of(path);
+  if (checkpoints != path) checkpoint::check_may_remove(checkpoints, path);
 }
 
 Action prepare_tag(CLI::App& app) {
@@ -149,11 +166,13 @@ Action prepare_tag(CLI::App& app) {
       const std::filesystem::path path = options->path;
       const auto checkpoints =
           checkpoint::is_step(path) ? plain(path).parent_path() : checkpoints_of(path);
+      check_named_run(path);
       base::success_or_throw(checkpoint::remove_tag(checkpoints, options->name));
       context.out.write(format("removed {}\n", (checkpoints / "tags" / options->name).string()));
       return ExitCode::done;
     }
     auto step = base::value_or_throw(checkpoint::find_step(options->path));
+    if (options->retag == checkpoint::Retag::move) check_named_run(options->path);
     // Other tags, "." and links are paths of a step, too.
     step.path = plain(step.path);
     base::success_or_throw(checkpoint::add_tag(step, options->name, options->retag));
@@ -179,7 +198,9 @@ std::vector<std::filesystem::path> prune(const PruneOptions& options, Context& c
     return folders;
   }
   const auto job = base::value_or_throw(runtime::identify(context.environment)).job;
-  const auto lock = base::value_or_throw(runtime::RunLock::take(run_of(options.path), job));
+  const auto run = run_of(options.path);
+  checkpoint::check_may_remove(checkpoints, run);
+  const auto lock = base::value_or_throw(runtime::RunLock::take(run, job));
   folders = checkpoint::prune(checkpoints, options.retention);
   const auto garbage = checkpoint::collect_garbage(checkpoints, idle_before_garbage);
   folders.insert(folders.end(), garbage.begin(), garbage.end());

@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/random_id.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/store/object_store.hpp"
@@ -103,10 +104,9 @@ void refuse_if_of_another(const fs::path& directory, const fs::path& run,
       base::ExitCode::usage,
       base::format(
           "checkpoint.directory '{}' has the checkpoints of run '{}', of which '{}' is a copy "
-          "(both "
-          "would remove and continue each other's); to go on in the copy remove '{}' and '{}' and "
-          "give it a checkpoint.directory of its own with checkpoint.load = {}, or remove '{}' if "
-          "only the copy is to go on",
+          "(both would remove and continue each other's); to go on in the copy remove '{}' and "
+          "'{}' and give it a checkpoint.directory of its own with checkpoint.load = {}, or remove "
+          "'{}' if only the copy is to go on",
           directory.string(), base::printable(other), normal(run).string(), id_file(run).string(),
           location_file(run).string(), directory.string(), id_file(other).string()));
 }
@@ -206,6 +206,24 @@ void check_claim(const fs::path& directory, const fs::path& run) {
           "remove each other's steps); end one of both, and give each a "
           "checkpoint.directory of its own",
           directory.string(), base::printable(claimed_run(found)), normal(run).string()));
+}
+
+void check_may_remove(const fs::path& directory, const fs::path& run) {
+  // Its own folder goes with a run, whatever a copied claim in it says.
+  if (!store::is_url(directory) && normal(directory) == normal(run / "checkpoints")) return;
+  const auto found = read_claim(claim_file(directory));
+  if (found.empty()) return;
+  const auto other = claimed_run(found);
+  std::error_code ignored;
+  if (fs::equivalent(run, other, ignored)) return;
+  throw base::Error(
+      base::ExitCode::usage,
+      base::format(
+          "'{}' has the checkpoints of run '{}', not of '{}', which is a copy of that run or what "
+          "it was moved to (what one removes, the other would lack); name '{}', or, if that is no "
+          "more, take its checkpoints over first: trireme train --resume {}",
+          directory.string(), base::printable(other), normal(run).string(), base::printable(other),
+          base::shell_word(normal(run).string())));
 }
 
 std::string run_id(const fs::path& run) {

@@ -70,6 +70,7 @@ void Trainer::tidy(std::int64_t newest) const {
                                         .keep_best = keys.keep_best,
                                         .loaded = loaded_step_};
   try {
+    if (!keys.directory.empty()) checkpoint::check_claim(checkpoints_, directory_);
     // This start holds the lock: the processes that wrote them are dead.
     for (const auto& folder : checkpoint::collect_garbage(checkpoints_, std::chrono::seconds{0})) {
       base::log::info("train", "removed '{}', which a save that was killed or replaced had left",

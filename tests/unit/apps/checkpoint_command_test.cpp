@@ -4,6 +4,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/node_tier.hpp"
+#include "trireme/checkpoint/retention.hpp"
 #include "trireme/checkpoint/save.hpp"
 #include "trireme/runtime/run_lock.hpp"
 
@@ -154,6 +155,70 @@ TEST_CASE("checkpoint prune keeps the newest good steps") {
   }
 }
 
+TEST_CASE("a copy of a run removes neither steps nor tags of the original") {
+  const TemporaryFolder folder;
+  const auto original = folder.path() / "original";
+  const auto copy = folder.path() / "copy";
+  const auto shared = folder.path() / "shared";
+  std::filesystem::create_directories(original);
+  checkpoint::choose_checkpoints(original, shared.string());
+  const TemporaryFolder made;
+  std::filesystem::copy(run_with_steps(made, 3) / "checkpoints", shared,
+                        std::filesystem::copy_options::recursive);
+  std::filesystem::copy(original, copy, std::filesystem::copy_options::recursive);
+  const auto tagged = run_trireme({"checkpoint", "tag", original.string(), "mine"});
+  REQUIRE(tagged.exit_code == 0);
+  const std::vector<std::vector<std::string>> removals{
+      {"checkpoint", "prune", copy.string(), "--keep-last", "1"},
+      {"checkpoint", "tag", copy.string(), "mine", "--remove"},
+      {"checkpoint", "tag", copy.string(), "mine", "--move"}};
+  for (const auto& words : removals) {
+    const auto refused = run_trireme(words);
+    INFO(refused.err);
+    CHECK(refused.exit_code == 2);
+    CHECK(contains(refused.err, "has the checkpoints of run '" + original.string() + "'"));
+    CHECK(contains(refused.err, "trireme train --resume " + copy.string()));
+  }
+  CHECK(checkpoint::list(shared).size() == 3);
+  CHECK(checkpoint::tags(shared).size() == 1);
+  // What its nodes hold goes by the run's path.
+  const auto local = folder.path() / "nvme";
+  const auto left = checkpoint::open_node_folder(local, original, "id", true);
+  const auto forgotten =
+      run_trireme({"checkpoint", "forget-nodes", copy.string(), "--local", local.string()});
+  CHECK(forgotten.exit_code == 0);
+  CHECK(std::filesystem::exists(left));
+  // The run itself may, under each of its names, and so may its directory's.
+  std::filesystem::create_directory_symlink(original, folder.path() / "link");
+  CHECK(run_trireme({"checkpoint", "prune", (folder.path() / "link").string(), "--keep-last", "2"})
+            .exit_code == 0);
+  CHECK(run_trireme({"checkpoint", "prune", shared.string(), "--keep-last", "1"}).exit_code == 0);
+  CHECK(checkpoint::list(shared).size() == 1);
+}
+
+TEST_CASE("a copied run prunes its own steps under its own lock") {
+  const TemporaryFolder folder;
+  const auto original = folder.path() / "original";
+  const auto copy = folder.path() / "copy";
+  std::filesystem::create_directories(original);
+  // A claim in the run's own folder, which a copy has, too.
+  checkpoint::choose_checkpoints(original, (original / "checkpoints").string());
+  const TemporaryFolder made;
+  std::filesystem::copy(run_with_steps(made, 3) / "checkpoints", original / "checkpoints",
+                        std::filesystem::copy_options::recursive);
+  std::filesystem::copy(original, copy, std::filesystem::copy_options::recursive);
+  const auto checkpoints = (copy / "checkpoints").string();
+  {
+    const auto lock = base::value_or_throw(trireme::runtime::RunLock::take(copy, ""));
+    const auto refused = run_trireme({"checkpoint", "prune", checkpoints, "--keep-last", "1"});
+    CHECK(refused.exit_code == 3);
+  }
+  CHECK(run_trireme({"checkpoint", "prune", checkpoints, "--keep-last", "2"}).exit_code == 0);
+  CHECK(run_trireme({"checkpoint", "prune", copy.string(), "--keep-last", "1"}).exit_code == 0);
+  CHECK(checkpoint::list(copy / "checkpoints").size() == 1);
+  CHECK(checkpoint::list(original / "checkpoints").size() == 3);
+}
+
 TEST_CASE(
     "checkpoint forget-nodes removes what a run has on this node, and of no run that trains") {
   const TemporaryFolder folder;
@@ -210,6 +275,9 @@ TEST_CASE("checkpoint list tells size, tags and what is not committed") {
   CHECK(lines[2]["tags"] == base::Json({"good.one"}));
   const auto text = run_trireme({"checkpoint", "list", run.string()});
   CHECK(contains(text.out, "not committed"));
+  CHECK(text.out.starts_with("step "));
+  CHECK(contains(text.out.substr(0, text.out.find('\n')), "validation loss"));
+  CHECK_FALSE(contains(text.out, " \n"));
   CHECK(contains(text.out, "good.one"));
   // A tag is a path of its step, and keeps it.
   const auto link = checkpoints / "tags" / "good.one";
