@@ -10,6 +10,7 @@
 #include "trireme/checkpoint/state_names.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/huggingface/config.hpp"
+#include "trireme/optim/curve.hpp"
 #include "trireme/schema/quoted.hpp"
 #include "trireme/train/continuation.hpp"
 
@@ -30,7 +31,9 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   state["data"] = {{"next_sample", progress.next_sample},
                    {"fingerprint", base::format("{:016x}", progress.data_fingerprint)}};
   state["mesh"] = options.mesh.text();
-  state["planned_steps"] = config.options().train.steps;
+  // Where the learning rate has an end.
+  const bool falls = optim::curve_from(config.options()).falls();
+  state["planned_steps"] = falls ? config.options().train.steps : 0;
   state["zero_level"] = options.zero_level;
   state["seed"] = options.seed;
   state["model"] = huggingface::config_json(options.model);
