@@ -14,7 +14,8 @@ namespace {
 using base::format;
 
 std::string steps_text(const RunView& /*run*/, const Figures& figures) {
-  if (figures.planned_steps == 0) return format("{}", figures.step);
+  // A run may be told to end before the step that it has come to.
+  if (figures.planned_steps < figures.step) return format("{}", figures.step);
   return format("{}/{}", figures.step, figures.planned_steps);
 }
 

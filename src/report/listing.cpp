@@ -138,7 +138,8 @@ base::Result<Listing> list_runs(const fs::path& folder) {
 std::string text_of(const std::vector<ListedRun>& runs, std::size_t columns, std::int64_t now_ms) {
   std::vector<std::vector<std::string>> rows{{"run", "state", "step", "loss", "tok/s", "age"}};
   for (const auto& run : runs) {
-    const auto planned = run.planned_steps > 0 ? format("/{}", run.planned_steps) : std::string{};
+    const bool has_end = run.planned_steps >= run.step;
+    const auto planned = has_end ? format("/{}", run.planned_steps) : std::string{};
     rows.push_back(
         {base::printable(run.name), name(run.state),
          run.step > 0 ? format("{}{}", run.step, planned) : "-",

@@ -54,6 +54,17 @@ std::string line_path(const Frame& frame, std::span<const double> xs, std::span<
   return path;
 }
 
+/// A line from top to bottom where a later start of the run begins.
+Html start_marks(const Frame& frame, const DrawnRun& run) {
+  if (run.starts.empty()) return {};
+  std::string path;
+  for (const auto column : run.starts) {
+    if (!std::isfinite(run.at.step[column])) continue;
+    path += format("M{:.1f} 0V{}", frame.x(run.at.step[column]), height);
+  }
+  return markup("<path class=\"starts\" d=\"{}\"/>", path);
+}
+
 /// Area between two lines over all columns.
 std::string area_path(const Frame& frame, std::span<const double> xs, std::span<const double> lows,
                       std::span<const double> highs) {
@@ -137,6 +148,7 @@ Html run_lines(const Frame& frame, const DrawnRun& run, std::size_t index, std::
     lines += markup("<path class=\"raw\" d=\"{}\"/><path class=\"line\" d=\"{}\"/>",
                     spec.is_smoothed ? raw : std::string{}, bold);
   }
+  lines += start_marks(frame, run);
   return markup("<g class=\"run\" data-run=\"{}\">{}</g>", index, lines);
 }
 
@@ -218,6 +230,7 @@ Html parts_figure(const DrawnRun& run, std::size_t index) {
                     area_path(frame, run.parts_at.step, below, above));
     below = std::move(above);
   }
+  areas += start_marks(frame, run);
   const auto label = format("milliseconds of a step by part, over steps {} to {}",
                             short_text(frame.left), short_text(frame.right));
   return markup(

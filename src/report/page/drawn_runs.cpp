@@ -100,6 +100,9 @@ DrawnRun draw_one(const RunView& run) {
   for (std::size_t column = 0; column < drawn.buckets.size(); ++column) {
     const auto& bucket = drawn.buckets[column];
     add(drawn.at, steps[bucket.begin], steps[bucket.end - 1], begin_ms);
+    const bool is_later_start = column > 0 && steps[bucket.end - 1].restart >
+                                                  steps[drawn.buckets[column - 1].end - 1].restart;
+    if (is_later_start) drawn.starts.push_back(column);
     const bool has_next = bucket.end < steps.size();
     if (has_next && steps[bucket.end].step > steps[bucket.end - 1].step + 1) {
       drawn.breaks.push_back(column);

@@ -47,6 +47,8 @@ struct DrawnRun {
   Abscissas at;
   /// Columns behind which steps are missing.
   std::vector<std::size_t> breaks;
+  /// Columns with which a later start of the run begins.
+  std::vector<std::size_t> starts;
   /// [curve][column]; of the held-out loss none.
   std::vector<std::vector<Range>> curves;
   Abscissas held_out_at;

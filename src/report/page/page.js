@@ -90,6 +90,11 @@
     return there && there + back + "Z";
   }
 
+  function startsPath(frame, run) {
+    const xs = run.x[state.axis];
+    return run.starts.filter((column) => isThere(xs[column])).map((column) => `M${frame.x(xs[column]).toFixed(1)} 0V${height}`).join("");
+  }
+
   function labels(plot, frame) {
     const span = (side, percent, text) => {
       const one = document.createElement("span");
@@ -128,6 +133,7 @@
       if (values.low) set(group, ".band", areaPath(frame, xs, values.low, values.high));
       set(group, ".raw", curve.smooth && state.weight > 0 ? linePath(frame, xs, values.mean, breaks) : "");
       set(group, ".line", linePath(frame, xs, curve.smooth ? smoothed(values.mean, state.weight) : values.mean, breaks));
+      set(group, ".starts", startsPath(frame, run));
       set(group, ".dots", linePath(frame, xs, values.mean, xs.map((_, point) => point)));
     });
     figure.frame = frame;
@@ -143,6 +149,7 @@
       set(figure, `.p${index}`, areaPath(frame, xs, below, above));
       below = above;
     });
+    set(figure, ".starts", startsPath(frame, run));
     figure.frame = frame;
   }
 

@@ -53,7 +53,8 @@ std::string run_data(const DrawnRun& drawn) {
   std::string text =
       format(R"({{"name":{},"x":{})", inline_json(drawn.run->name), places(drawn.at));
   std::vector<double> breaks(drawn.breaks.begin(), drawn.breaks.end());
-  text += format(R"(,"breaks":{},"curves":{{)", list(breaks));
+  const std::vector<double> starts(drawn.starts.begin(), drawn.starts.end());
+  text += format(R"(,"breaks":{},"starts":{},"curves":{{)", list(breaks), list(starts));
   const auto curves = all_curves();
   for (std::size_t index = 0; index < curves.size(); ++index) {
     if (index > 0) text += ',';

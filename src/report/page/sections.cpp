@@ -116,15 +116,16 @@ Html curves_section(std::span<const DrawnRun> runs) {
                             most_steps, most_columns);
   return section(
       "curves", "Curves",
-      markup(
-          "<div class=\"legend\">{}</div>\n<form class=\"controls\" hidden><label>to the right "
-          "<select name=\"axis\"><option value=\"step\">steps</option><option "
-          "value=\"tokens\">tokens</option><option value=\"hours\">hours</option></select>"
-          "</label><label>smoothing <input type=\"range\" name=\"smoothing\" min=\"0\" "
-          "max=\"0.99\" step=\"0.01\" value=\"{}\"></label><label><input type=\"checkbox\" "
-          "name=\"logarithmic\"> logarithmic</label></form>\n<p class=\"note\">Thin: as "
-          "recorded; bold: exponential moving average.{}</p>\n<div class=\"figures\">\n{}</div>\n",
-          legend_of(runs), first_smoothing, reduced, figures));
+      markup("<div class=\"legend\">{}</div>\n<form class=\"controls\" hidden><label>to the right "
+             "<select name=\"axis\"><option value=\"step\">steps</option><option "
+             "value=\"tokens\">tokens</option><option value=\"hours\">hours</option></select>"
+             "</label><label>smoothing <input type=\"range\" name=\"smoothing\" min=\"0\" "
+             "max=\"0.99\" step=\"0.01\" value=\"{}\"></label><label><input type=\"checkbox\" "
+             "name=\"logarithmic\"> logarithmic</label></form>\n<p class=\"note\">Thin: as "
+             "recorded; bold: exponential moving average; dotted from top to bottom: a later start "
+             "of the "
+             "run.{}</p>\n<div class=\"figures\">\n{}</div>\n",
+             legend_of(runs), first_smoothing, reduced, figures));
 }
 
 namespace {

@@ -171,6 +171,22 @@ TEST_CASE("missing steps break the lines, and missing numbers are null") {
   CHECK(count(line, "L") == 2);
 }
 
+TEST_CASE("pictures mark where a later start of a run begins") {
+  const tests::HandMadeRuns runs;
+  for (const int step : {1, 2, 3, 4}) runs.step("a", step, step, ",\"step_ms\":5");
+  // Steps 3 and 4 are done again, after a kill.
+  for (const int step : {3, 4, 5}) {
+    runs.step("a", step, step, ",\"step_ms\":9,\"restart\":1");
+  }
+  const auto page = page_of(runs, {"a"});
+  CHECK(data_of(page)["runs"][0]["starts"] == base::Json::parse("[2]"));
+  const auto loss = between(page, "data-curve=\"loss\"", "</figure>");
+  CHECK(between(loss, "class=\"starts\" d=\"", "\"") == "M500.0 0V300");
+  CHECK(holds(between(page, "data-parts=\"0\"", "</figure>"), "class=\"starts\""));
+  for (const int step : {1, 2, 3}) runs.step("b", step, step);
+  CHECK_FALSE(holds(page_of(runs, {"b"}), "class=\"starts\""));
+}
+
 TEST_CASE("a page tells memory, layout, history, configuration and versions") {
   const tests::HandMadeRuns runs;
   train(runs, "a", 20);
