@@ -173,7 +173,7 @@ void Engine::Parts::make_executor() {
       kernels);
   if (!trains() || memory.of(Purpose::batch).is_measuring()) return;
   const bool chosen = options.stage_layers.empty() && options.mesh.degree(Axis::pipeline) > 1;
-  if (chosen) base::log::info("engine", "{}", stage_layers(options).text());
+  if (chosen) base::log::debug("engine", "{}", stage_layers(options).text());
   if (!graphs.wanted() || graphs.made()) return;
   base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
                   kernels.device().name());

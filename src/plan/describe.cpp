@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/picture.hpp"
@@ -54,10 +55,10 @@ std::string heading() {
 
 std::string run_in_words(const MemoryPlan& plan) {
   const auto& options = plan.options;
-  std::string text = format("{}, {:.1f} million parameters, {}; {} on {} ranks\n",
+  std::string text = format("{}, {:.1f} million parameters, {}; {} on {}\n",
                             model::name(options.model.architecture),
                             static_cast<double>(plan.parameter_count) / 1e6, precision_of(options),
-                            options.mesh.text(), options.mesh.world_size());
+                            options.mesh.text(), base::counted(options.mesh.world_size(), "rank"));
   text += format("a step: {} tokens; each replica {} micro-batches of {} x {} tokens\n",
                  plan.tokens_per_step, options.micro_batches, options.micro_batch,
                  options.sequence_length);

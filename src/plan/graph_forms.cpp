@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model's graph as tables, JSON, SVG and DOT.
+#include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/plan/graph.hpp"
 
@@ -50,10 +51,9 @@ std::string name_in_layer(const GraphParameter& parameter) {
 
 std::string title_of(const ModelGraph& graph) {
   const auto& options = graph.options;
-  return format("{}, {} parameters, {} a token; {} on {} ranks",
-                model::name(options.model.architecture), count_text(graph.parameters()),
-                flops_text(graph.flops_per_token()), options.mesh.text(),
-                options.mesh.world_size());
+  return format("{}, {} parameters, {} a token; {} on {}", model::name(options.model.architecture),
+                count_text(graph.parameters()), flops_text(graph.flops_per_token()),
+                options.mesh.text(), base::counted(options.mesh.world_size(), "rank"));
 }
 
 bool crosses(const GraphChunk& from, const GraphChunk& to) {

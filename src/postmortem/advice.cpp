@@ -2,6 +2,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 
@@ -11,6 +12,8 @@
 
 namespace trireme::postmortem {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::string_view disk_is_full = "No space left";
 
@@ -102,7 +105,9 @@ std::string_view by_state(std::string_view state) {
 
 std::string where_it_goes_on(const Postmortem& postmortem) {
   if (postmortem.newest_checkpoint) {
-    return base::format("starting again goes on after step {}", *postmortem.newest_checkpoint);
+    return base::format("starting again goes on after step {}: trireme train --resume {}",
+                        *postmortem.newest_checkpoint,
+                        base::shell_word(fs::absolute(postmortem.run).lexically_normal().string()));
   }
   return postmortem.last_step > 0 ? "no checkpoint was committed: starting again begins anew; set "
                                     "checkpoint.every_steps or every_minutes"

@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/checkpoint/folders.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/data/prepare.hpp"
@@ -148,6 +149,16 @@ void refuse_emptied(const fs::path& directory, const fs::path& checkpoints,
                          recorded.done);
     }
   });
+}
+
+void say_left_steps(const fs::path& checkpoints) {
+  const auto steps = checkpoint::list(checkpoints);
+  if (steps.empty()) return;
+  base::log::warning("train",
+                     "the run begins anew beside its step {} in '{}', from which a later start "
+                     "without checkpoint.load = none goes on (the newest step counts); to keep to "
+                     "the new beginning, move its steps away, or choose another run.directory",
+                     steps.front().step, checkpoints.string());
 }
 
 Resumed start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world,

@@ -24,6 +24,10 @@ base::Status enter_run(const std::filesystem::path& directory, base::Rank rank);
 void refuse_emptied(const std::filesystem::path& directory,
                     const std::filesystem::path& checkpoints, comm::ProcessGroup& world);
 
+/// On the first rank only. Warns of steps that a start leaves behind when it begins anew: a later
+/// one goes on from the newest.
+void say_left_steps(const std::filesystem::path& checkpoints);
+
 /// Collective over the world. Loads the complete state of another run or step, or the weights of a
 /// Hugging Face folder.
 Resumed start_from(const std::filesystem::path& path, engine::Engine& engine,

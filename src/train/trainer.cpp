@@ -160,6 +160,8 @@ void Trainer::restore(Start start) {
     recover_from_nodes();
     found = resume(checkpoints_, *engine_, *cluster_.world, load_options());
     if (!found) refuse_emptied(directory_, checkpoints_, *cluster_.world);
+  } else if (is_first_rank() && start == Start::resume) {
+    say_left_steps(checkpoints_);
   }
   beginning_ = "begins anew";
   if (found) {

@@ -125,7 +125,15 @@ CLI::Option* ConfigArguments::add_resume(CLI::App& app) {
       .add_option("--resume", resume,
                   "Goes on with this run as it was configured; files and settings besides change "
                   "what they name")
-      ->type_name("RUN");
+      ->type_name("RUN")
+      ->check(CLI::Validator(
+          [](const std::string& run) {
+            return run.empty() ? std::string(
+                                     "the name of the run is empty (a variable of the shell "
+                                     "that is not set?)")
+                               : std::string();
+          },
+          ""));
 }
 
 void ConfigArguments::resume_named_run(const base::Environment& environment) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // trireme checkpoint inspect|verify (the others: files of their own)
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
@@ -82,7 +83,7 @@ std::string text_of(const checkpoint::VerifyReport& report) {
   auto text =
       format("{}: {}\n", report.folder.string(),
              report.good() ? format("good, {} checked", base::bytes_text(report.checked_bytes))
-                           : format("damaged in {} places", report.damages.size()));
+                           : "damaged in " + base::counted(std::ssize(report.damages), "place"));
   for (const auto& damage : report.damages) text += format("  {}\n", damage.text);
   if (!report.not_covered.empty()) text += format("  {}\n", report.not_covered);
   return text;

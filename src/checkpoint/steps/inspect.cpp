@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/folders.hpp"
 
@@ -62,14 +63,20 @@ base::Json inspect_json(const Manifest& manifest) {
 }
 
 std::string inspect_text(const Manifest& manifest) {
-  auto text = base::format(
-      "step {}, {} tokens, written by {}\n{} of tensors in {} files\n\n", manifest.step,
-      manifest.tokens, manifest.tool_version.empty() ? "?" : manifest.tool_version,
-      base::bytes_text(manifest.contents.payload_bytes()), manifest.files.size());
-  text += base::format("{:<12} {:>8} {:>16} {:>12}\n", "group", "tensors", "elements", "size");
+  auto text =
+      base::format("step {}, {} tokens, written by {}\n{} of tensors in {}\n\n", manifest.step,
+                   manifest.tokens, manifest.tool_version.empty() ? "?" : manifest.tool_version,
+                   base::bytes_text(manifest.contents.payload_bytes()),
+                   base::counted(std::ssize(manifest.files), "file"));
+  std::size_t group_width = 12;
   for (const auto& [name, group] : groups_of(manifest)) {
-    text += base::format("{:<12} {:>8} {:>16} {:>12}\n", name, group.tensors, group.elements,
-                         base::bytes_text(group.bytes));
+    group_width = std::max(group_width, name.size());
+  }
+  text += base::format("{:<{}} {:>8} {:>16} {:>12}\n", "group", group_width, "tensors", "elements",
+                       "size");
+  for (const auto& [name, group] : groups_of(manifest)) {
+    text += base::format("{:<{}} {:>8} {:>16} {:>12}\n", name, group_width, group.tensors,
+                         group.elements, base::bytes_text(group.bytes));
   }
   std::size_t width = 6;
   for (const auto& tensor : manifest.contents.tensors) width = std::max(width, tensor.name.size());

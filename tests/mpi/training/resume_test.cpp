@@ -61,7 +61,15 @@ TEST_CASE("a run whose checkpoints were removed does not begin anew over its rec
                  Catch::Contains("checkpoint.load = none"));
   folder.wait();
   if (is_first()) CHECK(steps_of(run, "train") == Steps{1, 2, 3, 4, 5, 6});
-  CHECK(start(small_config(folder, run, {"checkpoint.load=none"})).code == ExitCode::done);
+  // One that begins anew and is killed before it has saved does not have to be told so again.
+  struct Killed {};
+  CHECK_THROWS_AS(start(small_config(folder, run, {"checkpoint.load=none"}),
+                        [](std::int64_t step) {
+                          if (step == 2) throw Killed();
+                        }),
+                  Killed);
+  folder.wait();
+  CHECK(start(small_config(folder, run)).code == ExitCode::done);
   folder.wait();
   if (is_first()) CHECK(saved_steps(run) == Steps{6});
 }

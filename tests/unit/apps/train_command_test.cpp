@@ -187,3 +187,14 @@ TEST_CASE("an answer ends its line before the log goes on") {
   CHECK(end.out.compare(begin + 2, 1, ":") == 0);
   CHECK(end.out.compare(begin + 8, 1, ".") == 0);
 }
+
+TEST_CASE("a run to go on with has a name") {
+  const std::vector<std::vector<std::string>> commands{
+      {"train", "--resume", ""}, {"config", "check", "--resume", ""}, {"train", "--resume="}};
+  for (const auto& command : commands) {
+    const auto end = run_trireme(command);
+    INFO(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(contains(end.err, "--resume"));
+  }
+}

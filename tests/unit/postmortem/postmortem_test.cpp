@@ -117,7 +117,7 @@ TEST_CASE("a killed rank's postmortem has cause, who, when, what others did, and
   CHECK(postmortem.newest_checkpoint == 1);
   REQUIRE(postmortem.advice.size() == 2);
   CHECK(holds(postmortem.advice[0], "killed it for memory"));
-  CHECK(holds(postmortem.advice[1], "goes on after step 1"));
+  CHECK(holds(postmortem.advice[1], "step 1: trireme train --resume " + run.path().string()));
 
   const auto text = postmortem::text_of(postmortem);
   CHECK(holds(text, "failed with exit code 5"));
