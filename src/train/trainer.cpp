@@ -19,13 +19,11 @@
 #include "trireme/train/continuation.hpp"
 
 #include "choose_gemms.hpp"
-#include "kept_peak.hpp"
 #include "nonfinite_steps.hpp"
-#include "peak.hpp"
-#include "resolved_values.hpp"
 #include "say_attention.hpp"
-#include "setup.hpp"
 #include "train/clock.hpp"
+#include "train/peak/kept_peak.hpp"
+#include "train/peak/peak.hpp"
 #include "train/profile.hpp"
 #include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
@@ -33,6 +31,8 @@
 #include "train/saving/node_tier.hpp"
 #include "train/saving/replica_check.hpp"
 #include "train/saving/saved_contents.hpp"
+#include "train/start/resolved_values.hpp"
+#include "train/start/setup.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -45,16 +45,16 @@ if(TARGET trireme_engine)
       SOURCES training/failing_storage_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(going_on RANKS 1 2
-      SOURCES training/going_on_test.cpp training/small_run.cpp
+      SOURCES training/starts/going_on_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(late_runs RANKS 2 3
-      SOURCES training/late_runs_test.cpp training/small_run.cpp
+      SOURCES training/starts/late_runs_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(replica_check RANKS 2 3
       SOURCES training/replica_check_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(resume RANKS 1 2
-      SOURCES training/resume_test.cpp training/small_run.cpp
+      SOURCES training/starts/resume_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(samples RANKS 1 2 4 6 TIMEOUT 600
       SOURCES training/samples_test.cpp training/small_run.cpp

@@ -4,7 +4,7 @@
 #include "trireme/comm/peer_error.hpp"
 
 #include "support/mpi/world.hpp"
-#include "unit/checkpoint/faulty_file_system.hpp"
+#include "unit/checkpoint/storage/faulty_file_system.hpp"
 #include "unit/checkpoint/toy_model.hpp"
 
 #include <catch2/catch.hpp>

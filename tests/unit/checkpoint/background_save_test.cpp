@@ -4,7 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/comm/peer_error.hpp"
 
-#include "unit/checkpoint/faulty_file_system.hpp"
+#include "unit/checkpoint/storage/faulty_file_system.hpp"
 #include "unit/checkpoint/support.hpp"
 
 #include <catch2/catch.hpp>

@@ -3,8 +3,8 @@
 #include "trireme/base/file.hpp"
 #include "trireme/checkpoint/retention.hpp"
 
-#include "unit/checkpoint/faulty_file_system.hpp"
 #include "unit/checkpoint/one_value.hpp"
+#include "unit/checkpoint/storage/faulty_file_system.hpp"
 
 #include <catch2/catch.hpp>
 #include <fcntl.h>

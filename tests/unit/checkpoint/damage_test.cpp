@@ -2,8 +2,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/philox.hpp"
 
-#include "unit/checkpoint/faulty_file_system.hpp"
 #include "unit/checkpoint/one_value.hpp"
+#include "unit/checkpoint/storage/faulty_file_system.hpp"
 #include "unit/checkpoint/toy_model.hpp"
 
 #include <catch2/catch.hpp>

@@ -3,7 +3,7 @@
 #include "trireme/checkpoint/retention.hpp"
 
 #include "unit/checkpoint/one_value.hpp"
-#include "unit/checkpoint/recorded_storage.hpp"
+#include "unit/checkpoint/storage/recorded_storage.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/error.hpp"
 
-#include "unit/checkpoint/faulty_file_system.hpp"
+#include "unit/checkpoint/storage/faulty_file_system.hpp"
 #include "unit/checkpoint/support.hpp"
 
 #include <catch2/catch.hpp>

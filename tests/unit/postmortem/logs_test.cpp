@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs of many ranks.
-#include "trireme/base/format.hpp"
-#include "trireme/postmortem/postmortem.hpp"
-
+// Logs of all ranks of a run.
 #include "postmortem/start_lines.hpp"
-#include "support/temporary_folder.hpp"
+#include "unit/postmortem/hand_made_run.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <fstream>
-
 using namespace trireme;
+using namespace trireme::tests;
+using postmortem::Attempts;
 
 namespace {
 
@@ -31,8 +28,44 @@ void write_logs(const std::filesystem::path& run, int ranks, int long_one) {
 
 }  // namespace
 
+TEST_CASE("logs of all ranks are one, in the order of time") {
+  const HandMadeRun run;
+  run.say(1, 1.5, "info", "train: b");
+  run.say(0, 1.25, "info", "train: a");
+  run.say(0, 1.5, "info", "train: c, in the order of ranks where times are equal");
+  run.start(0, 2, 0);
+  run.say(0, 3, "info", "train: d");
+  std::vector<std::string> notes;
+  const auto all = postmortem::read_logs(run.path(), Attempts::all, notes);
+  REQUIRE(all.size() == 5);
+  CHECK(all[0].text == "a");
+  CHECK(all[1].rank == 0);
+  CHECK(all[2].text == "b");
+  CHECK(postmortem::read_logs(run.path(), Attempts::last, notes).size() == 3);
+  CHECK(notes.empty());
+}
+
+TEST_CASE("lines that no rank wrote are refused") {
+  const std::string good = "2026-11-21T09:37:34.123Z info    r0003/0064 n7 comm: hello: you";
+  const auto line = postmortem::parse_log_line(good);
+  REQUIRE(line.ok());
+  CHECK(line->time_ms == minute * 1000 + 34123);
+  CHECK(line->rank == 3);
+  CHECK(line->node == "n7");
+  CHECK(line->room == "comm");
+  CHECK(line->text == "hello: you");
+  CHECK(postmortem::utc_text(line->time_ms) == "2026-11-21 09:37:34.123");
+  for (std::size_t length = 0; length < good.find("comm") + 6; ++length) {
+    CHECK_FALSE(postmortem::parse_log_line(good.substr(0, length)).ok());
+  }
+  CHECK_FALSE(
+      postmortem::parse_log_line("2026-11-21T09:37:34.123Z loud    r0003/0064 n7 c: x").ok());
+  CHECK_FALSE(
+      postmortem::parse_log_line("2026-11-21T09:37:34.123Z info r99999999999/1 n7 c: x").ok());
+}
+
 TEST_CASE("of logs of many ranks the ends are read, and one note says so") {
-  const tests::TemporaryFolder run;
+  const TemporaryFolder run;
   write_logs(run.path(), 200, 7);
   std::vector<std::string> notes;
   const auto lines = postmortem::read_logs(run.path(), postmortem::Attempts::last, notes);
@@ -44,7 +77,7 @@ TEST_CASE("of logs of many ranks the ends are read, and one note says so") {
 }
 
 TEST_CASE("the ranks of all tasks, and their job, are found in one pass over the logs") {
-  const tests::TemporaryFolder run;
+  const TemporaryFolder run;
   write_logs(run.path(), 4, -1);
   std::vector<std::string> notes;
   const auto lines = postmortem::read_logs(run.path(), postmortem::Attempts::last, notes);

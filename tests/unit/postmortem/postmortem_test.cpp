@@ -3,7 +3,7 @@
 
 #include "trireme/base/format.hpp"
 
-#include "support/temporary_folder.hpp"
+#include "unit/postmortem/hand_made_run.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,50 +11,12 @@
 #include <fstream>
 
 using namespace trireme;
+using namespace trireme::tests;
 using postmortem::Attempts;
 using postmortem::Ending;
 using postmortem::Postmortem;
 
 namespace {
-
-/// A run directory made by hand.
-class HandMadeRun {
- public:
-  HandMadeRun() { std::filesystem::create_directories(path() / "log"); }
-  std::filesystem::path path() const { return folder_.path() / "run"; }
-
-  void write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path() / name).parent_path());
-    std::ofstream(path() / name, std::ios::app) << text;
-  }
-  /// A line of a rank's log at so many seconds after 09:37.
-  void say(int rank, double second, const std::string& level, const std::string& text,
-           int ranks = 4) const {
-    write(base::format("log/r{:04}.txt", rank),
-          base::format("2026-11-21T09:37:{:06.3f}Z {:<7} r{:04}/{:04} n{} {}\n", second, level,
-                       rank, ranks, rank / 2, text));
-  }
-  void start(int rank, double second, int task) const {
-    say(rank, second, "debug",
-        base::format("runtime: rank {} is task {} of srun in job 12.0; CPUs 0-3 (why)", rank,
-                     task));
-  }
-  void step(int number, double loss) const {
-    write("metrics.jsonl",
-          base::format("{{\"kind\":\"train\",\"step\":{},\"loss\":{}}}\n", number, loss));
-  }
-  void event(const std::string& name) const {
-    write("metrics.jsonl", base::format("{{\"kind\":\"event\",\"event\":\"{}\"}}\n", name));
-  }
-  Postmortem postmortem(const postmortem::SlurmView& slurm = {}) const {
-    auto told = postmortem::examine(path(), {{}, slurm});
-    REQUIRE(told.ok());
-    return std::move(told).value();
-  }
-
- private:
-  tests::TemporaryFolder folder_;
-};
 
 launch::TaskRecord record_of(std::uint32_t rank, int wait_status, std::int64_t time) {
   launch::TaskRecord record;
@@ -66,9 +28,6 @@ launch::TaskRecord record_of(std::uint32_t rank, int wait_status, std::int64_t t
   record.wait_status = wait_status;
   return record;
 }
-
-/// 2026-11-21 09:37:00 UTC.
-constexpr std::int64_t minute = 1795253820;
 
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -307,42 +266,6 @@ TEST_CASE("the first error in a log is the cause where there is no failure.json"
   CHECK(postmortem.cause->rank == 1);
   CHECK(holds(postmortem.cause->text, "a second line"));
   CHECK(holds(postmortem.advice.front(), "optimizer.clip_norm"));
-}
-
-TEST_CASE("logs of all ranks are one, in the order of time") {
-  const HandMadeRun run;
-  run.say(1, 1.5, "info", "train: b");
-  run.say(0, 1.25, "info", "train: a");
-  run.say(0, 1.5, "info", "train: c, in the order of ranks where times are equal");
-  run.start(0, 2, 0);
-  run.say(0, 3, "info", "train: d");
-  std::vector<std::string> notes;
-  const auto all = postmortem::read_logs(run.path(), Attempts::all, notes);
-  REQUIRE(all.size() == 5);
-  CHECK(all[0].text == "a");
-  CHECK(all[1].rank == 0);
-  CHECK(all[2].text == "b");
-  CHECK(postmortem::read_logs(run.path(), Attempts::last, notes).size() == 3);
-  CHECK(notes.empty());
-}
-
-TEST_CASE("lines that no rank wrote are refused") {
-  const std::string good = "2026-11-21T09:37:34.123Z info    r0003/0064 n7 comm: hello: you";
-  const auto line = postmortem::parse_log_line(good);
-  REQUIRE(line.ok());
-  CHECK(line->time_ms == minute * 1000 + 34123);
-  CHECK(line->rank == 3);
-  CHECK(line->node == "n7");
-  CHECK(line->room == "comm");
-  CHECK(line->text == "hello: you");
-  CHECK(postmortem::utc_text(line->time_ms) == "2026-11-21 09:37:34.123");
-  for (std::size_t length = 0; length < good.find("comm") + 6; ++length) {
-    CHECK_FALSE(postmortem::parse_log_line(good.substr(0, length)).ok());
-  }
-  CHECK_FALSE(
-      postmortem::parse_log_line("2026-11-21T09:37:34.123Z loud    r0003/0064 n7 c: x").ok());
-  CHECK_FALSE(
-      postmortem::parse_log_line("2026-11-21T09:37:34.123Z info r99999999999/1 n7 c: x").ok());
 }
 
 TEST_CASE("what is broken in a run directory is noted, and the rest is told") {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/peak.hpp"
+#include "train/peak/peak.hpp"
 
 #include "trireme/device/kernels.hpp"
 
 #include "support/temporary_folder.hpp"
-#include "train/kept_peak.hpp"
+#include "train/peak/kept_peak.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -12,10 +12,10 @@
 #include "trireme/train/continuation.hpp"
 #include "trireme/train/trainer.hpp"
 
-#include "setup.hpp"
 #include "train/profile.hpp"
 #include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
+#include "train/start/setup.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kept_peak.hpp"
+#include "train/peak/kept_peak.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"

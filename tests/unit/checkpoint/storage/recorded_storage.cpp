@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unit/checkpoint/recorded_storage.hpp"
+#include "unit/checkpoint/storage/recorded_storage.hpp"
 
 #include "trireme/base/format.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup.hpp"
+#include "train/start/setup.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
@@ -19,7 +19,7 @@
 #include "trireme/telemetry/metrics.hpp"
 #include "trireme/train/continuation.hpp"
 
-#include "resolved_values.hpp"
+#include "train/start/resolved_values.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commits to an object store that answers as few real ones do; a real one: tests/store.
+#include "checkpoint/save/commit.hpp"
+
 #include "trireme/base/error.hpp"
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/store/object_store.hpp"
 
-#include "checkpoint/save/commit.hpp"
 #include "unit/store/scripted_server.hpp"
 
 #include <catch2/catch.hpp>

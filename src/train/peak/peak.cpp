@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "peak.hpp"
+#include "train/peak/peak.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/data_sheet.hpp"
 #include "trireme/device/measure.hpp"
 
-#include "kept_peak.hpp"
+#include "train/peak/kept_peak.hpp"
 
 #include <algorithm>
 #include <chrono>

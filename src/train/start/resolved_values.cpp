@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "resolved_values.hpp"
+#include "train/start/resolved_values.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
