@@ -95,9 +95,14 @@ pid_t spawn(const ProgramStart& start, const Pipe& in, const Pipe& out, const Pi
     environment.push_back(name);
     environment.back().append("=").append(value);
   }
+  // A group of its own: what does not end in time is ended with all that it has started.
+  ::posix_spawnattr_t attributes{};
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t process = -1;
-  const int problem = ::posix_spawnp(&process, start.program.c_str(), &actions.raw, nullptr,
+  const int problem = ::posix_spawnp(&process, start.program.c_str(), &actions.raw, &attributes,
                                      pointers(arguments).data(), pointers(environment).data());
+  ::posix_spawnattr_destroy(&attributes);
   if (problem != 0) {
     throw std::runtime_error("cannot start " + start.program.string() + ": " +
                              std::strerror(problem));
@@ -149,11 +154,13 @@ ProgramEnd run_program(const ProgramStart& start) {
 
   ProgramEnd end;
   const bool in_time = read_all(out, err, end, start.timeout_seconds);
-  if (!in_time) ::kill(process, SIGKILL);
+  if (!in_time) ::kill(-process, SIGKILL);
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!in_time) throw std::runtime_error(start.program.string() + " did not end in time");
+  if (!in_time) {
+    throw std::runtime_error(start.program.string() + " did not end in time; it said: " + end.err);
+  }
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return end;
 }

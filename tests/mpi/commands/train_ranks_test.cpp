@@ -138,15 +138,17 @@ TEST_CASE("a rank of train --ranks that a signal ends makes 5, and why names the
   const TemporaryFolder folder;
   const Run run(folder);
   auto start = run.start("2", {"train.steps=1000000", "train.log_every=1000"});
-  // Ranks are the children of the child.
+  // Ranks are the children of the child. All of /proc is not read for them: processes of other
+  // tests come and go there.
   const std::string script =
       "import os, signal, subprocess, sys, time\n"
       "run = subprocess.Popen(sys.argv[2:])\n"
-      "children = lambda pid: [int(name) for name in os.listdir('/proc') if name.isdigit() and\n"
-      "                        open(f'/proc/{name}/stat').read().rsplit(')', 1)[1].split()[1] ==\n"
-      "                        str(pid)]\n"
+      "def children(pid):\n"
+      "  return [int(child) for thread in os.listdir(f'/proc/{pid}/task')\n"
+      "          for child in open(f'/proc/{pid}/task/{thread}/children').read().split()]\n"
       "path = sys.argv[1] + '/metrics.jsonl'\n"
-      "while not os.path.exists(path) or os.path.getsize(path) < 2000: time.sleep(0.02)\n"
+      "size = lambda: os.path.getsize(path) if os.path.exists(path) else 0\n"
+      "while size() < 2000 and run.poll() is None: time.sleep(0.02)\n"
       "os.kill(max(children(children(run.pid)[0])), signal.SIGSEGV)\n"
       "sys.exit(run.wait())\n";
   std::vector<std::string> arguments{"-c", script, run.directory.string(), start.program.string()};
