@@ -64,6 +64,7 @@ struct SplitCost {
   bool possible() const { return !column.empty(); }
   double of_column() const;
   double of_squares() const;
+  bool operator==(const SplitCost&) const = default;
 };
 
 /// Newton-Schulz of which one triangle of each symmetric product is computed, in the cheapest form:

@@ -55,6 +55,7 @@ struct OwnedTensor {
   bool joined = false;
 
   bool is_matrix() const { return flops > 0; }
+  bool operator==(const OwnedTensor&) const = default;
 };
 
 /// Order of the matrices in a bucket of `contiguous`.
@@ -81,6 +82,8 @@ struct OwnershipOptions {
   double alpha = 1;
   /// Largest memory of one owner's matrices in a micro-group, at four bytes an element.
   std::int64_t group_bytes = std::int64_t{1} << 30;
+
+  bool operator==(const OwnershipOptions&) const = default;
 };
 
 /// Columns [begin, end) of a matrix, along its longer side, and the rank that computes them.

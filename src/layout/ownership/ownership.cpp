@@ -6,7 +6,11 @@
 #include "layout/ownership/plans/assignments.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <mutex>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 namespace trireme::layout {
 namespace {
@@ -146,13 +150,8 @@ OwnershipPlan plan_shared_in_groups(std::span<const OwnedTensor> tensors,
   return plan;
 }
 
-}  // namespace
-
-OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
-                             Assignment assignment) {
-  TRIREME_EXPECT(options.data > 0 && options.tensor > 0 && options.alignment > 0 &&
-                     options.bucket_elements > 0 && options.least_columns > 0,
-                 "degrees, sizes and alignment are positive");
+OwnershipPlan search(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
+                     Assignment assignment) {
   switch (assignment) {
     case Assignment::contiguous:
       return plan_contiguous(tensors, options);
@@ -163,6 +162,54 @@ OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const Ownersh
                                  : plan_shared_in_groups(tensors, options);
   }
   return {};
+}
+
+/// Plans that were asked for last. A search takes up to a second, and what asks for the same plan
+/// again is many: the engine and its savers, and `trireme plan` for each tensor-parallel rank and
+/// owner of a stage.
+class LatestPlans {
+ public:
+  /// Searches if it must, one thread at a time.
+  OwnershipPlan of(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
+                   Assignment assignment) {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& entry : entries_) {
+      if (entry.assignment == assignment && entry.options == options &&
+          std::equal(tensors.begin(), tensors.end(), entry.tensors.begin(), entry.tensors.end())) {
+        return entry.plan;
+      }
+    }
+    Entry entry{{tensors.begin(), tensors.end()},
+                options,
+                assignment,
+                search(tensors, options, assignment)};
+    if (entries_.size() == most) entries_.pop_front();
+    return entries_.emplace_back(std::move(entry)).plan;
+  }
+
+ private:
+  struct Entry {
+    std::vector<OwnedTensor> tensors;
+    OwnershipOptions options;
+    Assignment assignment;
+    OwnershipPlan plan;
+  };
+  /// Some for a stage: what is reduced at the end of a step has plans of its own.
+  static constexpr std::size_t most = 8;
+
+  std::mutex mutex_;
+  std::deque<Entry> entries_;
+};
+
+}  // namespace
+
+OwnershipPlan plan_ownership(std::span<const OwnedTensor> tensors, const OwnershipOptions& options,
+                             Assignment assignment) {
+  TRIREME_EXPECT(options.data > 0 && options.tensor > 0 && options.alignment > 0 &&
+                     options.bucket_elements > 0 && options.least_columns > 0,
+                 "degrees, sizes and alignment are positive");
+  static LatestPlans latest;
+  return latest.of(tensors, options, assignment);
 }
 
 double bytes_on_wire(const OwnershipPlan& plan, int parameter_bytes) {
