@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -159,6 +160,43 @@ TEST_CASE("a node's storage that fails costs no step that is due in the run dire
       }
       folder.wait();
     }
+  }
+}
+
+TEST_CASE("steps on nodes ask checkpoint.directory for nothing") {
+  RunFolder folder;
+  const auto run = folder.path() / "run";
+  const auto place = folder.path() / "elsewhere";
+  const auto claim = place / "run";
+  train::StartOptions start{.start = train::Start::resume,
+                            .limit = {},
+                            .tool_version = {},
+                            .on_step = {},
+                            .files = checkpoint::FileSystem::system()};
+  // What says whose the checkpoints are is wrong while the saves of steps 2 and 3, at least, begin
+  // and end: they must not look at it, for a store that is down would fail them likewise.
+  start.on_step = [&](const train::StepRecord& record) {
+    if (mpi().world_rank() != base::Rank(0)) return;
+    if (record.step == 2) {
+      fs::rename(claim, folder.path() / "claim");
+      std::ofstream(claim) << "another's\n";
+    }
+    if (record.step == 5) fs::rename(folder.path() / "claim", claim);
+  };
+  const auto end =
+      run_to_end(small_config(folder, run,
+                              {"checkpoint.every_steps=6", "checkpoint.directory=" + place.string(),
+                               "checkpoint.local_directory=" + (folder.path() / "nvme").string(),
+                               "checkpoint.local_every_steps=1"}),
+                 std::make_unique<CpuKernels>(), std::move(start));
+  CHECK(end.code == ExitCode::done);
+  CHECK(end.text == "");
+  folder.wait();
+  if (mpi().world_rank() != base::Rank(0)) return;
+  CHECK(reasons_of(run) == "");
+  const auto saved = steps_of(run, "save");
+  for (const std::int64_t step : {2, 3, 4}) {
+    CHECK(std::find(saved.begin(), saved.end(), step) != saved.end());
   }
 }
 
