@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/svg.hpp"
 #include "trireme/layout/simulate.hpp"
 
 #include <algorithm>
@@ -54,10 +55,11 @@ std::string at(double pixels) {
   return base::number_text(std::round(pixels * 100) / 100);
 }
 
-std::string text_at(double x, double y, const char* style, const std::string& words) {
-  return base::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", at(x), at(y), style,
-                      words);
-}
+constexpr base::TextStyle title_style{"title", 15, base::TextAnchor::start, true};
+constexpr base::TextStyle subtitle_style{"subtitle", 12};
+constexpr base::TextStyle stage_style{"stage", 12, base::TextAnchor::end};
+constexpr base::TextStyle live_style{"live", 12, base::TextAnchor::middle};
+constexpr base::TextStyle tick_style{"tick", 11, base::TextAnchor::middle};
 
 /// Sizes that all parts of the picture share.
 struct Frame {
@@ -105,19 +107,19 @@ std::string cell(const Frame& frame, const Schedule& schedule, int stage,
   return svg + "</g>\n";
 }
 
-std::string row(const Frame& frame, const Schedule& schedule, const Simulation& simulation,
-                int stage) {
+void draw_row(base::SvgPicture& picture, const Frame& frame, const Schedule& schedule,
+              const Simulation& simulation, int stage) {
   const double middle = Frame::y(stage) + row_height / 2 + 4;
   const auto index = static_cast<std::size_t>(stage);
-  std::string svg = text_at(left_margin - 10, middle, "stage", base::format("stage {}", stage));
-  svg += base::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"url(#idle)\"/>\n",
-                      at(left_margin), at(Frame::y(stage) + (row_height - cell_height) / 2),
-                      at(frame.time_width), at(cell_height));
+  picture.text(left_margin - 10, middle, stage_style, base::format("stage {}", stage));
+  picture.add(base::format(
+      "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"url(#idle)\"/>\n", at(left_margin),
+      at(Frame::y(stage) + (row_height - cell_height) / 2), at(frame.time_width), at(cell_height)));
   for (const TimedAction& timed : simulation.timeline[index]) {
-    svg += cell(frame, schedule, stage, timed);
+    picture.add(cell(frame, schedule, stage, timed));
   }
-  return svg + text_at(frame.x(simulation.makespan) + 24, middle, "live",
-                       std::to_string(simulation.peak_live_total[index]));
+  picture.text(frame.x(simulation.makespan) + 24, middle, live_style,
+               std::to_string(simulation.peak_live_total[index]));
 }
 
 /// A step of 1, 2 or 5 times a power of ten that makes at most twelve ticks.
@@ -131,34 +133,33 @@ double tick_step(double makespan) {
   return step;
 }
 
-std::string time_axis(const Frame& frame, double makespan) {
+void draw_time_axis(base::SvgPicture& picture, const Frame& frame, double makespan) {
   const double y = top_margin + frame.height;
-  std::string svg = base::format("<path d=\"M{0} {1}H{2}\" class=\"axis\"/>\n", at(left_margin),
-                                 at(y + 2), at(frame.x(makespan)));
-  if (makespan <= 0) return svg;
+  picture.add(base::format("<path d=\"M{0} {1}H{2}\" class=\"axis\"/>\n", at(left_margin),
+                           at(y + 2), at(frame.x(makespan))));
+  if (makespan <= 0) return;
   const double step = tick_step(makespan);
   for (int tick = 0; tick * step <= makespan * (1 + 1e-9); ++tick) {
     const double time = std::round(tick * step * 1e6) / 1e6;
-    svg += base::format("<path d=\"M{} {}v4\" class=\"axis\"/>\n", at(frame.x(time)), at(y + 2));
-    svg += text_at(frame.x(time), y + 18, "tick", base::number_text(time));
+    picture.add(
+        base::format("<path d=\"M{} {}v4\" class=\"axis\"/>\n", at(frame.x(time)), at(y + 2)));
+    picture.text(frame.x(time), y + 18, tick_style, base::number_text(time));
   }
-  return svg;
 }
 
-std::string legend(const Frame& frame, const Schedule& schedule) {
+void draw_legend(base::SvgPicture& picture, const Frame& frame, const Schedule& schedule) {
   std::set<std::pair<ActionKind, int>> entries;
   for (const Action& action : schedule.actions.front()) {
     entries.insert({action.kind, action.virtual_stage});
   }
   const double y = top_margin + frame.height + 34;
   double x = left_margin;
-  std::string svg;
   const auto entry = [&](const char* fill, const std::string& words) {
-    svg += base::format(
+    picture.add(base::format(
         "<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"14\" fill=\"{}\" class=\"cell\"/>\n", at(x),
-        at(y), fill);
-    svg += text_at(x + 22, y + 11, "legend", words);
-    x += 22 + 6.4 * static_cast<double>(words.size()) + 18;
+        at(y), fill));
+    picture.text(x + 22, y + 11, subtitle_style, words);
+    x += 22 + base::text_width(words, subtitle_style.size) + 18;
   };
   for (const auto& [kind, chunk] : entries) {
     entry(colour(kind, chunk).fill, schedule.virtual_stages == 1
@@ -166,16 +167,10 @@ std::string legend(const Frame& frame, const Schedule& schedule) {
                                         : base::format("{}, virtual stage {}", name(kind), chunk));
   }
   entry("url(#idle)", "idle");
-  return svg;
 }
 
 constexpr const char* style = R"svg(<style>
-text { font-family: "DejaVu Sans", Verdana, sans-serif; fill: #222; }
-.title { font-size: 15px; font-weight: bold; }
-.subtitle, .stage, .live, .legend { font-size: 12px; }
-.tick, .number { font-size: 11px; text-anchor: middle; }
-.stage { text-anchor: end; }
-.live { text-anchor: middle; }
+.number { font-size: 11px; text-anchor: middle; }
 .cell { stroke: #fff; stroke-width: 1; }
 .axis { stroke: #666; fill: none; }
 </style>
@@ -197,24 +192,18 @@ std::string timeline_svg(const Schedule& schedule, const Simulation& simulation)
       schedule.micro_batches,
       schedule.virtual_stages == 1 ? ""
                                    : base::format(", {} virtual stages", schedule.virtual_stages));
-  std::string svg = base::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-      "{1}\" role=\"img\">\n<title>{2}</title>\n",
-      at(width), at(height), title);
-  svg += style;
-  svg += base::format("<rect width=\"{}\" height=\"{}\" fill=\"#fff\"/>\n", at(width), at(height));
-  svg += text_at(left_margin, 24, "title", title);
-  svg +=
-      text_at(left_margin, 44, "subtitle",
-              base::format("makespan {}, bubble {:.1f} %", base::number_text(simulation.makespan),
-                           100 * simulation.bubble_fraction));
-  svg += text_at(frame.x(simulation.makespan) + 24, top_margin - 8, "live", "live");
+  base::SvgPicture picture;
+  picture.text(left_margin, 24, title_style, title);
+  picture.text(left_margin, 44, subtitle_style,
+               base::format("makespan {}, bubble {:.1f} %", base::number_text(simulation.makespan),
+                            100 * simulation.bubble_fraction));
+  picture.text(frame.x(simulation.makespan) + 24, top_margin - 8, live_style, "live");
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    svg += row(frame, schedule, simulation, stage);
+    draw_row(picture, frame, schedule, simulation, stage);
   }
-  svg += time_axis(frame, simulation.makespan);
-  svg += legend(frame, schedule);
-  return svg + "</svg>\n";
+  draw_time_axis(picture, frame, simulation.makespan);
+  draw_legend(picture, frame, schedule);
+  return picture.document(title, width, height, style);
 }
 
 }  // namespace trireme::layout

@@ -94,6 +94,18 @@ GraphChunk chunk_of(const engine::EngineOptions& options, layout::LayerRange lay
   return chunk;
 }
 
+std::vector<GraphParameter>& list_of(ModelGraph& graph, const Place& place) {
+  switch (place.kind) {
+    case Place::Kind::embedding:
+      return graph.embedding;
+    case Place::Kind::head:
+      return graph.head;
+    case Place::Kind::layer:
+      break;
+  }
+  return graph.layer;
+}
+
 }  // namespace
 
 std::int64_t ModelGraph::parameters() const {
@@ -129,9 +141,11 @@ base::Result<ModelGraph> model_graph(const config::Config& config, const model::
     }
   }
   for (const auto& parameter : model::parameters(model)) {
-    if (parameter.place != Place{Place::Kind::layer, 0}) continue;
-    graph.layer.push_back({parameter.tensor.name, parameter.tensor.shape,
-                           layout::shard_box(parameter.tensor, *mesh, base::Rank{0}).length});
+    // Layers are alike; so is what they hold.
+    if (parameter.place.kind == Place::Kind::layer && parameter.place.layer != 0) continue;
+    list_of(graph, parameter.place)
+        .push_back({parameter.tensor.name, parameter.tensor.shape,
+                    layout::shard_box(parameter.tensor, *mesh, base::Rank{0}).length});
   }
   const auto rows = options->micro_batch * options->sequence_length;
   const int shared =

@@ -2,9 +2,12 @@
 // A model's graph as tables, JSON, SVG and DOT.
 #include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/svg.hpp"
 #include "trireme/plan/graph.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 namespace trireme::plan {
 namespace {
@@ -43,10 +46,36 @@ std::string flops_text(double flops) {
   return format("{:.1f} GFLOP", flops / 1e9);
 }
 
-/// Parameters of every layer are alike: "attention.q.weight".
-std::string name_in_layer(const GraphParameter& parameter) {
-  const auto prefix = parameter.name.find('.', parameter.name.find('.') + 1);
-  return prefix == std::string::npos ? parameter.name : parameter.name.substr(prefix + 1);
+/// Parameters of every layer are alike: "attention.q.weight"; others have their whole names.
+std::string short_name(const GraphParameter& parameter) {
+  constexpr std::string_view layers = "layers.";
+  if (!parameter.name.starts_with(layers)) return parameter.name;
+  return parameter.name.substr(parameter.name.find('.', layers.size()) + 1);
+}
+
+/// A row of the table of shapes; the first of a part of the model has its title alone.
+struct ShapeRow {
+  std::string name;
+  std::string shape;
+  std::string rank_shape;
+  bool is_title = false;
+};
+
+std::vector<ShapeRow> shape_rows(const ModelGraph& graph) {
+  std::vector<ShapeRow> rows;
+  const auto add = [&rows](const char* title, const std::vector<GraphParameter>& parameters) {
+    if (parameters.empty()) return;
+    rows.push_back({title, "shape", "on a rank", true});
+    for (const auto& parameter : parameters) {
+      rows.push_back(
+          {short_name(parameter), shape_text(parameter.shape), shape_text(parameter.rank_shape)});
+    }
+  };
+  add("embedding", graph.embedding);
+  add("a layer", graph.layer);
+  add(graph.options.model.tie_word_embeddings ? "head, besides the tied table" : "head",
+      graph.head);
+  return rows;
 }
 
 std::string title_of(const ModelGraph& graph) {
@@ -83,10 +112,9 @@ std::string graph_text(const ModelGraph& graph) {
         "micro-batches a step\n",
         device::name(options.dtype), edge_text(graph), options.micro_batches);
   }
-  text += format("\n{:<44}{:>16}{:>16}\n", "a layer", "shape", "on a rank");
-  for (const auto& parameter : graph.layer) {
-    text += format("{:<44}{:>16}{:>16}\n", name_in_layer(parameter), shape_text(parameter.shape),
-                   shape_text(parameter.rank_shape));
+  for (const auto& row : shape_rows(graph)) {
+    text += format("{}{:<44}{:>16}{:>16}\n", row.is_title ? "\n" : "", row.name, row.shape,
+                   row.rank_shape);
   }
   return text;
 }
@@ -108,19 +136,24 @@ base::Json graph_json(const ModelGraph& graph) {
                       {"rank_parameters", chunk.rank_parameters},
                       {"flops_per_token", chunk.flops_per_token}});
   }
-  base::Json layer = base::Json::array();
-  for (const auto& parameter : graph.layer) {
-    layer.push_back({{"name", parameter.name},
-                     {"shape", parameter.shape},
-                     {"rank_shape", parameter.rank_shape}});
-  }
+  const auto list = [](const std::vector<GraphParameter>& parameters) {
+    base::Json json = base::Json::array();
+    for (const auto& parameter : parameters) {
+      json.push_back({{"name", parameter.name},
+                      {"shape", parameter.shape},
+                      {"rank_shape", parameter.rank_shape}});
+    }
+    return json;
+  };
   return {{"architecture", model::name(graph.options.model.architecture)},
           {"mesh", mesh},
           {"parameters", graph.parameters()},
           {"flops_per_token", graph.flops_per_token()},
           {"message", {{"shape", graph.message}, {"bytes", graph.message_bytes}}},
           {"chunks", chunks},
-          {"layer", layer}};
+          {"embedding", list(graph.embedding)},
+          {"layer", list(graph.layer)},
+          {"head", list(graph.head)}};
 }
 
 std::string graph_dot(const ModelGraph& graph) {
@@ -141,88 +174,124 @@ std::string graph_dot(const ModelGraph& graph) {
 
 namespace {
 
-constexpr double box_width = 210;
+constexpr double least_box_width = 210;
 constexpr double box_height = 104;
-constexpr double column = 330;
-constexpr double row = 140;
+constexpr double padding = 10;
+constexpr double row_height = 140;
 constexpr double margin = 24;
 constexpr double top = 64;
 constexpr double line = 18;
+/// Between columns of virtual stages: the labels of messages, and a bend right of them.
+constexpr double least_gap = 40;
 
-constexpr const char* style =
-    "<style>text{font-family:\"DejaVu Sans\",Verdana,sans-serif;font-size:12px;fill:#222}"
-    ".title{font-size:15px;font-weight:bold}.strong{font-weight:bold}.edge{font-size:11px}"
-    ".box{fill:#deebf7;stroke:#3182bd}.arrow{stroke:#555;fill:none;marker-end:url(#tip)}</style>\n"
-    "<defs><marker id=\"tip\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
+constexpr base::TextStyle title_style{"title", 15, base::TextAnchor::start, true};
+constexpr base::TextStyle plain_style{"plain", 12};
+constexpr base::TextStyle strong_style{"strong", 12, base::TextAnchor::start, true};
+constexpr base::TextStyle edge_style{"edge", 11};
+
+constexpr const char* head =
+    "<style>.box{fill:#deebf7;stroke:#3182bd}.arrow{stroke:#555;fill:none;marker-end:url(#tip)}"
+    "</style>\n<defs><marker id=\"tip\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
     "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#555\"/></marker></defs>\n";
 
-std::string words(double x, double y, const char* kind, const std::string& text) {
-  return format("<text x=\"{:.0f}\" y=\"{:.0f}\" class=\"{}\">{}</text>\n", x, y, kind, text);
+std::array<std::string, 5> box_lines(const ModelGraph& graph, const GraphChunk& chunk) {
+  return {place_text(graph, chunk), content_text(chunk),
+          format("{} parameters", count_text(chunk.parameters)),
+          format("{} on a rank", count_text(chunk.rank_parameters)),
+          format("{} a token", flops_text(chunk.flops_per_token))};
 }
 
-std::string box(const ModelGraph& graph, const GraphChunk& chunk, double x, double y) {
-  auto svg = format(
-      "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"6\" "
-      "class=\"box\"/>\n",
-      x, y, box_width, box_height);
-  svg += words(x + 10, y + 20, "strong", place_text(graph, chunk));
-  svg += words(x + 10, y + 20 + line, "plain", content_text(chunk));
-  svg += words(x + 10, y + 20 + 2 * line, "plain",
-               format("{} parameters", count_text(chunk.parameters)));
-  svg += words(x + 10, y + 20 + 3 * line, "plain",
-               format("{} on a rank", count_text(chunk.rank_parameters)));
-  return svg + words(x + 10, y + 20 + 4 * line, "plain",
-                     format("{} a token", flops_text(chunk.flops_per_token)));
-}
+/// Where the chunks stand: a stage below the one before, a virtual stage right of it.
+struct Columns {
+  double box_width = least_box_width;
+  double distance = 0;
 
-std::string layer_table(const ModelGraph& graph, double y) {
-  auto svg = words(margin, y, "strong", "A layer") + words(margin + 240, y, "strong", "shape") +
-             words(margin + 380, y, "strong", "on a rank");
-  for (const auto& parameter : graph.layer) {
-    y += line;
-    svg += words(margin, y, "plain", name_in_layer(parameter));
-    svg += words(margin + 240, y, "plain", shape_text(parameter.shape));
-    svg += words(margin + 380, y, "plain", shape_text(parameter.rank_shape));
+  double x(const GraphChunk& chunk) const { return margin + chunk.virtual_stage * distance; }
+  static double y(const GraphChunk& chunk) { return top + chunk.stage * row_height; }
+};
+
+Columns columns_of(const ModelGraph& graph) {
+  Columns columns;
+  for (const auto& chunk : graph.chunks) {
+    for (const auto& words : box_lines(graph, chunk)) {
+      columns.box_width =
+          std::max(columns.box_width, 2 * padding + base::text_width(words, strong_style.size));
+    }
   }
-  return svg;
+  // Labels begin right of the middle of a box.
+  const double label = 8 + base::text_width(edge_text(graph), edge_style.size);
+  columns.distance =
+      std::max(columns.box_width + least_gap, columns.box_width / 2 + label + least_gap);
+  return columns;
+}
+
+void draw_box(base::SvgPicture& picture, const ModelGraph& graph, const GraphChunk& chunk,
+              const Columns& columns) {
+  const double x = columns.x(chunk);
+  const double y = Columns::y(chunk);
+  picture.add(
+      format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"6\" "
+             "class=\"box\"/>\n",
+             x, y, columns.box_width, box_height));
+  double baseline = y + 20;
+  for (const auto& words : box_lines(graph, chunk)) {
+    const bool is_first = baseline == y + 20;
+    picture.text(x + padding, baseline, is_first ? strong_style : plain_style, words);
+    baseline += line;
+  }
+}
+
+void draw_edge(base::SvgPicture& picture, const ModelGraph& graph, std::size_t to,
+               const Columns& columns) {
+  const auto& before = graph.chunks[to - 1];
+  const auto& chunk = graph.chunks[to];
+  const bool wraps = before.virtual_stage != chunk.virtual_stage;
+  const double from_x = columns.x(before) + columns.box_width / (wraps ? 1 : 2);
+  const double from_y = Columns::y(before) + box_height / (wraps ? 2 : 1);
+  const double to_x = columns.x(chunk) + (wraps ? 0 : columns.box_width / 2);
+  const double to_y = Columns::y(chunk) + (wraps ? box_height / 2 : 0);
+  // To the next column through the gap right of the labels.
+  const auto bend = wraps ? format("H{:.0f}V{:.0f}H{:.0f}", to_x - 26, to_y, to_x)
+                          : format("L{:.0f} {:.0f}", to_x, to_y);
+  picture.add(format("<path d=\"M{:.0f} {:.0f}{}\" class=\"arrow\"/>\n", from_x, from_y, bend));
+  if (!wraps) picture.text(to_x + 8, to_y - 10, edge_style, edge_text(graph));
+}
+
+/// Returns where the table ends.
+double draw_shapes(base::SvgPicture& picture, const ModelGraph& graph, double y) {
+  const auto rows = shape_rows(graph);
+  double names = 0;
+  double shapes = 0;
+  for (const auto& row : rows) {
+    names = std::max(names, base::text_width(row.name, strong_style.size));
+    shapes = std::max(shapes, base::text_width(row.shape, strong_style.size));
+  }
+  for (const auto& row : rows) {
+    y += row.is_title ? 1.5 * line : line;
+    const auto& style = row.is_title ? strong_style : plain_style;
+    picture.text(margin, y, style, row.name);
+    picture.text(margin + names + margin, y, style, row.shape);
+    picture.text(margin + names + margin + shapes + margin, y, style, row.rank_shape);
+  }
+  return y;
 }
 
 }  // namespace
 
 std::string graph_svg(const ModelGraph& graph) {
-  const auto stages = static_cast<double>(graph.options.mesh.degree(Axis::pipeline));
-  const auto virtual_stages = static_cast<double>(graph.options.virtual_stages);
-  // A stage below the one before, a virtual stage right of it.
-  const auto x_of = [](const GraphChunk& chunk) { return margin + chunk.virtual_stage * column; };
-  const auto y_of = [](const GraphChunk& chunk) { return top + chunk.stage * row; };
-  std::string body;
-  for (std::size_t index = 0; index < graph.chunks.size(); ++index) {
-    const auto& chunk = graph.chunks[index];
-    body += box(graph, chunk, x_of(chunk), y_of(chunk));
-    if (index == 0) continue;
-    const auto& before = graph.chunks[index - 1];
-    const bool wraps = before.virtual_stage != chunk.virtual_stage;
-    const double from_x = wraps ? x_of(before) + box_width : x_of(before) + box_width / 2;
-    const double from_y = wraps ? y_of(before) + box_height / 2 : y_of(before) + box_height;
-    const double to_x = wraps ? x_of(chunk) : x_of(chunk) + box_width / 2;
-    const double to_y = wraps ? y_of(chunk) + box_height / 2 : y_of(chunk);
-    // To the next column through the gap right of the labels.
-    const auto bend = wraps ? format("H{:.0f}V{:.0f}H{:.0f}", to_x - 26, to_y, to_x)
-                            : format("L{:.0f} {:.0f}", to_x, to_y);
-    body += format("<path d=\"M{:.0f} {:.0f}{}\" class=\"arrow\"/>\n", from_x, from_y, bend);
-    if (!wraps) body += words(to_x + 8, to_y - 10, "edge", edge_text(graph));
-  }
-  const double table_top = top + stages * row + 16;
-  const double height = table_top + line * static_cast<double>(graph.layer.size() + 1) + margin;
-  const double width =
-      std::max(2 * margin + (virtual_stages - 1) * column + box_width + 140, 720.0);
+  const auto columns = columns_of(graph);
   const auto title = title_of(graph);
-  return format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-      "viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\">\n<title>{2}</title>\n{3}<rect "
-      "width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{4}{5}{6}</svg>\n",
-      width, height, title, style, words(margin, 32, "title", title), body,
-      layer_table(graph, table_top));
+  base::SvgPicture picture;
+  picture.text(margin, 32, title_style, title);
+  for (std::size_t index = 0; index < graph.chunks.size(); ++index) {
+    draw_box(picture, graph, graph.chunks[index], columns);
+    if (index > 0) draw_edge(picture, graph, index, columns);
+  }
+  const auto stages = static_cast<double>(graph.options.mesh.degree(Axis::pipeline));
+  const double bottom = draw_shapes(picture, graph, top + stages * row_height);
+  const double width =
+      2 * margin + (graph.options.virtual_stages - 1) * columns.distance + columns.box_width;
+  return picture.document(title, width, bottom + margin, head);
 }
 
 }  // namespace trireme::plan

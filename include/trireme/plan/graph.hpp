@@ -30,7 +30,7 @@ struct GraphChunk {
   double flops_per_token = 0;
 };
 
-/// A parameter of the first layer, and the part that a rank at coordinate 0 holds.
+/// A parameter, and the part that a rank at tensor-parallel coordinate 0 holds.
 struct GraphParameter {
   std::string name;
   layout::Shape shape;
@@ -42,7 +42,11 @@ struct ModelGraph {
   engine::EngineOptions options;
   /// In the model's order.
   std::vector<GraphChunk> chunks;
+  /// Of the first layer.
   std::vector<GraphParameter> layer;
+  /// Outside of layers. A tied table stands with the embedding alone.
+  std::vector<GraphParameter> embedding;
+  std::vector<GraphParameter> head;
   /// Tensor between two chunks, of a micro-batch on a rank; its gradient is as large.
   layout::Shape message;
   std::size_t message_bytes = 0;
@@ -55,12 +59,12 @@ struct ModelGraph {
 base::Result<ModelGraph> model_graph(const config::Config& config, const model::ModelConfig& model,
                                      int world_size);
 
-/// A table of chunks, and one of a layer's parameters.
+/// A table of chunks, and one of the parameters of the embedding, of a layer and of the head.
 std::string graph_text(const ModelGraph& graph);
 /// {"architecture", "mesh", "parameters", "flops_per_token", "message": {"shape", "bytes"},
 ///  "chunks": [{"stage", "virtual_stage", "first_layer", "layers", "embedding", "head",
-///  "parameters", "rank_parameters", "flops_per_token"}], "layer": [{"name", "shape",
-///  "rank_shape"}]}.
+///  "parameters", "rank_parameters", "flops_per_token"}], "embedding": [{"name", "shape",
+///  "rank_shape"}], "layer": [..], "head": [..]}.
 base::Json graph_json(const ModelGraph& graph);
 /// Chunks from left to right in the model's order, stages downwards; a self-contained document.
 std::string graph_svg(const ModelGraph& graph);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/base/format.hpp"
-#include "trireme/report/trace.hpp"
+#include "trireme/base/svg.hpp"
 
-#include "report/page/html.hpp"
+#include "trireme/base/columns.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/base/text.hpp"
+#include "trireme/report/trace.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -209,55 +211,52 @@ std::string communication_row(const telemetry::RankTrace& trace, const Axis& axi
   return path_of(heights, y, thin_height, communication_fill);
 }
 
-std::string words_at(double x, double y, const char* style, const std::string& words) {
-  return format("<text x=\"{:.0f}\" y=\"{:.0f}\" class=\"{}\">{}</text>\n", x, y, style,
-                escaped(words));
-}
+constexpr base::TextStyle title_style{"title", 15, base::TextAnchor::start, true};
+constexpr base::TextStyle tick_style{"tick", 11};
+constexpr base::TextStyle time_style{"middle", 11, base::TextAnchor::middle};
+constexpr base::TextStyle rank_style{"rank", 12, base::TextAnchor::end};
+/// Columns of a path in the title, whose end is shown.
+constexpr std::size_t path_columns = 80;
 
-std::string steps_of(const RunTrace& trace, const Axis& axis, double bottom) {
-  std::string text;
+void draw_steps(base::SvgPicture& picture, const RunTrace& trace, const Axis& axis, double bottom) {
+  double free_x = 0;
   for (const auto& span : trace.ranks.front().spans) {
     if (span.kind != SpanKind::step) continue;
     const double x = left + axis.column(span.begin);
-    text += format("<path d=\"M{:.0f} {:.0f}V{:.0f}\" class=\"step\"/>\n", x, top - 8, bottom);
-    text += words_at(x + 3, top - 8, "tick", format("step {}", span.place.number));
+    picture.add(format("<path d=\"M{:.0f} {:.0f}V{:.0f}\" class=\"step\"/>\n", x, top - 8, bottom));
+    // A step too narrow for its number has none.
+    if (x < free_x) continue;
+    const auto words = format("step {}", span.place.number);
+    picture.text(x + 3, top - 8, tick_style, words);
+    free_x = x + 3 + base::text_width(words, tick_style.size);
   }
-  return text;
 }
 
-std::string time_axis(const Axis& axis, double y) {
+void draw_time_axis(base::SvgPicture& picture, const Axis& axis, double y) {
   const double whole = static_cast<double>(axis.end - axis.begin) / 1e6;
   const double power = std::pow(10.0, std::floor(std::log10(whole / 6)));
   const double step = power * (whole / power > 30 ? 5 : whole / power > 12 ? 2 : 1);
-  std::string text;
   for (double time = 0; time <= whole; time += step) {
     const double x = left + time / whole * columns;
-    text += format("<path d=\"M{:.0f} {:.0f}v5\" class=\"step\"/>\n", x, y);
-    text += words_at(x, y + 17, "middle", format("{:g} ms", time));
+    picture.add(format("<path d=\"M{:.0f} {:.0f}v5\" class=\"step\"/>\n", x, y));
+    picture.text(x, y + 17, time_style, format("{:g} ms", time));
   }
-  return text;
 }
 
 /// Of the shades that the picture has.
-std::string legend(double y, const Used& used) {
-  std::string text;
+void draw_legend(base::SvgPicture& picture, double y, const Used& used) {
   double x = left;
   for (std::size_t shade = 0; shade < shades.size(); ++shade) {
     if (!used[shade]) continue;
-    const std::string_view name = shades[shade].words;
-    text += bar(x, y, 14, 12, shades[shade].fill) +
-            words_at(x + 19, y + 11, "tick", shades[shade].words);
-    x += 46 + 6.2 * static_cast<double>(name.size());
+    picture.add(bar(x, y, 14, 12, shades[shade].fill));
+    picture.text(x + 19, y + 11, tick_style, shades[shade].words);
+    x += 19 + base::text_width(shades[shade].words, tick_style.size) + 18;
   }
-  return text + bar(x, y + 3, 14, thin_height, communication_fill) +
-         words_at(x + 19, y + 11, "tick", "communication under way");
+  picture.add(bar(x, y + 3, 14, thin_height, communication_fill));
+  picture.text(x + 19, y + 11, tick_style, "communication under way");
 }
 
-constexpr const char* style =
-    "<style>text{font-family:\"DejaVu Sans\",Verdana,sans-serif;fill:#222}"
-    ".title{font-size:15px;font-weight:bold}.tick{font-size:11px}"
-    ".middle{font-size:11px;text-anchor:middle}.rank{font-size:12px;text-anchor:end}"
-    ".step{stroke:#888;fill:none}</style>\n";
+constexpr const char* style = "<style>.step{stroke:#888;fill:none}</style>\n";
 
 }  // namespace
 
@@ -267,31 +266,31 @@ std::string trace_svg(const RunTrace& trace) {
   const double bottom = top + static_cast<double>(rows) * row_height;
   const double width = left + columns + 40;
   const auto steps = static_cast<double>(trace.steps.last - trace.steps.first + 1);
-  const auto title = format("Steps {} of {}: {} a step", trace.steps.text(),
-                            trace.folder.parent_path().parent_path().string(),
-                            base::duration_text(breakdown_of(trace.ranks.front()).wall / steps));
-  auto svg = format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
-      "0 "
-      "{0:.0f} {1:.0f}\" role=\"img\">\n<title>{2}</title>\n{3}<rect width=\"100%\" "
-      "height=\"100%\" fill=\"#fff\"/>\n",
-      width, bottom + legend_height, escaped(title), style);
-  svg += words_at(left, 28, "title", title);
+  const auto title =
+      format("Steps {} of {}: {} a step", trace.steps.text(),
+             base::cut_to(base::printable(trace.folder.parent_path().parent_path().string()),
+                          path_columns),
+             base::duration_text(breakdown_of(trace.ranks.front()).wall / steps));
+  base::SvgPicture picture;
+  picture.text(left, 24, title_style, title);
+  if (rows < trace.ranks.size()) {
+    picture.text(left, 42, tick_style,
+                 format("the first {} of {} ranks", rows, trace.ranks.size()));
+  }
   Used used{};
   for (std::size_t row = 0; row < rows; ++row) {
     const auto& rank = trace.ranks[row];
     const double y = top + static_cast<double>(row) * row_height;
     std::string place;
     for (const auto& [name, at] : rank.coordinates) place += format(" {}{}", name, at);
-    svg += words_at(left - 8, y + 14, "rank", format("rank {}{}", rank.rank, place));
-    svg += thread_row(rank, axis, y, used) + communication_row(rank, axis, y + bar_height + 2);
+    picture.text(left - 8, y + 14, rank_style, format("rank {}{}", rank.rank, place));
+    picture.add(thread_row(rank, axis, y, used));
+    picture.add(communication_row(rank, axis, y + bar_height + 2));
   }
-  if (rows < trace.ranks.size()) {
-    svg += words_at(left + columns - 160, 28, "tick",
-                    format("the first {} of {} ranks", rows, trace.ranks.size()));
-  }
-  svg += steps_of(trace, axis, bottom) + time_axis(axis, bottom) + legend(bottom + 36, used);
-  return svg + "</svg>\n";
+  draw_steps(picture, trace, axis, bottom);
+  draw_time_axis(picture, axis, bottom);
+  draw_legend(picture, bottom + 36, used);
+  return picture.document(title, width, bottom + legend_height, style);
 }
 
 }  // namespace trireme::report

@@ -109,3 +109,31 @@ TEST_CASE("the pictures show each chunk and the messages between them") {
   CHECK(read(svg).find("[64, 64] 16.00 KiB") != std::string::npos);
   CHECK(read(dot).find("chunk0 -> chunk1 [label=\"[64, 64] 16.00 KiB\"]") != std::string::npos);
 }
+
+TEST_CASE("the tables of shapes have the embedding, the final norm and the head too") {
+  const auto names = [](const Json& list) {
+    std::vector<std::string> all;
+    for (const auto& each : list) all.push_back(each["name"].get<std::string>());
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  const auto cut = json_of("graph", {"parallel.tensor=2"});
+  CHECK(names(cut["embedding"]) == Names{"embedding.weight"});
+  CHECK(cut["embedding"][0]["rank_shape"] == Json({500, 64}));
+  CHECK(names(cut["head"]) == Names{"final_norm.weight", "head.weight"});
+  CHECK(cut["head"][0]["rank_shape"] == Json({64}));
+  CHECK(cut["head"][1]["rank_shape"] == Json({500, 64}));
+  const auto tied = json_of("graph", {"model.tie_word_embeddings=true"});
+  CHECK(names(tied["head"]) == Names{"final_norm.weight"});
+
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "model.svg";
+  const auto end = run("graph", folder, {}, {"--out", path.string()});
+  REQUIRE(end.exit_code == 0);
+  std::stringstream picture;
+  picture << std::ifstream(path).rdbuf();
+  for (const std::string name : {"embedding.weight", "final_norm.weight", "head.weight"}) {
+    CHECK(end.out.find(name) != std::string::npos);
+    CHECK(picture.str().find(">" + name + "<") != std::string::npos);
+  }
+}

@@ -4,9 +4,22 @@
 #include "support/load_machine.hpp"
 
 #include <fstream>
+#include <map>
 
 using namespace trireme;
 using namespace trireme::tests;
+
+namespace {
+
+constexpr const char* nic_fill = "#fdf0dc";
+
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
 
 TEST_CASE("the trees and binding tables of generated machines are the committed ones") {
   for (const auto& spec : all_machines()) {
@@ -19,6 +32,27 @@ TEST_CASE("the placements on generated machines are the committed ones") {
   for (const auto& spec : all_machines()) {
     check_golden("placement/" + spec.name, placement_tables(load(spec)));
   }
+}
+
+TEST_CASE("each NIC that ranks use is drawn once, however many share it") {
+  for (const auto& spec : all_machines()) {
+    const auto machine = load(spec);
+    for (const int ranks : {1, 4, 8}) {
+      const auto placement =
+          topology::place_ranks(machine, ranks, topology::GpuUse::one_each).value();
+      std::map<int, std::vector<int>> ranks_of;
+      for (const auto& slot : placement.slots) {
+        for (const int nic : slot.nics) ranks_of[nic].push_back(slot.cpus.local_rank);
+      }
+      std::set<std::vector<int>> groups;
+      for (const auto& [nic, users] : ranks_of) groups.insert(users);
+      INFO(spec.name << ", " << ranks << " ranks");
+      CHECK(occurrences(topology::placement_svg(machine, placement), nic_fill) == groups.size());
+    }
+  }
+  const auto machine = load(two_socket_server());
+  const auto placement = topology::place_ranks(machine, 4, topology::GpuUse::none).value();
+  CHECK(occurrences(topology::placement_svg(machine, placement), "mlx5_0") == 1);
 }
 
 TEST_CASE("the picture in docs/topology.md is what the program draws") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/base/svg.hpp"
+
 #include "trireme/base/format.hpp"
-#include "trireme/base/utf8.hpp"
 #include "trireme/layout/ownership_picture.hpp"
 
 #include "layout/ownership/output/rank_content.hpp"
@@ -32,26 +33,9 @@ std::string at(double pixels) {
   return base::number_text(std::round(pixels * 100) / 100);
 }
 
-std::string escaped(const std::string& words) {
-  std::string text;
-  for (const char letter : base::repaired_utf8(words)) {
-    if (letter == '&') {
-      text += "&amp;";
-    } else if (letter == '<') {
-      text += "&lt;";
-    } else if (letter == '>') {
-      text += "&gt;";
-    } else {
-      text += letter;
-    }
-  }
-  return text;
-}
-
-std::string text_at(double x, double y, const char* style, const std::string& words) {
-  return format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", at(x), at(y), style,
-                escaped(words));
-}
+constexpr base::TextStyle title_style{"title", 15, base::TextAnchor::start, true};
+constexpr base::TextStyle words_style{"words", 12};
+constexpr base::TextStyle scale_style{"scale", 11, base::TextAnchor::end};
 
 class Bars {
  public:
@@ -67,27 +51,20 @@ class Bars {
     bar_width_ = plot_width / ranks_;
   }
 
-  std::string picture() const {
+  std::string document() {
     const double width = left_margin + plot_width + right_margin;
     const double height = top_margin + plot_height + 52 +
                           legend_row * static_cast<double>(std::min(shapes_.size(), fills.size()));
-    std::string svg = format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-        "{1}\" role=\"img\">\n<title>{2}</title>\n{3}<rect width=\"{0}\" height=\"{1}\" "
-        "fill=\"#fff\"/>\n",
-        at(width), at(height), escaped(title()), style);
-    svg += text_at(left_margin, 26, "title", title());
-    svg += text_at(left_margin, 46, "words", subtitle());
-    for (int rank = 0; rank < ranks_; ++rank) svg += bar(rank);
-    return svg + mean_line() + legend() + "</svg>\n";
+    picture_.text(left_margin, 26, title_style, title());
+    picture_.text(left_margin, 46, words_style, subtitle());
+    for (int rank = 0; rank < ranks_; ++rank) draw_bar(rank);
+    draw_mean_line();
+    draw_legend();
+    return picture_.document(title(), width, height, style);
   }
 
  private:
   static constexpr const char* style = R"svg(<style>
-text { font-family: "DejaVu Sans", Verdana, sans-serif; fill: #222; }
-.title { font-size: 15px; font-weight: bold; }
-.words { font-size: 12px; }
-.scale { font-size: 11px; text-anchor: end; }
 .whole { stroke: #fff; stroke-width: 0.5; }
 .shared { stroke: #222; stroke-width: 0.6; stroke-dasharray: 2 1; }
 .mean { stroke: #222; stroke-width: 1; stroke-dasharray: 6 3; }
@@ -110,21 +87,19 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; fill: #222; }
 
   double y(double flops) const { return top_margin + plot_height * (1 - flops / most_); }
 
-  std::string bar(int rank) const {
-    std::string svg;
+  void draw_bar(int rank) {
     double flops = 0;
     for (const auto& part : parts_[static_cast<std::size_t>(rank)]) {
       const auto& tensor = view_.tensors[part.tensor];
-      svg += format(
+      picture_.add(format(
           "<g><title>rank {}: {}{}, {:.4g} GFLOP</title><rect x=\"{}\" y=\"{}\" width=\"{}\" "
           "height=\"{}\" fill=\"{}\" class=\"{}\"/></g>\n",
-          rank, escaped(tensor.name), part.is_shared ? ", shared" : "", part.flops / 1e9,
+          rank, base::xml_escaped(tensor.name), part.is_shared ? ", shared" : "", part.flops / 1e9,
           at(left_margin + rank * bar_width_), at(y(flops + part.flops)),
           at(bar_width_ > 4 ? bar_width_ - 1 : bar_width_), at(plot_height * part.flops / most_),
-          fill(tensor.shape), part.is_shared ? "shared" : "whole");
+          fill(tensor.shape), part.is_shared ? "shared" : "whole"));
       flops += part.flops;
     }
-    return svg;
   }
 
   const char* fill(const MatrixShape& shape) const {
@@ -134,33 +109,35 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; fill: #222; }
     return fills[std::min(index, fills.size() - 1)];
   }
 
-  std::string mean_line() const {
+  void draw_mean_line() {
     const double bottom = top_margin + plot_height;
-    auto svg = format("<path d=\"M{0} {1}H{2}\" class=\"mean\"/>\n", at(left_margin), at(y(mean_)),
-                      at(left_margin + plot_width));
-    svg += text_at(left_margin - 6, y(mean_) + 4, "scale", "mean");
-    svg += text_at(left_margin - 6, bottom + 4, "scale", "0");
-    return svg + text_at(left_margin, bottom + 18, "words",
-                         format("ranks 0 to {}; parts of shared matrices have dashed borders",
-                                ranks_ - 1));
+    picture_.add(format("<path d=\"M{0} {1}H{2}\" class=\"mean\"/>\n", at(left_margin),
+                        at(y(mean_)), at(left_margin + plot_width)));
+    // Above the zero, however small the mean is beside the largest.
+    const double least_distance = scale_style.size + 2;
+    picture_.text(left_margin - 6, std::min(y(mean_), bottom - least_distance) + 4, scale_style,
+                  "mean");
+    picture_.text(left_margin - 6, bottom + 4, scale_style, "0");
+    picture_.text(
+        left_margin, bottom + 18, words_style,
+        format("ranks 0 to {}; parts of shared matrices have dashed borders", ranks_ - 1));
   }
 
-  std::string legend() const {
-    std::string svg;
+  void draw_legend() {
     const double top = top_margin + plot_height + 36;
     for (std::size_t index = 0; index < std::min(shapes_.size(), fills.size()); ++index) {
       const double row = top + legend_row * static_cast<double>(index);
-      svg += format("<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"12\" fill=\"{}\"/>\n",
-                    at(left_margin), at(row - 10), fills[index]);
+      picture_.add(format("<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"12\" fill=\"{}\"/>\n",
+                          at(left_margin), at(row - 10), fills[index]));
       const bool others = index + 1 == fills.size() && shapes_.size() > fills.size();
-      svg += text_at(left_margin + 24, row, "words",
-                     format("{} matrices {}{}, {:.4g} GFLOP each", shapes_[index].count,
-                            shape_text(shapes_[index].shape), others ? " and smaller" : "",
-                            shapes_[index].flops / 1e9));
+      picture_.text(left_margin + 24, row, words_style,
+                    format("{} matrices {}{}, {:.4g} GFLOP each", shapes_[index].count,
+                           shape_text(shapes_[index].shape), others ? " and smaller" : "",
+                           shapes_[index].flops / 1e9));
     }
-    return svg;
   }
 
+  base::SvgPicture picture_;
   const OwnershipView& view_;
   const OwnershipPlan& plan_;
   std::vector<ShapeCount> shapes_;
@@ -174,7 +151,7 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; fill: #222; }
 }  // namespace
 
 std::string ownership_svg(const OwnershipView& view) {
-  return Bars(view).picture();
+  return Bars(view).document();
 }
 
 }  // namespace trireme::layout
