@@ -11,6 +11,7 @@ import html
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -181,7 +182,9 @@ def check_page(check, arguments, folder):
     said = subprocess.run([arguments.trireme, "why", folder / "run", "--no-slurm"],
                           capture_output=True, text=True).stdout
     first = page.read_text().split("<main>")[1].split("</section>")[0]
-    check('id="cause"' in first and html.unescape(first.split("<pre>")[1].split("</pre>")[0]) == said,
+    lines = [html.unescape(re.sub("<[^>]*>", "", line))
+             for line in re.findall("<span>(.*?)</span>", first)]
+    check('id="cause"' in first and lines == said.splitlines(),
           f"the page begins with: {first}\ntrireme why says: {said}")
 
 

@@ -86,11 +86,11 @@ Html history_of(const RunView& run) {
         {text(time_text(row.time_ms)), text(row.step), text(row.what), text(row.details)});
   }
   auto content = markup(
-      "{}{}", cells.empty() ? Html{} : table({"time, UTC", "step", "event", ""}, cells), note);
+      "{}{}", cells.empty() ? Html{} : table({"time, UTC", "step", "event", "what"}, cells), note);
   // The page of a failed run begins with it.
   if (run.state != State::failed) {
-    content += markup("<details><summary>What trireme why says</summary><pre>{}</pre></details>\n",
-                      postmortem::text_of(run.postmortem));
+    content += markup("<details><summary>What trireme why says</summary>{}</details>\n",
+                      told(postmortem::text_of(run.postmortem)));
   }
   return content;
 }
@@ -101,8 +101,7 @@ Html cause_section(std::span<const RunView> runs) {
   Html content;
   for (const auto& run : runs) {
     if (run.state != State::failed) continue;
-    content +=
-        part_of_run(runs, run, markup("<pre>{}</pre>\n", postmortem::text_of(run.postmortem)));
+    content += part_of_run(runs, run, markup("{}\n", told(postmortem::text_of(run.postmortem))));
   }
   return section("cause", "Why it failed", content);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page shows of machines: memory, layout, versions.
 #include "trireme/base/json_text.hpp"
+#include "trireme/base/text.hpp"
 #include "trireme/layout/picture.hpp"
 
 #include "report/run_schedule.hpp"
@@ -59,7 +60,7 @@ Html arenas_table(const Json& planned, const Json& used) {
                     bar(plan / largest, plan > 0 ? std::min(use / plan, 1.0) : 0)});
   }
   rows.push_back({text("all"), text(bytes_text(planned_sum)), text(bytes_text(used_sum)), Html{}});
-  return table({"arena of rank 0", "predicted", "used at most", ""}, rows);
+  return table({"arena of rank 0", "predicted", "used at most", ""}, rows, Cells::of_numbers);
 }
 
 Html device_table(const Json& memory) {
@@ -92,10 +93,23 @@ Html image(std::string_view svg, std::string_view description) {
   return markup("<img alt=\"{}\" src=\"{}\">", description, address);
 }
 
+/// A sentence, and below it columns of letters: as small as the page asks for, down to 7 pixels.
+Html picture_of(std::string_view text) {
+  const auto sentence = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(text.find_first_not_of('\n', sentence.size()), text.size()));
+  std::size_t longest = 1;
+  for (const auto& line : base::split(text, '\n')) longest = std::max(longest, line.size());
+  // A letter of the monospaced font is 0.61 of its size wide.
+  return markup(
+      "<p>{}</p>\n<div class=\"wide\"><pre style=\"font-size:clamp(7px,calc(100cqw/{:.1f}),13px)\">"
+      "{}</pre></div>\n",
+      sentence, 0.61 * static_cast<double>(longest), text);
+}
+
 Html layout_of(const RunView& run) {
   Html content;
   if (const auto mesh = mesh_of(run); mesh && mesh->world_size() > 1) {
-    content += markup("<pre>{}</pre>\n", layout::mesh_text(*mesh, 16));
+    content += picture_of(layout::mesh_text(*mesh, 16));
   }
   if (const auto drawn = schedule_of(run)) {
     content += markup(

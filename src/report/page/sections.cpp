@@ -11,6 +11,13 @@
 
 namespace trireme::report {
 
+namespace {
+
+/// Columns of words that a screen has place for.
+constexpr std::size_t most_columns_of_words = 7;
+
+}  // namespace
+
 Html text(std::string_view words) {
   return markup("{}", words);
 }
@@ -25,21 +32,42 @@ Html part_of_run(std::span<const RunView> runs, const RunView& run, const Html& 
   return markup("<h3>{}</h3>\n{}", run.name, content);
 }
 
-Html table(const std::vector<std::string>& head, const std::vector<std::vector<Html>>& rows) {
-  Html body;
+Html table(const std::vector<std::string>& head, const std::vector<std::vector<Html>>& rows,
+           Cells cells) {
+  // Two columns fit everywhere.
+  const bool becomes_blocks = cells == Cells::of_words && head.size() > 2;
   Html titles;
   for (const auto& title : head) titles += markup("<th scope=\"col\">{}</th>", title);
+  Html body;
   for (const auto& row : rows) {
-    Html cells;
-    for (const auto& cell : row) {
-      cells += &cell == &row.front() ? markup("<th scope=\"row\">{}</th>", cell)
-                                     : markup("<td>{}</td>", cell);
+    body += markup("<tr><th scope=\"row\">{}</th>", row.front());
+    for (std::size_t column = 1; column < row.size(); ++column) {
+      body += becomes_blocks ? markup("<td data-title=\"{}\">{}</td>", head[column], row[column])
+                             : markup("<td>{}</td>", row[column]);
     }
-    body += markup("<tr>{}</tr>\n", cells);
+    body += Html::trusted("</tr>\n");
   }
   return markup(
-      "<div class=\"wide\"><table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table></div>\n",
-      titles, body);
+      "<div class=\"wide{}\"><table class=\"{}\"><thead><tr>{}</tr></thead><tbody>\n{}</tbody>"
+      "</table></div>\n",
+      becomes_blocks && head.size() > most_columns_of_words ? " many" : "",
+      becomes_blocks ? "rows" : "compact", titles, body);
+}
+
+Html told(std::string_view text) {
+  // "who          rank 3": what postmortem::text_of() puts into lines but the first.
+  constexpr std::size_t name_width = 13;
+  Html lines;
+  while (!text.empty()) {
+    const auto line = text.substr(0, text.find('\n'));
+    const bool has_name = !lines.empty() && line.size() > name_width;
+    const auto begin = has_name ? name_width : 0;
+    lines +=
+        markup("<span>{}{}</span>", has_name ? markup("<b>{}</b>", line.substr(0, begin)) : Html{},
+               line.substr(begin));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return markup("<pre class=\"told\">{}</pre>", lines);
 }
 
 Html overview_section(std::span<const RunView> runs) {

@@ -28,8 +28,13 @@ Html versions_section(std::span<const RunView> runs);
 Html section(std::string_view id, std::string_view title, const Html& content);
 /// The content, under the run's name if there are several.
 Html part_of_run(std::span<const RunView> runs, const RunView& run, const Html& content);
-/// A table that scrolls by itself where the page is too narrow.
-Html table(const std::vector<std::string>& head, const std::vector<std::vector<Html>>& rows);
+/// What a table's cells hold: numbers stay in their columns on the narrowest page.
+enum class Cells { of_words, of_numbers };
+/// A table; where the page is too narrow for its words, a list of blocks, each a row.
+Html table(const std::vector<std::string>& head, const std::vector<std::vector<Html>>& rows,
+           Cells cells = Cells::of_words);
+/// What postmortem::text_of() says: names at the left, and beside them what may be long.
+Html told(std::string_view text);
 Html text(std::string_view words);
 
 }  // namespace trireme::report
