@@ -103,11 +103,24 @@ std::string_view by_state(std::string_view state) {
   return {};
 }
 
+/// Committed steps, good and damaged ones; 0 where they are not known.
+std::size_t count_of_checkpoints(const Postmortem& postmortem) {
+  try {
+    return checkpoint::list(checkpoint::checkpoints_of_run(postmortem.run)).size();
+  } catch (const base::Error&) {
+    return 0;
+  }
+}
+
 std::string where_it_goes_on(const Postmortem& postmortem) {
   if (postmortem.newest_checkpoint) {
     return base::format("starting again goes on after step {}: trireme train --resume {}",
                         *postmortem.newest_checkpoint,
                         base::shell_word(fs::absolute(postmortem.run).lexically_normal().string()));
+  }
+  if (count_of_checkpoints(postmortem) > 0) {
+    return "no checkpoint is usable (see the notes): restore one from a copy; what is bad in them "
+           "says `trireme checkpoint verify`";
   }
   return postmortem.last_step > 0 ? "no checkpoint was committed: starting again begins anew; set "
                                     "checkpoint.every_steps or every_minutes"
@@ -120,16 +133,6 @@ std::string about_stop_file(const Postmortem& postmortem) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
   return base::format("remove '{}' first: it stops every start", file.string());
-}
-
-/// True if the run has a checkpoint that it could do without.
-bool has_several_checkpoints(const Postmortem& postmortem) {
-  if (!postmortem.newest_checkpoint) return false;
-  try {
-    return checkpoint::list(checkpoint::checkpoints_of_run(postmortem.run)).size() > 1;
-  } catch (const base::Error&) {
-    return false;
-  }
 }
 
 }  // namespace
@@ -158,7 +161,7 @@ std::vector<std::string> advice_for(const Postmortem& postmortem) {
     for (const auto& remedy : remedies) {
       if (said.find(remedy.sign) == std::string::npos) continue;
       if (advice.empty() || advice.front() != remedy.advice) add(remedy.advice);
-      if (remedy.sign == disk_is_full && has_several_checkpoints(postmortem)) {
+      if (remedy.sign == disk_is_full && count_of_checkpoints(postmortem) > 1) {
         add("or keep fewer checkpoints: lower checkpoint.keep_last");
       }
       break;

@@ -33,10 +33,16 @@ void use_failure(Postmortem& postmortem) {
   postmortem.ending = Ending::failed;
 }
 
-/// Nothing follows on these two but another start.
-Ending ending_by(std::string_view last_event) {
-  if (last_event == "done") return Ending::finished;
-  return last_event == "stop" ? Ending::stopped : Ending::unknown;
+Ending ending_by(telemetry::End end) {
+  switch (end) {
+    case telemetry::End::done:
+      return Ending::finished;
+    case telemetry::End::stopped:
+      return Ending::stopped;
+    case telemetry::End::none:
+      break;
+  }
+  return Ending::unknown;
 }
 
 /// Progress, and the recorded end of the run.
@@ -44,13 +50,13 @@ void use_record(Postmortem& postmortem, const telemetry::RunRecord& record) {
   if (record.steps.empty() && record.events.empty()) {
     postmortem.notes.emplace_back("metrics.jsonl has no step and no event: no step was begun");
   }
-  if (!record.steps.empty()) {
-    const auto& last = record.steps.back();
-    postmortem.last_step = last.step;
-    if (!std::isnan(last.loss)) postmortem.last_loss = last.loss;
+  postmortem.last_step = record.step;
+  const bool has_line = !record.steps.empty() && record.steps.back().step == record.step;
+  if (has_line && !std::isnan(record.steps.back().loss)) {
+    postmortem.last_loss = record.steps.back().loss;
   }
   postmortem.starts = record.start_count;
-  if (postmortem.ending != Ending::failed) postmortem.ending = ending_by(record.last_event);
+  if (postmortem.ending != Ending::failed) postmortem.ending = ending_by(record.end);
 }
 
 void read_record(Postmortem& postmortem) {
@@ -202,6 +208,24 @@ void use_logs(Postmortem& postmortem, const std::vector<LogLine>& lines) {
   }
 }
 
+/// The step that a start would go on after, as far as manifests and sizes tell; newer ones are
+/// noted.
+void use_checkpoints(Postmortem& postmortem) {
+  try {
+    for (const auto& step : checkpoint::list(checkpoint::checkpoints_of_run(postmortem.run))) {
+      const auto report = checkpoint::verify(step.path, checkpoint::VerifyLevel::quick);
+      if (report.good()) {
+        postmortem.newest_checkpoint = step.step;
+        return;
+      }
+      postmortem.notes.push_back(
+          base::format("step {} is not usable: {}", step.step, report.damages.front().text));
+    }
+  } catch (const base::Error& failed) {
+    postmortem.notes.push_back(base::format("its checkpoints are not known: {}", failed.what()));
+  }
+}
+
 void refine_time(Postmortem& postmortem) {
   if (!postmortem.cause) return;
   // Times in failure.json of older versions are whole seconds: the first error in a log is more
@@ -231,9 +255,9 @@ const char* name(Ending ending) {
   return "?";
 }
 
-Ending noted_ending(const fs::path& run, std::string_view last_event) {
+Ending noted_ending(const fs::path& run, telemetry::End end) {
   const auto failure = read_failure(run / "failure.json");
-  return failure.ok() && *failure ? Ending::failed : ending_by(last_event);
+  return failure.ok() && *failure ? Ending::failed : ending_by(end);
 }
 
 bool is_run(const fs::path& path) {
@@ -274,12 +298,7 @@ base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) 
   std::stable_sort(postmortem.events.begin(), postmortem.events.end(),
                    [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
   refine_time(postmortem);
-  try {
-    const auto steps = checkpoint::list(checkpoint::checkpoints_of_run(run));
-    if (!steps.empty()) postmortem.newest_checkpoint = steps.front().step;
-  } catch (const base::Error& failed) {
-    postmortem.notes.push_back(base::format("its checkpoints are not known: {}", failed.what()));
-  }
+  use_checkpoints(postmortem);
   postmortem.advice = advice_for(postmortem);
   return postmortem;
 }

@@ -130,6 +130,19 @@ void drop_absent_ranks(std::vector<LogLine>& lines) {
                 [ranks = first->world_size](const LogLine& line) { return line.rank >= ranks; });
 }
 
+/// Moves lines that follow on a clock that was set back, as if it had stood still instead.
+void keep_order(std::vector<LogLine>& lines) {
+  // Threads of a rank may write theirs in another order.
+  constexpr std::int64_t least_ms = 1000;
+  std::int64_t set_back_ms = 0;
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    auto& line = lines[at];
+    const auto& before = lines[at == 0 ? 0 : at - 1];
+    if (before.time_ms - line.time_ms > least_ms) set_back_ms += before.time_ms - line.time_ms;
+    line.order_ms = std::max(before.order_ms, line.time_ms + set_back_ms);
+  }
+}
+
 std::vector<LogLine> read_file(const fs::path& path, Attempts attempts, Reading& reading,
                                std::vector<std::string>& notes) {
   const auto text = read_tail(path, reading, notes);
@@ -147,6 +160,7 @@ std::vector<LogLine> read_file(const fs::path& path, Attempts attempts, Reading&
       lines.back().text += one;
     }
   }
+  keep_order(lines);
   return lines;
 }
 
@@ -199,7 +213,7 @@ std::vector<LogLine> read_logs(const fs::path& run, Attempts attempts,
                                  base::bytes_text(reading.tail)));
   }
   std::stable_sort(all.begin(), all.end(), [](const LogLine& one, const LogLine& other) {
-    return one.time_ms < other.time_ms;
+    return one.order_ms < other.order_ms;
   });
   if (attempts == Attempts::last) drop_absent_ranks(all);
   return all;

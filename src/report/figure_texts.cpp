@@ -13,12 +13,6 @@ namespace {
 
 using base::format;
 
-std::string steps_text(const RunView& /*run*/, const Figures& figures) {
-  // A run may be told to end before the step that it has come to.
-  if (figures.planned_steps < figures.step) return format("{}", figures.step);
-  return format("{}/{}", figures.step, figures.planned_steps);
-}
-
 std::string loss_text(const RunView& run, const Figures& figures) {
   if (std::isnan(figures.loss)) return {};
   const auto count = std::min(Figures::smoothed_steps, run.record.steps.size());
@@ -58,7 +52,10 @@ struct Figure {
 
 constexpr std::array<Figure, 11> all_figures{{
     {"state", [](const RunView& run, const Figures&) { return std::string(name(run.state)); }},
-    {"step", steps_text},
+    {"step",
+     [](const RunView&, const Figures& figures) {
+       return steps_text(figures.step, figures.planned_steps);
+     }},
     {"train loss", loss_text},
     {"held-out loss", held_out_text},
     {"tokens",
@@ -88,6 +85,11 @@ constexpr std::array<Figure, 11> all_figures{{
 
 std::string three_digits(double number) {
   return number >= 1000 ? format("{:.0f}", number) : format("{:.3g}", number);
+}
+
+std::string steps_text(std::int64_t step, std::int64_t planned_steps) {
+  if (planned_steps < std::max<std::int64_t>(step, 1)) return format("{}", step);
+  return format("{}/{}", step, planned_steps);
 }
 
 std::string peak_text(double flops) {

@@ -14,6 +14,10 @@ struct FigureText {
 /// "0.598", "24.1", "2270": three digits at least, and no power of ten.
 std::string three_digits(double number);
 
+/// "453/500"; "453" where no end is known, or one before it: a run may be told to end before the
+/// step that it has come to.
+std::string steps_text(std::int64_t step, std::int64_t planned_steps);
+
 /// "0.249 TFLOP/s": the peak that MFU divides by.
 std::string peak_text(double flops);
 

@@ -34,27 +34,13 @@ void use_events(const telemetry::RunRecord& record, Figures& figures) {
 
 }  // namespace
 
-std::int64_t step_of(const telemetry::RunRecord& record) {
-  if (!record.steps.empty()) return record.steps.back().step;
-  const auto number = [](const base::Json& line, const char* key) {
-    const auto found = line.find(key);
-    const bool is_step = found != line.end() && found->is_number_unsigned();
-    return is_step ? found->get<std::int64_t>() : std::int64_t{0};
-  };
-  for (auto event = record.events.rbegin(); event != record.events.rend(); ++event) {
-    if (event->name == "start") return std::max<std::int64_t>(event->step - 1, 0);
-    if (event->name == "went back") return number(event->line, "to");
-  }
-  return 0;
-}
-
 Figures figures_of(const RunView& run) {
   Figures figures;
   const auto& steps = run.record.steps;
   figures.planned_steps = run.number("train.steps", 0);
   figures.starts = run.record.start_count;
   use_events(run.record, figures);
-  figures.step = step_of(run.record);
+  figures.step = run.record.step;
   if (!steps.empty()) {
     figures.tokens = steps.back().tokens;
     double sum = 0;

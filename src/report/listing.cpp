@@ -7,6 +7,8 @@
 #include "trireme/base/text.hpp"
 #include "trireme/base/utc.hpp"
 
+#include "figure_texts.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -22,12 +24,13 @@ constexpr std::size_t most_folders = 100'000;
 constexpr std::size_t most_runs = 20'000;
 constexpr std::size_t averaged_steps = 20;
 
-/// Tokens over time of the last steps.
+/// Tokens over time of the last steps that one start has made: the next may have another layout.
 double recent_rate(const std::vector<telemetry::StepLine>& steps) {
   double tokens = 0;
   double seconds = 0;
   for (auto at = steps.size() - std::min(steps.size(), averaged_steps); at < steps.size(); ++at) {
     const auto& step = steps[at];
+    if (step.restart != steps.back().restart) continue;
     if (std::isnan(step.step_ms) || std::isnan(step.tokens_per_second)) continue;
     tokens += step.tokens_per_second * step.step_ms / 1e3;
     seconds += step.step_ms / 1e3;
@@ -53,7 +56,7 @@ ListedRun list_one(const fs::path& path, std::string name, std::vector<std::stri
   if (const auto read = reader.advance(); !read.ok()) notes.push_back(read.failure().text);
   const auto& record = reader.record();
   run.state = state_of(path, record);
-  run.step = step_of(record);
+  run.step = record.step;
   if (!record.steps.empty()) {
     run.loss = record.steps.back().loss;
     run.tokens_per_second = recent_rate(record.steps);
@@ -138,11 +141,9 @@ base::Result<Listing> list_runs(const fs::path& folder) {
 std::string text_of(const std::vector<ListedRun>& runs, std::size_t columns, std::int64_t now_ms) {
   std::vector<std::vector<std::string>> rows{{"run", "state", "step", "loss", "tok/s", "age"}};
   for (const auto& run : runs) {
-    const bool has_end = run.planned_steps >= run.step;
-    const auto planned = has_end ? format("/{}", run.planned_steps) : std::string{};
     rows.push_back(
         {base::printable(run.name), name(run.state),
-         run.step > 0 ? format("{}{}", run.step, planned) : "-",
+         run.step > 0 ? steps_text(run.step, run.planned_steps) : "-",
          std::isnan(run.loss) ? "-" : base::fixed_text(run.loss, 4),
          std::isnan(run.tokens_per_second) ? "-" : format("{:.0f}", run.tokens_per_second),
          run.last_time_ms == 0 ? "-" : age_text(now_ms - run.last_time_ms)});

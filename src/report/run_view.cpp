@@ -91,7 +91,7 @@ const char* name(State state) {
 
 State state_of(const fs::path& run, const telemetry::RunRecord& record) {
   if (runtime::living_holder(run)) return State::running;
-  const auto noted = postmortem::noted_ending(run, record.last_event);
+  const auto noted = postmortem::noted_ending(run, record.end);
   if (noted != Ending::unknown) return state_by(noted);
   const auto examined = postmortem::examine(run, {{}, {}, &record});
   return examined.ok() ? state_by(examined->ending) : State::unknown;

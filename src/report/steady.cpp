@@ -40,11 +40,7 @@ std::vector<std::size_t> steady_indices(const telemetry::RunRecord& record) {
 }
 
 telemetry::RunRecord newest_start(const telemetry::RunRecord& record) {
-  std::int64_t newest = record.steps.empty() ? 0 : record.steps.back().restart;
-  for (const auto& event : record.events) {
-    if (event.name == "start") newest = std::max(newest, event.restart);
-  }
-  const auto copy = [newest](const auto& lines, auto& to) {
+  const auto copy = [newest = record.restart](const auto& lines, auto& to) {
     std::copy_if(lines.begin(), lines.end(), std::back_inserter(to),
                  [newest](const auto& line) { return line.restart == newest; });
   };

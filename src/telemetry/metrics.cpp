@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 
@@ -69,6 +70,14 @@ std::int64_t step_of(const std::string& line) {
   return found != json.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
+/// False of a line that a crash has cut off, behind an object within it too. Lines are not parsed
+/// where their braces pair: a record has millions.
+bool is_whole(const std::string& line) {
+  if (!line.ends_with('}')) return false;
+  const auto opened = std::count(line.begin(), line.end(), '{');
+  return opened == std::count(line.begin(), line.end(), '}') || base::Json::accept(line);
+}
+
 }  // namespace
 
 RecordedSteps recorded_steps(const std::filesystem::path& path) {
@@ -77,8 +86,7 @@ RecordedSteps recorded_steps(const std::filesystem::path& path) {
   std::string step;
   std::string save;
   while (std::getline(file, line)) {
-    // Cut off by a crash.
-    if (!line.ends_with('}')) continue;
+    if (!is_whole(line)) continue;
     if (line.find("\"event\":\"start\"") != std::string::npos && step_of(line) == 1) {
       step.clear();
       save.clear();

@@ -75,71 +75,132 @@ void RunRecord::take(std::string_view text_line) {
   }
   const auto& line = *parsed;
   const auto kind = text(line, "kind");
-  const auto step = whole_number(line, "step").value_or(0);
-  const auto restart = whole_number(line, "restart").value_or(0);
+  if (kind.empty()) {
+    ++passed_over;
+    return;
+  }
+  const auto at_step = whole_number(line, "step").value_or(0);
+  const auto number_of_start = whole_number(line, "restart");
+  if (number_of_start && *number_of_start != restart) begin_start(*number_of_start);
+  const auto passed_ms = take_time(line);
   if (kind == "train") {
-    take_step(line);
+    take_step(line, passed_ms);
   } else if (kind == "eval") {
-    erase_from(evaluations, step);
-    evaluations.push_back({step, number(line, "loss"), number(line, "tokens"),
-                           number(line, "seconds"), restart, time_of(line), absent});
+    erase_from(evaluations, at_step);
+    evaluations.push_back({at_step, number(line, "loss"), number(line, "tokens"),
+                           number(line, "seconds"), number_of_start.value_or(0), time_of(line),
+                           absent});
+    step = std::max(step, at_step);
   } else if (kind == "sample") {
     take_samples(line);
   } else if (kind == "load") {
     if (loads.size() < most_events) {
-      loads.push_back({step, restart, time_of(line), number(line, "seconds")});
+      loads.push_back(
+          {at_step, number_of_start.value_or(0), time_of(line), number(line, "seconds")});
     }
   } else if (kind == "save") {
-    saves.push_back({step, restart, time_of(line), number(line, "bytes"), number(line, "stall_ms"),
-                     number(line, "write_ms")});
+    take_save(line);
   } else if (kind == "event") {
     take_event(line);
-  } else if (kind.empty()) {
-    ++passed_over;
-    return;
   }
+  // Other kinds are those of a newer version.
   if (run.empty()) run = text(line, "run");
-  if (const auto time = time_of(line); time != 0) last_time_ms = time;
 }
 
-void RunRecord::take_step(const Json& line) {
-  StepLine step;
-  step.step = whole_number(line, "step").value_or(0);
-  step.restart = whole_number(line, "restart").value_or(0);
-  step.time_ms = time_of(line);
-  step.loss = number(line, "loss");
-  step.grad_norm = number(line, "grad_norm");
-  step.learning_rate = number(line, "learning_rate");
-  step.tokens = number(line, "tokens");
-  step.step_ms = number(line, "step_ms");
-  step.tokens_per_second = number(line, "tokens_per_second");
-  step.mfu = number(line, "mfu");
-  step.exposed_comm_ms = number(line, "exposed_comm_ms");
-  step.reduction_ms = number(line, "reduction_ms");
-  step.tensor_comm_ms = number(line, "tensor_comm_ms");
-  step.parameters_ms = number(line, "parameters_ms");
-  step.bubble_ms = number(line, "bubble_ms");
-  step.data_ms = number(line, "data_ms");
-  step.optimizer_ms = number(line, "optimizer_ms");
-  step.stage_bubble_ms = numbers(line, "stage_bubble_ms");
-  go_back_to(step.step);
-  steps.push_back(std::move(step));
+std::int64_t RunRecord::take_time(const Json& line) {
+  const auto time = time_of(line);
+  if (time == 0) return 0;
+  const auto passed_ms = last_time_ms == 0 ? 0 : time - last_time_ms;
+  elapsed_ms_ += std::max<std::int64_t>(passed_ms, 0);
+  last_time_ms = time;
+  return passed_ms;
+}
+
+void RunRecord::begin_start(std::int64_t number) {
+  restart = number;
+  steps_of_start = 0;
+  end = End::none;
+}
+
+void RunRecord::take_save(const Json& line) {
+  SaveLine save;
+  save.step = whole_number(line, "step").value_or(0);
+  save.restart = whole_number(line, "restart").value_or(0);
+  save.time_ms = time_of(line);
+  save.bytes = number(line, "bytes");
+  save.stall_ms = number(line, "stall_ms");
+  save.write_ms = number(line, "write_ms");
+  save.on_nodes = text(line, "tier") == "nodes";
+  step = std::max(step, save.step);
+  saves.push_back(save);
+}
+
+const SaveLine* RunRecord::last_save() const {
+  const auto found =
+      std::find_if(saves.rbegin(), saves.rend(), [](const auto& save) { return !save.is_left; });
+  return found == saves.rend() ? nullptr : &*found;
+}
+
+void RunRecord::take_step(const Json& line, std::int64_t passed_ms) {
+  StepLine taken;
+  taken.step = whole_number(line, "step").value_or(0);
+  taken.restart = whole_number(line, "restart").value_or(0);
+  taken.time_ms = time_of(line);
+  taken.loss = number(line, "loss");
+  taken.grad_norm = number(line, "grad_norm");
+  taken.learning_rate = number(line, "learning_rate");
+  taken.tokens = number(line, "tokens");
+  taken.step_ms = number(line, "step_ms");
+  taken.tokens_per_second = number(line, "tokens_per_second");
+  taken.mfu = number(line, "mfu");
+  taken.exposed_comm_ms = number(line, "exposed_comm_ms");
+  taken.reduction_ms = number(line, "reduction_ms");
+  taken.tensor_comm_ms = number(line, "tensor_comm_ms");
+  taken.parameters_ms = number(line, "parameters_ms");
+  taken.bubble_ms = number(line, "bubble_ms");
+  taken.data_ms = number(line, "data_ms");
+  taken.optimizer_ms = number(line, "optimizer_ms");
+  taken.stage_bubble_ms = numbers(line, "stage_bubble_ms");
+  if (passed_ms < 0 && taken.step_ms > 0) {
+    constexpr double most_ms = 1e12;
+    elapsed_ms_ += static_cast<std::int64_t>(std::min(taken.step_ms, most_ms));
+  }
+  taken.elapsed_ms = elapsed_ms_;
+  // Nothing is recorded of steps beyond the one at which the run stands.
+  if (taken.step <= step) take_back(taken.step);
+  step = taken.step;
+  ++steps_of_start;
+  end = End::none;
+  steps.push_back(std::move(taken));
 }
 
 void RunRecord::take_event(const Json& line) {
   last_event = text(line, "event");
+  const auto at_step = whole_number(line, "step");
   if (last_event == "start") {
     ++start_count;
-    if (const auto first = whole_number(line, "step")) go_back_to(*first);
+    start_ms = time_of(line);
+    begin_start(restart);
+    if (at_step) take_back(*at_step);
+    if (at_step) step = std::max<std::int64_t>(*at_step - 1, 0);
   } else if (last_event == "went back") {
-    if (const auto to = whole_number(line, "to")) go_back_to(*to + 1);
+    const auto to = whole_number(line, "to");
+    if (to) take_back(*to + 1);
+    step = to.value_or(step);
+  } else if (last_event == "skipped") {
+    step = at_step.value_or(step);
+    ++steps_of_start;
+  } else if (last_event == "done" || last_event == "stop") {
+    end = last_event == "done" ? End::done : End::stopped;
+    step = at_step.value_or(step);
   }
   if (events.size() == most_events) {
     ++dropped_events;
-    return;
+    if (last_event != "start") return;
+    events.pop_back();
   }
-  events.push_back({whole_number(line, "step").value_or(0),
-                    whole_number(line, "restart").value_or(0), time_of(line), last_event, line});
+  events.push_back({at_step.value_or(0), whole_number(line, "restart").value_or(0), time_of(line),
+                    last_event, line});
 }
 
 void RunRecord::take_samples(const Json& line) {
@@ -169,15 +230,16 @@ void RunRecord::take_samples(const Json& line) {
 
 void RunRecord::forget_steps(std::int64_t last) {
   const auto most = steps.size() - std::min(steps.size(), kept_steps);
-  const auto end = std::find_if(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(most),
-                                [last](const StepLine& line) { return line.step > last; });
-  steps.erase(steps.begin(), end);
+  const auto kept = std::find_if(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(most),
+                                 [last](const StepLine& line) { return line.step > last; });
+  steps.erase(steps.begin(), kept);
 }
 
-void RunRecord::go_back_to(std::int64_t step) {
-  repeated_steps += static_cast<std::int64_t>(erase_from(steps, step));
-  erase_from(evaluations, step);
-  erase_from(samples, step);
+void RunRecord::take_back(std::int64_t first) {
+  repeated_steps += static_cast<std::int64_t>(erase_from(steps, first));
+  erase_from(evaluations, first);
+  erase_from(samples, first);
+  for (auto& save : saves) save.is_left = save.is_left || save.step >= first;
 }
 
 }  // namespace trireme::telemetry

@@ -83,7 +83,10 @@ void RunExposition::add_to(Exposition& exposition) {
   if (facts.id.empty()) return;
   // Steps that the run makes again count, too: a scrape shows what is, and keeps nothing.
   const auto& record = reader.record();
-  if (!record.steps.empty() && record.steps.back().step < cursor.step) cursor = {};
+  if (record.step < cursor.step) {
+    cursor = {};
+    newest = base::Json::object();
+  }
   const auto rows = rows_behind(record, cursor, true);
   note_newest(rows, newest);
   if (!rows.empty()) cursor = behind(cursor, record, rows.back());

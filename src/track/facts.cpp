@@ -5,6 +5,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
+#include <algorithm>
+
 namespace trireme::track {
 namespace {
 
@@ -27,16 +29,20 @@ void read_on(const std::filesystem::path& run, telemetry::RecordReader& reader, 
   base::success_or_throw(reader.advance());
   const auto& record = reader.record();
   facts.state = state == report::State::running ? state : report::state_of(run, record);
-  facts.end_ms = record.last_time_ms;
   for (const auto& event : record.events) {
     const auto job = event.line.find("job");
     if (job != event.line.end() && job->is_string()) facts.jobs[event.restart] = *job;
   }
-  if (!facts.id.empty() || (record.events.empty() && record.steps.empty())) return;
+  const auto end_now = [&facts, &record] {
+    // Servers take no run that ends before it begins: the clock was set back.
+    facts.end_ms = std::max(facts.start_ms, record.last_time_ms);
+  };
+  if (!facts.id.empty() || (record.events.empty() && record.steps.empty())) return end_now();
   facts.path = run;
   facts.values = report::values_of(run);
   facts.name = record.run.empty() ? report::folder_name(run) : record.run;
   facts.start_ms = first_time_ms(record);
+  end_now();
   std::error_code error;
   const auto where = std::filesystem::weakly_canonical(run, error).string();
   facts.id = short_hash(base::format("{} {}", where, facts.start_ms), 8);

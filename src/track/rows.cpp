@@ -100,6 +100,9 @@ template <typename Lines>
 std::int64_t last_step(const Lines& lines, std::int64_t most) {
   std::int64_t last = 0;
   for (const auto& line : lines) {
+    if constexpr (requires { line.is_left; }) {
+      if (line.is_left) continue;
+    }
     if (line.step <= most) last = std::max(last, line.step);
   }
   return last;
@@ -178,7 +181,8 @@ std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool
     add_activity(row, ActivityKind::evaluation, each, each.seconds * 1e3);
   }
   for (const auto& save : record.saves) {
-    if (save.step <= cursor.save_step || !is_settled(save.step)) continue;
+    // One that the run has left would be a row beyond its newest step.
+    if (save.is_left || save.step <= cursor.save_step || !is_settled(save.step)) continue;
     auto& row = rows[save.step];
     if (row.time_ms == 0) row.time_ms = save.time_ms;
     add(row, save_bytes, save.bytes);

@@ -20,7 +20,9 @@ namespace trireme::postmortem {
 /// Line of RUN/log/r0003.txt.
 struct LogLine {
   std::int64_t time_ms = 0;  ///< since 1970
-  std::string level;         ///< "error"
+  /// The same where the rank's lines ascend by it: of a clock that nobody sets back.
+  std::int64_t order_ms = 0;
+  std::string level;  ///< "error"
   int rank = 0;
   int world_size = 0;
   std::string node;
@@ -109,7 +111,7 @@ struct Evidence {
 
 /// Ending that the run itself has noted, in failure.json or as the last event of metrics.jsonl;
 /// unknown: examine() also reads logs and records. Reads one small file.
-Ending noted_ending(const std::filesystem::path& run, std::string_view last_event);
+Ending noted_ending(const std::filesystem::path& run, telemetry::End end);
 
 /// Failures that later starts have put aside (RUN/failure-1.json and so on), oldest first; what is
 /// no such file is left out.

@@ -33,10 +33,6 @@ const char* name(State state);
 /// why` finds it. Reads logs only if the run has noted no end.
 State state_of(const std::filesystem::path& run, const telemetry::RunRecord& record);
 
-/// Step at which a run stands, of whose record the end is enough: its last one, or, if it has made
-/// none since, the one that it began behind or went back to.
-std::int64_t step_of(const telemetry::RunRecord& record);
-
 /// Name of the run's folder: "a" of "runs/a/".
 std::string folder_name(const std::filesystem::path& path);
 /// Configuration, as the run has recorded it; empty if it has none.

@@ -60,6 +60,8 @@ class WatchedRun {
 
   telemetry::RecordReader reader_;
   State state_ = State::unknown;
+  /// The process that holds the run has written no line yet: all lines are of earlier starts.
+  bool is_silent_ = false;
   /// Name and configuration; its record is the reader's.
   RunView view_;
   std::vector<NodeRanks> nodes_;

@@ -22,6 +22,9 @@ struct StepLine {
   std::int64_t step = 0;
   std::int64_t restart = 0;
   std::int64_t time_ms = 0;  ///< since 1970; 0 where the line has none
+  /// Since the first line of the record that has a time, by a clock that nobody sets back: where
+  /// the times of two lines descend, `step_ms` counts instead.
+  std::int64_t elapsed_ms = 0;
   double loss = absent;
   double grad_norm = absent;
   double learning_rate = absent;
@@ -80,6 +83,9 @@ struct SaveLine {
   double bytes = absent;
   double stall_ms = absent;
   double write_ms = absent;
+  bool on_nodes = false;
+  /// Of a state that the run has left since: it began anew, or went back to an earlier step.
+  bool is_left = false;
 };
 
 struct EventLine {
@@ -93,6 +99,13 @@ struct EventLine {
   bool is_measurement() const;
 };
 
+/// How a start has ended, as its last event says.
+enum class End {
+  none,
+  done,    ///< all steps are made
+  stopped  ///< in good order, before the last step
+};
+
 /// A run as its metrics.jsonl tells it, of any version, taken line by line.
 struct RunRecord {
   std::string run;
@@ -104,14 +117,24 @@ struct RunRecord {
   /// Samples of these steps, ascending; of more than `most_samples` every second one was left out,
   /// the newest never.
   std::vector<SampleLine> samples;
-  /// Saves, of earlier starts too, in the order of time.
+  /// Saves, of earlier starts too, in the order of lines.
   std::vector<SaveLine> saves;
   /// At most `most_events`; of more the first ones.
   std::vector<LoadLine> loads;
-  /// At most `most_events`; of more the first ones.
+  /// At most `most_events`; of more the first ones, and the newest start.
   std::vector<EventLine> events;
   std::string last_event;
+  /// Step at which the run stands: the last one that was made, skipped or saved; where a start has
+  /// made none yet, the one that it goes on after.
+  std::int64_t step = 0;
+  /// Number of the newest start, as its lines have it.
+  std::int64_t restart = 0;
+  /// Steps that the newest start has made or skipped.
+  std::int64_t steps_of_start = 0;
+  /// End that the newest start has noted.
+  End end = End::none;
   std::int64_t start_count = 0;
+  std::int64_t start_ms = 0;  ///< of the newest one; 0 where it has no time
   std::int64_t last_time_ms = 0;
   /// Steps that were made again.
   std::int64_t repeated_steps = 0;
@@ -125,17 +148,26 @@ struct RunRecord {
 
   /// Takes the next line, without its end.
   void take(std::string_view line);
+  /// The newest save of the state in which the run is; null if there is none.
+  const SaveLine* last_save() const;
   /// Forgets steps up to this one, but the last `kept_steps` of the record: for readers that are
   /// done with them. `repeated_steps` then counts only what was not forgotten.
   void forget_steps(std::int64_t last);
   static constexpr std::size_t kept_steps = 64;
 
  private:
-  void take_step(const base::Json& line);
+  void take_step(const base::Json& line, std::int64_t passed_ms);
+  void take_save(const base::Json& line);
   void take_event(const base::Json& line);
   void take_samples(const base::Json& line);
+  /// Lines of another start follow.
+  void begin_start(std::int64_t number);
+  /// Milliseconds since the last line that has a time, or less than none.
+  std::int64_t take_time(const base::Json& line);
   /// Takes back what was recorded of this step and later ones.
-  void go_back_to(std::int64_t step);
+  void take_back(std::int64_t first);
+
+  std::int64_t elapsed_ms_ = 0;
 };
 
 /// Reads metrics.jsonl, also while a run appends to it: each line once, and no line before its end

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/retention.hpp"
 #include "trireme/checkpoint/state_names.hpp"
@@ -119,7 +120,9 @@ Action prepare_list(CLI::App& app) {
       lines.push_back(line_of_uncommitted(step));
     }
     for (const auto& step : checkpoint::list(checkpoints)) lines.push_back(line_of(step, tags));
-    if (!options->json && !lines.empty()) {
+    if (lines.empty()) {
+      base::log::info("checkpoint", "there is no step in '{}'", checkpoints.string());
+    } else if (!options->json) {
       context.out.write(row("step", "size", "files", "tokens", "validation loss", " tags"));
     }
     for (const auto& line : lines) {

@@ -20,23 +20,16 @@ constexpr std::array<Curve, 6> curves{{
     {"mfu", "MFU", "% of the peak", &StepLine::mfu, 100, true, true},
 }};
 
-std::int64_t first_time(const telemetry::RunRecord& record) {
-  for (const auto& event : record.events) {
-    if (event.time_ms != 0) return event.time_ms;
-  }
-  return record.steps.empty() ? 0 : record.steps.front().time_ms;
-}
-
-double hours_of(const StepLine& step, std::int64_t begin_ms) {
+double hours_of(const StepLine& step) {
   if (step.time_ms == 0) return telemetry::absent;
-  return static_cast<double>(step.time_ms - begin_ms) / 3.6e6;
+  return static_cast<double>(step.elapsed_ms) / 3.6e6;
 }
 
-void add(Abscissas& at, const StepLine& first, const StepLine& last, std::int64_t begin_ms) {
+void add(Abscissas& at, const StepLine& first, const StepLine& last) {
   const auto middle = [](double one, double other) { return (one + other) / 2; };
   at.step.push_back(middle(static_cast<double>(first.step), static_cast<double>(last.step)));
   at.tokens.push_back(middle(first.tokens, last.tokens));
-  at.hours.push_back(middle(hours_of(first, begin_ms), hours_of(last, begin_ms)));
+  at.hours.push_back(middle(hours_of(first), hours_of(last)));
 }
 
 void draw_curves(DrawnRun& drawn) {
@@ -51,11 +44,11 @@ void draw_curves(DrawnRun& drawn) {
   }
 }
 
-void draw_parts(DrawnRun& drawn, std::int64_t begin_ms) {
+void draw_parts(DrawnRun& drawn) {
   const auto& steps = drawn.run->record.steps;
   const auto times = part_times(drawn.run->record);
   for (const auto& bucket : buckets_of(steps.size(), most_area_columns)) {
-    add(drawn.parts_at, steps[bucket.begin], steps[bucket.end - 1], begin_ms);
+    add(drawn.parts_at, steps[bucket.begin], steps[bucket.end - 1]);
     PartTimes sum{};
     for (auto index = bucket.begin; index < bucket.end; ++index) {
       for (std::size_t part = 0; part < part_count; ++part) sum[part] += times[index][part];
@@ -79,7 +72,7 @@ StepLine step_of(const telemetry::EvaluationLine& evaluation, const telemetry::R
   return step;
 }
 
-void draw_held_out(DrawnRun& drawn, std::int64_t begin_ms) {
+void draw_held_out(DrawnRun& drawn) {
   const auto& record = drawn.run->record;
   std::vector<double> losses;
   for (const auto& evaluation : record.evaluations) losses.push_back(evaluation.loss);
@@ -87,7 +80,7 @@ void draw_held_out(DrawnRun& drawn, std::int64_t begin_ms) {
   for (const auto& range : ranges_of(losses, buckets)) drawn.held_out.push_back(range.mean);
   for (const auto& bucket : buckets) {
     add(drawn.held_out_at, step_of(record.evaluations[bucket.begin], record),
-        step_of(record.evaluations[bucket.end - 1], record), begin_ms);
+        step_of(record.evaluations[bucket.end - 1], record));
   }
 }
 
@@ -96,10 +89,9 @@ DrawnRun draw_one(const RunView& run) {
   drawn.run = &run;
   const auto& steps = run.record.steps;
   drawn.buckets = buckets_of(steps.size(), most_columns);
-  const auto begin_ms = first_time(run.record);
   for (std::size_t column = 0; column < drawn.buckets.size(); ++column) {
     const auto& bucket = drawn.buckets[column];
-    add(drawn.at, steps[bucket.begin], steps[bucket.end - 1], begin_ms);
+    add(drawn.at, steps[bucket.begin], steps[bucket.end - 1]);
     const bool is_later_start = column > 0 && steps[bucket.end - 1].restart >
                                                   steps[drawn.buckets[column - 1].end - 1].restart;
     if (is_later_start) drawn.starts.push_back(column);
@@ -109,8 +101,8 @@ DrawnRun draw_one(const RunView& run) {
     }
   }
   draw_curves(drawn);
-  draw_parts(drawn, begin_ms);
-  draw_held_out(drawn, begin_ms);
+  draw_parts(drawn);
+  draw_held_out(drawn);
   return drawn;
 }
 

@@ -3,7 +3,7 @@
 #include "report/figure_texts.hpp"
 #include "sections.hpp"
 
-#include <algorithm>
+#include <optional>
 
 namespace trireme::report {
 namespace {
@@ -51,24 +51,45 @@ struct Row {
   std::string step;
   std::string what;
   std::string details;
+  bool begins_start = false;
 };
+
+/// Where a failure stands among the rows of a record: at the end of its start. The rows keep the
+/// order of their lines, and times of two starts compare only where the clock was not set back.
+std::size_t place_of(std::int64_t failed_ms, const std::vector<Row>& rows) {
+  std::optional<std::int64_t> start_ms;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    if (!rows[at].begins_start) continue;
+    const auto next_ms = rows[at].time_ms;
+    const bool is_behind = start_ms && *start_ms <= failed_ms;
+    if (is_behind && (next_ms >= failed_ms || next_ms < rows[at - 1].time_ms)) return at;
+    start_ms = next_ms;
+  }
+  return start_ms && failed_ms < *start_ms && rows.front().time_ms > failed_ms ? 0 : rows.size();
+}
 
 std::vector<Row> rows_of(const RunView& run) {
   std::vector<Row> rows;
   for (const auto& event : run.record.events) {
     // Their numbers stand elsewhere.
     if (event.is_measurement()) continue;
-    rows.push_back({event.time_ms, std::to_string(event.step), event.name, details_of(event)});
+    rows.push_back({event.time_ms, std::to_string(event.step), event.name, details_of(event),
+                    event.name == "start"});
   }
-  const auto add_failure = [&rows](const postmortem::FirstCause& cause, std::optional<int> code) {
-    rows.push_back({cause.time_ms, "",
-                    code ? base::format("failed, exit code {}", *code) : std::string("failed"),
-                    cause.text + (cause.host.empty() ? "" : base::format(" (on {})", cause.host))});
+  const auto row_of = [](const postmortem::FirstCause& cause, std::optional<int> code) {
+    return Row{cause.time_ms, "",
+               code ? base::format("failed, exit code {}", *code) : std::string("failed"),
+               cause.text + (cause.host.empty() ? "" : base::format(" (on {})", cause.host))};
   };
-  for (const auto& failure : run.earlier_failures) add_failure(failure.cause, failure.exit_code);
-  if (run.postmortem.cause) add_failure(*run.postmortem.cause, run.postmortem.exit_code);
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& one, const Row& other) { return one.time_ms < other.time_ms; });
+  for (const auto& failure : run.earlier_failures) {
+    const auto place = place_of(failure.cause.time_ms, rows);
+    rows.insert(rows.begin() + static_cast<std::ptrdiff_t>(place),
+                row_of(failure.cause, failure.exit_code));
+  }
+  // Of the newest start.
+  if (run.postmortem.cause) {
+    rows.push_back(row_of(*run.postmortem.cause, run.postmortem.exit_code));
+  }
   return rows;
 }
 

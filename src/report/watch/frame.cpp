@@ -8,6 +8,7 @@
 
 #include "moment.hpp"
 #include "placement.hpp"
+#include "report/figure_texts.hpp"
 #include "report/run_schedule.hpp"
 #include "report/time_parts.hpp"
 
@@ -29,11 +30,12 @@ constexpr std::size_t most_nodes = 16;
 /// Lines of a frame that is being made.
 class FrameMaker {
  public:
-  FrameMaker(const RunView& view, const telemetry::RunRecord& record, const FrameSize& size,
-             base::Glyphs glyphs)
+  FrameMaker(const RunView& view, const telemetry::RunRecord& record, Phase phase,
+             const FrameSize& size, base::Glyphs glyphs)
       : view_(view),
         record_(record),
-        moment_(moment_of(view, record)),
+        phase_(phase),
+        moment_(moment_of(view, record, phase)),
         size_(size),
         glyphs_(glyphs) {}
 
@@ -62,6 +64,7 @@ class FrameMaker {
 
   const RunView& view_;
   const telemetry::RunRecord& record_;
+  Phase phase_;
   Moment moment_;
   FrameSize size_;
   base::Glyphs glyphs_;
@@ -117,21 +120,25 @@ void FrameMaker::add_heading(State state, std::int64_t now_ms) {
 }
 
 void FrameMaker::add_progress(State state) {
-  if (record_.steps.empty()) {
+  if (moment_.step == 0) {
     add_labelled("step", state == State::running ? "none yet: the run is starting" : "none");
     return;
   }
   const auto planned = moment_.planned_steps;
-  if (planned == 0) {
-    add_labelled("step", format("{}", moment_.step));
-    return;
-  }
-  const double share = static_cast<double>(moment_.step) / static_cast<double>(planned);
-  auto text = format("{}/{}  {:.0f} %", moment_.step, planned, std::floor(share * 100));
-  if (state == State::running) {
+  auto text = steps_text(moment_.step, planned);
+  const double share = planned >= moment_.step
+                           ? static_cast<double>(moment_.step) / static_cast<double>(planned)
+                           : 1;
+  if (planned >= moment_.step) text += format("  {:.0f} %", std::floor(share * 100));
+  if (phase_ == Phase::is_starting) {
+    text += "  none yet in this start: the run is starting";
+  } else if (state == State::running && moment_.step_seconds > 0) {
     text += format("  left {}", base::duration_text(moment_.seconds_left));
+  } else if (state != State::running && record_.steps_of_start == 0 && record_.start_count > 1) {
+    text += format("  none of them in start {}", record_.start_count);
   }
   add_labelled("step", text, Tone::strong);
+  if (planned == 0) return;
   const auto columns = std::min(size_.columns, label_columns + number_columns + curve_columns());
   add({{base::bar(share, columns, glyphs_), Tone::faint}});
 }
@@ -152,7 +159,7 @@ void FrameMaker::add_curves() {
     for (const auto& each : record_.evaluations) held_out.push_back(each.loss);
     add_curve("held-out", base::fixed_text(held_out.back(), 4), Tone::plain, held_out);
   }
-  if (std::isfinite(last.tokens_per_second)) {
+  if (std::isfinite(moment_.tokens_per_second)) {
     add_curve("tok/s", format("{:.0f}", moment_.tokens_per_second), Tone::plain, moment_.rates);
   }
   if (std::isfinite(moment_.mfu)) add_labelled("MFU", format("{:.1f} %", moment_.mfu * 100));
@@ -181,9 +188,9 @@ void FrameMaker::add_time() {
 }
 
 void FrameMaker::add_saves(State state) {
-  if (!record_.saves.empty()) {
-    const auto& save = record_.saves.back();
-    auto text = format("step {}", save.step);
+  if (const auto* const last = record_.last_save()) {
+    const auto& save = *last;
+    auto text = format("step {}{}", save.step, save.on_nodes ? " on the nodes" : "");
     if (std::isfinite(save.bytes)) {
       text += format(", {}", base::bytes_text(static_cast<std::uint64_t>(save.bytes)));
     }
@@ -291,13 +298,17 @@ std::vector<FrameLine> FrameMaker::lines() && {
 
 std::vector<FrameLine> WatchedRun::frame(FrameSize size, base::Glyphs glyphs,
                                          std::int64_t now_ms) const {
-  FrameMaker maker(view_, reader_.record(), size, glyphs);
+  const auto& record = reader_.record();
+  const bool is_starting = is_silent_ || (state_ == State::running && record.steps_of_start == 0);
+  FrameMaker maker(view_, record, is_starting ? Phase::is_starting : Phase::has_steps, size,
+                   glyphs);
   maker.add_heading(state_, now_ms);
   maker.add_progress(state_);
   maker.add_curves();
   maker.add_time();
   maker.add_saves(state_);
-  maker.add_nodes(nodes_, median_ms_);
+  // Known until now are the nodes of the start before.
+  if (!is_silent_) maker.add_nodes(nodes_, median_ms_);
   maker.add_last_event();
   return std::move(maker).lines();
 }

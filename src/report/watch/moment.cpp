@@ -30,7 +30,7 @@ RunRecord recent_of(const RunRecord& record, std::size_t most_steps) {
   if (recent.steps.empty()) return recent;
   const auto begin = recent.steps.front().step;
   for (const auto& save : record.saves) {
-    if (save.step >= begin) recent.saves.push_back(save);
+    if (save.step >= begin && !save.is_left) recent.saves.push_back(save);
   }
   for (const auto& each : record.evaluations) {
     if (each.step >= begin) recent.evaluations.push_back(each);
@@ -51,7 +51,7 @@ double mean_of(const std::vector<StepLine>& steps, double StepLine::*number) {
 
 /// By the clock, if the lines have times; else by the steps alone.
 double seconds_between(const std::vector<StepLine>& steps) {
-  const auto elapsed_ms = steps.back().time_ms - steps.front().time_ms;
+  const auto elapsed_ms = steps.back().elapsed_ms - steps.front().elapsed_ms;
   const auto count = steps.back().step - steps.front().step;
   if (count > 0 && elapsed_ms > 0 && steps.front().time_ms > 0) {
     return static_cast<double>(elapsed_ms) / 1e3 / static_cast<double>(count);
@@ -85,11 +85,11 @@ std::int64_t milliseconds(double seconds) {
 
 }  // namespace
 
-Moment moment_of(const RunView& view, const RunRecord& record) {
+Moment moment_of(const RunView& view, const RunRecord& record, Phase phase) {
   Moment moment;
   moment.planned_steps = view.number("train.steps", 0);
-  if (record.steps.empty()) return moment;
-  moment.step = record.steps.back().step;
+  moment.step = record.step;
+  if (record.steps.empty() || phase == Phase::is_starting) return moment;
   const auto recent = recent_of(record, Moment::recent_steps);
   for (const auto& step : recent.steps) moment.rates.push_back(step.tokens_per_second);
   const auto losses = std::min(recent.steps.size(), trend_losses);
@@ -111,17 +111,17 @@ Moment moment_of(const RunView& view, const RunRecord& record) {
 std::string next_save_text(const RunView& view, const RunRecord& record, const Moment& moment) {
   const auto every = view.number("checkpoint.every_steps", 0);
   const auto end = moment.planned_steps;
-  if (moment.step == 0 || end == 0 || moment.step >= end) return {};
+  if (moment.step == 0 || end == 0 || moment.step >= end || moment.step_seconds <= 0) return {};
   const auto due = every > 0 ? std::min(end, (moment.step / every + 1) * every) : end;
   const auto steps = due - moment.step;
   const double seconds = static_cast<double>(steps) * moment.step_seconds;
   // checkpoint.every_minutes counts from the last save, the first time from the start.
   const double minutes = minutes_of(view, "checkpoint.every_minutes");
-  const bool has_saved = !record.saves.empty() && record.saves.back().time_ms > 0 &&
-                         record.saves.back().restart == record.steps.back().restart;
+  const auto* const save = record.last_save();
+  const bool has_saved = save != nullptr && save->time_ms > 0 && save->restart == record.restart;
   if (minutes > 0 && has_saved) {
-    const double since =
-        static_cast<double>(record.last_time_ms - record.saves.back().time_ms) / 1e3;
+    const auto since_ms = std::max<std::int64_t>(record.last_time_ms - save->time_ms, 0);
+    const double since = static_cast<double>(since_ms) / 1e3;
     const double left = std::max(0.0, minutes * 60 - since);
     if (left < seconds) {
       return format("in about {} (checkpoint.every_minutes)", age_text(milliseconds(left)));

@@ -25,7 +25,10 @@ struct Moment {
   PartTimes parts{};                ///< mean of the last steps, in ms
   std::vector<double> stage_waits;  ///< [stage]: share of a step; empty where it is not recorded
 };
-Moment moment_of(const RunView& view, const telemetry::RunRecord& record);
+/// Of a run that `is_starting` without speeds and times: those of an earlier start say nothing of
+/// this one.
+enum class Phase { is_starting, has_steps };
+Moment moment_of(const RunView& view, const telemetry::RunRecord& record, Phase phase);
 
 /// "step 1000 (in 188 steps, about 3 min)"; empty if no save is due before the end, or nothing is
 /// recorded of when.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/file.hpp"
+#include "trireme/base/utc.hpp"
 #include "trireme/report/watch.hpp"
 #include "trireme/runtime/run_lock.hpp"
 
@@ -30,10 +31,15 @@ base::Result<WatchedRun> WatchedRun::open(const fs::path& path) {
 
 base::Status WatchedRun::advance() {
   // Order: the lock first. A run that ends meanwhile has noted all before it gives the lock back.
-  const bool is_held = runtime::living_holder(view_.path).has_value();
+  const auto holder = runtime::living_holder(view_.path);
   if (auto read = reader_.advance(); !read.ok()) return read.failure();
-  state_ = is_held ? State::running : state_of(view_.path, reader_.record());
-  if (read_start_ != reader_.record().start_count) read_start();
+  const auto& record = reader_.record();
+  state_ = holder ? State::running : state_of(view_.path, record);
+  const auto held_since = holder ? base::utc_milliseconds(holder->since).value_or(0) : 0;
+  // Compared with the start alone: later the clock may have been set back.
+  const bool is_older = record.start_ms > 0 && record.start_ms < held_since;
+  is_silent_ = holder && (record.end != telemetry::End::none || is_older);
+  if (read_start_ != record.start_count) read_start();
   read_times();
   return {};
 }
@@ -41,11 +47,11 @@ base::Status WatchedRun::advance() {
 void WatchedRun::read_times() {
   std::error_code error;
   const auto written = fs::last_write_time(telemetry::rank_times_of_run(view_.path), error);
-  const auto& steps = reader_.record().steps;
-  if (error || written == read_times_ || steps.empty()) return;
+  const auto& record = reader_.record();
+  if (error || written == read_times_ || record.steps_of_start == 0) return;
   // Cut off, or another program's: a run that goes on writes a new one soon.
   auto times = telemetry::read_rank_times(view_.path);
-  if (!times.ok() || times->restart != steps.back().restart) return;
+  if (!times.ok() || times->restart != record.restart) return;
   read_times_ = written;
   recorded_ = std::move(times->ranks);
   place_times();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/node_tier.hpp"
@@ -295,6 +296,44 @@ TEST_CASE("checkpoint list tells size, tags and what is not committed") {
   CHECK(std::filesystem::exists(checkpoints / "step-000000001"));
 }
 
+TEST_CASE("checkpoint list names what is wrong with each step of a run, and of its copy") {
+  const TemporaryFolder folder;
+  const auto run = run_with_steps(folder, 6) / "checkpoints";
+  const auto path = [&run](int step) { return run / base::format("step-00000000{}", step); };
+  std::filesystem::remove(path(6) / "manifest.json");
+  std::ofstream(path(5) / "manifest.json") << "{";
+  std::filesystem::resize_file(path(4) / "shard-00000.h5", 10);
+  std::filesystem::remove(path(3) / "shard-00000.h5");
+  // Set aside by a save of the same step that was killed before it had taken its place.
+  std::filesystem::rename(path(2), run / "step-000000002.replaced-abc");
+  // Neither is a step: a link, and a file.
+  std::filesystem::create_directory_symlink("step-000000001", path(7));
+  std::ofstream(path(8)) << "x";
+  std::filesystem::create_directories(run / "tags");
+  std::filesystem::create_directory_symlink("../step-000000099", run / "tags" / "gone");
+  std::filesystem::create_directory(run / "step-000000009.tmp-abc");
+  const TemporaryFolder other;
+  const auto copy = other.path() / "copy";
+  std::filesystem::copy(
+      run, copy,
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  for (const auto& listed : {folder.path(), run, copy}) {
+    const auto text = run_trireme({"checkpoint", "list", listed.string()});
+    INFO(text.out);
+    CHECK(text.exit_code == 0);
+    std::vector<std::string> begins;
+    std::istringstream stream(text.out);
+    for (std::string line; std::getline(stream, line);) {
+      begins.push_back(line.substr(0, line.find("  ")) +
+                       (contains(line, "not usable: ") ? " bad" : ""));
+    }
+    CHECK(begins == std::vector<std::string>{"step", "step-000000009.tmp-abc bad",
+                                             "step-000000006 bad", "step-000000005 bad",
+                                             "step-000000004 bad", "step-000000003 bad",
+                                             "step-000000002.replaced-abc", "step-000000001"});
+  }
+}
+
 TEST_CASE("checkpoint diff compares steps, and can insist on equality") {
   const TemporaryFolder folder;
   const auto run = run_with_steps(folder, 2);
@@ -339,5 +378,9 @@ TEST_CASE("checkpoint commands say what they need when there is nothing") {
     CHECK(contains(end.err, "needed"));
   }
   CHECK(run_trireme({"checkpoint", "verify", folder.path().string()}).exit_code == 6);
+  const auto empty = run_trireme({"checkpoint", "list", folder.path().string()});
+  CHECK(empty.exit_code == 0);
+  CHECK(empty.out.empty());
+  CHECK(contains(empty.err, "there is no step in '" + folder.path().string()));
   CHECK(run_trireme({"checkpoint", "prune", folder.path().string()}).exit_code == 2);
 }

@@ -45,6 +45,24 @@ TEST_CASE("logs of all ranks are one, in the order of time") {
   CHECK(notes.empty());
 }
 
+TEST_CASE("lines of a rank keep their order when its clock is set back") {
+  const HandMadeRun run;
+  for (const int rank : {0, 1}) {
+    run.start(rank, 50, rank);
+    run.say(rank, 52 + rank, "info", "train: first");
+    run.start(rank, 10, rank);
+    run.say(rank, 12 + rank, "info", "train: second");
+    // Of another thread.
+    run.say(rank, 11.9 + rank, "info", "train: third");
+  }
+  std::vector<std::string> notes;
+  std::vector<std::string> texts;
+  for (const auto& line : postmortem::read_logs(run.path(), Attempts::all, notes)) {
+    if (line.room == "train") texts.push_back(base::format("{}{}", line.text[0], line.rank));
+  }
+  CHECK(texts == std::vector<std::string>{"f0", "f1", "s0", "t0", "s1", "t1"});
+}
+
 TEST_CASE("lines that no rank wrote are refused") {
   const std::string good = "2026-11-21T09:37:34.123Z info    r0003/0064 n7 comm: hello: you";
   const auto line = postmortem::parse_log_line(good);

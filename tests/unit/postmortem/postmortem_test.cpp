@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 
+#include "unit/checkpoint/small_steps.hpp"
 #include "unit/postmortem/hand_made_run.hpp"
 
 #include <catch2/catch.hpp>
@@ -56,7 +57,7 @@ TEST_CASE("a killed rank's postmortem has cause, who, when, what others did, and
   run.write("log/tasks.n1.jsonl", launch::record_line(memory) + "\nno record\n" +
                                       launch::record_line(record_of(0, 5 << 8, minute + 35)) +
                                       "\n");
-  std::filesystem::create_directories(run.path() / "checkpoints/step-000000001");
+  tests::save_small(run.path() / "checkpoints", 1);
 
   const auto postmortem = run.postmortem();
   CHECK(postmortem.ending == Ending::failed);
@@ -298,13 +299,16 @@ TEST_CASE("the ending that a run itself has noted is that of its postmortem") {
   CHECK_FALSE(postmortem::is_run(run.path()));
   run.step(1, 2.0);
   CHECK(postmortem::is_run(run.path()));
-  CHECK(postmortem::noted_ending(run.path(), "start") == Ending::unknown);
-  for (const auto* event : {"stop", "done"}) {
-    run.event(event);
-    CHECK(postmortem::noted_ending(run.path(), event) == run.postmortem().ending);
-  }
+  using telemetry::End;
+  CHECK(postmortem::noted_ending(run.path(), End::none) == Ending::unknown);
+  run.event("stop");
+  CHECK(postmortem::noted_ending(run.path(), End::stopped) == Ending::stopped);
+  CHECK(run.postmortem().ending == Ending::stopped);
+  run.event("done");
+  CHECK(postmortem::noted_ending(run.path(), End::done) == Ending::finished);
+  CHECK(run.postmortem().ending == Ending::finished);
   run.write("failure.json", R"({"cause": "a", "exit_code": 5})");
-  CHECK(postmortem::noted_ending(run.path(), "done") == Ending::failed);
+  CHECK(postmortem::noted_ending(run.path(), End::done) == Ending::failed);
   CHECK(run.postmortem().ending == Ending::failed);
 }
 
@@ -321,4 +325,27 @@ TEST_CASE("sacct's answer is read by its first line") {
   CHECK(view.detail == "CANCELLED by 1000, exit code 0:15, nodes n[1-2]");
   CHECK(postmortem::parse_sacct("").state.empty());
   CHECK(postmortem::parse_sacct("a|b").state.empty());
+}
+
+TEST_CASE("the step that a start would go on after is one that can be used") {
+  const HandMadeRun run;
+  run.event("start");
+  run.step(7, 2.0);
+  for (const int step : {2, 4, 6}) tests::save_small(run.path() / "checkpoints", step);
+  CHECK(run.postmortem().newest_checkpoint == 6);
+  CHECK(run.postmortem().notes.empty());
+  const auto path = [&run](int step) {
+    return run.path() / base::format("checkpoints/step-00000000{}", step);
+  };
+  std::filesystem::remove(path(6) / "manifest.json");
+  const auto damaged = run.postmortem();
+  CHECK(damaged.newest_checkpoint == 4);
+  REQUIRE(damaged.notes.size() == 1);
+  CHECK(holds(damaged.notes[0], "step 6 is not usable: "));
+  CHECK(holds(damaged.advice.back(), "goes on after step 4"));
+  for (const int step : {2, 4}) std::ofstream(path(step) / "manifest.json") << "{";
+  const auto none = run.postmortem();
+  CHECK_FALSE(none.newest_checkpoint);
+  CHECK(none.notes.size() == 3);
+  CHECK(holds(none.advice.back(), "no checkpoint is usable"));
 }

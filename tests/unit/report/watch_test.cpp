@@ -71,7 +71,8 @@ TEST_CASE("a frame tells progress, curves, where a step's time goes, and the nex
 TEST_CASE("a run is read on, and its state is that of its lock and its last event") {
   const HandMadeRuns runs;
   configure(runs);
-  runs.start("a");
+  // Not before the lock is taken, which is now.
+  runs.start("a", 1, ",\"time\":\"2999-01-01T00:00:00.000Z\"");
   auto run = watched(runs, "a");
   CHECK(holds(shown(run), "step        none"));
   {

@@ -45,8 +45,16 @@ TEST_CASE("metrics tell the last step that was done, and the last that all ranks
     file.append({{"kind", "save"}, {"step", 12}, {"tier", "nodes"}});
     file.append({{"kind", "train"}, {"step", 13}});
   }
+  // Cut off in the middle, and behind an object within a line.
   std::ofstream(path, std::ios::app) << R"({"kind":"train","step":14,"los)";
   CHECK(telemetry::recorded_steps(path).done == 13);
+  std::ofstream(path, std::ios::app) << "\n"
+                                     << R"({"kind":"train","optimizer_phases_ms":{"gather":1})";
+  CHECK(telemetry::recorded_steps(path).done == 13);
+  std::ofstream(path, std::ios::app) << ",\"run\":\"a{b\",\"step\":15}\n";
+  CHECK(telemetry::recorded_steps(path).done == 15);
+  std::ofstream(path, std::ios::app) << R"({"kind":"train","step":13})"
+                                     << "\n";
   CHECK(telemetry::recorded_steps(path).saved == 8);
   // A start that goes on with these steps, and one that begins anew.
   const auto started = [&path](int step) {

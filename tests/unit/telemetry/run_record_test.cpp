@@ -283,6 +283,10 @@ TEST_CASE("events are kept up to a limit, and the last one is known beyond it") 
   CHECK(record.events.size() == RunRecord::most_events);
   CHECK(record.dropped_events == 6);
   CHECK(record.last_event == "done");
+  // Which layout and machine the steps have says the newest start.
+  file.append(start_line(8));
+  CHECK(file.read().events.size() == RunRecord::most_events);
+  CHECK(file.read().events.back().step == 8);
 }
 
 TEST_CASE("a record that is no file of lines is a failure with its path") {

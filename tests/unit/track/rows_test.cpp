@@ -3,9 +3,13 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/text.hpp"
+
+#include "unit/report/histories.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -128,6 +132,26 @@ TEST_CASE("steps that a later start makes again are not sent again") {
   CHECK(send(record, cursor, true).empty());
   for (int step = 4; step <= 8; ++step) add_step(record, step);
   CHECK(steps_of(send(record, cursor, true)) == Steps{7, 8});
+}
+
+TEST_CASE("of every history rows end where the run stands, and the steps that follow are sent") {
+  for (const auto& history : tests::histories()) {
+    CAPTURE(history.name);
+    RunRecord record;
+    for (const auto line : base::split(history.record.text(), '\n')) record.take(line);
+    Cursor cursor;
+    const auto rows = send(record, cursor, true);
+    CHECK((rows.empty() ? 0 : rows.back().step) == std::max(history.line, history.saved));
+    CHECK(std::is_sorted(rows.begin(), rows.end(),
+                         [](const Row& one, const Row& other) { return one.step < other.step; }));
+    CHECK(send(record, cursor, true).empty());
+    const int next = static_cast<int>(history.step) + 1;
+    add_step(record, next);
+    add_save(record, next, 3);
+    const auto more = send(record, cursor, true);
+    CHECK(steps_of(more) == Steps{next});
+    CHECK(named(more.front()).at("save/bytes") == 3);
+  }
 }
 
 TEST_CASE("names of metrics are unique, and those of Prometheus are in base units") {
