@@ -85,6 +85,27 @@ std::string traffic_text(double bytes, double milliseconds) {
                       rate_text(bytes, milliseconds));
 }
 
+std::string hindered_text(std::span<const telemetry::ProcessorsLine> lines, double least_share) {
+  std::vector<telemetry::CoresUse> hindered;
+  double seconds = 0;
+  double all_seconds = 0;
+  for (const auto& line : lines) {
+    all_seconds += line.use.seconds;
+    if (telemetry::hindrance_of(line.use) == telemetry::Hindrance::none) continue;
+    seconds += line.use.seconds;
+    hindered.push_back(line.use);
+  }
+  if (!(seconds > 0) || seconds < least_share * all_seconds) return {};
+  const auto middle = hindered.begin() + static_cast<std::ptrdiff_t>(hindered.size() / 2);
+  std::nth_element(hindered.begin(), middle, hindered.end(),
+                   [](const auto& one, const auto& other) {
+                     return telemetry::hindered_share(one) < telemetry::hindered_share(other);
+                   });
+  return base::format("{} ({:.0f} % of the measured time was like that): {}",
+                      telemetry::hindrance_text(*middle), 100 * seconds / all_seconds,
+                      telemetry::hindrance_remedy(telemetry::hindrance_of(*middle)));
+}
+
 std::string move_text(const StepFacts& facts, std::size_t busiest, std::size_t idlest,
                       double difference, double layer_share, std::size_t stages) {
   auto layers = facts.stage_layers;

@@ -4,6 +4,7 @@
 #include "trireme/layout/mesh.hpp"
 #include "trireme/report/run_view.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,10 @@ std::string_view engines_of(const RunView& run);
 std::string rate_text(double bytes, double milliseconds);
 /// ": 1.20 GiB a step at 0.90 GB/s"; empty where bytes or time are not known or nothing.
 std::string traffic_text(double bytes, double milliseconds);
+
+/// What kept ranks from their cores in the middle one of the measurements in which something did,
+/// and what to do; empty where these are less than `least_share` of the time.
+std::string hindered_text(std::span<const telemetry::ProcessorsLine> lines, double least_share);
 
 /// Where stages wait unequally: "move 2 layers from stage 1 to stage 0 (parallel.stage_layers =
 /// 18,14)". `difference`: of what the two wait, in shares of a step; `layer_share`: of a stage's

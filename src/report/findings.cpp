@@ -37,6 +37,7 @@ constexpr double risen_held_out = 1.02;
 constexpr std::size_t evaluations_after_best = 3;
 constexpr double much_repeated = 0.10;
 constexpr std::int64_t few_repeated = 10;
+constexpr double much_hindered = 0.50;
 constexpr double slower = 0.80;
 constexpr double uneven = 3.0;
 constexpr std::size_t least_steps = 100;
@@ -305,13 +306,19 @@ Verdict uneven_steps(const Facts& facts) {
       base::duration_text(*place / 1e3), base::duration_text(middle / 1e3));
 }
 
+Verdict processors(const Facts& facts) {
+  auto text = hindered_text(facts.start.processors, much_hindered);
+  return text.empty() ? Verdict{} : Verdict(std::move(text));
+}
+
 enum class Judged { newest_start, whole_run };
 struct Rule {
   const char* name;
   Verdict (*judge)(const Facts&);
   Judged what = Judged::newest_start;
 };
-constexpr std::array<Rule, 14> rules{{
+constexpr std::array<Rule, 15> rules{{
+    {"processors", processors},
     {"gradients", gradients},
     {"tensor", tensor},
     {"stages", stages},

@@ -49,6 +49,7 @@ telemetry::RunRecord newest_start(const telemetry::RunRecord& record) {
   copy(record.evaluations, start.evaluations);
   copy(record.saves, start.saves);
   copy(record.events, start.events);
+  copy(record.processors, start.processors);
   return start;
 }
 

@@ -14,8 +14,8 @@ double median(std::vector<double> numbers);
 /// that has others, since layout and machine may change with each. All where no start has others.
 std::vector<std::size_t> steady_indices(const telemetry::RunRecord& record);
 
-/// Steps, evaluations, saves and events of the newest start alone, to which the recorded
-/// configuration and placement belong; of one that has made no step there are none.
+/// Steps, evaluations, saves, events and uses of cores of the newest start alone, to which the
+/// recorded configuration and placement belong; of one that has made no step there are none.
 telemetry::RunRecord newest_start(const telemetry::RunRecord& record);
 
 /// Mean of a number over the steady steps that have it; telemetry::absent if none has.

@@ -100,6 +100,8 @@ void RunRecord::take(std::string_view text_line) {
     }
   } else if (kind == "save") {
     take_save(line);
+  } else if (kind == "processors") {
+    take_processors(line);
   } else if (kind == "event") {
     take_event(line);
   }
@@ -133,6 +135,14 @@ void RunRecord::take_save(const Json& line) {
   save.on_nodes = text(line, "tier") == "nodes";
   step = std::max(step, save.step);
   saves.push_back(save);
+}
+
+void RunRecord::take_processors(const Json& line) {
+  if (processors.size() == most_processors) {
+    processors.erase(processors.begin(), processors.begin() + most_processors / 2);
+  }
+  processors.push_back({whole_number(line, "step").value_or(0),
+                        whole_number(line, "restart").value_or(0), cores_use_from(line)});
 }
 
 const SaveLine* RunRecord::last_save() const {

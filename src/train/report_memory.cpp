@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory in the report: a device's, and the arenas.
+// Resources in the report: a device's memory, the arenas, processors.
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/train/report.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace trireme::train {
 
@@ -51,6 +52,23 @@ void Report::arenas(std::int64_t step, const engine::MemoryUse& planned,
           {"step", step},
           {"planned_bytes", by_purpose(planned)},
           {"used_bytes", by_purpose(used)}});
+}
+
+void Report::processors(std::int64_t step, const telemetry::CoresUse& use) {
+  if (!settings_.speaks) return;
+  Json line{{"kind", "processors"}, {"step", step}};
+  line.update(telemetry::to_json(use));
+  append(std::move(line));
+  const auto hindrance = telemetry::hindrance_of(use);
+  hindered_ = hindrance == telemetry::Hindrance::none ? 0 : hindered_ + 1;
+  // A compiler of somebody else's comes and goes.
+  constexpr int lasting = 2;
+  if (hindered_ < lasting || std::exchange(hindrance_is_told_, true)) return;
+  base::log::warning("train",
+                     "{} over the last {}, and goes on (ranks wait for their cores, and "
+                     "others for them); {}",
+                     telemetry::hindrance_text(use), base::duration_text(use.seconds),
+                     telemetry::hindrance_remedy(hindrance));
 }
 
 }  // namespace trireme::train

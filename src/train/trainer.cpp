@@ -311,7 +311,7 @@ base::ExitCode Trainer::run() {
     ask();
     if (requests_->answer().stop) break;
     if (requests_->answer().wishes.measure_peak) measure_peak_again();
-    if (requests_->answer().wishes.rank_times) rank_times_->record(report_->restart());
+    if (requests_->answer().wishes.rank_times) rank_times_->record(*report_);
     advance_saving();
     profile_->ask(requests_->take_profile_steps(), progress_.step + 1);
     profile_->before(progress_.step + 1);
@@ -331,7 +331,7 @@ base::ExitCode Trainer::run() {
   finish_saving();
   if (saved_step_ != progress_.step || is_among_best_) save();
   if (async_saves_) async_saves_->leave_nodes();
-  rank_times_->record(report_->restart());
+  rank_times_->record(*report_);
   say_arenas();
   report_->finished({.steps = progress_.step,
                      .steps_of_this_start = progress_.step - begin_step,

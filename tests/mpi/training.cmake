@@ -50,6 +50,9 @@ if(TARGET trireme_engine)
     trireme_add_mpi_test(late_runs RANKS 2 3
       SOURCES training/starts/late_runs_test.cpp training/small_run.cpp
       LINK trireme::train)
+    trireme_add_mpi_test(rank_times RANKS 1 2 3
+      SOURCES training/rank_times_test.cpp
+      LINK trireme::train)
     trireme_add_mpi_test(replica_check RANKS 2 3
       SOURCES training/replica_check_test.cpp training/small_run.cpp
       LINK trireme::train)

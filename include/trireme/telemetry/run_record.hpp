@@ -3,6 +3,7 @@
 
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
+#include "trireme/telemetry/cores_use.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -88,6 +89,13 @@ struct SaveLine {
   bool is_left = false;
 };
 
+/// Line of kind `processors`: of all ranks those that something kept from their cores most.
+struct ProcessorsLine {
+  std::int64_t step = 0;
+  std::int64_t restart = 0;
+  CoresUse use;
+};
+
 struct EventLine {
   std::int64_t step = 0;
   std::int64_t restart = 0;
@@ -121,6 +129,8 @@ struct RunRecord {
   std::vector<SaveLine> saves;
   /// At most `most_events`; of more the first ones.
   std::vector<LoadLine> loads;
+  /// At most `most_processors`, the last ones.
+  std::vector<ProcessorsLine> processors;
   /// At most `most_events`; of more the first ones, and the newest start.
   std::vector<EventLine> events;
   std::string last_event;
@@ -143,6 +153,7 @@ struct RunRecord {
   std::int64_t dropped_events = 0;
 
   static constexpr std::size_t most_events = 10'000;
+  static constexpr std::size_t most_processors = 4'096;
   static constexpr std::size_t most_samples = 16;
   static constexpr std::size_t most_steps = std::size_t{4} << 20;
 
@@ -160,6 +171,7 @@ struct RunRecord {
   void take_save(const base::Json& line);
   void take_event(const base::Json& line);
   void take_samples(const base::Json& line);
+  void take_processors(const base::Json& line);
   /// Lines of another start follow.
   void begin_start(std::int64_t number);
   /// Milliseconds since the last line that has a time, or less than none.

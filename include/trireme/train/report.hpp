@@ -6,6 +6,7 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/inference/samples.hpp"
 #include "trireme/runtime/start_up.hpp"
+#include "trireme/telemetry/cores_use.hpp"
 #include "trireme/telemetry/metrics.hpp"
 
 #include <chrono>
@@ -173,6 +174,8 @@ class Report {
   void finished(const FinishRecord& record);
   /// Records the time of each phase of the start, its first step included.
   void started_up(std::int64_t step, const std::vector<runtime::StartUp::Phase>& phases);
+  /// Records what became of the cores of some ranks since the last time.
+  void processors(std::int64_t step, const telemetry::CoresUse& use);
   /// Records a step. One that beats a measured peak raises it: no run can exceed its machine's
   /// peak.
   void step(const StepRecord& record);
@@ -210,6 +213,9 @@ class Report {
   std::int64_t lost_lines_ = 0;
   bool peak_is_beaten_ = false;
   int peaks_beaten_ = 0;
+  /// Consecutive measurements in which something kept ranks from their cores.
+  int hindered_ = 0;
+  bool hindrance_is_told_ = false;
   /// Loss of the last evaluation of this start.
   std::optional<double> held_out_loss_;
 };

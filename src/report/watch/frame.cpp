@@ -45,6 +45,7 @@ class FrameMaker {
   void add_time();
   void add_saves(State state);
   void add_nodes(std::vector<NodeRanks> nodes, double median_ms);
+  void add_processors();
   void add_last_event();
   std::vector<FrameLine> lines() &&;
 
@@ -259,6 +260,17 @@ void FrameMaker::add_nodes(std::vector<NodeRanks> nodes, double median_ms) {
   }
 }
 
+void FrameMaker::add_processors() {
+  if (phase_ == Phase::is_starting || record_.processors.empty()) return;
+  const auto& last = record_.processors.back();
+  const auto hindrance = telemetry::hindrance_of(last.use);
+  if (last.restart != record_.restart || hindrance == telemetry::Hindrance::none) return;
+  add_labelled(
+      "processors",
+      format("{}: {}", telemetry::hindrance_text(last.use), telemetry::hindrance_remedy(hindrance)),
+      Tone::warning);
+}
+
 void FrameMaker::add_last_event() {
   const auto found =
       std::find_if(record_.events.rbegin(), record_.events.rend(),
@@ -309,6 +321,7 @@ std::vector<FrameLine> WatchedRun::frame(FrameSize size, base::Glyphs glyphs,
   maker.add_saves(state_);
   // Known until now are the nodes of the start before.
   if (!is_silent_) maker.add_nodes(nodes_, median_ms_);
+  maker.add_processors();
   maker.add_last_event();
   return std::move(maker).lines();
 }

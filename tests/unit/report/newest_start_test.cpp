@@ -74,6 +74,48 @@ TEST_CASE("a finding of one of several starts names it with its steps") {
   CHECK(report::figures_of(view).tokens_per_second == 500);
 }
 
+TEST_CASE("processor time that other programs took is a finding where they took it for long") {
+  const tests::HandMadeRuns runs;
+  const auto measured = [&runs](const std::string& run, int restart, double others, double idle,
+                                const std::string& more = "") {
+    runs.write(run, "metrics.jsonl",
+               base::format("{{\"kind\":\"processors\",\"restart\":{},\"step\":3,\"node\":\"n1\","
+                            "\"first_rank\":2,\"ranks\":2,\"cores\":4,\"seconds\":30,"
+                            "\"others\":{},\"idle\":{},\"own\":0.25{}}}\n",
+                            restart, others, idle, more));
+  };
+  const auto found = [&runs](const std::string& run) {
+    std::string text;
+    for (const auto& finding : report::findings_of(runs.view(run))) {
+      text += finding.rule + ": " + finding.text + "\n";
+    }
+    return text;
+  };
+  for (const auto* run : {"busy", "idle", "short", "earlier", "steal"}) {
+    runs.start(run, 1, ",\"restart\":0");
+    runs.step(run, 1, 3, ",\"restart\":0");
+  }
+  measured("busy", 0, 0.1, 0.1);
+  for (const double others : {0.5, 0.62, 0.9}) measured("busy", 0, others, 0.1);
+  CHECK(
+      found("busy") ==
+      "processors: 62 % of the processor time of 4 cores of 2 ranks (first: rank 2) on n1 went to "
+      "other programs, 25 % to the ranks (75 % of the measured time was like that): end them, or "
+      "give the ranks cores that no other program uses (sbatch --exclusive, --cpus-per-task)\n");
+  for (int count = 0; count < 4; ++count) measured("idle", 0, 0.6, 0.4);
+  CHECK(found("idle").empty());
+  measured("short", 0, 0.6, 0.1);
+  for (int count = 0; count < 2; ++count) measured("short", 0, 0.05, 0.1);
+  CHECK(found("short").empty());
+  measured("earlier", 0, 0.6, 0.1);
+  runs.start("earlier", 2, ",\"restart\":1");
+  CHECK(found("earlier").empty());
+  measured("steal", 0, 0.05, 0.1, ",\"stolen\":0.4");
+  CHECK(holds(found("steal"), "40 % of the processor time of 4 cores"));
+  CHECK(holds(found("steal"), "went to other virtual machines (steal)"));
+  CHECK_FALSE(holds(found("steal"), "other programs"));
+}
+
 TEST_CASE("ranks of one node are not told to come together on one") {
   auto view = view_of_two_starts(100, 50);
   const auto text = [&view] { return report::findings_of(view).at(0).text; };

@@ -196,6 +196,31 @@ TEST_CASE("of many nodes those with the slowest ranks are shown") {
   CHECK(holds(text, "and 1234 more nodes, none of them slower\n"));
 }
 
+TEST_CASE("processor time that other programs take is told while they take it") {
+  const HandMadeRuns runs;
+  configure(runs);
+  runs.start("a");
+  write_steps(runs, 1, 10);
+  const auto measured = [&runs](double others) {
+    runs.write("a", "metrics.jsonl",
+               base::format("{{\"kind\":\"processors\",\"step\":3,\"node\":\"n1\",\"ranks\":1,"
+                            "\"cores\":2,\"seconds\":30,\"others\":{}}}\n",
+                            others));
+  };
+  auto run = watched(runs, "a");
+  CHECK_FALSE(holds(shown(run), "processors"));
+  measured(0.5);
+  REQUIRE(run.advance().ok());
+  CHECK(holds(shown(run), "processors  50 % of the processor time of 2 cores of rank 0 on n1"));
+  measured(0.1);
+  REQUIRE(run.advance().ok());
+  CHECK_FALSE(holds(shown(run), "processors"));
+  measured(0.5);
+  runs.start("a", 11, ",\"restart\":1");
+  REQUIRE(run.advance().ok());
+  CHECK_FALSE(holds(shown(run), "processors"));
+}
+
 TEST_CASE("names and reasons of a run cannot move the terminal's cursor") {
   const HandMadeRuns runs;
   configure(runs);

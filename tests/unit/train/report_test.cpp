@@ -200,6 +200,48 @@ TEST_CASE("what a GPU's memory holds is told part by part, and what is left is n
   CHECK_FALSE(std::getline(file, line));
 }
 
+TEST_CASE("what keeps ranks from their cores is recorded each time, and warned of once it lasts") {
+  const tests::TemporaryFolder folder;
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): configure() changes the original.
+  const auto before = base::log::settings();
+  auto to_file = before;
+  to_file.file = (folder.path() / "log").string();
+  base::log::configure(to_file);
+  {
+    train::Report::Settings settings;
+    settings.directory = folder.path();
+    settings.speaks = true;
+    train::Report report(settings);
+    telemetry::CoresUse busy{.node = "n1", .rank_count = 2, .core_count = 4, .seconds = 30};
+    busy.others = 0.5;
+    auto idle = busy;
+    idle.idle = 0.4;
+    const auto warnings = [&folder] {
+      const auto log = base::read_text_file(folder.path() / "log");
+      const auto text = log.ok() ? *log : std::string{};
+      std::size_t count = 0;
+      for (auto at = text.find("other programs"); at != std::string::npos;
+           at = text.find("other programs", at + 1)) {
+        ++count;
+      }
+      return count;
+    };
+    for (const auto& use : {busy, idle, busy}) report.processors(3, use);
+    CHECK(warnings() == 0);
+    report.processors(4, busy);
+    CHECK(warnings() == 1);
+    report.processors(5, busy);
+    CHECK(warnings() == 1);
+  }
+  base::log::configure(before);
+  const auto lines = lines_of(folder.path());
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0].begin().key() == "kind");
+  CHECK(lines[3].at("kind") == "processors");
+  CHECK(lines[3].at("step") == 4);
+  CHECK(lines[3].at("others") == 0.5);
+}
+
 TEST_CASE("people read nan, whatever sign the machine gave it") {
   const double minus_nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0);
   const tests::TemporaryFolder folder;
