@@ -90,6 +90,14 @@ std::string exit_code_lines() {
   return text;
 }
 
+/// Options that no help shows are in no group when they are declared; CLI11 would leave their names
+/// out of its errors. From here on describe() knows them by being of no configuration file.
+void name_hidden_options(CLI::App& app) {
+  for (auto* option : app.get_options()) {
+    if (option->get_group().empty()) option->group("Options")->configurable(false);
+  }
+}
+
 ExitCode usage_error(const CLI::App& app, const std::string& text, Voice voice) {
   complain(format("{}\nsee: {} --help", text, describe(app).path), voice);
   return ExitCode::usage;
@@ -159,6 +167,7 @@ void CommandLine::add(CLI::App& parent, const Command& command) {
   for (const auto& subcommand : command.subcommands) add(*app, subcommand);
   if (!command.prepare) return;
   app->callback([this, action = command.prepare(*app)] { action_ = action; });
+  name_hidden_options(*app);
 }
 
 Voice voice_in(const base::Environment& environment, Variables variables) {

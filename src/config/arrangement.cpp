@@ -24,8 +24,11 @@ layout::ParallelArrangement arrangement(const Options& options) {
           .sequence_length = train.sequence_length};
 }
 
-int least_world(const ParallelOptions& parallel) {
-  return parallel.tensor * parallel.pipeline * parallel.data.value_or(1);
+std::int64_t least_world(const ParallelOptions& parallel) {
+  constexpr auto most = std::int64_t{1} << 62;
+  const auto of_replica = std::int64_t{parallel.tensor} * parallel.pipeline;
+  const auto replicas = parallel.data.value_or(1);
+  return of_replica > most / replicas ? most : of_replica * replicas;
 }
 
 layout::Citation citation(const Config& config, const layout::ParallelArrangement& arrangement) {

@@ -39,7 +39,7 @@ std::optional<std::string> memory_advice(const ResourceRequest& request) {
   if (!memory || *memory >= little_memory_mib) return std::nullopt;
   return format(
       "{} leaves {} MiB for each rank (Slurm kills the step when it takes more); ask for more, for "
-      "example --mem=0 for all of a node: trireme plan CONFIG --world N tells what a rank needs",
+      "example --mem=0 for all of a node: trireme plan CONFIG --ranks N tells what a rank needs",
       memory_option(request), *memory);
 }
 

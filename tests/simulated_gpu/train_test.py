@@ -116,7 +116,7 @@ class TrainTest(unittest.TestCase):
                 self.train(f"attention-{deterministic}", **settings)
                 self.assertIn("attention by cuDNN 9.19.0", self.said)
                 self.assertIn(bits, self.said)
-                words = self.words_of("plan", **settings) + ["--world", "1", "--json"]
+                words = self.words_of("plan", **settings) + ["--ranks", "1", "--json"]
                 planned = json.loads(self.run_ranks(1, words))
                 self.assertIn(bits, planned["attention"])
                 self.assertEqual(self.memory[-1]["library_bytes"]["cuDNN"],

@@ -10,8 +10,8 @@ namespace trireme::config {
 /// not known here.
 layout::ParallelArrangement arrangement(const Options& options);
 
-/// Ranks of one replica, or of as many as parallel.data asks for.
-int least_world(const ParallelOptions& parallel);
+/// Ranks of one replica, or of as many as parallel.data asks for; 2^62 where there are more.
+std::int64_t least_world(const ParallelOptions& parallel);
 
 /// Quantities as errors about keys cite them: "parallel.tensor = 3 (a.conf:4)". The configuration
 /// must live as long.

@@ -90,7 +90,7 @@ class Measurements:
             trireme = self.programs.find("trireme")
             config = self.folder / f"{model.name}.conf"
             config.write_text(model.configuration(self.folder, MOST_STEPS, self.backend))
-            plan = must_succeed(run([trireme, "plan", config, "--world", "1", "--json"], 30,
+            plan = must_succeed(run([trireme, "plan", config, "--ranks", "1", "--json"], 30,
                                     self.folder), 30)
             plan = json.loads(plan.text[plan.text.index("{"):])
             peak, source = self.peak_flops()

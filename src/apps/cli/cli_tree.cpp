@@ -89,6 +89,12 @@ OptionText describe_option(const CLI::Option& option) {
   return text;
 }
 
+/// Earlier words of options, which no help shows (CommandLine marks them so).
+bool is_hidden(const CLI::App& app, const CLI::Option* option) {
+  const bool is_of_every_command = option == app.get_help_ptr() || option == app.get_version_ptr();
+  return !option->get_configurable() && !is_of_every_command;
+}
+
 std::string path_of(const CLI::App& app) {
   const auto* parent = app.get_parent();
   return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
@@ -158,7 +164,7 @@ CommandText describe(const CLI::App& app) {
   if (!is_root) text.group = app.get_group();
   for (const auto* option : app.get_options()) {
     // Every command inherits the help flag; the top level describes it for all.
-    if (option->get_group().empty() || (!is_root && option == app.get_help_ptr())) continue;
+    if (is_hidden(app, option) || (!is_root && option == app.get_help_ptr())) continue;
     auto& list = option->get_positional() ? text.positionals : text.options;
     list.push_back(describe_option(*option));
   }

@@ -7,6 +7,7 @@
 #include "trireme/launch/contract.hpp"
 #include "trireme/train/continuation.hpp"
 
+#include "apps/cli/shared_options.hpp"
 #include "apps/cli/suggestion.hpp"
 
 #include <algorithm>
@@ -103,21 +104,18 @@ std::shared_ptr<ConfigArguments> ConfigArguments::add_to(CLI::App& app) {
       ->type_name("SECTION.KEY=VALUE")
       ->allow_extra_args(false)
       ->group("Configuration");
+  for (const auto& degree : degree_options()) {
+    auto* const option = arguments->add_shortcut(
+        app, degree.name, degree.key, base::format("{} (key {})", degree.meaning, degree.key));
+    option->type_name("N");
+    add_earlier(app, degree.earlier, arguments->shortcuts[degree.key], option);
+  }
   return arguments;
 }
 
 CLI::Option* ConfigArguments::add_shortcut(CLI::App& app, const std::string& option,
                                            const std::string& key, const std::string& text) {
   return app.add_option(option, shortcuts[key], text)->group("Configuration");
-}
-
-void ConfigArguments::add_layout_options(CLI::App& app) {
-  add_shortcut(app, "--tensor-parallel", "parallel.tensor",
-               "Ranks that share every matrix (key parallel.tensor)")
-      ->type_name("N");
-  add_shortcut(app, "--pipeline-parallel", "parallel.pipeline",
-               "Stages that share the layers (key parallel.pipeline)")
-      ->type_name("N");
 }
 
 CLI::Option* ConfigArguments::add_resume(CLI::App& app) {

@@ -14,7 +14,8 @@
 
 namespace trireme::apps {
 
-/// Arguments CONFIG... and --set section.key=value, for every command that takes a configuration.
+/// Arguments CONFIG..., --set section.key=value and --tensor-parallel N and the like, for every
+/// command that takes a configuration.
 ///
 ///   auto arguments = ConfigArguments::add_to(app);
 ///   return [arguments](Context& context) {
@@ -30,11 +31,10 @@ struct ConfigArguments {
   /// Options that set one key each: the given values, by key.
   std::map<std::string, std::string> shortcuts;
 
-  /// Declares both; the arguments live as long as the command's action holds them.
+  /// Declares them and the degrees of parallelism (degree_options()); the arguments live as long as
+  /// the command's action holds them.
   static std::shared_ptr<ConfigArguments> add_to(CLI::App& app);
 
-  /// --tensor-parallel, --pipeline-parallel: the layout that the launched ranks form.
-  void add_layout_options(CLI::App& app);
   /// Adds an option that sets one key.
   CLI::Option* add_shortcut(CLI::App& app, const std::string& option, const std::string& key,
                             const std::string& text);

@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/process_group.hpp"
+#include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/engine/options.hpp"
@@ -26,12 +27,10 @@ using base::format;
 /// Vocabulary size for a model whose tokenizer does not exist yet.
 constexpr std::int64_t some_vocabulary = 1 << 16;
 
-/// Smallest number of ranks for the degrees; products above the range are left to the mesh.
+/// Smallest number of ranks for the degrees; numbers above the range are left to the mesh.
 int fewest_ranks(const config::ParallelOptions& degrees) {
   constexpr std::int64_t most = 1 << 24;
-  auto product = std::min(most, std::int64_t{degrees.tensor} * degrees.pipeline);
-  product = std::min(most, product * degrees.data.value_or(1));
-  return static_cast<int>(product);
+  return static_cast<int>(std::min(most, config::least_world(degrees)));
 }
 
 /// Why the model cannot be known here; empty where it can.

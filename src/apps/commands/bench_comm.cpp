@@ -10,6 +10,7 @@
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/option_values.hpp"
+#include "apps/cli/shared_options.hpp"
 #include "apps/commands/bench_groups.hpp"
 
 #include <unistd.h>
@@ -150,18 +151,22 @@ base::ExitCode run_comm(const CommOptions& options, Context& context) {
       });
 }
 
+void add_axis_degree(CLI::App& app, const char* name, const char* earlier, int& degree) {
+  const auto rule = in_range(1, most_ranks).description("");
+  auto* const option = app.add_option(name, degree, "Degree of the mesh")->type_name("N");
+  option->check(rule);
+  add_earlier(app, earlier, degree, option)->check(rule);
+}
+
 void add_axis(CLI::App& app, BenchAxis& axis) {
-  app.add_option("--group", axis.group,
-                 "Who talks: world, or dp, tp, pp of a mesh of --tensor x --pipeline, all its "
-                 "groups at once")
+  app.add_option(
+         "--group", axis.group,
+         "Who talks: world, or dp, tp, pp of a mesh of --tensor-parallel x --pipeline-parallel, "
+         "all its groups at once")
       ->type_name("NAME")
       ->check(one_of({"world", "dp", "tp", "pp"}));
-  app.add_option("--tensor", axis.tensor, "Degree of tensor parallelism")
-      ->type_name("N")
-      ->check(in_range(1, 1'000'000).description(""));
-  app.add_option("--pipeline", axis.pipeline, "Degree of pipeline parallelism")
-      ->type_name("N")
-      ->check(in_range(1, 1'000'000).description(""));
+  add_axis_degree(app, "--tensor-parallel", "--tensor", axis.tensor);
+  add_axis_degree(app, "--pipeline-parallel", "--pipeline", axis.pipeline);
 }
 
 Action prepare_comm(CLI::App& app) {

@@ -36,7 +36,6 @@ Action prepare_eval(CLI::App& app) {
       ->type_name("PREFIX")
       ->allow_extra_args(false);
   app.add_flag("--json", options->json, "One JSON object");
-  arguments->add_layout_options(app);
   return [arguments, options](Context& context) {
     auto resolved = *arguments;
     if (!options->data.empty()) {

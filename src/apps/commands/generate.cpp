@@ -149,7 +149,6 @@ Action prepare_generate(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto options = std::make_shared<GenerateOptions>();
   add_options(app, *options);
-  arguments->add_layout_options(app);
   return [arguments, options](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
     check_stops(*options);

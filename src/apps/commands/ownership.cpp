@@ -2,7 +2,6 @@
 // trireme ownership
 #include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
@@ -16,6 +15,7 @@
 #include "apps/cli/commands.hpp"
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
+#include "apps/cli/shared_options.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -25,12 +25,11 @@
 namespace trireme::apps {
 namespace {
 
-constexpr int most_ranks = 1 << 16;
+constexpr int most_owning_ranks = 1 << 16;
 /// Tokens of a step where the configuration does not say.
 constexpr double usual_tokens = 1 << 20;
 
 struct OwnershipArguments {
-  int data = 0;
   /// Empty: that of the configuration.
   std::string assignment;
   std::string svg;
@@ -56,18 +55,23 @@ void read_directories(ConfigArguments& arguments) {
 }
 
 /// Of the model and the degrees alone: batches and stages are a run's affair.
-base::Status check_degrees(const config::Config& config, const model::ModelConfig& model,
-                           int data) {
+base::Status check_degrees(const config::Config& config, const model::ModelConfig& model) {
+  const auto data = config.options().parallel.data;
+  if (!data) {
+    return base::usage_failure(
+        base::format("--data-parallel is required ({} says no number); give it, or set the key",
+                     config.cited("parallel.data")));
+  }
   const auto tensor = config.options().parallel.tensor;
   layout::ParallelArrangement asked{.tensor = tensor};
   model::describe(model, asked);
   for (const auto& violation : layout::violations(asked)) {
     return base::usage_failure(layout::text(violation, config::citation(config, asked)));
   }
-  if (std::int64_t{data} * tensor > most_ranks) {
+  if (std::int64_t{*data} * tensor > most_owning_ranks) {
     return base::usage_failure(base::format(
-        "--data-parallel {} x {} are {} ranks (at most {} are planned); lower one", data,
-        config.cited("parallel.tensor"), std::int64_t{data} * tensor, most_ranks));
+        "{} x {} are {} ranks (at most {} are planned); lower one", config.cited("parallel.data"),
+        config.cited("parallel.tensor"), std::int64_t{*data} * tensor, most_owning_ranks));
   }
   return {};
 }
@@ -118,9 +122,9 @@ model::MatrixSelection selection_of(const config::Config& config) {
 }
 
 layout::OwnershipView view_of(const config::Config& config, const model::ModelConfig& model,
-                              const OwnershipArguments& arguments) {
+                              int data, const OwnershipArguments& arguments) {
   layout::OwnershipOptions options;
-  options.data = arguments.data;
+  options.data = data;
   options.tensor = config.options().parallel.tensor;
   options.group_bytes = config.options().optimizer.group_bytes;
   layout::OwnershipView view;
@@ -133,7 +137,7 @@ layout::OwnershipView view_of(const config::Config& config, const model::ModelCo
     view.newton_schulz_steps = rule.muon.newton_schulz.steps;
   }
   view.tensors = model::owned_tensors(model, options.tensor, cost_of(rule), selection_of(config));
-  view.work = work_of(config, model, arguments.data);
+  view.work = work_of(config, model, data);
   view.choice =
       choose_ownership(view.tensors, options, view.work, view.machine,
                        arguments.assignment.empty() ? config.options().optimizer.assignment
@@ -143,16 +147,13 @@ layout::OwnershipView view_of(const config::Config& config, const model::ModelCo
   return view;
 }
 
-base::ExitCode show_ownership(const config::Config& config, const OwnershipArguments& arguments,
-                              Context& context) {
+/// `degrees` has --data-parallel, which need not go with the batch of `config`.
+base::ExitCode show_ownership(const config::Config& config, const config::Config& degrees,
+                              const OwnershipArguments& arguments, Context& context) {
   const auto model = base::value_or_throw(train::model_from(config));
-  base::success_or_throw(check_degrees(config, model, arguments.data));
+  base::success_or_throw(check_degrees(degrees, model));
   base::success_or_throw(model::check(selection_of(config), model));
-  const auto view = view_of(config, model, arguments);
-  if (!arguments.svg.empty()) {
-    base::write_file_durably(arguments.svg, ownership_svg(view));
-    base::log::info("ownership", "{}: the load of each rank", arguments.svg);
-  }
+  const auto view = view_of(config, model, degrees.options().parallel.data.value(), arguments);
   if (config.options().parallel.pipeline > 1) {
     base::log::warning(
         "ownership",
@@ -160,34 +161,40 @@ base::ExitCode show_ownership(const config::Config& config, const OwnershipArgum
         "of a run divides its own",
         config.cited("parallel.pipeline"));
   }
-  context.out.write(arguments.json ? base::json_text(ownership_json(view), 2) + "\n"
-                                   : ownership_text(view));
+  write_drawing({.file = arguments.svg,
+                 .room = "ownership",
+                 .title = "the load of each rank",
+                 .picture = [&view] { return ownership_svg(view); },
+                 .json = arguments.json,
+                 .text =
+                     [&] {
+                       return arguments.json ? base::json_text(ownership_json(view), 2) + "\n"
+                                             : ownership_text(view);
+                     }},
+                context);
   return base::ExitCode::done;
 }
 
 Action prepare_ownership(CLI::App& app) {
   auto config_arguments = ConfigArguments::add_to(app);
   auto arguments = std::make_shared<OwnershipArguments>();
-  app.add_option("--data-parallel", arguments->data, "Data-parallel ranks")
-      ->required()
-      ->type_name("R")
-      ->check(in_range(1, most_ranks).description(""));
-  config_arguments
-      ->add_shortcut(app, "--tensor-parallel", "parallel.tensor",
-                     "Ranks that share every matrix (key parallel.tensor)")
-      ->type_name("T");
   app.add_option(
          "--assignment", arguments->assignment,
          "auto (the one that adds least to a step), contiguous, padded or shared; without it, "
          "optimizer.assignment")
       ->type_name("NAME")
       ->check(one_of({"auto", "contiguous", "padded", "shared"}));
-  app.add_option("--svg", arguments->svg, "Also draws the load of each rank")->type_name("FILE");
+  add_svg(app, arguments->svg, "Also draws the load of each rank");
   app.add_flag("--json", arguments->json, "One JSON object: owners of all matrices, loads, bytes");
   return [config_arguments, arguments](Context& context) {
     read_directories(*config_arguments);
+    auto with_degrees = *config_arguments;
+    if (config_arguments->shortcuts.erase("parallel.data") > 0) {
+      with_degrees.shortcuts["train.global_batch"] = "auto";
+    }
     const auto config = base::value_or_throw(config_arguments->resolve(context.environment));
-    return show_ownership(config, *arguments, context);
+    const auto degrees = base::value_or_throw(with_degrees.resolve(context.environment));
+    return show_ownership(config, degrees, *arguments, context);
   };
 }
 

@@ -2,23 +2,21 @@
 // trireme plan
 #include "trireme/base/error.hpp"
 #include "trireme/base/json_text.hpp"
-#include "trireme/config/arrangement.hpp"
 #include "trireme/plan/memory_plan.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
+#include "apps/cli/shared_options.hpp"
 
 #include <memory>
 
 namespace trireme::apps {
 namespace {
 
-constexpr int most_ranks = 1 << 20;
-
 struct PlanOptions {
-  int world = 0;
+  int ranks = 0;
   int rank = -1;
   bool json = false;
 };
@@ -26,9 +24,7 @@ struct PlanOptions {
 Action prepare_plan(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto options = std::make_shared<PlanOptions>();
-  app.add_option("--world", options->world, "Ranks in all; of one replica if it is not given")
-      ->type_name("N")
-      ->check(in_range(1, most_ranks).description(""));
+  add_ranks(app, options->ranks, "Ranks in all; of one replica if it is not given", "--world");
   app.add_option("--rank", options->rank, "Only this rank")->type_name("R")->check(zero_or_more());
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
   return [arguments, options](Context& context) {
@@ -36,8 +32,7 @@ Action prepare_plan(CLI::App& app) {
     const auto model = base::value_or_throw(train::model_from(config));
     plan::Ranks ranks;
     if (options->rank >= 0) ranks.only = base::Rank{options->rank};
-    const int world =
-        options->world > 0 ? options->world : config::least_world(config.options().parallel);
+    const int world = base::value_or_throw(ranks_in_all(options->ranks, config));
     const auto plan = base::value_or_throw(plan::plan_memory(config, model, world, ranks));
     context.out.write(options->json ? base::json_text(plan::to_json(plan), 2) + "\n"
                                     : plan::text(plan));
@@ -55,7 +50,7 @@ Command plan_command() {
               "Runs the trainer's own code over memory that only counts, so the numbers are "
               "those of the run's arenas, to the byte; what lies beside them is listed. No rank is "
               "started, and no data are read.\n"
-              "Example: trireme plan configs/llama3-8b.conf --world 64",
+              "Example: trireme plan configs/llama3-8b.conf --ranks 64",
           .prepare = prepare_plan};
 }
 

@@ -29,7 +29,6 @@ Action prepare_probe(CLI::App& app) {
                "Also writes the gradient of the loss for every parameter");
   arguments->add_shortcut(app, "--backend", "numerics.backend", "What computes")
       ->type_name("reference|cpu|cuda");
-  arguments->add_layout_options(app);
   return [arguments, request](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
     return runtime::Session::start(session_options(config), context.environment,

@@ -19,7 +19,7 @@
 #include "apps/cli/commands.hpp"
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/config_check.hpp"
-#include "apps/cli/option_values.hpp"
+#include "apps/cli/shared_options.hpp"
 #include "apps/local_ranks.hpp"
 #include "apps/node_endpoint.hpp"
 #include "apps/runs/run_report.hpp"
@@ -112,9 +112,8 @@ Action prepare_train(CLI::App& app) {
       app.add_flag("--fresh", *fresh, "Start anew; refuses a run directory that is not empty");
   arguments->add_resume(app)->excludes(anew);
   auto ranks = std::make_shared<int>(0);
-  app.add_option("--ranks", *ranks, "Starts so many ranks on this node by itself, with mpirun")
-      ->type_name("N")
-      ->check(in_range(1, most_local_ranks));
+  add_ranks(app, *ranks, "Starts so many ranks on this node by itself, with mpirun", nullptr,
+            most_local_ranks);
   return [arguments, fresh, ranks](Context& context) {
     arguments->resume_named_run(context.environment);
     if (*ranks > 0) {

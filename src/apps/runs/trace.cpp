@@ -8,6 +8,7 @@
 #include "trireme/base/log.hpp"
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/shared_options.hpp"
 #include "apps/runs/output_forms.hpp"
 
 #include <memory>
@@ -18,7 +19,7 @@ namespace {
 struct TraceOptions {
   std::filesystem::path run;
   std::string steps;
-  std::filesystem::path svg;
+  std::string svg;
   std::filesystem::path perfetto;
   bool json = false;
 };
@@ -35,12 +36,17 @@ std::optional<config::StepRange> steps_of(const std::string& text) {
 
 base::ExitCode show_trace(const TraceOptions& options, Context& context) {
   const auto trace = base::value_or_throw(report::read_trace(options.run, steps_of(options.steps)));
-  context.out.write(options.json ? json_line(report::trace_json(trace))
-                                 : report::trace_text(trace));
-  if (!options.svg.empty()) {
-    base::write_file_durably(options.svg, report::trace_svg(trace));
-    base::log::info("report", "{}: ranks over time", options.svg.string());
-  }
+  write_drawing({.file = options.svg,
+                 .room = "report",
+                 .title = "ranks over time",
+                 .picture = [&trace] { return report::trace_svg(trace); },
+                 .json = options.json,
+                 .text =
+                     [&] {
+                       return options.json ? json_line(report::trace_json(trace))
+                                           : report::trace_text(trace);
+                     }},
+                context);
   if (!options.perfetto.empty()) {
     base::write_file_durably(options.perfetto, report::perfetto_text(trace));
     base::log::info("report", "{}: open it in https://ui.perfetto.dev", options.perfetto.string());
@@ -53,7 +59,7 @@ Action prepare_trace(CLI::App& app) {
   app.add_option("RUN", options->run, "Run directory")->required()->type_name("PATH");
   app.add_option("--steps", options->steps, "The trace of these steps; the newest otherwise")
       ->type_name("FIRST..LAST");
-  app.add_option("--svg", options->svg, "Also draws ranks over time")->type_name("FILE");
+  add_svg(app, options->svg, "Also draws ranks over time");
   app.add_option("--perfetto", options->perfetto,
                  "Also writes all ranks into one trace, with arrows from sends to receives")
       ->type_name("FILE");

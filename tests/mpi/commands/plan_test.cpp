@@ -48,7 +48,7 @@ TEST_CASE("plan and train agree on the memory of each rank, to the byte") {
   const std::string configuration = TRIREME_SOURCE_DIR "/configs/debug-tiny.conf";
   done_on_ranks(4, with_settings({"train", configuration}, settings));
   const auto plan = base::Json::parse(
-      done_on_ranks(1, with_settings({"plan", configuration, "--world", "4", "--json"}, settings)));
+      done_on_ranks(1, with_settings({"plan", configuration, "--ranks", "4", "--json"}, settings)));
   for (int rank = 0; rank < 4; ++rank) {
     const auto& bytes = plan["ranks"][static_cast<std::size_t>(rank)]["bytes"];
     const auto said = arenas_of(run, rank);

@@ -74,7 +74,7 @@ TEST_CASE("plan counts the decoder of samples, as the run does") {
   // The run's own tokenizer would do: the plan needs none of the folders of the model.
   const auto planned = [&](const std::vector<std::string>& asked) {
     return base::Json::parse(
-        done_on_ranks(1, with_settings({"plan", "--world", "2", "--json"}, asked)));
+        done_on_ranks(1, with_settings({"plan", "--ranks", "2", "--json"}, asked)));
   };
   const auto plan = planned(settings);
   const auto without = planned(place.settings({"parallel.pipeline=2", "train.sample_prompts="}));

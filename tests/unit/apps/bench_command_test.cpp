@@ -71,8 +71,8 @@ TEST_CASE("bench comm prints one JSON object for each result of two ranks") {
 }
 
 TEST_CASE("bench comm measures the groups of one axis") {
-  const auto end = run_on_two_ranks({"bench", "comm", "--group", "tp", "--tensor", "2", "--bytes",
-                                     "4KiB", "--repeats", "1", "--json"});
+  const auto end = run_on_two_ranks({"bench", "comm", "--group", "tp", "--tensor-parallel", "2",
+                                     "--bytes", "4KiB", "--repeats", "1", "--json"});
   INFO(end.err);
   REQUIRE(end.exit_code == 0);
   const auto lines = json_lines(end.out);

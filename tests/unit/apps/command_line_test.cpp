@@ -263,7 +263,7 @@ TEST_CASE("habits of other trainers are answered with the setting that is meant"
   CHECK(advice({"train", "--train.steps", "5"}) == "--set train.steps=5");
   CHECK(advice({"train", "--steps", "5"}) == "--set train.steps=5");
   CHECK(advice({"config", "show", "--micro-batch-size=4"}) == "--set train.micro_batch=4");
-  CHECK(advice({"plan", "--world", "2", "--seed"}) ==
+  CHECK(advice({"plan", "--ranks", "2", "--seed"}) ==
         "--set train.seed=VALUE or --set data.seed=VALUE");
   // A file of such a name is a file.
   const auto file = run_trireme({"config", "show", "nothing=here"});
@@ -271,10 +271,10 @@ TEST_CASE("habits of other trainers are answered with the setting that is meant"
 }
 
 TEST_CASE("values that an option does not take are refused in words") {
-  check_usage_error({"layout", "--world", "0"},
-                    "trireme: --world: '0' is no whole number from 1 to 1048576\n"
+  check_usage_error({"layout", "--ranks", "0"},
+                    "trireme: --ranks: '0' is no whole number from 1 to 1048576\n"
                     "trireme: see: trireme layout --help\n");
-  check_usage_error({"layout", "--world", "4", "--micro-batches", "4", "--schedule", "1f2b"},
+  check_usage_error({"layout", "--ranks", "4", "--micro-batches", "4", "--schedule", "1f2b"},
                     "trireme: --schedule: '1f2b' is not one of gpipe, 1f1b, interleaved; did you "
                     "mean '1f1b'?\n"
                     "trireme: see: trireme layout --help\n");

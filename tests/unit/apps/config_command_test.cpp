@@ -174,7 +174,7 @@ TEST_CASE("config check holds the layout against the model, as plan and the engi
     CHECK(checked.exit_code == 2);
     CHECK(checked.out.empty());
     const auto planned =
-        run_trireme({"plan", path, "--world", std::to_string(world), "--set", setting});
+        run_trireme({"plan", path, "--ranks", std::to_string(world), "--set", setting});
     CHECK(planned.err == checked.err);
     return checked.err;
   };

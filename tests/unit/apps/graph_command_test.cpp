@@ -62,7 +62,7 @@ TEST_CASE("a graph's chunks add up to the plan's parameters and FLOPs") {
     const auto graph = json_of("graph", settings);
     int world = 1;
     for (const auto& [axis, degree] : graph["mesh"].items()) world *= degree.get<int>();
-    const auto plan = json_of("plan", settings, {"--world", std::to_string(world)});
+    const auto plan = json_of("plan", settings, {"--ranks", std::to_string(world)});
     CHECK(sum_of<std::int64_t>(graph, "parameters") == plan["parameters"].get<std::int64_t>());
     CHECK(graph["parameters"] == plan["parameters"]);
     CHECK(sum_of<double>(graph, "flops_per_token") ==
@@ -97,7 +97,7 @@ TEST_CASE("the pictures show each chunk and the messages between them") {
   const auto svg = folder.path() / "model.svg";
   const auto dot = folder.path() / "model.dot";
   const auto end =
-      run("graph", folder, {"parallel.pipeline=2"}, {"--out", svg.string(), "--dot", dot.string()});
+      run("graph", folder, {"parallel.pipeline=2"}, {"--svg", svg.string(), "--dot", dot.string()});
   INFO(end.err);
   REQUIRE(end.exit_code == 0);
   const auto read = [](const std::filesystem::path& path) {

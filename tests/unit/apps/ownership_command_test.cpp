@@ -148,8 +148,8 @@ TEST_CASE("ownership refuses what cannot be, and says what can") {
   check_refused({"nowhere.conf", "--data-parallel", "2"}, "cannot open 'nowhere.conf'");
   check_refused({folder.path().string(), "--data-parallel", "2"}, "config.json");
   check_refused({model}, "--data-parallel is required");
-  check_refused({model, "--data-parallel", "0"}, "'0' is no whole number from 1 to 65536");
-  check_refused({model, "--data-parallel", "70000"}, "from 1 to 65536");
+  check_refused({model, "--data-parallel", "0"}, "parallel.data");
+  check_refused({model, "--data-parallel", "70000"}, "are 70000 ranks (at most 65536 are planned)");
   check_refused({model, "--data-parallel", "40000", "--tensor-parallel", "2"},
                 "are 80000 ranks (at most 65536 are planned)");
   check_refused({model, "--data-parallel", "2", "--tensor-parallel", "4"},

@@ -25,7 +25,7 @@ ProgramEnd run_plan(std::vector<std::string> settings) {
                          "num_attention_heads = 8\nnum_key_value_heads = 2\nhead_dim = 64\n"
                          "max_position_embeddings = 1024\n"
                          "[train]\nsequence_length = 1024\nmicro_batch = 2\nglobal_batch = 4\n";
-  std::vector<std::string> arguments{"plan", path.string(), "--world", "2", "--json"};
+  std::vector<std::string> arguments{"plan", path.string(), "--ranks", "2", "--json"};
   for (auto& setting : settings) {
     arguments.emplace_back("--set");
     arguments.push_back(std::move(setting));
@@ -142,7 +142,7 @@ TEST_CASE("degrees that a plan proposes are ones that the model and the batch al
       "[model]\narchitecture = llama\nvocab_size = 1000\nhidden_size = 512\n"
       "intermediate_size = 1024\nnum_hidden_layers = 4\nnum_attention_heads = 8\n"
       "[parallel]\ntensor = 2\npipeline = 2\n[train]\nsequence_length = 64\nglobal_batch = 12\n");
-  const auto end = run_trireme({"plan", path.string(), "--world", "6"});
+  const auto end = run_trireme({"plan", path.string(), "--ranks", "6"});
   CHECK(end.exit_code == 3);
   const auto choices = end.err.find("; try ");
   INFO(end.err);
@@ -159,14 +159,14 @@ TEST_CASE("degrees that a plan proposes are ones that the model and the batch al
     words >> tensor >> times >> pipeline >> times >> data;
     INFO(text);
     const auto again =
-        run_trireme({"plan", path.string(), "--world", "6", "--set", "parallel.tensor=" + tensor,
+        run_trireme({"plan", path.string(), "--ranks", "6", "--set", "parallel.tensor=" + tensor,
                      "--set", "parallel.pipeline=" + pipeline, "--set", "parallel.data=" + data});
     CHECK(again.exit_code == 0);
     ++count;
   }
   CHECK(count == 3);
   // Seven ranks can be none of heads, layers and sequences.
-  CHECK(contains(run_trireme({"plan", path.string(), "--world", "7"}).err,
+  CHECK(contains(run_trireme({"plan", path.string(), "--ranks", "7"}).err,
                  "in the mesh); start 4 ranks\n"));
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("every configuration of configs/ can be planned on the ranks it is mad
       return std::stoi(run_trireme({"config", "show", path, "--get", key}).out);
     };
     const auto world = degree("parallel.tensor") * degree("parallel.pipeline");
-    std::vector<std::string> arguments{"plan", path, "--world", std::to_string(world), "--json"};
+    std::vector<std::string> arguments{"plan", path, "--ranks", std::to_string(world), "--json"};
     if (names_vocabulary) {
       arguments.insert(arguments.end(), {"--set", "model.vocab_size=4096"});
     }
@@ -205,7 +205,7 @@ TEST_CASE(
                           const std::vector<std::string>& settings = {}) {
     std::vector<std::string> arguments{"plan",
                                        std::string(TRIREME_SOURCE_DIR) + "/configs/quickstart.conf",
-                                       "--world",
+                                       "--ranks",
                                        "8",
                                        "--json",
                                        "--set",
@@ -263,7 +263,7 @@ TEST_CASE("a plan says of every rank what a plan of that rank alone says") {
       "--set", "train.global_batch=24",       "--set", "checkpoint.asynchronous=true",
       "--set", "parallel.pipeline=2",         "--set", "parallel.tensor=2"};
   const auto plan = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"plan", "--world", "12", "--json"});
+    arguments.insert(arguments.begin(), {"plan", "--ranks", "12", "--json"});
     arguments.insert(arguments.end(), shape.begin(), shape.end());
     const auto end = run_trireme(std::move(arguments));
     INFO(end.err);

@@ -6,7 +6,7 @@
 #include "trireme/launch/plugstack_arguments.hpp"
 #include "trireme/launch/task_variables.hpp"
 
-#include "apps/cli/man_pages.hpp"
+#include "apps/cli/man/man_pages.hpp"
 #include "build_info.hpp"
 
 namespace trireme::apps {

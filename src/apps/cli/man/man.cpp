@@ -7,7 +7,7 @@
 
 #include "apps/cli/cli_tree.hpp"
 #include "apps/cli/commands.hpp"
-#include "apps/cli/man_pages.hpp"
+#include "apps/cli/man/man_pages.hpp"
 #include "apps/cli/option_values.hpp"
 #include "apps/exit_codes.hpp"
 #include "apps/program.hpp"
