@@ -26,6 +26,8 @@ trireme_generate(man/trireme.1.gz COMPRESSED ARGUMENTS man)
 trireme_generate(man/trireme-launch.7.gz COMPRESSED ARGUMENTS man trireme-launch)
 trireme_generate(man/spank_trireme.8.gz COMPRESSED ARGUMENTS man spank_trireme)
 trireme_generate(completion/trireme ARGUMENTS completion bash)
+trireme_generate(completion/_trireme ARGUMENTS completion zsh)
+trireme_generate(completion/trireme.fish ARGUMENTS completion fish)
 add_custom_target(trireme_documents ALL DEPENDS ${documents})
 
 set(share "${PROJECT_BINARY_DIR}/share")
@@ -36,6 +38,10 @@ install(FILES "${share}/man/trireme-launch.7.gz" DESTINATION "${CMAKE_INSTALL_DA
   COMPONENT trireme)
 install(FILES "${share}/completion/trireme"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT trireme)
+install(FILES "${share}/completion/_trireme"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions" COMPONENT trireme)
+install(FILES "${share}/completion/trireme.fish"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT trireme)
 install(DIRECTORY configs slurm DESTINATION "${CMAKE_INSTALL_DATADIR}/trireme" COMPONENT trireme
   USE_SOURCE_PERMISSIONS)
 file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")

@@ -137,8 +137,8 @@ TEST_CASE("missing, surplus and wrong arguments are usage errors") {
   check_usage_error({"config", "diff", "a"},
                     "trireme: B is required\n"
                     "trireme: see: trireme config diff --help\n");
-  check_usage_error({"completion", "zsh"},
-                    "trireme: SHELL: 'zsh' is not one of bash; did you mean 'bash'?\n"
+  check_usage_error({"completion", "csh"},
+                    "trireme: SHELL: 'csh' is not one of bash, zsh, fish; did you mean 'zsh'?\n"
                     "trireme: see: trireme completion --help\n");
   check_usage_error({"config", "show", "--set"},
                     "trireme: --set: 1 required SECTION.KEY=VALUE missing\n"

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// trireme completion bash: a completion script, from the command tree and the configuration keys.
+// The completion script of bash.
 #include "trireme/base/format.hpp"
-#include "trireme/schema/schema.hpp"
 
-#include "apps/cli/cli_tree.hpp"
-#include "apps/cli/commands.hpp"
-#include "apps/cli/option_values.hpp"
-#include "apps/program.hpp"
-
-#include <memory>
+#include "apps/cli/completion/scripts.hpp"
 
 namespace trireme::apps {
 namespace {
@@ -73,8 +67,7 @@ void add_choices(const std::string& key, const OptionText& option, Tables& table
 }
 
 void add_command(const CommandText& command, Tables& tables) {
-  std::vector<std::string> names;
-  for (const auto& subcommand : command.subcommands) names.push_back(subcommand.name);
+  const auto names = names_of(command.subcommands);
   if (!names.empty()) {
     tables.commands += format("  [\"{}\"]=\"{}\"\n", command.path, base::join(names, " "));
   }
@@ -88,19 +81,17 @@ void add_command(const CommandText& command, Tables& tables) {
   for (const auto& subcommand : command.subcommands) add_command(subcommand, tables);
 }
 
-std::string bash_script() {
-  const CommandLine line;
+}  // namespace
+
+std::string bash_script(const CommandText& root, const std::vector<KeyWords>& keys) {
   Tables tables;
-  add_command(describe(line.root()), tables);
+  add_command(root, tables);
   std::string values;
-  std::vector<std::string> keys;
-  for (const auto& key : schema::keys()) {
-    keys.push_back(key.full_name());
-    std::vector<std::string_view> choices = key.choices;
-    if (key.type == schema::Type::flag) choices = {"true", "false"};
-    if (key.allows_auto()) choices.emplace_back("auto");
-    if (choices.empty()) continue;
-    values += format("  [\"{}\"]=\"{}\"\n", key.full_name(), base::join(choices, " "));
+  std::vector<std::string> names;
+  for (const auto& key : keys) {
+    names.push_back(key.name);
+    if (key.values.empty()) continue;
+    values += format("  [\"{}\"]=\"{}\"\n", key.name, base::join(key.values, " "));
   }
   return format(
       "# bash completion for trireme, made by: trireme completion bash\n"
@@ -109,27 +100,7 @@ std::string bash_script() {
       "declare -gA _trireme_choices=(\n{})\n"
       "declare -gA _trireme_values=(\n{})\n"
       "_trireme_keys=\"{}\"\n{}",
-      tables.commands, tables.flags, tables.choices, values, base::join(keys, " "), script_body);
-}
-
-}  // namespace
-
-Command completion_command() {
-  return {.name = "completion",
-          .summary = "Prints a completion script for a shell",
-          .group = "Documentation",
-          .details =
-              "Use it at once:  source <(trireme completion bash)\n"
-              "or for good:     trireme completion bash > "
-              "/etc/bash_completion.d/trireme",
-          .prepare = [](CLI::App& app) -> Action {
-            auto shell = std::make_shared<std::string>();
-            app.add_option("SHELL", *shell, "bash")->required()->check(one_of({"bash"}));
-            return [shell](Context& context) {
-              context.out.write(bash_script());
-              return base::ExitCode::done;
-            };
-          }};
+      tables.commands, tables.flags, tables.choices, values, base::join(names, " "), script_body);
 }
 
 }  // namespace trireme::apps
