@@ -20,6 +20,7 @@ endif()
 option(BUILD_TESTING "Build the tests" ON)
 option(TRIREME_ENABLE_BENCH "Build the benchmarks in perf/" ON)
 option(TRIREME_WERROR "Treat warnings as errors" OFF)
+option(TRIREME_JOIN_SOURCES "Compile some sources at a time, as one: half the time of a whole build" ON)
 set(TRIREME_SANITIZE "" CACHE STRING "Comma-separated sanitizers, such as address,undefined")
 
 # CUDA: the backend of device for NVIDIA GPUs. Code for A100 and Hopper; GPUs after those compile

@@ -34,3 +34,14 @@ endfunction()
 
 trireme_add_precompiled(trireme_room_headers STATIC)
 trireme_add_precompiled(trireme_quick_room_headers STATIC LINK trireme_quick_options)
+
+# trireme_join_sources(<target>): compiles some of its sources at a time, as one. Nearly all of a
+# compiler's time goes into templates (JSON, texts, lists), which are then made once for all of them.
+# Classes that a file defines for itself may hold what its unnamed namespace declares, joined or not.
+function(trireme_join_sources target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_SOURCES}
+    UNITY_BUILD_BATCH_SIZE 8)
+  if(TRIREME_JOIN_SOURCES)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()

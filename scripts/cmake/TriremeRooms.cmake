@@ -114,6 +114,9 @@ function(trireme_add_room room)
       target_precompile_headers(trireme_${room} PRIVATE ${TRIREME_COMMON_HEADERS} ${ARG_HEADERS})
     endif()
   endif()
+  if(ARG_HEADERS)
+    trireme_join_sources(trireme_${room})
+  endif()
 endfunction()
 
 # trireme_write_rooms(<file>): the rooms of this build from the top layer down, and what each sees:

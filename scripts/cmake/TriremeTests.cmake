@@ -6,16 +6,19 @@ if(BUILD_TESTING)
   find_program(TRIREME_MPIEXEC mpirun)
 endif()
 
-# trireme_add_unit_tests(<room> SOURCES <file>... [LINK <target>...] [LABELS <label>...])
-# Every TEST_CASE becomes one test "unit.<room>/<sentence>".
+# trireme_add_unit_tests(<room> SOURCES <file>... [LINK <target>...] [LABELS <label>...] [APART])
+# Every TEST_CASE becomes one test "unit.<room>/<sentence>". APART: files are compiled one by one.
 function(trireme_add_unit_tests room)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(unit_${room} ${ARG_SOURCES})
   target_include_directories(unit_${room} PRIVATE "${PROJECT_SOURCE_DIR}/tests"
     "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(unit_${room} PRIVATE
     trireme::${room} ${ARG_LINK} trireme_test_main trireme_options trireme_quick_options)
   target_precompile_headers(unit_${room} REUSE_FROM trireme_quick_test_headers)
+  if(NOT ARG_APART)
+    trireme_join_sources(unit_${room})
+  endif()
   target_compile_definitions(unit_${room} PRIVATE
     TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_BINARY_DIR="${PROJECT_BINARY_DIR}")
   catch_discover_tests(unit_${room} TEST_PREFIX "unit.${room}/"
@@ -23,10 +26,10 @@ function(trireme_add_unit_tests room)
 endfunction()
 
 # trireme_add_mpi_test(<name> RANKS <n>... SOURCES <file>... [LINK <target>...] [TIMEOUT <s>]
-#                      [SLOW_RANKS <n>...] [LABELS <label>...] [IDLE])
+#                      [SLOW_RANKS <n>...] [LABELS <label>...] [IDLE] [APART])
 # One executable, run once per rank count as test mpi.<name>@<n>; SLOW_RANKS by --long alone.
 function(trireme_add_mpi_test name)
-  cmake_parse_arguments(ARG "IDLE" "TIMEOUT" "RANKS;SLOW_RANKS;SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "IDLE;APART" "TIMEOUT" "RANKS;SLOW_RANKS;SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 180)
   endif()
@@ -42,6 +45,9 @@ function(trireme_add_mpi_test name)
   target_compile_definitions(mpi_${name} PRIVATE
     TRIREME_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRIREME_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_precompile_headers(mpi_${name} REUSE_FROM trireme_quick_test_headers)
+  if(NOT ARG_APART)
+    trireme_join_sources(mpi_${name})
+  endif()
   foreach(ranks IN LISTS ARG_RANKS ARG_SLOW_RANKS)
     set(labels mpi ${ARG_LABELS})
     if(ranks IN_LIST ARG_SLOW_RANKS)

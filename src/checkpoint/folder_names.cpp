@@ -11,7 +11,7 @@
 namespace trireme::checkpoint {
 namespace {
 
-constexpr std::string_view begin = "step-";
+constexpr std::string_view step_prefix = "step-";
 constexpr std::string_view temporary_mark = ".tmp-";
 constexpr std::string_view replaced_mark = ".replaced-";
 
@@ -22,17 +22,17 @@ std::string step_folder_name(std::int64_t step) {
 }
 
 std::optional<FolderName> parse_folder_name(std::string_view name) {
-  if (!name.starts_with(begin)) return std::nullopt;
-  const auto digits = name.substr(begin.size(), name.find('.') - begin.size());
+  if (!name.starts_with(step_prefix)) return std::nullopt;
+  const auto digits = name.substr(step_prefix.size(), name.find('.') - step_prefix.size());
   FolderName parsed{FolderKind::committed, 0};
   const auto* end = digits.data() + digits.size();
   const auto result = std::from_chars(digits.data(), end, parsed.step);
   if (result.ec != std::errc{} || result.ptr != end || parsed.step < 0) return std::nullopt;
   // Only the canonical form of a number is valid, so that no two folders are of one step.
-  if (name.substr(0, begin.size() + digits.size()) != step_folder_name(parsed.step)) {
+  if (name.substr(0, step_prefix.size() + digits.size()) != step_folder_name(parsed.step)) {
     return std::nullopt;
   }
-  const auto rest = name.substr(begin.size() + digits.size());
+  const auto rest = name.substr(step_prefix.size() + digits.size());
   if (rest.empty()) return parsed;
   if (rest.starts_with(temporary_mark)) {
     parsed.kind = FolderKind::temporary;

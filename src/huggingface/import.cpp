@@ -31,13 +31,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-base::Failure refusal(std::string text) {
-  return {base::ExitCode::checkpoint, std::move(text)};
-}
-
 base::Result<model::ModelConfig> source_model(const fs::path& folder) {
   if (!is_model_folder(folder)) {
-    return refusal(base::format(
+    return base::checkpoint_failure(base::format(
         "'{}' has no config.json (it says of which model the weights are); name a Hugging Face "
         "folder with config.json and safetensors",
         folder.string()));

@@ -33,10 +33,6 @@ constexpr std::uint64_t span_bytes = std::uint64_t{4} << 20;
 /// Runs of at least this size are read one by one; smaller ones together with what is between.
 constexpr std::uint64_t lone_run_bytes = std::uint64_t{16} << 10;
 
-base::Failure failure(std::string text) {
-  return {base::ExitCode::checkpoint, std::move(text)};
-}
-
 /// An open safetensors file.
 struct Shard {
   fs::path path;
@@ -50,10 +46,11 @@ base::Result<Shard> open_shard(const fs::path& path) {
   if (!file) return file.failure();
   struct stat facts {};
   if (::fstat(file->get(), &facts) != 0) {
-    return failure(base::format("cannot examine '{}': {}", path.string(), std::strerror(errno)));
+    return base::checkpoint_failure(
+        base::format("cannot examine '{}': {}", path.string(), std::strerror(errno)));
   }
   if (!S_ISREG(facts.st_mode) || facts.st_size < 8) {
-    return failure(base::format("'{}' is not a safetensors file", path.string()));
+    return base::checkpoint_failure(base::format("'{}' is not a safetensors file", path.string()));
   }
   const auto bytes = static_cast<std::uint64_t>(facts.st_size);
   std::uint64_t header_bytes = 0;
@@ -61,13 +58,13 @@ base::Result<Shard> open_shard(const fs::path& path) {
   try {
     base::read_at(*file, std::as_writable_bytes(std::span(&header_bytes, 1)), 0, path);
     if (header_bytes == git_lfs_pointer) {
-      return failure(
+      return base::checkpoint_failure(
           base::format("'{}' holds no weights but the pointer that Git LFS leaves for "
                        "them; fetch them with 'git lfs pull'",
                        path.string()));
     }
     if (header_bytes > max_safetensors_header_bytes || header_bytes > bytes - 8) {
-      return failure(
+      return base::checkpoint_failure(
           base::format("'{}' claims a header of {} bytes (its size is {}; at most {} "
                        "are allowed); fetch it again",
                        path.string(), header_bytes, bytes, max_safetensors_header_bytes));
@@ -75,7 +72,7 @@ base::Result<Shard> open_shard(const fs::path& path) {
     json.resize(header_bytes);
     base::read_at(*file, std::as_writable_bytes(std::span(json.data(), json.size())), 8, path);
   } catch (const base::Error& error) {
-    return failure(error.what());
+    return base::checkpoint_failure(error.what());
   }
   auto header = parse_safetensors_header(json, bytes - 8 - header_bytes, path.string());
   if (!header) return header.failure();
@@ -87,13 +84,13 @@ base::Result<std::map<std::string, std::string>> read_index(const fs::path& path
   const auto json = base::read_json_file(path, base::ExitCode::checkpoint, max_index_bytes);
   if (!json) return json.failure();
   if (!json->is_object() || !json->contains("weight_map") || !(*json)["weight_map"].is_object()) {
-    return failure(base::format("'{}' has no object 'weight_map'", path.string()));
+    return base::checkpoint_failure(base::format("'{}' has no object 'weight_map'", path.string()));
   }
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : (*json)["weight_map"].items()) {
     const auto text = file.is_string() ? file.get<std::string>() : std::string{};
     if (text.find('/') != std::string::npos || !text.ends_with(".safetensors")) {
-      return failure(
+      return base::checkpoint_failure(
           base::format("'{}' names for tensor '{}' no file of its own folder that ends "
                        "in .safetensors",
                        path.string(), name));
@@ -243,8 +240,9 @@ base::Status SafetensorsFolder::State::add_indexed(const fs::path& folder) {
       return found != index->end() && found->second == file;
     });
     if (taken != tensors) {
-      return failure(base::format("'{}' has {} of the {} tensors that '{}' says; fetch both again",
-                                  (folder / file).string(), taken, tensors, safetensors_index));
+      return base::checkpoint_failure(
+          base::format("'{}' has {} of the {} tensors that '{}' says; fetch both again",
+                       (folder / file).string(), taken, tensors, safetensors_index));
     }
   }
   return {};
@@ -310,7 +308,7 @@ base::Result<SafetensorsFolder> SafetensorsFolder::open(const fs::path& path) {
   base::Status status;
   if (fs::is_directory(path, ignored) && !fs::exists(path / single_safetensors, ignored)) {
     if (!fs::exists(path / safetensors_index, ignored)) {
-      return failure(
+      return base::checkpoint_failure(
           base::format("'{}' holds neither {} nor {}; name a folder with Hugging Face "
                        "weights in safetensors form",
                        path.string(), single_safetensors, safetensors_index));
@@ -347,21 +345,22 @@ base::Status SafetensorsFolder::read_box(std::string_view name, const layout::Bo
   if (entry == nullptr) {
     std::vector<std::string> names;
     for (const auto& each : state_->entries) names.push_back(each.name);
-    return failure(
+    return base::checkpoint_failure(
         base::format("the weights have no tensor '{}'{}", name, base::did_you_mean(name, names)));
   }
   if (entry->dtype == SafetensorsType::other || destination.dtype() == device::DType::i32) {
-    return failure(base::format("tensor '{}' is {} (F32, F16 and BF16 are read, into f32 or bf16)",
-                                name, entry->dtype_text));
+    return base::checkpoint_failure(
+        base::format("tensor '{}' is {} (F32, F16 and BF16 are read, into f32 or bf16)", name,
+                     entry->dtype_text));
   }
   auto shape = entry->shape;
   const bool transposed = orientation == Orientation::transposed;
   if (transposed) std::reverse(shape.begin(), shape.end());
   if (!inside(box, shape) || !checkpoint::holds(destination, box) ||
       (transposed && shape.size() != 2)) {
-    return failure(base::format("tensor '{}' [{}]: box {} does not fit it or the destination {}",
-                                name, base::join(shape, ", "), layout::text(box),
-                                destination.text()));
+    return base::checkpoint_failure(
+        base::format("tensor '{}' [{}]: box {} does not fit it or the destination {}", name,
+                     base::join(shape, ", "), layout::text(box), destination.text()));
   }
   if (layout::element_count(box) == 0) return {};
   const auto index = static_cast<std::size_t>(entry - state_->entries.data());

@@ -165,7 +165,7 @@ struct Optimizer::SharedPart {
   const Segment* segment = nullptr;
   Tensor held;  // f32 [rows, columns]
 
-  Tensor elements() const { return held.reshape({held.element_count()}); }
+  Tensor elements() const { return held.flat(); }
 };
 
 std::vector<Optimizer::SharedPart> Optimizer::parts_of_shared(device::Arena& workspace) const {

@@ -15,10 +15,6 @@ using device::Tensor;
 
 namespace {
 
-Tensor flat(const Tensor& x) {
-  return x.reshape({x.element_count()});
-}
-
 /// What a sharer computes.
 layout::Box box_of(const layout::MatrixShape& shape, const layout::FlatRange& slice) {
   if (shape.rows > shape.columns) return {{slice.begin, 0}, {slice.size(), shape.columns}};
@@ -115,11 +111,11 @@ void SharedUpdates::each_other(const Part& part, const Act& act) {
 
 /// Messages of a matrix between two ranks match in the order of their start.
 void SharedUpdates::send(Part& part, const Tensor& x, int peer) {
-  part.under_way.push_back(group_.start_send(flat(x), peer, part.sharing->number));
+  part.under_way.push_back(group_.start_send(x.flat(), peer, part.sharing->number));
 }
 
 void SharedUpdates::receive(Part& part, const Tensor& x, int peer) {
-  part.under_way.push_back(group_.start_receive(flat(x), peer, part.sharing->number));
+  part.under_way.push_back(group_.start_receive(x.flat(), peer, part.sharing->number));
 }
 
 /// In each step what is sent is started before anything is waited for, so that no two ranks wait
@@ -159,7 +155,7 @@ void SharedUpdates::finish(Part& part) {
 }
 
 void SharedUpdates::start_norm(Part& part) {
-  const double square = kernels_.sum_of_squares(flat(part.held));
+  const double square = kernels_.sum_of_squares(part.held.flat());
   const auto of = [&](std::size_t index) {
     return part.squares.slice(0, static_cast<std::int64_t>(index), 1);
   };
@@ -178,7 +174,7 @@ void SharedUpdates::divide_by_norm(const Part& part) {
     for (const double square : squares) sum += square;
   }
   const float norm = static_cast<float>(std::sqrt(sum)) + rule_.eps;
-  const auto held = flat(part.held);
+  const auto held = part.held.flat();
   // A mean with nothing before it.
   kernels_.issue(
       device::MeanMomentum{0.0F, device::MeanMomentum::Step::plain, 1.0F / norm, held, held, held});

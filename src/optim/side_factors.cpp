@@ -7,10 +7,6 @@ using device::Tensor;
 
 namespace {
 
-Tensor flat(const Tensor& x) {
-  return x.reshape({x.element_count()});
-}
-
 Tensor batch_of_one(const Tensor& x) {
   return x.reshape({1, x.dim(0), x.dim(1)});
 }
@@ -23,7 +19,7 @@ Tensor rows_by_block(const Tensor& x, std::int64_t block) {
 }  // namespace
 
 Tensor matrix_in(const Tensor& memory, std::int64_t rows, std::int64_t columns) {
-  return flat(memory).slice(0, 0, rows * columns).reshape({rows, columns});
+  return memory.flat().slice(0, 0, rows * columns).reshape({rows, columns});
 }
 
 void transpose(device::Kernels& kernels, const Tensor& x, const Tensor& y) {
@@ -32,9 +28,9 @@ void transpose(device::Kernels& kernels, const Tensor& x, const Tensor& y) {
 
 void scale(device::Kernels& kernels, const Tensor& x, float factor, const Tensor& y) {
   // A mean with nothing before it.
-  kernels.issue(device::Fill{flat(y), 0.0F});
-  kernels.issue(device::MeanMomentum{0.0F, device::MeanMomentum::Step::plain, factor, flat(x),
-                                     flat(y), flat(y)});
+  kernels.issue(device::Fill{y.flat(), 0.0F});
+  kernels.issue(device::MeanMomentum{0.0F, device::MeanMomentum::Step::plain, factor, x.flat(),
+                                     y.flat(), y.flat()});
 }
 
 void multiply(device::Kernels& kernels, const Tensor& factor, const Tensor& x, const Tensor& z) {
@@ -56,14 +52,14 @@ void add_products(device::Kernels& kernels, const Tensor& x, float beta, const T
 void AdamDirection::take(device::Kernels& kernels, const Tensor& gradient,
                          const Tensor& first_moment, const Tensor& second_moment,
                          const Tensor& direction) const {
-  kernels.issue(device::Fill{flat(direction), 0.0F});
+  kernels.issue(device::Fill{direction.flat(), 0.0F});
   kernels.issue(device::AdamWUpdate{
       {.learning_rate = -1.0F, .beta1 = beta1, .beta2 = beta2, .eps = eps, .step = update},
-      flat(gradient),
-      flat(direction),
-      flat(first_moment),
-      flat(second_moment),
-      flat(direction)});
+      gradient.flat(),
+      direction.flat(),
+      first_moment.flat(),
+      second_moment.flat(),
+      direction.flat()});
 }
 
 }  // namespace trireme::optim

@@ -277,9 +277,9 @@ class Soap final : public MatrixRule {
       const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, number};
       adam.take(kernels, second, third, state.second_moment, fourth);
       rotate(kernels, scratch, state, Way::back, fourth, third);
-      const auto flat = [](const Tensor& x) { return x.reshape({x.element_count()}); };
       kernels.issue(device::MeanMomentum{rule_.beta1, device::MeanMomentum::Step::plain, 1.0F,
-                                         flat(gradient), flat(state.first_moment), flat(fourth)});
+                                         gradient.flat(), state.first_moment.flat(),
+                                         fourth.flat()});
     }
     update_factors(kernels, scratch, gradient, state);
     if (number == 0) {

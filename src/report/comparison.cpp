@@ -6,9 +6,9 @@
 #include "trireme/base/text.hpp"
 
 #include "figure_texts.hpp"
+#include "number_or_null.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace trireme::report {
 namespace {
@@ -74,10 +74,6 @@ std::string table(std::span<const RunView> runs, const std::vector<KeyDifference
   if (runs.size() < 2) return text;
   if (all.empty()) return text + "\n" + keys.front().front() + "\n";
   return text + "\nkeys that differ (origin)\n" + base::wrapped_rows(keys, widths);
-}
-
-Json number_or_null(double number) {
-  return std::isfinite(number) ? Json(number) : Json(nullptr);
 }
 
 Json figures_json(const RunView& run) {

@@ -15,11 +15,6 @@ namespace {
 constexpr std::size_t most_positions = 4096;
 constexpr int most_layers = 1 << 20;
 
-double number_of(const base::Json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_number() ? found->get<double>() : telemetry::absent;
-}
-
 std::vector<int> layers_of(const base::Json& line) {
   const auto found = line.find("stage_layers");
   if (found == line.end() || !found->is_array() || found->size() > most_positions) return {};
@@ -49,9 +44,10 @@ StepFacts step_facts(const RunView& run) {
   const auto start = std::find_if(events.rbegin(), events.rend(),
                                   [](const auto& event) { return event.name == "start"; });
   if (start == events.rend()) return {};
-  return {number_of(start->line, "tokens_per_step"), number_of(start->line, "tensor_bytes"),
-          number_of(start->line, "message_bytes"), number_of(start->line, "gradient_bytes"),
-          layers_of(start->line)};
+  return {telemetry::number_of(start->line, "tokens_per_step"),
+          telemetry::number_of(start->line, "tensor_bytes"),
+          telemetry::number_of(start->line, "message_bytes"),
+          telemetry::number_of(start->line, "gradient_bytes"), layers_of(start->line)};
 }
 
 bool is_within_nodes(const RunView& run, layout::Axis axis) {

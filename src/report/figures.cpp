@@ -12,22 +12,17 @@ namespace {
 using telemetry::absent;
 using telemetry::StepLine;
 
-double number_of(const base::Json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_number() ? found->get<double>() : absent;
-}
-
 /// Facts of the newest start, and a peak that was corrected since.
 void use_events(const telemetry::RunRecord& record, Figures& figures) {
   for (const auto& event : record.events) {
     if (event.name == "start") {
-      figures.parameters = number_of(event.line, "parameters");
-      figures.tokens_per_step = number_of(event.line, "tokens_per_step");
+      figures.parameters = telemetry::number_of(event.line, "parameters");
+      figures.tokens_per_step = telemetry::number_of(event.line, "tokens_per_step");
       const auto source = event.line.find("peak_source");
       if (source != event.line.end() && source->is_string()) figures.peak_source = *source;
     }
     if (event.name == "start" || event.name == "peak") {
-      figures.peak_flops = number_of(event.line, "peak_flops");
+      figures.peak_flops = telemetry::number_of(event.line, "peak_flops");
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "trireme/base/utc.hpp"
 
 #include "figure_texts.hpp"
+#include "number_or_null.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -92,10 +93,6 @@ struct Search {
     if (error) notes.push_back(format("cannot read '{}': {}", folder.string(), error.message()));
   }
 };
-
-base::Json number_or_null(double number) {
-  return std::isfinite(number) ? base::Json(number) : base::Json(nullptr);
-}
 
 }  // namespace
 

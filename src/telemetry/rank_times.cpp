@@ -20,8 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using base::Json;
 
-constexpr auto storage = base::ExitCode::checkpoint;
-
 /// Nodes have their names once: {"nodes": ["n01", "n02"], "node": [0, 0, 1, 1],
 /// "computing_ms": [..]}.
 Json json_of(const RankTimes& times) {
@@ -65,14 +63,14 @@ void write_rank_times(const fs::path& run, const RankTimes& times) {
   const auto partial = fs::path(path) += ".partial";
   const auto text = base::json_text(json_of(times)) + "\n";
   {
-    const auto file =
-        base::value_or_throw(base::open_file(partial, O_WRONLY | O_CREAT | O_TRUNC, 0644, storage));
-    base::write_at(file, std::as_bytes(std::span(text)), 0, partial, storage);
+    const auto file = base::value_or_throw(
+        base::open_file(partial, O_WRONLY | O_CREAT | O_TRUNC, 0644, base::ExitCode::checkpoint));
+    base::write_at(file, std::as_bytes(std::span(text)), 0, partial, base::ExitCode::checkpoint);
   }
   std::error_code error;
   fs::rename(partial, path, error);
   if (error) {
-    throw base::Error(storage,
+    throw base::Error(base::ExitCode::checkpoint,
                       base::format("cannot rename '{}': {}", partial.string(), error.message()));
   }
 }

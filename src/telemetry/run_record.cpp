@@ -13,11 +13,6 @@ using base::Json;
 
 constexpr std::int64_t largest_number = std::int64_t{1} << 53;
 
-double number(const Json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_number() ? found->get<double>() : absent;
-}
-
 /// Numbers that no run counts to are as absent.
 std::optional<std::int64_t> whole_number(const Json& line, const char* key) {
   const auto found = line.find(key);
@@ -62,6 +57,11 @@ std::size_t erase_from(Lines& lines, std::int64_t step) {
 
 }  // namespace
 
+double number_of(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number() ? found->get<double>() : absent;
+}
+
 bool EventLine::is_measurement() const {
   return name == "first step" || name == "arenas" || name == "memory";
 }
@@ -87,8 +87,8 @@ void RunRecord::take(std::string_view text_line) {
     take_step(line, passed_ms);
   } else if (kind == "eval") {
     erase_from(evaluations, at_step);
-    evaluations.push_back({at_step, number(line, "loss"), number(line, "tokens"),
-                           number(line, "seconds"), number_of_start.value_or(0), time_of(line),
+    evaluations.push_back({at_step, number_of(line, "loss"), number_of(line, "tokens"),
+                           number_of(line, "seconds"), number_of_start.value_or(0), time_of(line),
                            absent});
     step = std::max(step, at_step);
   } else if (kind == "sample") {
@@ -96,7 +96,7 @@ void RunRecord::take(std::string_view text_line) {
   } else if (kind == "load") {
     if (loads.size() < most_events) {
       loads.push_back(
-          {at_step, number_of_start.value_or(0), time_of(line), number(line, "seconds")});
+          {at_step, number_of_start.value_or(0), time_of(line), number_of(line, "seconds")});
     }
   } else if (kind == "save") {
     take_save(line);
@@ -129,9 +129,9 @@ void RunRecord::take_save(const Json& line) {
   save.step = whole_number(line, "step").value_or(0);
   save.restart = whole_number(line, "restart").value_or(0);
   save.time_ms = time_of(line);
-  save.bytes = number(line, "bytes");
-  save.stall_ms = number(line, "stall_ms");
-  save.write_ms = number(line, "write_ms");
+  save.bytes = number_of(line, "bytes");
+  save.stall_ms = number_of(line, "stall_ms");
+  save.write_ms = number_of(line, "write_ms");
   save.on_nodes = text(line, "tier") == "nodes";
   step = std::max(step, save.step);
   saves.push_back(save);
@@ -156,20 +156,20 @@ void RunRecord::take_step(const Json& line, std::int64_t passed_ms) {
   taken.step = whole_number(line, "step").value_or(0);
   taken.restart = whole_number(line, "restart").value_or(0);
   taken.time_ms = time_of(line);
-  taken.loss = number(line, "loss");
-  taken.grad_norm = number(line, "grad_norm");
-  taken.learning_rate = number(line, "learning_rate");
-  taken.tokens = number(line, "tokens");
-  taken.step_ms = number(line, "step_ms");
-  taken.tokens_per_second = number(line, "tokens_per_second");
-  taken.mfu = number(line, "mfu");
-  taken.exposed_comm_ms = number(line, "exposed_comm_ms");
-  taken.reduction_ms = number(line, "reduction_ms");
-  taken.tensor_comm_ms = number(line, "tensor_comm_ms");
-  taken.parameters_ms = number(line, "parameters_ms");
-  taken.bubble_ms = number(line, "bubble_ms");
-  taken.data_ms = number(line, "data_ms");
-  taken.optimizer_ms = number(line, "optimizer_ms");
+  taken.loss = number_of(line, "loss");
+  taken.grad_norm = number_of(line, "grad_norm");
+  taken.learning_rate = number_of(line, "learning_rate");
+  taken.tokens = number_of(line, "tokens");
+  taken.step_ms = number_of(line, "step_ms");
+  taken.tokens_per_second = number_of(line, "tokens_per_second");
+  taken.mfu = number_of(line, "mfu");
+  taken.exposed_comm_ms = number_of(line, "exposed_comm_ms");
+  taken.reduction_ms = number_of(line, "reduction_ms");
+  taken.tensor_comm_ms = number_of(line, "tensor_comm_ms");
+  taken.parameters_ms = number_of(line, "parameters_ms");
+  taken.bubble_ms = number_of(line, "bubble_ms");
+  taken.data_ms = number_of(line, "data_ms");
+  taken.optimizer_ms = number_of(line, "optimizer_ms");
   taken.stage_bubble_ms = numbers(line, "stage_bubble_ms");
   if (passed_ms < 0 && taken.step_ms > 0) {
     constexpr double most_ms = 1e12;
@@ -216,7 +216,7 @@ void RunRecord::take_event(const Json& line) {
 void RunRecord::take_samples(const Json& line) {
   SampleLine taken;
   taken.step = whole_number(line, "step").value_or(0);
-  taken.temperature = number(line, "temperature");
+  taken.temperature = number_of(line, "temperature");
   const auto found = line.find("samples");
   if (found == line.end() || !found->is_array()) return;
   for (const auto& each : *found) {
@@ -225,7 +225,7 @@ void RunRecord::take_samples(const Json& line) {
         {text(each, "prompt"), text(each, "text"), text(each, "ending") == "length"});
   }
   if (!evaluations.empty() && evaluations.back().step == taken.step) {
-    evaluations.back().sample_seconds = number(line, "seconds");
+    evaluations.back().sample_seconds = number_of(line, "seconds");
   }
   erase_from(samples, taken.step);
   samples.push_back(std::move(taken));

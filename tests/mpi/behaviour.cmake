@@ -24,7 +24,7 @@ endif()
 trireme_add_mpi_test(nccl RANKS 1 2 3 6 8
   SOURCES nccl/groups_test.cpp nccl/faults_test.cpp nccl/registration_test.cpp nccl/streams_test.cpp
           "${PROJECT_SOURCE_DIR}/tests/support/ras_server.cpp"
-  LINK trireme::comm trireme_fake_nccl)
+  LINK trireme::comm trireme_fake_nccl APART)
 if(TARGET trireme_runtime)
   trireme_add_mpi_test(nccl_transport RANKS 1 2 3
     SOURCES nccl/transport_test.cpp

@@ -21,6 +21,11 @@ inline Failure usage_failure(std::string text) {
   return {ExitCode::usage, std::move(text)};
 }
 
+/// Of a file of the user's: a checkpoint, data, a tokenizer.
+inline Failure checkpoint_failure(std::string text) {
+  return {ExitCode::checkpoint, std::move(text)};
+}
+
 /// A value, or the reason in words why there is none. Mistakes of users travel as results;
 /// failures of the system travel as base::Error.
 template <typename T>

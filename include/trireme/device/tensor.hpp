@@ -45,6 +45,8 @@ class Tensor {
   Tensor slice(int dimension, std::int64_t begin, std::int64_t count) const;
   /// The same elements of a contiguous tensor in another shape.
   Tensor reshape(std::initializer_list<std::int64_t> shape) const;
+  /// Likewise, as a vector.
+  Tensor flat() const { return reshape({element_count()}); }
   /// Splits dimension `dimension` of length n into [n / inner, inner]; works on slices too.
   Tensor split(int dimension, std::int64_t inner) const;
   /// The same shape and strides elsewhere: a copy on another device.

@@ -17,6 +17,7 @@ namespace trireme::telemetry {
 /// Number that a line does not have: older versions wrote fewer, and JSON has none that are not
 /// finite.
 inline constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+double number_of(const base::Json& line, const char* key);
 
 /// Line of kind `train` (docs/run-directory.md).
 struct StepLine {

@@ -10,15 +10,12 @@
 namespace trireme::checkpoint {
 namespace {
 
-base::Failure failure(std::string text) {
-  return {base::ExitCode::checkpoint, std::move(text)};
-}
-
 base::Failure no_such_tensor(const Manifest& manifest, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& tensor : manifest.contents.tensors) names.push_back(tensor.name);
-  return failure(base::format("the checkpoint of step {} has no tensor '{}' (it holds {} others){}",
-                              manifest.step, name, names.size(), base::did_you_mean(name, names)));
+  return base::checkpoint_failure(
+      base::format("the checkpoint of step {} has no tensor '{}' (it holds {} others){}",
+                   manifest.step, name, names.size(), base::did_you_mean(name, names)));
 }
 
 bool is_float(device::DType dtype) {
@@ -27,15 +24,16 @@ bool is_float(device::DType dtype) {
 
 base::Status check_item(const LoadItem& item, const StoredTensor& tensor) {
   if (item.shape != tensor.shape) {
-    return failure(base::format(
+    return base::checkpoint_failure(base::format(
         "tensor '{}' is [{}] in the checkpoint but [{}] here (the model is not the one that was "
         "saved); compare the [model] section with the checkpoint's ('trireme checkpoint inspect')",
         item.name, base::join(tensor.shape, ", "), base::join(item.shape, ", ")));
   }
   const auto wanted = item.destination.dtype();
   if (wanted != tensor.dtype && !(is_float(wanted) && is_float(tensor.dtype))) {
-    return failure(base::format("tensor '{}' is {} in the checkpoint but {} here", item.name,
-                                device::name(tensor.dtype), device::name(wanted)));
+    return base::checkpoint_failure(base::format("tensor '{}' is {} in the checkpoint but {} here",
+                                                 item.name, device::name(tensor.dtype),
+                                                 device::name(wanted)));
   }
   const auto whole = layout::whole(tensor.shape);
   if (item.box.offset.size() != tensor.shape.size() ||

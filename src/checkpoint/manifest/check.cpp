@@ -15,10 +15,6 @@ namespace {
 constexpr std::uint64_t min_block_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t max_block_bytes = std::uint64_t{4} << 20;
 
-base::Failure failure(std::string text) {
-  return {base::ExitCode::checkpoint, std::move(text)};
-}
-
 bool is_name_letter(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
          (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-' ||
@@ -74,8 +70,8 @@ base::Status check_no_overlap(std::string_view name, std::span<const layout::Box
     });
     for (const auto* other : open) {
       if (layout::intersect(*box, *other)) {
-        return failure(base::format("tensor '{}': boxes {} and {} overlap", name,
-                                    layout::text(*other), layout::text(*box)));
+        return base::checkpoint_failure(base::format("tensor '{}': boxes {} and {} overlap", name,
+                                                     layout::text(*other), layout::text(*box)));
       }
     }
     open.push_back(box);
@@ -87,15 +83,16 @@ base::Status check_no_overlap(std::string_view name, std::span<const layout::Box
 
 base::Status check_name(std::string_view name) {
   if (name.empty() || name.size() > max_name_length) {
-    return failure(base::format("tensor name '{}' has {} characters (1 to {} are allowed)",
-                                shown(name), name.size(), max_name_length));
+    return base::checkpoint_failure(
+        base::format("tensor name '{}' has {} characters (1 to {} are allowed)", shown(name),
+                     name.size(), max_name_length));
   }
   for (std::string_view rest = name;;) {
     const auto slash = rest.find('/');
     const auto part = rest.substr(0, slash);
     if (part.empty() || part == "." || part == ".." ||
         !std::all_of(part.begin(), part.end(), is_name_letter)) {
-      return failure(base::format(
+      return base::checkpoint_failure(base::format(
           "tensor name '{}' is not allowed (parts of letters, digits and ._-:+ joined by '/', "
           "none empty, '.' or '..')",
           shown(name)));
@@ -107,13 +104,13 @@ base::Status check_name(std::string_view name) {
 
 base::Status check_shape(std::string_view name, const layout::Shape& shape) {
   if (shape.empty() || shape.size() > max_dimensions) {
-    return failure(base::format("tensor '{}' has {} dimensions (1 to {} are allowed)", name,
-                                shape.size(), max_dimensions));
+    return base::checkpoint_failure(base::format(
+        "tensor '{}' has {} dimensions (1 to {} are allowed)", name, shape.size(), max_dimensions));
   }
   std::int64_t rest = max_elements;
   for (const auto length : shape) {
     if (length < 1 || length > rest) {
-      return failure(
+      return base::checkpoint_failure(
           base::format("tensor '{}' has shape [{}] (lengths must be positive and their "
                        "product below 2^60)",
                        name, base::join(shape, ", ")));
@@ -126,21 +123,22 @@ base::Status check_shape(std::string_view name, const layout::Shape& shape) {
 base::Status check_tiling(std::string_view name, const layout::Shape& shape,
                           std::span<const layout::Box> boxes) {
   if (boxes.size() > max_parts_per_tensor) {
-    return failure(base::format("tensor '{}' has {} boxes (at most {} are allowed)", name,
-                                boxes.size(), max_parts_per_tensor));
+    return base::checkpoint_failure(
+        base::format("tensor '{}' has {} boxes (at most {} are allowed)", name, boxes.size(),
+                     max_parts_per_tensor));
   }
   std::int64_t covered = 0;
   for (const auto& box : boxes) {
     if (!inside(box, shape)) {
-      return failure(base::format("tensor '{}': a box does not lie inside the shape [{}]", name,
-                                  base::join(shape, ", ")));
+      return base::checkpoint_failure(base::format(
+          "tensor '{}': a box does not lie inside the shape [{}]", name, base::join(shape, ", ")));
     }
   }
   if (auto status = check_no_overlap(name, boxes, shape.size()); !status) return status;
   for (const auto& box : boxes) covered += layout::element_count(box);
   const auto all = layout::element_count(shape);
   if (covered != all) {
-    return failure(
+    return base::checkpoint_failure(
         base::format("tensor '{}': its boxes hold {} of {} elements", name, covered, all));
   }
   return {};
@@ -175,7 +173,7 @@ base::Status check_folder(const Manifest& manifest) {
       })) {
     return {};
   }
-  return failure(
+  return base::checkpoint_failure(
       base::format("'folder' is not up to {} lower-case letters and digits (a manifest names "
                    "files of its own folder alone)",
                    longest));
@@ -184,15 +182,15 @@ base::Status check_folder(const Manifest& manifest) {
 base::Status check_checksums(const Manifest& manifest, const StoredFile& file) {
   const auto blocks = manifest.block_count(file);
   if (!file.crc32c.empty() && file.crc32c.size() != blocks) {
-    return failure(base::format("file '{}' has {} checksums for {} blocks", file.name,
-                                file.crc32c.size(), blocks));
+    return base::checkpoint_failure(base::format("file '{}' has {} checksums for {} blocks",
+                                                 file.name, file.crc32c.size(), blocks));
   }
   if (file.crc32c.empty() && blocks > 0 && !is_digest(file.checksums_sha256)) {
-    return failure(
+    return base::checkpoint_failure(
         base::format("file '{}': 'checksums_sha256' is not 64 hexadecimal digits", file.name));
   }
   if (!file.digests_sha256.empty() && !is_digest(file.digests_sha256)) {
-    return failure(
+    return base::checkpoint_failure(
         base::format("file '{}': 'digests_sha256' is not 64 hexadecimal digits", file.name));
   }
   return {};
@@ -201,19 +199,19 @@ base::Status check_checksums(const Manifest& manifest, const StoredFile& file) {
 base::Status check_files(const Manifest& manifest) {
   if (!std::has_single_bit(manifest.block_bytes) || manifest.block_bytes < min_block_bytes ||
       manifest.block_bytes > max_block_bytes) {
-    return failure(
+    return base::checkpoint_failure(
         base::format("block_bytes = {} (1, 2 or 4 MiB are allowed)", manifest.block_bytes));
   }
   if (auto status = check_folder(manifest); !status) return status;
   std::set<std::string_view> names;
   for (const auto& file : manifest.files) {
     if (!allowed_file_name(file.name)) {
-      return failure(
+      return base::checkpoint_failure(
           "a file's name is neither 'master.h5' nor 'shard-NNNNN.h5' (a manifest names files of "
           "its own folder alone)");
     }
     if (!names.insert(file.name).second) {
-      return failure(base::format("file '{}' is named twice", file.name));
+      return base::checkpoint_failure(base::format("file '{}' is named twice", file.name));
     }
     if (auto status = check_checksums(manifest, file); !status) return status;
   }
@@ -226,7 +224,7 @@ base::Status check_lengths(const Manifest& manifest) {
     for (std::size_t at = 0; at < bucket.files.count; ++at) {
       const auto& file = manifest.files[bucket.files.at(at)];
       if (bucket.byte > file.bytes || bucket.shard_bytes() > file.bytes - bucket.byte) {
-        return failure(
+        return base::checkpoint_failure(
             base::format("bucket {}: {} bytes at byte {} of '{}' do not lie inside its "
                          "{} bytes",
                          index, bucket.shard_bytes(), bucket.byte, file.name, file.bytes));

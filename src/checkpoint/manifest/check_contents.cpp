@@ -14,26 +14,23 @@
 namespace trireme::checkpoint {
 namespace {
 
-base::Failure failure(std::string text) {
-  return {base::ExitCode::checkpoint, std::move(text)};
-}
-
 base::Status check_bucket(const Bucket& bucket, std::size_t index, std::size_t files) {
   const auto& [first, stride, count] = bucket.files;
   if (count < 1 || stride < 1 || first >= files || count > files || stride > files ||
       bucket.files.at(count - 1) >= files) {
-    return failure(base::format("bucket {} lies in files {} + n * {}, {} of them, but there are {}",
-                                index, first, stride, count, files));
+    return base::checkpoint_failure(
+        base::format("bucket {} lies in files {} + n * {}, {} of them, but there are {}", index,
+                     first, stride, count, files));
   }
   if (bucket.shard_elements < 1 ||
       bucket.shard_elements > max_elements / static_cast<std::int64_t>(count)) {
-    return failure(base::format("bucket {} has shards of {} elements (1 to 2^60 together)", index,
-                                bucket.shard_elements));
+    return base::checkpoint_failure(base::format(
+        "bucket {} has shards of {} elements (1 to 2^60 together)", index, bucket.shard_elements));
   }
   const auto size = device::size_of(bucket.dtype);
   if (bucket.byte % size != 0 || bucket.byte > INT64_MAX / 2) {
-    return failure(base::format("bucket {} begins at byte {} (at a multiple of {} below 2^62)",
-                                index, bucket.byte, size));
+    return base::checkpoint_failure(base::format(
+        "bucket {} begins at byte {} (at a multiple of {} below 2^62)", index, bucket.byte, size));
   }
   return {};
 }
@@ -45,7 +42,8 @@ base::Status check_buckets(const Contents& contents, std::size_t files) {
     if (auto status = check_bucket(bucket, index, files); !status) return status;
     shards += bucket.files.count;
     if (shards > max_shards) {
-      return failure(base::format("the buckets have more than {} shards", max_shards));
+      return base::checkpoint_failure(
+          base::format("the buckets have more than {} shards", max_shards));
     }
   }
   return {};
@@ -54,19 +52,20 @@ base::Status check_buckets(const Contents& contents, std::size_t files) {
 base::Status check_part(const Contents& contents, const StoredTensor& tensor,
                         const TensorPart& part) {
   if (part.bucket >= contents.buckets.size()) {
-    return failure(base::format("tensor '{}' lies in bucket number {} of {}", tensor.name,
-                                part.bucket, contents.buckets.size()));
+    return base::checkpoint_failure(base::format("tensor '{}' lies in bucket number {} of {}",
+                                                 tensor.name, part.bucket,
+                                                 contents.buckets.size()));
   }
   const auto& bucket = contents.buckets[part.bucket];
   if (bucket.dtype != tensor.dtype) {
-    return failure(base::format("tensor '{}' is {} but lies in bucket {} of {}", tensor.name,
-                                device::name(tensor.dtype), part.bucket,
-                                device::name(bucket.dtype)));
+    return base::checkpoint_failure(base::format("tensor '{}' is {} but lies in bucket {} of {}",
+                                                 tensor.name, device::name(tensor.dtype),
+                                                 part.bucket, device::name(bucket.dtype)));
   }
   const auto count = layout::element_count(part.box);
   const auto all = bucket.shard_elements * static_cast<std::int64_t>(bucket.files.count);
   if (part.begin < 0 || part.begin > all || count > all - part.begin) {
-    return failure(
+    return base::checkpoint_failure(
         base::format("tensor '{}': {} elements from {} on do not lie inside the {} of "
                      "bucket {}",
                      tensor.name, count, part.begin, all, part.bucket));
@@ -93,13 +92,13 @@ base::Status check_names(const Contents& contents) {
   for (std::size_t index = 0; index < tensors.size(); ++index) {
     const auto& name = tensors[index].name;
     if (index > 0 && tensors[index - 1].name >= name) {
-      return failure(base::format("tensors '{}' and '{}' do not ascend by name",
-                                  tensors[index - 1].name, name));
+      return base::checkpoint_failure(base::format("tensors '{}' and '{}' do not ascend by name",
+                                                   tensors[index - 1].name, name));
     }
     for (auto at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
       if (contents.find(std::string_view(name).substr(0, at)) == nullptr) continue;
-      return failure(base::format("tensor name '{}' begins with the name of tensor '{}'", name,
-                                  name.substr(0, at)));
+      return base::checkpoint_failure(base::format(
+          "tensor name '{}' begins with the name of tensor '{}'", name, name.substr(0, at)));
     }
   }
   return {};
@@ -136,10 +135,10 @@ base::Status check_parts_apart(const Contents& contents) {
     }
   }
   if (const auto found = overlap_in(ranges)) {
-    return failure(base::format("tensors '{}' and '{}' overlap at element {} of bucket {}",
-                                contents.tensors[found->first.source].name,
-                                contents.tensors[found->second.source].name, found->second.begin,
-                                found->second.where));
+    return base::checkpoint_failure(base::format(
+        "tensors '{}' and '{}' overlap at element {} of bucket {}",
+        contents.tensors[found->first.source].name, contents.tensors[found->second.source].name,
+        found->second.begin, found->second.where));
   }
   return {};
 }
@@ -166,8 +165,9 @@ base::Status check_buckets_apart(const Contents& contents, std::size_t files) {
       }
     }
     if (const auto found = overlap_in(ranges)) {
-      return failure(base::format("buckets {} and {} overlap at byte {} of a file",
-                                  found->first.source, found->second.source, found->second.begin));
+      return base::checkpoint_failure(base::format("buckets {} and {} overlap at byte {} of a file",
+                                                   found->first.source, found->second.source,
+                                                   found->second.begin));
     }
     if (lists.size() == 1) compared = lists[0];
   }

@@ -20,10 +20,6 @@ using base::Json;
 
 constexpr const char* format_name = "trireme-checkpoint";
 
-base::Failure failure(std::string text) {
-  return {base::ExitCode::checkpoint, std::move(text)};
-}
-
 constexpr const char* digests_key = "digests_sha256";
 
 Json file_json(const StoredFile& file) {
@@ -123,7 +119,7 @@ class Reader {
     return nothing;
   }
   void fail(std::string text) {
-    if (!failure_) failure_ = failure(base::format("{}: {}", source_, text));
+    if (!failure_) failure_ = base::checkpoint_failure(base::format("{}: {}", source_, text));
   }
   const std::optional<base::Failure>& failure_so_far() const { return failure_; }
 
@@ -325,7 +321,7 @@ base::Status check_digest(std::string_view text, std::string_view source) {
     const auto tail = base::format("{}{}{}", digest_begin, sha256_hex(content), digest_end);
     if (text.substr(content.size()) == tail) return {};
   }
-  return failure(base::format(
+  return base::checkpoint_failure(base::format(
       "{}: the SHA-256 at its end does not match its content (the manifest is damaged or was "
       "edited, so nothing in this checkpoint can be trusted); use another step",
       source));
@@ -367,7 +363,7 @@ base::Result<Manifest> parse_manifest(std::string_view text, std::string_view so
   auto manifest = builder.finish(*json);
   if (!manifest) return manifest.failure();
   if (auto status = check_manifest(*manifest); !status) {
-    return failure(base::format("{}: {}", source, status.failure().text));
+    return base::checkpoint_failure(base::format("{}: {}", source, status.failure().text));
   }
   return manifest;
 }

@@ -27,16 +27,12 @@ constexpr std::size_t member_bytes = member_begin.size() + digits + member_end.s
 constexpr std::size_t min_key_bytes = 16;
 constexpr std::size_t max_key_bytes = 4096;
 
-base::Failure failure(std::string text) {
-  return {base::ExitCode::checkpoint, std::move(text)};
-}
-
 }  // namespace
 
 base::Result<std::string> read_key_file(const std::filesystem::path& path) {
   const auto file = base::open_file(path, O_RDONLY, 0, base::ExitCode::checkpoint);
   if (!file) {
-    return failure(
+    return base::checkpoint_failure(
         base::format("the key of checkpoints cannot be read: {} (nothing can be signed "
                      "without it); make one: head -c 32 /dev/urandom > FILE; chmod 600 "
                      "FILE",
@@ -45,14 +41,14 @@ base::Result<std::string> read_key_file(const std::filesystem::path& path) {
   struct stat facts {};
   if (::fstat(file->get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid() ||
       (facts.st_mode & 077U) != 0) {
-    return failure(
+    return base::checkpoint_failure(
         base::format("key file '{}' may be read by others, or is not this user's own "
                      "regular file (its key would be no secret); chmod 600 it",
                      path.string()));
   }
   const auto bytes = static_cast<std::uint64_t>(facts.st_size);
   if (bytes < min_key_bytes || bytes > max_key_bytes) {
-    return failure(
+    return base::checkpoint_failure(
         base::format("key file '{}' has {} bytes instead of {} to {}; make one: head -c "
                      "32 /dev/urandom > '{}'",
                      path.string(), bytes, min_key_bytes, max_key_bytes, path.string()));
@@ -95,13 +91,13 @@ base::Status check_signature(std::string_view text, std::string_view source, std
     if (found.starts_with(member_begin)) {
       const auto expected = signature_member(content, key);
       if (base::equal_secrets(expected, found)) return {};
-      return failure(
+      return base::checkpoint_failure(
           base::format("{}: signed with another key, or changed since (the checkpoint is "
                        "not trusted); use another step, or the key it was saved with",
                        source));
     }
   }
-  return failure(
+  return base::checkpoint_failure(
       base::format("{}: not signed, and checkpoint.key_file demands it (anybody could "
                    "have written this checkpoint); use another step, or load it without "
                    "a key",

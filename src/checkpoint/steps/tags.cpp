@@ -30,12 +30,9 @@ bool is_tag(std::string_view name) {
                      [&](char c) { return is_plain(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-base::Failure failure(std::string text) {
-  return {base::ExitCode::checkpoint, std::move(text)};
-}
-
 base::Failure cannot(std::string_view doing, const fs::path& path, const std::error_code& error) {
-  return failure(base::format("cannot {} '{}': {}", doing, path.string(), error.message()));
+  return base::checkpoint_failure(
+      base::format("cannot {} '{}': {}", doing, path.string(), error.message()));
 }
 
 /// Longer than any text of a tag in an object store: the link that it would be in a folder.
@@ -131,14 +128,16 @@ base::Status add_tag(const StepFolder& step, std::string_view name, Retag retag)
   if (retag == Retag::refuse && is_taken(link)) {
     const auto other = step_of(link);
     if (other == step.step) return {};
-    return failure(base::format("'{}' is taken{}; use another name, or --move", link.string(),
-                                other ? base::format(" by step {}", *other) : ""));
+    return base::checkpoint_failure(base::format("'{}' is taken{}; use another name, or --move",
+                                                 link.string(),
+                                                 other ? base::format(" by step {}", *other) : ""));
   }
   if (auto made = make_link(link, step.path); !made) return made;
   // A training run that removes old steps looks for tags after it has renamed a step.
   if (is_step(step.path)) return {};
   static_cast<void>(remove_link(link));
-  return failure(base::format("'{}' was removed meanwhile; tag another step", step.path.string()));
+  return base::checkpoint_failure(
+      base::format("'{}' was removed meanwhile; tag another step", step.path.string()));
 }
 
 base::Status remove_tag(const fs::path& checkpoints, std::string_view name) {
@@ -146,9 +145,9 @@ base::Status remove_tag(const fs::path& checkpoints, std::string_view name) {
   if (!is_tag(name) || !step_of(link)) {
     std::vector<std::string> names;
     for (const auto& tag : tags(checkpoints)) names.push_back(tag.name);
-    return failure(base::format("there is no tag '{}' in '{}'{}", name,
-                                tags_folder(checkpoints).string(),
-                                base::did_you_mean(std::string(name), names)));
+    return base::checkpoint_failure(base::format("there is no tag '{}' in '{}'{}", name,
+                                                 tags_folder(checkpoints).string(),
+                                                 base::did_you_mean(std::string(name), names)));
   }
   return remove_link(link);
 }

@@ -14,10 +14,6 @@ namespace {
 
 using device::Tensor;
 
-Tensor flat(const Tensor& x) {
-  return x.reshape({x.element_count()});
-}
-
 /// A run of a device's tensor and its copy in staging memory.
 struct Staged {
   Tensor there;
@@ -86,7 +82,7 @@ class StagedGroup final : public ProcessGroup {
 
   Work start_all_reduce(const Tensor& x, ReduceOp op) override {
     expect_whole(x);
-    const auto all = flat(x);
+    const auto all = x.flat();
     return in_pieces({x.dtype(), x.element_count(), 1}, [&](Room& room, Range range) {
       const Staged staged{all.slice(0, range.begin, range.count), room.take(range.count)};
       return Plan{
@@ -131,7 +127,7 @@ class StagedGroup final : public ProcessGroup {
   Work start_broadcast(const Tensor& x, int root) override {
     expect_whole(x);
     expect_position(root, size());
-    const auto all = flat(x);
+    const auto all = x.flat();
     return in_pieces({x.dtype(), x.element_count(), 1}, [&](Room& room, Range range) {
       const Staged staged{all.slice(0, range.begin, range.count), room.take(range.count)};
       const auto start = [=, this] { return host_->start_broadcast(staged.here, root); };
@@ -141,7 +137,7 @@ class StagedGroup final : public ProcessGroup {
 
   Work start_send(const Tensor& x, int peer, int tag) override {
     expect_whole(x);
-    const auto all = flat(x);
+    const auto all = x.flat();
     return in_pieces({x.dtype(), x.element_count(), 1}, [&](Room& room, Range range) {
       const Staged staged{all.slice(0, range.begin, range.count), room.take(range.count)};
       return Plan{{staged}, {}, [=, this] { return host_->start_send(staged.here, peer, tag); }};
@@ -150,7 +146,7 @@ class StagedGroup final : public ProcessGroup {
 
   Work start_receive(const Tensor& x, int peer, int tag) override {
     expect_whole(x);
-    const auto all = flat(x);
+    const auto all = x.flat();
     return in_pieces({x.dtype(), x.element_count(), 1}, [&](Room& room, Range range) {
       const Staged staged{all.slice(0, range.begin, range.count), room.take(range.count)};
       return Plan{{}, {staged}, [=, this] { return host_->start_receive(staged.here, peer, tag); }};
@@ -192,7 +188,7 @@ class StagedGroup final : public ProcessGroup {
     for (std::size_t each = 1; each < begins.size(); ++each) {
       longest = std::max(longest, begins[each] - begins[each - 1]);
     }
-    const auto own = flat(part);
+    const auto own = part.flat();
     const Amount amount{part.dtype(), longest, size() + 1,
                         whole.element_count() + part.element_count()};
     return in_pieces(amount, [&](Room& room, Range range) {
@@ -234,7 +230,7 @@ class StagedGroup final : public ProcessGroup {
   std::vector<Staged> parts_of(const Tensor& whole, const Tensor& staging, const Cuts& begins,
                                Range range) const {
     const auto cuts = clipped(begins, range);
-    const auto all = flat(whole);
+    const auto all = whole.flat();
     std::vector<Staged> parts;
     for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
       const auto count = cuts[part + 1] - cuts[part];

@@ -5,19 +5,14 @@
 #include "trireme/report/page.hpp"
 
 #include "report/evidence.hpp"
+#include "report/number_or_null.hpp"
 #include "report/steady.hpp"
 #include "report/time_parts.hpp"
-
-#include <cmath>
 
 namespace trireme::report {
 namespace {
 
 using base::Json;
-
-Json number_or_null(double number) {
-  return std::isfinite(number) ? Json(number) : Json(nullptr);
-}
 
 /// Mean milliseconds of a steady step by part, and what moves in one.
 Json step_json(const RunView& run) {

@@ -18,7 +18,7 @@ using telemetry::SpanKind;
 using telemetry::TimeUse;
 
 constexpr std::size_t most_rows = 64;
-constexpr int columns = 1200;  ///< of the time axis, a pixel each
+constexpr int axis_columns = 1200;  ///< of the time axis, a pixel each
 constexpr double left = 150;
 constexpr double top = 70;
 constexpr double row_height = 34;
@@ -115,7 +115,7 @@ struct Axis {
   std::int64_t end = 1;
 
   double column(std::int64_t time) const {
-    return static_cast<double>(time - begin) * columns / static_cast<double>(end - begin);
+    return static_cast<double>(time - begin) * axis_columns / static_cast<double>(end - begin);
   }
 };
 
@@ -135,7 +135,7 @@ Axis axis_of(const RunTrace& trace) {
 template <typename Add>
 void spread(const Axis& axis, std::int64_t begin, std::int64_t end, const Add& add) {
   const double from = std::max(0.0, axis.column(begin));
-  const double to = std::min<double>(columns, axis.column(end));
+  const double to = std::min<double>(axis_columns, axis.column(end));
   for (auto column = std::floor(from); column < to; ++column) {
     add(static_cast<std::size_t>(column), std::min(to, column + 1) - std::max(from, column));
   }
@@ -176,16 +176,16 @@ using Used = std::array<bool, shade_count>;
 
 /// Each column stacks what its time went to: areas are times, however short the spans.
 std::string thread_row(const telemetry::RankTrace& trace, const Axis& axis, double y, Used& used) {
-  std::vector<std::array<double, shade_count>> parts(columns);
+  std::vector<std::array<double, shade_count>> parts(axis_columns);
   for (const auto& segment : telemetry::segments_of(trace)) {
     const auto shade = static_cast<std::size_t>(shade_of(trace, segment));
     spread(axis, segment.begin, segment.end,
            [&](std::size_t column, double part) { parts[column][shade] += part; });
   }
   std::string text;
-  std::vector<double> stacked(columns, 0.0);
+  std::vector<double> stacked(axis_columns, 0.0);
   for (std::size_t shade = 0; shade < static_cast<std::size_t>(Shade::rest); ++shade) {
-    Heights heights(columns);
+    Heights heights(axis_columns);
     for (std::size_t column = 0; column < parts.size(); ++column) {
       heights[column] = {stacked[column], stacked[column] + parts[column][shade]};
       stacked[column] = heights[column].second;
@@ -199,7 +199,7 @@ std::string thread_row(const telemetry::RankTrace& trace, const Axis& axis, doub
 
 /// The share of each column in which some operation is under way.
 std::string communication_row(const telemetry::RankTrace& trace, const Axis& axis, double y) {
-  Heights heights(columns);
+  Heights heights(axis_columns);
   auto counted = axis.begin;
   for (const auto& span : trace.spans) {
     if (span.kind != SpanKind::operation || span.end <= counted) continue;
@@ -237,7 +237,7 @@ void draw_time_axis(base::SvgPicture& picture, const Axis& axis, double y) {
   const double power = std::pow(10.0, std::floor(std::log10(whole / 6)));
   const double step = power * (whole / power > 30 ? 5 : whole / power > 12 ? 2 : 1);
   for (double time = 0; time <= whole; time += step) {
-    const double x = left + time / whole * columns;
+    const double x = left + time / whole * axis_columns;
     picture.add(format("<path d=\"M{:.0f} {:.0f}v5\" class=\"step\"/>\n", x, y));
     picture.text(x, y + 17, time_style, format("{:g} ms", time));
   }
@@ -264,7 +264,7 @@ std::string trace_svg(const RunTrace& trace) {
   const auto axis = axis_of(trace);
   const auto rows = std::min(most_rows, trace.ranks.size());
   const double bottom = top + static_cast<double>(rows) * row_height;
-  const double width = left + columns + 40;
+  const double width = left + axis_columns + 40;
   const auto steps = static_cast<double>(trace.steps.last - trace.steps.first + 1);
   const auto title =
       format("Steps {} of {}: {} a step", trace.steps.text(),

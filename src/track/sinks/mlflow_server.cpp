@@ -21,7 +21,7 @@ constexpr std::size_t most_parameters = 100;
 constexpr std::size_t longest_parameter = 500;
 constexpr std::string_view proxied = "mlflow-artifacts:/";
 
-std::vector<std::string> headers_from(const base::Environment& environment) {
+std::vector<std::string> authorization_from(const base::Environment& environment) {
   const auto token = environment.get("MLFLOW_TRACKING_TOKEN").value_or("");
   if (token.empty()) return {};
   return {base::format("Authorization: Bearer {}", token)};
@@ -54,7 +54,7 @@ std::string text_at(const Json& answer, std::initializer_list<const char*> path)
 }
 
 MlflowServer::MlflowServer(const std::string& url, const Sync::Options& options)
-    : server_(url, headers_from(options.environment), options) {}
+    : server_(url, authorization_from(options.environment), options) {}
 
 Json MlflowServer::post(const std::string& call, const Json& body) {
   return server_.post(api(call), body);

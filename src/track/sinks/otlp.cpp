@@ -20,7 +20,7 @@ namespace {
 using base::Json;
 
 /// OTEL_EXPORTER_OTLP_HEADERS: "name=value,name=value".
-std::vector<std::string> headers_from(const base::Environment& environment) {
+std::vector<std::string> metadata_from(const base::Environment& environment) {
   const auto text = environment.get("OTEL_EXPORTER_OTLP_HEADERS").value_or("");
   std::vector<std::string> headers;
   for (const auto part : base::split(text, ',')) {
@@ -105,7 +105,7 @@ Json metric_json(std::size_t index, Json points) {
 class Otlp : public Sink {
  public:
   Otlp(const std::string& url, const Sync::Options& options)
-      : server_(url, headers_from(options.environment), options) {}
+      : server_(url, metadata_from(options.environment), options) {}
 
   void send(const RunFacts& run, std::span<const Row> rows, Json& state) override {
     std::map<std::size_t, Json> points;  // by metric

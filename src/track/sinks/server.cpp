@@ -16,18 +16,16 @@ namespace trireme::track {
 
 namespace {
 
-constexpr auto storage = base::ExitCode::checkpoint;
-
 /// Read block by block: weights are larger than memory.
 class FileBody : public store::HttpBody {
  public:
   explicit FileBody(const std::filesystem::path& path)
       : path_(path),
-        file_(base::value_or_throw(base::open_file(path, O_RDONLY, 0, storage))),
+        file_(base::value_or_throw(base::open_file(path, O_RDONLY, 0, base::ExitCode::checkpoint))),
         size_(std::filesystem::file_size(path)) {}
   std::size_t size() const override { return size_; }
   void read(std::size_t offset, std::span<std::byte> to) const override {
-    base::read_at(file_, to, offset, path_, storage);
+    base::read_at(file_, to, offset, path_, base::ExitCode::checkpoint);
   }
 
  private:
@@ -112,14 +110,14 @@ void Server::give_up(const std::string& url, const store::HttpResponse& response
   const auto asked = store::retry_after(response);
   const auto until = Deadline::Clock::now() + asked.value_or(std::chrono::seconds(0));
   if (asked && store::may_pass(response) && until > end) throw Busy(text, until);
-  throw base::Error(storage, text);
+  throw base::Error(base::ExitCode::checkpoint, text);
 }
 
 std::optional<std::string> Server::perform(const store::HttpRequest& request, Absence absence) {
   const auto begin = Deadline::Clock::now();
   const auto end = std::min(begin + patience_, deadline());
   if (begin >= deadline()) {
-    throw base::Error(storage,
+    throw base::Error(base::ExitCode::checkpoint,
                       base::format("there was no time left for '{}' (what was sent until now is "
                                    "noted)",
                                    request.url));

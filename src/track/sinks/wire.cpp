@@ -46,8 +46,6 @@ std::uint32_t crc(const Table& table, std::string_view bytes) {
   return ~value;
 }
 
-constexpr auto storage = base::ExitCode::checkpoint;
-
 }  // namespace
 
 void Message::varint(std::uint64_t value) {
@@ -106,24 +104,26 @@ std::uint32_t crc32(std::string_view bytes) {
 std::uint64_t append_behind(const std::filesystem::path& path, std::uint64_t bytes,
                             std::string_view text) {
   base::success_or_throw(base::make_folders_durably(path.parent_path()));
-  const auto file = base::value_or_throw(base::open_file(path, O_WRONLY | O_CREAT, 0644, storage));
+  const auto file = base::value_or_throw(
+      base::open_file(path, O_WRONLY | O_CREAT, 0644, base::ExitCode::checkpoint));
   struct stat facts {};
   const auto fail = [&path](const char* what) {
-    base::throw_errno(storage, base::format("cannot {} '{}'", what, path.string()), errno);
+    base::throw_errno(base::ExitCode::checkpoint,
+                      base::format("cannot {} '{}'", what, path.string()), errno);
   };
   if (::fstat(file.get(), &facts) != 0) fail("look at");
   if (static_cast<std::uint64_t>(facts.st_size) < bytes) {
     throw base::Error(
-        storage,
+        base::ExitCode::checkpoint,
         base::format("'{}' has {} bytes of the {} that were written (it was removed or cut, or the "
                      "run was moved or copied); to send all of the run again, remove its note in "
                      "RUN/track",
                      path.string(), facts.st_size, bytes));
   }
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) fail("cut");
-  base::write_at(file, std::as_bytes(std::span(text)), bytes, path, storage);
+  base::write_at(file, std::as_bytes(std::span(text)), bytes, path, base::ExitCode::checkpoint);
   if (::fsync(file.get()) != 0) fail("sync");
-  if (bytes == 0) base::sync_folder(path.parent_path(), storage);
+  if (bytes == 0) base::sync_folder(path.parent_path(), base::ExitCode::checkpoint);
   return bytes + text.size();
 }
 

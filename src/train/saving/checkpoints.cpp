@@ -69,7 +69,7 @@ void clear(device::Device& device, const device::Tensor& values) {
   constexpr std::int64_t most = std::int64_t{1} << 20;
   const std::vector<float> zeros(static_cast<std::size_t>(std::min(most, values.element_count())),
                                  0.0F);
-  const auto flat = values.reshape({values.element_count()});
+  const auto flat = values.flat();
   for (std::int64_t begin = 0; begin < values.element_count(); begin += most) {
     device.copy_in(zeros.data(),
                    flat.slice(0, begin, std::min(most, values.element_count() - begin)));

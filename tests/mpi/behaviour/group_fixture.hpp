@@ -113,6 +113,9 @@ inline std::unique_ptr<ProcessGroup> group_of(const std::string& group_name,
   return nullptr;
 }
 
+/// A deadline that tests wait for.
+inline constexpr double soon_seconds = 0.7;
+
 inline std::unique_ptr<ProcessGroup> world_of(Backend backend, double timeout_seconds = 30) {
   std::vector<base::Rank> everybody;
   for (int rank = 0; rank < mpi().world_size(); ++rank) everybody.emplace_back(rank);

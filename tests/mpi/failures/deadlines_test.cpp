@@ -17,7 +17,6 @@ using namespace trireme::testing;
 
 namespace {
 
-constexpr double deadline_seconds = 0.7;
 /// Of the staged ones one is enough: the deadline is that of the group beneath.
 constexpr std::array patient_backends{Backend::mpi, Backend::shared, Backend::staged_shared,
                                       Backend::nccl, Backend::nccl_joined};
@@ -59,7 +58,7 @@ void check_absence(ProcessGroup& group, const std::string& operation, std::uint6
     }
     CHECK(thrown);
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-    CHECK(waited.count() >= deadline_seconds);
+    CHECK(waited.count() >= soon_seconds);
     // NCCL cannot tell for whom it waits: ranks look who waits elsewhere, as in the barrier below
     // those would that were first to give up.
     if (std::string(group.backend()) == "nccl") {
@@ -82,7 +81,7 @@ TEST_CASE("a rank that stays away is named by every collective that waits for it
     const auto part = whole.slice(0, 0, count);
     const auto check = [&](const std::string& operation,
                            const std::function<void(ProcessGroup&)>& call) {
-      const auto group = world_of(backend, deadline_seconds);
+      const auto group = world_of(backend, soon_seconds);
       group->barrier();
       check_absence(*group, operation, 2, [&] { call(*group); });
     };
@@ -99,7 +98,7 @@ TEST_CASE("a rank that stays away is named by every collective that waits for it
 TEST_CASE("a message that does not come names its sender") {
   if (mpi().world_size() < 2) return;
   for (const auto backend : patient_backends) {
-    const auto group = world_of(backend, deadline_seconds);
+    const auto group = world_of(backend, soon_seconds);
     std::vector<float> values(1000);
     check_absence(*group, "receive", 1,
                   [&] { group->receive(tensor_of(values), last_rank().value(), 3); });
@@ -109,7 +108,7 @@ TEST_CASE("a message that does not come names its sender") {
 TEST_CASE("a message that nobody takes names its receiver") {
   if (mpi().world_size() < 2) return;
   for (const auto backend : patient_backends) {
-    const auto group = world_of(backend, deadline_seconds);
+    const auto group = world_of(backend, soon_seconds);
     // More than any backend keeps on its way.
     std::vector<float> values(std::size_t{1} << 20);
     check_absence(*group, "send", 1,
@@ -125,7 +124,7 @@ TEST_CASE("a rank that makes no group is named by those that do") {
     // A name of its own: what a group that failed has left on its way reaches none that is made
     // later.
     const auto group_name = base::format("late over {}", name(backend));
-    const auto make = [&] { group_of(group_name, everybody, backend, deadline_seconds); };
+    const auto make = [&] { group_of(group_name, everybody, backend, soon_seconds); };
     CAPTURE(group_name);
     const auto meeting = world_of(Backend::mpi);
     if (!is_late()) {
@@ -192,11 +191,11 @@ TEST_CASE("a rank hangs", "[.hangs]") {
 
 TEST_CASE("the deadline counts from the wait, not from the start") {
   for (const auto backend : patient_backends) {
-    const auto group = world_of(backend, deadline_seconds);
+    const auto group = world_of(backend, soon_seconds);
     CAPTURE(group->backend());
     auto values = exact_values(group->rank(), 4099);
     auto work = group->start_all_reduce(tensor_of(values), ReduceOp::max);
-    std::this_thread::sleep_for(std::chrono::duration<double>(1.5 * deadline_seconds));
+    std::this_thread::sleep_for(std::chrono::duration<double>(1.5 * soon_seconds));
     work.wait();
     CHECK(first_difference(values, exact_values(group->size() - 1, 4099)) == -1);
   }

@@ -6,13 +6,9 @@
 using namespace trireme;
 using namespace trireme::testing;
 
-namespace {
-constexpr double deadline_seconds = 0.7;
-}
-
 TEST_CASE("ranks that call different collectives are told so") {
   if (mpi().world_size() != 2) return;
-  const auto group = world_of(Backend::shared, deadline_seconds);
+  const auto group = world_of(Backend::shared, soon_seconds);
   const auto meeting = world_of(Backend::mpi);
   std::vector<float> values(6);
   bool told = false;

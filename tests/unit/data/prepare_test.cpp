@@ -19,6 +19,7 @@
 
 using namespace trireme;
 using namespace trireme::data;
+using Ids = std::vector<std::int32_t>;
 
 namespace {
 
@@ -125,7 +126,6 @@ TEST_CASE(
 }
 
 TEST_CASE("documents begin as prompts do, unless that is left out") {
-  using Ids = std::vector<std::int32_t>;
   const Scratch scratch;
   const auto input = scratch.write("in.jsonl", "{\"text\":\"Hello\"}\n{\"text\":\"\"}\n").string();
   const auto ids_of = [&](const PrepareOptions& options) {

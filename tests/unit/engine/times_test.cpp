@@ -145,7 +145,7 @@ class LateGroup final : public comm::ProcessGroup {
   std::unique_ptr<comm::ProcessGroup> inner_;
 };
 
-engine::EngineOptions options_for(const layout::Mesh& mesh, int stage) {
+engine::EngineOptions llama_options(const layout::Mesh& mesh, int stage) {
   auto options = testing::options_of_stage(mesh, stage, 6);
   options.model.architecture = model::Architecture::llama;
   return options;
@@ -200,7 +200,7 @@ TEST_CASE("a stage that stands still for late messages tells as much of a bubble
   for (const int stages : {1, 2, 3}) {
     for (int stage = 0; stage < stages; ++stage) {
       CAPTURE(stages, stage);
-      const auto options = options_for(layout::Mesh::of(stages, 1, 1), stage);
+      const auto options = llama_options(layout::Mesh::of(stages, 1, 1), stage);
       const auto told = step_of(options, 100, 0);
       // Inputs from the stage before, gradients from the one after.
       const int neighbours = (stage > 0 ? 1 : 0) + (stage + 1 < stages ? 1 : 0);
@@ -215,7 +215,7 @@ TEST_CASE("a stage that stands still for late messages tells as much of a bubble
 TEST_CASE("late reductions of gradients are exposed, and so is their start") {
   for (const int zero_level : {0, 1}) {
     CAPTURE(zero_level);
-    auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
+    auto options = llama_options(layout::Mesh::of(1, 2, 1), 0);
     options.zero_level = zero_level;
     const auto told = step_of(options, 0, 1000);
     CHECK(told.reductions > 2);
@@ -226,7 +226,7 @@ TEST_CASE("late reductions of gradients are exposed, and so is their start") {
 }
 
 TEST_CASE("waits for messages, for reductions and for gathers of parameters are told apart") {
-  auto options = options_for(layout::Mesh::of(2, 2, 1), 1);
+  auto options = llama_options(layout::Mesh::of(2, 2, 1), 1);
   auto told = step_of(options, 100, 1000);
   CHECK(told.bubble == 100 * told.receives);
   CHECK(told.exposed == told.reductions * (start_seconds + 1000));

@@ -48,7 +48,7 @@ SafetensorsOutput output(const std::string& name, device::DType dtype, layout::S
           }};
 }
 
-std::vector<SafetensorsOutput> model() {
+std::vector<SafetensorsOutput> small_model() {
   std::vector<SafetensorsOutput> tensors;
   for (int layer = 0; layer < 6; ++layer) {
     const auto name = "layers." + std::to_string(layer);
@@ -130,7 +130,7 @@ TEST_CASE("what is written equals byte for byte what the format's own library wr
 TEST_CASE("a sharded folder is written piece by piece and read back") {
   const ScratchFolder scratch;
   const auto folder = scratch.path() / "hf";
-  huggingface::write_safetensors(folder, model(),
+  huggingface::write_safetensors(folder, small_model(),
                                  {.max_shard_bytes = 150'000, .piece_bytes = 1000});
   CHECK(std::filesystem::exists(folder / "model-00001-of-00003.safetensors"));
   const auto index = base::Json::parse(contents(folder / "model.safetensors.index.json"));
@@ -144,7 +144,7 @@ TEST_CASE("a sharded folder is written piece by piece and read back") {
   REQUIRE(opened.ok());
   CHECK(opened->tensors().size() == 12);
   for (const auto& entry : opened->tensors()) check_whole(*opened, entry.name);
-  CHECK_THROWS_WITH(huggingface::write_safetensors(folder, model()),
+  CHECK_THROWS_WITH(huggingface::write_safetensors(folder, small_model()),
                     Catch::Contains("two models would mix"));
 }
 
@@ -294,7 +294,8 @@ TEST_CASE("cut and random files are refused without harm") {
 
 TEST_CASE("an index that leads elsewhere or promises too much is refused") {
   const ScratchFolder scratch;
-  huggingface::write_safetensors(scratch.path() / "hf", model(), {.max_shard_bytes = 150'000});
+  huggingface::write_safetensors(scratch.path() / "hf", small_model(),
+                                 {.max_shard_bytes = 150'000});
   const auto path = scratch.path() / "hf" / "model.safetensors.index.json";
   const auto index = base::Json::parse(contents(path));
   const auto failure_with = [&](const std::string& tensor, const base::Json& file) {
@@ -320,6 +321,6 @@ TEST_CASE("an index that leads elsewhere or promises too much is refused") {
 TEST_CASE("writes a sharded folder for the format's own library to read", "[.to-check]") {
   const auto folder = std::filesystem::path(TRIREME_BINARY_DIR) / "safetensors-to-check";
   std::filesystem::remove_all(folder);
-  huggingface::write_safetensors(folder, model(), {.max_shard_bytes = 150'000});
+  huggingface::write_safetensors(folder, small_model(), {.max_shard_bytes = 150'000});
   CHECK(SafetensorsFolder::open(folder).ok());
 }

@@ -8,6 +8,9 @@
 
 namespace trireme::tests {
 
+inline constexpr auto standard = layout::NewtonSchulzForm::standard;
+inline constexpr auto gram = layout::NewtonSchulzForm::gram_symmetric;
+
 /// Matrix of a layer under Muon. It can be shared in its cheapest form alone, which
 /// `gram_symmetric` stands for.
 inline layout::OwnedTensor matrix(const std::string& name, std::int64_t rows, std::int64_t columns,

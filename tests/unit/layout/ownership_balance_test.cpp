@@ -16,9 +16,6 @@ using namespace trireme::tests;
 
 namespace {
 
-constexpr auto standard = NewtonSchulzForm::standard;
-constexpr auto gram = NewtonSchulzForm::gram_symmetric;
-
 /// Largest load over the mean of whole matrices, longest processing time first, without buckets.
 double longest_first(const std::vector<OwnedTensor>& tensors, int ranks) {
   std::vector<double> flops;

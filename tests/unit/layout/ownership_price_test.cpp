@@ -14,9 +14,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr auto standard = NewtonSchulzForm::standard;
-constexpr auto gram = NewtonSchulzForm::gram_symmetric;
-
 /// Only products take time: a FLOP a second.
 Machine slow_machine() {
   Machine machine;

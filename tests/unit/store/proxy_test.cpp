@@ -36,7 +36,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-constexpr const char* server = "http://store.example:9000/name";
+constexpr const char* store_url = "http://store.example:9000/name";
 
 }  // namespace
 
@@ -46,7 +46,7 @@ TEST_CASE("requests go through the proxy that the environment names, but for ser
   const Variable none("no_proxy", "");
   const Variable set("http_proxy", proxy.url());
   store::HttpClient client;
-  const auto answer = client.perform({.method = "GET", .url = server, .headers = {}});
+  const auto answer = client.perform({.method = "GET", .url = store_url, .headers = {}});
   CHECK(answer.text == "from afar");
   REQUIRE(proxy.requests().size() == 1);
   CHECK(proxy.requests().front().head.starts_with("GET http://store.example:9000/name HTTP/1.1"));
@@ -69,7 +69,7 @@ TEST_CASE("failures behind a proxy name its variable, and never its password") {
   store::HttpClient client;
   {
     const Variable set("http_proxy", "http://me:secret@" + nowhere);
-    const auto refused = client.perform({.method = "GET", .url = server, .headers = {}});
+    const auto refused = client.perform({.method = "GET", .url = store_url, .headers = {}});
     CHECK(refused.status == 0);
     CHECK_THAT(refused.text, Catch::Contains("through the proxy that http_proxy names") &&
                                  Catch::Contains("no_proxy") && !Catch::Contains("secret"));
@@ -84,7 +84,7 @@ TEST_CASE("failures behind a proxy name its variable, and never its password") {
     return ScriptedServer::answer(407, "<html>Who are you?", "Proxy-Authenticate: Basic\r\n");
   });
   const Variable set("http_proxy", strict.url());
-  const auto asked = client.perform({.method = "GET", .url = server, .headers = {}});
+  const auto asked = client.perform({.method = "GET", .url = store_url, .headers = {}});
   CHECK(asked.is_final);
   CHECK_FALSE(asked.ok());
   CHECK_THAT(asked.text,

@@ -109,7 +109,7 @@ void run(Context& context, const Accumulate& operation) {
 template <>
 void run(Context& context, const HashBits& operation) {
   const auto& [x, hash] = operation;
-  const Rows rows = x.contiguous() ? Rows(x.reshape({x.element_count()})) : Rows(x);
+  const Rows rows = x.contiguous() ? Rows(x.flat()) : Rows(x);
   // Cuts inside rows, too: most tensors are one row here.
   constexpr std::int64_t chunk = 16384;
   const auto chunks_per_row = (rows.width() + chunk - 1) / chunk;
@@ -138,7 +138,7 @@ void run(Context& context, const HashBits& operation) {
 
 double sum_of_squares(const Context& context, const Tensor& x) {
   const auto* numbers = data_of<float>(x);
-  const Rows rows = x.contiguous() && x ? Rows(x.reshape({x.element_count()})) : Rows(x);
+  const Rows rows = x.contiguous() && x ? Rows(x.flat()) : Rows(x);
   constexpr std::int64_t chunk = 16384;
   const auto chunks_per_row = (rows.width() + chunk - 1) / chunk;
   std::vector<double> terms(static_cast<std::size_t>(rows.count() * chunks_per_row));

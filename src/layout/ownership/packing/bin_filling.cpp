@@ -11,11 +11,10 @@
 namespace trireme::layout {
 namespace {
 
-constexpr std::size_t none = static_cast<std::size_t>(-1);
 constexpr double impossible = -std::numeric_limits<double>::infinity();
 
 /// Contents of a bin that are looked at before the search is given up.
-constexpr long most_looks = 1'000'000;
+constexpr long most_contents = 1'000'000;
 /// A bin holds at most so many more, and so many fewer, groups of a kind than its fair part.
 constexpr int spread = 2;
 constexpr int most_starts = 4;
@@ -47,7 +46,7 @@ class Filling {
   Filling(std::span<const GroupedItem> items, std::size_t bins)
       : kinds_(group_kinds(items)), item_count_(items.size()), contents_(bins) {}
 
-  bool is_over() const { return looks_ >= most_looks; }
+  bool is_over() const { return looks_ >= most_contents; }
 
   /// No largest load is below this: groups lie in at most two bins.
   double largest_half() const {

@@ -14,7 +14,7 @@ namespace {
 /// these.
 constexpr std::size_t most_items_of_bucket = 32;
 /// Looks at pairs of groups, and at buckets, before a search is given up.
-constexpr std::size_t most_looks = 500'000;
+constexpr std::size_t most_order_looks = 500'000;
 constexpr std::size_t steps_of_rest = 7;
 
 /// Items [begin, end).
@@ -67,7 +67,7 @@ class GroupOrder {
       }
     }
     std::size_t step = 0;
-    for (std::size_t bucket = 0; looks_ < most_looks && faults() > 0;) {
+    for (std::size_t bucket = 0; looks_ < most_order_looks && faults() > 0;) {
       bucket = (bucket + 1) % buckets_.size();
       looks_ += buckets_.size();  // items that have no equal leave nothing else to look at
       if (faults_[bucket] > 0) exchange_best_of(bucket, ++step);
@@ -223,8 +223,8 @@ std::vector<std::size_t> kinds_of(std::span<const GroupedItem> items) {
 
 /// Bins numbered anew such that bins of equal content are spread evenly, and items of a kind given
 /// to them in order: those of a group lie near to each other.
-std::vector<std::size_t> spread(const std::vector<std::size_t>& kinds,
-                                const std::vector<std::size_t>& bin_of) {
+std::vector<std::size_t> spread_kinds(const std::vector<std::size_t>& kinds,
+                                      const std::vector<std::size_t>& bin_of) {
   std::map<std::size_t, std::vector<std::size_t>> content;  // [bin]: kinds, sorted
   for (std::size_t at = 0; at < kinds.size(); ++at) content[bin_of[at]].push_back(kinds[at]);
   std::map<std::vector<std::size_t>, std::size_t> alike;  // bins of a content
@@ -262,7 +262,7 @@ std::vector<std::size_t> by_first_item(const std::vector<std::size_t>& bin_of) {
 std::optional<std::vector<Placed>> order_groups(std::span<const GroupedItem> items,
                                                 const std::vector<std::size_t>& bin_of) {
   const auto kinds = kinds_of(items);
-  for (const auto& start : {spread(kinds, bin_of), by_first_item(bin_of), bin_of}) {
+  for (const auto& start : {spread_kinds(kinds, bin_of), by_first_item(bin_of), bin_of}) {
     GroupOrder order(items, kinds, start);
     if (!order.is_possible()) return std::nullopt;
     if (order.mend()) return order.placed();

@@ -13,8 +13,6 @@
 namespace trireme::layout {
 namespace {
 
-constexpr std::size_t none = static_cast<std::size_t>(-1);
-
 /// Exchange of an item of the most loaded bin with one of another bin, or with nothing.
 struct Exchange {
   std::size_t out = none;  ///< item

@@ -11,6 +11,9 @@ namespace trireme::layout {
 /// Largest load over the least that is possible from which no better packing is sought.
 inline constexpr double good_over_least = 1.002;
 
+/// No item, bin or kind of group.
+inline constexpr std::size_t none = static_cast<std::size_t>(-1);
+
 /// Indivisible work and the memory that goes with it.
 struct Item {
   double load = 0;

@@ -59,7 +59,7 @@ std::string save_failure(const fs::path& checkpoints, float value,
   return text;
 }
 
-void kill() {
+void kill_save() {
   throw base::Error(base::ExitCode::checkpoint, "killed here");
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("a step that is saved again stays what it was until the new manifest i
                           [&] {
                             CHECK(value_of(step_in(bucket)) == 1.0F);
                             CHECK(bucket.names().size() == 2 * before.size() - 1);
-                            kill();
+                            kill_save();
                           }),
              Catch::Contains("killed here"));
   CHECK(bucket.names() == before);
@@ -106,7 +106,7 @@ TEST_CASE("what a killed save has left in a good step goes after an hour, and th
   const auto whole = bucket.names();
   // Its process could not even remove what it had written.
   bucket.set_hook(refuse("POST", 403));
-  save_failure(checkpoints, 2.0F, kill);
+  save_failure(checkpoints, 2.0F, kill_save);
   bucket.set_hook(nullptr);
   CHECK(bucket.names().size() > whole.size());
   CHECK(checkpoint::collect_garbage(checkpoints, 0s).empty());
@@ -121,7 +121,7 @@ TEST_CASE("a step that was never committed goes once it is an hour old") {
   MemoryBucket bucket;
   const auto checkpoints = place_in(bucket);
   bucket.set_hook(refuse("POST", 403));
-  save_failure(checkpoints, 1.0F, kill);
+  save_failure(checkpoints, 1.0F, kill_save);
   bucket.set_hook(nullptr);
   CHECK(steps_in(checkpoints).empty());
   CHECK(checkpoint::collect_garbage(checkpoints, 0s).empty());
@@ -140,7 +140,7 @@ TEST_CASE("a manifest that the store does not show, or does not tell of, costs n
   bucket.set_hook(refuse("HEAD", 404));
   CHECK(steps_in(checkpoints) == std::vector<std::int64_t>{5});
   CHECK(checkpoint::collect_garbage(checkpoints, 0s).empty());
-  CHECK_THAT(save_failure(checkpoints, 2.0F, kill), Catch::Contains("killed here"));
+  CHECK_THAT(save_failure(checkpoints, 2.0F, kill_save), Catch::Contains("killed here"));
   CHECK(bucket.names() == whole);
   bucket.set_hook(refuse("HEAD", 403));
   CHECK_THROWS_AS(checkpoint::list(checkpoints), store::StoreError);
