@@ -86,6 +86,7 @@ Json figures_json(const RunView& run) {
   json["held_out_loss"] = number_or_null(figures.held_out_loss);
   json["best_held_out_loss"] = number_or_null(figures.best_held_out_loss);
   json["tokens"] = number_or_null(figures.tokens);
+  json["epochs"] = number_or_null(figures.epochs);
   json["tokens_per_second"] = number_or_null(figures.tokens_per_second);
   json["mfu"] = number_or_null(figures.mfu);
   json["peak_flops"] = number_or_null(figures.peak_flops);

@@ -50,7 +50,7 @@ struct Figure {
   std::string (*text)(const RunView&, const Figures&);
 };
 
-constexpr std::array<Figure, 11> all_figures{{
+constexpr std::array<Figure, 12> all_figures{{
     {"state", [](const RunView& run, const Figures&) { return std::string(name(run.state)); }},
     {"step",
      [](const RunView&, const Figures& figures) {
@@ -61,6 +61,10 @@ constexpr std::array<Figure, 11> all_figures{{
     {"tokens",
      [](const RunView&, const Figures& figures) {
        return std::isnan(figures.tokens) ? std::string{} : base::count_text(figures.tokens);
+     }},
+    {"epochs of data",
+     [](const RunView&, const Figures& figures) {
+       return std::isnan(figures.epochs) ? std::string{} : format("{:.4g}", figures.epochs);
      }},
     {"tok/s, median",
      [](const RunView&, const Figures& figures) {

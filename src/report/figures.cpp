@@ -38,6 +38,7 @@ Figures figures_of(const RunView& run) {
   figures.step = run.record.step;
   if (!steps.empty()) {
     figures.tokens = steps.back().tokens;
+    figures.epochs = steps.back().epochs;
     double sum = 0;
     double count = 0;
     for (auto at = steps.size() - std::min(steps.size(), Figures::smoothed_steps);

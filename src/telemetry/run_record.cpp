@@ -160,6 +160,7 @@ void RunRecord::take_step(const Json& line, std::int64_t passed_ms) {
   taken.grad_norm = number_of(line, "grad_norm");
   taken.learning_rate = number_of(line, "learning_rate");
   taken.tokens = number_of(line, "tokens");
+  taken.epochs = number_of(line, "epochs");
   taken.step_ms = number_of(line, "step_ms");
   taken.tokens_per_second = number_of(line, "tokens_per_second");
   taken.mfu = number_of(line, "mfu");

@@ -90,6 +90,7 @@ void Report::started(const StartRecord& record) {
   base::log::info("train", "{}, {} parameters; {} tokens a step ({} sequences of {}) of {}",
                   record.model, base::count_text(static_cast<double>(record.parameters)), tokens,
                   record.sequences_per_step, record.sequence_length, record.data);
+  base::log::info("train", "data: {}", record.exposure);
   const auto where = base::format("run {} in '{}'", settings_.run, settings_.directory.string());
   if (record.first_step > settings_.steps) {
     base::log::info("train", "{} is at step {}", where, record.first_step - 1);
@@ -173,6 +174,7 @@ void Report::step(const StepRecord& record) {
             {"learning_rate", record.learning_rate},
             {"tokens", record.tokens},
             {"first_sample", record.first_sample},
+            {"epochs", record.epochs},
             {"step_ms", record.seconds * 1e3},
             {"tokens_per_second", per_second},
             {"mfu", mfu},

@@ -213,6 +213,7 @@ void Trainer::step() {
     record.optimizer_seconds = seconds_since(update_begin);
   }
   record.tokens = progress_.advance(engine::global_batch(engine_->options()), record.step_tokens);
+  record.epochs = training_data_->epochs(progress_.next_sample);
   record.seconds = span_seconds(begin, SpanKind::step, place, range.serial());
   observe(record);
 }

@@ -27,6 +27,8 @@ class Blend {
   };
   /// Draw n, counted from 0.
   Draw operator()(std::uint64_t draw) const;
+  /// Draws that each source has among the first `draws`.
+  std::vector<std::uint64_t> counts(std::uint64_t draws) const;
 
  private:
   std::vector<std::uint64_t> prefix_;  // [sources + 1], sums of weights

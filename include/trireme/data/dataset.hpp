@@ -46,7 +46,14 @@ class TokenDataset {
   std::int64_t sample_count() const { return sample_count_; }
   /// Tokens of all sources together.
   std::int64_t token_count() const;
+  /// Samples of one source.
+  std::int64_t sample_count(std::size_t source) const;
+  bool is_weighted() const { return blend_.has_value(); }
   std::uint64_t epoch_of(std::uint64_t global_index) const;
+  /// How often the data are seen after `drawn` samples: with weights the mean over all samples.
+  double epochs(std::uint64_t drawn) const;
+  /// [sources] with weights, else empty: those of the first `drawn` samples that each has given.
+  std::vector<std::uint64_t> draws(std::uint64_t drawn) const;
   std::int32_t sequence_length() const { return options_.sequence_length; }
 
   /// Origin of a sample.

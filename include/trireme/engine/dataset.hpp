@@ -21,6 +21,11 @@ std::unique_ptr<data::TokenDataset> open_dataset(const config::Options& keys, Sp
                                                  const model::ModelConfig& model,
                                                  comm::ProcessGroup& world);
 
+/// The same of one process alone, before there are ranks.
+base::Result<data::TokenDataset> open_dataset_alone(const config::Options& keys, Split split,
+                                                    const model::ModelConfig& model,
+                                                    data::FileCheck check);
+
 /// Collective over the group. Host-blocking: yes. fingerprint() of the first rank, which alone
 /// reads for it. Throws AgreedError (checkpoint).
 std::uint64_t agreed_fingerprint(const data::TokenDataset& dataset, comm::ProcessGroup& world);

@@ -73,6 +73,7 @@ struct Figures {
   double best_held_out_loss = telemetry::absent;
   std::int64_t best_step = 0;
   double tokens = telemetry::absent;
+  double epochs = telemetry::absent;             ///< how often the data were seen
   double tokens_per_second = telemetry::absent;  ///< median of steady steps
   double mfu = telemetry::absent;                ///< likewise
   double peak_flops = telemetry::absent;         ///< what MFU divides by

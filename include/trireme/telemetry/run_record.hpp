@@ -31,6 +31,7 @@ struct StepLine {
   double grad_norm = absent;
   double learning_rate = absent;
   double tokens = absent;
+  double epochs = absent;
   double step_ms = absent;
   double tokens_per_second = absent;
   double mfu = absent;

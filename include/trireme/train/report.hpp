@@ -33,6 +33,8 @@ struct StepRecord {
   std::uint64_t tokens = 0;
   /// Global index of the step's first sample.
   std::uint64_t first_sample = 0;
+  /// How often the data are seen after the step (data::TokenDataset::epochs()).
+  double epochs = 0;
   double seconds = 0;
   double exposed_seconds = 0;
   /// With a reduction of gradients under way; nothing where it is not measured.
@@ -82,8 +84,9 @@ struct StartRecord {
   std::int64_t parameters = 0;
   std::int64_t sequences_per_step = 0;
   std::int64_t sequence_length = 0;
-  /// Prefixes of its token files.
+  /// Prefixes of its token files, and how often the run sees them.
   std::string data;
+  std::string exposure;
   std::int64_t first_step = 1;
   /// What the first rank's groups move in a step, and layers of each position of the model.
   engine::StepTraffic traffic = {};

@@ -154,6 +154,8 @@ class Trainer {
   checkpoint::LoadOptions load_options() const;
   /// Logs the plan of this start.
   void say_start(const model::ModelConfig& model);
+  /// How often the run will have seen its data at its last step.
+  std::string exposure_text(std::int64_t batch) const;
   void say_where() const;
   /// Logs the contents of a GPU's memory, arenas and the rest separately; nothing on a host.
   void say_memory() const;

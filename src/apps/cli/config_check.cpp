@@ -4,9 +4,10 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/signature.hpp"
-#include "trireme/comm/process_group.hpp"
 #include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
+#include "trireme/data/exposure.hpp"
+#include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/engine/options.hpp"
 #include "trireme/huggingface/config.hpp"
@@ -58,16 +59,16 @@ bool vocabulary_is_of_tokenizer(const config::Config& config) {
 }
 
 /// The engine's options on the layout, the first rank's.
-base::Status check_layout(const config::Config& config, const model::ModelConfig& model, int ranks,
-                          std::vector<std::string>& notes) {
+base::Result<engine::EngineOptions> check_layout(const config::Config& config,
+                                                 const model::ModelConfig& model, int ranks,
+                                                 std::vector<std::string>& notes) {
   const auto mesh =
       engine::mesh_from(config, model, ranks > 0 ? ranks : fewest_ranks(config.options().parallel));
   if (!mesh.ok()) return mesh.failure();
   const auto fitting = train::with_own_batch(config, *mesh);
   if (!fitting.ok()) return fitting.failure();
   notes.insert(notes.end(), fitting->notes.begin(), fitting->notes.end());
-  const auto options = engine::options_from(fitting->config, model, *mesh, base::Rank{0});
-  return options.ok() ? base::Status{} : options.failure();
+  return engine::options_from(fitting->config, model, *mesh, base::Rank{0});
 }
 
 /// True if a source of tokens has no file under its name.
@@ -77,23 +78,27 @@ bool is_absent(const schema::WeightedText& source) {
 
 /// Opens token files as a start does.
 base::Status check_data(const config::Config& config, const model::ModelConfig& model,
-                        Verdict& verdict) {
-  const auto& data = config.options().data;
-  if (data.train.empty()) {
+                        std::int64_t batch, Verdict& verdict) {
+  const auto& keys = config.options();
+  if (keys.data.train.empty()) {
     verdict.unchecked.emplace_back("the data (data.train names none)");
   }
-  const auto self = comm::make_local_group("world", base::Rank{0});
   for (const auto split : {engine::Split::train, engine::Split::validation}) {
-    const auto& sources = split == engine::Split::train ? data.train : data.validation;
+    const bool trains = split == engine::Split::train;
+    const auto& sources = trains ? keys.data.train : keys.data.validation;
     if (sources.empty()) continue;
-    try {
-      engine::open_dataset(config.options(), split, model, *self);
-    } catch (const base::Error& error) {
+    const auto dataset = engine::open_dataset_alone(keys, split, model, data::FileCheck::whole);
+    if (!dataset.ok()) {
+      const auto& failure = dataset.failure();
       const bool absent = std::any_of(sources.begin(), sources.end(), is_absent);
-      if (!absent || error.code() == base::ExitCode::usage) {
-        return base::Failure{error.code(), error.what()};
-      }
-      verdict.missing.emplace_back(error.what());
+      if (!absent || failure.code == base::ExitCode::usage) return failure;
+      verdict.missing.emplace_back(failure.text);
+    } else if (trains) {
+      const auto steps = keys.train.steps;
+      const auto drawn = static_cast<std::uint64_t>(steps * batch);
+      verdict.exposure = data::text(data::exposure_of(*dataset, drawn), steps, batch);
+      auto warning = data::repeats_in_batch(*dataset, batch);
+      if (!warning.empty()) verdict.notes.push_back(std::move(warning));
     }
   }
   return {};
@@ -140,7 +145,7 @@ base::Result<Verdict> check_run(const config::Config& config, int ranks) {
     const auto task = inference::read_sample_task(own, *model);
     if (!task.ok()) return task.failure();
   }
-  const auto status = check_data(own, *model, verdict);
+  const auto status = check_data(own, *model, engine::global_batch(*fits), verdict);
   return status.ok() ? base::Result<Verdict>(verdict) : status.failure();
 }
 
@@ -152,7 +157,9 @@ base::Status check_model_and_layout(const config::Config& config, int ranks) {
                          ? huggingface::configured_model(config, some_vocabulary)
                          : train::model_from(config);
   std::vector<std::string> ignored;
-  return model.ok() ? check_layout(config, *model, ranks, ignored) : model.failure();
+  if (!model.ok()) return model.failure();
+  const auto options = check_layout(config, *model, ranks, ignored);
+  return options.ok() ? base::Status{} : options.failure();
 }
 
 std::vector<std::string> replacement_texts(const std::vector<std::string>& files) {

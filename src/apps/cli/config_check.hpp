@@ -15,6 +15,8 @@ struct Verdict {
   std::vector<std::string> notes = {};
   /// Checks that were not possible, and why: one clause each.
   std::vector<std::string> unchecked = {};
+  /// How often the run sees its data (data::text()); empty where they cannot be read.
+  std::string exposure = {};
   /// Files that are not there yet, in the words with which `train` refuses to begin without them.
   std::vector<std::string> missing = {};
 };

@@ -108,6 +108,7 @@ Action prepare_check(CLI::App& app) {
     for (const auto& key : schema::keys()) given_count += config.given(key.full_name()) ? 1 : 0;
     context.out.write(format("correct: {} of {} keys are set, the others stand at their defaults\n",
                              given_count, schema::keys().size()));
+    if (!verdict.exposure.empty()) context.out.write(format("data: {}\n", verdict.exposure));
     for (const auto& text : verdict.unchecked) {
       context.out.write(format("not checked: {}\n", text));
     }

@@ -44,4 +44,27 @@ Blend::Draw Blend::operator()(std::uint64_t draw) const {
   return {begin, draw};
 }
 
+std::vector<std::uint64_t> Blend::counts(std::uint64_t draws) const {
+  struct Node {
+    std::size_t begin;
+    std::size_t end;
+    std::uint64_t draws;
+  };
+  std::vector<std::uint64_t> counts(prefix_.size() - 1);
+  for (std::vector<Node> nodes{{0, counts.size(), draws}}; !nodes.empty();) {
+    const auto [begin, end, reached] = nodes.back();
+    nodes.pop_back();
+    if (end - begin == 1) {
+      counts[begin] = reached;
+      continue;
+    }
+    const auto middle = begin + (end - begin) / 2;
+    const auto left =
+        share(reached, prefix_[middle] - prefix_[begin], prefix_[end] - prefix_[begin]);
+    nodes.push_back({begin, middle, left});
+    nodes.push_back({middle, end, reached - left});
+  }
+  return counts;
+}
+
 }  // namespace trireme::data

@@ -149,6 +149,18 @@ std::uint64_t TokenDataset::epoch_of(std::uint64_t global_index) const {
   return global_index / static_cast<std::uint64_t>(sample_count_);
 }
 
+std::int64_t TokenDataset::sample_count(std::size_t source) const {
+  return first_sample_[source + 1] - first_sample_[source];
+}
+
+double TokenDataset::epochs(std::uint64_t drawn) const {
+  return static_cast<double>(drawn) / static_cast<double>(sample_count_);
+}
+
+std::vector<std::uint64_t> TokenDataset::draws(std::uint64_t drawn) const {
+  return blend_ ? blend_->counts(drawn) : std::vector<std::uint64_t>{};
+}
+
 TokenDataset::Place TokenDataset::place(std::uint64_t global_index) const {
   // Unit that is permuted each epoch: the concatenation (pool 0), or one source (its number plus
   // one).

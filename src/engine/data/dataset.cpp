@@ -18,8 +18,11 @@ const char* key_of(Split split) {
   return split == Split::train ? "data.train" : "data.validation";
 }
 
-base::Result<data::TokenDataset> open_here(const config::Options& keys, Split split,
-                                           const model::ModelConfig& model, data::FileCheck check) {
+}  // namespace
+
+base::Result<data::TokenDataset> open_dataset_alone(const config::Options& keys, Split split,
+                                                    const model::ModelConfig& model,
+                                                    data::FileCheck check) {
   const bool trains = split == Split::train;
   const auto& given = trains ? keys.data.train : keys.data.validation;
   std::vector<std::string> sources;
@@ -46,14 +49,12 @@ base::Result<data::TokenDataset> open_here(const config::Options& keys, Split sp
   return data::TokenDataset::open(sources, options, check);
 }
 
-}  // namespace
-
 std::unique_ptr<data::TokenDataset> open_dataset(const config::Options& keys, Split split,
                                                  const model::ModelConfig& model,
                                                  comm::ProcessGroup& world) {
   // Samples need no more of an index than its sizes, and sample() checks every id.
   const auto check = world.rank() == 0 ? data::FileCheck::whole : data::FileCheck::sizes;
-  auto dataset = comm::agree(world, open_here(keys, split, model, check));
+  auto dataset = comm::agree(world, open_dataset_alone(keys, split, model, check));
   comm::agree_equal(world, dataset.outline(), key_of(split),
                     "give every node the same token files");
   return std::make_unique<data::TokenDataset>(std::move(dataset));

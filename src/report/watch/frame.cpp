@@ -138,6 +138,8 @@ void FrameMaker::add_progress(State state) {
   } else if (state != State::running && record_.steps_of_start == 0 && record_.start_count > 1) {
     text += format("  none of them in start {}", record_.start_count);
   }
+  const double epochs = record_.steps.back().epochs;
+  if (std::isfinite(epochs)) text += format("  {:.4g} epochs", epochs);
   add_labelled("step", text, Tone::strong);
   if (planned == 0) return;
   const auto columns = std::min(size_.columns, label_columns + number_columns + curve_columns());

@@ -7,6 +7,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/config/checks.hpp"
+#include "trireme/data/exposure.hpp"
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/train/continuation.hpp"
@@ -76,17 +77,28 @@ void Trainer::keep_run_files(const model::ModelConfig& model) {
   });
 }
 
+std::string Trainer::exposure_text(std::int64_t batch) const {
+  const auto steps = keys_.train.steps;
+  const auto left = std::max(std::int64_t{0}, steps - progress_.step);
+  const auto at_end = progress_.next_sample + static_cast<std::uint64_t>(left * batch);
+  return data::text(data::exposure_of(*training_data_, at_end), steps, batch);
+}
+
 void Trainer::say_start(const model::ModelConfig& model) {
   const auto& options = engine_->options();
   for (const auto& text : config::notes(config_)) base::log::warning("train", "{}", text);
   // "1234.0": the job and its step.
   const auto& job = cluster_.identity.job;
+  const auto batch = engine::global_batch(options);
+  const auto warning = data::repeats_in_batch(*training_data_, batch);
+  if (!warning.empty()) base::log::warning("train", "{}", warning);
   report_->started(
       {.model = model::name(model.architecture),
        .parameters = model::parameter_count(model),
-       .sequences_per_step = engine::global_batch(options),
+       .sequences_per_step = batch,
        .sequence_length = options.sequence_length,
        .data = config_.shown("data.train"),
+       .exposure = exposure_text(batch),
        .first_step = progress_.step + 1,
        .traffic = is_first_rank() ? engine::traffic_of(options) : engine::StepTraffic{},
        .stage_layers = engine::stage_layers(options).counts,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `trireme train` as a plain process: a world of one.
 #include "trireme/base/error.hpp"
+#include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/device/kernels.hpp"
 
@@ -78,6 +79,57 @@ TEST_CASE("a run writes down what it ran with") {
   CHECK(json.at("built_with").contains("CUDA"));
   CHECK(json.at("run").at("name") == "debug-tiny");
   CHECK(json.at("run").at("tags") == base::Json::array({"quick", "small"}));
+}
+
+TEST_CASE("a start, plan and config check say alike how often a run sees its data") {
+  const TemporaryFolder folder;
+  train_in(folder.path());
+  const auto data_line = [](const std::string& text) {
+    const auto at = text.find("data: ");
+    return at == std::string::npos ? text : text.substr(at, text.find('\n', at) - at);
+  };
+  const std::vector<std::string> settings{
+      "--set", "data.train=" + (folder.path() / "tokens").string(), "--set", "train.steps=3"};
+  const auto said_by = [&](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.emplace_back(tiny_configuration);
+    words.insert(words.end(), settings.begin(), settings.end());
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(),
+                 {"--set", "data.tokenizer=" + (folder.path() / "tokenizer.json").string(), "--set",
+                  "run.directory=" + (folder.path() / "new").string()});
+    return run_trireme(words);
+  };
+  const auto log =
+      base::value_or_throw(base::read_text_file(folder.path() / "run" / "log" / "r0000.txt"));
+  const auto line = data_line(log);
+  CHECK(contains(line, " times in 3 steps of "));
+  CHECK(data_line(said_by({"plan"}, {}).out) == line);
+  CHECK(data_line(said_by({"config", "check"}, {}).out) == line);
+
+  std::istringstream metrics(
+      base::value_or_throw(base::read_text_file(folder.path() / "run" / "metrics.jsonl")));
+  base::Json last;
+  for (std::string text; std::getline(metrics, text);) {
+    const auto json = base::Json::parse(text);
+    if (json.at("kind") == "train") last = json;
+  }
+  // The third of three batches ends with the run's last sample.
+  const auto samples = std::stod(line.substr(line.find(' ') + 1));
+  CHECK(last.at("epochs") == last.at("first_sample").get<double>() / 2 * 3 / samples);
+  const auto planned = base::Json::parse(said_by({"plan"}, {"--json"}).out);
+  CHECK(planned.at("epochs") == last.at("epochs"));
+  CHECK_FALSE(contains(log, "more than once"));
+
+  const std::vector<std::string> large{"--set", "train.global_batch=512", "--set", "train.steps=1"};
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"config", "check"}, std::vector<std::string>{"train"}}) {
+    const auto end = said_by(words, large);
+    CHECK(end.exit_code == 0);
+    CHECK(contains(end.err, "a batch of 512 sequences holds the same ones more than once"));
+  }
+  const auto absent = said_by({"plan"}, {"--set", "data.train=/absent"});
+  CHECK(absent.exit_code == 0);
+  CHECK_FALSE(contains(absent.out, "data: "));
 }
 
 TEST_CASE("without a GPU, a run on GPUs says what is missing and computes nothing") {

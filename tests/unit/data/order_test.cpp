@@ -112,3 +112,16 @@ TEST_CASE("draws far into a blend are found without walking there") {
     CHECK(draw.index == next[draw.source]++);
   }
 }
+
+TEST_CASE("counts of a blend are its draws, counted") {
+  const std::vector<std::uint64_t> weights{5, 1, 30, 7, 7};
+  const Blend blend(weights);
+  std::vector<std::uint64_t> drawn(weights.size());
+  for (std::uint64_t draws = 0; draws < 300; ++draws) {
+    CHECK(blend.counts(draws) == drawn);
+    ++drawn[blend(draws).source];
+  }
+  constexpr std::uint64_t many = std::uint64_t{50} << 40;
+  CHECK(blend.counts(many) == std::vector<std::uint64_t>{many / 50 * 5, many / 50, many / 50 * 30,
+                                                         many / 50 * 7, many / 50 * 7});
+}

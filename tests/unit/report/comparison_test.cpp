@@ -70,7 +70,7 @@ TEST_CASE("figures are means and medians of the steps that count") {
     // The first five of a start are slow.
     runs.step("a", step, step <= 50 ? 9 : 3,
               step <= 5 ? ",\"step_ms\":1000,\"tokens_per_second\":1,\"mfu\":0.01"
-                        : ",\"step_ms\":10,\"tokens_per_second\":400,\"mfu\":0.5");
+                        : ",\"step_ms\":10,\"tokens_per_second\":400,\"mfu\":0.5,\"epochs\":1.5");
   }
   runs.write("a", "metrics.jsonl",
              "{\"kind\":\"eval\",\"step\":50,\"loss\":3.5}\n"
@@ -83,12 +83,14 @@ TEST_CASE("figures are means and medians of the steps that count") {
   CHECK(figures.best_held_out_loss == 3.5);
   CHECK(figures.best_step == 50);
   CHECK(figures.tokens == 10'000);
+  CHECK(figures.epochs == 1.5);
   CHECK(figures.tokens_per_second == 400);
   CHECK(figures.mfu == 0.5);
   CHECK(figures.peak_flops == 2e12);
   CHECK(figures.step_seconds == Approx(5.95));
   const auto text = report::comparison_text(views(runs, {"a"}), 100);
   CHECK(holds(text, "50.0 % of 2 TFLOP/s, its data sheet"));
+  CHECK(holds(text, "epochs of data"));
   CHECK(holds(text, "4.5000 (best 3.5000 at step 50)"));
 }
 
@@ -129,8 +131,8 @@ TEST_CASE("the comparison for programs has every figure and difference") {
   const auto json = report::comparison_json(views(runs, {"a", "b"}));
   REQUIRE(json["runs"].size() == 2);
   for (const auto* key : {"run", "path", "state", "step", "steps", "starts", "loss",
-                          "held_out_loss", "best_held_out_loss", "tokens", "tokens_per_second",
-                          "mfu", "peak_flops", "parameters", "step_seconds"}) {
+                          "held_out_loss", "best_held_out_loss", "tokens", "epochs",
+                          "tokens_per_second", "mfu", "peak_flops", "parameters", "step_seconds"}) {
     INFO(key);
     CHECK(json["runs"][0].contains(key));
   }

@@ -33,7 +33,8 @@ void write_steps(const HandMadeRuns& runs, int first, int last) {
   for (int step = first; step <= last; ++step) {
     runs.step("a", step, 5 - 0.05 * step,
               ",\"step_ms\":500,\"tokens_per_second\":2000,\"mfu\":0.25,\"bubble_ms\":50,"
-              "\"exposed_comm_ms\":100,\"data_ms\":1,\"stage_bubble_ms\":[50,10]");
+              "\"exposed_comm_ms\":100,\"data_ms\":1,\"stage_bubble_ms\":[50,10],\"epochs\":" +
+                  base::format("{}", 0.125 * step));
   }
 }
 
@@ -55,7 +56,7 @@ TEST_CASE("a frame tells progress, curves, where a step's time goes, and the nex
              "{\"kind\":\"save\",\"step\":25,\"bytes\":1048576,\"stall_ms\":20}\n");
   const auto text = shown(watched(runs, "a"));
   INFO(text);
-  CHECK(holds(text, "30/100  30 %"));
+  CHECK(holds(text, "30/100  30 %  3.75 epochs"));
   CHECK(holds(text, "loss        3.5000 v      ^"));
   CHECK(holds(text, "held-out    3.9000"));
   CHECK(holds(text, "tok/s       2000"));
