@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "figure_texts.hpp"
 
+#include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 
@@ -64,7 +65,7 @@ constexpr std::array<Figure, 12> all_figures{{
      }},
     {"epochs of data",
      [](const RunView&, const Figures& figures) {
-       return std::isnan(figures.epochs) ? std::string{} : format("{:.4g}", figures.epochs);
+       return std::isnan(figures.epochs) ? std::string{} : base::factor_text(figures.epochs);
      }},
     {"tok/s, median",
      [](const RunView&, const Figures& figures) {

@@ -12,9 +12,9 @@ namespace {
 
 using base::format;
 
-/// "160 times", "0.0125 times", "once".
+/// "160 times", "0.0125 times", "71.5 thousand times", "once".
 std::string times(double epochs) {
-  return epochs == 1 ? "once" : format("{:.4g} times", epochs);
+  return epochs == 1 ? "once" : base::factor_text(epochs) + " times";
 }
 
 }  // namespace

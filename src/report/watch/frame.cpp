@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `trireme watch` shows of a run at one moment.
 #include "trireme/base/columns.hpp"
+#include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/report/listing.hpp"
@@ -139,7 +140,7 @@ void FrameMaker::add_progress(State state) {
     text += format("  none of them in start {}", record_.start_count);
   }
   const double epochs = record_.steps.back().epochs;
-  if (std::isfinite(epochs)) text += format("  {:.4g} epochs", epochs);
+  if (std::isfinite(epochs)) text += format("  {} epochs", base::factor_text(epochs));
   add_labelled("step", text, Tone::strong);
   if (planned == 0) return;
   const auto columns = std::min(size_.columns, label_columns + number_columns + curve_columns());

@@ -67,6 +67,13 @@ TEST_CASE("ownership names the owners of every matrix of the layers") {
   }
 }
 
+TEST_CASE("replicas of ownership need not divide the batch of the configuration") {
+  const TemporaryFolder folder;
+  const auto plan = ownership({write_model(folder).string(), "--data-parallel", "3", "--set",
+                               "train.global_batch=4", "--set", "train.micro_batch=2"});
+  CHECK(plan["ranks"] == 3);
+}
+
 TEST_CASE("bytes of a plan are those of AdamW at ZeRO level 1 and padding") {
   const TemporaryFolder folder;
   const auto plan =

@@ -44,6 +44,8 @@ TEST_CASE("a run says how often it sees its data, and warns where a batch has a 
   CHECK(text(exposure_of(dataset, 2), 1, 2) == "2 samples of 8 tokens, seen once in 1 step of 2");
   CHECK(text(exposure_of(dataset, 1), 1, 1) ==
         "2 samples of 8 tokens, seen 0.5 times in 1 step of 1");
+  CHECK(text(exposure_of(dataset, 143'000), 35'750, 4) ==
+        "2 samples of 8 tokens, seen 71.5 thousand times in 35750 steps of 4");
   CHECK(repeats_in_batch(dataset, 2).empty());
   CHECK_THAT(repeats_in_batch(dataset, 3),
              Catch::Contains("the data have only 2 samples of 8 tokens"));
