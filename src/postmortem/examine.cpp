@@ -266,7 +266,10 @@ bool is_run(const fs::path& path) {
          fs::exists(path / "metrics.jsonl", error);
 }
 
-base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) {
+namespace {
+
+/// All but checkpoints and advice.
+base::Result<Postmortem> judge(const fs::path& run, const Evidence& evidence) {
   std::error_code error;
   const bool known = is_run(run) || fs::exists(run / "failure.json", error) ||
                      fs::is_directory(run / "log", error);
@@ -298,9 +301,23 @@ base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) 
   std::stable_sort(postmortem.events.begin(), postmortem.events.end(),
                    [](const auto& one, const auto& other) { return one.time_ms < other.time_ms; });
   refine_time(postmortem);
-  use_checkpoints(postmortem);
-  postmortem.advice = advice_for(postmortem);
   return postmortem;
+}
+
+}  // namespace
+
+base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) {
+  auto postmortem = judge(run, evidence);
+  if (!postmortem.ok()) return postmortem;
+  use_checkpoints(*postmortem);
+  postmortem->advice = advice_for(*postmortem);
+  return postmortem;
+}
+
+base::Result<Ending> ending_of(const fs::path& run, const Evidence& evidence) {
+  const auto postmortem = judge(run, evidence);
+  if (!postmortem.ok()) return postmortem.failure();
+  return postmortem->ending;
 }
 
 }  // namespace trireme::postmortem

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <ctime>
+#include <limits>
 
 namespace trireme::postmortem {
 namespace {
@@ -130,16 +132,43 @@ void drop_absent_ranks(std::vector<LogLine>& lines) {
                 [ranks = first->world_size](const LogLine& line) { return line.rank >= ranks; });
 }
 
-/// Moves lines that follow on a clock that was set back, as if it had stood still instead.
-void keep_order(std::vector<LogLine>& lines) {
-  // Threads of a rank may write theirs in another order.
-  constexpr std::int64_t least_ms = 1000;
-  std::int64_t set_back_ms = 0;
-  for (std::size_t at = 0; at < lines.size(); ++at) {
-    auto& line = lines[at];
-    const auto& before = lines[at == 0 ? 0 : at - 1];
-    if (before.time_ms - line.time_ms > least_ms) set_back_ms += before.time_ms - line.time_ms;
-    line.order_ms = std::max(before.order_ms, line.time_ms + set_back_ms);
+/// Times at which rank 0, which is there in every start, began one: as its clock said, and moved
+/// behind all lines of the start before, though the clock was set back between them.
+struct StartTime {
+  std::int64_t time_ms = 0;
+  std::int64_t moved_ms = 0;
+};
+
+std::vector<StartTime> start_times(const std::vector<LogLine>& lines_of_first_rank) {
+  std::vector<StartTime> starts;
+  std::int64_t latest_ms = std::numeric_limits<std::int64_t>::min();
+  std::int64_t moved_ms = 0;
+  for (const auto& line : lines_of_first_rank) {
+    if (is_start(line)) {
+      if (line.time_ms + moved_ms < latest_ms) moved_ms = latest_ms - line.time_ms;
+      starts.push_back({line.time_ms, moved_ms});
+    }
+    latest_ms = std::max(latest_ms, line.time_ms + moved_ms);
+  }
+  return starts;
+}
+
+/// Gives lines of a rank their place among those of all: starts as they followed each other on rank
+/// 0, and in a start the order of lines. A clock that is set back in a start holds its lines until
+/// it has caught up: which of two nodes had the right time is not known.
+void keep_order(std::vector<LogLine>& lines, const std::vector<StartTime>& starts) {
+  std::int64_t moved_ms = 0;
+  std::int64_t latest_ms = std::numeric_limits<std::int64_t>::min();
+  for (auto& line : lines) {
+    if (is_start(line) && !starts.empty()) {
+      const auto nearest = std::min_element(
+          starts.begin(), starts.end(), [&line](const StartTime& one, const StartTime& other) {
+            return std::abs(one.time_ms - line.time_ms) < std::abs(other.time_ms - line.time_ms);
+          });
+      moved_ms = nearest->moved_ms;
+    }
+    latest_ms = std::max(latest_ms, line.time_ms + moved_ms);
+    line.order_ms = latest_ms;
   }
 }
 
@@ -160,7 +189,6 @@ std::vector<LogLine> read_file(const fs::path& path, Attempts attempts, Reading&
       lines.back().text += one;
     }
   }
-  keep_order(lines);
   return lines;
 }
 
@@ -202,8 +230,11 @@ std::vector<LogLine> read_logs(const fs::path& run, Attempts attempts,
   reading.tail =
       std::clamp(all_tails / std::max<std::size_t>(files.size(), 1), shortest_tail, longest_tail);
   std::vector<LogLine> all;
+  std::vector<StartTime> starts;
   for (const auto& file : files) {
     auto lines = read_file(file, attempts, reading, notes);
+    if (!lines.empty() && lines.front().rank == 0) starts = start_times(lines);
+    keep_order(lines, starts);
     all.insert(all.end(), std::make_move_iterator(lines.begin()),
                std::make_move_iterator(lines.end()));
   }

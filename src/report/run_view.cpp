@@ -93,8 +93,8 @@ State state_of(const fs::path& run, const telemetry::RunRecord& record) {
   if (runtime::living_holder(run)) return State::running;
   const auto noted = postmortem::noted_ending(run, record.end);
   if (noted != Ending::unknown) return state_by(noted);
-  const auto examined = postmortem::examine(run, {{}, {}, &record});
-  return examined.ok() ? state_by(examined->ending) : State::unknown;
+  const auto ending = postmortem::ending_of(run, {{}, {}, &record});
+  return ending.ok() ? state_by(*ending) : State::unknown;
 }
 
 std::string RunView::value(std::string_view key) const {

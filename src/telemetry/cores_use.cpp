@@ -99,8 +99,8 @@ std::string hindrance_text(const CoresUse& use) {
       return base::format("{} went to other virtual machines (steal)", cores);
     case Hindrance::limit:
       return base::format(
-          "a limit of processor time held ranks back on {} for {:.0f} % of the time", node,
-          percent);
+          "a limit of processor time took {:.0f} % of what the ranks on {} would have used",
+          percent, node);
     case Hindrance::none:
       break;
   }
@@ -127,6 +127,8 @@ std::string hindrance_remedy(Hindrance hindrance) {
 std::vector<CoresUse> uses_of(const std::string& node, std::span<const RankCores> ranks,
                               const ProcessorShares& shares) {
   CoreSets sets(ranks);
+  double own_of_node = 0;
+  for (const auto& rank : ranks) own_of_node += rank.own;
   std::map<std::size_t, std::pair<CoresUse, std::map<int, CoreShare>>> uses;
   for (std::size_t at = 0; at < ranks.size(); ++at) {
     auto& [use, cores] = uses[sets.set_of(at)];
@@ -146,6 +148,7 @@ std::vector<CoresUse> uses_of(const std::string& node, std::span<const RankCores
     for (const auto& [core, each] : cores) {
       busy += each.busy / count;
       use.stolen += each.stolen / count;
+      use.interrupts += each.interrupts / count;
     }
     use.node = node;
     use.core_count = static_cast<int>(cores.size());
@@ -153,8 +156,9 @@ std::vector<CoresUse> uses_of(const std::string& node, std::span<const RankCores
     // Threads that may run elsewhere are counted here, too.
     use.own = std::min(use.own / count, busy);
     use.others = busy - use.own;
-    use.idle = std::max(0.0, 1 - busy - use.stolen);
-    use.throttled = shares.throttled;
+    use.idle = std::max(0.0, 1 - busy - use.stolen - use.interrupts);
+    const double wanted = own_of_node + shares.throttled;
+    if (wanted > 0) use.throttled = shares.throttled / wanted;
     all.push_back(use);
   }
   return all;
@@ -178,6 +182,7 @@ base::Json to_json(const CoresUse& use) {
           {"own", rounded(use.own)},
           {"others", rounded(use.others)},
           {"stolen", rounded(use.stolen)},
+          {"interrupts", rounded(use.interrupts)},
           {"idle", rounded(use.idle)},
           {"throttled", rounded(use.throttled)}};
 }
@@ -195,6 +200,7 @@ CoresUse cores_use_from(const base::Json& line) {
   use.own = share_of(line, "own");
   use.others = share_of(line, "others");
   use.stolen = share_of(line, "stolen");
+  use.interrupts = share_of(line, "interrupts");
   use.idle = share_of(line, "idle");
   use.throttled = share_of(line, "throttled");
   return use;

@@ -58,7 +58,7 @@ std::map<int, CoreTicks> core_ticks_in(std::string_view proc_stat) {
     for (std::size_t at = 0; at < std::min(ticks.size(), words.size() - 1); ++at) {
       ticks[at] = number_in<std::uint64_t>(words[at + 1]).value_or(0);
     }
-    cores[*core] = {ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6], ticks[7],
+    cores[*core] = {ticks[0] + ticks[1] + ticks[2], ticks[5] + ticks[6], ticks[7],
                     ticks[3] + ticks[4]};
   }
   return cores;
@@ -90,7 +90,7 @@ std::vector<fs::path> limit_files_in(std::string_view cgroups) {
     const auto names = base::split(controllers, ',');
     const bool is_second = controllers.empty();
     if (!is_second && std::find(names.begin(), names.end(), "cpu") == names.end()) continue;
-    const auto root = fs::path("/sys/fs/cgroup") / (is_second ? "" : fs::path(controllers));
+    const auto root = fs::path("/sys/fs/cgroup") / (is_second ? "" : "cpu");
     // A namespace may show groups outside of it by "..".
     const auto inner = fs::path(line.substr(end + 1)).lexically_normal().relative_path();
     auto group = (root / inner).lexically_normal();
@@ -118,26 +118,65 @@ std::optional<std::chrono::microseconds> throttled_in(std::string_view cpu_stat)
   return is_limited ? throttled : std::nullopt;
 }
 
-ProcessorMeter::Counters ProcessorMeter::read() const {
-  Counters counters{std::chrono::steady_clock::now()};
+ProcessorCounters ProcessorMeter::read() const {
+  ProcessorCounters counters{std::chrono::steady_clock::now()};
   timespec own{};
   if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0) {
     counters.own_seconds = static_cast<double>(own.tv_sec) + static_cast<double>(own.tv_nsec) / 1e9;
   }
   if (reads_ == Reads::own) return counters;
   counters.cores = core_ticks_in(text_of("/proc/stat"));
-  // Of groups within each other all count the same wait.
   for (const auto& file : limits_) {
-    const auto throttled = throttled_in(text_of(file));
-    counters.throttled = std::max(counters.throttled, throttled.value_or(counters.throttled));
+    if (const auto throttled = throttled_in(text_of(file))) counters.throttled[file] = *throttled;
   }
   return counters;
+}
+
+namespace {
+
+double seconds_between(const ProcessorCounters& earlier, const ProcessorCounters& later) {
+  return std::chrono::duration<double>(later.time - earlier.time).count();
+}
+
+/// Seconds of cores.
+double throttled_between(const ProcessorCounters& earlier, const ProcessorCounters& later) {
+  std::chrono::duration<double> most{0};
+  for (const auto& [file, throttled] : later.throttled) {
+    const auto found = earlier.throttled.find(file);
+    // A limit that is new began to count from nothing.
+    const auto before =
+        found == earlier.throttled.end() ? std::chrono::microseconds{0} : found->second;
+    most = std::max<std::chrono::duration<double>>(most, throttled - before);
+  }
+  return most.count();
+}
+
+}  // namespace
+
+ProcessorShares shares_between(const ProcessorCounters& earlier, const ProcessorCounters& later) {
+  const double seconds = seconds_between(earlier, later);
+  ProcessorShares shares{seconds, (later.own_seconds - earlier.own_seconds) / seconds};
+  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK)) * seconds;
+  for (const auto& [core, now] : later.cores) {
+    const auto found = earlier.cores.find(core);
+    if (found == earlier.cores.end()) continue;
+    const auto& before = found->second;
+    const double busy = difference(now.busy, before.busy);
+    const double stolen = difference(now.stolen, before.stolen);
+    const double interrupts = difference(now.interrupts, before.interrupts);
+    // A sandbox may show a core that counts nothing at all.
+    if (busy + stolen + interrupts + difference(now.idle, before.idle) == 0) continue;
+    shares.cores[core] = {std::min(1.0, busy / ticks), std::min(1.0, stolen / ticks),
+                          std::min(1.0, interrupts / ticks)};
+  }
+  shares.throttled = throttled_between(earlier, later) / seconds;
+  return shares;
 }
 
 void ProcessorMeter::begin() {
   if (reads_ == Reads::node_too) {
     limits_ = limit_files_in(text_of("/proc/self/cgroup"));
-    std::erase_if(limits_, [](const fs::path& file) { return !throttled_in(text_of(file)); });
+    std::erase_if(limits_, [](const fs::path& file) { return text_of(file).empty(); });
   }
   begin_ = read();
 }
@@ -146,22 +185,8 @@ std::optional<ProcessorShares> ProcessorMeter::take() {
   constexpr double shortest_seconds = 1;
   if (!begin_) return std::nullopt;
   auto now = read();
-  const double seconds = std::chrono::duration<double>(now.time - begin_->time).count();
-  if (seconds < shortest_seconds) return std::nullopt;
-  ProcessorShares shares{seconds, (now.own_seconds - begin_->own_seconds) / seconds};
-  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK)) * seconds;
-  for (const auto& [core, later] : now.cores) {
-    const auto found = begin_->cores.find(core);
-    if (found == begin_->cores.end()) continue;
-    const auto& earlier = found->second;
-    const double busy = difference(later.busy, earlier.busy);
-    const double stolen = difference(later.stolen, earlier.stolen);
-    // A sandbox may show a core that counts nothing at all.
-    if (busy + stolen + difference(later.idle, earlier.idle) == 0) continue;
-    shares.cores[core] = {std::min(1.0, busy / ticks), std::min(1.0, stolen / ticks)};
-  }
-  const std::chrono::duration<double> throttled = now.throttled - begin_->throttled;
-  shares.throttled = std::clamp(throttled.count() / seconds, 0.0, 1.0);
+  if (seconds_between(*begin_, now) < shortest_seconds) return std::nullopt;
+  auto shares = shares_between(*begin_, now);
   begin_ = std::move(now);
   return shares;
 }
@@ -181,26 +206,31 @@ std::string packed(const ProcessorShares& shares) {
   constexpr double most = 4e9;
   std::vector<std::uint32_t> words{
       static_cast<std::uint32_t>(std::clamp(shares.seconds * 1e3, 0.0, most)),
-      static_cast<std::uint32_t>(std::clamp(shares.own * 1e3, 0.0, most)), parts(shares.throttled)};
+      static_cast<std::uint32_t>(std::clamp(shares.own * 1e3, 0.0, most)),
+      static_cast<std::uint32_t>(std::clamp(shares.throttled * 1e3, 0.0, most))};
   for (const auto& [core, each] : shares.cores) {
-    words.push_back(static_cast<std::uint32_t>(core) << 20U | parts(each.busy) << 10U |
-                    parts(each.stolen));
+    words.push_back(static_cast<std::uint32_t>(core));
+    words.push_back(parts(each.busy) << 20U | parts(each.stolen) << 10U | parts(each.interrupts));
   }
   return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]};
 }
 
 ProcessorShares unpacked(std::string_view bytes) {
   constexpr std::size_t head = 3;
+  constexpr std::size_t words_of_core = 2;
   constexpr std::uint32_t ten_bits = 0x3FF;
   std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
-  if (words.size() < head || bytes.size() % sizeof words[0] != 0) return {};
+  const bool is_whole = bytes.size() % sizeof words[0] == 0 && words.size() >= head &&
+                        (words.size() - head) % words_of_core == 0;
+  if (!is_whole) return {};
   std::memcpy(words.data(), bytes.data(), bytes.size());
   ProcessorShares shares{words[0] / 1e3, words[1] / 1e3};
-  shares.throttled = share(words[2]);
-  for (std::size_t at = head; at < words.size(); ++at) {
-    const auto word = words[at];
-    shares.cores[static_cast<int>(word >> 20U)] = {share(word >> 10U & ten_bits),
-                                                   share(word & ten_bits)};
+  shares.throttled = words[2] / 1e3;
+  for (std::size_t at = head; at < words.size(); at += words_of_core) {
+    if (words[at] >= most_cores) return {};
+    const auto word = words[at + 1];
+    shares.cores[static_cast<int>(words[at])] = {
+        share(word >> 20U & ten_bits), share(word >> 10U & ten_bits), share(word & ten_bits)};
   }
   return shares;
 }

@@ -81,7 +81,8 @@ void RunRecord::take(std::string_view text_line) {
   }
   const auto at_step = whole_number(line, "step").value_or(0);
   const auto number_of_start = whole_number(line, "restart");
-  if (number_of_start && *number_of_start != restart) begin_start(*number_of_start);
+  // Smaller: a process that has lost the run writes a last line.
+  if (number_of_start && *number_of_start > restart) begin_start(*number_of_start);
   const auto passed_ms = take_time(line);
   if (kind == "train") {
     take_step(line, passed_ms);
@@ -191,7 +192,7 @@ void RunRecord::take_event(const Json& line) {
   if (last_event == "start") {
     ++start_count;
     start_ms = time_of(line);
-    begin_start(restart);
+    begin_start(whole_number(line, "restart").value_or(restart));
     if (at_step) take_back(*at_step);
     if (at_step) step = std::max<std::int64_t>(*at_step - 1, 0);
   } else if (last_event == "went back") {
@@ -199,10 +200,13 @@ void RunRecord::take_event(const Json& line) {
     if (to) take_back(*to + 1);
     step = to.value_or(step);
   } else if (last_event == "skipped") {
+    if (at_step && *at_step <= step) take_back(*at_step);
     step = at_step.value_or(step);
     ++steps_of_start;
   } else if (last_event == "done" || last_event == "stop") {
     end = last_event == "done" ? End::done : End::stopped;
+    // The line that says where this start began may be lost.
+    if (at_step && *at_step < step) take_back(*at_step + 1);
     step = at_step.value_or(step);
   }
   if (events.size() == most_events) {

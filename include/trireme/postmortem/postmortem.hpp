@@ -123,6 +123,9 @@ bool is_run(const std::filesystem::path& path);
 /// Fails (ExitCode::usage) where `run` is no run directory.
 base::Result<Postmortem> examine(const std::filesystem::path& run, const Evidence& evidence);
 
+/// Ending alone, without looking at checkpoints, which may lie in thousands of files or far away.
+base::Result<Ending> ending_of(const std::filesystem::path& run, const Evidence& evidence);
+
 /// The Slurm job that the run's last start belonged to, "1234.0"; empty when its logs name none.
 std::string job_of_run(const std::filesystem::path& run);
 

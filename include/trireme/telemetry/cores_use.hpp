@@ -22,8 +22,10 @@ struct CoresUse {
   double own = 0;
   double others = 0;  ///< other programs
   double stolen = 0;  ///< other virtual machines
+  double interrupts = 0;
   double idle = 0;
-  /// Share of the interval in which a limit of a cgroup held ranks back.
+  /// Share that a limit of a cgroup took of the processor time which the node's ranks would have
+  /// used without it.
   double throttled = 0;
 };
 

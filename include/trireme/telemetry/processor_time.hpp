@@ -16,7 +16,8 @@ namespace trireme::telemetry {
 
 /// Clock ticks of a core (a hardware thread) since the node has started.
 struct CoreTicks {
-  std::uint64_t busy = 0;    ///< for processes and interrupts
+  std::uint64_t busy = 0;  ///< for processes
+  std::uint64_t interrupts = 0;
   std::uint64_t stolen = 0;  ///< that the hypervisor gave to other virtual machines
   std::uint64_t idle = 0;    ///< with waits for storage
 };
@@ -28,17 +29,20 @@ std::map<int, CoreTicks> core_ticks_in(std::string_view proc_stat);
 std::vector<int> core_numbers(std::string_view list);
 
 /// Files that may tell what limits took from a process, the innermost first, from the text of its
-/// /proc/PID/cgroup: cpu.stat of its cgroup and of those around it.
+/// /proc/PID/cgroup: cpu.stat of its cgroup and of those around it. Of the first version of cgroups
+/// they lie where each system has them or a link: the name of the folder with two controllers in it
+/// has them in another order than the text, with some kernels.
 std::vector<std::filesystem::path> limit_files_in(std::string_view cgroups);
 
-/// What limits took, from the text of a cpu.stat of either version of cgroups; nothing where there
-/// is no limit.
+/// What a limit took, from the text of a cpu.stat of either version of cgroups, summed over cores;
+/// nothing where there is no limit.
 std::optional<std::chrono::microseconds> throttled_in(std::string_view cpu_stat);
 
 /// Shares of an interval.
 struct CoreShare {
   double busy = 0;
   double stolen = 0;
+  double interrupts = 0;
 };
 
 /// What a rank has measured over an interval.
@@ -48,9 +52,22 @@ struct ProcessorShares {
   double own = 0;
   /// Of the node, on the rank that reads it.
   std::map<int, CoreShare> cores = {};
-  /// Share of the interval in which limits held the node's ranks back.
+  /// Cores that the limit which took most has taken from the node's ranks: their threads would
+  /// have run there.
   double throttled = 0;
 };
+
+/// Counters of the kernel at one time.
+struct ProcessorCounters {
+  std::chrono::steady_clock::time_point time;
+  double own_seconds = 0;
+  std::map<int, CoreTicks> cores = {};
+  /// What each limit took, by its file. Groups within each other count only what their own took.
+  std::map<std::filesystem::path, std::chrono::microseconds> throttled = {};
+};
+
+/// Shares of the interval between two readings, which is longer than nothing.
+ProcessorShares shares_between(const ProcessorCounters& earlier, const ProcessorCounters& later);
 
 /// Reads counters at the begin and the end of an interval: of the process by a system call, of the
 /// node by a file and one for each limit.
@@ -65,21 +82,15 @@ class ProcessorMeter {
   std::optional<ProcessorShares> take();
 
  private:
-  struct Counters {
-    std::chrono::steady_clock::time_point time;
-    double own_seconds = 0;
-    std::map<int, CoreTicks> cores = {};
-    std::chrono::microseconds throttled{0};
-  };
-  Counters read() const;
+  ProcessorCounters read() const;
 
   Reads reads_;
-  std::optional<Counters> begin_ = std::nullopt;
-  /// Those with a limit.
+  std::optional<ProcessorCounters> begin_ = std::nullopt;
+  /// Files of limits; a group may get one later.
   std::vector<std::filesystem::path> limits_ = {};
 };
 
-/// The shares as a few bytes: three words, and one for each core.
+/// The shares as a few bytes: three words, and two for each core.
 std::string packed(const ProcessorShares& shares);
 /// Reads such bytes; empty shares from any others.
 ProcessorShares unpacked(std::string_view bytes);

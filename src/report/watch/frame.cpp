@@ -139,7 +139,8 @@ void FrameMaker::add_progress(State state) {
   } else if (state != State::running && record_.steps_of_start == 0 && record_.start_count > 1) {
     text += format("  none of them in start {}", record_.start_count);
   }
-  const double epochs = record_.steps.back().epochs;
+  // Steps that are skipped, or lie before the record, have no line.
+  const double epochs = record_.steps.empty() ? telemetry::absent : record_.steps.back().epochs;
   if (std::isfinite(epochs)) text += format("  {} epochs", base::factor_text(epochs));
   add_labelled("step", text, Tone::strong);
   if (planned == 0) return;

@@ -36,9 +36,10 @@ base::Status WatchedRun::advance() {
   const auto& record = reader_.record();
   state_ = holder ? State::running : state_of(view_.path, record);
   const auto held_since = holder ? base::utc_milliseconds(holder->since).value_or(0) : 0;
-  // Compared with the start alone: later the clock may have been set back.
+  // Compared with the start alone: later the clock may have been set back. A run that has noted its
+  // end keeps the lock until its memory is given back.
   const bool is_older = record.start_ms > 0 && record.start_ms < held_since;
-  is_silent_ = holder && (record.end != telemetry::End::none || is_older);
+  is_silent_ = holder && is_older;
   if (read_start_ != record.start_count) read_start();
   read_times();
   return {};

@@ -92,13 +92,13 @@ TEST_CASE("the first rank records the times of all, and the use of their cores")
     CHECK_FALSE(rank.node.empty());
   }
   const auto record = base::value_or_throw(telemetry::read_record(path));
-  REQUIRE(record.processors.size() == (kernel_counts_cores() ? 1U : 0U));
+  REQUIRE(record.processors.empty() != kernel_counts_cores());
   for (const auto& [at_step, restart, use] : record.processors) {
-    CHECK(at_step == 3);
+    // Beside other programs a second may pass between the last two.
+    CHECK(at_step >= 3);
     CHECK(use.node == times.ranks[0].node);
     CHECK(use.rank_count >= 1);
     CHECK(use.core_count >= 1);
-    CHECK(use.own > 0);
-    CHECK(use.own + use.others + use.stolen + use.idle == Approx(1).margin(0.05));
+    CHECK(use.own + use.others + use.stolen + use.interrupts + use.idle == Approx(1).margin(0.05));
   }
 }

@@ -63,6 +63,42 @@ TEST_CASE("lines of a rank keep their order when its clock is set back") {
   CHECK(texts == std::vector<std::string>{"f0", "f1", "s0", "t0", "s1", "t1"});
 }
 
+TEST_CASE("a start stays whole though ranks join in it, and clocks are set back before it") {
+  const HandMadeRun run;
+  for (const int rank : {0, 1}) {
+    run.start(rank, 50, rank);
+    run.say(rank, 52 + rank, "info", "train: first");
+  }
+  for (const int rank : {0, 1, 2, 3}) {
+    run.start(rank, 10, rank);
+    run.say(rank, 12 + rank, "info", "train: second");
+  }
+  std::vector<std::string> notes;
+  std::string texts;
+  for (const auto& line : postmortem::read_logs(run.path(), Attempts::all, notes)) {
+    if (line.room == "train") texts += base::format(" {}{}", line.text[0], line.rank);
+  }
+  CHECK(texts == " f0 f1 s0 s1 s2 s3");
+}
+
+TEST_CASE(
+    "a clock that is set right in a start does not hide the first error behind its consequences") {
+  const HandMadeRun run;
+  run.start(0, 10, 0);
+  run.start(1, 15, 1);
+  // Five seconds fast until then.
+  run.say(1, 40, "info", "train: a step");
+  run.say(1, 36, "info", "train: a step");
+  run.say(1, 50, "error", "data: no storage");
+  run.say(0, 51, "error", "comm: rank 1 has ended");
+  std::vector<std::string> notes;
+  const auto lines = postmortem::read_logs(run.path(), Attempts::last, notes);
+  const auto error = std::find_if(lines.begin(), lines.end(),
+                                  [](const auto& line) { return line.level == "error"; });
+  REQUIRE(error != lines.end());
+  CHECK(error->rank == 1);
+}
+
 TEST_CASE("lines that no rank wrote are refused") {
   const std::string good = "2026-11-21T09:37:34.123Z info    r0003/0064 n7 comm: hello: you";
   const auto line = postmortem::parse_log_line(good);

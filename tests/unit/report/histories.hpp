@@ -16,17 +16,22 @@ namespace trireme::tests {
 class RecordText {
  public:
   RecordText& start(int first_step) {
-    if (has_started_) ++restart_;
+    if (has_started_) again();
     has_started_ = true;
     return line(base::format(R"("kind":"event","event":"start","step":{},"tokens_per_step":100)",
                              first_step));
+  }
+  /// Another start, whose first line is lost.
+  RecordText& again() {
+    ++restart_;
+    return *this;
   }
   RecordText& steps(int first, int last) {
     for (int step = first; step <= last; ++step) {
       line(base::format(
           R"("kind":"train","step":{},"loss":{},"tokens":{},"step_ms":100,"tokens_per_second":1000,)"
-          R"("mfu":0.25,"data_ms":10,"optimizer_phases_ms":{{"gather":1}})",
-          step, loss(step, restart_), 100 * step));
+          R"("mfu":0.25,"data_ms":10,"epochs":{},"optimizer_phases_ms":{{"gather":1}})",
+          step, loss(step, restart_), 100 * step, step / 4.0));
     }
     return *this;
   }
@@ -89,6 +94,7 @@ inline std::vector<History> histories() {
   using report::State;
   const auto trained = [] { return RecordText().start(1).steps(1, 10).save(10).steps(11, 12); };
   const auto done = [] { return RecordText().start(1).steps(1, 20).save(20).event("done", 20); };
+  const char* const not_finite = R"(,"loss":"nan","grad_norm":"inf")";
   const char* const bits = R"(,"to":10,"why":"bits")";
   std::vector<History> all;
   all.push_back({"as it should", done(), 20, State::finished, 20});
@@ -124,9 +130,22 @@ inline std::vector<History> histories() {
   all.push_back({"cut line, and begun again",
                  trained().steps(13, 13).cut(30).append("\n").start(13).steps(13, 13), 13,
                  State::unknown, 10, 13, 1});
-  all.push_back({"steps skipped",
-                 trained().event("skipped", 13, R"(,"loss":"nan","grad_norm":"inf")"), 13,
-                 State::unknown, 10, 12});
+  all.push_back(
+      {"steps skipped", trained().event("skipped", 13, not_finite), 13, State::unknown, 10, 12});
+  all.push_back({"none made but one skipped", RecordText().start(1).event("skipped", 1, not_finite),
+                 1, State::unknown, 0, 0});
+  all.push_back(
+      {"goes on from another run's step", RecordText().start(15), 14, State::unknown, 0, 0});
+  // The disk was full as the second start began.
+  all.push_back(
+      {"no line says where a start began",
+       RecordText().start(1).steps(1, 15).again().event("skipped", 11, not_finite).steps(12, 13),
+       13, State::unknown, 0, 13, 1, 5});
+  all.push_back({"a late line of a process that has lost the run",
+                 trained().start(11).steps(11, 13).append(
+                     R"({"kind":"processors","restart":0,"step":13,"node":"n"})"
+                     "\n"),
+                 13, State::unknown, 10, 13, 1, 2});
   all.push_back({"begun anew", done().start(1).steps(1, 3), 3, State::unknown, 0, 3, 1, 20});
   all.push_back({"begun anew, none yet", done().start(1), 0, State::unknown, 0, 0, 0, 20});
   all.push_back({"of a newer version",

@@ -39,6 +39,34 @@ TEST_CASE("what the ranks of some cores have not used themselves went to other p
         "programs, 38 % to the ranks");
 }
 
+TEST_CASE("a limit takes a share of what ranks would have used, however many cores there are") {
+  std::vector<RankCores> ranks;
+  std::map<int, telemetry::CoreShare> cores;
+  for (int rank = 0; rank < 64; ++rank) {
+    ranks.push_back({rank, {rank}, 0.95});
+    cores[rank] = {0.95, 0};
+  }
+  auto shares = node_of(cores);
+  // 2.5 ms a second on each of 64 cores.
+  shares.throttled = 0.16;
+  CHECK(telemetry::uses_of("n", ranks, shares)[0].throttled == Approx(0.0026).epsilon(0.02));
+  shares.throttled = 64 * 0.95;
+  const auto use = telemetry::uses_of("n", ranks, shares)[5];
+  CHECK(use.throttled == Approx(0.5));
+  CHECK(telemetry::hindrance_text(use) ==
+        "a limit of processor time took 50 % of what the ranks on n would have used");
+}
+
+TEST_CASE("interrupts are neither other programs nor idle time") {
+  const std::vector<RankCores> ranks{{0, {0}, 0.7}};
+  const auto uses = telemetry::uses_of("n", ranks, node_of({{0, {0.7, 0, 0.25}}}));
+  REQUIRE(uses.size() == 1);
+  CHECK(uses[0].others == 0);
+  CHECK(uses[0].interrupts == 0.25);
+  CHECK(uses[0].idle == Approx(0.05));
+  CHECK(telemetry::hindrance_of(uses[0]) == Hindrance::none);
+}
+
 TEST_CASE("one core of many that another program has is found, where ranks are bound") {
   std::vector<RankCores> ranks;
   std::map<int, telemetry::CoreShare> cores;
@@ -94,14 +122,14 @@ TEST_CASE("idle cores hinder nobody, and stolen time is told apart") {
   use = {.node = "n", .rank_count = 2, .core_count = 4, .idle = 0.6, .throttled = 0.35};
   CHECK(telemetry::hindrance_of(use) == Hindrance::limit);
   CHECK(telemetry::hindrance_text(use) ==
-        "a limit of processor time held ranks back on n for 35 % of the time");
+        "a limit of processor time took 35 % of what the ranks on n would have used");
   for (const auto each : {Hindrance::other_programs, Hindrance::hypervisor, Hindrance::limit}) {
     CHECK_FALSE(telemetry::hindrance_remedy(each).empty());
   }
 }
 
 TEST_CASE("a use of cores is read as it was written, and junk as none") {
-  CoresUse use{"n\"1", 3, 2, 4, 29.5, 0.25, 0.5, 0.125, 0.0625, 0.5};
+  CoresUse use{"n\"1", 3, 2, 4, 29.5, 0.25, 0.5, 0.125, 0.075, 0.0625, 0.5};
   const auto again = telemetry::cores_use_from(telemetry::to_json(use));
   CHECK(again.node == use.node);
   CHECK(again.first_rank == 3);
@@ -111,6 +139,7 @@ TEST_CASE("a use of cores is read as it was written, and junk as none") {
   CHECK(again.own == 0.25);
   CHECK(again.others == 0.5);
   CHECK(again.stolen == 0.125);
+  CHECK(again.interrupts == 0.075);
   CHECK(again.idle == 0.063);
   CHECK(again.throttled == 0.5);
   const auto junk = telemetry::cores_use_from(base::Json::parse(

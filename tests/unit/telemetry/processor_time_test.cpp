@@ -2,6 +2,7 @@
 #include "trireme/telemetry/processor_time.hpp"
 
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
 using namespace trireme;
 using telemetry::core_numbers;
@@ -15,7 +16,8 @@ TEST_CASE("ticks of each core are read, and the sum of all is no core") {
       "intr 37123098 0 0\nctxt 5\n");
   REQUIRE(cores.size() == 2);
   // Guests are in the first two numbers already.
-  CHECK(cores.at(0).busy == 136);
+  CHECK(cores.at(0).busy == 123);
+  CHECK(cores.at(0).interrupts == 13);
   CHECK(cores.at(0).stolen == 80);
   CHECK(cores.at(0).idle == 4500);
   // Older kernels write fewer numbers.
@@ -47,9 +49,11 @@ TEST_CASE("files of limits are those of the process's cgroup and of all around i
         std::vector<std::string>{"/sys/fs/cgroup/slurm/job_1/step_0/cpu.stat",
                                  "/sys/fs/cgroup/slurm/job_1/cpu.stat",
                                  "/sys/fs/cgroup/slurm/cpu.stat", "/sys/fs/cgroup/cpu.stat"});
-  CHECK(texts("9:memory:/a\n4:cpu,cpuacct:/a:b\n3:cpuset:/\n") ==
-        std::vector<std::string>{"/sys/fs/cgroup/cpu,cpuacct/a:b/cpu.stat",
-                                 "/sys/fs/cgroup/cpu,cpuacct/cpu.stat"});
+  for (const auto* text :
+       {"9:memory:/a\n4:cpu,cpuacct:/a:b\n3:cpuset:/\n", "4:cpuacct,cpu:/a:b\n"}) {
+    CHECK(texts(text) == std::vector<std::string>{"/sys/fs/cgroup/cpu/a:b/cpu.stat",
+                                                  "/sys/fs/cgroup/cpu/cpu.stat"});
+  }
   CHECK(texts("0::/") == std::vector<std::string>{"/sys/fs/cgroup/cpu.stat"});
   CHECK(texts("0::/../..").back() == "/sys/fs/cgroup/cpu.stat");
   CHECK(texts("junk\n:\n").empty());
@@ -70,21 +74,66 @@ TEST_CASE("what limits took is read in either version of cgroups, and without a 
 
 TEST_CASE("shares are the same when they are unpacked") {
   telemetry::ProcessorShares shares{30.25, 1.5};
-  shares.cores[0] = {1, 0.25};
-  shares.cores[4095] = {0.125, 0};
-  shares.throttled = 0.5;
+  shares.cores[0] = {1, 0.25, 0.5};
+  shares.cores[4095] = {0.125, 0, 0};
+  shares.throttled = 31.5;
   const auto bytes = telemetry::packed(shares);
-  CHECK(bytes.size() == 20);
+  CHECK(bytes.size() == 28);
   const auto again = telemetry::unpacked(bytes);
   CHECK(again.seconds == 30.25);
   CHECK(again.own == 1.5);
-  CHECK(again.throttled == 0.5);
+  CHECK(again.throttled == 31.5);
   REQUIRE(again.cores.size() == 2);
   CHECK(again.cores.at(0).busy == 1);
   CHECK(again.cores.at(0).stolen == 0.25);
+  CHECK(again.cores.at(0).interrupts == 0.5);
   CHECK(again.cores.at(4095).busy == 0.125);
   CHECK(telemetry::unpacked(bytes.substr(1)).seconds == 0);
+  CHECK(telemetry::unpacked(bytes.substr(4)).seconds == 0);
   CHECK(telemetry::unpacked("").cores.empty());
+}
+
+TEST_CASE("shares between two readings are those of each core, and ticks that fall count nothing") {
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  telemetry::ProcessorCounters earlier;
+  earlier.own_seconds = 5;
+  earlier.cores[0] = {1000, 10, 0, 1000};
+  earlier.cores[1] = {1000, 10, 0, 1000};
+  earlier.cores[2] = {7, 0, 0, 0};
+  auto later = earlier;
+  later.time += std::chrono::seconds(10);
+  later.own_seconds = 20;
+  later.cores[0] = {1000 + 5 * ticks, 10 + 2 * ticks, ticks, 1000 + 2 * ticks};
+  later.cores[1] = {999, 9, 0, 1000 + 10 * ticks};
+  later.cores[3] = {1, 1, 1, 1};
+  const auto shares = telemetry::shares_between(earlier, later);
+  CHECK(shares.seconds == 10);
+  CHECK(shares.own == Approx(1.5));
+  // The third counts nothing, the fourth is new.
+  REQUIRE(shares.cores.size() == 2);
+  CHECK(shares.cores.at(0).busy == Approx(0.5));
+  CHECK(shares.cores.at(0).interrupts == Approx(0.2));
+  CHECK(shares.cores.at(0).stolen == Approx(0.1));
+  CHECK(shares.cores.at(1).busy == 0);
+}
+
+TEST_CASE("of limits around each other the one counts that took most in the interval") {
+  using namespace std::chrono_literals;
+  telemetry::ProcessorCounters earlier;
+  // An outer group was held back for hours, before the run.
+  earlier.throttled = {{"/outer", 36'000s}, {"/outer/job", 0s}, {"/outer/gone", 9s}};
+  auto later = earlier;
+  later.time += 30s;
+  later.throttled = {{"/outer", 36'000s}, {"/outer/job", 60s}, {"/outer/new", 15s}};
+  CHECK(telemetry::shares_between(earlier, later).throttled == Approx(2));
+  CHECK(telemetry::shares_between(later,
+                                  [&] {
+                                    auto last = later;
+                                    last.time += 10s;
+                                    last.throttled.erase("/outer/job");
+                                    return last;
+                                  }())
+            .throttled == 0);
 }
 
 TEST_CASE("a meter that has not begun measures nothing") {
