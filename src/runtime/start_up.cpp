@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 #include <optional>
@@ -69,12 +70,18 @@ std::vector<StartUp::Phase> StartUp::slowest(comm::ProcessGroup& world) const {
 }
 
 std::string text(const std::vector<StartUp::Phase>& phases) {
+  constexpr std::size_t most_parts = 3;
+  if (phases.empty()) return {};
+  auto longest = phases;
+  longest.pop_back();
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](const auto& one, const auto& other) { return one.seconds > other.seconds; });
+  longest.resize(std::min(longest.size(), most_parts));
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i + 1 < phases.size(); ++i) {
-    parts.push_back(base::format("{} {:.3f}", phases[i].name, phases[i].seconds));
+  for (const auto& phase : longest) {
+    parts.push_back(base::format("{} {:.3f}", phase.name, phase.seconds));
   }
-  return base::format("{:.3f} s: {}", phases.empty() ? 0.0 : phases.back().seconds,
-                      base::join(parts, ", "));
+  return base::format("{:.3f} s, most of it {}", phases.back().seconds, base::join(parts, ", "));
 }
 
 }  // namespace trireme::runtime

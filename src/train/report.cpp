@@ -152,8 +152,7 @@ void Report::started_up(std::int64_t step, const std::vector<runtime::StartUp::P
   Json seconds;
   for (const auto& phase : phases) seconds[phase.name] = phase.seconds;
   append({{"kind", "event"}, {"event", "first step"}, {"step", step}, {"seconds", seconds}});
-  base::log::info("train", "first step after {} (of each part the slowest rank)",
-                  runtime::text(phases));
+  base::log::info("train", "first step after {}", runtime::text(phases));
 }
 
 void Report::step(const StepRecord& record) {

@@ -39,7 +39,8 @@ class StartUp {
   Clock::time_point last_;
 };
 
-/// "0.412 s: program 0.021, MPI_Init 0.250, …" of what StartUp::slowest() gives.
+/// "0.412 s, most of it MPI_Init 0.250, first step 0.100, program 0.021" of what StartUp::slowest()
+/// gives.
 std::string text(const std::vector<StartUp::Phase>& phases);
 
 }  // namespace trireme::runtime

@@ -58,6 +58,16 @@ base::Status check_resume(const ConfigArguments& arguments) {
   const auto& run = arguments.resume;
   if (run.empty()) return {};
   if (!is_run(run)) {
+    // Folders in a run: its checkpoints, and a step.
+    for (const auto* const up : {"..", "../.."}) {
+      const auto around = std::filesystem::path(run) / up;
+      if (!is_run(around)) continue;
+      const auto name = around.lexically_normal();
+      return base::usage_failure(base::format(
+          "--resume {}: this is a folder in a run, which goes on from its newest step; "
+          "write --resume {}",
+          run, name.has_filename() ? name.string() : name.parent_path().string()));
+    }
     return base::usage_failure(base::format(
         "--resume {}: there is no '{}' (every run that has begun has one); name a run directory, "
         "or start a run with its configuration: trireme train CONFIG",

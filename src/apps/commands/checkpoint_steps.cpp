@@ -5,6 +5,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/utc.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/retention.hpp"
 #include "trireme/checkpoint/state_names.hpp"
@@ -15,6 +16,8 @@
 #include "apps/cli/commands.hpp"
 #include "apps/cli/option_values.hpp"
 #include "apps/commands/checkpoint_paths.hpp"
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -57,12 +60,22 @@ Json facts_of(const checkpoint::Manifest& manifest) {
           {"tool_version", manifest.tool_version}};
 }
 
+/// UTC, ISO 8601; null in an object store. Manifests have no time of their own.
+Json time_of(const StepFolder& step) {
+  if (store::is_url(step.path)) return {};
+  struct stat facts {};
+  const auto manifest = step.path / "manifest.json";
+  if (::stat(manifest.c_str(), &facts) != 0) return {};
+  return base::utc_text({facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec});
+}
+
 /// What is known of a step, by the names of the line's members.
 Json line_of(const StepFolder& step, const std::vector<Tag>& tags) {
   Json line{{"folder", step.path.string()},
             {"step", step.step},
             {"committed", true},
             {"tier", "shared"},
+            {"written", time_of(step)},
             {"tags", names_of(tags, step.step)}};
   const auto report = checkpoint::verify(step.path, VerifyLevel::quick);
   line["good"] = report.good();
@@ -82,11 +95,29 @@ Json line_of_uncommitted(const StepFolder& step) {
           {"reason", "not committed: it is being written, or a save that was killed has left it"}};
 }
 
-/// Columns of the table; `tags` begins with a blank.
-std::string row(std::string_view step, std::string_view size, std::string_view files,
-                std::string_view tokens, std::string_view loss, std::string_view tags) {
-  return format("{:<14}  {:>12}  {:>6}  {:>16}  {:>15}{}{}\n", step, size, files, tokens, loss,
-                tags.empty() ? "" : " ", tags);
+/// Columns of the table.
+struct Row {
+  std::string step;
+  std::string written;
+  std::string size;
+  std::string files;
+  std::string tokens;
+  std::string loss;
+  std::string tags;  ///< begins with a blank
+};
+
+std::string text_of(const Row& row) {
+  return format("{:<14}  {:<16}  {:>12}  {:>6}  {:>16}  {:>15}{}{}\n", row.step, row.written,
+                row.size, row.files, row.tokens, row.loss, row.tags.empty() ? "" : " ", row.tags);
+}
+
+/// "2026-11-21 09:37" of "2026-11-21T09:37:34.123Z".
+std::string minute_of(const Json& time) {
+  constexpr std::size_t length = 16;
+  if (!time.is_string()) return "-";
+  auto text = time.get<std::string>().substr(0, length);
+  std::replace(text.begin(), text.end(), 'T', ' ');
+  return text;
 }
 
 std::string text_of(const Json& line) {
@@ -98,10 +129,13 @@ std::string text_of(const Json& line) {
                   tags.empty() ? "" : " (tagged" + tags + ")");
   }
   const auto& loss = line["validation_loss"];
-  return row(name, base::bytes_text(line["bytes"].get<std::uint64_t>()),
-             format("{}", line["files"].get<std::size_t>()),
-             format("{}", line["tokens"].get<std::uint64_t>()),
-             loss.is_null() ? "-" : base::fixed_text(loss.get<double>(), 4), tags);
+  return text_of(Row{.step = name,
+                     .written = minute_of(line["written"]),
+                     .size = base::bytes_text(line["bytes"].get<std::uint64_t>()),
+                     .files = format("{}", line["files"].get<std::size_t>()),
+                     .tokens = format("{}", line["tokens"].get<std::uint64_t>()),
+                     .loss = loss.is_null() ? "-" : base::fixed_text(loss.get<double>(), 4),
+                     .tags = tags});
 }
 
 Action prepare_list(CLI::App& app) {
@@ -123,7 +157,8 @@ Action prepare_list(CLI::App& app) {
     if (lines.empty()) {
       base::log::info("checkpoint", "there is no step in '{}'", checkpoints.string());
     } else if (!options->json) {
-      context.out.write(row("step", "size", "files", "tokens", "validation loss", " tags"));
+      context.out.write(text_of(
+          Row{"step", "written (UTC)", "size", "files", "tokens", "validation loss", " tags"}));
     }
     for (const auto& line : lines) {
       context.out.write(options->json ? base::json_text(line) + "\n" : text_of(line));

@@ -142,18 +142,23 @@ Action prepare_train(CLI::App& app) {
           const bool is_first = session.cluster.rank.value() == 0;
           const auto ranges = nvtx_ranges(context.environment);
           const telemetry::ObservedSpans observed(ranges.get());
-          auto trainer = std::make_unique<train::Trainer>(with_absolute_targets(config), session,
-                                                          showing_steps(start, config, session));
-          const auto endpoint = NodeEndpoint::start(config, session.cluster);
-          const auto placement = runtime::gather_placement(session.cluster);
-          if (is_first) {
-            write_versions(options.run_directory, config);
-            base::write_file_durably(runtime::placement_of_run(options.run_directory),
-                                     base::json_text(runtime::to_json(placement)) + "\n");
-            trackers = start_tracking(config, context.environment);
-          }
-          trainer->comment_job(context.environment);
-          const auto end = session.cluster.mpi->announcing([&] { return trainer->run(); });
+          // Outside of what announces: their threads may wait for a file system.
+          std::unique_ptr<train::Trainer> trainer;
+          std::unique_ptr<NodeEndpoint> endpoint;
+          const auto end = session.cluster.mpi->announcing([&] {
+            trainer = std::make_unique<train::Trainer>(with_absolute_targets(config), session,
+                                                       showing_steps(start, config, session));
+            endpoint = NodeEndpoint::start(config, session.cluster);
+            const auto placement = runtime::gather_placement(session.cluster);
+            if (is_first) {
+              write_versions(options.run_directory, config);
+              base::write_file_durably(runtime::placement_of_run(options.run_directory),
+                                       base::json_text(runtime::to_json(placement)) + "\n");
+              trackers = start_tracking(config, context.environment);
+            }
+            trainer->comment_job(context.environment);
+            return trainer->run();
+          });
           // The run is given back first: its page says that it has ended.
           trainer.reset();
           if (is_first) write_own_report(options.run_directory);

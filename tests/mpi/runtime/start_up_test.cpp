@@ -68,7 +68,10 @@ TEST_CASE("each phase is as long as its slowest rank took, and all of them are t
   CHECK(after_program <= most + 1e-4);
 }
 
-TEST_CASE("a start is told in the order of its phases, in seconds") {
+TEST_CASE("a start is told by its longest phases, in seconds") {
   CHECK(runtime::text({{"program", 0.5}, {"state", 1.25}, {"all", 1.75}}) ==
-        "1.750 s: program 0.500, state 1.250");
+        "1.750 s, most of it state 1.250, program 0.500");
+  CHECK(runtime::text({{"a", 1}, {"b", 2}, {"c", 0.5}, {"d", 3}, {"all", 6.5}}) ==
+        "6.500 s, most of it d 3.000, b 2.000, a 1.000");
+  CHECK(runtime::text({}).empty());
 }

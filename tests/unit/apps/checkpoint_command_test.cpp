@@ -3,6 +3,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/utc.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/node_tier.hpp"
 #include "trireme/checkpoint/retention.hpp"
@@ -272,12 +273,15 @@ TEST_CASE("checkpoint list tells size, tags and what is not committed") {
   CHECK(lines[1]["tier"] == "shared");
   CHECK(lines[1]["tokens"] == 1000);
   CHECK(lines[1]["validation_loss"].is_null());
+  const auto written = lines[1]["written"].get<std::string>();
+  CHECK(base::utc_milliseconds(written).has_value());
   CHECK(lines[1]["bytes"] > 4000);
   CHECK(lines[2]["tags"] == base::Json({"good.one"}));
   const auto text = run_trireme({"checkpoint", "list", run.string()});
   CHECK(contains(text.out, "not committed"));
   CHECK(text.out.starts_with("step "));
   CHECK(contains(text.out.substr(0, text.out.find('\n')), "validation loss"));
+  CHECK(contains(text.out, written.substr(0, 10) + " " + written.substr(11, 5) + "  "));
   CHECK_FALSE(contains(text.out, " \n"));
   CHECK(contains(text.out, "good.one"));
   // A tag is a path of its step, and keeps it.

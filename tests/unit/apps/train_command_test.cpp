@@ -250,3 +250,15 @@ TEST_CASE("a run to go on with has a name") {
     CHECK(contains(end.err, "--resume"));
   }
 }
+
+TEST_CASE("a folder in a run is not the run to go on with, and the run is named") {
+  const tests::TemporaryFolder folder;
+  const auto step = folder.path() / "r" / "checkpoints" / "step-000000001";
+  std::filesystem::create_directories(step);
+  std::ofstream(folder.path() / "r" / "config.resolved.conf") << "[train]\nsteps = 1\n";
+  for (const auto& named : {step.parent_path(), step}) {
+    const auto end = run_trireme({"train", "--resume", named.string()});
+    CHECK(end.exit_code == 2);
+    CHECK(contains(end.err, "write --resume " + (folder.path() / "r").string() + "\n"));
+  }
+}
