@@ -7,6 +7,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/runtime/library_environment.hpp"
+#include "trireme/runtime/thread_variables.hpp"
 #include "trireme/topology/binding.hpp"
 #include "trireme/topology/discover.hpp"
 
@@ -144,6 +145,13 @@ base::Result<device::ThreadWait> thread_wait(const base::Environment& environmen
       base::format("OMP_WAIT_POLICY={} is neither active nor passive; unset it to let compute "
                    "threads spin briefly",
                    policy));
+}
+
+base::Status check_thread_variables(const base::Environment& environment) {
+  const auto threads = thread_count(environment, 1);
+  if (!threads.ok()) return threads.failure();
+  const auto wait = thread_wait(environment);
+  return wait.ok() ? base::Status{} : wait.failure();
 }
 
 Binding bind_ranks(comm::MpiRuntime& mpi, comm::ProcessGroup& world, const JoinOptions& options,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/result.hpp"
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,6 +21,10 @@ std::filesystem::path checkpoints_of_run(const std::filesystem::path& run);
 /// (usage); it cannot be written (checkpoint). A run that was moved takes its directory with it.
 std::filesystem::path choose_checkpoints(const std::filesystem::path& run,
                                          const std::string& directory);
+
+/// What choose_checkpoints() would refuse, as far as files of this machine tell; writes nothing, and
+/// asks no object store.
+base::Status check_checkpoints(const std::filesystem::path& run, const std::string& directory);
 
 /// Throws Error (launch) if another folder has taken the directory over since the run chose it: a
 /// copy on a node that does not see the run. Asked before a step is committed.

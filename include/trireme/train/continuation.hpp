@@ -48,6 +48,9 @@ base::Result<Continuation> with_own_batch(const config::Config& config, const la
 /// Fails (checkpoint) if data.tokenizer names a file that is missing, and the run has none.
 base::Status check_tokenizer_is_there(const config::Config& config);
 
+/// Fails (checkpoint) if run.directory cannot be made or written to; writes nothing.
+base::Status check_run_directory(const config::Config& config);
+
 /// Fails (usage) if a step of a run is of another model: its weights mean nothing in this one.
 base::Status check_model(const model::ModelConfig& model, const base::Json& state,
                          const std::filesystem::path& run);

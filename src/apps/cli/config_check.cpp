@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/checkpoint/place.hpp"
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
@@ -108,6 +109,12 @@ base::Status check_companions(const config::Config& config, Verdict& verdict) {
   const auto& keys = config.options();
   if (const auto status = train::check_tokenizer_is_there(config); !status.ok()) {
     verdict.missing.push_back(status.failure().text);
+  }
+  if (auto status = train::check_run_directory(config); !status.ok()) return status;
+  const auto& checkpoints = keys.checkpoint.directory;
+  if (auto status = checkpoint::check_checkpoints(config::run_directory(config), checkpoints);
+      !status.ok()) {
+    return status;
   }
   for (const auto& target : keys.track.to) {
     if (const auto parsed = track::parse_target(target); !parsed.ok()) return parsed.failure();

@@ -9,6 +9,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/config/checks.hpp"
 #include "trireme/config/sources.hpp"
+#include "trireme/runtime/thread_variables.hpp"
 #include "trireme/schema/reference.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -98,6 +99,7 @@ Action prepare_check(CLI::App& app) {
     arguments->accept_run_directories();
     arguments->resume_named_run(context.environment);
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
+    base::success_or_throw(runtime::check_thread_variables(context.environment));
     const auto verdict = base::value_or_throw(check_run(config));
     for (const auto& text : config::notes(config)) base::log::warning("config", "{}", text);
     for (const auto& text : verdict.notes) base::log::warning("config", "{}", text);

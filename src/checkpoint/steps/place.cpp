@@ -87,28 +87,25 @@ bool is_copied(const fs::path& run, const fs::path& other, const std::string& id
          !fs::equivalent(run, other, ignored);
 }
 
-void refuse_if_of_another(const fs::path& directory, const fs::path& run,
-                          const std::string& found) {
+/// Refuses a claim of another run, or of the run that this one is a copy of; `id` is this run's.
+base::Status not_of_another(const fs::path& directory, const fs::path& run, const std::string& id,
+                            const std::string& found) {
   const auto other = claimed_run(found);
-  if (first_line(found) != run_id(run)) {
-    throw base::Error(
-        base::ExitCode::usage,
-        base::format(
-            "checkpoint.directory '{}' has the checkpoints of another run, '{}' (both would "
-            "remove each other's); give each run one of its own, or remove '{}' if that "
-            "run is no more",
-            directory.string(), base::printable(other), claim_file(directory).string()));
+  if (first_line(found) != id) {
+    return base::usage_failure(base::format(
+        "checkpoint.directory '{}' has the checkpoints of another run, '{}' (both would "
+        "remove each other's); give each run one of its own, or remove '{}' if that "
+        "run is no more",
+        directory.string(), base::printable(other), claim_file(directory).string()));
   }
-  if (!is_copied(run, other, run_id(run))) return;
-  throw base::Error(
-      base::ExitCode::usage,
-      base::format(
-          "checkpoint.directory '{}' has the checkpoints of run '{}', of which '{}' is a copy "
-          "(both would remove and continue each other's); to go on in the copy remove '{}' and "
-          "'{}' and give it a checkpoint.directory of its own with checkpoint.load = {}, or remove "
-          "'{}' if only the copy is to go on",
-          directory.string(), base::printable(other), normal(run).string(), id_file(run).string(),
-          location_file(run).string(), directory.string(), id_file(other).string()));
+  if (!is_copied(run, other, id)) return {};
+  return base::usage_failure(base::format(
+      "checkpoint.directory '{}' has the checkpoints of run '{}', of which '{}' is a copy "
+      "(both would remove and continue each other's); to go on in the copy remove '{}' and "
+      "'{}' and give it a checkpoint.directory of its own with checkpoint.load = {}, or remove "
+      "'{}' if only the copy is to go on",
+      directory.string(), base::printable(other), normal(run).string(), id_file(run).string(),
+      location_file(run).string(), directory.string(), id_file(other).string()));
 }
 
 /// Writes a claim where there is none. False if there is one: of several runs that begin at once
@@ -135,7 +132,7 @@ void claim(const fs::path& directory, const fs::path& run) {
   if (create_claim(path, mine)) return;
   const auto found = read_claim(path);
   if (found == mine) return;
-  if (!found.empty()) refuse_if_of_another(directory, run, found);
+  if (!found.empty()) base::success_or_throw(not_of_another(directory, run, run_id(run), found));
   if (store::is_url(directory)) {
     objects::write_text(path, mine);
   } else {
@@ -151,32 +148,53 @@ fs::path checkpoints_of_run(const fs::path& run) {
   return run / "checkpoints";
 }
 
-fs::path choose_checkpoints(const fs::path& run, const std::string& directory) {
-  if (!store::is_url(directory) && looks_like_url(directory)) {
-    throw base::Error(
-        base::ExitCode::usage,
-        base::format(
-            "checkpoint.directory is '{}', which is no URL that is known here (it would be a "
-            "folder of that odd name); write s3://BUCKET/NAME or webhdfs://HOST:PORT/PATH, "
-            "or ./{} if you mean that folder",
-            base::printable(directory), base::printable(directory)));
-  }
-  const auto before = checkpoints_of_run(run);
+namespace {
+
+/// What checkpoint.directory names for the run.
+fs::path named_place(const fs::path& run, const std::string& directory) {
   auto chosen = run / "checkpoints";
   if (store::is_url(directory)) {
     chosen = directory;
   } else if (!directory.empty()) {
     chosen = normal(directory);
   }
-  if (!chosen.has_filename()) chosen = chosen.parent_path();
-  if (normal(chosen) != normal(before) && !list(before).empty()) {
-    throw base::Error(
-        base::ExitCode::usage,
+  return chosen.has_filename() ? chosen : chosen.parent_path();
+}
+
+base::Status not_elsewhere(const fs::path& run, const std::string& directory) {
+  if (!store::is_url(directory) && looks_like_url(directory)) {
+    return base::usage_failure(base::format(
+        "checkpoint.directory is '{}', which is no URL that is known here (it would be a "
+        "folder of that odd name); write s3://BUCKET/NAME or webhdfs://HOST:PORT/PATH, "
+        "or ./{} if you mean that folder",
+        base::printable(directory), base::printable(directory)));
+  }
+  const auto before = checkpoints_of_run(run);
+  if (normal(named_place(run, directory)) != normal(before) && !list(before).empty()) {
+    return base::usage_failure(
         base::format("checkpoint.directory is '{}', but this run's checkpoints are in '{}' (it "
                      "would begin anew); set checkpoint.directory = {}, or start another run with "
                      "checkpoint.load = {}",
                      directory, before.string(), before.string(), before.string()));
   }
+  return {};
+}
+
+}  // namespace
+
+base::Status check_checkpoints(const fs::path& run, const std::string& directory) {
+  if (auto status = not_elsewhere(run, directory); !status.ok()) return status;
+  const auto chosen = named_place(run, directory);
+  const auto claim = claim_file(chosen);
+  if (directory.empty() || store::is_url(directory) || !is_file(claim)) return {};
+  const auto id = is_file(id_file(run)) ? first_line(text_of(id_file(run))) : std::string();
+  return not_of_another(chosen, run, id, text_of(claim));
+}
+
+fs::path choose_checkpoints(const fs::path& run, const std::string& directory) {
+  base::success_or_throw(not_elsewhere(run, directory));
+  const auto before = checkpoints_of_run(run);
+  const auto chosen = named_place(run, directory);
   // A directory that is another run's is not noted.
   if (!directory.empty()) claim(chosen, run);
   if (normal(chosen) == normal(run / "checkpoints")) {

@@ -21,7 +21,12 @@
 
 #include "train/start/resolved_values.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 namespace trireme::train {
 
@@ -112,6 +117,33 @@ void write_run_files(const config::Config& config, const model::ModelConfig& mod
   if (tokenizer.empty()) return;
   huggingface::keep_tokenizer(tokenizer, directory);
   say_begin_of_text(config, tokenizer);
+}
+
+base::Status check_run_directory(const config::Config& config) {
+  auto folder = fs::absolute(config::run_directory(config)).lexically_normal();
+  for (;;) {
+    struct stat facts {};
+    if (::stat(folder.c_str(), &facts) == 0) {
+      if (S_ISDIR(facts.st_mode) && ::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+      const int error = S_ISDIR(facts.st_mode) ? errno : ENOTDIR;
+      return base::Failure{
+          base::ExitCode::checkpoint,
+          base::format("run.directory = {} cannot be made or written to ('{}': {}); name a folder "
+                       "that can",
+                       config::run_directory(config).string(), folder.string(),
+                       std::strerror(error))};
+    }
+    if (errno != ENOENT || !folder.has_relative_path()) {
+      const int error = errno;
+      return base::Failure{
+          base::ExitCode::checkpoint,
+          base::format("run.directory = {} cannot be made ('{}': {}); name another "
+                       "folder",
+                       config::run_directory(config).string(), folder.string(),
+                       std::strerror(error))};
+    }
+    folder = folder.parent_path();
+  }
 }
 
 base::Status enter_run(const fs::path& directory, base::Rank rank) {

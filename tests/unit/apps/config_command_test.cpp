@@ -236,3 +236,37 @@ TEST_CASE("config show takes a run directory, and --origin says what the run wro
   const auto diff = run_trireme({"config", "diff", path.string(), file.parent_path().string()});
   CHECK(diff.out == "train.seed: 1234 (default) -> 3 (--set)\n");
 }
+
+TEST_CASE("config check refuses the places that a start would refuse") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.conf", eight_heads).string();
+  const auto file = folder.write("file", "").string();
+  const auto taken = folder.write("shared/run", "some-id\n/elsewhere/run\n").parent_path().string();
+  struct Case {
+    std::string setting;
+    int exit_code;
+    std::string part;
+  };
+  const std::vector<Case> cases{
+      {"run.directory=" + file, 6, "Not a directory"},
+      {"run.directory=" + file + "/below", 6, "Not a directory"},
+      {"checkpoint.directory=gs://bucket/x", 2, "no URL that is known here"},
+      {"checkpoint.directory=" + taken, 2, "checkpoints of another run, '/elsewhere/run'"}};
+  for (const auto& [setting, exit_code, part] : cases) {
+    CAPTURE(setting);
+    const auto end = run_trireme({"config", "check", path, "--set", setting});
+    INFO(end.err);
+    CHECK(end.exit_code == exit_code);
+    CHECK(contains(end.err, part));
+  }
+  for (const auto* const variable : {"OMP_NUM_THREADS", "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}) {
+    CAPTURE(variable);
+    auto start = trireme_start({"config", "check", path});
+    start.environment[variable] = "many";
+    const auto end = run_program(start);
+    CHECK(end.exit_code == 2);
+    CHECK(contains(end.err, std::string(variable) + "=many"));
+  }
+  // Nothing was made.
+  CHECK_FALSE(std::filesystem::exists(std::filesystem::path(file).parent_path() / "runs"));
+}
