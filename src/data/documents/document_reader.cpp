@@ -3,11 +3,9 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/utf8.hpp"
 
-#include "data/documents/strict_json.hpp"
 #include "data/documents/text_check.hpp"
 #include "data/tokenizer/hash.hpp"
 
@@ -27,6 +25,8 @@ constexpr std::size_t compressed_block_bytes = std::size_t{4} << 20;
 /// Limits of text that must be in memory at once: a decompressed text file, or a line.
 constexpr std::size_t most_compressed_text_bytes = std::size_t{4} << 30;
 constexpr std::size_t most_line_bytes = std::size_t{1} << 30;
+/// Plain text that is looked at before any file is read.
+constexpr std::size_t early_bytes = std::size_t{64} << 10;
 
 bool is_hidden(const std::filesystem::path& path) {
   return path.filename().native().starts_with('.');
@@ -59,65 +59,14 @@ void say_tables(const std::vector<std::filesystem::path>& files) {
       std::count_if(first, files.end(), is_table), files.size(), first->string());
 }
 
-void check_decompressed(std::string_view text, const std::string& source) {
-  base::success_or_throw(check_text(std::as_bytes(std::span(text)), source));
-}
-
+/// A mark begins the lines of JSON at which files were joined.
 bool is_blank(std::string_view text) {
+  if (text.starts_with(base::byte_order_mark)) text.remove_prefix(base::byte_order_mark.size());
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
 }
 
-std::string members_of(const base::Json& object) {
-  std::string names;
-  for (const auto& [name, value] : object.items()) {
-    if (names.size() > 200) return names + ", ...";
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  return names.empty() ? "none" : names;
-}
-
 }  // namespace
-
-std::string_view DocumentTexts::of(const DocumentBatch& batch, const RawDocument& document) {
-  is_repaired_ = false;
-  skipped_.reset();
-  if (!document.is_json) return document.text;
-  const auto status = take_text(batch, document);
-  if (status.ok()) return storage_;
-  if (bad_lines_ == BadLines::refuse) base::success_or_throw(status);
-  skipped_ = status.failure().text;
-  return {};
-}
-
-Status DocumentTexts::take_text(const DocumentBatch& batch, const RawDocument& document) {
-  const auto where = format("'{}' line {}", *batch.source, document.line);
-  auto json = base::parse_json(document.text, where, ExitCode::checkpoint);
-  if (!json) {
-    const auto strict = strict_json(document.text);
-    auto again = base::parse_json(strict.text, where, ExitCode::checkpoint);
-    // The first failure speaks of the line as it stands.
-    if (!again) return json.failure();
-    json = std::move(again);
-    is_repaired_ = strict.is_repaired;
-  }
-  if (!json->is_object()) {
-    return Failure{ExitCode::checkpoint,
-                   format("{}: {}, expected an object with the text in '{}' (every line is one "
-                          "document)",
-                          where, json->type_name(), text_field_)};
-  }
-  const auto member = json->find(text_field_);
-  if (member == json->end() || !member->is_string()) {
-    return Failure{
-        ExitCode::checkpoint,
-        format("{}: no text in '{}' (members: {}); say with --text-field which member holds "
-               "the text",
-               where, text_field_, members_of(*json))};
-  }
-  storage_ = std::move(member->get_ref<std::string&>());
-  return {};
-}
 
 std::uint64_t document_hash(std::string_view text) {
   // Prefix only: the result must be the same when only the first part is in memory.
@@ -186,9 +135,15 @@ Status DocumentReader::add_file(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path);
   if (!file) return file.failure();
   // Checked before hours of reading: the last file of a folder may be one that is not text.
-  // Decompressed text is checked when it is read.
+  // Decompressed text, and plain text further on, are checked when they are read.
   if (!open_compressed(file->bytes(), path.string())) {
-    if (auto status = check_text(file->bytes(), path.string()); !status) return status;
+    const auto bytes = file->bytes();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (auto status = check_format(text, path.string()); !status) return status;
+    if (!names_json_lines(path)) {
+      const auto beginning = text.substr(0, early_bytes);
+      if (auto status = check_plain_text(beginning, 0, path.string()); !status) return status;
+    }
   }
   bytes_total_ += size;
   files_.push_back(path);
@@ -239,7 +194,8 @@ void DocumentReader::load_whole_text() {
     load_compressed_text(*compressed_);
   } else {
     const auto bytes = file_->bytes();
-    block_ = {file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+    const auto* begin = reinterpret_cast<const char*>(bytes.data());
+    block_ = {file_, {begin, bytes.size()}, begin};
   }
   // JSON's parser leaves the mark out itself, as files that were joined have it in the middle.
   if (is_json_ || !block_.text.starts_with(base::byte_order_mark)) return;
@@ -257,8 +213,8 @@ void DocumentReader::load_compressed_text(CompressedText& compressed) {
                          *source_, base::bytes_text(most_compressed_text_bytes)));
     }
   }
-  check_decompressed(*text, *source_);
-  block_ = {text, *text};
+  base::success_or_throw(check_format(*text, *source_));
+  block_ = {text, *text, text->data()};
 }
 
 bool DocumentReader::load_compressed_lines(CompressedText& compressed) {
@@ -267,7 +223,7 @@ bool DocumentReader::load_compressed_lines(CompressedText& compressed) {
   std::size_t searched = 0;
   for (;;) {
     const bool more = compressed.append(*text, compressed_block_bytes);
-    if (line_ == 0 && searched == 0) check_decompressed(*text, *source_);
+    if (line_ == 0 && searched == 0) base::success_or_throw(check_format(*text, *source_));
     const auto end = std::string_view(*text).substr(searched).rfind('\n');
     if (end != std::string_view::npos) {
       unfinished_line_ = text->substr(searched + end + 1);
@@ -298,7 +254,11 @@ void DocumentReader::take_text(DocumentBatch& batch) {
         next = match->end;
       }
     }
-    if (end > 0) batch.documents.push_back({text.substr(0, end), false, 0, true});
+    const auto begins_at = static_cast<std::uint64_t>(text.data() - block_.file_begin);
+    if (end > 0) batch.documents.push_back({text.substr(0, end), false, 0, true, begins_at});
+    // What separates documents reaches no worker.
+    base::success_or_throw(
+        check_plain_text(text.substr(end, next - end), begins_at + end, *source_));
     text.remove_prefix(next);
     size += next;
   }
@@ -310,7 +270,7 @@ void DocumentReader::take_lines(DocumentBatch& batch) {
   while (!text.empty() && size < batch_bytes) {
     const auto end = std::min(text.find('\n'), text.size());
     ++line_;
-    if (!is_blank(text.substr(0, end)) && text.substr(0, end) != base::byte_order_mark) {
+    if (!is_blank(text.substr(0, end))) {
       batch.documents.push_back({text.substr(0, end), true, line_, true});
     }
     text.remove_prefix(std::min(end + 1, text.size()));

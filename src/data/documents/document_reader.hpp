@@ -25,6 +25,8 @@ struct RawDocument {
   std::int64_t line = 0;  ///< of a JSON object, from 1
   /// False for a part of a document that goes on.
   bool ends_document = true;
+  /// Of plain text: byte of its file, decompressed, at which it begins.
+  std::uint64_t begins_at = 0;
 };
 
 /// About a mebibyte of documents of one file, or a larger document.
@@ -41,7 +43,8 @@ class DocumentTexts {
       : text_field_(std::move(text_field)), bad_lines_(bad_lines) {}
 
   /// The text, which is good until the next call; empty for a line that is skipped. Throws
-  /// base::Error (exit code 6) that names file and line when the JSON is not what it should be.
+  /// base::Error (exit code 6) that names file and line when the JSON is not what it should be, or
+  /// file and byte of a NUL in plain text.
   std::string_view of(const DocumentBatch& batch, const RawDocument& document);
 
   /// True when something in the last document's line became U+FFFD. (Of plain text only its reader
@@ -84,6 +87,7 @@ class DocumentReader {
   struct Block {
     std::shared_ptr<const void> owner;
     std::string_view text;
+    const char* file_begin = nullptr;  ///< of plain text
   };
   base::Status add_path(const std::filesystem::path& path);
   base::Status add_file(const std::filesystem::path& path);

@@ -28,7 +28,9 @@ void PieceReader::cut(const DocumentBatch& batch) {
       continue;
     }
     for (const auto part : tokenizer_.cut(document.text, piece_bytes)) {
-      ready_.back().documents.push_back({part, false, document.line, false});
+      const auto offset = static_cast<std::uint64_t>(part.data() - document.text.data());
+      ready_.back().documents.push_back(
+          {part, false, document.line, false, document.begins_at + offset});
       begin_batch();
     }
     // The last part, which stands in the batch before the empty one.

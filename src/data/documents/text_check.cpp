@@ -3,15 +3,10 @@
 
 #include "trireme/base/format.hpp"
 
-#include <algorithm>
-#include <string_view>
-
 namespace trireme::data {
 namespace {
 
 using namespace std::string_view_literals;
-
-constexpr std::size_t most_checked = std::size_t{64} << 10;
 
 struct BinaryFormat {
   std::string_view magic;
@@ -57,24 +52,27 @@ bool is_of(const BinaryFormat& format, std::string_view text) {
 
 }  // namespace
 
-base::Status check_text(std::span<const std::byte> beginning, const std::string& source) {
-  const std::string_view text(reinterpret_cast<const char*>(beginning.data()),
-                              std::min(beginning.size(), most_checked));
+base::Status check_format(std::string_view beginning, const std::string& source) {
   for (const auto& format : binary_formats) {
-    if (!is_of(format, text)) continue;
+    if (!is_of(format, beginning)) continue;
     return base::Failure{
         base::ExitCode::checkpoint,
         base::format("'{}' is {} (inputs are text or JSON lines, plain or compressed with gzip or "
                      "zstd); {}",
                      source, format.name, format.fix)};
   }
+  return {};
+}
+
+base::Status check_plain_text(std::string_view text, std::uint64_t begins_at,
+                              const std::string& source) {
   const auto zero = text.find('\0');
   if (zero == std::string_view::npos) return {};
   return base::Failure{
       base::ExitCode::checkpoint,
       base::format("'{}' has a NUL at byte {} (it is no text: inputs are text or JSON lines, plain "
                    "or compressed with gzip or zstd); leave it out, or extract its text first",
-                   source, zero)};
+                   source, begins_at + zero)};
 }
 
 }  // namespace trireme::data

@@ -104,9 +104,7 @@ TEST_CASE("what is no text is refused by name") {
       {"PK\x03\x04 more", "is a zip archive"},
       {"%PDF-1.5\n", "is PDF"},
       {"\xFF\xFEt" + zeros, "is UTF-16"},
-      {"text, then" + zeros, "has a NUL at byte 10"},
       {gzip("PAR1" + zeros), "is Parquet"},
-      {zstd("some" + zeros), "has a NUL at byte 4"},
   };
   for (const auto& [bytes, problem] : inputs) {
     for (const std::string name : {"in.txt", "in.jsonl"}) {
@@ -116,6 +114,47 @@ TEST_CASE("what is no text is refused by name") {
   }
   CHECK(failure_of({{scratch.write("in.txt", "BZh is how some words begin").string()}}) ==
         "no failure");
+}
+
+TEST_CASE("a NUL is no text at any byte of a plain text") {
+  const Scratch scratch;
+  for (const std::size_t at : {0U, 4U, 65'535U, 65'536U, 3'000'000U}) {
+    CAPTURE(at);
+    const std::string mark = at == 0 ? "" : "\xEF\xBB\xBF";
+    const auto text =
+        mark + many_documents(at + 1).substr(0, at - mark.size()) + std::string(2, '\0') + "end";
+    for (const auto& bytes : {text, gzip(text), zstd(text)}) {
+      const auto path = scratch.write("in.txt", bytes).string();
+      for (const auto* separator : {"", "blank-line", "\\x00+"}) {
+        CAPTURE(separator);
+        DocumentSources sources{{path}, separator};
+        sources.bad_lines = BadLines::skip;
+        CHECK_THAT(failure_of(sources), Catch::Contains(format("has a NUL at byte {} (", at)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a line of JSON with a NUL is a bad line at any byte") {
+  const Scratch scratch;
+  const std::string zero(1, '\0');
+  for (const int lines_before : {0, 1, 5000}) {
+    CAPTURE(lines_before);
+    std::string text;
+    for (int line = 0; line < lines_before; ++line) text += "{\"text\":\"good line\"}\n";
+    text += "{\"text\":\"b" + zero + "c\"}\n" + zero + "\n{\"text\":\"last\"}\n";
+    for (const auto& bytes : {text, gzip(text)}) {
+      DocumentSources sources{{scratch.write("in.jsonl", bytes).string()}};
+      CHECK_THAT(failure_of(sources),
+                 Catch::Contains(format("line {}: a zero byte at offset 10", lines_before + 1)));
+      sources.bad_lines = BadLines::skip;
+      const auto texts = texts_of(sources);
+      REQUIRE(texts.size() == static_cast<std::size_t>(lines_before) + 3);
+      CHECK(texts[texts.size() - 3].empty());
+      CHECK(texts[texts.size() - 2].empty());
+      CHECK(texts.back() == "last");
+    }
+  }
 }
 
 TEST_CASE("tables are read as they stand, and that is said") {
@@ -225,6 +264,19 @@ TEST_CASE("a byte order mark is no part of a text, in each file of its own") {
   while (reader.next()) {
   }
   CHECK(reader.byte_order_marks() == 3);
+}
+
+TEST_CASE("a line of JSON is blank behind a byte order mark, too") {
+  const Scratch scratch;
+  const std::string mark = "\xEF\xBB\xBF";
+  for (const auto* blank : {"", "\r", "  \t", " \r"}) {
+    CAPTURE(blank);
+    const auto text = mark + blank + "\n{\"text\":\"a\"}\r\n" + mark + blank + "\n{\"text\":\"b\"}";
+    for (const auto& bytes : {text, gzip(text)}) {
+      CHECK(texts_of({{scratch.write("in.jsonl", bytes).string()}}) ==
+            std::vector<std::string>{"a", "b"});
+    }
+  }
 }
 
 TEST_CASE("inputs that cannot be read say where") {
