@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/utf8.hpp"
 
+#include "trireme/base/format.hpp"
+
 #include <cstdint>
 #include <cstring>
 
@@ -90,6 +92,15 @@ std::string_view repair_utf8(std::string_view text, std::string& storage) {
 std::string repaired_utf8(std::string_view text) {
   std::string storage;
   return std::string(repair_utf8(text, storage));
+}
+
+std::optional<NotText> not_text(std::string_view bytes) {
+  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) {
+    return NotText{"is UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"};
+  }
+  const auto zero = bytes.find('\0');
+  if (zero == std::string_view::npos) return std::nullopt;
+  return NotText{format("has a NUL at byte {}", zero), "save it as UTF-8"};
 }
 
 void append_utf8(std::string& text, char32_t code_point) {

@@ -146,7 +146,13 @@ bool Reader::may_open(const std::filesystem::path& path, const std::string& cite
 void Reader::read(const std::filesystem::path& path, const std::string& cited_by) {
   if (!may_open(path, cited_by)) return;
   const auto text = base::read_text_file(path, base::ExitCode::usage, max_file_bytes);
-  if (text) {
+  const auto problem = text ? base::not_text(*text) : std::nullopt;
+  if (problem) {
+    mistake(format(
+        "{}{} {} (configuration files are text in UTF-8, a value a line); check the path, or "
+        "{}",
+        cited_by, shown(path), problem->fact, problem->fix));
+  } else if (text) {
     Open file{.path = path, .section = {}, .keeps_origins = path.filename() == resolved_file_name};
     read_lines(file, *text);
   } else {

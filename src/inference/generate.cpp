@@ -176,6 +176,10 @@ const char* name(Ending ending) {
 
 base::Result<std::vector<std::string>> parse_prompts(const std::string& text,
                                                      const std::string& source) {
+  if (const auto problem = base::not_text(text)) {
+    return base::usage_failure(base::format("'{}' {} (prompts are text in UTF-8); {}", source,
+                                            problem->fact, problem->fix));
+  }
   std::string_view rest(text);
   if (rest.starts_with(base::byte_order_mark)) rest.remove_prefix(base::byte_order_mark.size());
   if (rest.starts_with('[')) return listed_prompts(rest, source);

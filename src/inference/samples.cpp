@@ -6,7 +6,6 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
-#include "trireme/base/text.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/engine/options.hpp"
@@ -34,11 +33,6 @@ base::Result<std::vector<std::string>> read_prompts(const config::Config& config
         base::format("{}: {} (the key names a file with one prompt a line); write the prompts into "
                      "a file, or name the one that holds them",
                      config.cited("train.sample_prompts"), text.failure().text));
-  }
-  if (const auto broken = base::first_broken_utf8(*text)) {
-    return base::usage_failure(
-        base::format("{} is no UTF-8 at byte {} (prompts are texts); save it as UTF-8",
-                     config.cited("train.sample_prompts"), *broken));
   }
   auto prompts = parse_prompts(*text, path);
   if (!prompts) return prompts.failure();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,15 @@ std::string_view repair_utf8(std::string_view text, std::string& storage);
 
 /// A copy of the text, repaired in the same way.
 std::string repaired_utf8(std::string_view text);
+
+/// Why bytes are no text in UTF-8 at all, and what helps.
+struct NotText {
+  std::string fact;  ///< "is UTF-16" or "has a NUL at byte N" (as UTF-16 without a mark has)
+  std::string_view fix;
+};
+/// The rule of files that people write (configurations, prompts). Nothing for what can be read,
+/// even if with U+FFFD for some bytes.
+std::optional<NotText> not_text(std::string_view bytes);
 
 /// Appends one code point, which is at most U+10FFFF.
 void append_utf8(std::string& text, char32_t code_point);

@@ -60,7 +60,7 @@ struct AnswerListener {
 
 /// Prompts of a text: one a line, empty lines left out, or a JSON list of texts, which may hold
 /// line ends. A byte order mark and the carriage returns of line ends are no part of them; other
-/// bytes stay as they are. Failures (usage) name `source`.
+/// bytes stay as they are. Failures (usage; UTF-16 and NUL bytes are some) name `source`.
 base::Result<std::vector<std::string>> parse_prompts(const std::string& text,
                                                      const std::string& source);
 

@@ -91,11 +91,31 @@ TEST_CASE("plan counts the decoder of samples, as the run does") {
   }
 }
 
+TEST_CASE("samples take the prompts that trireme generate takes: mark, line ends, other bytes") {
+  const Place place;
+  const auto prompts =
+      place.folder.write("odd.txt", "\xEF\xBB\xBFline 1 of\r\n\r\na t\xE9xt has\r\n").string();
+  const auto end =
+      on_ranks(1, with_settings({"train"}, place.settings({"train.sample_prompts=" + prompts})));
+  CHECK(end.exit_code == 0);
+  CHECK(says(end.out + end.err, "1 of 2 prompts hold bytes that are not UTF-8"));
+  const auto lines = metrics(place.run, "sample");
+  REQUIRE(lines.size() == 2);
+  const auto& samples = lines.back()["samples"];
+  REQUIRE(samples.size() == 2);
+  CHECK(samples[0]["prompt"] == "line 1 of");
+  CHECK(samples[1]["prompt"] == "a t\uFFFDxt has");
+}
+
 TEST_CASE("samples that cannot be made end a run before it trains, with what to do") {
   const Place place;
   const auto empty = place.folder.write("empty.txt", "\n\n").string();
   const auto list = place.folder.write("list.json", "[\"a\", 3]").string();
-  const auto binary = place.folder.write("binary.txt", "a\xff\n").string();
+  const auto wide = place.folder
+                        .write("wide.txt", std::string("\xFF\xFE"
+                                                       "a\0\n\0b\0\n\0",
+                                                       10))
+                        .string();
   std::string lines;
   for (int line = 0; line < 65; ++line) lines += "a\n";
   const auto many = place.folder.write("many.txt", lines).string();
@@ -110,7 +130,7 @@ TEST_CASE("samples that cannot be made end a run before it trains, with what to 
        {"train.sample_tokens = 30", "model.max_position_embeddings = 32", "longest prompt"}},
       {{"train.sample_prompts=" + empty}, {"empty.txt", "no prompt"}},
       {{"train.sample_prompts=" + list}, {"list.json", "not of texts alone"}},
-      {{"train.sample_prompts=" + binary}, {"binary.txt", "UTF-8"}},
+      {{"train.sample_prompts=" + wide}, {"wide.txt", "is UTF-16", "iconv"}},
       {{"train.sample_prompts=" + many}, {"65 prompts", "at most 64"}},
       {{"train.sample_prompts=/nowhere/prompts.txt"},
        {"/nowhere/prompts.txt", "one prompt a line"}},

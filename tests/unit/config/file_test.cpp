@@ -140,7 +140,13 @@ TEST_CASE("every mistake of a file is named with its line, in one go") {
 TEST_CASE("files that are no text, too long or too large are refused quickly") {
   const TemporaryFolder folder;
   CHECK(failure_of(folder.write("nul.conf", std::string_view("run.name = a\0b\n", 15)))
-            .find(":1: 'run.name = a\\x00b' is not text") != std::string::npos);
+            .find("nul.conf has a NUL at byte 12 (configuration files are text in UTF-8, a value a "
+                  "line); check the path, or save it as UTF-8") != std::string::npos);
+  CHECK(failure_of(folder.write("wide.conf", std::string_view("\xFF\xFE[\0", 4)))
+            .find("wide.conf is UTF-16 (configuration files are text in UTF-8, a value a line); "
+                  "check the path, or convert it: iconv -f UTF-16 -t UTF-8") != std::string::npos);
+  CHECK(failure_of(folder.write("bell.conf", "run.name = a\ab\n"))
+            .find(":1: 'run.name = a\\x07b' is not text") != std::string::npos);
   CHECK(failure_of(folder.write("large.conf", std::string(std::size_t{2} << 20, '#')))
             .find("larger than 1.00 MiB") != std::string::npos);
   CHECK(failure_of(folder.write("long.conf", std::string(30'000, '\n'))).find("more than 20000") !=
