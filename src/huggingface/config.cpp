@@ -23,6 +23,11 @@ using model::ModelConfig;
 using model::RopeScalingKind;
 
 void read_gpt2(FieldReader& reader, ModelConfig& model) {
+  // Null in one name is that in the other, too: transformers maps them to one setting.
+  for (const auto* name : {"n_embd", "hidden_size", "n_layer", "num_hidden_layers", "n_head",
+                           "num_attention_heads", "n_positions", "max_position_embeddings"}) {
+    reader.refuse_null(name);
+  }
   const char* width = reader.either("n_embd", "hidden_size");
   const char* heads = reader.either("n_head", "num_attention_heads");
   model.hidden_size = reader.size(width);

@@ -39,6 +39,14 @@ bool FieldReader::has(const char* name) const {
   return json_.contains(name) && !json_[name].is_null();
 }
 
+void FieldReader::refuse_null(const char* name) {
+  if (!json_.contains(name) || !json_[name].is_null()) return;
+  const auto* field = find_field(place_, name, family_);
+  TRIREME_ENSURE(field != nullptr, std::string("a field of the table: ") + name);
+  refuse(base::format("{} = null is no value ({}); leave it out for {}, or give it", name,
+                      field->meaning, field->value));
+}
+
 Json FieldReader::value(const char* name) {
   if (has(name)) return json_[name];
   const auto* field = find_field(place_, name, family_);
@@ -46,10 +54,7 @@ Json FieldReader::value(const char* name) {
                  std::string("a field that the table says is read: ") + name);
   auto otherwise = Json::parse(field->value, nullptr, false);
   if (otherwise.is_discarded()) return nullptr;
-  if (json_.contains(name)) {
-    refuse(base::format("{} = null is no value ({}); leave it out for {}, or give it", name,
-                        field->meaning, field->value));
-  }
+  refuse_null(name);
   return otherwise;
 }
 

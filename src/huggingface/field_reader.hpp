@@ -28,6 +28,8 @@ class FieldReader {
   /// True where the field is there and not null.
   bool has(const char* name) const;
   const base::Json& json() const { return json_; }
+  /// An error where the field is null, which transformers would compute with.
+  void refuse_null(const char* name);
 
   /// Whole number from 1 to 2^28; `otherwise` for an absent field whose value is not in the table.
   std::int64_t size(const char* name, std::int64_t otherwise = 0);

@@ -159,7 +159,8 @@ is not in the table is named in a warning.
 
 The same setting in two places (two names of a field, `rope_theta` inside and outside, `rope_scaling`
 beside `rope_parameters`) must say the same, because readers differ in the one that they choose;
-otherwise it is refused.
+otherwise it is refused. Numbers of a scaling that its kind does not know (`factor` with `rope_type`
+default) are named in a warning; without `rope_type` they are refused.
 
 ## config.json
 )";
@@ -194,7 +195,9 @@ for it, as in transformers, where it has no `added_tokens_decoder`.
 The first of generation_config.json (`eos_token_id`), config.json (`eos_token_id`) and
 tokenizer_config.json (`eos_token`) that declares one decides. Its first token ends documents in
 `trireme data prepare`; `trireme generate` stops at each of them. Where none declares any, special
-tokens go by their usual names; an ordinary entry of the vocabulary never does.
+tokens go by their usual names; an ordinary entry of the vocabulary never does. An absent
+`eos_token_id` declares none, also where a class of transformers supposes one (2 of llama, 50256 of
+gpt2): the tokenizer may have any token there.
 )";
   return page;
 }

@@ -5,6 +5,7 @@
 #include "trireme/base/json_text.hpp"
 
 #include <optional>
+#include <string_view>
 
 namespace trireme::huggingface {
 namespace {
@@ -18,6 +19,7 @@ constexpr const char* original = "original_max_position_embeddings";
 
 /// Base of the frequencies, from inside of the settings or beside them.
 double read_theta(FieldReader& outer, FieldReader& inner) {
+  inner.refuse_null(theta);
   if (!inner.has(theta)) return outer.real(theta);
   if (outer.has(theta) && outer.json()[theta] != inner.json()[theta]) {
     outer.refuse(base::format(
@@ -29,12 +31,7 @@ double read_theta(FieldReader& outer, FieldReader& inner) {
 }
 
 std::int64_t read_original(FieldReader& outer, FieldReader& inner, const ModelConfig& model) {
-  if (inner.json().contains(original) && !inner.has(original)) {
-    inner.refuse(
-        base::format("{} = null is no value; leave it out for "
-                     "max_position_embeddings, or give it",
-                     original));
-  }
+  inner.refuse_null(original);
   if (!inner.has(original)) return outer.size(original, model.max_position_embeddings);
   if (outer.has(original) && outer.json()[original] != inner.json()[original]) {
     outer.refuse(
@@ -60,11 +57,34 @@ double needed(FieldReader& reader, const std::string& kind, const char* name) {
   return number;
 }
 
+/// Numbers of a scaling of which its kind knows nothing: without a kind they are refused, because
+/// transformers would compute without the scaling that is meant.
+void check_unused(FieldReader& inner, RopeScalingKind kind, std::vector<std::string>& warnings) {
+  if (kind == RopeScalingKind::llama3) return;
+  const bool has_kind = inner.has("rope_type") || inner.has("type");
+  std::vector<std::string> unused;
+  for (const auto* name : {"factor", "low_freq_factor", "high_freq_factor", original}) {
+    const bool is_used = kind == RopeScalingKind::linear && std::string_view(name) == "factor";
+    if (is_used || !inner.has(name)) continue;
+    unused.push_back(base::format("{} = {}", name, base::json_text(inner.json()[name])));
+  }
+  if (unused.empty()) return;
+  const auto numbers = base::format("{}", base::join(unused, ", "));
+  if (!has_kind) {
+    inner.refuse(
+        base::format("{} without rope_type (a scaling without its kind is none); give rope_type, "
+                     "linear or llama3, or leave the numbers out",
+                     numbers));
+    return;
+  }
+  warnings.push_back(base::format("{}: no effect has {} (rope_type = {} does not know it)",
+                                  inner.where(), numbers,
+                                  kind == RopeScalingKind::linear ? "linear" : "default"));
+}
+
 void read_scaling(FieldReader& outer, FieldReader& inner, ModelConfig& model) {
   auto& rope = model.rope_scaling;
-  if (inner.json().contains("type") && !inner.has("type") && !inner.has("rope_type")) {
-    inner.refuse("type = null is no kind of scaling; leave it out, or give it");
-  }
+  if (!inner.has("rope_type")) inner.refuse_null("type");
   const auto kind = inner.text(inner.either("rope_type", "type"));
   if (kind == "linear") {
     rope.kind = RopeScalingKind::linear;
@@ -107,6 +127,7 @@ std::optional<ModelConfig> with_settings(FieldReader& outer, const ModelConfig& 
   }
   inner.check(warnings);
   read_scaling(outer, inner, changed);
+  check_unused(inner, changed.rope_scaling.kind, warnings);
   changed.rope_theta = read_theta(outer, inner);
   outer.refuse(inner.status());
   return changed;
@@ -130,6 +151,11 @@ void read_rope(FieldReader& reader, ModelConfig& model, std::vector<std::string>
     model = *parameters;
   } else {
     model.rope_theta = reader.real(theta);
+  }
+  if (reader.has(original) && model.rope_scaling.kind != RopeScalingKind::llama3) {
+    warnings.push_back(base::format("{}: no effect has {} = {} (of a llama3 scaling, and none is)",
+                                    reader.where(), original,
+                                    base::json_text(reader.json()[original])));
   }
   if (model.rope_theta <= 0.0)
     reader.refuse(base::format("rope_theta = {} must be positive", model.rope_theta));

@@ -103,6 +103,11 @@ TEST_CASE("a scaling that lacks what it needs is refused by the name of the fiel
     CHECK_THAT(refusal(llama({{place, {{"rope_type", nullptr}, {"factor", 2}}}})),
                Contains("rope_type"));
     CHECK_THAT(refusal(llama({{place, {{"type", nullptr}, {"factor", 2}}}})), Contains("type"));
+    CHECK_THAT(refusal(llama(
+                   {{place, {{"rope_type", "linear"}, {"factor", 2}, {"rope_theta", nullptr}}}})),
+               Contains("rope_theta = null is no value"));
+    CHECK_THAT(refusal(llama({{"rope_theta", 7}, {place, {{"rope_theta", nullptr}}}})),
+               Contains("rope_theta = null is no value"));
     CHECK_THAT(refusal(llama({{place, {{"rope_type", "yarn"}, {"factor", 2}}}})), Contains("yarn"));
     CHECK_THAT(refusal(llama({{place, "linear"}})), Contains("not an object"));
     CHECK_THAT(refusal(llama({{place, {{"full_attention", {{"rope_type", "default"}}}}}})),
@@ -115,6 +120,41 @@ TEST_CASE("a scaling that lacks what it needs is refused by the name of the fiel
         refusal(llama({{place, llama3_with({{"original_max_position_embeddings", nullptr}})}})),
         Contains("original_max_position_embeddings"));
   }
+}
+
+TEST_CASE(
+    "numbers of a scaling that its kind does not know are named, and refused without a kind") {
+  using Catch::Contains;
+  for (const std::string place : {"rope_scaling", "rope_parameters"}) {
+    auto rope = llama3_with({{"original_max_position_embeddings", 8192}});
+    rope.erase("rope_type");
+    CHECK_THAT(refusal(llama({{place, rope}})),
+               Contains(place + ": factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, "
+                                "original_max_position_embeddings = 8192 without rope_type ("));
+    CHECK_THAT(refusal(llama({{place, {{"rope_theta", 7.0}, {"factor", 4}}}})),
+               Contains("factor = 4 without rope_type ("));
+    const auto warnings = [&](const Json& settings) {
+      std::vector<std::string> said;
+      CHECK(huggingface::parse_config(llama({{place, settings}}), "c", &said).ok());
+      std::string text;
+      for (const auto& each : said) text += each + "\n";
+      return text;
+    };
+    CHECK(warnings({{"rope_type", "default"}, {"factor", 4}}) ==
+          "c: " + place + ": no effect has factor = 4 (rope_type = default does not know it)\n");
+    CHECK(warnings({{"type", "linear"}, {"factor", 4}, {"low_freq_factor", 1}}) ==
+          "c: " + place +
+              ": no effect has low_freq_factor = 1 (rope_type = linear does not know it)\n");
+    CHECK(warnings({{"rope_type", "default"}, {"factor", nullptr}}).empty());
+    CHECK(warnings({{"type", "linear"}, {"factor", 4}}).empty());
+    CHECK(warnings({{"rope_theta", 7.0}}).empty());
+    CHECK(warnings(llama3_with({{"original_max_position_embeddings", 16}})).empty());
+  }
+  std::vector<std::string> said;
+  CHECK(huggingface::parse_config(llama({{"original_max_position_embeddings", 16}}), "c", &said)
+            .ok());
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0], Contains("no effect has original_max_position_embeddings = 16"));
 }
 
 TEST_CASE("the original context of a llama3 scaling is the longest one where none is given") {

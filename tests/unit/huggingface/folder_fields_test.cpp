@@ -265,6 +265,46 @@ TEST_CASE("every row of the table of fields does what it says") {
   CHECK(tried_rows > 250);
 }
 
+TEST_CASE("null is refused by name in every row that is read, or as absent where its row says so") {
+  const std::set<std::string> as_absent{"gpt2/n_inner",
+                                        "llama/num_key_value_heads",
+                                        "llama/head_dim",
+                                        "llama/rope_theta",
+                                        "llama/rope_parameters",
+                                        "llama/rope_scaling",
+                                        "llama/eos_token_id",
+                                        "gpt2/eos_token_id",
+                                        "llama/original_max_position_embeddings",
+                                        "qwen3/rope_parameters",
+                                        "qwen3/rope_scaling",
+                                        "qwen3/original_max_position_embeddings",
+                                        "qwen3/rope_theta",
+                                        "qwen3/eos_token_id",
+                                        "rope/type"};
+  for (const auto& field : huggingface::config_fields()) {
+    for (const auto family : families) {
+      if (huggingface::find_field(field.place, field.name, family) != &field) continue;
+      if (field.treatment != Treatment::read) continue;
+      const std::string name(field.name);
+      const bool in_rope = field.place == FieldPlace::rope;
+      const auto row = (in_rope ? "rope" : std::string(model::name(family))) + "/" + name;
+      CAPTURE(row);
+      if (row == "qwen3/num_key_value_heads") continue;  // the row gives null a meaning of its own
+      auto absent = base_config(family);
+      (in_rope ? absent["rope_parameters"] : absent).erase(name);
+      auto null = absent;
+      (in_rope ? null["rope_parameters"] : null)[name] = nullptr;
+      const auto outcome = parsed(null);
+      if (as_absent.contains(row)) {
+        CHECK(outcome.failure.empty());
+        CHECK(outcome.result == parsed(absent).result);
+      } else {
+        CHECK_THAT(outcome.failure, Catch::Contains(name));
+      }
+    }
+  }
+}
+
 TEST_CASE("values that the table takes are taken") {
   for (const auto& field : all_fields()) {
     if (field.treatment != Treatment::refused && field.treatment != Treatment::warned) continue;
