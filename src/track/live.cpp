@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/base/thread_priority.hpp"
 
 #include "sinks/server.hpp"
@@ -92,10 +93,10 @@ void Live::Shared::send(Follower& follower, Send what, std::chrono::milliseconds
     if (is_unsaid) return;
     const bool was_told = std::exchange(follower.has_failed, true) && what == Send::settled;
     if (was_told) return;
-    base::log::local::warning("track",
-                              "{} (training goes on); trireme track sync {} --to {} sends {}",
-                              error.what(), run.string(), follower.target.text(),
-                              what == Send::all ? "the rest" : "it later, if it does not recover");
+    base::log::local::warning(
+        "track", "{} (training goes on); trireme track sync {} --to {} sends {}", error.what(),
+        base::shell_word(run.string()), base::shell_word(follower.target.text()),
+        what == Send::all ? "the rest" : "it later, if it does not recover");
   }
 }
 

@@ -9,6 +9,7 @@
 #include "trireme/base/text.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 #include "trireme/report/run_view.hpp"
+#include "trireme/schema/quoted.hpp"
 
 #include "facts.hpp"
 #include "recordings.hpp"
@@ -84,7 +85,8 @@ NotedRun run_in(const Json& state) {
     const auto found = run.find(key);
     return found != run.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  return {text("id"), text("path"), static_cast<std::int64_t>(noted(run, "start_ms"))};
+  return {text("id"), schema::from_recorded(text("path")),
+          static_cast<std::int64_t>(noted(run, "start_ms"))};
 }
 
 std::string place_of(const fs::path& run) {
@@ -152,7 +154,7 @@ base::Status Sync::Parts::load() {
   if (!fs::exists(state_file, error)) return {};
   const auto state = base::read_json_file(state_file, base::ExitCode::checkpoint, max_note_bytes);
   if (!state.ok()) return state.failure();
-  if (!state->is_object() || state->value("target", Json()) != target.text()) {
+  if (!state->is_object() || state->value("target", Json()) != schema::recorded(target.text())) {
     return base::Failure{base::ExitCode::checkpoint,
                          base::format("'{}' is no note of what was sent to {}; remove it to send "
                                       "all of the run again",
@@ -186,8 +188,10 @@ void Sync::Parts::settle_run() {
 
 void Sync::Parts::store() const {
   auto state = json_of(cursor);
-  state["run"] = {{"id", noted_run.id}, {"path", noted_run.path}, {"start_ms", noted_run.start_ms}};
-  state["target"] = target.text();
+  state["run"] = {{"id", noted_run.id},
+                  {"path", schema::recorded(noted_run.path)},
+                  {"start_ms", noted_run.start_ms}};
+  state["target"] = schema::recorded(target.text());
   state["sink"] = sink_state;
   if (!recordings.notes().empty()) state["traces"] = recordings.notes();
   if (!under_way.rows.empty()) {

@@ -233,6 +233,26 @@ TEST_CASE("a copied run is one of its own to trackers, a moved one goes on") {
   CHECK(rows(copy) == 1);
 }
 
+TEST_CASE("a place and a run whose names are not UTF-8 are known again") {
+  const tests::TemporaryFolder folder;
+  const auto original = folder.path() / "r\xe9";
+  std::filesystem::create_directories(original);
+  make_run(original);
+  const auto rows = [&](const std::filesystem::path& run, Kind kind, const char* place) {
+    const Target target{kind, (folder.path() / place).string()};
+    return base::value_or_throw(Sync::open(run, target, {})).send(Send::all).rows;
+  };
+  for (const auto kind : {Kind::tensorboard, Kind::wandb, Kind::prometheus}) {
+    CAPTURE(name(kind));
+    const auto* const place = kind == Kind::prometheus ? "w\xe9.prom" : "w\xe9";
+    CHECK(rows(original, kind, place) == 3);
+    CHECK(rows(original, kind, place) == 0);
+  }
+  const auto copy = folder.path() / "c";
+  std::filesystem::copy(original, copy, std::filesystem::copy_options::recursive);
+  CHECK(rows(copy, Kind::tensorboard, "w\xe9") == 3);
+}
+
 TEST_CASE("a tracker that accepts and is silent is given up when the patience ends") {
   const tests::TemporaryFolder folder;
   make_run(folder.path());
